@@ -1,0 +1,1 @@
+//! The contract pipeline: bytes in, a checked value and findings out.

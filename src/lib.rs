@@ -1,0 +1,4 @@
+//! A Git-backed ledger of handoffs between AI agents.
+
+pub mod contract;
+pub mod finding;

@@ -1,0 +1,3 @@
+//! The `git-handoff` binary.
+
+fn main() {}
