@@ -31,6 +31,9 @@ pub struct Finding {
     /// Column in the source in characters, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub column: Option<u32>,
+    /// The commit in the ledger's history that it was found in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
     /// What is wrong, in one sentence without a final period.
     pub message: String,
     /// What to do about it.
@@ -51,6 +54,7 @@ impl Finding {
             path: path.into(),
             line: None,
             column: None,
+            commit: None,
             message: message.into(),
             fix: None,
         }
@@ -68,6 +72,13 @@ impl Finding {
     #[must_use]
     pub fn fix(mut self, fix: impl Into<String>) -> Self {
         self.fix = Some(fix.into());
+        self
+    }
+
+    /// Adds the commit it was found in.
+    #[must_use]
+    pub fn in_commit(mut self, commit: impl ToString) -> Self {
+        self.commit = Some(commit.to_string());
         self
     }
 

@@ -2,3 +2,6 @@
 
 pub mod contract;
 pub mod finding;
+pub mod git;
+pub mod ids;
+pub mod protocol;

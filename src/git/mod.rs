@@ -1,0 +1,21 @@
+//! Git: the only place that names libgit2.
+//!
+//! Everything else sees these types. A [`Repository`] reads objects and refs, a
+//! [`Prepared`] is a commit that is written but that nothing points to yet, and
+//! its one useful method publishes it by compare-and-swap. `tree` edits and
+//! compares trees in their stored form, `history` reads commits, `code` answers
+//! questions about the user's own branches. Nothing here knows what a handoff
+//! is, touches a working tree or an index, or moves any ref but the one that a
+//! [`Prepared`] names.
+
+mod code;
+mod history;
+mod queue;
+mod repository;
+mod tree;
+
+pub use code::{Code, CodeCommit};
+pub use history::{Commit, Person, to_second};
+pub use queue::Queue;
+pub use repository::{GitError, ObjectId, OpenError, Prepared, PublishError, Repository, tune};
+pub use tree::{Change, Entry, EntryKind, Tree};

@@ -1,0 +1,288 @@
+//! Opening a repository, reading objects, and publishing one commit.
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use git2::{ErrorClass, ErrorCode, ObjectType, Oid};
+use sha2::{Digest, Sha256};
+
+use super::history::Person;
+use super::tree;
+
+/// The id of a Git object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ObjectId(pub(super) Oid);
+
+impl ObjectId {
+    /// The id that a blob with these bytes has.
+    ///
+    /// # Errors
+    /// [`GitError`] when libgit2 cannot hash, which needs memory only.
+    pub fn of_blob(bytes: &[u8]) -> Result<Self, GitError> {
+        Ok(Self(Oid::hash_object(ObjectType::Blob, bytes)?))
+    }
+
+    /// The first ten hexadecimal digits, for people.
+    pub fn short(self) -> String {
+        self.0.to_string().chars().take(10).collect()
+    }
+}
+
+impl fmt::Display for ObjectId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+impl FromStr for ObjectId {
+    type Err = GitError;
+    fn from_str(text: &str) -> Result<Self, GitError> {
+        Ok(Self(Oid::from_str(text)?))
+    }
+}
+
+/// A failure that libgit2 reports: input and output, damage, permissions.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", .0.message())]
+pub struct GitError(#[from] git2::Error);
+
+impl GitError {
+    /// Says whether the object or ref was not there.
+    pub fn is_not_found(&self) -> bool {
+        self.0.code() == ErrorCode::NotFound
+    }
+}
+
+/// Why a repository could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// There is no repository here or above.
+    #[error("this is not a Git repository, and neither is any folder above it")]
+    NotFound,
+    /// The repository belongs to another user.
+    #[error("the repository belongs to another user")]
+    Owner(#[source] GitError),
+    /// The repository has a format that libgit2 does not read.
+    #[error("the repository has a format that is not supported yet: {0}")]
+    Unsupported(String),
+    /// Anything else that libgit2 reports.
+    #[error("the repository cannot be opened")]
+    Git(#[source] GitError),
+}
+
+/// Why a prepared commit was not published.
+#[derive(Debug, thiserror::Error)]
+pub enum PublishError {
+    /// The ref is no longer where the commit expects it.
+    #[error("the ref moved")]
+    Moved,
+    /// Another process holds the ref's lock file.
+    #[error("the ref is locked by {}", .0.display())]
+    Locked(PathBuf),
+    /// libgit2 failed.
+    #[error(transparent)]
+    Git(#[from] GitError),
+}
+
+/// Sets what libgit2 leaves to its callers. Call once, before anything else.
+pub fn tune() {
+    // Every object a commit names was written or read just before: looking each
+    // one up again costs a third of a write.
+    git2::opts::strict_object_creation(false);
+}
+
+/// A Git repository: bare, linked or with a working tree.
+pub struct Repository {
+    pub(super) inner: git2::Repository,
+}
+
+impl Repository {
+    /// Opens the repository of the current folder, as git finds it: `GIT_DIR`,
+    /// discovery, ceilings and the user's configuration files count.
+    ///
+    /// # Errors
+    /// [`OpenError`], by what the user can do about it.
+    pub fn open_here() -> Result<Self, OpenError> {
+        let inner = git2::Repository::open_from_env().map_err(|error| {
+            let text = error.message().to_owned();
+            match error.code() {
+                ErrorCode::NotFound if error.class() == ErrorClass::Repository => {
+                    OpenError::NotFound
+                }
+                ErrorCode::Owner => OpenError::Owner(error.into()),
+                _ if text.contains("extension") || text.contains("repository version") => {
+                    OpenError::Unsupported(text)
+                }
+                _ => OpenError::Git(error.into()),
+            }
+        })?;
+        Ok(Self { inner })
+    }
+
+    /// Opens the same repository once more, for another thread.
+    ///
+    /// # Errors
+    /// [`GitError`] when it can't be opened any more.
+    pub fn reopen(&self) -> Result<Self, GitError> {
+        let inner = git2::Repository::open(self.inner.path())?;
+        Ok(Self { inner })
+    }
+
+    /// The folder that all linked worktrees share.
+    pub fn common_dir(&self) -> &Path {
+        self.inner.commondir()
+    }
+
+    /// The working tree's root, if there is one.
+    pub fn workdir(&self) -> Option<&Path> {
+        self.inner.workdir()
+    }
+
+    /// One value of the user's or the repository's configuration.
+    pub fn config(&self, key: &str) -> Option<String> {
+        self.inner.config().ok()?.snapshot().ok()?.get_string(key).ok()
+    }
+
+    /// Says whether a ref can have this name.
+    pub fn is_ref_name(name: &str) -> bool {
+        git2::Reference::is_valid_name(name)
+    }
+
+    /// Where a ref points.
+    ///
+    /// # Errors
+    /// [`GitError`] when the ref can't be read; a missing one is `None`.
+    pub fn resolve(&self, refname: &str) -> Result<Option<ObjectId>, GitError> {
+        match self.inner.refname_to_id(refname) {
+            Ok(oid) => Ok(Some(ObjectId(oid))),
+            Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// A blob's bytes.
+    ///
+    /// # Errors
+    /// [`GitError`] when the object is missing, damaged, or not a blob.
+    pub fn blob(&self, id: ObjectId) -> Result<Vec<u8>, GitError> {
+        self.object(id, ObjectType::Blob)
+    }
+
+    pub(super) fn object(&self, id: ObjectId, kind: ObjectType) -> Result<Vec<u8>, GitError> {
+        let odb = self.inner.odb()?;
+        let object = odb.read(id.0)?;
+        if object.kind() != kind {
+            let text = format!("object {id} is a {}, not a {kind}", object.kind());
+            return Err(git2::Error::new(ErrorCode::Invalid, ErrorClass::Object, text).into());
+        }
+        Ok(object.data().to_vec())
+    }
+
+    /// Finds the working tree that has a branch checked out, the main one or a
+    /// linked one.
+    pub fn checked_out_at(&self, refname: &str) -> Option<PathBuf> {
+        let common = self.common_dir();
+        let symbolic = format!("ref: {refname}");
+        let is_head = |dir: &Path| {
+            fs::read_to_string(dir.join("HEAD")).is_ok_and(|head| head.trim_end() == symbolic)
+        };
+        let bare = self.config("core.bare").is_some_and(|v| v == "true");
+        if !bare && is_head(common) {
+            return Some(common.parent().unwrap_or(common).to_owned());
+        }
+        let linked = fs::read_dir(common.join("worktrees")).ok()?;
+        let dirs = linked.filter_map(|entry| Some(entry.ok()?.path()));
+        dirs.filter(|dir| is_head(dir)).find_map(|dir| {
+            let link = fs::read_to_string(dir.join("gitdir")).ok()?;
+            let worktree = Path::new(link.trim_end()).parent()?.to_owned();
+            worktree.exists().then_some(worktree)
+        })
+    }
+
+    /// Writes blobs, trees and a commit that nothing points to yet.
+    ///
+    /// Each edit is a path and its new bytes, or nothing to remove it; the tree
+    /// is edited once for all of them, and equal bytes are written once.
+    ///
+    /// # Errors
+    /// [`GitError`] when an object can't be read or written.
+    pub fn prepare(
+        &self,
+        refname: &str,
+        parent: Option<(ObjectId, ObjectId)>,
+        edits: &[(String, Option<Vec<u8>>)],
+        author: &Person,
+        committer: &Person,
+        message: &str,
+    ) -> Result<Prepared<'_>, GitError> {
+        let odb = self.inner.odb()?;
+        let mut written: Vec<([u8; 32], ObjectId)> = Vec::with_capacity(edits.len());
+        let mut entries = Vec::with_capacity(edits.len());
+        for (path, bytes) in edits {
+            let id = match bytes {
+                None => None,
+                Some(bytes) => {
+                    let digest: [u8; 32] = Sha256::digest(bytes).into();
+                    match written.iter().find(|(d, _)| *d == digest) {
+                        Some(&(_, id)) => Some(id),
+                        None => {
+                            let id = ObjectId(odb.write(ObjectType::Blob, bytes)?);
+                            written.push((digest, id));
+                            Some(id)
+                        }
+                    }
+                }
+            };
+            entries.push((path.as_str(), id));
+        }
+        let tree = tree::edit(self, &odb, parent.map(|(_, tree)| tree), &mut entries)?;
+        let mut text = format!("tree {tree}\n");
+        if let Some((commit, _)) = parent {
+            text += &format!("parent {commit}\n");
+        }
+        text += &format!("author {author}\ncommitter {committer}\n\n{message}");
+        let commit = ObjectId(odb.write(ObjectType::Commit, text.as_bytes())?);
+        Ok(Prepared {
+            repository: self,
+            refname: refname.to_owned(),
+            expected: parent.map(|(commit, _)| commit),
+            commit,
+        })
+    }
+}
+
+/// A commit that is written, and that no ref points to yet.
+#[must_use = "a prepared commit is lost unless it is published"]
+pub struct Prepared<'r> {
+    repository: &'r Repository,
+    refname: String,
+    expected: Option<ObjectId>,
+    commit: ObjectId,
+}
+
+impl Prepared<'_> {
+    /// Moves the ref to the commit, from exactly where it was when the commit
+    /// was prepared.
+    ///
+    /// # Errors
+    /// [`PublishError`]; the ref is then unchanged by this call.
+    pub fn publish(self, reflog: &str) -> Result<ObjectId, PublishError> {
+        let repository = &self.repository.inner;
+        let expected = self.expected.map_or(git2::Oid::ZERO_SHA1, |id| id.0);
+        match repository.reference_matching(&self.refname, self.commit.0, true, expected, reflog) {
+            Ok(_) => Ok(self.commit),
+            Err(error) => Err(match error.code() {
+                ErrorCode::Modified | ErrorCode::NotFound | ErrorCode::Exists => {
+                    PublishError::Moved
+                }
+                ErrorCode::Locked => {
+                    let lock = format!("{}.lock", self.refname);
+                    PublishError::Locked(self.repository.common_dir().join(lock))
+                }
+                _ => PublishError::Git(error.into()),
+            }),
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! Trees in their stored form: looked up, listed, compared and edited as bytes.
+//!
+//! libgit2's tree builder copies every entry of every folder it touches into a
+//! hash map; a folder with a hundred entries is cheaper to splice.
+
+use git2::{Odb, ObjectType, Oid};
+
+use super::repository::{GitError, ObjectId, Repository};
+
+/// What a tree entry is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EntryKind {
+    /// A folder.
+    Tree,
+    /// A regular file without execute permission.
+    File,
+    /// Anything else: an executable, a symbolic link, a submodule.
+    Other,
+}
+
+/// One entry of a tree.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// Its name, without folders; bytes that are not UTF-8 are replaced.
+    pub name: String,
+    /// What it is.
+    pub kind: EntryKind,
+    /// The object it names.
+    pub id: ObjectId,
+}
+
+/// A difference between two trees.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// The file's whole path.
+    pub path: String,
+    /// The blob before, if the file was there.
+    pub old: Option<ObjectId>,
+    /// The blob after, if the file is there.
+    pub new: Option<ObjectId>,
+    /// What the file is after, or was before if it is gone.
+    pub kind: EntryKind,
+}
+
+/// A tree of a repository, read when asked.
+#[derive(Clone, Copy)]
+pub struct Tree<'r> {
+    repository: &'r Repository,
+    id: ObjectId,
+}
+
+impl<'r> Tree<'r> {
+    /// The tree with this id.
+    pub fn new(repository: &'r Repository, id: ObjectId) -> Self {
+        Self { repository, id }
+    }
+
+    /// The tree's id.
+    pub fn id(&self) -> ObjectId {
+        self.id
+    }
+
+    /// Finds the entry at a path.
+    ///
+    /// # Errors
+    /// [`GitError`] when a folder on the way can't be read.
+    pub fn entry(&self, path: &str) -> Result<Option<(EntryKind, ObjectId)>, GitError> {
+        let mut here = (EntryKind::Tree, self.id);
+        for part in path.split('/') {
+            if here.0 != EntryKind::Tree {
+                return Ok(None);
+            }
+            let data = self.repository.object(here.1, ObjectType::Tree)?;
+            let found = raw_entries(&data).find(|e| e.name == part.as_bytes());
+            match found {
+                Some(entry) => here = (entry.kind(), entry.id()?),
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(here))
+    }
+
+    /// Reads the file at a path.
+    ///
+    /// # Errors
+    /// [`GitError`] when an object can't be read.
+    pub fn file(&self, path: &str) -> Result<Option<Vec<u8>>, GitError> {
+        match self.entry(path)? {
+            Some((EntryKind::File | EntryKind::Other, id)) => Ok(Some(self.repository.blob(id)?)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Lists the folder at a path, `""` the tree itself; a missing one is empty.
+    ///
+    /// # Errors
+    /// [`GitError`] when an object can't be read.
+    pub fn list(&self, path: &str) -> Result<Vec<Entry>, GitError> {
+        let id = if path.is_empty() {
+            self.id
+        } else {
+            match self.entry(path)? {
+                Some((EntryKind::Tree, id)) => id,
+                _ => return Ok(Vec::new()),
+            }
+        };
+        let data = self.repository.object(id, ObjectType::Tree)?;
+        raw_entries(&data)
+            .map(|entry| {
+                Ok(Entry {
+                    name: String::from_utf8_lossy(entry.name).into_owned(),
+                    kind: entry.kind(),
+                    id: entry.id()?,
+                })
+            })
+            .collect()
+    }
+
+    /// Every file that differs between an older tree and this one.
+    ///
+    /// # Errors
+    /// [`GitError`] when an object can't be read.
+    pub fn changes_since(&self, old: Option<ObjectId>) -> Result<Vec<Change>, GitError> {
+        let mut changes = Vec::new();
+        compare(self.repository, "", old, Some(self.id), &mut changes)?;
+        Ok(changes)
+    }
+}
+
+/// One entry as it is stored: `MODE SP NAME NUL ID`.
+struct RawEntry<'a> {
+    mode: &'a [u8],
+    name: &'a [u8],
+    id: &'a [u8],
+}
+
+impl RawEntry<'_> {
+    fn kind(&self) -> EntryKind {
+        match self.mode {
+            b"40000" => EntryKind::Tree,
+            b"100644" => EntryKind::File,
+            _ => EntryKind::Other,
+        }
+    }
+
+    fn id(&self) -> Result<ObjectId, GitError> {
+        Ok(ObjectId(Oid::from_bytes(self.id)?))
+    }
+
+    /// Git's order: as if a folder's name ended in `/`.
+    fn order(&self) -> (&[u8], u8) {
+        (self.name, if self.kind() == EntryKind::Tree { b'/' } else { 0 })
+    }
+}
+
+fn raw_entries(mut data: &[u8]) -> impl Iterator<Item = RawEntry<'_>> {
+    const ID: usize = 20;
+    std::iter::from_fn(move || {
+        let space = data.iter().position(|&b| b == b' ')?;
+        let nul = space + data[space..].iter().position(|&b| b == 0)?;
+        let id = data.get(nul + 1..nul + 1 + ID)?;
+        let entry = RawEntry { mode: &data[..space], name: &data[space + 1..nul], id };
+        data = &data[nul + 1 + ID..];
+        Some(entry)
+    })
+}
+
+/// Compares names in git's order.
+fn compare_order(a: (&[u8], u8), b: (&[u8], u8)) -> std::cmp::Ordering {
+    let shared = a.0.len().min(b.0.len());
+    a.0[..shared].cmp(&b.0[..shared]).then_with(|| {
+        let next = |(name, end): (&[u8], u8)| name.get(shared).copied().unwrap_or(end);
+        next(a).cmp(&next(b)).then(a.0.len().cmp(&b.0.len()))
+    })
+}
+
+fn compare(
+    repository: &Repository,
+    prefix: &str,
+    old: Option<ObjectId>,
+    new: Option<ObjectId>,
+    changes: &mut Vec<Change>,
+) -> Result<(), GitError> {
+    if old == new {
+        return Ok(());
+    }
+    let read = |id: Option<ObjectId>| match id {
+        Some(id) => repository.object(id, ObjectType::Tree),
+        None => Ok(Vec::new()),
+    };
+    let (old, new) = (read(old)?, read(new)?);
+    let (mut olds, mut news) = (raw_entries(&old).peekable(), raw_entries(&new).peekable());
+    loop {
+        let order = match (olds.peek(), news.peek()) {
+            (None, None) => return Ok(()),
+            (Some(_), None) => std::cmp::Ordering::Less,
+            (None, Some(_)) => std::cmp::Ordering::Greater,
+            (Some(a), Some(b)) => compare_order(a.order(), b.order()),
+        };
+        let before = if order.is_le() { olds.next() } else { None };
+        let after = if order.is_ge() { news.next() } else { None };
+        if let (Some(a), Some(b)) = (&before, &after)
+            && a.id == b.id
+            && a.mode == b.mode
+        {
+            continue;
+        }
+        let Some(shown) = after.as_ref().or(before.as_ref()) else {
+            continue;
+        };
+        let path = format!("{prefix}{}", String::from_utf8_lossy(shown.name));
+        let id_of = |entry: &Option<RawEntry<'_>>| entry.as_ref().map(RawEntry::id).transpose();
+        if shown.kind() == EntryKind::Tree {
+            let prefix = format!("{path}/");
+            compare(repository, &prefix, id_of(&before)?, id_of(&after)?, changes)?;
+        } else {
+            let kind = shown.kind();
+            changes.push(Change { path, old: id_of(&before)?, new: id_of(&after)?, kind });
+        }
+    }
+}
+
+/// Writes the tree that results from setting and removing files, and every
+/// folder between; a folder that becomes empty goes too. Removing what is not
+/// there is not an error.
+pub(super) fn edit(
+    repository: &Repository,
+    odb: &Odb<'_>,
+    base: Option<ObjectId>,
+    edits: &mut [(&str, Option<ObjectId>)],
+) -> Result<ObjectId, GitError> {
+    edits.sort_unstable_by_key(|(path, _)| *path);
+    match edit_folder(repository, odb, base, edits, 0)? {
+        Some(id) => Ok(id),
+        None => Ok(ObjectId(odb.write(ObjectType::Tree, b"")?)),
+    }
+}
+
+/// Edits one folder; `skip` bytes of each path lead to it.
+fn edit_folder(
+    repository: &Repository,
+    odb: &Odb<'_>,
+    base: Option<ObjectId>,
+    edits: &[(&str, Option<ObjectId>)],
+    skip: usize,
+) -> Result<Option<ObjectId>, GitError> {
+    let data = match base {
+        Some(id) => repository.object(id, ObjectType::Tree)?,
+        None => Vec::new(),
+    };
+    // Each changed name with its new entry: (name, is a folder, id or removed).
+    let mut changed: Vec<(&str, bool, Option<ObjectId>)> = Vec::new();
+    let mut rest = edits;
+    while let Some(((path, id), others)) = rest.split_first() {
+        match path[skip..].split_once('/') {
+            None => {
+                changed.push((&path[skip..], false, *id));
+                rest = others;
+            }
+            Some((name, _)) => {
+                let inside = skip + name.len() + 1;
+                let same = |(p, _): &&(&str, Option<ObjectId>)| {
+                    p.get(skip..inside).is_some_and(|s| s == &path[skip..inside])
+                };
+                let count = rest.iter().take_while(same).count();
+                let (group, others) = rest.split_at(count);
+                let old = raw_entries(&data)
+                    .find(|e| e.name == name.as_bytes() && e.kind() == EntryKind::Tree);
+                let old = old.map(|e| e.id()).transpose()?;
+                changed.push((name, true, edit_folder(repository, odb, old, group, inside)?));
+                rest = others;
+            }
+        }
+    }
+    let order = |name: &'_ str, folder: bool| (name.to_owned(), if folder { b'/' } else { 0 });
+    let mut changed: Vec<_> = changed
+        .into_iter()
+        .map(|(name, folder, id)| (order(name, folder), folder, id))
+        .collect();
+    changed.sort_by(|a, b| compare_order((a.0.0.as_bytes(), a.0.1), (b.0.0.as_bytes(), b.0.1)));
+
+    let mut out = Vec::with_capacity(data.len() + changed.len() * 64);
+    let mut pending = changed.iter().peekable();
+    let push_new = |out: &mut Vec<u8>, name: &str, folder: bool, id: Option<ObjectId>| {
+        if let Some(id) = id {
+            out.extend_from_slice(if folder { b"40000 " } else { b"100644 " });
+            out.extend_from_slice(name.as_bytes());
+            out.push(0);
+            out.extend_from_slice(id.0.as_bytes());
+        }
+    };
+    for entry in raw_entries(&data) {
+        let mut replaced = false;
+        while let Some(((name, end), folder, id)) = pending.peek() {
+            match compare_order((name.as_bytes(), *end), entry.order()) {
+                std::cmp::Ordering::Greater => break,
+                order => {
+                    replaced |= order.is_eq();
+                    push_new(&mut out, name, *folder, *id);
+                    pending.next();
+                }
+            }
+        }
+        if !replaced {
+            out.extend_from_slice(entry.mode);
+            out.push(b' ');
+            out.extend_from_slice(entry.name);
+            out.push(0);
+            out.extend_from_slice(entry.id);
+        }
+    }
+    for ((name, _), folder, id) in pending {
+        push_new(&mut out, name, *folder, *id);
+    }
+    if out.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(ObjectId(odb.write(ObjectType::Tree, &out)?)))
+}

@@ -1,0 +1,262 @@
+//! Names and ids as types: a value that exists is well formed.
+//!
+//! Every constructor refuses what could leave its folder, break a commit
+//! message or a path, so nothing downstream has to check again. Serde uses the
+//! same door.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// Longest issue key and agent name, in bytes.
+pub const MAX_NAME: usize = 64;
+
+/// Why a name or an id was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum IdError {
+    /// Nothing was given.
+    #[error("{what} is empty")]
+    Empty {
+        /// Which kind of name.
+        what: &'static str,
+    },
+    /// Longer than [`MAX_NAME`] bytes.
+    #[error("{what} has {length} bytes, and at most {MAX_NAME} are allowed")]
+    TooLong {
+        /// Which kind of name.
+        what: &'static str,
+        /// Its length in bytes.
+        length: usize,
+    },
+    /// A character outside the allowed set.
+    #[error("{what} {shown} may hold only {allowed}")]
+    Character {
+        /// Which kind of name.
+        what: &'static str,
+        /// The name, escaped for display.
+        shown: String,
+        /// The allowed set, in words.
+        allowed: &'static str,
+    },
+    /// Not of the form `ISSUE.N`.
+    #[error("{shown} is not a handoff id, which is ISSUE.N such as 123.4")]
+    Form {
+        /// The text, escaped for display.
+        shown: String,
+    },
+}
+
+/// Shows foreign text inside quotes, escaped and cut to 60 characters.
+pub fn quoted(text: &str) -> String {
+    let mut shown: String = text.chars().take(60).flat_map(char::escape_debug).collect();
+    if text.chars().nth(60).is_some() {
+        shown.push('…');
+    }
+    format!("\"{shown}\"")
+}
+
+fn checked(
+    what: &'static str,
+    allowed: &'static str,
+    text: &str,
+    first: impl Fn(u8) -> bool,
+    rest: impl Fn(u8) -> bool,
+) -> Result<(), IdError> {
+    let bytes = text.as_bytes();
+    if bytes.is_empty() {
+        return Err(IdError::Empty { what });
+    }
+    if bytes.len() > MAX_NAME {
+        return Err(IdError::TooLong {
+            what,
+            length: bytes.len(),
+        });
+    }
+    if !first(bytes[0]) || !bytes.iter().all(|&b| rest(b)) {
+        return Err(IdError::Character {
+            what,
+            shown: quoted(text),
+            allowed,
+        });
+    }
+    Ok(())
+}
+
+macro_rules! name_type {
+    ($name:ident) => {
+        impl $name {
+            /// The name as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+        impl TryFrom<String> for $name {
+            type Error = IdError;
+            fn try_from(text: String) -> Result<Self, IdError> {
+                text.parse()
+            }
+        }
+        impl From<$name> for String {
+            fn from(name: $name) -> Self {
+                name.0
+            }
+        }
+    };
+}
+
+/// The key of one piece of work: `[A-Za-z0-9][A-Za-z0-9_-]{0,63}`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct IssueKey(String);
+
+name_type!(IssueKey);
+
+impl FromStr for IssueKey {
+    type Err = IdError;
+
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        checked(
+            "issue key",
+            "letters, digits, `_` and `-`, the first a letter or digit",
+            text,
+            |b| b.is_ascii_alphanumeric(),
+            |b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-',
+        )?;
+        Ok(Self(text.to_owned()))
+    }
+}
+
+/// An agent's name: ASCII letters, digits, `.`, `_`, `-` and `@`; the first a
+/// letter, a digit or `@`, and no two dots in a row (git refuses such names in
+/// paths and refs).
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct AgentName(String);
+
+name_type!(AgentName);
+
+impl FromStr for AgentName {
+    type Err = IdError;
+
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        const ALLOWED: &str = "letters, digits, `.`, `_`, `-` and `@`, the first a letter, a digit or `@`, and no `..`";
+        checked(
+            "agent name",
+            ALLOWED,
+            text,
+            |b| b.is_ascii_alphanumeric() || b == b'@',
+            |b| b.is_ascii_alphanumeric() || b"._-@".contains(&b),
+        )?;
+        if text.contains("..") {
+            return Err(IdError::Character {
+                what: "agent name",
+                shown: quoted(text),
+                allowed: ALLOWED,
+            });
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
+/// A handoff's id, `ISSUE.N`, N counting from 1 in its issue.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct HandoffId {
+    issue: IssueKey,
+    number: u32,
+}
+
+impl HandoffId {
+    /// Makes the id of an issue's handoff with this number, from 1.
+    pub fn new(issue: IssueKey, number: u32) -> Self {
+        Self { issue, number }
+    }
+
+    /// The issue it belongs to.
+    pub fn issue(&self) -> &IssueKey {
+        &self.issue
+    }
+
+    /// Its number in the issue, from 1.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+}
+
+impl fmt::Display for HandoffId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.issue, self.number)
+    }
+}
+
+impl FromStr for HandoffId {
+    type Err = IdError;
+
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        let form = || IdError::Form {
+            shown: quoted(text),
+        };
+        let (issue, number) = text.rsplit_once('.').ok_or_else(form)?;
+        let digits = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
+        if !digits || number.starts_with('0') {
+            return Err(form());
+        }
+        Ok(Self {
+            issue: issue.parse()?,
+            number: number.parse().map_err(|_| form())?,
+        })
+    }
+}
+
+impl TryFrom<String> for HandoffId {
+    type Error = IdError;
+    fn try_from(text: String) -> Result<Self, IdError> {
+        text.parse()
+    }
+}
+
+impl From<HandoffId> for String {
+    fn from(id: HandoffId) -> Self {
+        id.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn names_that_could_leave_their_folder_are_refused() {
+        for bad in ["", "../x", "a/b", "-x", "a b", "a\nb", "a\u{1b}[31m", "é", ".x"] {
+            assert!(bad.parse::<IssueKey>().is_err(), "{bad:?}");
+            assert!(bad.parse::<AgentName>().is_err(), "{bad:?}");
+        }
+        assert!("a".repeat(65).parse::<IssueKey>().is_err());
+        assert!("a..b".parse::<AgentName>().is_err());
+        assert!("@react-specialist".parse::<AgentName>().is_ok());
+        assert!("003_1".parse::<IssueKey>().is_ok());
+    }
+
+    #[test]
+    fn handoff_ids_have_one_spelling() {
+        let id: HandoffId = "a_b-9.12".parse().unwrap();
+        assert_eq!((id.issue().as_str(), id.number()), ("a_b-9", 12));
+        for bad in ["1", "1.", "1.0", "1.01", "1.-1", "1.x", ".1", "1.99999999999", "1.2.3"] {
+            assert!(bad.parse::<HandoffId>().is_err(), "{bad}");
+        }
+        assert!(serde_json::from_str::<HandoffId>("\"../1.1\"").is_err());
+    }
+
+    #[test]
+    fn foreign_text_is_shown_escaped_and_short() {
+        assert_eq!(quoted("a\n\u{1b}b"), "\"a\\n\\u{1b}b\"");
+        assert!(quoted(&"x".repeat(10_000)).chars().count() < 70);
+    }
+}

@@ -1,0 +1,41 @@
+//! Everything an issue's contracts have accumulated, in one document.
+
+use serde_json::{Map, Value, json};
+
+use super::error::LedgerError;
+use super::intake::Schemas;
+use super::snapshot::{IssueFolder, Rules};
+use super::step::View;
+use crate::contract::{Format, Source};
+
+/// Gathers the context of an issue: what is known of it, the newest value of
+/// every field of its contracts, and each handoff with its contract's value.
+///
+/// # Errors
+/// [`LedgerError`] when a record or a contract can't be read.
+pub fn context(folder: &IssueFolder<'_>, rules: &Rules<'_>) -> Result<Option<Value>, LedgerError> {
+    let Some(issue) = folder.issue()? else {
+        return Ok(None);
+    };
+    let mut latest = Map::new();
+    let mut handoffs = Vec::new();
+    for record in folder.records()? {
+        let bytes = folder.contract(&record)?;
+        let mut value = Value::Null;
+        if let Some(kind) = rules.protocol().contract_type(&record.contract_type)
+            && let Ok(source) = Source::parse(&bytes)
+        {
+            let root = source.root(&rules.protocol().roots());
+            let wrapper = root.as_deref().filter(|_| source.format() == Format::Json);
+            value = rules.schema(kind)?.check(&source, wrapper).value;
+        }
+        let envelope = ["from", "to", "status", "summary"];
+        if let Value::Object(fields) = &value {
+            for (name, field) in fields.iter().filter(|(n, _)| !envelope.contains(&n.as_str())) {
+                latest.insert(name.clone(), field.clone());
+            }
+        }
+        handoffs.push(json!({ "record": record, "contract": value }));
+    }
+    Ok(Some(json!({ "issue": issue, "latest": latest, "handoffs": handoffs })))
+}

@@ -1,0 +1,119 @@
+//! How an operation on the ledger can fail.
+
+use std::path::PathBuf;
+
+use super::record::StoredError;
+use super::refusal::Refusal;
+use super::step::Stop;
+use crate::contract::SchemaError;
+use crate::finding::Finding;
+use crate::git::GitError;
+
+/// A failed operation. Unless it says otherwise, the ledger is unchanged.
+#[derive(Debug, thiserror::Error)]
+pub enum LedgerError {
+    /// The repository has no ledger.
+    #[error("the repository has no ledger: there is no branch {branch}")]
+    NoLedger {
+        /// The branch that was looked for.
+        branch: String,
+    },
+    /// The branch is something else.
+    #[error("branch {branch} is not a ledger: it has no ledger.json")]
+    NotALedger {
+        /// The branch.
+        branch: String,
+    },
+    /// The branch is not a name that a branch can have.
+    #[error("{shown} cannot be the name of a branch")]
+    BranchName {
+        /// The name, escaped for display.
+        shown: String,
+    },
+    /// A working tree has the ledger's branch checked out.
+    #[error("branch {branch} is checked out at {}", path.display())]
+    CheckedOut {
+        /// The branch.
+        branch: String,
+        /// The working tree's root.
+        path: PathBuf,
+    },
+    /// A push is being received: nothing may be written yet.
+    #[error("a push is being received, and the ledger cannot be written from its hook")]
+    Quarantine,
+    /// Another process holds the lock of the branch, or left it behind.
+    #[error("the branch stayed locked by {}", path.display())]
+    Locked {
+        /// The lock file.
+        path: PathBuf,
+    },
+    /// The branch moved each time; nothing was written.
+    #[error("the branch moved at each of {attempts} attempts")]
+    Contended {
+        /// How often it was tried.
+        attempts: u32,
+    },
+    /// The contract was refused.
+    #[error("the contract was refused")]
+    Contract {
+        /// Why, all of it.
+        findings: Vec<Finding>,
+    },
+    /// The contract is well formed, and the protocol has no such route.
+    #[error("the protocol refuses the contract")]
+    Route {
+        /// Why.
+        findings: Vec<Finding>,
+    },
+    /// The step was refused.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// A protocol in force is at fault.
+    #[error("protocol {name} is at fault")]
+    Protocol {
+        /// The protocol.
+        name: String,
+        /// Its faults.
+        findings: Vec<Finding>,
+    },
+    /// A schema in force can't be used.
+    #[error("{path} is not a usable schema")]
+    Schema {
+        /// The file.
+        path: String,
+        /// Why.
+        source: Box<SchemaError>,
+    },
+    /// A file that must be there is not.
+    #[error("{path} is missing")]
+    Missing {
+        /// The file.
+        path: String,
+    },
+    /// A stored file can't be read.
+    #[error("{path} cannot be read")]
+    Stored {
+        /// The file.
+        path: String,
+        /// Why.
+        source: StoredError,
+    },
+    /// Git failed.
+    #[error(transparent)]
+    Git(#[from] GitError),
+}
+
+impl LedgerError {
+    pub(super) fn stored(path: &str, source: StoredError) -> Self {
+        Self::Stored { path: path.to_owned(), source }
+    }
+}
+
+impl From<Stop<LedgerError>> for LedgerError {
+    fn from(stop: Stop<LedgerError>) -> Self {
+        match stop {
+            Stop::Refused(refusal) => Self::Refused(refusal),
+            Stop::Unreadable(error) => error,
+        }
+    }
+}

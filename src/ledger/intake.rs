@@ -1,0 +1,235 @@
+//! The contract pipeline at the ledger's door: bytes become a checked
+//! [`Contract`] or findings, under one protocol.
+
+use std::rc::Rc;
+
+use serde_json::Value;
+
+use super::message::one_line;
+use crate::contract::{Format, Place, Schema, Shape, Source};
+use crate::finding::Finding;
+use crate::ids::{AgentName, IssueKey};
+use crate::protocol::{ContractType, Envelope, Protocol, Resolved, State, Style, Unresolved};
+
+/// A contract that passed the pipeline.
+#[derive(Clone, Debug)]
+pub struct Contract {
+    /// The document, byte for byte.
+    pub bytes: Vec<u8>,
+    /// Its format.
+    pub format: Format,
+    /// The protocol it was checked against.
+    pub protocol: AgentName,
+    /// Its type.
+    pub kind: String,
+    /// The issue it belongs to.
+    pub issue: IssueKey,
+    /// Its sender.
+    pub from: AgentName,
+    /// Its receiver.
+    pub to: AgentName,
+    /// Its status word.
+    pub status: Option<String>,
+    /// Its priority word.
+    pub priority: Option<String>,
+    /// One line about it: its own, or its type's title.
+    pub summary: String,
+    /// What it says, in the value model.
+    pub value: Value,
+}
+
+/// What the pipeline found.
+#[derive(Debug)]
+pub struct Review {
+    /// Every finding, in the order of the document.
+    pub findings: Vec<Finding>,
+    /// The type, where it could be told.
+    pub kind: Option<String>,
+    /// The contract, if nothing refuses it.
+    pub contract: Option<Contract>,
+    /// Whether the only fault is that the protocol has no such route.
+    pub no_route: bool,
+}
+
+impl Review {
+    fn refused(findings: Vec<Finding>) -> Self {
+        Self { findings, kind: None, contract: None, no_route: false }
+    }
+}
+
+/// Finds the compiled schema of a contract type.
+pub trait Schemas {
+    /// How finding one can fail.
+    type Error;
+
+    /// The compiled schema of this type.
+    ///
+    /// # Errors
+    /// When the file is missing or is not a JSON Schema.
+    fn schema(&self, kind: &ContractType) -> Result<Rc<Schema>, Self::Error>;
+}
+
+/// Takes a document through the pipeline. `hint` is the issue it is sent for,
+/// for contracts that do not name one.
+///
+/// # Errors
+/// Only when a schema can't be had; faults of the document are findings.
+pub fn review<S: Schemas>(
+    protocol: &Protocol,
+    schemas: &S,
+    bytes: &[u8],
+    hint: Option<&IssueKey>,
+) -> Result<Review, S::Error> {
+    let source = match Source::parse(bytes) {
+        Ok(source) => source,
+        Err(findings) => return Ok(Review::refused(findings)),
+    };
+    let formats = &protocol.definition().formats;
+    if !formats.iter().any(|f| *f == source.format().to_string()) {
+        let text = format!("protocol {} has no contracts in {}", protocol.name(), source.format());
+        let finding = Finding::error("contract.format", "", text);
+        let finding = finding.fix(format!("write it as {}", formats.join(" or ")));
+        return Ok(Review::refused(vec![finding]));
+    }
+    let root = source.root(&protocol.roots());
+    let wrapper = root.as_deref().filter(|_| source.format() == Format::Json);
+    let probe = |pointer: &str| source.probe(wrapper, pointer);
+    let fields = &protocol.definition().fields;
+    let envelope = Envelope {
+        root: root.as_deref(),
+        from: probe(&fields.from),
+        to: probe(&fields.to),
+        probe: &probe,
+    };
+    let (resolved, kind, mut findings, no_route) = match protocol.resolve(&envelope) {
+        Ok(resolved) => (Some(resolved.clone()), Some(resolved.kind), Vec::new(), false),
+        Err(Unresolved::Envelope(findings, kind)) => (None, kind, findings, false),
+        Err(Unresolved::Route(finding)) => (None, None, vec![finding], true),
+    };
+    let Some(kind) = kind else {
+        let shape = Shape::open();
+        place_all(&mut findings, &source, &shape, wrapper);
+        return Ok(Review { no_route, ..Review::refused(findings) });
+    };
+    let schema = schemas.schema(kind)?;
+    let checked = schema.check(&source, wrapper);
+    place_all(&mut findings, &source, schema.shape(), wrapper);
+    for finding in checked.findings {
+        if !findings.iter().any(|f| f.path == finding.path) {
+            findings.push(finding);
+        }
+    }
+    let value = checked.value;
+    let text = |pointer: &Option<String>| scalar(value.pointer(pointer.as_deref()?)?);
+    let status = text(&fields.status);
+    let mut semantic = Vec::new();
+    let issue = issue_of(protocol, &value, hint, &mut semantic);
+    if let Some(finding) = unfinished(protocol, status.as_deref()) {
+        semantic.push(finding);
+    }
+    place_all(&mut semantic, &source, schema.shape(), wrapper);
+    for finding in semantic {
+        if !findings.iter().any(|f| f.path == finding.path) {
+            findings.push(finding);
+        }
+    }
+    let summary = text(&fields.summary).unwrap_or_else(|| kind.title.clone());
+    let priority = text(&fields.priority);
+    let contract = match (resolved, issue) {
+        (Some(Resolved { kind, from, to }), Some(issue))
+            if !findings.iter().any(Finding::is_error) =>
+        {
+            Some(Contract {
+                bytes: bytes.to_vec(),
+                format: source.format(),
+                protocol: protocol.definition().name.clone(),
+                kind: kind.name.clone(),
+                issue,
+                from,
+                to,
+                status,
+                priority,
+                summary: one_line(&summary),
+                value,
+            })
+        }
+        _ => None,
+    };
+    findings.sort_by(|a, b| {
+        (a.line, a.column, &a.path, &a.code).cmp(&(b.line, b.column, &b.path, &b.code))
+    });
+    Ok(Review { findings, kind: Some(kind.name.clone()), contract, no_route: false })
+}
+
+/// Turns findings that name a JSON Pointer into ones that name a place in the
+/// source.
+fn place_all(findings: &mut [Finding], source: &Source, shape: &Shape, wrapper: Option<&str>) {
+    for finding in findings.iter_mut().filter(|f| f.line.is_none()) {
+        let Place { path, line, column } = source.place(shape, wrapper, &finding.path);
+        finding.path = path;
+        finding.line = line;
+        finding.column = column;
+    }
+}
+
+fn scalar(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+/// The issue's key, from the contract or from the hint.
+fn issue_of(
+    protocol: &Protocol,
+    value: &Value,
+    hint: Option<&IssueKey>,
+    findings: &mut Vec<Finding>,
+) -> Option<IssueKey> {
+    let pointer = &protocol.definition().fields.issue;
+    let field = pointer.trim_start_matches('/');
+    let Some(text) = value.pointer(pointer).and_then(scalar) else {
+        if hint.is_none() {
+            findings.push(
+                Finding::error(
+                    "envelope.issue",
+                    pointer.clone(),
+                    format!("the contract names no issue in `{field}`"),
+                )
+                .fix("say which one with --issue"),
+            );
+        }
+        return hint.cloned();
+    };
+    match text.parse::<IssueKey>() {
+        Ok(key) if hint.is_none_or(|hint| *hint == key) => Some(key),
+        Ok(key) => {
+            let hint = hint.map(ToString::to_string).unwrap_or_default();
+            let text = format!("the contract is about issue {key}, and is sent for issue {hint}");
+            findings.push(Finding::error("envelope.issue", pointer.clone(), text));
+            None
+        }
+        Err(error) => {
+            findings.push(Finding::error("envelope.issue", pointer.clone(), error.to_string()));
+            None
+        }
+    }
+}
+
+/// In a relay a contract is sent when its sender is done, one way or another.
+fn unfinished(protocol: &Protocol, status: Option<&str>) -> Option<Finding> {
+    let definition = protocol.definition();
+    let word = status?;
+    let state = definition.status.get(word)?;
+    let done = !matches!(state, State::Pending | State::InProgress);
+    if done || definition.style != Style::Relay {
+        return None;
+    }
+    let finding = Finding::error(
+        "status.unfinished",
+        definition.fields.status.clone()?,
+        format!("status `{word}` says that the sender is still at work"),
+    );
+    Some(finding.fix("send the contract when the work is done, has failed or is blocked"))
+}

@@ -1,0 +1,89 @@
+//! Where things are in the ledger's tree.
+
+use crate::contract::Format;
+use crate::ids::{AgentName, HandoffId, IssueKey};
+
+/// The file that says what the ledger is.
+pub const MANIFEST: &str = "ledger.json";
+/// The page for the person who lands here in a browser.
+pub const README: &str = "README.md";
+/// The folder with one entry for each open handoff.
+pub const OPEN: &str = "open";
+/// The folder with one folder for each issue.
+pub const ISSUES: &str = "issues";
+/// The folder with the protocols in force.
+pub const PROTOCOLS: &str = "protocols";
+
+/// An issue's folder: `issues/23/01/123` for 123.
+///
+/// The fan-out is the key's last two characters, then the two before them, in
+/// lower case, with `0` for what a short key lacks. Sequential numbers spread
+/// evenly, so that with a million issues no folder has more than about a
+/// hundred entries, and a person can still find one without a tool.
+pub fn issue_folder(issue: &IssueKey) -> String {
+    let padded = format!("000{}", issue.as_str().to_ascii_lowercase());
+    let (before, last) = padded.split_at(padded.len() - 2);
+    let before = &before[before.len() - 2..];
+    format!("{ISSUES}/{last}/{before}/{issue}")
+}
+
+/// The file with what is known of an issue.
+pub fn issue_file(issue: &IssueKey) -> String {
+    format!("{}/issue.json", issue_folder(issue))
+}
+
+/// The name of a handoff's record in its issue's folder.
+pub fn record_name(number: u32) -> String {
+    format!("{number:04}.json")
+}
+
+/// The file with a handoff's record.
+pub fn record_file(id: &HandoffId) -> String {
+    format!("{}/{}", issue_folder(id.issue()), record_name(id.number()))
+}
+
+/// The name of a handoff's contract in its issue's folder.
+pub fn contract_name(number: u32, from: &AgentName, to: &AgentName, format: Format) -> String {
+    format!("{number:04}-{from}-to-{to}.{}", format.extension())
+}
+
+/// The entry of an open handoff.
+pub fn open_entry(id: &HandoffId, to: &AgentName) -> String {
+    format!("{OPEN}/{id}@{to}")
+}
+
+/// Reads the name of an open handoff's entry back.
+pub fn parse_open_entry(name: &str) -> Option<(HandoffId, AgentName)> {
+    let (id, agent) = name.split_once('@')?;
+    Some((id.parse().ok()?, agent.parse().ok()?))
+}
+
+/// A file of a protocol in force.
+pub fn protocol_file(protocol: &str, file: &str) -> String {
+    format!("{PROTOCOLS}/{protocol}/{file}")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn issue_folders_fan_out_by_the_last_characters() {
+        let folder = |key: &str| issue_folder(&key.parse().unwrap());
+        assert_eq!(folder("7"), "issues/07/00/7");
+        assert_eq!(folder("123"), "issues/23/01/123");
+        assert_eq!(folder("98765"), "issues/65/87/98765");
+        assert_eq!(folder("AB"), "issues/ab/00/AB");
+    }
+
+    #[test]
+    fn open_entries_read_back_whatever_the_agent_is_called() {
+        for agent in ["fixer-agent", "@react-specialist", "a@b"] {
+            let (id, to) = ("a-1.12".parse().unwrap(), agent.parse().unwrap());
+            let name = open_entry(&id, &to);
+            let read = parse_open_entry(name.strip_prefix("open/").unwrap());
+            assert_eq!(read, Some((id, to)));
+        }
+    }
+}

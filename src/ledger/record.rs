@@ -1,0 +1,318 @@
+//! The stored form of the ledger: its manifest, its issues, its handoffs.
+//!
+//! Every file carries a version from the first day; reading an unknown one is
+//! an error that says so.
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::contract::Format;
+use crate::git::Code;
+use crate::ids::{AgentName, HandoffId, IssueKey};
+use crate::protocol::{Event, State};
+
+/// The version that every stored file carries.
+pub const VERSION: u32 = 1;
+
+/// A stored file that this program can't read.
+#[derive(Debug, thiserror::Error)]
+pub enum StoredError {
+    /// It is not what it should be.
+    #[error("it is not a valid record")]
+    Form(#[source] serde_json::Error),
+    /// It was written by a later program.
+    #[error("it has version {0}, and this program reads {VERSION}")]
+    Version(u32),
+}
+
+#[derive(Deserialize)]
+struct Versioned {
+    version: u32,
+}
+
+/// Reads a stored file.
+///
+/// # Errors
+/// [`StoredError`] when it is malformed or of another version.
+pub fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, StoredError> {
+    serde_json::from_slice(bytes).map_err(|error| match serde_json::from_slice(bytes) {
+        Ok(Versioned { version }) if version != VERSION => StoredError::Version(version),
+        _ => StoredError::Form(error),
+    })
+}
+
+/// Writes a stored file: indented, with a final line break, the same bytes for
+/// the same value.
+pub fn write<T: Serialize>(value: &T) -> Vec<u8> {
+    let mut bytes = serde_json::to_vec_pretty(value)
+        .expect("stored types have string keys and no failing serializers");
+    bytes.push(b'\n');
+    bytes
+}
+
+/// A moment, to the second, in UTC.
+pub type Moment = DateTime<Utc>;
+
+mod moment {
+    use super::{DateTime, Moment, SecondsFormat, Utc};
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub(super) fn serialize<S: Serializer>(at: &Moment, s: S) -> Result<S::Ok, S::Error> {
+        s.serialize_str(&at.to_rfc3339_opts(SecondsFormat::Secs, true))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Moment, D::Error> {
+        let text = String::deserialize(d)?;
+        let at = DateTime::parse_from_rfc3339(&text).map_err(D::Error::custom)?;
+        Ok(at.with_timezone(&Utc))
+    }
+}
+
+mod optional_moment {
+    use super::{Moment, moment};
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    #[derive(Deserialize)]
+    struct Wrapped(#[serde(with = "moment")] Moment);
+
+    pub(super) fn serialize<S: Serializer>(at: &Option<Moment>, s: S) -> Result<S::Ok, S::Error> {
+        match at {
+            Some(at) => moment::serialize(at, s),
+            None => s.serialize_none(),
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Moment>, D::Error> {
+        Ok(Option::<Wrapped>::deserialize(d)?.map(|w| w.0))
+    }
+}
+
+/// Whether contracts' claims are checked against the repository.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Evidence {
+    /// Claims are recorded as they are made.
+    Off,
+}
+
+/// `ledger.json`: what the ledger is.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    /// [`VERSION`].
+    pub version: u32,
+    /// The protocol that a new issue is bound to.
+    pub default_protocol: AgentName,
+    /// Whether claims are checked.
+    pub evidence: Evidence,
+    /// When the ledger was started.
+    #[serde(with = "moment")]
+    pub created_at: Moment,
+}
+
+/// Whether an issue is still worked on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum IssueStatus {
+    /// Work goes on.
+    Open,
+    /// The closing contract was sent; nothing can be added.
+    Completed,
+}
+
+impl IssueStatus {
+    /// The status as stored and printed.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Completed => "completed",
+        }
+    }
+}
+
+/// An open handoff, as its issue lists it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OpenHandoff {
+    /// Its id.
+    pub id: HandoffId,
+    /// Its receiver.
+    pub to: AgentName,
+    /// Its state.
+    pub state: State,
+}
+
+/// Why and by whom a completed issue was opened again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reopening {
+    /// When.
+    #[serde(with = "moment")]
+    pub at: Moment,
+    /// By whom.
+    pub by: AgentName,
+    /// Why.
+    pub reason: String,
+}
+
+/// `issue.json`: who holds an issue and what is known of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Issue {
+    /// [`VERSION`].
+    pub version: u32,
+    /// Its key.
+    pub issue: IssueKey,
+    /// The protocol it is bound to.
+    pub protocol: AgentName,
+    /// Whether it is still worked on.
+    pub status: IssueStatus,
+    /// When its first contract was sent.
+    #[serde(with = "moment")]
+    pub opened_at: Moment,
+    /// When it was completed.
+    #[serde(default, with = "optional_moment", skip_serializing_if = "Option::is_none")]
+    pub completed_at: Option<Moment>,
+    /// How many handoffs it has: the number of the newest.
+    pub handoffs: u32,
+    /// How many commits wrote to it.
+    pub steps: u32,
+    /// Its open handoffs, the oldest first.
+    pub open: Vec<OpenHandoff>,
+    /// Handoffs that are completed, and from which nothing was sent on yet:
+    /// their receivers may still send.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unfollowed: Vec<HandoffId>,
+    /// When it was opened again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reopened: Vec<Reopening>,
+    /// What its contracts have told, by the protocol's rules.
+    pub facts: Map<String, Value>,
+}
+
+/// The file that an agent handed over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ContractFile {
+    /// Its name in the issue's folder.
+    pub file: String,
+    /// Its format.
+    pub format: Format,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// Its SHA-256, in hexadecimal.
+    pub sha256: String,
+}
+
+/// Who works on a handoff.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Lease {
+    /// The agent.
+    pub holder: AgentName,
+    /// Since when.
+    #[serde(with = "moment")]
+    pub since: Moment,
+    /// Which claim of this handoff this is, from 1.
+    pub token: u32,
+}
+
+/// What went wrong, as the agent that failed tells it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Failure {
+    /// A short, stable word: `BuildError`.
+    pub code: String,
+    /// What happened, in one sentence.
+    pub message: String,
+    /// More of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<String>,
+    /// Whether another attempt may succeed.
+    pub recoverable: bool,
+    /// What to do about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suggested_action: Option<String>,
+}
+
+/// One change of a handoff's state.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Transition {
+    /// When.
+    #[serde(with = "moment")]
+    pub at: Moment,
+    /// By which agent.
+    pub by: AgentName,
+    /// The event; none for the sending that began it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event: Option<Event>,
+    /// The state before; none for the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<State>,
+    /// The state after.
+    pub to: State,
+    /// The handoff whose sending caused it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent: Option<HandoffId>,
+    /// Why, or what the answer is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// What went wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Failure>,
+}
+
+/// `NNNN.json`: one handoff.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Record {
+    /// [`VERSION`].
+    pub version: u32,
+    /// Its id.
+    pub id: HandoffId,
+    /// The protocol that governs it.
+    pub protocol: AgentName,
+    /// The contract's type.
+    pub contract_type: String,
+    /// The sender.
+    pub from: AgentName,
+    /// The receiver.
+    pub to: AgentName,
+    /// Its state.
+    pub state: State,
+    /// The protocol's priority word, the contract's own or the issue's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<String>,
+    /// One line about it.
+    pub summary: String,
+    /// The contract.
+    pub contract: ContractFile,
+    /// The handoff that its sender held.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub follows: Option<HandoffId>,
+    /// Where the code branch stood when it was sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<Code>,
+    /// Which attempt this is, from 1.
+    pub attempt: u32,
+    /// Who works on it, while someone does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease: Option<Lease>,
+    /// Every change of its state, the oldest first.
+    pub transitions: Vec<Transition>,
+}
+
+impl Record {
+    /// When it was sent.
+    pub fn sent_at(&self) -> Option<Moment> {
+        self.transitions.first().map(|t| t.at)
+    }
+
+    /// Its newest change.
+    pub fn latest(&self) -> Option<&Transition> {
+        self.transitions.last()
+    }
+}

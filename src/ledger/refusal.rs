@@ -1,0 +1,123 @@
+//! Why the ledger refuses a step: typed, with everything a hint needs.
+
+use crate::ids::{AgentName, HandoffId, IssueKey};
+use crate::protocol::{Event, IllegalEvent, State};
+
+/// A refused step. The ledger is unchanged.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Refusal {
+    /// Nobody by that name takes part.
+    #[error("{agent} is not an agent of protocol {protocol}")]
+    UnknownAgent {
+        /// The name that was given.
+        agent: AgentName,
+        /// The protocol.
+        protocol: String,
+        /// Who does take part.
+        agents: Vec<String>,
+    },
+    /// The contract names another sender.
+    #[error("{agent} cannot send a contract from {from}")]
+    NotTheSender {
+        /// Who sends.
+        agent: AgentName,
+        /// Whom the contract names.
+        from: AgentName,
+    },
+    /// The first contract of an issue must be one that opens it.
+    #[error("issue {issue} was not opened yet")]
+    NotOpened {
+        /// The issue.
+        issue: IssueKey,
+        /// Who may open an issue, by a contract to whom.
+        openers: Vec<(String, String)>,
+    },
+    /// The closing contract was sent.
+    #[error("issue {issue} is completed: nothing can be added to it")]
+    IssueCompleted {
+        /// The issue.
+        issue: IssueKey,
+    },
+    /// Only a completed issue can be reopened.
+    #[error("issue {issue} is open")]
+    NotCompleted {
+        /// The issue.
+        issue: IssueKey,
+    },
+    /// The sender was handed work and has not claimed it.
+    #[error("{agent} has not claimed {id}")]
+    NotClaimed {
+        /// The handoff.
+        id: HandoffId,
+        /// Its receiver.
+        agent: AgentName,
+    },
+    /// The sender's handoff is failed or blocked.
+    #[error("{agent} does not work on {id}, which is {state}")]
+    NotWorking {
+        /// The handoff.
+        id: HandoffId,
+        /// Its receiver.
+        agent: AgentName,
+        /// Its state.
+        state: State,
+    },
+    /// The sender was handed nothing.
+    #[error("{agent} holds nothing in issue {issue}")]
+    NotHeld {
+        /// The sender.
+        agent: AgentName,
+        /// The issue.
+        issue: IssueKey,
+        /// What is open there, and with whom.
+        open: Vec<(HandoffId, AgentName)>,
+    },
+    /// The event belongs to someone else.
+    #[error("{agent} cannot {event} {id}, which was handed to {to}")]
+    NotYours {
+        /// The handoff.
+        id: HandoffId,
+        /// Who tried.
+        agent: AgentName,
+        /// What was tried.
+        event: Event,
+        /// The receiver.
+        to: AgentName,
+    },
+    /// Someone else was first.
+    #[error("{id} is claimed by {holder} since {}", since.format("%Y-%m-%dT%H:%M:%SZ"))]
+    AlreadyClaimed {
+        /// The handoff.
+        id: HandoffId,
+        /// Who works on it.
+        holder: AgentName,
+        /// Since when.
+        since: super::record::Moment,
+    },
+    /// The lifecycle has no such arrow.
+    #[error("{id}: {illegal}")]
+    Illegal {
+        /// The handoff.
+        id: HandoffId,
+        /// State and event.
+        illegal: IllegalEvent,
+    },
+    /// There is no such issue.
+    #[error("there is no issue {issue}")]
+    NoIssue {
+        /// The key.
+        issue: IssueKey,
+    },
+    /// There is no such handoff.
+    #[error("there is no handoff {id}")]
+    NoHandoff {
+        /// The id.
+        id: HandoffId,
+    },
+    /// Nothing waits for this agent.
+    #[error("nothing waits for {agent}")]
+    NothingToClaim {
+        /// The agent.
+        agent: AgentName,
+    },
+}

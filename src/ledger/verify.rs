@@ -1,0 +1,539 @@
+//! The audit: every commit is run through [`plan`] again, on the tree of its
+//! parent, and compared with what the step would have written.
+//!
+//! A commit is checked against its parent's tree alone, so damage in one place
+//! is reported there and does not spread, and history can be split among
+//! threads.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::rc::Rc;
+use std::thread;
+
+use super::error::LedgerError;
+use super::intake::{Review, review};
+use super::layout;
+use super::record::{self, Issue, Manifest, Record};
+use super::snapshot::{IssueFolder, Rules, Snapshot};
+use super::step::{Actor, Planned, Request, Step, Stop, View, plan};
+use crate::finding::{Finding, Severity};
+use crate::git::{Change, Commit, EntryKind, ObjectId, Repository, Tree, to_second};
+use crate::ids::{AgentName, IssueKey};
+
+/// How much of a ledger to audit.
+#[derive(Clone, Copy)]
+pub enum AuditScope<'a> {
+    /// All of it.
+    All,
+    /// The commits that touch one issue.
+    Issue(&'a IssueKey),
+}
+
+impl AuditScope<'_> {
+    fn covers(self, touched: &BTreeSet<IssueKey>) -> bool {
+        match self {
+            Self::All => true,
+            Self::Issue(key) => touched.contains(key),
+        }
+    }
+}
+
+/// What an audit found.
+#[derive(Debug, Default)]
+pub struct Audit {
+    /// How many commits were checked.
+    pub commits: usize,
+    /// How many of them handed work on.
+    pub handoffs: usize,
+    /// The commit that the audit began at.
+    pub tip: String,
+    /// Whether older history is not in this clone.
+    pub cut_off: bool,
+    /// Every finding, in the order of history.
+    pub findings: Vec<Finding>,
+}
+
+impl Audit {
+    /// Audits the history that ends in a commit, with this many threads.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when not even the list of commits can be read; all other
+    /// damage is a finding.
+    pub fn run(
+        repository: &Repository,
+        tip: ObjectId,
+        scope: AuditScope<'_>,
+        threads: usize,
+    ) -> Result<Self, LedgerError> {
+        let mut audit = Self { tip: tip.to_string(), ..Self::default() };
+        let mut history = Vec::new();
+        for id in repository.first_parents(tip)? {
+            match id {
+                Ok(id) => history.push(id),
+                Err(error) => {
+                    let text = format!("history cannot be followed further: {error}");
+                    let at = history.last().map(ToString::to_string).unwrap_or_default();
+                    audit.findings.push(Finding::error("history.broken", "", text).in_commit(at));
+                    break;
+                }
+            }
+        }
+        history.reverse();
+        audit.cut_off = repository.is_shallow();
+
+        let size = history.len().div_ceil(threads.max(1)).max(1);
+        let parts: Vec<Result<Self, LedgerError>> = thread::scope(|scope_of_threads| {
+            let chunks = history.chunks(size);
+            let workers: Vec<_> = chunks
+                .map(|chunk| {
+                    // libgit2's handles belong to one thread each.
+                    let handle = repository.reopen();
+                    scope_of_threads.spawn(move || {
+                        let handle = handle?;
+                        let mut auditor = Auditor::new(&handle, scope);
+                        chunk.iter().for_each(|&id| auditor.commit(id));
+                        Ok(auditor.audit)
+                    })
+                })
+                .collect();
+            workers.into_iter().map(|w| w.join().expect("an auditor does not panic")).collect()
+        });
+        for part in parts {
+            let part = part?;
+            audit.commits += part.commits;
+            audit.handoffs += part.handoffs;
+            audit.findings.extend(part.findings);
+        }
+        // Where every step was legal from the first commit on, the tip is what
+        // the steps made it. Only damage, or a beginning that is out of sight,
+        // leaves something to find there.
+        if audit.cut_off || !audit.findings.is_empty() {
+            audit.findings.extend(Tip::new(repository, tip, scope).findings());
+        }
+        Ok(audit)
+    }
+
+    /// Says whether nothing speaks against the ledger.
+    pub fn is_clean(&self) -> bool {
+        !self.findings.iter().any(Finding::is_error)
+    }
+}
+
+struct Auditor<'r, 's> {
+    repository: &'r Repository,
+    scope: AuditScope<'s>,
+    rules: HashMap<ObjectId, Rc<Rules<'r>>>,
+    audit: Audit,
+}
+
+impl<'r, 's> Auditor<'r, 's> {
+    fn new(repository: &'r Repository, scope: AuditScope<'s>) -> Self {
+        Self { repository, scope, rules: HashMap::new(), audit: Audit::default() }
+    }
+
+    fn report(&mut self, commit: ObjectId, finding: Finding) {
+        self.audit.findings.push(finding.in_commit(commit));
+    }
+
+    fn commit(&mut self, id: ObjectId) {
+        let result = self.repository.commit(id).map_err(LedgerError::from);
+        let checked = result.and_then(|commit| self.check(&commit));
+        if let Err(error) = checked {
+            self.report(id, unreadable(&error));
+        }
+    }
+
+    fn check(&mut self, commit: &Commit) -> Result<(), LedgerError> {
+        let id = commit.id;
+        let tree = Tree::new(self.repository, commit.tree);
+        let Some(&parent) = commit.parents.first() else {
+            self.audit.commits += 1;
+            return self.founding(commit, tree);
+        };
+        // A shallow clone does not have its oldest commit's parent.
+        let Ok(parent) = self.repository.commit(parent) else {
+            if !self.repository.is_shallow() {
+                let text = format!("parent {parent} is missing");
+                self.report(id, Finding::error("history.missing", "", text));
+            }
+            return Ok(());
+        };
+        let changes = tree.changes_since(Some(parent.tree))?;
+        let touched: BTreeSet<IssueKey> =
+            changes.iter().filter_map(|c| issue_of_path(&c.path)).collect();
+        if !self.scope.covers(&touched) {
+            return Ok(());
+        }
+        self.audit.commits += 1;
+        if commit.parents.len() > 1 {
+            let text = "a merge has no place in the ledger: its order is one line of steps";
+            self.report(id, Finding::error("history.merge", "", text));
+        }
+        let mut keys = touched.into_iter();
+        let (key, others) = (keys.next(), keys.next());
+        let Some(key) = key else {
+            let path = changes.first().map(|c| c.path.clone()).unwrap_or_default();
+            let text = if changes.is_empty() {
+                "the commit changes nothing"
+            } else {
+                "the commit is not a step: it changes no issue"
+            };
+            self.report(id, Finding::error("step.none", path, text));
+            return Ok(());
+        };
+        if let Some(other) = others {
+            let text = format!("the commit changes issue {other} beside issue {key}");
+            self.report(id, Finding::error("step.many", layout::issue_folder(&other), text));
+            return Ok(());
+        }
+        let old = Tree::new(self.repository, parent.tree);
+        self.step(commit, old, tree, &key, &changes)
+    }
+
+    /// Checks the commit that starts the ledger.
+    fn founding(&mut self, commit: &Commit, tree: Tree<'r>) -> Result<(), LedgerError> {
+        let snapshot = Snapshot::at(self.repository, commit.id, "")?;
+        let protocol = snapshot.manifest().default_protocol.to_string();
+        self.rules_in(tree, &protocol)?;
+        let folder = layout::protocol_file(&protocol, "");
+        for change in tree.changes_since(None)? {
+            let expected = [layout::README, layout::MANIFEST].contains(&change.path.as_str())
+                || change.path.starts_with(&folder);
+            if !expected {
+                let text = "a ledger starts without this file";
+                self.report(commit.id, Finding::error("file.stray", change.path, text));
+            }
+        }
+        Ok(())
+    }
+
+    fn rules_in(&mut self, tree: Tree<'r>, name: &str) -> Result<Rc<Rules<'r>>, LedgerError> {
+        let path = layout::protocol_file(name, "");
+        let path = path.trim_end_matches('/');
+        let missing = || LedgerError::Missing { path: path.to_owned() };
+        let (_, id) = tree.entry(path)?.ok_or_else(missing)?;
+        if let Some(rules) = self.rules.get(&id) {
+            return Ok(Rc::clone(rules));
+        }
+        let rules = Rc::new(Rules::read(self.repository, tree, name)?);
+        self.rules.insert(id, Rc::clone(&rules));
+        Ok(rules)
+    }
+
+    /// Derives the step again and compares.
+    fn step(
+        &mut self,
+        commit: &Commit,
+        old: Tree<'r>,
+        new: Tree<'r>,
+        key: &IssueKey,
+        changes: &[Change],
+    ) -> Result<(), LedgerError> {
+        let before = IssueFolder::open(self.repository, old, key)?;
+        let after = IssueFolder::open(self.repository, new, key)?;
+        let (was, is) = (before.issue()?, after.issue()?);
+        let Some(is) = is else {
+            let text = "the issue's file is missing";
+            self.report(commit.id, Finding::error("file.missing", layout::issue_file(key), text));
+            return Ok(());
+        };
+        let protocol = was.as_ref().map_or(&is.protocol, |issue| &issue.protocol).clone();
+        let rules = match &was {
+            Some(_) => self.rules_in(old, protocol.as_str())?,
+            None => {
+                let manifest = old.file(layout::MANIFEST)?.unwrap_or_default();
+                let manifest: Manifest = record::read(&manifest)
+                    .map_err(|e| LedgerError::stored(layout::MANIFEST, e))?;
+                self.rules_in(old, manifest.default_protocol.as_str())?
+            }
+        };
+        let Some(asked) = self.derive(commit, &rules, was.as_ref(), &is, &after, changes)? else {
+            return Ok(());
+        };
+        let actor = Actor { name: &asked.actor, at: to_second(commit.author.at) };
+        let planned = plan(rules.protocol(), key, &before, &actor, &asked.request());
+        let step = match planned {
+            Ok(Planned::Write(step)) => step,
+            Ok(Planned::Repeat(_)) => {
+                let text = "the step repeats one that the ledger already held";
+                self.report(commit.id, Finding::error("step.repeated", asked.path, text));
+                return Ok(());
+            }
+            Err(Stop::Refused(refusal)) => {
+                let text = format!("no protocol allows this step: {refusal}");
+                self.report(commit.id, Finding::error("step.illegal", asked.path, text));
+                return Ok(());
+            }
+            Err(Stop::Unreadable(error)) => return Err(error),
+        };
+        if asked.contract.is_some() {
+            self.audit.handoffs += 1;
+        }
+        self.compare(commit, &asked.actor, &step, changes)
+    }
+
+    /// Reads from the new state what was asked for.
+    fn derive(
+        &mut self,
+        commit: &Commit,
+        rules: &Rules<'_>,
+        was: Option<&Issue>,
+        is: &Issue,
+        after: &IssueFolder<'_>,
+        changes: &[Change],
+    ) -> Result<Option<Asked>, LedgerError> {
+        let key = after.key();
+        let handoffs = was.map_or(0, |issue| issue.handoffs);
+        let number = if is.handoffs == handoffs + 1 {
+            is.handoffs
+        } else if let Some(last) = is.reopened.last()
+            && was.is_some_and(|issue| issue.reopened.len() < is.reopened.len())
+        {
+            return Ok(Some(Asked {
+                actor: last.by.clone(),
+                path: layout::issue_file(key),
+                contract: None,
+                record: None,
+                reason: last.reason.clone(),
+            }));
+        } else {
+            let folder = format!("{}/", layout::issue_folder(key));
+            let numbers = changes.iter().filter_map(|change| {
+                change.path.strip_prefix(&folder)?.strip_suffix(".json")?.parse().ok()
+            });
+            match numbers.collect::<Vec<u32>>()[..] {
+                [number] => number,
+                _ => {
+                    let text = "the commit changes an issue without a step of one handoff";
+                    let finding = Finding::error("step.none", layout::issue_file(key), text);
+                    self.report(commit.id, finding);
+                    return Ok(None);
+                }
+            }
+        };
+        let path = format!("{}/{}", layout::issue_folder(key), layout::record_name(number));
+        let Some(record) = after.record(number)? else {
+            self.report(commit.id, Finding::error("file.missing", path, "the record is missing"));
+            return Ok(None);
+        };
+        if number <= handoffs {
+            let actor = record.latest().map_or(&record.to, |t| &t.by).clone();
+            let reason = String::new();
+            return Ok(Some(Asked { actor, path, contract: None, record: Some(record), reason }));
+        }
+        let bytes = after.contract(&record)?;
+        let Review { findings, contract, .. } = review(rules.protocol(), rules, &bytes, Some(key))?;
+        let Some(contract) = contract else {
+            let file = format!("{}/{}", layout::issue_folder(key), record.contract.file);
+            for finding in findings.into_iter().filter(Finding::is_error) {
+                let text = format!("{}: {}", finding.path, finding.message);
+                let mut found = Finding::error(finding.code, file.clone(), text);
+                (found.line, found.column) = (finding.line, finding.column);
+                self.report(commit.id, found);
+            }
+            return Ok(None);
+        };
+        let actor = contract.from.clone();
+        let contract = Some(Box::new(contract));
+        Ok(Some(Asked { actor, path, contract, record: Some(record), reason: String::new() }))
+    }
+
+    /// Compares a commit with the step that it should be.
+    fn compare(
+        &mut self,
+        commit: &Commit,
+        actor: &AgentName,
+        step: &Step,
+        changes: &[Change],
+    ) -> Result<(), LedgerError> {
+        let mut expected: BTreeMap<&str, Option<ObjectId>> = BTreeMap::new();
+        for (path, bytes) in &step.files {
+            let id = bytes.as_deref().map(ObjectId::of_blob).transpose()?;
+            expected.insert(path, id);
+        }
+        for change in changes {
+            let wanted = expected.remove(change.path.as_str());
+            let right = wanted.is_some_and(|id| id == change.new)
+                && (change.kind == EntryKind::File || change.new.is_none());
+            if !right {
+                self.report(commit.id, difference(change, wanted.is_some()));
+            }
+        }
+        for (path, id) in expected {
+            let text = match id {
+                Some(_) => "the step should have written this file",
+                None => "the step should have removed this file",
+            };
+            self.report(commit.id, Finding::error("file.missing", path, text));
+        }
+        let mut differs = |code: &'static str, text: String| {
+            self.report(commit.id, Finding::error(code, "", text));
+        };
+        if commit.message != step.message {
+            let text = "the message or its trailers do not tell what the step did";
+            differs("commit.message", text.to_owned());
+        }
+        let email = format!("{actor}@handoff.invalid");
+        if commit.author.name != actor.as_str() || commit.author.email != email {
+            let text = format!("the author is {}, and the step is {actor}'s", commit.author.name);
+            differs("commit.author", text);
+        }
+        Ok(())
+    }
+}
+
+/// What a commit claims to be.
+struct Asked {
+    actor: AgentName,
+    path: String,
+    contract: Option<Box<super::intake::Contract>>,
+    record: Option<Record>,
+    reason: String,
+}
+
+impl Asked {
+    fn request(&self) -> Request<'_> {
+        match (&self.contract, &self.record) {
+            (Some(contract), record) => {
+                let code = record.as_ref().and_then(|r| r.code.clone());
+                Request::Send { contract, code }
+            }
+            (None, Some(record)) => {
+                let last = record.latest();
+                Request::Change {
+                    number: record.id.number(),
+                    // A record without an event can only be a new one.
+                    event: last.and_then(|t| t.event).unwrap_or(crate::protocol::Event::Claim),
+                    reason: last.and_then(|t| t.reason.clone()),
+                    failure: last.and_then(|t| t.failure.clone()),
+                }
+            }
+            (None, None) => Request::Reopen { reason: self.reason.clone() },
+        }
+    }
+}
+
+fn difference(change: &Change, expected: bool) -> Finding {
+    let path = &change.path;
+    let contract = path.contains("-to-") && path.starts_with(layout::ISSUES);
+    let code = match () {
+        () if !expected && change.old.is_none() => "file.stray",
+        () if contract => "contract.altered",
+        () if path.starts_with(layout::OPEN) => "open.stale",
+        () if path.ends_with("/issue.json") => "issue.altered",
+        () if path.starts_with(layout::ISSUES) => "record.altered",
+        () => "file.altered",
+    };
+    let text = match (expected, change.new) {
+        (true, Some(_)) => "the file does not say what the step says",
+        (true, None) => "the step should have kept this file",
+        (false, Some(_)) => "the step has no business with this file",
+        (false, None) => "the step should not have removed this file",
+    };
+    Finding::error(code, path.clone(), text)
+}
+
+fn unreadable(error: &LedgerError) -> Finding {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(source) = cause {
+        text += &format!(": {source}");
+        cause = source.source();
+    }
+    let path = match error {
+        LedgerError::Missing { path }
+        | LedgerError::Stored { path, .. }
+        | LedgerError::Schema { path, .. } => path.clone(),
+        _ => String::new(),
+    };
+    let code = match error {
+        LedgerError::Git(_) => "object.unreadable",
+        LedgerError::Missing { .. } => "file.missing",
+        LedgerError::NotALedger { .. } => "file.missing",
+        _ => "file.unreadable",
+    };
+    Finding::error(code, path, text)
+}
+
+/// The issue that a path belongs to.
+fn issue_of_path(path: &str) -> Option<IssueKey> {
+    if let Some(entry) = path.strip_prefix("open/") {
+        return layout::parse_open_entry(entry).map(|(id, _)| id.issue().clone());
+    }
+    let key: IssueKey = path.strip_prefix("issues/")?.split('/').nth(2)?.parse().ok()?;
+    path.starts_with(&format!("{}/", layout::issue_folder(&key))).then_some(key)
+}
+
+/// The consistency of one commit's tree, without its history.
+struct Tip<'r, 's> {
+    repository: &'r Repository,
+    tip: ObjectId,
+    scope: AuditScope<'s>,
+}
+
+impl<'r, 's> Tip<'r, 's> {
+    fn new(repository: &'r Repository, tip: ObjectId, scope: AuditScope<'s>) -> Self {
+        Self { repository, tip, scope }
+    }
+
+    fn findings(&self) -> Vec<Finding> {
+        let mut found = Vec::new();
+        if let Err(error) = self.collect(&mut found) {
+            found.push(unreadable(&error));
+        }
+        found.into_iter().map(|f| f.in_commit(self.tip)).collect()
+    }
+
+    fn collect(&self, found: &mut Vec<Finding>) -> Result<(), LedgerError> {
+        let snapshot = Snapshot::at(self.repository, self.tip, "")?;
+        let keys = match self.scope {
+            AuditScope::All => snapshot.issues()?,
+            AuditScope::Issue(key) => vec![key.clone()],
+        };
+        let mut open: BTreeMap<String, Record> = BTreeMap::new();
+        for key in keys {
+            let folder = snapshot.issue(&key)?;
+            match folder.records() {
+                Ok(records) => {
+                    for record in records {
+                        check_contract(&folder, &record, found);
+                        if !record.state.is_terminal() {
+                            open.insert(layout::open_entry(&record.id, &record.to), record);
+                        }
+                    }
+                }
+                Err(error) => found.push(unreadable(&error)),
+            }
+        }
+        for entry in snapshot.open()? {
+            if !self.scope.covers(&BTreeSet::from([entry.id.issue().clone()])) {
+                continue;
+            }
+            let path = layout::open_entry(&entry.id, &entry.to);
+            let right = match (open.remove(&path), snapshot.open_record(&entry)) {
+                (Some(record), Ok(listed)) => record == listed,
+                _ => false,
+            };
+            if !right {
+                let text = "the entry does not agree with the handoff's record";
+                found.push(Finding::error("open.stale", path, text));
+            }
+        }
+        for path in open.into_keys() {
+            let text = "the handoff is open, and has no entry";
+            found.push(Finding::error("open.missing", path, text));
+        }
+        Ok(())
+    }
+}
+
+fn check_contract(folder: &IssueFolder<'_>, record: &Record, found: &mut Vec<Finding>) {
+    let path = format!("{}/{}", layout::issue_folder(folder.key()), record.contract.file);
+    match folder.contract(record) {
+        Ok(bytes) if super::step::digest(&bytes) == record.contract.sha256 => {}
+        Ok(_) => {
+            let text = "the contract does not have the digest that its record states";
+            found.push(Finding::error("contract.altered", path, text));
+        }
+        Err(error) => found.push(Finding { severity: Severity::Error, ..unreadable(&error) }),
+    }
+}

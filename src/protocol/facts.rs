@@ -1,0 +1,43 @@
+//! What is known about an issue, gathered from its contracts as they come.
+
+use serde_json::{Map, Value};
+
+use super::definition::{FactRule, Protocol};
+
+impl Protocol {
+    /// Adds what a contract of this type says to the facts gathered so far.
+    pub fn gather(&self, facts: &mut Map<String, Value>, kind: &str, contract: &Value) {
+        for (name, rule) in &self.definition().facts {
+            let number = |facts: &Map<String, Value>| facts.get(name).and_then(Value::as_u64);
+            match rule {
+                FactRule::Last(pointers) => {
+                    let found = pointers.iter().find_map(|p| contract.pointer(p));
+                    if let Some(value) = found {
+                        facts.insert(name.clone(), value.clone());
+                    }
+                }
+                FactRule::Sum(pointers) => {
+                    let found = pointers.iter().filter_map(|p| contract.pointer(p));
+                    let mut counts = found.filter_map(quantity).peekable();
+                    if counts.peek().is_some() {
+                        let sum = counts.fold(number(facts).unwrap_or(0), u64::saturating_add);
+                        facts.insert(name.clone(), sum.into());
+                    }
+                }
+                FactRule::Count(kinds) => {
+                    if kinds.iter().any(|k| k == kind) {
+                        let count = number(facts).unwrap_or(0).saturating_add(1);
+                        facts.insert(name.clone(), count.into());
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn quantity(value: &Value) -> Option<u64> {
+    match value {
+        Value::Array(items) => Some(items.len() as u64),
+        other => other.as_u64(),
+    }
+}

@@ -1,0 +1,214 @@
+//! The lifecycle of a handoff: the same states and events for every protocol.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// The state of one handoff.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// Sent, and waiting for its receiver.
+    Pending,
+    /// Claimed: the receiver works on it.
+    InProgress,
+    /// Done. Terminal.
+    Completed,
+    /// The receiver could not do it; it may be retried.
+    Failed,
+    /// The receiver waits for an answer.
+    Blocked,
+    /// Refused by its receiver before work began. Terminal.
+    Rejected,
+    /// Withdrawn. Terminal.
+    Cancelled,
+    /// Failed, with no attempt left; only a person's redrive revives it.
+    Dead,
+}
+
+impl State {
+    /// Every state, in the order in which they are listed to users.
+    pub const ALL: [Self; 8] = [
+        Self::Pending,
+        Self::InProgress,
+        Self::Blocked,
+        Self::Failed,
+        Self::Dead,
+        Self::Completed,
+        Self::Rejected,
+        Self::Cancelled,
+    ];
+
+    /// The state's name as stored and printed.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::InProgress => "in_progress",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Blocked => "blocked",
+            Self::Rejected => "rejected",
+            Self::Cancelled => "cancelled",
+            Self::Dead => "dead",
+        }
+    }
+
+    /// Says whether a handoff in this state never changes again.
+    pub fn is_terminal(self) -> bool {
+        matches!(self, Self::Completed | Self::Rejected | Self::Cancelled)
+    }
+
+    /// Applies an event.
+    ///
+    /// # Errors
+    /// [`IllegalEvent`] where the lifecycle has no such arrow.
+    pub fn on(self, event: Event) -> Result<Self, IllegalEvent> {
+        use Event as E;
+        match (self, event) {
+            (Self::Pending, E::Claim) => Ok(Self::InProgress),
+            (Self::Pending, E::Reject) => Ok(Self::Rejected),
+            (Self::InProgress, E::Complete) => Ok(Self::Completed),
+            (Self::InProgress, E::Fail) => Ok(Self::Failed),
+            (Self::InProgress, E::Block) => Ok(Self::Blocked),
+            (Self::Blocked, E::Answer)
+            | (Self::Failed, E::Retry)
+            | (Self::Dead, E::Redrive) => Ok(Self::Pending),
+            (Self::Failed, E::Exhaust) => Ok(Self::Dead),
+            (state, E::Cancel) if !state.is_terminal() => Ok(Self::Cancelled),
+            (state, event) => Err(IllegalEvent { state, event }),
+        }
+    }
+
+    /// The events that this state accepts.
+    pub fn accepts(self) -> impl Iterator<Item = Event> {
+        Event::ALL.into_iter().filter(move |&e| self.on(e).is_ok())
+    }
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// What can happen to a handoff once it exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Event {
+    /// The receiver takes it.
+    Claim,
+    /// The holder finished.
+    Complete,
+    /// The holder could not do it.
+    Fail,
+    /// The holder needs an answer first.
+    Block,
+    /// The receiver refuses it.
+    Reject,
+    /// Someone withdraws it.
+    Cancel,
+    /// A failed handoff gets another attempt.
+    Retry,
+    /// A blocked handoff got its answer.
+    Answer,
+    /// The last attempt is spent.
+    Exhaust,
+    /// A dead handoff gets new attempts.
+    Redrive,
+}
+
+impl Event {
+    /// Every event.
+    pub const ALL: [Self; 10] = [
+        Self::Claim,
+        Self::Complete,
+        Self::Fail,
+        Self::Block,
+        Self::Reject,
+        Self::Cancel,
+        Self::Retry,
+        Self::Answer,
+        Self::Exhaust,
+        Self::Redrive,
+    ];
+
+    /// The event's name as stored and as the command that causes it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Claim => "claim",
+            Self::Complete => "complete",
+            Self::Fail => "fail",
+            Self::Block => "block",
+            Self::Reject => "reject",
+            Self::Cancel => "cancel",
+            Self::Retry => "retry",
+            Self::Answer => "answer",
+            Self::Exhaust => "exhaust",
+            Self::Redrive => "redrive",
+        }
+    }
+
+    /// Says whether only the handoff's receiver may cause this event; the
+    /// others are open to its sender, its receiver, orchestrators and people.
+    pub fn is_receivers(self) -> bool {
+        matches!(
+            self,
+            Self::Claim | Self::Complete | Self::Fail | Self::Block | Self::Reject
+        )
+    }
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// An event that the lifecycle has no arrow for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a handoff that is {state} does not accept `{event}`")]
+pub struct IllegalEvent {
+    /// The state it is in.
+    pub state: State,
+    /// The event that was tried.
+    pub event: Event,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Event, State};
+
+    /// Every state against every event: the whole lifecycle, refusals included.
+    #[test]
+    fn state_event_table() {
+        let short = |s: State| match s {
+            State::InProgress => "work",
+            State::Pending => "pend",
+            State::Completed => "done",
+            State::Failed => "fail",
+            State::Blocked => "blck",
+            State::Rejected => "rjct",
+            State::Cancelled => "cncl",
+            State::Dead => "dead",
+        };
+        let mut table = String::new();
+        for state in State::ALL {
+            table += &format!("{state:<11}");
+            for event in Event::ALL {
+                let to = state.on(event).map_or("-", short);
+                table += &format!(" {event}:{to}");
+            }
+            table.push('\n');
+        }
+        insta::assert_snapshot!(table, @r"
+        pending     claim:work complete:- fail:- block:- reject:rjct cancel:cncl retry:- answer:- exhaust:- redrive:-
+        in_progress claim:- complete:done fail:fail block:blck reject:- cancel:cncl retry:- answer:- exhaust:- redrive:-
+        blocked     claim:- complete:- fail:- block:- reject:- cancel:cncl retry:- answer:pend exhaust:- redrive:-
+        failed      claim:- complete:- fail:- block:- reject:- cancel:cncl retry:pend answer:- exhaust:dead redrive:-
+        dead        claim:- complete:- fail:- block:- reject:- cancel:cncl retry:- answer:- exhaust:- redrive:pend
+        completed   claim:- complete:- fail:- block:- reject:- cancel:- retry:- answer:- exhaust:- redrive:-
+        rejected    claim:- complete:- fail:- block:- reject:- cancel:- retry:- answer:- exhaust:- redrive:-
+        cancelled   claim:- complete:- fail:- block:- reject:- cancel:- retry:- answer:- exhaust:- redrive:-
+        ");
+    }
+}
