@@ -44,7 +44,9 @@ impl Explainer<'_> {
                         names.join(" or ")
                     }
                 };
-                let message = format!("expected {expected}, not `{}`", shown());
+                let quoted = self.source.format() == Format::Json && error.instance().is_string();
+                let the = if quoted { "the text " } else { "" };
+                let message = format!("expected {expected}, not {the}`{}`", shown());
                 self.add("field.type", pointer, message, None);
             }
             Kind::Enum { options } => {

@@ -11,13 +11,13 @@ use super::{FILL, MAX_FINDINGS};
 use crate::finding::Finding;
 
 /// Maps a document to a value; what the value cannot show is reported at once.
-pub(super) fn to_value(source: &str, document: &Document, shape: &Shape) -> (Value, Vec<Finding>) {
+pub(super) fn to_value(source: &str, document: &Document, shape: &Shape) -> Mapped {
     let mut mapper = Mapper {
         source,
         document,
         shape,
         findings: Vec::new(),
-        skipped: 0,
+        more: 0,
     };
     let root = document.root();
     let trail = Trail {
@@ -26,7 +26,19 @@ pub(super) fn to_value(source: &str, document: &Document, shape: &Shape) -> (Val
         position: None,
     };
     let value = mapper.value(root, shape.root(), &trail);
-    (value, mapper.findings)
+    Mapped {
+        value,
+        findings: mapper.findings,
+        more: mapper.more,
+    }
+}
+
+/// A value, and what it cannot show.
+pub(super) struct Mapped {
+    pub(super) value: Value,
+    pub(super) findings: Vec<Finding>,
+    /// How many findings were left out.
+    pub(super) more: usize,
 }
 
 /// The way to an element; rendered only when there is something to report.
@@ -53,13 +65,13 @@ struct Mapper<'a> {
     document: &'a Document,
     shape: &'a Shape,
     findings: Vec<Finding>,
-    skipped: usize,
+    more: usize,
 }
 
 impl Mapper<'_> {
     fn report(&mut self, offset: usize, make: impl FnOnce() -> Finding) {
-        if self.findings.len() > MAX_FINDINGS {
-            self.skipped += 1;
+        if self.findings.len() >= MAX_FINDINGS {
+            self.more += 1;
             return;
         }
         let (line, column) = text::position(self.source, offset);

@@ -16,6 +16,9 @@ mod text;
 mod write;
 mod xml;
 
+#[cfg(test)]
+mod tests;
+
 pub use place::Place;
 pub use schema::{Checked, MAX_FINDINGS, Schema, SchemaError};
 pub use shape::{Shape, ShapeError};

@@ -102,6 +102,12 @@ fn in_xml(document: &Document, shape: &Shape, pointer: &str) -> (String, usize) 
                 array = Some((element, name.to_owned()));
                 if parts.peek().is_none() {
                     path.push_str(&format!("/{name}"));
+                    let first = element.and_then(|element| {
+                        document
+                            .children(element)
+                            .find(|child| *child.name == *name)
+                    });
+                    offset = first.map_or(offset, |first| first.offset);
                 }
                 continue;
             }

@@ -3,11 +3,12 @@
 use jsonschema::{Draft, Registry, Validator};
 use serde_json::{Value, json};
 
+use super::FILL;
 use super::explain::Explainer;
+use super::map::{self, Mapped};
 use super::shape::{Shape, ShapeError};
 use super::source::{Source, Tree, push_part};
 use super::text;
-use super::{FILL, map};
 use crate::finding::{Finding, Severity};
 
 /// How many findings of one contract are listed; a note counts the rest.
@@ -119,9 +120,17 @@ impl Schema {
     ///
     /// `wrapper` is the key that wraps a JSON contract, if [`Source::root`] found one.
     pub fn check(&self, source: &Source, wrapper: Option<&str>) -> Checked {
-        let (value, mut findings) = match source.tree() {
+        let Mapped {
+            value,
+            mut findings,
+            mut more,
+        } = match source.tree() {
             Tree::Xml(document) => map::to_value(source.text(), document, &self.shape),
-            Tree::Json(document) => (Source::unwrapped(document, wrapper).clone(), Vec::new()),
+            Tree::Json(document) => Mapped {
+                value: Source::unwrapped(document, wrapper).clone(),
+                findings: Vec::new(),
+                more: 0,
+            },
         };
         self.unfilled(source, wrapper, &value, &mut findings);
         if !self.validator.is_valid(&value) {
@@ -131,21 +140,18 @@ impl Schema {
                 wrapper,
                 value: &value,
                 findings: &mut findings,
-                more: 0,
+                more,
             };
             for error in self.validator.iter_errors(&value) {
                 explainer.explain(&error);
             }
-            let more = explainer.more;
-            if more > 0 {
-                let mut note = Finding::error(
-                    "findings.more",
-                    "",
-                    format!("{more} more faults are not listed"),
-                );
-                note.severity = Severity::Note;
-                findings.push(note);
-            }
+            more = explainer.more;
+        }
+        if more > 0 {
+            let message = format!("{more} more faults are not listed");
+            let mut note = Finding::error("findings.more", "", message);
+            note.severity = Severity::Note;
+            findings.push(note);
         }
         tidy(&mut findings);
         Checked { value, findings }

@@ -280,6 +280,7 @@ fn scan(source: &str) -> Result<(), Fault> {
     let mut at = start;
     let mut depth = 0_usize;
     while let Some(next) = find(source, at, "<") {
+        references(source, at, next)?;
         let rest = &source[next..];
         let end = if rest.starts_with("<!--") {
             let end = find(source, next + 4, "-->");
@@ -324,6 +325,7 @@ fn scan(source: &str) -> Result<(), Fault> {
                 let message = format!("the element has more than {MAX_ATTRIBUTES} attributes");
                 return Err(Fault::new("xml.too_many_attributes", next, message));
             }
+            references(source, next, end)?;
             if bytes[end - 1] != b'/' {
                 depth += 1;
                 if depth > MAX_DEPTH {
@@ -337,6 +339,30 @@ fn scan(source: &str) -> Result<(), Fault> {
             Some(end) => at = end,
             None => return Ok(()),
         }
+    }
+    Ok(())
+}
+
+/// Refuses references to characters that XML does not allow, such as surrogates.
+fn references(source: &str, start: usize, end: usize) -> Result<(), Fault> {
+    let mut at = start;
+    while let Some(length) = source[at..end].find("&#") {
+        let offset = at + length;
+        let body = source[offset + 2..end]
+            .split(';')
+            .next()
+            .unwrap_or_default();
+        let number = match body.strip_prefix('x') {
+            Some(digits) => u32::from_str_radix(digits, 16),
+            None => body.parse(),
+        };
+        let signed = body.contains('+');
+        if signed || !number.is_ok_and(|n| char::from_u32(n).is_some_and(text::is_xml_char)) {
+            let shown = text::short(body);
+            let message = format!("the reference `&#{shown};` is no character that XML allows");
+            return Err(Fault::new("xml.syntax", offset, message));
+        }
+        at = offset + 2;
     }
     Ok(())
 }
