@@ -1,1 +1,38 @@
-//! The contract pipeline: bytes in, a checked value and findings out.
+//! Contracts: bytes in, values and findings out.
+//!
+//! A contract arrives as XML or JSON, is parsed strictly and within bounds ([`Source`]), mapped to one
+//! value model by its schema ([`Shape`]), and validated ([`Schema`]). Every fault is a
+//! [`Finding`](crate::finding::Finding) that names its place in the source's own terms. Nothing here
+//! knows of Git, protocols, the command line, the clock or the environment.
+
+mod explain;
+mod json;
+mod map;
+mod place;
+mod schema;
+mod shape;
+mod source;
+mod text;
+mod write;
+mod xml;
+
+#[cfg(test)]
+mod tests;
+
+pub use place::Place;
+pub use schema::{Checked, MAX_FINDINGS, Schema, SchemaError};
+pub use shape::{Shape, ShapeError};
+pub use source::{Format, Source, UnknownFormat};
+pub use write::{write_json, write_xml};
+
+/// The largest contract that is read, in bytes.
+pub const MAX_BYTES: usize = 1 << 20;
+
+/// How deep elements, objects and arrays may nest.
+pub const MAX_DEPTH: usize = 64;
+
+/// How many attributes one element may have.
+pub const MAX_ATTRIBUTES: usize = 64;
+
+/// The mark of a place that a skeleton leaves to be filled in: `{{fill: what to write}}`.
+pub const FILL: &str = "{{fill";

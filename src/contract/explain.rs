@@ -1,0 +1,308 @@
+//! From a validator's errors to findings: own codes, own words, and no echo of the whole value.
+
+use jsonschema::ValidationError;
+use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
+use serde_json::Value;
+
+use super::shape::{Node, Prop, Shape, Spot, scalar_text};
+use super::source::{Format, Source, parts, push_part};
+use super::{MAX_FINDINGS, text};
+use crate::finding::Finding;
+
+/// Collects the findings of one check.
+pub(super) struct Explainer<'a> {
+    pub(super) source: &'a Source,
+    pub(super) shape: &'a Shape,
+    pub(super) wrapper: Option<&'a str>,
+    pub(super) value: &'a Value,
+    pub(super) findings: &'a mut Vec<Finding>,
+    /// How many findings were left out.
+    pub(super) more: usize,
+}
+
+impl Explainer<'_> {
+    /// Adds what one error says; recursion goes down alternatives, as deep as the schema nests them.
+    pub(super) fn explain(&mut self, error: &ValidationError<'_>) {
+        let pointer = error.instance_path().as_str();
+        let shown = || text::short(&brief(error.instance()));
+        match error.kind() {
+            Kind::Required { property } => {
+                self.missing(pointer, property.as_str().unwrap_or_default());
+            }
+            Kind::AdditionalProperties { unexpected }
+            | Kind::UnevaluatedProperties { unexpected } => {
+                for name in unexpected {
+                    self.unknown(pointer, name);
+                }
+            }
+            Kind::Type { kind } => {
+                let expected = match kind {
+                    TypeKind::Single(kind) => kind.to_string(),
+                    TypeKind::Multiple(kinds) => {
+                        let names: Vec<String> =
+                            kinds.iter().map(|kind| kind.to_string()).collect();
+                        names.join(" or ")
+                    }
+                };
+                let quoted = self.source.format() == Format::Json && error.instance().is_string();
+                let the = if quoted { "the text " } else { "" };
+                let message = format!("expected {expected}, not {the}`{}`", shown());
+                self.add("field.type", pointer, message, None);
+            }
+            Kind::Enum { options } => {
+                let allowed = options.as_array().map_or(&[][..], Vec::as_slice);
+                self.not_allowed(pointer, allowed, error.instance());
+            }
+            Kind::Constant { expected_value } => {
+                let allowed = std::slice::from_ref(&**expected_value);
+                self.not_allowed(pointer, allowed, error.instance());
+            }
+            Kind::Pattern { pattern } => {
+                let message = format!("`{}` does not match {}", shown(), text::short(pattern));
+                self.add("field.pattern", pointer, message, None);
+            }
+            Kind::Format { format } => {
+                let message = format!("`{}` is not a valid {}", shown(), text::short(format));
+                let fix = match format.as_str() {
+                    "date-time" => Some("write it like 2026-01-31T12:00:00Z".to_owned()),
+                    "date" => Some("write it like 2026-01-31".to_owned()),
+                    _ => None,
+                };
+                self.add("field.format", pointer, message, fix);
+            }
+            Kind::Minimum { limit } => {
+                self.range(pointer, &shown(), &format!("less than {limit}"));
+            }
+            Kind::Maximum { limit } => {
+                self.range(pointer, &shown(), &format!("more than {limit}"));
+            }
+            Kind::ExclusiveMinimum { limit } => {
+                self.range(pointer, &shown(), &format!("not more than {limit}"));
+            }
+            Kind::ExclusiveMaximum { limit } => {
+                self.range(pointer, &shown(), &format!("not less than {limit}"));
+            }
+            Kind::MultipleOf { multiple_of } => {
+                let fault = format!("not a multiple of {multiple_of}");
+                self.range(pointer, &shown(), &fault);
+            }
+            Kind::MinLength { limit } => {
+                let message = if *limit == 1 {
+                    "the text is empty".to_owned()
+                } else {
+                    format!("`{}` has less than {limit} characters", shown())
+                };
+                self.add("field.length", pointer, message, None);
+            }
+            Kind::MaxLength { limit } => {
+                let message = format!("the text has more than {limit} characters");
+                self.add("field.length", pointer, message, None);
+            }
+            Kind::MinItems { limit } => {
+                let message = format!("the list has less than {limit} items");
+                self.add("field.length", pointer, message, None);
+            }
+            Kind::MaxItems { limit }
+            | Kind::MinProperties { limit }
+            | Kind::MaxProperties { limit } => {
+                let what = match error.kind() {
+                    Kind::MaxItems { .. } => format!("the list has more than {limit} items"),
+                    Kind::MinProperties { .. } => format!("there are less than {limit} fields"),
+                    _ => format!("there are more than {limit} fields"),
+                };
+                self.add("field.length", pointer, what, None);
+            }
+            Kind::AnyOf { context } | Kind::OneOfNotValid { context } => {
+                self.alternatives(pointer, context);
+            }
+            Kind::OneOfMultipleValid { .. } => {
+                let message = "the value fits several forms of which only one is allowed";
+                self.add("field.invalid", pointer, message.to_owned(), None);
+            }
+            Kind::UniqueItems => {
+                let message = "the list holds the same item twice".to_owned();
+                self.add("field.invalid", pointer, message, None);
+            }
+            Kind::FalseSchema => {
+                let message = "this is not allowed here".to_owned();
+                self.add(
+                    "field.invalid",
+                    pointer,
+                    message,
+                    Some("remove it".to_owned()),
+                );
+            }
+            Kind::PropertyNames { error } => {
+                let name = text::short(&brief(error.instance()));
+                let message = format!("`{name}` is not a valid name here");
+                self.add("field.invalid", pointer, message, None);
+            }
+            _ => {
+                let message = text::short(&error.masked().to_string());
+                self.add("field.invalid", pointer, message, None);
+            }
+        }
+    }
+
+    fn add(&mut self, code: &'static str, pointer: &str, message: String, fix: Option<String>) {
+        if self.findings.len() >= MAX_FINDINGS {
+            self.more += 1;
+            return;
+        }
+        let place = self.source.place(self.shape, self.wrapper, pointer);
+        let mut finding = Finding::error(code, place.path, message);
+        (finding.line, finding.column) = (place.line, place.column);
+        finding.fix = fix.or_else(|| self.prop(pointer).and_then(described));
+        self.findings.push(finding);
+    }
+
+    fn range(&mut self, pointer: &str, shown: &str, fault: &str) {
+        let message = format!("{shown} is {fault}");
+        self.add("field.range", pointer, message, None);
+    }
+
+    fn not_allowed(&mut self, pointer: &str, allowed: &[Value], value: &Value) {
+        const LISTED: usize = 12;
+        let texts: Vec<String> = allowed.iter().map(scalar_text).collect();
+        let mut list: Vec<String> = texts
+            .iter()
+            .take(LISTED)
+            .map(|text| format!("`{}`", text::short(text)))
+            .collect();
+        if texts.len() > LISTED {
+            list.push(format!("or {} others", texts.len() - LISTED));
+        }
+        let list = list.join(", ");
+        let raw = brief(value);
+        let shown = text::short(&raw);
+        let message = if allowed.len() == 1 {
+            format!("`{shown}` must be {list}")
+        } else {
+            format!("`{shown}` is not one of {list}")
+        };
+        let fix = if texts.iter().any(|text| text == text::trim(&raw)) && value.is_string() {
+            Some("remove the blanks around it".to_owned())
+        } else if allowed.len() > 1 {
+            text::closest(&raw, texts.iter().map(String::as_str))
+                .map(|close| format!("did you mean `{}`?", text::short(close)))
+        } else {
+            None
+        };
+        self.add("field.value", pointer, message, fix);
+    }
+
+    fn missing(&mut self, parent: &str, name: &str) {
+        let mut pointer = parent.to_owned();
+        push_part(&mut pointer, name);
+        let prop = self.prop(&pointer);
+        let sample = prop
+            .filter(|prop| !prop.allowed.is_empty() && prop.allowed.len() <= 8)
+            .map_or_else(|| "…".to_owned(), |prop| prop.allowed.join("|"));
+        let sample = sample.as_str();
+        let shown = prop.map_or(name, |prop| prop.name.as_str());
+        let mut fix = match (self.source.format(), prop.map(|prop| prop.spot)) {
+            (Format::Xml, Some(Spot::Attribute)) => {
+                format!("add the attribute `{shown}=\"{sample}\"`")
+            }
+            (Format::Xml, Some(Spot::Text)) => "write it as the text of the element".to_owned(),
+            (Format::Xml, _) => format!("add `<{shown}>{sample}</{shown}>`"),
+            (Format::Json, _) => {
+                let node = prop.map(|prop| self.shape.node(prop.node));
+                match node {
+                    Some(Node::Object { .. } | Node::Open { object: true }) => {
+                        format!("add `\"{name}\": {{…}}`")
+                    }
+                    Some(Node::Array { .. }) => format!("add `\"{name}\": […]`"),
+                    Some(Node::Leaf(leaf)) if !leaf.string => format!("add `\"{name}\": {sample}`"),
+                    _ => format!("add `\"{name}\": \"{sample}\"`"),
+                }
+            }
+        };
+        if let Some(description) = prop.and_then(described) {
+            fix.push_str(": ");
+            fix.push_str(&description);
+        }
+        let message = format!("`{}` is missing", text::short(shown));
+        self.add("field.missing", &pointer, message, Some(fix));
+    }
+
+    fn unknown(&mut self, parent: &str, name: &str) {
+        let mut pointer = parent.to_owned();
+        push_part(&mut pointer, name);
+        let given = self.value.pointer(parent);
+        let node = self.node(parent);
+        let close = match self.shape.node(node) {
+            Node::Object { props, .. } => {
+                let absent = props.iter().filter(|prop| {
+                    prop.key != name && given.is_none_or(|given| given.get(&prop.key).is_none())
+                });
+                text::closest(name, absent.map(|prop| prop.key.as_str()))
+            }
+            _ => None,
+        };
+        let fix = match close {
+            Some(close) => format!("did you mean `{close}`?"),
+            None => "remove it".to_owned(),
+        };
+        let message = format!("`{}` is unknown here", text::short(name));
+        self.add("field.unknown", &pointer, message, Some(fix));
+    }
+
+    /// Explains the alternative that comes closest, if one does.
+    fn alternatives(&mut self, pointer: &str, context: &[Vec<ValidationError<'static>>]) {
+        // A branch that is of another type, or fails its discriminating constant, was not meant.
+        let score = |branch: &Vec<ValidationError<'static>>| {
+            let other = branch.iter().any(|error| match error.kind() {
+                Kind::Type { .. } | Kind::FalseSchema => error.instance_path().as_str() == pointer,
+                Kind::Constant { .. } => true,
+                _ => false,
+            });
+            (other, branch.len())
+        };
+        let best = context.iter().map(score).min();
+        let mut nearest = context.iter().filter(|branch| Some(score(branch)) == best);
+        match (nearest.next(), nearest.next()) {
+            (Some(branch), None) => {
+                for error in branch {
+                    self.explain(error);
+                }
+            }
+            _ => {
+                let message = format!("the value fits none of the {} allowed forms", context.len());
+                self.add("field.invalid", pointer, message, None);
+            }
+        }
+    }
+
+    /// The shape's node at a pointer.
+    fn node(&self, pointer: &str) -> usize {
+        parts(pointer).fold(self.shape.root(), |node, part| {
+            match self.shape.node(node) {
+                Node::Array { item, .. } => *item,
+                _ => self.shape.property(node, &part).1,
+            }
+        })
+    }
+
+    /// The named property at a pointer.
+    fn prop(&self, pointer: &str) -> Option<&Prop> {
+        let (parent, _) = pointer.rsplit_once('/')?;
+        let name = parts(pointer).last()?;
+        self.shape.property(self.node(parent), &name).0
+    }
+}
+
+fn described(prop: &Prop) -> Option<String> {
+    let description = prop.description.as_deref()?;
+    Some(text::trim(description).trim_end_matches('.').to_owned())
+}
+
+/// A value in a few words.
+fn brief(value: &Value) -> String {
+    match value {
+        Value::Array(_) => "a list".to_owned(),
+        Value::Object(_) => "an object".to_owned(),
+        Value::String(text) => text.chars().take(80).collect(),
+        other => other.to_string(),
+    }
+}

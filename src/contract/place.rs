@@ -1,0 +1,134 @@
+//! Where a value stands in its source, in the source's own terms.
+
+use super::shape::{Node, OPEN, Shape, Spot};
+use super::source::{Source, Tree, parts, push_part};
+use super::xml::{Document, Element};
+use super::{json, text};
+
+/// A place in a source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// An element path (`/handoff/commits/commit[2]/@sha`) or a JSON Pointer (`/commits/1/sha`).
+    pub path: String,
+    /// Line, from 1.
+    pub line: Option<u32>,
+    /// Column in characters, from 1.
+    pub column: Option<u32>,
+}
+
+impl Source {
+    /// Returns the place of a pointer into the value model. The last parts need not exist: the path names
+    /// them all the same, and line and column are those of the nearest that does.
+    pub fn place(&self, shape: &Shape, wrapper: Option<&str>, pointer: &str) -> Place {
+        let (path, offset) = match self.tree() {
+            Tree::Xml(document) => in_xml(document, shape, pointer),
+            Tree::Json(document) => {
+                let wrapper = wrapper.filter(|&key| document.get(key).is_some());
+                let mut path = String::new();
+                if let Some(key) = wrapper {
+                    push_part(&mut path, key);
+                }
+                path.push_str(pointer);
+                let parts: Vec<String> = parts(&path).collect();
+                let (offset, _) = json::locate(self.text(), &parts);
+                (path, offset)
+            }
+        };
+        let (line, column) = text::position(self.text(), offset);
+        Place {
+            path,
+            line: Some(line),
+            column: Some(column),
+        }
+    }
+}
+
+fn in_xml(document: &Document, shape: &Shape, pointer: &str) -> (String, usize) {
+    let root = document.root();
+    let mut path = format!("/{}", root.name);
+    let mut offset = root.offset;
+    let mut node = shape.root();
+    let mut element = Some(root);
+    // The parent element and the item name of an array whose wrapper, if any, was passed.
+    let mut array: Option<(Option<&Element>, String)> = None;
+    if let Node::Array { name, .. } = shape.node(node) {
+        array = Some((element, name.clone()));
+    }
+    let mut parts = parts(pointer).peekable();
+    while let Some(part) = parts.next() {
+        if let Some((parent, name)) = array.take() {
+            let position: usize = part.parse().unwrap_or(0);
+            path.push_str(&format!("/{name}[{}]", position + 1));
+            element = parent.and_then(|parent| {
+                let mut same = document
+                    .children(parent)
+                    .filter(|child| *child.name == *name);
+                same.nth(position)
+            });
+            node = match shape.node(node) {
+                Node::Array { item, .. } => *item,
+                _ => OPEN,
+            };
+        } else {
+            let (prop, next) = shape.property(node, &part);
+            let name = prop.map_or(part.as_str(), |prop| prop.name.as_str());
+            let open = matches!(shape.node(node), Node::Open { .. });
+            let spot = match prop {
+                Some(prop) => prop.spot,
+                None if open && part.starts_with('@') => Spot::Attribute,
+                None if open && part == "#text" => Spot::Text,
+                None => Spot::Element,
+            };
+            node = next;
+            match spot {
+                Spot::Text => {
+                    offset = element.map_or(offset, |element| element.text_offset);
+                    break;
+                }
+                Spot::Attribute => {
+                    let name = name.trim_start_matches('@');
+                    path.push_str(&format!("/@{name}"));
+                    let found = element.and_then(|element| element.attribute(name));
+                    offset = found.map_or(offset, |attribute| attribute.offset);
+                    break;
+                }
+                Spot::Element => {}
+            }
+            let repeated = prop.is_none()
+                && parts
+                    .peek()
+                    .is_some_and(|part| part.parse::<usize>().is_ok());
+            if shape.is_bare_array(node) || repeated {
+                array = Some((element, name.to_owned()));
+                if parts.peek().is_none() {
+                    path.push_str(&format!("/{name}"));
+                    let first = element.and_then(|element| {
+                        document
+                            .children(element)
+                            .find(|child| *child.name == *name)
+                    });
+                    offset = first.map_or(offset, |first| first.offset);
+                }
+                continue;
+            }
+            path.push_str(&format!("/{name}"));
+            element = element.and_then(|element| {
+                document
+                    .children(element)
+                    .find(|child| *child.name == *name)
+            });
+        }
+        if let Some(element) = element {
+            offset = element.offset;
+        }
+        if let Node::Array {
+            name,
+            wrapped: true,
+            ..
+        } = shape.node(node)
+        {
+            array = Some((element, name.clone()));
+        }
+    }
+    (path, offset)
+}

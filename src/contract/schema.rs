@@ -1,0 +1,258 @@
+//! A compiled schema, and what checking a source against it finds.
+
+use jsonschema::{Draft, Registry, Validator};
+use serde_json::{Value, json};
+
+use super::FILL;
+use super::explain::Explainer;
+use super::map::{self, Mapped};
+use super::shape::{Shape, ShapeError};
+use super::source::{Source, Tree, push_part};
+use super::text;
+use crate::finding::{Finding, Severity};
+
+/// How many findings of one contract are listed; a note counts the rest.
+pub const MAX_FINDINGS: usize = 200;
+
+/// A compiled schema: JSON Schema 2020-12, offline, with formats asserted, and its [`Shape`].
+#[derive(Debug)]
+pub struct Schema {
+    validator: Validator,
+    shape: Shape,
+}
+
+/// Why a schema cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SchemaError {
+    /// It is not a valid JSON Schema 2020-12, or leads outside itself.
+    #[error("the schema is not valid at `{path}`: {message}")]
+    Invalid {
+        /// JSON Pointer into the schema.
+        path: String,
+        /// What is wrong, without the schema's content.
+        message: String,
+    },
+    /// It is not an object.
+    #[error("a schema is a JSON object")]
+    NotAnObject,
+    /// Its values have no clear XML form.
+    #[error("the schema has no XML form")]
+    Shape(#[from] ShapeError),
+}
+
+/// What checking a source found.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Checked {
+    /// The value, however faulty.
+    pub value: Value,
+    /// Every finding, in the order of their places.
+    pub findings: Vec<Finding>,
+}
+
+impl Checked {
+    /// Says whether nothing was found that refuses the contract.
+    pub fn is_valid(&self) -> bool {
+        !self.findings.iter().any(Finding::is_error)
+    }
+}
+
+/// The address of a schema that is compiled without the meta-schema.
+const TRUSTED: &str = "urn:git-handoff:contract";
+
+impl Schema {
+    /// Compiles a schema after checking it against the 2020-12 meta-schema.
+    ///
+    /// # Errors
+    /// [`SchemaError`], if it is not a valid schema or its values have no XML form.
+    pub fn compile(schema: &Value) -> Result<Self, SchemaError> {
+        let shape = Self::shape_of(schema)?;
+        let validator = jsonschema::options()
+            .with_draft(Draft::Draft202012)
+            .offline()
+            .should_validate_formats(true)
+            .should_ignore_unknown_formats(false)
+            .build(schema)
+            .map_err(|error| invalid(&error))?;
+        Ok(Self { validator, shape })
+    }
+
+    /// Compiles a schema that passed [`Schema::compile`] when it entered the ledger, without checking it
+    /// against the meta-schema again, which is what takes most of the time of a process's first compile.
+    ///
+    /// # Errors
+    /// [`SchemaError`], if it cannot be compiled.
+    pub fn compile_trusted(schema: &Value) -> Result<Self, SchemaError> {
+        let shape = Self::shape_of(schema)?;
+        // jsonschema offers no way to skip the check of the schema it builds, but takes the schemas in
+        // a registry as they are, and checks a draft 4 schema with a far smaller meta-schema.
+        let registry = Registry::new()
+            .draft(Draft::Draft202012)
+            .add(TRUSTED, schema)
+            .and_then(|builder| builder.prepare())
+            .map_err(|error| SchemaError::Invalid {
+                path: String::new(),
+                message: text::short(&error.to_string()),
+            })?;
+        let validator = jsonschema::options()
+            .with_draft(Draft::Draft4)
+            .with_registry(&registry)
+            .offline()
+            .should_validate_formats(true)
+            .build(&json!({ "$ref": TRUSTED }))
+            .map_err(|error| invalid(&error))?;
+        Ok(Self { validator, shape })
+    }
+
+    fn shape_of(schema: &Value) -> Result<Shape, SchemaError> {
+        if !schema.is_object() {
+            return Err(SchemaError::NotAnObject);
+        }
+        Ok(Shape::from_schema(schema)?)
+    }
+
+    /// Returns how the schema's values are written as XML.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// Maps the source to a value by the shape and validates it; every finding has its place.
+    ///
+    /// `wrapper` is the key that wraps a JSON contract, if [`Source::root`] found one.
+    pub fn check(&self, source: &Source, wrapper: Option<&str>) -> Checked {
+        let Mapped {
+            value,
+            mut findings,
+            mut more,
+        } = match source.tree() {
+            Tree::Xml(document) => map::to_value(source.text(), document, &self.shape),
+            Tree::Json(document) => Mapped {
+                value: Source::unwrapped(document, wrapper).clone(),
+                findings: Vec::new(),
+                more: 0,
+            },
+        };
+        self.unfilled(source, wrapper, &value, &mut findings);
+        if !self.validator.is_valid(&value) {
+            let mut explainer = Explainer {
+                source,
+                shape: &self.shape,
+                wrapper,
+                value: &value,
+                findings: &mut findings,
+                more,
+            };
+            for error in self.validator.iter_errors(&value) {
+                explainer.explain(&error);
+            }
+            more = explainer.more;
+        }
+        if more > 0 {
+            let message = format!("{more} more faults are not listed");
+            let mut note = Finding::error("findings.more", "", message);
+            note.severity = Severity::Note;
+            findings.push(note);
+        }
+        tidy(&mut findings);
+        Checked { value, findings }
+    }
+
+    /// Reports every leaf that still holds the mark of a skeleton.
+    fn unfilled(
+        &self,
+        source: &Source,
+        wrapper: Option<&str>,
+        value: &Value,
+        findings: &mut Vec<Finding>,
+    ) {
+        let mut pointers = Vec::new();
+        marked(value, &mut String::new(), &mut pointers);
+        for (pointer, text) in pointers {
+            let place = source.place(&self.shape, wrapper, &pointer);
+            let mut finding = map::unfilled_finding(place.path, &text);
+            (finding.line, finding.column) = (place.line, place.column);
+            findings.push(finding);
+        }
+    }
+}
+
+fn invalid(error: &jsonschema::ValidationError<'_>) -> SchemaError {
+    SchemaError::Invalid {
+        path: error.instance_path().as_str().to_owned(),
+        message: text::short(&error.masked().to_string()),
+    }
+}
+
+/// Collects the leaves that hold the mark; recursion is bounded by the depth of the source.
+fn marked(value: &Value, pointer: &mut String, found: &mut Vec<(String, String)>) {
+    match value {
+        Value::String(text) => {
+            if text.contains(FILL) && found.len() < MAX_FINDINGS {
+                found.push((pointer.clone(), text.clone()));
+            }
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                if item.is_string() && !item.as_str().is_some_and(|text| text.contains(FILL)) {
+                    continue;
+                }
+                let length = pointer.len();
+                push_part(pointer, &index.to_string());
+                marked(item, pointer, found);
+                pointer.truncate(length);
+            }
+        }
+        Value::Object(members) => {
+            for (key, member) in members {
+                if member.is_string() && !member.as_str().is_some_and(|text| text.contains(FILL)) {
+                    continue;
+                }
+                let length = pointer.len();
+                push_part(pointer, key);
+                marked(member, pointer, found);
+                pointer.truncate(length);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Sorts by place, keeps one of each, and leaves only "unfilled" where a place is unfilled.
+fn tidy(findings: &mut Vec<Finding>) {
+    if findings.is_empty() {
+        return;
+    }
+    findings.sort_by(|a, b| {
+        let key = |finding: &Finding| {
+            (
+                finding.line.unwrap_or(u32::MAX),
+                finding.column.unwrap_or(u32::MAX),
+            )
+        };
+        key(a)
+            .cmp(&key(b))
+            .then_with(|| a.path.cmp(&b.path))
+            .then_with(|| a.code.cmp(&b.code))
+            .then_with(|| a.message.cmp(&b.message))
+    });
+    findings.dedup();
+    let unfilled: Vec<String> = findings
+        .iter()
+        .filter(|finding| finding.code == "field.unfilled")
+        .map(|finding| finding.path.clone())
+        .collect();
+    if !unfilled.is_empty() {
+        let mut last = None;
+        findings.retain(|finding| {
+            if !unfilled.contains(&finding.path) {
+                return true;
+            }
+            let first = last.as_ref() != Some(&finding.path);
+            let keep = finding.code == "field.unfilled" && first;
+            if keep {
+                last = Some(finding.path.clone());
+            }
+            keep
+        });
+    }
+}

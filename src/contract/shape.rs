@@ -1,0 +1,564 @@
+//! How a schema's values are written as XML, compiled from its `xml` keywords (as OpenAPI 3.2 has them).
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::{Map, Value};
+
+use super::text;
+
+/// How a JSON Schema's values are written as XML.
+#[derive(Clone, Debug)]
+pub struct Shape {
+    nodes: Vec<Node>,
+}
+
+/// Why a schema cannot be written as XML.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ShapeError {
+    /// A `$ref` that is not `#` or `#/…`, or leads nowhere.
+    #[error("the reference `{reference}` does not lead to a place in this schema")]
+    Reference {
+        /// The reference as written.
+        reference: String,
+    },
+    /// A schema that applies itself to the same value, without end.
+    #[error("the reference `{reference}` never ends")]
+    Endless {
+        /// A reference on the circle.
+        reference: String,
+    },
+    /// An element or attribute name that XML does not allow, or a namespace.
+    #[error("`{name}` cannot be the name of an element or attribute")]
+    Name {
+        /// The name as written.
+        name: String,
+    },
+    /// Two properties that would be written alike.
+    #[error("two properties are written as `{name}`")]
+    Ambiguous {
+        /// The name both have.
+        name: String,
+    },
+    /// A combination that has no XML form.
+    #[error("`{name}` cannot be written as XML: {reason}")]
+    Unsupported {
+        /// The property.
+        name: String,
+        /// Why not.
+        reason: &'static str,
+    },
+    /// A schema of more than 10,000 distinct places, or nested beyond 256 levels.
+    #[error("the schema is too large or too deeply nested")]
+    TooLarge,
+}
+
+/// The kinds of scalar that a leaf may hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct LeafType {
+    pub(super) string: bool,
+    pub(super) integer: bool,
+    pub(super) number: bool,
+    pub(super) boolean: bool,
+}
+
+/// How the values at one place are written.
+#[derive(Clone, Debug)]
+pub(super) enum Node {
+    Leaf(LeafType),
+    Object {
+        props: Vec<Prop>,
+        /// The node of properties that are not named.
+        additional: Option<usize>,
+    },
+    Array {
+        item: usize,
+        name: String,
+        wrapped: bool,
+    },
+    /// Anything; `object` if the schema insists on an object.
+    Open {
+        object: bool,
+    },
+}
+
+/// Where a property is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Spot {
+    Element,
+    Attribute,
+    Text,
+}
+
+/// One named property of an object.
+#[derive(Clone, Debug)]
+pub(super) struct Prop {
+    pub(super) key: String,
+    /// Its name in XML; the items' name if it is an array without a wrapper.
+    pub(super) name: String,
+    pub(super) spot: Spot,
+    pub(super) node: usize,
+    pub(super) required: bool,
+    pub(super) description: Option<String>,
+    /// The allowed values, if the schema lists them.
+    pub(super) allowed: Vec<String>,
+}
+
+/// The node of content that no schema describes.
+pub(super) const OPEN: usize = 0;
+const ROOT: usize = 1;
+const MAX_NODES: usize = 10_000;
+const MAX_NESTING: usize = 256;
+
+impl Shape {
+    /// Compiles the `xml` keywords of a schema.
+    ///
+    /// # Errors
+    /// [`ShapeError`], if a reference leads nowhere or in a circle, or values have no clear XML form.
+    pub fn from_schema(schema: &Value) -> Result<Self, ShapeError> {
+        refuse_endless(schema)?;
+        let mut builder = Builder {
+            schema,
+            known: HashMap::new(),
+            nodes: vec![Some(Node::Open { object: false })],
+            work: Vec::new(),
+        };
+        builder.node(&[schema])?;
+        while let Some((index, schemas)) = builder.work.pop() {
+            let node = builder.compile(&schemas)?;
+            builder.nodes[index] = Some(node);
+        }
+        let nodes = builder
+            .nodes
+            .into_iter()
+            .map(|node| node.unwrap_or(Node::Open { object: false }))
+            .collect();
+        Ok(Self { nodes })
+    }
+
+    pub(super) fn root(&self) -> usize {
+        ROOT
+    }
+
+    pub(super) fn node(&self, index: usize) -> &Node {
+        &self.nodes[index]
+    }
+
+    /// The property `key` of the node, and the node of its value.
+    pub(super) fn property(&self, index: usize, key: &str) -> (Option<&Prop>, usize) {
+        match self.node(index) {
+            Node::Object { props, additional } => match props.iter().find(|prop| prop.key == key) {
+                Some(prop) => (Some(prop), prop.node),
+                None => (None, additional.unwrap_or(OPEN)),
+            },
+            _ => (None, OPEN),
+        }
+    }
+
+    /// Whether the node is an array whose items stand directly in the parent element.
+    pub(super) fn is_bare_array(&self, index: usize) -> bool {
+        matches!(self.node(index), Node::Array { wrapped: false, .. })
+    }
+}
+
+/// What the schemas of one place say together, as far as the XML form goes.
+#[derive(Default)]
+struct Facts<'s> {
+    types: Vec<&'s str>,
+    props: Vec<(&'s str, Vec<&'s Value>)>,
+    required: HashSet<&'s str>,
+    items: Vec<&'s Value>,
+    additional: Option<&'s Value>,
+    name: Option<&'s str>,
+    node_type: Option<&'s str>,
+    description: Option<&'s str>,
+    allowed: Vec<&'s Value>,
+    /// An `xml` keyword that is not supported: a prefix or namespace.
+    namespace: bool,
+}
+
+struct Builder<'s> {
+    schema: &'s Value,
+    known: HashMap<Vec<usize>, usize>,
+    nodes: Vec<Option<Node>>,
+    work: Vec<(usize, Vec<&'s Value>)>,
+}
+
+impl<'s> Builder<'s> {
+    /// The node of a value that all `schemas` describe; compiled later if it is new.
+    fn node(&mut self, schemas: &[&'s Value]) -> Result<usize, ShapeError> {
+        let key: Vec<usize> = schemas
+            .iter()
+            .map(|&schema| std::ptr::from_ref(schema) as usize)
+            .collect();
+        if let Some(&index) = self.known.get(&key) {
+            return Ok(index);
+        }
+        let index = self.nodes.len();
+        if index >= MAX_NODES {
+            return Err(ShapeError::TooLarge);
+        }
+        self.nodes.push(None);
+        self.known.insert(key, index);
+        self.work.push((index, schemas.to_vec()));
+        Ok(index)
+    }
+
+    fn compile(&mut self, schemas: &[&'s Value]) -> Result<Node, ShapeError> {
+        let facts = self.gather(schemas)?;
+        let has = |name: &str| facts.types.contains(&name);
+        let untyped = facts.types.is_empty();
+        let described = !facts.props.is_empty() || facts.additional.is_some();
+        if described && (untyped || has("object")) {
+            return self.object(&facts);
+        }
+        if has("array") || (untyped && !facts.items.is_empty()) {
+            let item = self.node(&facts.items)?;
+            let item_facts = self.gather(&facts.items)?;
+            let (name, _) = naming("item", &item_facts)?;
+            if is_array(&item_facts) && !is_wrapped(&item_facts) {
+                return Err(ShapeError::Unsupported {
+                    name: name.to_owned(),
+                    reason: "an array within an array needs \"nodeType\": \"element\"",
+                });
+            }
+            return Ok(Node::Array {
+                item,
+                name: name.to_owned(),
+                wrapped: is_wrapped(&facts),
+            });
+        }
+        let leaf = LeafType {
+            string: has("string"),
+            integer: has("integer"),
+            number: has("number"),
+            boolean: has("boolean"),
+        };
+        if leaf != LeafType::default() && !has("object") {
+            return Ok(Node::Leaf(leaf));
+        }
+        Ok(Node::Open {
+            object: facts.types == ["object"],
+        })
+    }
+
+    fn object(&mut self, facts: &Facts<'s>) -> Result<Node, ShapeError> {
+        let mut props: Vec<Prop> = Vec::with_capacity(facts.props.len());
+        for (key, schemas) in &facts.props {
+            let own = self.gather(schemas)?;
+            let (mut name, spot) = naming(key, &own)?;
+            let node = self.node(schemas)?;
+            let mut allowed_in = None;
+            if is_array(&own) {
+                let items = self.gather(&own.items)?;
+                if !is_wrapped(&own) {
+                    name = naming(name, &items)?.0;
+                }
+                allowed_in = Some(items);
+            } else if spot != Spot::Element
+                && (described_as_object(&own) || own.types.contains(&"object"))
+            {
+                return Err(ShapeError::Unsupported {
+                    name: (*key).to_owned(),
+                    reason: "an attribute or text is a scalar",
+                });
+            }
+            if is_array(&own) && spot != Spot::Element {
+                return Err(ShapeError::Unsupported {
+                    name: (*key).to_owned(),
+                    reason: "an attribute or text is a scalar",
+                });
+            }
+            let clash =
+                |other: &Prop| other.spot == spot && (spot == Spot::Text || other.name == *name);
+            if props.iter().any(clash) {
+                return Err(ShapeError::Ambiguous {
+                    name: name.to_owned(),
+                });
+            }
+            let allowed = allowed_in.as_ref().unwrap_or(&own).allowed.iter();
+            props.push(Prop {
+                key: (*key).to_owned(),
+                name: name.to_owned(),
+                spot,
+                node,
+                required: facts.required.contains(key),
+                description: own.description.map(str::to_owned),
+                allowed: allowed.map(|value| scalar_text(value)).collect(),
+            });
+        }
+        let has_text = props.iter().any(|prop| prop.spot == Spot::Text);
+        if has_text && let Some(prop) = props.iter().find(|prop| prop.spot == Spot::Element) {
+            return Err(ShapeError::Unsupported {
+                name: prop.key.clone(),
+                reason: "child elements cannot stand beside a text property",
+            });
+        }
+        let additional = match facts.additional {
+            Some(schema) => Some(self.node(&[schema])?),
+            None => None,
+        };
+        Ok(Node::Object { props, additional })
+    }
+
+    fn gather(&self, schemas: &[&'s Value]) -> Result<Facts<'s>, ShapeError> {
+        let mut facts = Facts::default();
+        let mut seen = HashSet::new();
+        let mut strong: Vec<&'s Value> = schemas.iter().rev().copied().collect();
+        let mut weak: Vec<&'s Value> = Vec::new();
+        let mut is_strong = true;
+        loop {
+            let schema = if let Some(schema) = strong.pop() {
+                schema
+            } else if let Some(schema) = weak.pop() {
+                is_strong = false;
+                schema
+            } else {
+                return Ok(facts);
+            };
+            let Value::Object(schema) = schema else {
+                continue;
+            };
+            if !seen.insert(std::ptr::from_ref(schema)) {
+                continue;
+            }
+            facts.add(schema, is_strong);
+            // What stands at the place itself comes before what it refers to, and alternatives last.
+            if let Some(branches) = schema.get("allOf").and_then(Value::as_array) {
+                strong.extend(branches.iter().rev());
+            }
+            if let Some(Value::String(reference)) = schema.get("$ref") {
+                strong.push(resolve(self.schema, reference)?);
+            }
+            for key in ["else", "then", "if"] {
+                weak.extend(schema.get(key));
+            }
+            for key in ["anyOf", "oneOf"] {
+                if let Some(branches) = schema.get(key).and_then(Value::as_array) {
+                    weak.extend(branches.iter().rev());
+                }
+            }
+            if let Some(Value::Object(branches)) = schema.get("dependentSchemas") {
+                weak.extend(branches.values());
+            }
+        }
+    }
+}
+
+impl<'s> Facts<'s> {
+    fn add(&mut self, schema: &'s Map<String, Value>, is_strong: bool) {
+        if self.types.is_empty() {
+            match schema.get("type") {
+                Some(Value::String(name)) => self.types.push(name),
+                Some(Value::Array(names)) => {
+                    self.types.extend(names.iter().filter_map(Value::as_str));
+                }
+                _ => {}
+            }
+        }
+        if self.allowed.is_empty() {
+            match (schema.get("const"), schema.get("enum")) {
+                (Some(value), _) => self.allowed.push(value),
+                (None, Some(Value::Array(values))) => self.allowed.extend(values),
+                _ => {}
+            }
+            if self.types.is_empty() {
+                for value in &self.allowed {
+                    let name = type_of(value);
+                    if !self.types.contains(&name) {
+                        self.types.push(name);
+                    }
+                }
+            }
+        }
+        if let Some(Value::Object(properties)) = schema.get("properties") {
+            for (key, schema) in properties {
+                match self.props.iter_mut().find(|(known, _)| known == key) {
+                    Some((_, schemas)) => schemas.push(schema),
+                    None => self.props.push((key, vec![schema])),
+                }
+            }
+        }
+        if is_strong && let Some(Value::Array(required)) = schema.get("required") {
+            self.required
+                .extend(required.iter().filter_map(Value::as_str));
+        }
+        self.items.extend(schema.get("items"));
+        if let Some(additional @ Value::Object(_)) = schema.get("additionalProperties") {
+            self.additional.get_or_insert(additional);
+        }
+        let description = schema.get("description").and_then(Value::as_str);
+        self.description = self.description.or(description);
+        if let Some(Value::Object(xml)) = schema.get("xml") {
+            self.name = self.name.or(xml.get("name").and_then(Value::as_str));
+            let flag = |key: &str| xml.get(key).and_then(Value::as_bool) == Some(true);
+            let node_type = xml.get("nodeType").and_then(Value::as_str).or_else(|| {
+                if flag("attribute") {
+                    Some("attribute")
+                } else if flag("wrapped") {
+                    Some("element")
+                } else {
+                    None
+                }
+            });
+            self.node_type = self.node_type.or(node_type);
+            self.namespace |= xml.contains_key("namespace") || xml.contains_key("prefix");
+        }
+    }
+}
+
+fn described_as_object(facts: &Facts<'_>) -> bool {
+    !facts.props.is_empty() || facts.additional.is_some()
+}
+
+fn is_array(facts: &Facts<'_>) -> bool {
+    facts.types.contains(&"array") || (facts.types.is_empty() && !facts.items.is_empty())
+}
+
+fn is_wrapped(facts: &Facts<'_>) -> bool {
+    facts.node_type == Some("element")
+}
+
+/// The XML name and spot of a property or item that is called `key`.
+fn naming<'a>(key: &'a str, facts: &Facts<'a>) -> Result<(&'a str, Spot), ShapeError> {
+    let name = facts.name.unwrap_or(key);
+    let spot = match facts.node_type {
+        None | Some("element") => Spot::Element,
+        Some("attribute") => Spot::Attribute,
+        Some("text" | "cdata") => Spot::Text,
+        Some("none") if is_array(facts) => Spot::Element,
+        Some(_) => {
+            return Err(ShapeError::Unsupported {
+                name: text::short(key),
+                reason: "its nodeType is not element, attribute or text",
+            });
+        }
+    };
+    if facts.namespace || (spot != Spot::Text && !text::is_name(name)) {
+        return Err(ShapeError::Name {
+            name: text::short(name),
+        });
+    }
+    Ok((name, spot))
+}
+
+fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_f64() => "number",
+        Value::Number(_) => "integer",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// A scalar as it is written in XML; other values as JSON.
+pub(super) fn scalar_text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn resolve<'s>(root: &'s Value, reference: &str) -> Result<&'s Value, ShapeError> {
+    let pointer = reference.strip_prefix('#').map(percent_decoded);
+    pointer
+        .and_then(|pointer| root.pointer(&pointer))
+        .ok_or_else(|| ShapeError::Reference {
+            reference: text::short(reference),
+        })
+}
+
+fn percent_decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, tail @ ..] = rest {
+        let hex = |byte: u8| (byte as char).to_digit(16);
+        if let (b'%', [high, low, after @ ..]) = (first, tail)
+            && let (Some(high), Some(low)) = (hex(*high), hex(*low))
+        {
+            bytes.push(u8::try_from(high * 16 + low).unwrap_or_default());
+            rest = after;
+            continue;
+        }
+        bytes.push(*first);
+        rest = tail;
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Refuses schemas that lead back to themselves without going down into the value: no validator ends.
+fn refuse_endless(schema: &Value) -> Result<(), ShapeError> {
+    let mut done = HashSet::new();
+    let mut walk = vec![(schema, 0_usize)];
+    while let Some((value, depth)) = walk.pop() {
+        if depth > MAX_NESTING {
+            return Err(ShapeError::TooLarge);
+        }
+        match value {
+            Value::Object(members) => {
+                if let Some(Value::String(reference)) = members.get("$ref") {
+                    let mut path = Vec::new();
+                    descend(schema, value, reference, &mut path, &mut done)?;
+                }
+                walk.extend(members.values().map(|value| (value, depth + 1)));
+            }
+            Value::Array(items) => walk.extend(items.iter().map(|value| (value, depth + 1))),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn descend<'s>(
+    root: &'s Value,
+    value: &'s Value,
+    reference: &str,
+    path: &mut Vec<*const Value>,
+    done: &mut HashSet<*const Value>,
+) -> Result<(), ShapeError> {
+    let this = std::ptr::from_ref(value);
+    if path.contains(&this) {
+        return Err(ShapeError::Endless {
+            reference: text::short(reference),
+        });
+    }
+    if done.contains(&this) {
+        return Ok(());
+    }
+    if path.len() >= MAX_NESTING {
+        return Err(ShapeError::TooLarge);
+    }
+    let Value::Object(members) = value else {
+        return Ok(());
+    };
+    path.push(this);
+    for (key, member) in members {
+        match (key.as_str(), member) {
+            // A string that leads nowhere may be data (in an `enum`); the validator refuses the rest.
+            ("$ref", Value::String(next)) => {
+                if let Ok(target) = resolve(root, next) {
+                    descend(root, target, next, path, done)?;
+                }
+            }
+            ("allOf" | "anyOf" | "oneOf", Value::Array(branches)) => {
+                for branch in branches {
+                    descend(root, branch, reference, path, done)?;
+                }
+            }
+            ("dependentSchemas", Value::Object(branches)) => {
+                for branch in branches.values() {
+                    descend(root, branch, reference, path, done)?;
+                }
+            }
+            ("if" | "then" | "else" | "not", member) => {
+                descend(root, member, reference, path, done)?;
+            }
+            _ => {}
+        }
+    }
+    path.pop();
+    done.insert(this);
+    Ok(())
+}

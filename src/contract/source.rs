@@ -1,0 +1,186 @@
+//! A contract as it was emitted: its text, its format, and its strictly parsed tree.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{MAX_BYTES, json, text, xml};
+use crate::finding::Finding;
+
+/// The formats a contract may be written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Format {
+    /// XML 1.0 in UTF-8, without DTD and without namespaces.
+    Xml,
+    /// JSON (RFC 8259) in UTF-8, without duplicate keys.
+    Json,
+}
+
+impl Format {
+    /// Returns the extension of a file in this format, without the dot.
+    pub fn extension(self) -> &'static str {
+        match self {
+            Self::Xml => "xml",
+            Self::Json => "json",
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.extension())
+    }
+}
+
+/// The name of a format that does not exist.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a contract format (`xml` or `json`)")]
+pub struct UnknownFormat(pub String);
+
+impl FromStr for Format {
+    type Err = UnknownFormat;
+
+    fn from_str(name: &str) -> Result<Self, UnknownFormat> {
+        match name {
+            "xml" => Ok(Self::Xml),
+            "json" => Ok(Self::Json),
+            _ => Err(UnknownFormat(text::short(name))),
+        }
+    }
+}
+
+/// A strictly parsed contract that owns its text.
+#[derive(Clone, Debug)]
+pub struct Source {
+    text: String,
+    tree: Tree,
+}
+
+/// What the text says, before any schema is known.
+#[derive(Clone, Debug)]
+pub(super) enum Tree {
+    Xml(xml::Document),
+    Json(Value),
+}
+
+impl Source {
+    /// Parses a contract: size cap, UTF-8, format by content, strict parse.
+    ///
+    /// # Errors
+    /// The findings, if it cannot be parsed: `input.*`, `xml.*`, `json.*`, `text.control_character`.
+    pub fn parse(bytes: &[u8]) -> Result<Self, Vec<Finding>> {
+        if bytes.len() > MAX_BYTES {
+            let message = format!(
+                "the contract has {} bytes, {MAX_BYTES} are allowed",
+                bytes.len()
+            );
+            return Err(vec![
+                Finding::error("input.too_large", "", message)
+                    .fix("keep large content in files and name them as artifacts"),
+            ]);
+        }
+        let text = std::str::from_utf8(bytes).map_err(|error| vec![not_utf8(bytes, &error)])?;
+        let marked = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let tree = match text::trim(marked).chars().next() {
+            None => {
+                let finding = Finding::error("input.empty", "", "the contract is empty");
+                return Err(vec![finding]);
+            }
+            Some('<') => Tree::Xml(xml::parse(text)?),
+            Some('{' | '[' | '"') => Tree::Json(json::parse(text)?),
+            Some(other) => {
+                let offset = text.find(other).unwrap_or(0);
+                let (line, column) = text::position(text, offset);
+                let message = format!(
+                    "a contract is XML or JSON, and starts with `<` or `{{`, not `{}`",
+                    text::short(&other.to_string())
+                );
+                return Err(vec![
+                    Finding::error("input.unknown_format", "", message).at(line, column),
+                ]);
+            }
+        };
+        Ok(Self {
+            text: text.to_owned(),
+            tree,
+        })
+    }
+
+    /// Returns the format the contract is written in.
+    pub fn format(&self) -> Format {
+        match self.tree {
+            Tree::Xml(_) => Format::Xml,
+            Tree::Json(_) => Format::Json,
+        }
+    }
+
+    /// Returns the text as it was emitted.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(super) fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    /// Returns the name of the root: XML's root element, or the key of a JSON document of the wrapped
+    /// form (an object whose single key is one of `roots` and holds an object). The bare form has none.
+    pub fn root(&self, roots: &[&str]) -> Option<String> {
+        match &self.tree {
+            Tree::Xml(document) => Some(document.root().name.to_string()),
+            Tree::Json(Value::Object(map)) if map.len() == 1 => map
+                .iter()
+                .find(|(key, value)| roots.contains(&key.as_str()) && value.is_object())
+                .map(|(key, _)| key.clone()),
+            Tree::Json(_) => None,
+        }
+    }
+
+    /// Returns the JSON value within the wrapper, or the whole document without one.
+    pub(super) fn unwrapped<'a>(document: &'a Value, wrapper: Option<&str>) -> &'a Value {
+        wrapper
+            .and_then(|key| document.get(key))
+            .unwrap_or(document)
+    }
+
+    /// Returns the scalar at a JSON Pointer as text, as it stands, before any schema is known.
+    ///
+    /// In XML a part of the pointer is the name of a child element or, at the end, of an attribute; a
+    /// number is the position of a child element from 0.
+    pub fn probe(&self, wrapper: Option<&str>, pointer: &str) -> Option<String> {
+        match &self.tree {
+            Tree::Xml(document) => document.probe(pointer),
+            Tree::Json(document) => match Self::unwrapped(document, wrapper).pointer(pointer)? {
+                Value::String(text) => Some(text.clone()),
+                Value::Number(number) => Some(number.to_string()),
+                Value::Bool(flag) => Some(flag.to_string()),
+                Value::Null | Value::Array(_) | Value::Object(_) => None,
+            },
+        }
+    }
+}
+
+fn not_utf8(bytes: &[u8], error: &std::str::Utf8Error) -> Finding {
+    let good = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
+    let (line, column) = text::position(&good, good.len());
+    Finding::error("input.not_utf8", "", "the contract is not valid UTF-8")
+        .at(line, column)
+        .fix("save it as UTF-8")
+}
+
+/// Splits a JSON Pointer into its unescaped parts.
+pub(super) fn parts(pointer: &str) -> impl Iterator<Item = String> + '_ {
+    pointer
+        .split('/')
+        .skip(1)
+        .map(|part| part.replace("~1", "/").replace("~0", "~"))
+}
+
+/// Appends a part to a JSON Pointer.
+pub(super) fn push_part(pointer: &mut String, part: &str) {
+    pointer.push('/');
+    pointer.push_str(&part.replace('~', "~0").replace('/', "~1"));
+}

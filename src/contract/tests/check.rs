@@ -1,0 +1,366 @@
+//! What a schema finds, and how values are written.
+
+use serde_json::{Value, json};
+
+use super::schema;
+use crate::contract::{Schema, SchemaError, Shape, ShapeError, Source, write_json, write_xml};
+
+/// Checks a text; every finding as `line:column code path: message (fix)`.
+fn check(text: &str) -> (Value, Vec<String>) {
+    let schema = Schema::compile(&schema()).unwrap();
+    let trusted = Schema::compile_trusted(&super::schema()).unwrap();
+    let source = Source::parse(text.as_bytes()).unwrap();
+    let root = source.root(&["handoff"]).filter(|_| text.starts_with('{'));
+    let checked = schema.check(&source, root.as_deref());
+    let again = trusted.check(&source, root.as_deref());
+    assert_eq!(checked.findings, again.findings);
+    let shown = checked
+        .findings
+        .iter()
+        .map(|f| {
+            let fix = f
+                .fix
+                .as_deref()
+                .map(|fix| format!(" ({fix})"))
+                .unwrap_or_default();
+            let (line, column) = (f.line.unwrap_or(0), f.column.unwrap_or(0));
+            format!("{line}:{column} {} {}: {}{fix}", f.code, f.path, f.message)
+        })
+        .collect();
+    (checked.value, shown)
+}
+
+const GOOD: &str = r#"<handoff xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:noNamespaceSchemaLocation="x.xsd">
+  <!-- who -->
+  <from>imple<!-- -->menter<![CDATA[ & co]]></from>
+  <to>reviewer</to>
+  <count> +12 </count>
+  <ratio>1.50</ratio>
+  <done>1</done>
+  <tag>a</tag>
+  <tag> b </tag>
+  <label-text>x</label-text>
+  <commits>
+    <commit sha="abcd">one
+two</commit>
+    <commit sha="ef01"/>
+  </commits>
+  <checks><build>passing</build></checks>
+  <tree><name>r</name><child><name>s</name></child></tree>
+  <extra k="v"><x>1</x><x>2</x><y/></extra>
+</handoff>"#;
+
+#[test]
+fn xml_maps_to_the_value() {
+    let (value, findings) = check(GOOD);
+    assert_eq!(findings, [""; 0]);
+    let expected = json!({
+        "from": "implementer & co", "to": "reviewer", "count": 12, "ratio": 1.5, "done": true,
+        "tag": ["a", " b "], "label": "x",
+        "commits": [{"sha": "abcd", "message": "one\ntwo"}, {"sha": "ef01", "message": ""}],
+        "checks": {"build": "passing"},
+        "tree": {"name": "r", "child": [{"name": "s"}]},
+        "extra": {"@k": "v", "x": ["1", "2"], "y": ""}
+    });
+    assert_eq!(value, expected);
+    let written = write_json(&json!({ "handoff": expected }));
+    assert_eq!(check(&written), (expected, Vec::new()));
+}
+
+#[test]
+fn xml_findings_have_places_and_cures() {
+    let text = r#"<handoff extra="1">
+  stray
+  <from></from>
+  <from>again</from>
+  <too>reviewer</too>
+  <count>many</count>
+  <at>yesterday</at>
+  <branch>UPPER</branch>
+  <done>yes<b/></done>
+  <tag>a</tag><tag>b</tag><tag>c</tag><tag>d</tag>
+  <commits>
+    <commit sha="abcd">x</commit>
+    <commit sha="nope" by="me">y</commit>
+    <commit>z</commit>
+    <change/>
+  </commits>
+  <checks><lint>ok</lint></checks>
+  <label>x</label>
+</handoff>"#;
+    let (_, findings) = check(text);
+    insta::assert_snapshot!(findings.join("\n"), @r##"
+    1:1 field.missing /handoff/to: `to` is missing (add `<to>reviewer|closer</to>`)
+    1:10 field.unknown /handoff/@extra: the attribute `extra` is unknown here (write it as the element `<extra>`)
+    2:3 xml.unexpected_text /handoff: `handoff` holds elements, not text such as `stray`
+    3:3 field.length /handoff/from: the text is empty
+    4:3 field.repeated /handoff/from: `from` is given more than once (keep one of them)
+    5:3 field.unknown /handoff/too: `too` is unknown here (did you mean `to`?)
+    6:3 field.type /handoff/count: expected integer, not `many` (How many files changed)
+    7:3 field.format /handoff/at: `yesterday` is not a valid date-time (write it like 2026-01-31T12:00:00Z)
+    8:3 field.pattern /handoff/branch: `UPPER` does not match ^[a-z/-]+$
+    9:3 field.type /handoff/done: expected boolean, not `yes`
+    9:12 xml.unexpected_element /handoff/done: `done` holds text, not elements such as `b` (write < as &lt; if it is meant as text)
+    10:3 field.length /handoff/tag: the list has more than 3 items
+    13:13 field.pattern /handoff/commits/commit[2]/@sha: `nope` does not match ^[0-9a-f]{4,40}$
+    13:24 field.unknown /handoff/commits/commit[2]/@by: the attribute `by` is unknown here (remove it)
+    14:5 field.missing /handoff/commits/commit[3]/@sha: `sha` is missing (add the attribute `sha="…"`)
+    15:5 field.unknown /handoff/commits/change: `commits` holds `commit` elements, not `change` (write `<commit>…</commit>`)
+    17:3 field.missing /handoff/checks/build: `build` is missing (add `<build>passing|failing</build>`)
+    18:3 field.unknown /handoff/label: the element `label` is unknown here (write it as the element `<label-text>`)
+    "##);
+}
+
+#[test]
+fn json_findings_have_places_and_cures() {
+    let text = r#"{"handoff": {
+  "from": "", "to": "Reviewer",
+  "count": 1.5,
+  "commits": [{"sha": "abcd", "message": "m"}, {"sha": "zz", "extra": {"a": [1]}}],
+  "checks": {}, "brnch": "x", "done": "true"
+}}"#;
+    let (_, findings) = check(text);
+    insta::assert_snapshot!(findings.join("\n"), @r##"
+    2:11 field.length /handoff/from: the text is empty
+    2:21 field.value /handoff/to: `Reviewer` is not one of `reviewer`, `closer` (did you mean `reviewer`?)
+    3:12 field.type /handoff/count: expected integer, not `1.5` (How many files changed)
+    4:48 field.missing /handoff/commits/1/message: `message` is missing (add `"message": "…"`)
+    4:56 field.pattern /handoff/commits/1/sha: `zz` does not match ^[0-9a-f]{4,40}$
+    4:71 field.unknown /handoff/commits/1/extra: `extra` is unknown here (remove it)
+    5:13 field.missing /handoff/checks/build: `build` is missing (add `"build": "passing|failing"`)
+    5:26 field.unknown /handoff/brnch: `brnch` is unknown here (did you mean `branch`?)
+    5:39 field.type /handoff/done: expected boolean, not the text `true`
+    "##);
+}
+
+#[test]
+fn unfilled_places_are_said_once() {
+    let text = "<handoff><from>a</from><to>{{fill: who reads it}}</to><count>{{fill}}</count>\
+        <commits><commit sha='{{fill: id}}'>m</commit></commits></handoff>";
+    let (_, findings) = check(text);
+    assert_eq!(
+        findings,
+        [
+            "1:24 field.unfilled /handoff/to: this place is not filled in yet (write here: who reads it)",
+            "1:55 field.unfilled /handoff/count: this place is not filled in yet (replace the mark by the value)",
+            "1:95 field.unfilled /handoff/commits/commit[1]/@sha: this place is not filled in yet (write here: id)",
+        ]
+    );
+    let (_, findings) = check(r#"{"from":"a","to":"{{fill: who}}","count":1,"commits":[]}"#);
+    assert_eq!(
+        findings,
+        ["1:18 field.unfilled /to: this place is not filled in yet (write here: who)"]
+    );
+}
+
+#[test]
+fn alternatives_show_the_nearest() {
+    let schema = json!({
+        "type": "object",
+        "properties": {"kind": {"type": "string"}},
+        "oneOf": [
+            {"properties": {"kind": {"const": "a"}, "n": {"type": "integer"}}, "required": ["kind", "n"]},
+            {"properties": {"kind": {"const": "b"}, "m": {"type": "string"}}, "required": ["kind", "m"]}
+        ]
+    });
+    let schema = Schema::compile(&schema).unwrap();
+    let source = Source::parse(b"<h><kind>a</kind><n>x</n></h>").unwrap();
+    let findings = schema.check(&source, None).findings;
+    assert_eq!(findings.len(), 1, "{findings:?}");
+    assert_eq!(
+        (&*findings[0].code, &*findings[0].path),
+        ("field.type", "/h/n")
+    );
+    let source = Source::parse(b"<h><kind>c</kind></h>").unwrap();
+    let findings = schema.check(&source, None).findings;
+    assert_eq!(findings.len(), 1, "{findings:?}");
+    assert_eq!(
+        (&*findings[0].code, &*findings[0].path),
+        ("field.invalid", "/h")
+    );
+}
+
+#[test]
+fn findings_are_bounded() {
+    let many: String = (0..40_000).map(|i| format!("<u{i}/>")).collect();
+    let (_, findings) = check(&format!("<handoff>{many}</handoff>"));
+    assert_eq!(findings.len(), crate::contract::MAX_FINDINGS + 1);
+    assert!(
+        findings
+            .last()
+            .unwrap()
+            .ends_with("more faults are not listed"),
+        "{:?}",
+        findings.last()
+    );
+    let many = "<from/>".repeat(40_000);
+    let (_, findings) = check(&format!("<handoff>{many}</handoff>"));
+    assert_eq!(findings.len(), crate::contract::MAX_FINDINGS + 1);
+    assert!(
+        findings
+            .last()
+            .unwrap()
+            .contains("more faults are not listed")
+    );
+}
+
+#[test]
+fn shown_values_are_shortened() {
+    let long = "x".repeat(10_000);
+    let (_, findings) = check(&format!(
+        "<handoff><from>{long}</from><to>{long}</to><count>{long}</count><{long}/></handoff>"
+    ));
+    for finding in findings {
+        let message = finding.split_once(": ").unwrap().1;
+        assert!(message.len() < 300, "{message}");
+    }
+}
+
+#[test]
+fn xml_is_written_as_people_write_it() {
+    let schema = Schema::compile(&schema()).unwrap();
+    let value = json!({
+        "from": "a <b> & \"c\" ]]>\r\n", "to": "closer", "count": 0, "tag": ["x", "y"], "label": "",
+        "commits": [{"sha": "abcd", "message": " m\t"}],
+        "tree": {"name": "r", "child": []},
+        "extra": {"@k": "a\"\n", "x": ["1", "2"], "z": {"#text": "t", "@i": "1", "b": ""}}
+    });
+    let text = write_xml(&value, schema.shape(), "handoff");
+    insta::assert_snapshot!(text, @r##"
+    <handoff>
+      <from>a &lt;b&gt; &amp; "c" ]]&gt;&#13;
+    </from>
+      <to>closer</to>
+      <count>0</count>
+      <tag>x</tag>
+      <tag>y</tag>
+      <label-text/>
+      <commits>
+        <commit sha="abcd"> m	</commit>
+      </commits>
+      <tree>
+        <name>r</name>
+      </tree>
+      <extra k="a&quot;&#10;">
+        <x>1</x>
+        <x>2</x>
+        <z i="1">t<b/></z>
+      </extra>
+    </handoff>
+    "##);
+    let source = Source::parse(text.as_bytes()).unwrap();
+    assert_eq!(
+        write_xml(&json!({}), schema.shape(), "handoff"),
+        "<handoff/>\n"
+    );
+    let mut expected = value;
+    expected["tree"] = json!({"name": "r"});
+    assert_eq!(schema.check(&source, None).value, expected);
+}
+
+#[test]
+fn bad_schemas_are_refused() {
+    let shape = |schema: Value| Shape::from_schema(&schema).unwrap_err();
+    let endless = json!({"$ref": "#/$defs/a", "$defs": {"a": {"allOf": [{"$ref": "#/$defs/b"}]}, "b": {"$ref": "#/$defs/a"}}});
+    assert!(matches!(shape(endless), ShapeError::Endless { .. }));
+    assert!(matches!(
+        shape(json!({"$ref": "#"})),
+        ShapeError::Endless { .. }
+    ));
+    assert!(matches!(
+        shape(json!({"not": {"$ref": "#"}})),
+        ShapeError::Endless { .. }
+    ));
+    assert!(matches!(
+        shape(json!({"properties": {"a": {"$ref": "other.json"}}})),
+        ShapeError::Reference { .. }
+    ));
+    assert!(matches!(
+        shape(json!({"properties": {"a b": {}}})),
+        ShapeError::Name { .. }
+    ));
+    let same = json!({"properties": {"a": {}, "b": {"xml": {"name": "a"}}}});
+    assert!(matches!(shape(same), ShapeError::Ambiguous { .. }));
+    let mixed = json!({"properties": {"a": {"type": "string"}, "b": {"type": "string", "xml": {"nodeType": "text"}}}});
+    assert!(matches!(shape(mixed), ShapeError::Unsupported { .. }));
+    let nested =
+        json!({"properties": {"a": {"type": "array", "items": {"type": "array", "items": {}}}}});
+    assert!(matches!(shape(nested), ShapeError::Unsupported { .. }));
+    let mut deep = json!({});
+    for i in 0..1000 {
+        deep[format!("d{i}")] = json!({"$ref": format!("#/$defs/d{}", i + 1)});
+    }
+    deep["d1000"] = json!({});
+    assert!(matches!(
+        shape(json!({"$ref": "#/$defs/d0", "$defs": deep})),
+        ShapeError::TooLarge
+    ));
+    let compile = |schema: Value| Schema::compile(&schema).unwrap_err();
+    assert!(matches!(
+        compile(json!({"type": "sting"})),
+        SchemaError::Invalid { .. }
+    ));
+    assert!(matches!(
+        compile(json!({"type": "string", "format": "date-tme"})),
+        SchemaError::Invalid { .. }
+    ));
+    assert!(matches!(compile(json!(true)), SchemaError::NotAnObject));
+    assert!(matches!(
+        compile(json!({"pattern": "("})),
+        SchemaError::Invalid { .. }
+    ));
+}
+
+#[test]
+fn missing_places_are_named() {
+    let schema = Schema::compile(&schema()).unwrap();
+    let place = |text: &str, wrapper, pointer: &str| {
+        let source = Source::parse(text.as_bytes()).unwrap();
+        let place = source.place(schema.shape(), wrapper, pointer);
+        (place.path, place.line.unwrap(), place.column.unwrap())
+    };
+    let at = |path: &str, line, column| (path.to_owned(), line, column);
+    assert_eq!(
+        place(GOOD, None, "/commits/1/sha"),
+        at("/handoff/commits/commit[2]/@sha", 14, 13)
+    );
+    assert_eq!(
+        place(GOOD, None, "/commits/0/message"),
+        at("/handoff/commits/commit[1]", 12, 24)
+    );
+    assert_eq!(
+        place(GOOD, None, "/commits/7/sha"),
+        at("/handoff/commits/commit[8]/@sha", 11, 3)
+    );
+    assert_eq!(place(GOOD, None, "/tag/1"), at("/handoff/tag[2]", 9, 3));
+    assert_eq!(
+        place(GOOD, None, "/label"),
+        at("/handoff/label-text", 10, 3)
+    );
+    assert_eq!(
+        place(GOOD, None, "/checks/lint"),
+        at("/handoff/checks/lint", 16, 3)
+    );
+    assert_eq!(
+        place(GOOD, None, "/extra/x/1"),
+        at("/handoff/extra/x[2]", 18, 24)
+    );
+    assert_eq!(
+        place(GOOD, None, "/extra/@k"),
+        at("/handoff/extra/@k", 18, 10)
+    );
+    assert_eq!(place(GOOD, None, ""), at("/handoff", 1, 1));
+    let json = "{\"handoff\": {\n  \"a\\\"b\": [1, {\"c\": \"]\"}], \"commits\": []}}";
+    assert_eq!(
+        place(json, Some("handoff"), "/a\"b/1/c"),
+        at("/handoff/a\"b/1/c", 2, 21)
+    );
+    assert_eq!(
+        place(json, Some("handoff"), "/commits/3/sha"),
+        at("/handoff/commits/3/sha", 2, 39)
+    );
+    assert_eq!(
+        place(json, Some("handoff"), "/none"),
+        at("/handoff/none", 1, 13)
+    );
+}

@@ -1,0 +1,228 @@
+//! From values to XML and JSON.
+
+use quick_xml::escape::partial_escape;
+use serde_json::{Map, Value};
+
+use super::shape::{Node, OPEN, Shape, Spot, scalar_text};
+use super::text;
+
+/// Writes a value as XML, indented by two spaces, with a line feed at the end.
+///
+/// Reading it back by the same shape gives the same value, if the value fits the shape, its keys are XML
+/// names, and open content holds only strings, objects, and arrays of two or more. Characters that XML
+/// cannot hold become U+FFFD, and so does every character of a key that a name cannot hold become `_`.
+pub fn write_xml(value: &Value, shape: &Shape, root: &str) -> String {
+    let mut writer = Writer {
+        out: String::new(),
+        shape,
+    };
+    writer.element(root, value, shape.root(), 0);
+    writer.out
+}
+
+/// Writes a value as JSON, indented, with a line feed at the end.
+pub fn write_json(value: &Value) -> String {
+    format!("{value:#}\n")
+}
+
+struct Writer<'a> {
+    out: String,
+    shape: &'a Shape,
+}
+
+impl Writer<'_> {
+    fn indent(&mut self, depth: usize) {
+        self.out.extend(std::iter::repeat_n("  ", depth));
+    }
+
+    fn start(&mut self, name: &str) {
+        self.out.push('<');
+        self.out.push_str(&safe_name(name));
+    }
+
+    fn end(&mut self, name: &str) {
+        self.out.push_str("</");
+        self.out.push_str(&safe_name(name));
+        self.out.push('>');
+    }
+
+    fn attribute(&mut self, name: &str, value: &str) {
+        self.out.push(' ');
+        self.out.push_str(&safe_name(name));
+        self.out.push_str("=\"");
+        escape_into(&mut self.out, value, true);
+        self.out.push('"');
+    }
+
+    /// Writes one element on a line of its own.
+    fn element(&mut self, name: &str, value: &Value, node: usize, depth: usize) {
+        self.indent(depth);
+        self.start(name);
+        match (self.shape.node(node), value) {
+            (Node::Object { .. }, Value::Object(members)) => {
+                self.object(name, members, node, depth);
+            }
+            (
+                Node::Array {
+                    item, name: each, ..
+                },
+                Value::Array(items),
+            ) => {
+                if items.is_empty() {
+                    self.out.push_str("/>");
+                } else {
+                    self.out.push_str(">\n");
+                    for value in items {
+                        self.element(each, value, *item, depth + 1);
+                    }
+                    self.indent(depth);
+                    self.end(name);
+                }
+            }
+            (_, Value::Object(members)) => self.open(name, members, depth),
+            (_, value) => self.text(name, &flat(value)),
+        }
+        self.out.push('\n');
+    }
+
+    /// Closes a start tag and writes text and end tag.
+    fn text(&mut self, name: &str, value: &str) {
+        if value.is_empty() {
+            self.out.push_str("/>");
+        } else {
+            self.out.push('>');
+            escape_into(&mut self.out, value, false);
+            self.end(name);
+        }
+    }
+
+    fn object(&mut self, name: &str, members: &Map<String, Value>, node: usize, depth: usize) {
+        let shape = self.shape;
+        let mut own_text = None;
+        let mut children = Vec::new();
+        for (key, value) in members {
+            let (prop, next) = shape.property(node, key);
+            match prop.map(|prop| (prop.spot, prop.name.as_str())) {
+                _ if value.is_null() => {}
+                Some((Spot::Attribute, name)) => self.attribute(name, &flat(value)),
+                Some((Spot::Text, _)) => own_text = Some(flat(value)),
+                Some((Spot::Element, name)) => children.push((name, value, next)),
+                None => children.push((key.as_str(), value, next)),
+            }
+        }
+        if let Some(text) = own_text {
+            return self.text(name, &text);
+        }
+        let mut opened = false;
+        for (child, value, next) in children {
+            let item = match shape.node(next) {
+                Node::Array {
+                    item,
+                    wrapped: false,
+                    ..
+                } => Some(*item),
+                Node::Array { .. } => None,
+                _ => Some(next),
+            };
+            let values = match (item, value) {
+                (Some(_), Value::Array(items)) => items.as_slice(),
+                _ => std::slice::from_ref(value),
+            };
+            for value in values {
+                if !opened {
+                    self.out.push_str(">\n");
+                    opened = true;
+                }
+                self.element(child, value, item.unwrap_or(next), depth + 1);
+            }
+        }
+        if opened {
+            self.indent(depth);
+            self.end(name);
+        } else {
+            self.out.push_str("/>");
+        }
+    }
+
+    /// Writes an object that no schema describes.
+    fn open(&mut self, name: &str, members: &Map<String, Value>, depth: usize) {
+        for (key, value) in members {
+            if let Some(name) = key.strip_prefix('@') {
+                self.attribute(name, &flat(value));
+            }
+        }
+        let own_text = members.get("#text").map(flat).unwrap_or_default();
+        let children = members
+            .iter()
+            .filter(|(key, _)| !key.starts_with('@') && *key != "#text");
+        let mut opened = false;
+        for (key, value) in children {
+            let values = match value {
+                Value::Array(items) => items.as_slice(),
+                value => std::slice::from_ref(value),
+            };
+            for value in values {
+                if !opened {
+                    self.out.push('>');
+                    escape_into(&mut self.out, &own_text, false);
+                    opened = true;
+                }
+                // Beside text, every added blank would become part of it.
+                if own_text.is_empty() {
+                    if !self.out.ends_with('\n') {
+                        self.out.push('\n');
+                    }
+                    self.element(key, value, OPEN, depth + 1);
+                } else {
+                    let start = self.out.len();
+                    self.element(key, value, OPEN, 0);
+                    debug_assert!(self.out.len() > start);
+                    self.out.pop();
+                }
+            }
+        }
+        if opened {
+            if own_text.is_empty() {
+                self.indent(depth);
+            }
+            self.end(name);
+        } else {
+            self.text(name, &own_text);
+        }
+    }
+}
+
+/// A value as the text of an attribute or a leaf.
+fn flat(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        value => scalar_text(value),
+    }
+}
+
+fn safe_name(name: &str) -> std::borrow::Cow<'_, str> {
+    if text::is_name(name) {
+        return name.into();
+    }
+    let mut safe: String = name
+        .chars()
+        .map(|c| if text::is_name_char(c) { c } else { '_' })
+        .collect();
+    if !safe.starts_with(text::is_name_start) {
+        safe.insert(0, '_');
+    }
+    safe.into()
+}
+
+fn escape_into(out: &mut String, value: &str, in_attribute: bool) {
+    for c in partial_escape(value).chars() {
+        match c {
+            '\r' => out.push_str("&#13;"),
+            '\n' if in_attribute => out.push_str("&#10;"),
+            '\t' if in_attribute => out.push_str("&#9;"),
+            '"' if in_attribute => out.push_str("&quot;"),
+            c if text::is_xml_char(c) => out.push(c),
+            _ => out.push('\u{fffd}'),
+        }
+    }
+}

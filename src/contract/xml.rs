@@ -1,0 +1,450 @@
+//! Strict XML: a bounded scan, then roxmltree, then a small arena that owns what it found.
+
+use std::ops::Range;
+
+use roxmltree::{Document as Tree, Error, Node, NodeType, ParsingOptions};
+
+use super::{MAX_ATTRIBUTES, MAX_DEPTH, source, text};
+use crate::finding::Finding;
+
+const XSI: &str = "http://www.w3.org/2001/XMLSchema-instance";
+
+/// A parsed document; element 0 is the root.
+#[derive(Clone, Debug)]
+pub(super) struct Document {
+    elements: Vec<Element>,
+}
+
+/// One element: its attributes, its own text, and its child elements.
+#[derive(Clone, Debug)]
+pub(super) struct Element {
+    pub(super) name: Box<str>,
+    /// Byte offset of its `<`.
+    pub(super) offset: usize,
+    pub(super) attributes: Vec<Attribute>,
+    /// Text and CDATA directly within it, joined; blanks between child elements are left out.
+    pub(super) text: Box<str>,
+    /// Byte offset of the first text that is not blank.
+    pub(super) text_offset: usize,
+    children: Vec<u32>,
+}
+
+/// One attribute.
+#[derive(Clone, Debug)]
+pub(super) struct Attribute {
+    pub(super) name: Box<str>,
+    pub(super) value: Box<str>,
+    pub(super) offset: usize,
+}
+
+impl Document {
+    pub(super) fn root(&self) -> &Element {
+        &self.elements[0]
+    }
+
+    pub(super) fn children<'a>(
+        &'a self,
+        element: &'a Element,
+    ) -> impl Iterator<Item = &'a Element> + Clone {
+        element
+            .children
+            .iter()
+            .map(|&index| &self.elements[index as usize])
+    }
+
+    /// The text at a pointer of element, attribute and position parts; see `Source::probe`.
+    pub(super) fn probe(&self, pointer: &str) -> Option<String> {
+        let mut element = self.root();
+        let mut parts = source::parts(pointer).peekable();
+        while let Some(part) = parts.next() {
+            let child = match part.parse::<usize>() {
+                Ok(position) => self.children(element).nth(position),
+                Err(_) => self.children(element).find(|child| *child.name == *part),
+            };
+            match child {
+                Some(child) => element = child,
+                None if parts.peek().is_none() => {
+                    return element
+                        .attribute(&part)
+                        .map(|found| found.value.to_string());
+                }
+                None => return None,
+            }
+        }
+        element.is_leaf().then(|| element.text.to_string())
+    }
+}
+
+impl Element {
+    pub(super) fn is_leaf(&self) -> bool {
+        self.children.is_empty()
+    }
+
+    pub(super) fn attribute(&self, name: &str) -> Option<&Attribute> {
+        self.attributes
+            .iter()
+            .find(|attribute| *attribute.name == *name)
+    }
+}
+
+/// Parses a text that is valid UTF-8 and within the size cap.
+pub(super) fn parse(source: &str) -> Result<Document, Vec<Finding>> {
+    scan(source).map_err(|fault| {
+        let (line, column) = text::position(source, fault.offset);
+        let mut finding = Finding::error(fault.code, "", fault.message).at(line, column);
+        finding.fix = fault.fix.map(str::to_owned);
+        vec![finding]
+    })?;
+    let options = ParsingOptions {
+        allow_dtd: false,
+        ..ParsingOptions::default()
+    };
+    let tree =
+        Tree::parse_with_options(source, options).map_err(|error| vec![syntax(source, &error)])?;
+    let mut builder = Builder {
+        source,
+        elements: Vec::new(),
+        findings: Vec::new(),
+    };
+    builder.element(tree.root_element(), true);
+    if builder.findings.is_empty() {
+        Ok(Document {
+            elements: builder.elements,
+        })
+    } else {
+        Err(builder.findings)
+    }
+}
+
+struct Builder<'a> {
+    source: &'a str,
+    elements: Vec<Element>,
+    findings: Vec<Finding>,
+}
+
+impl Builder<'_> {
+    /// Copies an element; recursion is bounded by `MAX_DEPTH`, which `scan` enforced.
+    fn element(&mut self, node: Node<'_, '_>, is_root: bool) -> u32 {
+        let offset = node.range().start;
+        let name = node.tag_name();
+        if name.namespace().is_some() {
+            self.namespaced(offset, "element", name.name());
+        }
+        let mut attributes = Vec::with_capacity(node.attributes().len());
+        for attribute in node.attributes() {
+            match attribute.namespace() {
+                None => attributes.push(Attribute {
+                    name: attribute.name().into(),
+                    value: attribute.value().into(),
+                    offset: attribute.range().start,
+                }),
+                Some(XSI)
+                    if is_root
+                        && matches!(
+                            attribute.name(),
+                            "noNamespaceSchemaLocation" | "schemaLocation"
+                        ) => {}
+                Some(_) => self.namespaced(attribute.range().start, "attribute", attribute.name()),
+            }
+        }
+        let index = self.elements.len();
+        self.elements.push(Element {
+            name: name.name().into(),
+            offset,
+            attributes,
+            text: Box::default(),
+            text_offset: offset,
+            children: Vec::new(),
+        });
+        let mut children = Vec::new();
+        let mut text = String::new();
+        let mut text_offset = None;
+        for child in node.children() {
+            match child.node_type() {
+                NodeType::Element => children.push(self.element(child, false)),
+                NodeType::Text => {
+                    let piece = child.text().unwrap_or_default();
+                    if text_offset.is_none() && !text::is_blank(piece) {
+                        text_offset = Some(first_visible(self.source, child.range()));
+                    }
+                    text.push_str(piece);
+                }
+                NodeType::Root | NodeType::PI | NodeType::Comment => {}
+            }
+        }
+        if !children.is_empty() && text::is_blank(&text) {
+            text.clear();
+        }
+        let element = &mut self.elements[index];
+        element.children = children;
+        element.text = text.into();
+        element.text_offset = text_offset.unwrap_or(offset);
+        u32::try_from(index).unwrap_or(u32::MAX)
+    }
+
+    fn namespaced(&mut self, offset: usize, what: &str, name: &str) {
+        if self.findings.len() >= super::MAX_FINDINGS {
+            return;
+        }
+        let (line, column) = text::position(self.source, offset);
+        let message = format!(
+            "the {what} `{}` is in a namespace, and contracts use none",
+            text::short(name)
+        );
+        self.findings.push(
+            Finding::error("xml.namespace", "", message)
+                .at(line, column)
+                .fix("remove the prefix and the xmlns declaration"),
+        );
+    }
+}
+
+fn first_visible(source: &str, range: Range<usize>) -> usize {
+    let blanks = source[range.clone()]
+        .bytes()
+        .take_while(|&byte| text::is_blank_byte(byte))
+        .count();
+    range.start + blanks
+}
+
+fn syntax(source: &str, error: &Error) -> Finding {
+    let shown = error.to_string();
+    let message = match error {
+        Error::DtdDetected => "a DOCTYPE is not allowed",
+        Error::NoRootNode => "there is no root element",
+        Error::UnclosedRootNode => "the root element is never closed",
+        _ => shown
+            .rsplit_once(" at ")
+            .map_or(shown.as_str(), |(head, _)| head),
+    };
+    let code = match error {
+        Error::DtdDetected => "xml.doctype",
+        Error::UnknownNamespace(..)
+        | Error::InvalidXmlPrefixUri(_)
+        | Error::UnexpectedXmlUri(_)
+        | Error::UnexpectedXmlnsUri(_)
+        | Error::InvalidElementNamePrefix(_)
+        | Error::DuplicatedNamespace(..) => "xml.namespace",
+        _ => "xml.syntax",
+    };
+    let (line, column) = match error {
+        Error::NoRootNode | Error::UnclosedRootNode => text::position(source, source.len()),
+        _ => {
+            let position = error.pos();
+            let marked = position.row == 1 && source.starts_with('\u{feff}') && position.col > 1;
+            (position.row, position.col - u32::from(marked))
+        }
+    };
+    let mut message: String = text::short(message);
+    if let Some(first) = message.get(..1) {
+        let lower = first.to_ascii_lowercase();
+        message.replace_range(..1, &lower);
+    }
+    let finding = Finding::error(code, "", message).at(line, column);
+    match error {
+        Error::UnknownEntityReference(..) | Error::MalformedEntityReference(_) => {
+            finding.fix("write & as &amp; and < as &lt;")
+        }
+        _ => finding,
+    }
+}
+
+/// A fault that the scan refuses before a tree is built.
+struct Fault {
+    code: &'static str,
+    offset: usize,
+    message: String,
+    fix: Option<&'static str>,
+}
+
+impl Fault {
+    fn new(code: &'static str, offset: usize, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            offset,
+            message: message.into(),
+            fix: None,
+        }
+    }
+}
+
+/// Walks the markup once, without recursion: caps depth and attributes, and refuses what roxmltree
+/// lets pass. What is merely unfinished is left to roxmltree, which says it better.
+fn scan(source: &str) -> Result<(), Fault> {
+    if let Some((offset, c)) = source.char_indices().find(|&(_, c)| !text::is_xml_char(c)) {
+        let message = format!("the character U+{:04X} is not allowed in XML", u32::from(c));
+        return Err(Fault::new("xml.syntax", offset, message));
+    }
+    let bytes = source.as_bytes();
+    let start = if source.starts_with('\u{feff}') { 3 } else { 0 };
+    let mut at = start;
+    let mut depth = 0_usize;
+    while let Some(next) = find(source, at, "<") {
+        references(source, at, next)?;
+        let rest = &source[next..];
+        let end = if rest.starts_with("<!--") {
+            let end = find(source, next + 4, "-->");
+            if let Some(end) = end {
+                let content = &source[next + 4..end];
+                if let Some(dashes) = content.find("--") {
+                    let offset = next + 4 + dashes;
+                    return Err(Fault::new("xml.syntax", offset, "`--` within a comment"));
+                }
+                if content.ends_with('-') {
+                    return Err(Fault::new(
+                        "xml.syntax",
+                        end - 1,
+                        "a comment ends with `--->`",
+                    ));
+                }
+            }
+            end.map(|end| end + 3)
+        } else if rest.starts_with("<![CDATA[") {
+            find(source, next + 9, "]]>").map(|end| end + 3)
+        } else if rest.starts_with("<?") {
+            let end = find(source, next + 2, "?>");
+            if let Some(end) = end {
+                instruction(source, next, end, next == start)?;
+            }
+            end.map(|end| end + 2)
+        } else if rest
+            .get(..9)
+            .is_some_and(|head| head.eq_ignore_ascii_case("<!DOCTYPE"))
+        {
+            let mut fault = Fault::new("xml.doctype", next, "a DOCTYPE is not allowed");
+            fault.fix = Some("remove the DOCTYPE and write entities out");
+            return Err(fault);
+        } else if rest.starts_with("</") {
+            depth = depth.saturating_sub(1);
+            find(source, next, ">").map(|end| end + 1)
+        } else {
+            let Some((end, attributes)) = tag_end(bytes, next) else {
+                return Ok(());
+            };
+            if attributes > MAX_ATTRIBUTES {
+                let message = format!("the element has more than {MAX_ATTRIBUTES} attributes");
+                return Err(Fault::new("xml.too_many_attributes", next, message));
+            }
+            references(source, next, end)?;
+            if bytes[end - 1] != b'/' {
+                depth += 1;
+                if depth > MAX_DEPTH {
+                    let message = format!("elements nest deeper than {MAX_DEPTH} levels");
+                    return Err(Fault::new("xml.too_deep", next, message));
+                }
+            }
+            Some(end + 1)
+        };
+        match end {
+            Some(end) => at = end,
+            None => return Ok(()),
+        }
+    }
+    Ok(())
+}
+
+/// Refuses references to characters that XML does not allow, such as surrogates.
+fn references(source: &str, start: usize, end: usize) -> Result<(), Fault> {
+    let mut at = start;
+    while let Some(length) = source[at..end].find("&#") {
+        let offset = at + length;
+        let body = source[offset + 2..end]
+            .split(';')
+            .next()
+            .unwrap_or_default();
+        let number = match body.strip_prefix('x') {
+            Some(digits) => u32::from_str_radix(digits, 16),
+            None => body.parse(),
+        };
+        let signed = body.contains('+');
+        if signed || !number.is_ok_and(|n| char::from_u32(n).is_some_and(text::is_xml_char)) {
+            let shown = text::short(body);
+            let message = format!("the reference `&#{shown};` is no character that XML allows");
+            return Err(Fault::new("xml.syntax", offset, message));
+        }
+        at = offset + 2;
+    }
+    Ok(())
+}
+
+fn find(source: &str, from: usize, what: &str) -> Option<usize> {
+    source.get(from..)?.find(what).map(|at| from + at)
+}
+
+/// Offset of the `>` that ends the tag at `start`, and how many quoted values it holds.
+fn tag_end(bytes: &[u8], start: usize) -> Option<(usize, usize)> {
+    let mut attributes = 0;
+    let mut at = start + 1;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'>' => return Some((at, attributes)),
+            quote @ (b'"' | b'\'') => {
+                attributes += 1;
+                at += 1 + bytes[at + 1..].iter().position(|&byte| byte == quote)?;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    None
+}
+
+/// Checks a processing instruction: its target, and the XML declaration's version and encoding.
+fn instruction(source: &str, start: usize, end: usize, first: bool) -> Result<(), Fault> {
+    let content = &source[start + 2..end];
+    let target = content
+        .split(|c: char| c.is_ascii_whitespace())
+        .next()
+        .unwrap_or_default();
+    if !text::is_name(target) {
+        let message = "a processing instruction needs a valid name";
+        return Err(Fault::new("xml.syntax", start, message));
+    }
+    if !target.eq_ignore_ascii_case("xml") {
+        return Ok(());
+    }
+    if target != "xml" || !first {
+        let message = "the XML declaration must stand once, in lower case, at the very start";
+        return Err(Fault::new("xml.syntax", start, message));
+    }
+    let bad = || Fault::new("xml.syntax", start, "the XML declaration is malformed");
+    let mut rest = &content[3..];
+    let mut seen = Vec::new();
+    while !text::is_blank(rest) {
+        let trimmed = rest.trim_start_matches([' ', '\t', '\r', '\n']);
+        if trimmed.len() == rest.len() {
+            return Err(bad());
+        }
+        let (name, value) = trimmed.split_once('=').ok_or_else(bad)?;
+        let name = text::trim(name);
+        let value = value.trim_start_matches([' ', '\t', '\r', '\n']);
+        let quote = value.chars().next().filter(|c| matches!(c, '"' | '\''));
+        let quote = quote.ok_or_else(bad)?;
+        let (value, after) = value[1..].split_once(quote).ok_or_else(bad)?;
+        match name {
+            "version" if seen.is_empty() => {
+                if value != "1.0" {
+                    let message = format!("XML version `{}` is not 1.0", text::short(value));
+                    return Err(Fault::new("xml.version", start, message));
+                }
+            }
+            "encoding" if seen == ["version"] => {
+                if !value.eq_ignore_ascii_case("utf-8") {
+                    let message = format!("the encoding `{}` is not UTF-8", text::short(value));
+                    let mut fault = Fault::new("xml.encoding", start, message);
+                    fault.fix = Some("save the contract as UTF-8 and declare that, or nothing");
+                    return Err(fault);
+                }
+            }
+            "standalone" if !seen.is_empty() && !seen.contains(&"standalone") => {
+                if !matches!(value, "yes" | "no") {
+                    return Err(bad());
+                }
+            }
+            _ => return Err(bad()),
+        }
+        seen.push(name);
+        rest = after;
+    }
+    if seen.is_empty() { Err(bad()) } else { Ok(()) }
+}
