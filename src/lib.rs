@@ -1,7 +1,15 @@
 //! A Git-backed ledger of handoffs between AI agents.
+//!
+//! The library never prints, exits, or reads the clock or the environment: the
+//! binary does, and passes in what it found. Modules depend on one another in
+//! one direction: `cli` → `templates`, `ledger` → `contract`, `protocol`, `git`
+//! → `ids`, `finding`.
 
+pub mod cli;
 pub mod contract;
 pub mod finding;
 pub mod git;
 pub mod ids;
+pub mod ledger;
 pub mod protocol;
+pub mod templates;

@@ -135,6 +135,12 @@ impl Shape {
         Ok(Self { nodes })
     }
 
+    /// The shape of a document that no schema describes.
+    pub fn open() -> Self {
+        let node = || Node::Open { object: false };
+        Self { nodes: vec![node(), node()] }
+    }
+
     pub(super) fn root(&self) -> usize {
         ROOT
     }

@@ -4,15 +4,15 @@ use crate::contract::Format;
 use crate::ids::{AgentName, HandoffId, IssueKey};
 
 /// The file that says what the ledger is.
-pub const MANIFEST: &str = "ledger.json";
+pub(super) const MANIFEST: &str = "ledger.json";
 /// The page for the person who lands here in a browser.
-pub const README: &str = "README.md";
+pub(super) const README: &str = "README.md";
 /// The folder with one entry for each open handoff.
-pub const OPEN: &str = "open";
+pub(super) const OPEN: &str = "open";
 /// The folder with one folder for each issue.
-pub const ISSUES: &str = "issues";
+pub(super) const ISSUES: &str = "issues";
 /// The folder with the protocols in force.
-pub const PROTOCOLS: &str = "protocols";
+pub(super) const PROTOCOLS: &str = "protocols";
 
 /// An issue's folder: `issues/23/01/123` for 123.
 ///
@@ -28,12 +28,12 @@ pub fn issue_folder(issue: &IssueKey) -> String {
 }
 
 /// The file with what is known of an issue.
-pub fn issue_file(issue: &IssueKey) -> String {
+pub(super) fn issue_file(issue: &IssueKey) -> String {
     format!("{}/issue.json", issue_folder(issue))
 }
 
 /// The name of a handoff's record in its issue's folder.
-pub fn record_name(number: u32) -> String {
+pub(super) fn record_name(number: u32) -> String {
     format!("{number:04}.json")
 }
 
@@ -43,23 +43,23 @@ pub fn record_file(id: &HandoffId) -> String {
 }
 
 /// The name of a handoff's contract in its issue's folder.
-pub fn contract_name(number: u32, from: &AgentName, to: &AgentName, format: Format) -> String {
+pub(super) fn contract_name(number: u32, from: &AgentName, to: &AgentName, format: Format) -> String {
     format!("{number:04}-{from}-to-{to}.{}", format.extension())
 }
 
 /// The entry of an open handoff.
-pub fn open_entry(id: &HandoffId, to: &AgentName) -> String {
+pub(super) fn open_entry(id: &HandoffId, to: &AgentName) -> String {
     format!("{OPEN}/{id}@{to}")
 }
 
 /// Reads the name of an open handoff's entry back.
-pub fn parse_open_entry(name: &str) -> Option<(HandoffId, AgentName)> {
+pub(super) fn parse_open_entry(name: &str) -> Option<(HandoffId, AgentName)> {
     let (id, agent) = name.split_once('@')?;
     Some((id.parse().ok()?, agent.parse().ok()?))
 }
 
 /// A file of a protocol in force.
-pub fn protocol_file(protocol: &str, file: &str) -> String {
+pub(super) fn protocol_file(protocol: &str, file: &str) -> String {
     format!("{PROTOCOLS}/{protocol}/{file}")
 }
 

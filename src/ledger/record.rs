@@ -14,7 +14,7 @@ use crate::ids::{AgentName, HandoffId, IssueKey};
 use crate::protocol::{Event, State};
 
 /// The version that every stored file carries.
-pub const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 1;
 
 /// A stored file that this program can't read.
 #[derive(Debug, thiserror::Error)]
@@ -36,7 +36,7 @@ struct Versioned {
 ///
 /// # Errors
 /// [`StoredError`] when it is malformed or of another version.
-pub fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, StoredError> {
+pub(super) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, StoredError> {
     serde_json::from_slice(bytes).map_err(|error| match serde_json::from_slice(bytes) {
         Ok(Versioned { version }) if version != VERSION => StoredError::Version(version),
         _ => StoredError::Form(error),
@@ -45,7 +45,7 @@ pub fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, StoredError> {
 
 /// Writes a stored file: indented, with a final line break, the same bytes for
 /// the same value.
-pub fn write<T: Serialize>(value: &T) -> Vec<u8> {
+pub(super) fn write<T: Serialize>(value: &T) -> Vec<u8> {
     let mut bytes = serde_json::to_vec_pretty(value)
         .expect("stored types have string keys and no failing serializers");
     bytes.push(b'\n');

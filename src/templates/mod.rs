@@ -1,0 +1,8 @@
+//! What ships inside the binary: the built-in protocols, and the skeletons that
+//! `new` fills from them.
+
+mod builtin;
+mod skeleton;
+
+pub use builtin::{BUILT_IN, Folder, FolderError, FolderSchemas, built_in};
+pub use skeleton::{Known, fill};
