@@ -180,7 +180,7 @@ fn document(checked: &[Checked], faults: usize) -> String {
         .map(|c| {
             json!({
                 "file": c.name,
-                "complete": c.review.contract.is_some(),
+                "complete": c.review.is_complete(),
                 "contract_type": c.review.kind,
                 "issue": c.review.contract.as_ref().map(|k| k.issue.to_string()),
             })

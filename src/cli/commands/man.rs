@@ -27,21 +27,15 @@ impl Arguments {
     /// # Errors
     /// A [`Failure`] with its exit code.
     pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
-        let mut command = crate::cli::command();
-        command.build();
+        let command = crate::cli::command();
         let Some(dir) = &self.dir else {
-            return output.raw(&page(&command, "git-handoff")?);
-        };
-        let write = |name: &str, bytes: Vec<u8>| {
-            let path = dir.join(format!("{name}.1"));
-            fs::write(&path, bytes).map_err(|error| unwritable(&path, &error))
+            let mut page = Vec::new();
+            let rendered = clap_mangen::Man::new(command).render(&mut page);
+            rendered.map_err(|error| unwritable(Path::new("the page"), &error))?;
+            return output.raw(&page);
         };
         fs::create_dir_all(dir).map_err(|error| unwritable(dir, &error))?;
-        write("git-handoff", page(&command, "git-handoff")?)?;
-        for sub in command.get_subcommands() {
-            let name = format!("git-handoff-{}", sub.get_name());
-            write(&name, page(sub, &name)?)?;
-        }
+        clap_mangen::generate_to(command, dir).map_err(|error| unwritable(dir, &error))?;
         output.say(&format!("wrote the manual pages into {}", dir.display()));
         Ok(())
     }
@@ -50,13 +44,4 @@ impl Arguments {
 fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
     let text = format!("{} cannot be written: {error}", path.display());
     Failure::new(exit::ENVIRONMENT, "output", text)
-}
-
-fn page(command: &clap::Command, name: &str) -> Result<Vec<u8>, Failure> {
-    let mut bytes = Vec::new();
-    let named = command.clone().name(name.to_owned());
-    clap_mangen::Man::new(named)
-        .render(&mut bytes)
-        .map_err(|error| unwritable(Path::new(name), &error))?;
-    Ok(bytes)
 }
