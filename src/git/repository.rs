@@ -142,7 +142,13 @@ impl Repository {
 
     /// One value of the user's or the repository's configuration.
     pub fn config(&self, key: &str) -> Option<String> {
-        self.inner.config().ok()?.snapshot().ok()?.get_string(key).ok()
+        self.inner
+            .config()
+            .ok()?
+            .snapshot()
+            .ok()?
+            .get_string(key)
+            .ok()
     }
 
     /// Sets one value of the repository's own configuration.

@@ -1,12 +1,14 @@
-use clap::Args;
 use crate::cli::context::Context;
 use crate::cli::error::Failure;
 use crate::cli::output::Output;
+use clap::Args;
 
 /// demo
 #[derive(Args)]
-pub struct Arguments {}
+pub(crate) struct Arguments {}
 impl Arguments {
     /// x
-    pub fn run(&self, _c: &Context, _o: &mut Output) -> Result<(), Failure> { Ok(()) }
+    pub(crate) fn run(&self, _c: &Context, _o: &mut Output) -> Result<(), Failure> {
+        Ok(())
+    }
 }
