@@ -228,7 +228,7 @@ fn an_error_fails_what_its_sender_held_and_a_retry_gives_it_back() {
     $ git handoff claim 87.2 --as implementer-agent
     --- stderr
     error: 87.2: a handoff that is failed does not accept `claim`
-    hint: what is possible now: cancel, retry, exhaust
+    hint: what is possible now: cancel, retry
     --- exit 4
     $ git handoff status 87
     issue 87: open (issue-to-pr, 3 handoffs, since 2026-03-02 09:05:00Z)

@@ -44,12 +44,8 @@ fn a_sender_must_hold_what_it_hands_on() {
 #[test]
 fn routes_and_senders_are_enforced() {
     let env = opened();
-    let tip = env.tip();
     env.claim("87", "prep-agent").success();
-    let tip = {
-        let _ = tip;
-        env.tip()
-    };
+    let tip = env.tip();
     let backwards = prepared(87).replace("<to>implementer-agent", "<to>validator-agent");
     let mut text = env.send(backwards).exits(4).shown;
     let unknown = prepared(87).replace("<to>implementer-agent", "<to>deployer");
@@ -99,8 +95,7 @@ fn routes_and_senders_are_enforced() {
 #[test]
 fn an_error_that_names_no_issue_is_about_the_one_its_sender_works_on() {
     let env = opened();
-    let error = support::contracts::sample("error", Format::Json, 87)
-        .replace("  \"issue_number\": 87,\n", "");
+    let error = sample("error", Format::Json, 87).replace("  \"issue_number\": 87,\n", "");
     insta::assert_snapshot!(env.send(&error).exits(3).shown, @"
     $ git handoff send -
     --- stderr
