@@ -9,6 +9,9 @@ use crate::git::{GitError, OpenError};
 use crate::ids::IdError;
 use crate::ledger::{LedgerError, Refusal};
 
+/// The code of a failure whose whole report was printed already.
+pub(super) const REPORTED: &str = "reported";
+
 /// A failed command.
 #[derive(Debug)]
 pub(super) struct Failure {
@@ -202,6 +205,8 @@ fn refused(refusal: &Refusal, message: String) -> Failure {
             let events: Vec<&str> = illegal
                 .state
                 .accepts()
+                // Not a command: it follows from the last failure.
+                .filter(|event| *event != crate::protocol::Event::Exhaust)
                 .map(crate::protocol::Event::as_str)
                 .collect();
             protocol("illegal_transition").hint(if events.is_empty() {

@@ -106,7 +106,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     match result {
         Ok(()) => exit::DONE,
         Err(failure) => {
-            output.fail(&failure);
+            if failure.code != error::REPORTED {
+                output.fail(&failure);
+            }
             failure.exit
         }
     }

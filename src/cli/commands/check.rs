@@ -2,7 +2,7 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
 use crate::cli::context::Context;
-use crate::cli::error::{Failure, chain};
+use crate::cli::error::{Failure, REPORTED, chain};
 use crate::cli::output::{Output, plain, pretty, render};
 use crate::cli::{exit, input};
 use crate::finding::{Finding, Severity};
@@ -153,13 +153,13 @@ fn errors(review: &Review) -> usize {
     review.findings.iter().filter(|f| f.is_error()).count()
 }
 
-/// Nothing more is printed: the report said it all.
+/// The exit code; where the report said it all, nothing more is printed.
 fn verdict(faults: usize, reported: bool) -> Result<(), Failure> {
     if faults == 0 {
         return Ok(());
     }
     let plural = if faults == 1 { "fault" } else { "faults" };
-    let code = if reported { "reported" } else { "check_failed" };
+    let code = if reported { REPORTED } else { "check_failed" };
     Err(Failure::new(
         exit::NO,
         code,
