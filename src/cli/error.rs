@@ -36,6 +36,11 @@ impl Failure {
         }
     }
 
+    /// Makes a failure about which everything was printed already.
+    pub(crate) fn reported(exit: u8) -> Self {
+        Self::new(exit, "", "")
+    }
+
     /// Makes a failure of usage.
     pub(super) fn usage(message: impl Into<String>) -> Self {
         Self::new(exit::USAGE, "usage", message)
