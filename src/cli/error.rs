@@ -8,6 +8,7 @@ use crate::finding::Finding;
 use crate::git::{GitError, OpenError};
 use crate::ids::IdError;
 use crate::ledger::{LedgerError, Refusal};
+use crate::protocol::Event;
 
 /// A failed command.
 #[derive(Debug)]
@@ -148,6 +149,9 @@ impl From<LedgerError> for Failure {
     }
 }
 
+/// Events that follow from others, or that no command causes yet.
+const NOT_COMMANDS: [Event; 2] = [Event::Exhaust, Event::Redrive];
+
 fn refused(refusal: &Refusal, message: String) -> Failure {
     let protocol = |code| Failure::new(exit::PROTOCOL, code, message.clone());
     match refusal {
@@ -207,7 +211,8 @@ fn refused(refusal: &Refusal, message: String) -> Failure {
             let events: Vec<&str> = illegal
                 .state
                 .accepts()
-                .map(crate::protocol::Event::as_str)
+                .filter(|event| !NOT_COMMANDS.contains(event))
+                .map(Event::as_str)
                 .collect();
             protocol("illegal_transition").hint(if events.is_empty() {
                 format!("{} is final; see `git handoff show {id}`", illegal.state)
