@@ -4,6 +4,7 @@ use jsonschema::ValidationError;
 use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
 use serde_json::Value;
 
+use super::choices::listing;
 use super::shape::{Node, Prop, Shape, Spot, scalar_text};
 use super::source::{Format, Source, parts, push_part};
 use super::{MAX_FINDINGS, text};
@@ -163,7 +164,10 @@ impl Explainer<'_> {
 
     fn not_allowed(&mut self, pointer: &str, allowed: &[Value], value: &Value) {
         const LISTED: usize = 12;
-        let texts: Vec<String> = allowed.iter().map(scalar_text).collect();
+        let mut texts: Vec<String> = allowed.iter().map(scalar_text).collect();
+        if let Some(list) = listing(&texts).cloned() {
+            texts.retain(|text| *text != list);
+        }
         let mut list: Vec<String> = texts
             .iter()
             .take(LISTED)

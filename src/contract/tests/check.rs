@@ -483,3 +483,35 @@ fn mixed_and_alternative_schemas_have_a_shape() {
     let findings = schema.check(&source, None).findings;
     assert_eq!(findings[0].path, "/h/flag", "{findings:?}");
 }
+
+#[test]
+fn a_value_that_lists_the_choices_is_a_warning() {
+    let schema = Schema::compile(&json!({
+        "type": "object",
+        "properties": {
+            "size": {"enum": ["s", "m", "l", "s|m|l"]},
+            "sets": {"type": "array", "items": {"enum": ["a", "b", "c", "a|b"]}},
+            "part": {"type": "array", "items": {"$ref": "#"}},
+        },
+        "additionalProperties": {"enum": ["x", "y", "x|y"]}
+    }))
+    .unwrap();
+    let shown = |text: &str| -> Vec<String> {
+        let checked = schema.check(&Source::parse(text.as_bytes()).unwrap(), None);
+        let shown = |f: &crate::finding::Finding| {
+            format!("{:?} {} {}: {}", f.severity, f.code, f.path, f.message)
+        };
+        checked.findings.iter().map(shown).collect()
+    };
+    // A member that combines some of the others may well be meant.
+    let text = r#"{"size": "m", "sets": ["a|b"], "part": [{"size": "s|m|l"}], "z": "x|y"}"#;
+    let expected = [
+        "Warning field.undecided /part/0/size: `s|m|l` lists all the choices: pick one",
+        "Warning field.undecided /z: `x|y` lists all the choices: pick one",
+    ];
+    assert_eq!(shown(text), expected);
+    assert_eq!(
+        shown(r#"{"size": "xl"}"#),
+        ["Error field.value /size: `xl` is not one of `s`, `m`, `l`"]
+    );
+}
