@@ -227,7 +227,9 @@ impl<'s> Builder<'s> {
         let has = |name: &str| facts.types.contains(&name);
         let untyped = facts.types.is_empty();
         let described = !facts.props.is_empty() || facts.additional.is_some();
-        if described && (untyped || has("object")) {
+        // What may be text as well as an object is free content.
+        let free = has("string") && facts.props.is_empty();
+        if described && !free && (untyped || has("object")) {
             return self.object(&facts);
         }
         if has("array") || (untyped && !facts.items.is_empty()) {
