@@ -1,3 +1,7 @@
-//! The `git-handoff` binary.
+//! The `git-handoff` binary, which git runs as `git handoff`.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    ExitCode::from(git_handoff::cli::run(std::env::args_os()))
+}

@@ -1,1 +1,132 @@
-//! cli
+//! The command line: arguments in, the library called, answers out.
+//!
+//! Only this module names clap, prints, exits, or reads the clock and the
+//! environment. One command is one file in `commands`, its arguments' comments
+//! are its help, and it holds no Git logic. `error` gives every failure its
+//! exit code and its hint, `output` prints, `context` opens what is needed.
+
+mod commands;
+mod context;
+mod environment;
+mod error;
+pub mod exit;
+mod input;
+mod output;
+mod render;
+
+use std::ffi::OsString;
+
+use clap::{Args, CommandFactory, Parser};
+
+use context::Context;
+use error::Failure;
+use output::Output;
+
+/// Keep a ledger of handoffs between agents, in Git
+///
+/// Each handoff is a contract (XML or JSON) that becomes one commit on a branch
+/// of its own, in its issue's folder. A contract that is incomplete, or that
+/// the protocol does not allow, is refused. Your working tree, index, HEAD and
+/// other branches are never touched.
+#[derive(Parser)]
+#[command(name = "git-handoff", bin_name = "git handoff", version, max_term_width = 100)]
+#[command(subcommand_required = true, arg_required_else_help = true)]
+#[command(after_help = AFTER_HELP)]
+struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: commands::Command,
+}
+
+/// Options that every command has.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Global options")]
+pub struct Global {
+    /// Run as if started in this folder
+    #[arg(short = 'C', value_name = "DIR", global = true)]
+    directory: Option<std::path::PathBuf>,
+    /// Act as this agent; else GIT_HANDOFF_AGENT, else the configuration's handoff.agent
+    #[arg(long = "as", value_name = "AGENT", global = true)]
+    agent: Option<String>,
+    /// Use the ledger on this branch; else the configuration's handoff.branch, else `handoffs`
+    #[arg(long, value_name = "BRANCH", global = true)]
+    branch: Option<String>,
+    /// Print one JSON document
+    #[arg(long, global = true)]
+    json: bool,
+    /// When to use colour
+    #[arg(long, value_name = "WHEN", global = true, default_value = "auto")]
+    color: clap::ColorChoice,
+}
+
+const AFTER_HELP: &str = "\
+A first round:
+  git handoff init
+  git handoff new --issue 7 --from issue-manager --to prep-agent > contract.xml
+  git handoff check contract.xml      (after filling in what is marked)
+  git handoff send contract.xml
+  git handoff claim --next --as prep-agent
+  git handoff log 7
+
+Exit codes:
+  0 done   1 the answer is no   2 wrong usage   3 contract refused
+  4 protocol refuses   5 someone else was first   6 not found, nothing to do
+  7 timed out   9 no repository, no ledger   10 ledger damaged
+
+See it all happen in a scratch repository: git handoff demo";
+
+/// The command line's definition, from which help, man pages and completions
+/// are made.
+pub fn command() -> clap::Command {
+    Cli::command()
+}
+
+/// Runs the program with these arguments and returns its exit code.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let cli = match Cli::try_parse_from(&arguments) {
+        Ok(cli) => cli,
+        Err(error) => return misused(&error, &arguments),
+    };
+    let color = match cli.global.color {
+        clap::ColorChoice::Always => anstream::ColorChoice::Always,
+        clap::ColorChoice::Never => anstream::ColorChoice::Never,
+        clap::ColorChoice::Auto => anstream::ColorChoice::Auto,
+    };
+    let mut output = Output::new(cli.global.json, color);
+    crate::git::tune();
+    let result = change_directory(&cli.global)
+        .and_then(|()| cli.command.run(&Context::new(cli.global), &mut output));
+    match result {
+        Ok(()) => exit::DONE,
+        Err(failure) => {
+            output.fail(&failure);
+            failure.exit
+        }
+    }
+}
+
+fn change_directory(global: &Global) -> Result<(), Failure> {
+    let Some(directory) = &global.directory else {
+        return Ok(());
+    };
+    std::env::set_current_dir(directory).map_err(|error| {
+        let text = format!("cannot go to {}: {error}", directory.display());
+        Failure::new(exit::ENVIRONMENT, "directory", text)
+    })
+}
+
+/// Help and version are answers; anything else is wrong usage.
+fn misused(error: &clap::Error, arguments: &[OsString]) -> u8 {
+    if error.use_stderr() && arguments.iter().any(|a| a == "--json") {
+        let text = error.to_string();
+        let message = text.trim_start_matches("error: ").lines().next().unwrap_or_default();
+        let failure = Failure::usage(message).hint("see `git handoff -h`");
+        Output::new(true, anstream::ColorChoice::Never).fail(&failure);
+        return exit::USAGE;
+    }
+    // A closed pipe is the reader's choice.
+    let _ = error.print();
+    if error.use_stderr() { exit::USAGE } else { exit::DONE }
+}

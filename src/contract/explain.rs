@@ -227,6 +227,10 @@ impl Explainer<'_> {
     }
 
     fn unknown(&mut self, parent: &str, name: &str) {
+        if self.findings.len() >= MAX_FINDINGS {
+            self.more += 1;
+            return;
+        }
         let mut pointer = parent.to_owned();
         push_part(&mut pointer, name);
         let given = self.value.pointer(parent);

@@ -254,8 +254,10 @@ impl Inspector<'_> {
             return;
         }
         let (line, column) = text::position(self.source, offset);
+        let mut path = self.pointer.clone();
+        text::bound(&mut path);
         self.findings
-            .push(Finding::error(code, self.pointer.clone(), message).at(line, column));
+            .push(Finding::error(code, path, message).at(line, column));
     }
 }
 

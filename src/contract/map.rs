@@ -227,6 +227,21 @@ impl Mapper<'_> {
                 let count = unknown.entry(&child.name).or_insert(0);
                 *count += 1;
                 let count = *count;
+                if let Node::Array {
+                    item,
+                    wrapped: false,
+                    ..
+                } = shape.node(additional)
+                {
+                    let value = self.value(child, *item, &inner(Some(count)));
+                    let items = members
+                        .entry(child.name.to_string())
+                        .or_insert_with(|| Value::Array(Vec::new()));
+                    if let Value::Array(items) = items {
+                        items.push(value);
+                    }
+                    continue;
+                }
                 let position = (count > 1).then_some(count);
                 let value = self.value(child, additional, &inner(position));
                 match members.get_mut(&*child.name) {

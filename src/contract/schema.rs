@@ -58,7 +58,7 @@ impl Checked {
 }
 
 /// The address of a schema that is compiled without the meta-schema.
-const TRUSTED: &str = "urn:git-handoff:contract";
+const TRUSTED: &str = "git-handoff:///contract";
 
 impl Schema {
     /// Compiles a schema after checking it against the 2020-12 meta-schema.
@@ -221,6 +221,9 @@ fn marked(value: &Value, pointer: &mut String, found: &mut Vec<(String, String)>
 fn tidy(findings: &mut Vec<Finding>) {
     if findings.is_empty() {
         return;
+    }
+    for finding in findings.iter_mut() {
+        text::bound(&mut finding.path);
     }
     findings.sort_by(|a, b| {
         let key = |finding: &Finding| {

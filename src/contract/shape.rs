@@ -15,7 +15,7 @@ pub struct Shape {
 /// Why a schema cannot be written as XML.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ShapeError {
-    /// A `$ref` that is not `#` or `#/…`, or leads nowhere.
+    /// A `$ref` that is not `#` or `#/…`, or leads nowhere; a `$dynamicRef`; an `$id` below the root.
     #[error("the reference `{reference}` does not lead to a place in this schema")]
     Reference {
         /// The reference as written.
@@ -504,7 +504,17 @@ fn refuse_endless(schema: &Value) -> Result<(), ShapeError> {
         }
         match value {
             Value::Object(members) => {
+                // What the walk below cannot follow, it must not let pass.
+                let nested = (depth > 0).then_some("$id");
+                for key in ["$dynamicRef", "$recursiveRef"].into_iter().chain(nested) {
+                    if let Some(Value::String(reference)) = members.get(key) {
+                        return Err(ShapeError::Reference {
+                            reference: text::short(reference),
+                        });
+                    }
+                }
                 if let Some(Value::String(reference)) = members.get("$ref") {
+                    resolve(schema, reference)?;
                     let mut path = Vec::new();
                     descend(schema, value, reference, &mut path, &mut done)?;
                 }
@@ -542,11 +552,8 @@ fn descend<'s>(
     path.push(this);
     for (key, member) in members {
         match (key.as_str(), member) {
-            // A string that leads nowhere may be data (in an `enum`); the validator refuses the rest.
             ("$ref", Value::String(next)) => {
-                if let Ok(target) = resolve(root, next) {
-                    descend(root, target, next, path, done)?;
-                }
+                descend(root, resolve(root, next)?, next, path, done)?;
             }
             ("allOf" | "anyOf" | "oneOf", Value::Array(branches)) => {
                 for branch in branches {

@@ -90,6 +90,16 @@ pub(super) fn short(text: &str) -> String {
     shown
 }
 
+/// Cuts a path that a contract made absurdly long.
+pub(super) fn bound(path: &mut String) {
+    const LIMIT: usize = 1_000;
+    if path.len() > LIMIT {
+        let end = (0..=LIMIT).rev().find(|&end| path.is_char_boundary(end));
+        path.truncate(end.unwrap_or(0));
+        path.push('…');
+    }
+}
+
 /// Characters that reorder or hide text around them.
 fn is_format(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')

@@ -145,6 +145,15 @@ impl Repository {
         self.inner.config().ok()?.snapshot().ok()?.get_string(key).ok()
     }
 
+    /// Sets one value of the repository's own configuration.
+    ///
+    /// # Errors
+    /// [`GitError`] when the file can't be written.
+    pub fn set_config(&self, key: &str, value: &str) -> Result<(), GitError> {
+        let mut config = self.inner.config()?.open_level(git2::ConfigLevel::Local)?;
+        Ok(config.set_str(key, value)?)
+    }
+
     /// Says whether a ref can have this name.
     pub fn is_ref_name(name: &str) -> bool {
         git2::Reference::is_valid_name(name)

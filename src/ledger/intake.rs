@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::message::one_line;
 use crate::contract::{Format, Place, Schema, Shape, Source};
-use crate::finding::Finding;
+use crate::finding::{Finding, Severity};
 use crate::ids::{AgentName, IssueKey};
 use crate::protocol::{ContractType, Envelope, Protocol, Resolved, State, Style, Unresolved};
 
@@ -45,13 +45,18 @@ pub struct Review {
     pub findings: Vec<Finding>,
     /// The type, where it could be told.
     pub kind: Option<String>,
-    /// The contract, if nothing refuses it.
+    /// The contract, if nothing refuses it and its issue is known.
     pub contract: Option<Contract>,
     /// Whether the only fault is that the protocol has no such route.
     pub no_route: bool,
 }
 
 impl Review {
+    /// Says whether nothing in the document refuses it.
+    pub fn is_complete(&self) -> bool {
+        !self.findings.iter().any(Finding::is_error)
+    }
+
     fn refused(findings: Vec<Finding>) -> Self {
         Self { findings, kind: None, contract: None, no_route: false }
     }
@@ -191,14 +196,14 @@ fn issue_of(
     let field = pointer.trim_start_matches('/');
     let Some(text) = value.pointer(pointer).and_then(scalar) else {
         if hint.is_none() {
-            findings.push(
-                Finding::error(
-                    "envelope.issue",
-                    pointer.clone(),
-                    format!("the contract names no issue in `{field}`"),
-                )
-                .fix("say which one with --issue"),
+            // No fault of the contract: whoever sends it may say which.
+            let mut finding = Finding::error(
+                "envelope.issue",
+                pointer.clone(),
+                format!("the contract names no issue in `{field}`"),
             );
+            finding.severity = Severity::Note;
+            findings.push(finding.fix("say which one with --issue when it is sent"));
         }
         return hint.cloned();
     };

@@ -12,6 +12,7 @@ use super::session::{Session, author};
 use super::snapshot::{Rules, Snapshot};
 use super::step::{Actor, Planned, Receipt, Request, View, plan};
 use crate::git::{ObjectId, PublishError, Queue, Repository, to_second};
+use crate::finding::{Finding, Severity};
 use crate::ids::{AgentName, HandoffId, IssueKey, quoted};
 use crate::protocol::State;
 
@@ -168,11 +169,7 @@ impl<'r> Ledger<'r> {
         hint: Option<&IssueKey>,
     ) -> Result<Review, LedgerError> {
         let first = review(rules.protocol(), rules, bytes, hint)?;
-        let no_issue = |review: &Review| {
-            let mut errors = review.findings.iter().filter(|f| f.is_error());
-            errors.any(|f| f.code == "envelope.issue") && hint.is_none()
-        };
-        if !no_issue(&first) {
+        if first.contract.is_some() || !first.is_complete() {
             return Ok(first);
         }
         match only_issue_of_sender(snapshot, rules, bytes)? {
@@ -319,11 +316,17 @@ impl<'r> Ledger<'r> {
 }
 
 fn accepted(review: Review) -> Result<Contract, LedgerError> {
-    let Review { findings, contract, no_route, .. } = review;
+    let Review { mut findings, contract, no_route, .. } = review;
     match contract {
         Some(contract) => Ok(contract),
         None if no_route => Err(LedgerError::Route { findings }),
-        None => Err(LedgerError::Contract { findings }),
+        None => {
+            // What a check only notes, the ledger can't do without.
+            if !findings.iter().any(Finding::is_error) {
+                findings.iter_mut().for_each(|f| f.severity = Severity::Error);
+            }
+            Err(LedgerError::Contract { findings })
+        }
     }
 }
 

@@ -2,7 +2,9 @@
 //! `new` fills from them.
 
 mod builtin;
+mod known;
 mod skeleton;
 
 pub use builtin::{BUILT_IN, Folder, FolderError, FolderSchemas, built_in};
+pub use known::known;
 pub use skeleton::{Known, fill};

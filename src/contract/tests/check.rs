@@ -286,6 +286,12 @@ fn bad_schemas_are_refused() {
     let nested =
         json!({"properties": {"a": {"type": "array", "items": {"type": "array", "items": {}}}}});
     assert!(matches!(shape(nested), ShapeError::Unsupported { .. }));
+    for key in ["$ref", "$dynamicRef"] {
+        let anchored = json!({"contains": {key: "#a", "$anchor": "a"}});
+        assert!(matches!(shape(anchored), ShapeError::Reference { .. }));
+    }
+    let within = json!({"$defs": {"a": {"$id": "b", "$ref": "#"}}});
+    assert!(matches!(shape(within), ShapeError::Reference { .. }));
     let mut deep = json!({});
     for i in 0..1000 {
         deep[format!("d{i}")] = json!({"$ref": format!("#/$defs/d{}", i + 1)});
@@ -363,4 +369,117 @@ fn missing_places_are_named() {
         place(json, Some("handoff"), "/none"),
         at("/handoff/none", 1, 13)
     );
+}
+
+#[test]
+fn trusted_schemas_find_the_same() {
+    let mut schema = json!({
+        "required": ["id", "list", "a"],
+        "unevaluatedProperties": false,
+        "dependentRequired": {"a": ["b"]},
+        "properties": {
+            "id": {"$ref": "#/$defs/id", "maxLength": 3},
+            "day": {"$ref": "#/$defs/day"},
+            "list": {"prefixItems": [{"const": 1}], "items": {"type": "integer"}, "contains": {"const": 7}},
+            "if": {"type": "string"}
+        },
+        "if": {"properties": {"id": {"const": "x"}}},
+        "then": {"required": ["day"]},
+        "allOf": [{"properties": {"a": {"exclusiveMinimum": 3}}}],
+        "$defs": {
+            "id": {"type": "string", "format": "uuid"},
+            "day": {"anchored": true, "type": "string", "format": "date"}
+        }
+    });
+    let values = [
+        json!({"id": "abcd", "day": "x", "list": [2, "y"], "a": 3, "z": 1}),
+        json!({"id": "x", "list": [1, 7], "a": 4, "b": 1}),
+        json!({"id": 5, "list": [7], "if": 1}),
+    ];
+    for id in [
+        None,
+        Some("https://schemas.invalid/note.json"),
+        Some("note"),
+    ] {
+        if let Some(id) = id {
+            schema["$id"] = id.into();
+        }
+        let full = Schema::compile(&schema).unwrap();
+        let trusted = Schema::compile_trusted(&schema).unwrap();
+        for value in &values {
+            let text = write_json(value);
+            let source = Source::parse(text.as_bytes()).unwrap();
+            let findings = full.check(&source, None).findings;
+            assert!(findings.len() > 1, "{findings:?}");
+            assert_eq!(findings, trusted.check(&source, None).findings);
+        }
+    }
+}
+
+#[test]
+fn references_outside_are_refused() {
+    for outside in [
+        "https://schemas.invalid/other.json",
+        "file:///etc/passwd",
+        "other.json#/a",
+    ] {
+        let schema = json!({"type": "object", "propertyNames": {"$ref": outside}});
+        assert!(Schema::compile(&schema).is_err(), "{outside}");
+        assert!(Schema::compile_trusted(&schema).is_err(), "{outside}");
+    }
+}
+
+#[test]
+fn maps_of_any_key_are_typed() {
+    let each = json!({"type": "object", "additionalProperties": {"type": "integer"}});
+    let lists = json!({"type": "object", "additionalProperties": {"type": "array", "items": {"type": "boolean"}}});
+    let schema = json!({"type": "object", "properties": {"each": each, "lists": lists}});
+    let schema = Schema::compile(&schema).unwrap();
+    let value = json!({"each": {"a": 1, "b": -2}, "lists": {"x": [true], "y": [false, true]}});
+    let text = write_xml(&value, schema.shape(), "h");
+    let source = Source::parse(text.as_bytes()).unwrap();
+    let checked = schema.check(&source, None);
+    assert_eq!(
+        (checked.value, checked.findings),
+        (value, Vec::new()),
+        "{text}"
+    );
+    let source =
+        Source::parse(b"<h><lists><x>1</x><x>no</x></lists><each><a/></each></h>").unwrap();
+    let findings = schema.check(&source, None).findings;
+    let paths: Vec<_> = findings.iter().map(|finding| &*finding.path).collect();
+    assert_eq!(paths, ["/h/lists/x[2]", "/h/each/a"]);
+}
+
+#[test]
+fn mixed_and_alternative_schemas_have_a_shape() {
+    let schema = json!({
+        "allOf": [
+            {"$ref": "#/$defs/base"},
+            {"properties": {"n": {"type": "integer"}}, "required": ["n"]}
+        ],
+        "oneOf": [
+            {"properties": {"kind": {"const": "a"}, "size": {"type": "number"}}, "required": ["size"]},
+            {"properties": {"kind": {"const": "b"}, "flag": {"enum": [true]}}, "required": ["flag"]}
+        ],
+        "unevaluatedProperties": false,
+        "$defs": {"base": {"type": "object", "properties": {"kind": {"type": "string"}}, "required": ["kind"]}}
+    });
+    let schema = Schema::compile(&schema).unwrap();
+    for (text, value) in [
+        (
+            "<h><kind>a</kind><n>1</n><size>2.5</size></h>",
+            json!({"kind": "a", "n": 1, "size": 2.5}),
+        ),
+        (
+            "<h><kind>b</kind><n>1</n><flag>true</flag></h>",
+            json!({"kind": "b", "n": 1, "flag": true}),
+        ),
+    ] {
+        let checked = schema.check(&Source::parse(text.as_bytes()).unwrap(), None);
+        assert_eq!((checked.value, checked.findings), (value, Vec::new()));
+    }
+    let source = Source::parse(b"<h><kind>b</kind><n>1</n></h>").unwrap();
+    let findings = schema.check(&source, None).findings;
+    assert_eq!(findings[0].path, "/h/flag", "{findings:?}");
 }

@@ -1,0 +1,234 @@
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+
+use crate::cli::context::Context;
+use crate::cli::error::{Failure, chain};
+use crate::cli::output::{Output, plain, pretty, render};
+use crate::cli::{exit, input};
+use crate::finding::{Finding, Severity};
+use crate::ids::IssueKey;
+use crate::ledger::{LedgerError, Review, review};
+use crate::protocol::Protocol;
+use crate::templates::{BUILT_IN, FolderSchemas, built_in};
+
+/// Check contracts and report every finding
+///
+/// Records nothing, and needs no ledger: outside one, the built-in protocol is
+/// used. Exits 1 when a contract has a fault. Whether the contract may be sent
+/// right now (who holds the issue) is decided by `send`.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  git handoff check contract.xml
+  git handoff check --format github handoffs/*.xml     (annotations in a GitHub workflow)
+  generate-contract | git handoff check - --json")]
+pub struct Arguments {
+    /// The contracts, XML or JSON; - reads standard input
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<String>,
+    /// How to report
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    format: Format,
+    /// Accept a contract that names no issue, as one about this issue
+    #[arg(long, value_name = "ISSUE")]
+    issue: Option<String>,
+}
+
+/// How findings are reported.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people
+    Human,
+    /// One JSON document, as --json
+    Json,
+    /// Workflow commands that GitHub turns into annotations
+    Github,
+}
+
+/// One file and what was found in it.
+struct Checked {
+    name: String,
+    review: Review,
+}
+
+impl Arguments {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// A [`Failure`] with its exit code.
+    pub fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        let issue = self.issue.as_deref().map(str::parse::<IssueKey>).transpose()?;
+        let reviewer = Reviewer::new(context)?;
+        let mut checked = Vec::new();
+        for name in &self.files {
+            let review = match input::contract(name) {
+                Ok(bytes) => reviewer.review(&bytes, issue.as_ref())?,
+                Err(failure) if failure.exit == exit::CONTRACT => Review {
+                    findings: failure.findings,
+                    kind: None,
+                    contract: None,
+                    no_route: false,
+                },
+                Err(failure) => return Err(failure),
+            };
+            checked.push(Checked { name: name.clone(), review });
+        }
+        let faults: usize = checked.iter().map(|c| errors(&c.review)).sum();
+        let text = match self.format {
+            _ if output.is_json() || self.format == Format::Json => {
+                output.raw(document(&checked, faults).as_bytes())?;
+                return verdict(faults, true);
+            }
+            Format::Github => checked.iter().map(annotations).collect::<String>(),
+            _ => checked.iter().map(report).collect::<String>(),
+        };
+        output.raw(text.as_bytes())?;
+        verdict(faults, false)
+    }
+}
+
+/// The rules to check against: the ledger's, or the built-in ones where there
+/// is no ledger.
+struct Reviewer {
+    repository: Option<crate::git::Repository>,
+    branch: Option<String>,
+    built_in: (Protocol, FolderSchemas),
+}
+
+impl Reviewer {
+    fn new(context: &Context) -> Result<Self, Failure> {
+        let folder = built_in(BUILT_IN[0]).unwrap_or_default();
+        let definition = folder.file("protocol.json").unwrap_or_default();
+        let protocol = Protocol::load(definition).map_err(|findings| {
+            Failure::new(exit::INTEGRITY, "protocol_broken", "the built-in protocol is at fault")
+                .findings(findings)
+        })?;
+        let repository = context.repository().ok();
+        let branch = match &repository {
+            Some(repository) => {
+                let ledger = context.ledger(repository)?;
+                ledger.tip_id()?.map(|_| ledger.branch().to_owned())
+            }
+            None => None,
+        };
+        Ok(Self { repository, branch, built_in: (protocol, FolderSchemas::new(folder)) })
+    }
+
+    fn review(&self, bytes: &[u8], issue: Option<&IssueKey>) -> Result<Review, Failure> {
+        if let (Some(repository), Some(branch)) = (&self.repository, &self.branch) {
+            let ledger = crate::ledger::Ledger::new(repository, branch)?;
+            let snapshot = ledger.tip()?;
+            let rules = snapshot.default_rules()?;
+            return Ok(ledger.review(&snapshot, &rules, bytes, issue)?);
+        }
+        let (protocol, schemas) = &self.built_in;
+        review(protocol, schemas, bytes, issue).map_err(|error| {
+            Failure::new(exit::INTEGRITY, "schema_broken", chain(&error))
+        })
+    }
+}
+
+impl From<crate::templates::FolderError> for LedgerError {
+    fn from(error: crate::templates::FolderError) -> Self {
+        Self::Missing { path: error.to_string() }
+    }
+}
+
+fn errors(review: &Review) -> usize {
+    review.findings.iter().filter(|f| f.is_error()).count()
+}
+
+/// Nothing more is printed: the report said it all.
+fn verdict(faults: usize, reported: bool) -> Result<(), Failure> {
+    if faults == 0 {
+        return Ok(());
+    }
+    let plural = if faults == 1 { "fault" } else { "faults" };
+    let code = if reported { "reported" } else { "check_failed" };
+    Err(Failure::new(exit::NO, code, format!("{faults} {plural} found")))
+}
+
+fn report(checked: &Checked) -> String {
+    let name = plain(&checked.name);
+    let kind = checked.review.kind.as_deref().unwrap_or("contract");
+    if checked.review.findings.is_empty() {
+        return format!("{name}: complete ({kind})\n");
+    }
+    let count = errors(&checked.review);
+    let mut text = match count {
+        0 => format!("{name}: complete ({kind})\n"),
+        1 => format!("{name}: 1 fault ({kind})\n"),
+        _ => format!("{name}: {count} faults ({kind})\n"),
+    };
+    text.extend(checked.review.findings.iter().map(render));
+    text
+}
+
+fn document(checked: &[Checked], faults: usize) -> String {
+    let with_file = |checked: &Checked, finding: &Finding| {
+        let mut value = json!(finding);
+        if let Value::Object(fields) = &mut value {
+            fields.insert("file".to_owned(), checked.name.clone().into());
+        }
+        value
+    };
+    let findings: Vec<Value> = checked
+        .iter()
+        .flat_map(|c| c.review.findings.iter().map(|f| with_file(c, f)))
+        .collect();
+    let files: Vec<Value> = checked
+        .iter()
+        .map(|c| {
+            json!({
+                "file": c.name,
+                "complete": c.review.is_complete(),
+                "contract_type": c.review.kind,
+                "issue": c.review.contract.as_ref().map(|k| k.issue.to_string()),
+            })
+        })
+        .collect();
+    let data = json!({ "files": files, "findings": findings });
+    pretty(&if faults == 0 {
+        json!({ "schema": crate::cli::output::SCHEMA, "ok": true, "data": data })
+    } else {
+        json!({
+            "schema": crate::cli::output::SCHEMA,
+            "ok": false,
+            "error": {
+                "code": "check_failed",
+                "message": format!("{faults} faults found"),
+                "hint": "mend what the findings name and check again",
+                "findings": findings,
+            },
+            "data": data,
+        })
+    })
+}
+
+/// Workflow commands. Everything after `::` is untrusted: the host reads `%XX`
+/// back, so the characters that could end a value or a line are written so.
+fn annotations(checked: &Checked) -> String {
+    let message = |text: &str| {
+        let shown = plain(text);
+        shown.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+    };
+    let property = |text: &str| message(text).replace(':', "%3A").replace(',', "%2C");
+    let mut text = String::new();
+    for finding in &checked.review.findings {
+        let level = match finding.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+            Severity::Note => "notice",
+        };
+        let mut properties = format!("file={}", property(&checked.name));
+        if let (Some(line), Some(column)) = (finding.line, finding.column) {
+            properties += &format!(",line={line},col={column}");
+        }
+        properties += &format!(",title={}", property(&finding.code));
+        let mut said = format!("{} {}", finding.path, finding.message);
+        if let Some(fix) = &finding.fix {
+            said += &format!("\n{fix}");
+        }
+        text += &format!("::{level} {properties}::{}\n", message(&said));
+    }
+    text
+}

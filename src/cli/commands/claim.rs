@@ -1,0 +1,67 @@
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::cli::context::{Context, handoff_id};
+use crate::cli::environment::SystemClock;
+use crate::cli::error::Failure;
+use crate::cli::output::{Output, plain};
+use crate::cli::render;
+use crate::ledger::{Request, Target};
+use crate::protocol::Event;
+
+/// Take a handoff that waits for you, and print its contract
+///
+/// A claim is the acknowledgment: from now on you hold the handoff. Of several
+/// that claim one handoff, one succeeds, and the others exit 5.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  git handoff claim 123.4 --as fixer-agent
+  git handoff claim 123 --as fixer-agent       (the issue's only open handoff)
+  git handoff claim --next --as fixer-agent    (the most urgent, then the oldest)")]
+pub struct Arguments {
+    /// The handoff
+    #[arg(value_name = "ID", required_unless_present = "next", conflicts_with = "next")]
+    id: Option<String>,
+    /// Take the most urgent handoff that waits for you, then the oldest
+    #[arg(long)]
+    next: bool,
+}
+
+impl Arguments {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// A [`Failure`] with its exit code.
+    pub fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        let repository = context.repository()?;
+        let clock = SystemClock::from_environment()?;
+        let session = context.session(&clock, &repository);
+        let ledger = context.ledger(&repository)?;
+        let agent = context.acting_agent(&repository)?;
+        let target = match &self.id {
+            Some(id) => Target::Handoff(handoff_id(&ledger.tip()?, id)?),
+            None => Target::Next,
+        };
+        let done = ledger.act(&session, &agent, &target, |number| Request::Change {
+            number,
+            event: Event::Claim,
+            reason: None,
+            failure: None,
+        })?;
+        let record = &done.receipt.record;
+        let folder = ledger.tip()?.issue(record.id.issue())?;
+        let contract = String::from_utf8_lossy(&folder.contract(record)?).into_owned();
+        let mut data = render::done_json(&done);
+        if let Value::Object(fields) = &mut data {
+            let format = record.contract.format;
+            fields.insert("contract".to_owned(), json!({ "format": format, "text": contract }));
+        }
+        let text = format!("{}\n{}", render::done_text(&done), plain(&contract));
+        output.answer(&data, &text)?;
+        output.say(&format!(
+            "next: git handoff new --issue {} --from {agent} --to RECEIVER",
+            record.id.issue()
+        ));
+        Ok(())
+    }
+}

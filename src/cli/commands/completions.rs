@@ -1,0 +1,28 @@
+use clap::Args;
+use clap_complete::Shell;
+
+use crate::cli::error::Failure;
+use crate::cli::output::Output;
+
+/// Print a shell's completions
+///
+/// They complete `git-handoff`; `scripts/install` puts them where shells look.
+#[derive(Args)]
+#[command(after_help = "Example:\n  git handoff completions bash > ~/.local/share/bash-completion/completions/git-handoff")]
+pub struct Arguments {
+    /// The shell
+    #[arg(value_name = "SHELL")]
+    shell: Shell,
+}
+
+impl Arguments {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// A [`Failure`] with its exit code.
+    pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
+        let mut bytes = Vec::new();
+        clap_complete::generate(self.shell, &mut crate::cli::command(), "git-handoff", &mut bytes);
+        output.raw(&bytes)
+    }
+}

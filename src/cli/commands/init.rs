@@ -1,0 +1,94 @@
+use clap::{Args, ValueEnum};
+use serde_json::json;
+
+use crate::cli::context::Context;
+use crate::cli::environment::SystemClock;
+use crate::cli::error::Failure;
+use crate::cli::exit;
+use crate::cli::output::Output;
+use crate::ids::quoted;
+use crate::ledger::{DEFAULT_BRANCH, Evidence, Founding};
+use crate::templates::{BUILT_IN, built_in};
+
+/// Start the ledger on a branch of its own
+///
+/// Creates the orphan branch with a README, ledger.json and the protocol's
+/// definition, schemas and templates. Nothing is checked out, and nothing else
+/// in the repository changes; a ledger that exists is left as it is. A branch
+/// other than `handoffs` is remembered in the repository's configuration as
+/// handoff.branch.
+#[derive(Args)]
+#[command(after_help = "Example:\n  git handoff init\n  git log handoffs")]
+pub struct Arguments {
+    /// The protocol that issues follow: issue-to-pr
+    #[arg(long, value_name = "NAME", default_value = BUILT_IN[0])]
+    protocol: String,
+    /// Whether claims about the repository are checked when a contract is sent
+    #[arg(long, value_name = "POLICY", default_value = "off")]
+    evidence: Policy,
+}
+
+/// What becomes of a claim that the repository contradicts.
+#[derive(Clone, Copy, ValueEnum)]
+enum Policy {
+    /// Claims are recorded as they are made
+    Off,
+}
+
+/// The page for the person who lands on the branch in a browser.
+const README: &str = include_str!("ledger-readme.md");
+
+impl Arguments {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// A [`Failure`] with its exit code.
+    pub fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        let folder = built_in(&self.protocol).ok_or_else(|| {
+            let text = format!("no protocol is called {}", quoted(&self.protocol));
+            Failure::new(exit::NOT_FOUND, "no_protocol", text)
+                .hint(format!("built in: {}", BUILT_IN.join(", ")))
+        })?;
+        let repository = context.repository()?;
+        let clock = SystemClock::from_environment()?;
+        let session = context.session(&clock, &repository);
+        let ledger = context.ledger(&repository)?;
+        let Policy::Off = self.evidence;
+        let founding = Founding {
+            protocol: self.protocol.parse()?,
+            evidence: Evidence::Off,
+            files: folder.into_files(),
+            readme: README.replace("{{branch}}", ledger.branch()),
+        };
+        let commit = ledger.init(&session, &founding)?;
+        let configured = repository.config("handoff.branch");
+        let wanted = context.branch().filter(|b| *b != configured.as_deref().unwrap_or(DEFAULT_BRANCH));
+        if let Some(branch) = wanted {
+            repository.set_config("handoff.branch", branch)?;
+        }
+        let tip = ledger.tip()?;
+        let protocol = &tip.manifest().default_protocol;
+        if *protocol != founding.protocol {
+            let text = format!("the ledger exists already, with protocol {protocol}");
+            return Err(Failure::new(exit::PROTOCOL, "other_protocol", text));
+        }
+        let branch = ledger.branch();
+        let text = match commit {
+            Some(commit) => {
+                format!("started the ledger on branch {branch}, protocol {protocol}\n  commit {}\n", commit.short())
+            }
+            None => format!("the ledger is on branch {branch}, protocol {protocol}; nothing changed\n"),
+        };
+        let data = json!({
+            "branch": branch,
+            "protocol": protocol,
+            "created": commit.is_some(),
+            "commit": tip.commit().to_string(),
+        });
+        output.answer(&data, &text)?;
+        if commit.is_some() {
+            output.say("next: git handoff new --issue N --from issue-manager --to prep-agent");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,106 @@
+use chrono::{DateTime, NaiveDate, Utc};
+use clap::Args;
+use serde_json::json;
+
+use crate::cli::context::Context;
+use crate::cli::error::Failure;
+use crate::cli::output::{Output, columns};
+use crate::cli::render;
+use crate::ids::{IssueKey, quoted};
+use crate::ledger::{Record, View};
+use crate::protocol::State;
+
+/// List handoffs, open and closed
+///
+/// Reads the ledger's newest state, not its history. All conditions must hold.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  git handoff list --issue 123
+  git handoff list --agent fixer-agent --state failed --state blocked
+  git handoff list --type error --since 2026-03-01")]
+pub struct Arguments {
+    /// Of this issue
+    #[arg(long, value_name = "ISSUE")]
+    issue: Option<String>,
+    /// Sent by or to this agent
+    #[arg(long, value_name = "AGENT")]
+    agent: Option<String>,
+    /// In this state; may be given several times
+    #[arg(long, value_name = "STATE", value_parser = state)]
+    state: Vec<State>,
+    /// With a contract of this type
+    #[arg(long = "type", value_name = "TYPE")]
+    kind: Option<String>,
+    /// Sent at or after this time: 2026-03-04 or 2026-03-04T05:06:07Z
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    since: Option<DateTime<Utc>>,
+    /// Sent before this time
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    until: Option<DateTime<Utc>>,
+}
+
+fn state(text: &str) -> Result<State, String> {
+    let named = |s: &State| s.as_str() == text;
+    State::ALL.into_iter().find(named).ok_or_else(|| {
+        let names: Vec<&str> = State::ALL.iter().map(|s| s.as_str()).collect();
+        format!("states are: {}", names.join(", "))
+    })
+}
+
+fn time(text: &str) -> Result<DateTime<Utc>, String> {
+    if let Ok(at) = DateTime::parse_from_rfc3339(text) {
+        return Ok(at.to_utc());
+    }
+    let day = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok();
+    let midnight = day.and_then(|d| d.and_hms_opt(0, 0, 0));
+    midnight
+        .map(|at| at.and_utc())
+        .ok_or_else(|| format!("{} is not a time: write 2026-03-04 or 2026-03-04T05:06:07Z", quoted(text)))
+}
+
+impl Arguments {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// A [`Failure`] with its exit code.
+    pub fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        let repository = context.repository()?;
+        let ledger = context.ledger(&repository)?;
+        let tip = ledger.tip()?;
+        let mut records = Vec::new();
+        let only_open = !self.state.is_empty() && self.state.iter().all(|s| !s.is_terminal());
+        if let Some(issue) = &self.issue {
+            let key: IssueKey = issue.parse()?;
+            let folder = tip.issue(&key)?;
+            if folder.issue()?.is_none() {
+                return Err(crate::ledger::Refusal::NoIssue { issue: key }.into());
+            }
+            records = folder.records()?;
+        } else if only_open {
+            for entry in tip.open()? {
+                records.push(tip.open_record(&entry)?);
+            }
+        } else {
+            for key in tip.issues()? {
+                records.extend(tip.issue(&key)?.records()?);
+            }
+        }
+        records.retain(|record| self.wants(record));
+        records.sort_by_key(|r| (r.sent_at(), r.id.issue().clone(), r.id.number()));
+        let text = if records.is_empty() {
+            "no handoff is like that\n".to_owned()
+        } else {
+            columns(&records.iter().map(render::row).collect::<Vec<_>>())
+        };
+        output.answer(&json!({ "handoffs": records }), &text)
+    }
+
+    fn wants(&self, record: &Record) -> bool {
+        let agent = |name: &String| record.from.as_str() == name || record.to.as_str() == name;
+        (self.state.is_empty() || self.state.contains(&record.state))
+            && self.agent.as_ref().is_none_or(agent)
+            && self.kind.as_ref().is_none_or(|kind| *kind == record.contract_type)
+            && self.since.is_none_or(|at| record.sent_at().is_some_and(|sent| sent >= at))
+            && self.until.is_none_or(|at| record.sent_at().is_some_and(|sent| sent < at))
+    }
+}

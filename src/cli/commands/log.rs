@@ -1,0 +1,81 @@
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::cli::context::Context;
+use crate::cli::error::Failure;
+use crate::cli::output::{Output, plain};
+use crate::cli::{exit, render};
+use crate::ids::IssueKey;
+use crate::ledger::{Refusal, View, issue_folder, trailers};
+
+/// Show the audit trail: every step, the newest first
+///
+/// This is the branch's history; the git command that shows the same is
+/// printed beneath it.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  git handoff log 123\n  git handoff log -n 20 --json")]
+pub struct Arguments {
+    /// The issue; without one, all of them
+    #[arg(value_name = "ISSUE")]
+    issue: Option<String>,
+    /// Show at most this many steps
+    #[arg(short = 'n', long, value_name = "COUNT")]
+    limit: Option<usize>,
+}
+
+impl Arguments {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// A [`Failure`] with its exit code.
+    pub fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        let repository = context.repository()?;
+        let ledger = context.ledger(&repository)?;
+        let tip = ledger.tip()?;
+        let key = self.issue.as_deref().map(str::parse::<IssueKey>).transpose()?;
+        let mut command = format!("git log {}", ledger.branch());
+        let mut wanted = self.limit.unwrap_or(usize::MAX);
+        if let Some(key) = &key {
+            command = format!("git log {} -- {}", ledger.branch(), issue_folder(key));
+            let no_issue = || Refusal::NoIssue { issue: key.clone() };
+            let issue = tip.issue(key)?.issue()?.ok_or_else(no_issue)?;
+            // The issue knows how many steps it had: the walk ends with the last.
+            wanted = wanted.min(usize::try_from(issue.steps).unwrap_or(usize::MAX));
+        }
+        let (mut steps, mut text) = (Vec::new(), String::new());
+        for id in repository.first_parents(tip.commit())? {
+            if steps.len() >= wanted {
+                break;
+            }
+            let commit = repository.commit(id?)?;
+            let told = trailers(&commit.message);
+            let value = |name: &str| told.iter().find(|(n, _)| *n == name).map(|(_, v)| *v);
+            if key.as_ref().is_some_and(|key| value("Issue") != Some(key.as_str())) {
+                continue;
+            }
+            let subject = commit.message.lines().next().unwrap_or_default();
+            let at = crate::git::to_second(commit.author.at);
+            text += &format!("{} {} {}\n", commit.id.short(), render::moment(at), plain(subject));
+            let transitions: Vec<&str> =
+                told.iter().filter(|(n, _)| *n == "Transition").map(|(_, v)| *v).collect();
+            steps.push(json!({
+                "commit": commit.id.to_string(),
+                "at": at.to_rfc3339_opts(chrono::SecondsFormat::Secs, true),
+                "author": commit.author.name,
+                "committer": commit.committer.name,
+                "subject": subject,
+                "handoff": value("Handoff-Id"),
+                "issue": value("Issue"),
+                "transitions": transitions,
+            }));
+        }
+        if key.is_some() && steps.len() < wanted && repository.is_shallow() {
+            let text = "this clone does not have all of the ledger's history";
+            return Err(Failure::new(exit::NOT_FOUND, "shallow", text)
+                .hint(format!("fetch it: git fetch --unshallow origin {}", ledger.branch())));
+        }
+        output.answer(&json!({ "steps": Value::Array(steps), "git": command }), &text)?;
+        output.say(&format!("the same with git: {command}"));
+        Ok(())
+    }
+}

@@ -1,0 +1,88 @@
+//! One command, one file: its arguments, whose comments are its help, and what
+//! it does.
+
+mod change;
+mod check;
+mod claim;
+mod completions;
+mod context;
+mod demo;
+mod inbox;
+mod init;
+mod list;
+mod log;
+mod man;
+mod new;
+mod reopen;
+mod send;
+mod show;
+mod status;
+mod verify;
+
+use clap::Subcommand;
+
+use super::context::Context;
+use super::error::Failure;
+use super::output::Output;
+
+/// Every command.
+#[derive(Subcommand)]
+pub enum Command {
+    Init(init::Arguments),
+    New(new::Arguments),
+    Check(check::Arguments),
+    Send(send::Arguments),
+    Inbox(inbox::Arguments),
+    Claim(claim::Arguments),
+    Complete(change::Complete),
+    Fail(change::Fail),
+    Block(change::Block),
+    Answer(change::Answer),
+    Retry(change::Retry),
+    Reject(change::Reject),
+    Cancel(change::Cancel),
+    Reopen(reopen::Arguments),
+    Status(status::Arguments),
+    Show(show::Arguments),
+    Context(context::Arguments),
+    List(list::Arguments),
+    Log(log::Arguments),
+    Verify(verify::Arguments),
+    Demo(demo::Arguments),
+    Completions(completions::Arguments),
+    Man(man::Arguments),
+}
+
+impl Command {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// A [`Failure`] with its exit code.
+    pub fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        match self {
+            Self::Init(a) => a.run(context, output),
+            Self::New(a) => a.run(context, output),
+            Self::Check(a) => a.run(context, output),
+            Self::Send(a) => a.run(context, output),
+            Self::Inbox(a) => a.run(context, output),
+            Self::Claim(a) => a.run(context, output),
+            Self::Complete(a) => a.run(context, output),
+            Self::Fail(a) => a.run(context, output),
+            Self::Block(a) => a.run(context, output),
+            Self::Answer(a) => a.run(context, output),
+            Self::Retry(a) => a.run(context, output),
+            Self::Reject(a) => a.run(context, output),
+            Self::Cancel(a) => a.run(context, output),
+            Self::Reopen(a) => a.run(context, output),
+            Self::Status(a) => a.run(context, output),
+            Self::Show(a) => a.run(context, output),
+            Self::Context(a) => a.run(context, output),
+            Self::List(a) => a.run(context, output),
+            Self::Log(a) => a.run(context, output),
+            Self::Verify(a) => a.run(context, output),
+            Self::Demo(a) => a.run(context, output),
+            Self::Completions(a) => a.run(output),
+            Self::Man(a) => a.run(output),
+        }
+    }
+}

@@ -1,0 +1,46 @@
+use clap::Args;
+
+use super::change::told;
+use crate::cli::context::Context;
+use crate::cli::environment::SystemClock;
+use crate::cli::error::Failure;
+use crate::cli::output::Output;
+use crate::cli::render;
+use crate::ids::IssueKey;
+
+/// Open a completed issue again
+///
+/// The agent whose contract completed it may send once more, and the issue can
+/// be started anew by a contract that opens issues.
+#[derive(Args)]
+#[command(after_help = "Example:\n  git handoff reopen 123 --as closer-agent --reason 'the fix was reverted'")]
+pub struct Arguments {
+    /// The issue
+    #[arg(value_name = "ISSUE")]
+    issue: String,
+    /// Why
+    #[arg(long, short, value_name = "TEXT")]
+    reason: String,
+}
+
+impl Arguments {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// A [`Failure`] with its exit code.
+    pub fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        let issue: IssueKey = self.issue.parse()?;
+        let reason = told(&self.reason)?;
+        let repository = context.repository()?;
+        let clock = SystemClock::from_environment()?;
+        let session = context.session(&clock, &repository);
+        let ledger = context.ledger(&repository)?;
+        let agent = context.acting_agent(&repository)?;
+        let done = ledger.reopen(&session, &agent, &issue, &reason)?;
+        let text = match done.commit {
+            Some(commit) => format!("issue {issue} is open again\n  commit {}\n", commit.short()),
+            None => format!("issue {issue} was reopened already; nothing was written\n"),
+        };
+        output.answer(&render::done_json(&done), &text)
+    }
+}

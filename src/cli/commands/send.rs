@@ -1,0 +1,53 @@
+use clap::Args;
+
+use crate::cli::context::Context;
+use crate::cli::environment::SystemClock;
+use crate::cli::error::Failure;
+use crate::cli::output::Output;
+use crate::cli::{input, render};
+use crate::ids::IssueKey;
+
+/// Hand work on with a contract
+///
+/// The contract is checked, and the step is one commit: the handoff that the
+/// sender held is completed (failed or blocked, if the contract says so), and
+/// the next one waits for its receiver. A sender must have claimed what it was
+/// handed. The same contract again changes nothing and prints the first
+/// receipt.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  git handoff send contract.xml
+  generate-contract | git handoff send -
+  git handoff send error.xml --issue 123      (a contract that names no issue)")]
+pub struct Arguments {
+    /// The contract, XML or JSON; - reads standard input
+    #[arg(value_name = "FILE")]
+    file: String,
+    /// The issue that a contract without an issue number is about; by default
+    /// the one in which its sender works
+    #[arg(long, value_name = "ISSUE")]
+    issue: Option<String>,
+}
+
+impl Arguments {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// A [`Failure`] with its exit code.
+    pub fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        let repository = context.repository()?;
+        let clock = SystemClock::from_environment()?;
+        let session = context.session(&clock, &repository);
+        let ledger = context.ledger(&repository)?;
+        let agent = context.agent(&repository)?;
+        let issue = self.issue.as_deref().map(str::parse::<IssueKey>).transpose()?;
+        let bytes = input::contract(&self.file)?;
+        let done = ledger.send(&session, agent.as_ref(), &bytes, issue.as_ref())?;
+        output.answer(&render::done_json(&done), &render::done_text(&done))?;
+        let record = &done.receipt.record;
+        if !record.state.is_terminal() && done.commit.is_some() {
+            output.say(&format!("next: git handoff claim {} --as {}", record.id, record.to));
+        }
+        Ok(())
+    }
+}

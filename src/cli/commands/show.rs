@@ -1,0 +1,49 @@
+use clap::Args;
+use serde_json::json;
+
+use crate::cli::context::{Context, handoff_id};
+use crate::cli::error::Failure;
+use crate::cli::output::{Output, plain};
+use crate::cli::render;
+use crate::ledger::{Refusal, View};
+
+/// Show one handoff: its record, its history, its contract
+#[derive(Args)]
+#[command(after_help = "Examples:
+  git handoff show 123.4
+  git handoff show 123.4 --contract > contract.xml     (byte for byte)")]
+pub struct Arguments {
+    /// The handoff
+    #[arg(value_name = "ID")]
+    id: String,
+    /// Print the contract alone, byte for byte
+    #[arg(long, conflicts_with = "json")]
+    contract: bool,
+}
+
+impl Arguments {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// A [`Failure`] with its exit code.
+    pub fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        let repository = context.repository()?;
+        let ledger = context.ledger(&repository)?;
+        let tip = ledger.tip()?;
+        let id = handoff_id(&tip, &self.id)?;
+        let folder = tip.issue(id.issue())?;
+        let record = folder.record(id.number())?.ok_or(Refusal::NoHandoff { id })?;
+        let bytes = folder.contract(&record)?;
+        if self.contract {
+            return output.raw(&bytes);
+        }
+        let contract = String::from_utf8_lossy(&bytes).into_owned();
+        let text = format!("{}\n{}", render::record_text(&record), plain(&contract));
+        let format = record.contract.format;
+        let data = json!({
+            "record": record,
+            "contract": { "format": format, "text": contract },
+        });
+        output.answer(&data, &text)
+    }
+}

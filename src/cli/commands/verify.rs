@@ -1,0 +1,76 @@
+use std::num::NonZero;
+use std::thread;
+
+use clap::Args;
+use serde_json::json;
+
+use crate::cli::context::Context;
+use crate::cli::error::Failure;
+use crate::cli::exit;
+use crate::cli::output::Output;
+use crate::ids::IssueKey;
+use crate::ledger::{Audit, AuditScope, Refusal, View};
+
+/// Derive every step again from its contract, and report each that is not legal
+///
+/// Every commit of the ledger is run through the protocol again on the state
+/// before it, and must have written exactly what such a step writes: files,
+/// message, trailers, author. Goes on past damage, and reports all of it.
+/// Exits 10 when the ledger is damaged.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  git handoff verify\n  git handoff verify 123 --json")]
+pub struct Arguments {
+    /// Verify only the commits that touch this issue
+    #[arg(value_name = "ISSUE")]
+    issue: Option<String>,
+}
+
+impl Arguments {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// A [`Failure`] with its exit code.
+    pub fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        let repository = context.repository()?;
+        let ledger = context.ledger(&repository)?;
+        let branch = ledger.branch().to_owned();
+        let key = self.issue.as_deref().map(str::parse::<IssueKey>).transpose()?;
+        let tip = ledger.tip_id()?.ok_or(crate::ledger::LedgerError::NoLedger { branch })?;
+        let scope = match &key {
+            Some(key) => {
+                let known = ledger.tip().and_then(|tip| tip.issue(key)?.issue());
+                if matches!(known, Ok(None)) {
+                    return Err(Refusal::NoIssue { issue: key.clone() }.into());
+                }
+                AuditScope::Issue(key)
+            }
+            None => AuditScope::All,
+        };
+        let threads = thread::available_parallelism().map_or(1, NonZero::get);
+        let audit = Audit::run(&repository, tip, scope, threads)?;
+        let checked = format!(
+            "{} commits, {} handoffs, up to {}",
+            audit.commits,
+            audit.handoffs,
+            audit.tip.chars().take(10).collect::<String>()
+        );
+        if !audit.is_clean() {
+            let text = format!("the ledger is damaged: {} findings in {checked}", audit.findings.len());
+            return Err(Failure::new(exit::INTEGRITY, "ledger_damaged", text)
+                .hint("nothing was changed; compare with another clone's branch before you write to this one")
+                .findings(audit.findings));
+        }
+        let data = json!({
+            "commits": audit.commits,
+            "handoffs": audit.handoffs,
+            "tip": audit.tip,
+            "cut_off": audit.cut_off,
+            "findings": audit.findings,
+        });
+        output.answer(&data, &format!("the ledger is sound: {checked}\n"))?;
+        if audit.cut_off {
+            output.say("older history is not in this clone: fetch it with `git fetch --unshallow`");
+        }
+        Ok(())
+    }
+}

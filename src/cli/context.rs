@@ -1,0 +1,97 @@
+//! What commands open: the repository, the ledger, the acting agent.
+
+use super::Global;
+use super::environment::{SystemClock, session};
+use super::error::Failure;
+use super::exit;
+use crate::git::Repository;
+use crate::ids::{AgentName, HandoffId, IssueKey};
+use crate::ledger::{DEFAULT_BRANCH, Ledger, Session, Snapshot, View};
+
+/// The options that every command has, and what they lead to.
+pub struct Context {
+    global: Global,
+}
+
+impl Context {
+    /// Takes the global options.
+    pub fn new(global: Global) -> Self {
+        Self { global }
+    }
+
+    /// Opens the repository of the current folder.
+    ///
+    /// # Errors
+    /// A [`Failure`] of the environment.
+    pub fn repository(&self) -> Result<Repository, Failure> {
+        Ok(Repository::open_here()?)
+    }
+
+    /// The branch that was asked for on the command line.
+    pub fn branch(&self) -> Option<&str> {
+        self.global.branch.as_deref()
+    }
+
+    /// Names the ledger.
+    ///
+    /// # Errors
+    /// A [`Failure`] of usage when the branch's name is not one.
+    pub fn ledger<'r>(&self, repository: &'r Repository) -> Result<Ledger<'r>, Failure> {
+        let configured = || repository.config("handoff.branch");
+        let branch = self.global.branch.clone().or_else(configured);
+        Ok(Ledger::new(repository, branch.as_deref().unwrap_or(DEFAULT_BRANCH))?)
+    }
+
+    /// What a write gets from the outside world.
+    pub fn session<'a>(&self, clock: &'a SystemClock, repository: &Repository) -> Session<'a> {
+        session(clock, repository)
+    }
+
+    /// The acting agent, if one was named.
+    ///
+    /// # Errors
+    /// A [`Failure`] of usage when the name is malformed.
+    pub fn agent(&self, repository: &Repository) -> Result<Option<AgentName>, Failure> {
+        let environment = || std::env::var("GIT_HANDOFF_AGENT").ok().filter(|n| !n.is_empty());
+        let configured = || repository.config("handoff.agent");
+        let name = self.global.agent.clone().or_else(environment).or_else(configured);
+        Ok(name.map(|name| name.parse()).transpose()?)
+    }
+
+    /// The acting agent, which this command can't do without.
+    ///
+    /// # Errors
+    /// A [`Failure`] of usage when none was named: it is never guessed.
+    pub fn acting_agent(&self, repository: &Repository) -> Result<AgentName, Failure> {
+        self.agent(repository)?.ok_or_else(|| {
+            Failure::new(exit::USAGE, "no_agent", "say which agent you are")
+                .hint("with --as AGENT, GIT_HANDOFF_AGENT, or `git config handoff.agent AGENT`")
+        })
+    }
+}
+
+/// Reads a handoff's id, which may be shortened to its issue where that is
+/// clear: the issue's only open handoff, or its only one.
+pub fn handoff_id(snapshot: &Snapshot<'_>, text: &str) -> Result<HandoffId, Failure> {
+    if text.contains('.') {
+        return Ok(text.parse()?);
+    }
+    let key: IssueKey = text.parse()?;
+    let issue = snapshot.issue(&key)?.issue()?;
+    let Some(issue) = issue else {
+        return Err(crate::ledger::Refusal::NoIssue { issue: key }.into());
+    };
+    match &issue.open[..] {
+        [only] => Ok(only.id.clone()),
+        [] if issue.handoffs == 1 => Ok(HandoffId::new(key, 1)),
+        [] => Err(Failure::usage(format!(
+            "issue {key} has {} handoffs and none is open: say which, {key}.1 to {key}.{}",
+            issue.handoffs, issue.handoffs
+        ))),
+        open => {
+            let ids: Vec<String> = open.iter().map(|o| format!("{} with {}", o.id, o.to)).collect();
+            let text = format!("issue {key} has {} open handoffs: say which", open.len());
+            Err(Failure::usage(text).hint(ids.join(", ")))
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! The clock, the environment and the user's name: read here and nowhere else.
+
+use std::env;
+use std::hash::{BuildHasher, RandomState};
+use std::time::Duration;
+
+use chrono::{DateTime, FixedOffset, Local, NaiveDateTime, Offset, TimeZone};
+
+use super::error::Failure;
+use crate::git::Repository;
+use crate::ids::quoted;
+use crate::ledger::{Clock, Session};
+
+/// How long a write waits for other writers.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The system's clock, unless `GIT_AUTHOR_DATE` and `GIT_COMMITTER_DATE` say
+/// otherwise.
+pub struct SystemClock {
+    author: Option<DateTime<FixedOffset>>,
+    committer: Option<DateTime<FixedOffset>>,
+}
+
+impl SystemClock {
+    /// Reads the environment.
+    ///
+    /// # Errors
+    /// A [`Failure`] of usage when a date is not one that git reads.
+    pub fn from_environment() -> Result<Self, Failure> {
+        let date = |name: &str| match env::var(name).ok().filter(|text| !text.is_empty()) {
+            None => Ok(None),
+            Some(text) => parse_date(&text).map(Some).ok_or_else(|| {
+                Failure::usage(format!("{name} is {}, which is not a date", quoted(&text)))
+                    .hint("write it as 2026-03-04T05:06:07Z, or as seconds and zone: 1772600767 +0000")
+            }),
+        };
+        Ok(Self { author: date("GIT_AUTHOR_DATE")?, committer: date("GIT_COMMITTER_DATE")? })
+    }
+}
+
+impl Clock for SystemClock {
+    fn author(&self) -> DateTime<FixedOffset> {
+        self.author.unwrap_or_else(|| Local::now().fixed_offset())
+    }
+
+    fn committer(&self) -> DateTime<FixedOffset> {
+        self.committer.unwrap_or_else(|| Local::now().fixed_offset())
+    }
+}
+
+/// Reads the date forms that git documents for its environment variables: its
+/// own (`seconds zone`, with or without `@`), RFC 2822 and ISO 8601.
+fn parse_date(text: &str) -> Option<DateTime<FixedOffset>> {
+    let text = text.trim();
+    let raw = text.strip_prefix('@').unwrap_or(text);
+    let (seconds, zone) = raw.split_once(' ').unwrap_or((raw, "+0000"));
+    if let Ok(seconds) = seconds.parse::<i64>() {
+        let zone: FixedOffset = zone.parse().ok()?;
+        return Some(DateTime::from_timestamp(seconds, 0)?.with_timezone(&zone));
+    }
+    if let Ok(at) = DateTime::parse_from_rfc3339(text) {
+        return Some(at);
+    }
+    if let Ok(at) = DateTime::parse_from_rfc2822(text) {
+        return Some(at);
+    }
+    for form in ["%Y-%m-%d %H:%M:%S %z", "%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%d %H:%M:%S%z"] {
+        if let Ok(at) = DateTime::parse_from_str(text, form) {
+            return Some(at);
+        }
+    }
+    for form in ["%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S"] {
+        if let Ok(naive) = NaiveDateTime::parse_from_str(text, form) {
+            let at = Local.from_local_datetime(&naive).earliest()?;
+            return Some(at.with_timezone(&at.offset().fix()));
+        }
+    }
+    None
+}
+
+/// The person or machine that runs the program, as git would name it.
+fn identity(repository: &Repository) -> (String, String) {
+    let given = |name: &str| env::var(name).ok().filter(|text| !text.trim().is_empty());
+    let user = || given("USER").or_else(|| given("LOGNAME")).unwrap_or_else(|| "unknown".to_owned());
+    let name = given("GIT_COMMITTER_NAME")
+        .or_else(|| repository.config("user.name"))
+        .unwrap_or_else(user);
+    let email = given("GIT_COMMITTER_EMAIL")
+        .or_else(|| repository.config("user.email"))
+        .or_else(|| given("EMAIL"))
+        .unwrap_or_else(|| {
+            let host = given("HOSTNAME").unwrap_or_else(|| "localhost".to_owned());
+            format!("{}@{host}", user())
+        });
+    (name, email)
+}
+
+/// What a write gets from the outside world.
+pub fn session<'a>(clock: &'a SystemClock, repository: &Repository) -> Session<'a> {
+    let (name, email) = identity(repository);
+    Session {
+        clock,
+        name,
+        email,
+        patience: PATIENCE,
+        jitter: &|below| RandomState::new().hash_one(below) % below.max(1),
+        quarantined: env::var_os("GIT_QUARANTINE_PATH").is_some(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse_date;
+
+    #[test]
+    fn dates_are_read_as_git_reads_them() {
+        for text in [
+            "@1772600767 +0100",
+            "1772600767 +0100",
+            "2026-03-04T06:06:07+01:00",
+            "2026-03-04 06:06:07 +0100",
+            "Wed, 4 Mar 2026 06:06:07 +0100",
+        ] {
+            let at = parse_date(text).map(|at| at.timestamp());
+            assert_eq!(at, Some(1_772_600_767), "{text}");
+        }
+        for text in ["", "tomorrow", "@", "2026-13-01T00:00:00Z", "99999999999999999999 +0000"] {
+            assert!(parse_date(text).is_none(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! From library errors to what a user sees: an exit code, a stable code, a
+//! message with its causes, and the next safe thing to try.
+
+use std::error::Error;
+
+use super::exit;
+use crate::finding::Finding;
+use crate::git::{GitError, OpenError};
+use crate::ids::IdError;
+use crate::ledger::{LedgerError, Refusal};
+
+/// A failed command.
+#[derive(Debug)]
+pub struct Failure {
+    /// The process's exit code.
+    pub exit: u8,
+    /// A stable word for programs.
+    pub code: &'static str,
+    /// What was refused and why.
+    pub message: String,
+    /// The next safe thing to do.
+    pub hint: Option<String>,
+    /// Every fault, where there can be several.
+    pub findings: Vec<Finding>,
+}
+
+impl Failure {
+    /// Makes a failure without a hint.
+    pub fn new(exit: u8, code: &'static str, message: impl Into<String>) -> Self {
+        Self { exit, code, message: message.into(), hint: None, findings: Vec::new() }
+    }
+
+    /// Makes a failure of usage.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self::new(exit::USAGE, "usage", message)
+    }
+
+    /// Adds the next safe thing to do.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Adds every fault.
+    #[must_use]
+    pub fn findings(mut self, findings: Vec<Finding>) -> Self {
+        self.findings = findings;
+        self
+    }
+}
+
+/// An error's message and those of its causes.
+pub fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(source) = cause {
+        text += &format!(": {source}");
+        cause = source.source();
+    }
+    text
+}
+
+impl From<IdError> for Failure {
+    fn from(error: IdError) -> Self {
+        Self::usage(error.to_string())
+    }
+}
+
+impl From<GitError> for Failure {
+    fn from(error: GitError) -> Self {
+        LedgerError::from(error).into()
+    }
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        LedgerError::from(refusal).into()
+    }
+}
+
+impl From<OpenError> for Failure {
+    fn from(error: OpenError) -> Self {
+        let failure = Self::new(exit::ENVIRONMENT, "repository", chain(&error));
+        match error {
+            OpenError::NotFound => failure.hint("go to a repository, or name one with -C DIR"),
+            OpenError::Owner(_) => {
+                failure.hint("if you trust it, add its path to git's safe.directory")
+            }
+            OpenError::Unsupported(_) => failure.hint(
+                "a ledger needs a SHA-1 repository with the files ref format; it can live in a clone of its own",
+            ),
+            OpenError::Git(_) => failure.hint("see what `git status` says about it"),
+        }
+    }
+}
+
+impl From<LedgerError> for Failure {
+    fn from(error: LedgerError) -> Self {
+        let message = chain(&error);
+        let at = |exit, code| Self::new(exit, code, message.clone());
+        match error {
+            LedgerError::NoLedger { branch } => at(exit::ENVIRONMENT, "no_ledger").hint(format!(
+                "start one with `git handoff init`, or fetch it: `git fetch origin {branch}:{branch}`"
+            )),
+            LedgerError::NotALedger { .. } => at(exit::ENVIRONMENT, "not_a_ledger")
+                .hint("name the ledger's branch with --branch, or start one on another branch"),
+            LedgerError::BranchName { .. } => at(exit::USAGE, "usage"),
+            LedgerError::CheckedOut { path, .. } => at(exit::ENVIRONMENT, "checked_out").hint(format!(
+                "the next commit there would undo a step; free the branch: `git -C '{}' checkout --detach`",
+                path.display()
+            )),
+            LedgerError::Quarantine => at(exit::ENVIRONMENT, "quarantine"),
+            LedgerError::Locked { .. } => at(exit::CONFLICT, "locked")
+                .hint("wait for the other git process; if none runs, the lock file is left over and may be deleted"),
+            LedgerError::Contended { .. } => {
+                at(exit::CONFLICT, "contended").hint("nothing was written; run the same command again")
+            }
+            LedgerError::Contract { findings } => at(exit::CONTRACT, "contract_refused")
+                .hint("mend the contract, see `git handoff check FILE`, and send it again")
+                .findings(findings),
+            LedgerError::Route { findings } => {
+                at(exit::PROTOCOL, "route_refused").findings(findings)
+            }
+            LedgerError::Refused(refusal) => refused(&refusal, message),
+            LedgerError::Protocol { findings, .. } => {
+                at(exit::INTEGRITY, "protocol_broken").findings(findings)
+            }
+            LedgerError::Schema { .. } => at(exit::INTEGRITY, "schema_broken"),
+            LedgerError::Missing { .. } | LedgerError::Stored { .. } => {
+                at(exit::INTEGRITY, "ledger_damaged")
+                    .hint("`git handoff verify` shows where the damage began")
+            }
+            LedgerError::Git(_) => at(exit::ENVIRONMENT, "git")
+                .hint("nothing was acknowledged; check permissions and free space, and run it again"),
+        }
+    }
+}
+
+fn refused(refusal: &Refusal, message: String) -> Failure {
+    let protocol = |code| Failure::new(exit::PROTOCOL, code, message.clone());
+    match refusal {
+        Refusal::UnknownAgent { agents, .. } => {
+            protocol("unknown_agent").hint(format!("agents are: {}", agents.join(", ")))
+        }
+        Refusal::NotTheSender { from, .. } => {
+            protocol("not_the_sender").hint(format!("whoever is {from} sends it, with --as {from}"))
+        }
+        Refusal::NotOpened { openers, .. } => {
+            let ways: Vec<String> = openers.iter().map(|(from, to)| format!("{from} to {to}")).collect();
+            protocol("not_opened")
+                .hint(format!("the first contract of an issue goes from {}", ways.join(", or from ")))
+        }
+        Refusal::IssueCompleted { issue } => protocol("issue_completed")
+            .hint(format!("`git handoff reopen {issue} --reason WHY` opens it again")),
+        Refusal::NotCompleted { issue } => {
+            protocol("not_completed").hint(format!("see `git handoff status {issue}`"))
+        }
+        Refusal::NotClaimed { id, agent } => protocol("not_claimed")
+            .hint(format!("claim it first: `git handoff claim {id} --as {agent}`")),
+        Refusal::NotWorking { id, .. } => {
+            protocol("not_working").hint(format!("see `git handoff show {id}`"))
+        }
+        Refusal::NotHeld { open, issue, .. } => {
+            let open: Vec<String> = open.iter().map(|(id, to)| format!("{id} is with {to}")).collect();
+            protocol("not_held").hint(if open.is_empty() {
+                format!("see `git handoff status {issue}`")
+            } else {
+                open.join(", ")
+            })
+        }
+        Refusal::NotYours { id, event, to, .. } => {
+            protocol("not_yours").hint(if event.is_receivers() {
+                format!("only {to} can; see `git handoff show {id}`")
+            } else {
+                format!("its sender, {to}, an orchestrator or a person can; see `git handoff show {id}`")
+            })
+        }
+        Refusal::AlreadyClaimed { .. } => {
+            Failure::new(exit::CONFLICT, "already_claimed", message.clone())
+                .hint("take another with `git handoff claim --next`")
+        }
+        Refusal::Illegal { id, illegal } => {
+            let events: Vec<&str> = illegal.state.accepts().map(crate::protocol::Event::as_str).collect();
+            protocol("illegal_transition").hint(if events.is_empty() {
+                format!("{} is final; see `git handoff show {id}`", illegal.state)
+            } else {
+                format!("what is possible now: {}", events.join(", "))
+            })
+        }
+        Refusal::NoIssue { .. } => Failure::new(exit::NOT_FOUND, "no_issue", message.clone())
+            .hint("`git handoff list` shows every issue"),
+        Refusal::NoHandoff { id } => Failure::new(exit::NOT_FOUND, "no_handoff", message.clone())
+            .hint(format!("`git handoff status {}` lists the issue's handoffs", id.issue())),
+        Refusal::NothingToClaim { .. } => {
+            Failure::new(exit::NOT_FOUND, "nothing_to_claim", message.clone())
+        }
+    }
+}

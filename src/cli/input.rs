@@ -1,0 +1,57 @@
+//! Contracts from files and from standard input, read no further than the
+//! pipeline's cap.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use super::error::Failure;
+use super::exit;
+use crate::contract::MAX_BYTES;
+use crate::finding::Finding;
+use crate::ids::quoted;
+
+/// Reads a contract: a file's bytes, or those of standard input for `-`.
+///
+/// # Errors
+/// A [`Failure`]: 6 when there is no such file, 3 when it is not one that a
+/// contract can be read from.
+pub fn contract(name: &str) -> Result<Vec<u8>, Failure> {
+    // One byte over the cap is enough to see that it is over the cap.
+    let cap = MAX_BYTES as u64 + 1;
+    let mut bytes = Vec::new();
+    let unreadable = |error: &io::Error| {
+        let text = format!("{} cannot be read: {error}", quoted(name));
+        match error.kind() {
+            io::ErrorKind::NotFound => Failure::new(exit::NOT_FOUND, "no_file", text),
+            _ => Failure::new(exit::CONTRACT, "contract_refused", text.clone())
+                .findings(vec![Finding::error("input.unreadable", "", text)]),
+        }
+    };
+    if name == "-" {
+        let read = io::stdin().lock().take(cap).read_to_end(&mut bytes);
+        read.map_err(|e| unreadable(&e))?;
+        return Ok(bytes);
+    }
+    let kind = Path::new(name).metadata().map_err(|e| unreadable(&e))?.file_type();
+    if kind.is_dir() || is_device(kind) {
+        let what = if kind.is_dir() { "a folder" } else { "a device or a socket" };
+        let text = format!("{} is {what}, not a file", quoted(name));
+        return Err(Failure::new(exit::CONTRACT, "contract_refused", text.clone())
+            .findings(vec![Finding::error("input.not_a_file", "", text)]));
+    }
+    let file = File::open(name).map_err(|e| unreadable(&e))?;
+    file.take(cap).read_to_end(&mut bytes).map_err(|e| unreadable(&e))?;
+    Ok(bytes)
+}
+
+#[cfg(unix)]
+fn is_device(kind: std::fs::FileType) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    kind.is_char_device() || kind.is_block_device() || kind.is_socket()
+}
+
+#[cfg(not(unix))]
+fn is_device(_: std::fs::FileType) -> bool {
+    false
+}

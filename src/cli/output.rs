@@ -1,0 +1,175 @@
+//! What is printed: data on stdout, chatter on stderr, one document with
+//! `--json`.
+
+use std::io::{self, Write};
+
+use anstream::AutoStream;
+use anstyle::{AnsiColor, Style};
+use serde_json::{Value, json};
+
+use super::error::Failure;
+use crate::finding::{Finding, Severity};
+use crate::protocol::State;
+
+/// The version of every JSON document.
+pub const SCHEMA: &str = "git-handoff/1";
+
+/// Where a command prints.
+pub struct Output {
+    json: bool,
+    stdout: AutoStream<io::Stdout>,
+    stderr: AutoStream<io::Stderr>,
+}
+
+impl Output {
+    /// Prints as text, or as one JSON document.
+    pub fn new(json: bool, color: anstream::ColorChoice) -> Self {
+        Self {
+            json,
+            stdout: AutoStream::new(io::stdout(), color),
+            stderr: AutoStream::new(io::stderr(), color),
+        }
+    }
+
+    /// Says whether the answer is one JSON document.
+    pub fn is_json(&self) -> bool {
+        self.json
+    }
+
+    /// Prints the answer: the document, or the text.
+    ///
+    /// # Errors
+    /// A [`Failure`] when stdout can't be written; a closed pipe is no error.
+    pub fn answer(&mut self, data: &Value, text: &str) -> Result<(), Failure> {
+        let text = if self.json {
+            pretty(&json!({ "schema": SCHEMA, "ok": true, "data": data }))
+        } else {
+            text.to_owned()
+        };
+        self.raw(text.as_bytes())
+    }
+
+    /// Prints bytes as they are.
+    ///
+    /// # Errors
+    /// A [`Failure`] when stdout can't be written; a closed pipe is no error.
+    pub fn raw(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        let written = self.stdout.write_all(bytes).and_then(|()| self.stdout.flush());
+        match written {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::new(
+                super::exit::ENVIRONMENT,
+                "output",
+                format!("the answer cannot be written: {error}"),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Says something beside the answer.
+    pub fn say(&mut self, text: &str) {
+        if !self.json {
+            // Chatter that can't be written has nowhere to be reported.
+            let _ = writeln!(self.stderr, "{text}");
+        }
+    }
+
+    /// Prints a failure.
+    pub fn fail(&mut self, failure: &Failure) {
+        if self.json {
+            let error = json!({
+                "code": failure.code,
+                "message": failure.message,
+                "hint": failure.hint,
+                "findings": failure.findings,
+            });
+            let document = json!({ "schema": SCHEMA, "ok": false, "error": error });
+            let _ = self.raw(pretty(&document).as_bytes());
+            return;
+        }
+        let bold = AnsiColor::Red.on_default().bold();
+        let mut text = format!("{bold}error{bold:#}: {}\n", plain(&failure.message));
+        for finding in &failure.findings {
+            text += &render(finding);
+        }
+        if let Some(hint) = &failure.hint {
+            let style = AnsiColor::Cyan.on_default();
+            text += &format!("{style}hint{style:#}: {}\n", plain(hint));
+        }
+        let _ = self.stderr.write_all(text.as_bytes());
+    }
+}
+
+/// A JSON document with a final line break.
+pub fn pretty(value: &Value) -> String {
+    let mut text = serde_json::to_string_pretty(value).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+/// One finding as text: place, severity, message, cure.
+pub fn render(finding: &Finding) -> String {
+    let style = match finding.severity {
+        Severity::Error => AnsiColor::Red.on_default(),
+        Severity::Warning => AnsiColor::Yellow.on_default(),
+        Severity::Note => AnsiColor::Blue.on_default(),
+    };
+    let mut place = String::new();
+    if let Some(commit) = &finding.commit {
+        place += &format!("{} ", commit.chars().take(10).collect::<String>());
+    }
+    if let (Some(line), Some(column)) = (finding.line, finding.column) {
+        place += &format!("{line}:{column} ");
+    }
+    let path = plain(&finding.path);
+    let mut text = format!("  {place}{path} {style}{}{style:#} {}\n", finding.code, plain(&finding.message));
+    if let Some(fix) = &finding.fix {
+        text += &format!("      {}\n", plain(fix));
+    }
+    text
+}
+
+/// Foreign text for a terminal: what could move its cursor is made visible.
+pub fn plain(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() && c != '\n' && c != '\t' {
+            shown.extend(c.escape_default());
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
+}
+
+/// A state in its colour.
+pub fn state(state: State) -> String {
+    let style = match state {
+        State::Pending => AnsiColor::Yellow.on_default(),
+        State::InProgress => AnsiColor::Blue.on_default(),
+        State::Completed => AnsiColor::Green.on_default(),
+        State::Failed | State::Dead => AnsiColor::Red.on_default(),
+        State::Blocked => AnsiColor::Magenta.on_default(),
+        State::Rejected | State::Cancelled => Style::new().dimmed(),
+    };
+    format!("{style}{state}{style:#}")
+}
+
+/// Lines up columns by their visible width; styles don't count.
+pub fn columns(rows: &[Vec<String>]) -> String {
+    let width = |cell: &str| anstream::adapter::strip_str(cell).to_string().chars().count();
+    let count = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..count)
+        .map(|i| rows.iter().filter_map(|r| r.get(i)).map(|c| width(c)).max().unwrap_or(0))
+        .collect();
+    let mut text = String::new();
+    for row in rows {
+        for (i, cell) in row.iter().enumerate() {
+            text += cell;
+            if i + 1 < row.len() {
+                text += &" ".repeat(widths[i] - width(cell) + 2);
+            }
+        }
+        text.push('\n');
+    }
+    text
+}

@@ -1,0 +1,137 @@
+//! Records, issues and receipts, as text and as JSON.
+
+use serde_json::{Value, json};
+
+use super::output::{plain, state};
+use crate::ledger::{Done, Issue, Record, issue_folder};
+
+/// A moment as text.
+pub fn moment(at: crate::ledger::Moment) -> String {
+    at.format("%Y-%m-%d %H:%M:%SZ").to_string()
+}
+
+/// What a write did, as data.
+pub fn done_json(done: &Done) -> Value {
+    let receipt = &done.receipt;
+    let changes: Vec<Value> = receipt
+        .changes
+        .iter()
+        .map(|c| json!({ "id": c.id, "from": c.from, "to": c.to }))
+        .collect();
+    json!({
+        "id": receipt.record.id,
+        "issue": receipt.issue.issue,
+        "state": receipt.record.state,
+        "from": receipt.record.from,
+        "to": receipt.record.to,
+        "contract_type": receipt.record.contract_type,
+        "contract_sha256": receipt.record.contract.sha256,
+        "path": format!("{}/{}", issue_folder(&receipt.issue.issue), receipt.record.contract.file),
+        "attempt": receipt.record.attempt,
+        "token": receipt.record.lease.as_ref().map(|l| l.token),
+        "commit": done.commit.map(|c| c.to_string()),
+        "repeated": receipt.repeated,
+        "transitions": changes,
+        "issue_status": receipt.issue.status,
+    })
+}
+
+/// What a write did, as text.
+pub fn done_text(done: &Done) -> String {
+    let receipt = &done.receipt;
+    let record = &receipt.record;
+    let mut text = format!("{}\n", headline(record));
+    for change in receipt.changes.iter().filter(|c| c.id != record.id) {
+        text += &format!("  {change}\n");
+    }
+    match done.commit {
+        Some(commit) => text += &format!("  commit {}\n", commit.short()),
+        None => text += "  already in the ledger; nothing was written\n",
+    }
+    text
+}
+
+/// One handoff in a line.
+pub fn headline(record: &Record) -> String {
+    format!("{} {} → {}: {}", record.id, record.from, record.to, state(record.state))
+}
+
+/// One handoff as a row of a table.
+pub fn row(record: &Record) -> Vec<String> {
+    let since = record.latest().map(|t| moment(t.at)).unwrap_or_default();
+    vec![
+        record.id.to_string(),
+        state(record.state),
+        format!("{} → {}", record.from, record.to),
+        record.priority.clone().unwrap_or_default(),
+        since,
+        plain(&record.summary),
+    ]
+}
+
+/// One handoff with its history.
+pub fn record_text(record: &Record) -> String {
+    let mut text = format!("{}\n  {}\n", headline(record), plain(&record.summary));
+    let mut line = |name: &str, value: &str| {
+        if !value.is_empty() {
+            text.push_str(&format!("  {name:<9} {value}\n"));
+        }
+    };
+    line("type", &format!("{} ({})", record.contract_type, record.contract.format));
+    line("sha256", &record.contract.sha256);
+    line("priority", record.priority.as_deref().map(plain).unwrap_or_default().as_str());
+    line("follows", &record.follows.as_ref().map(ToString::to_string).unwrap_or_default());
+    if let Some(code) = &record.code {
+        line("branch", &format!("{} at {}", plain(&code.branch), &code.commit[..10.min(code.commit.len())]));
+    }
+    if let Some(lease) = &record.lease {
+        let held = format!("{} since {}, claim {}", lease.holder, moment(lease.since), lease.token);
+        line("held by", &held);
+    }
+    if record.attempt > 1 {
+        line("attempt", &record.attempt.to_string());
+    }
+    for t in &record.transitions {
+        let event = t.event.map_or("send", crate::protocol::Event::as_str);
+        let sent = t.sent.as_ref().map(|id| format!(" by sending {id}")).unwrap_or_default();
+        text += &format!("  {} {event} by {} → {}{sent}\n", moment(t.at), t.by, state(t.to));
+        if let Some(reason) = &t.reason {
+            text += &format!("      {}\n", plain(reason));
+        }
+        if let Some(failure) = &t.failure {
+            let retry = if failure.recoverable { "recoverable" } else { "not recoverable" };
+            text += &format!("      {}: {} ({retry})\n", plain(&failure.code), plain(&failure.message));
+            for more in [&failure.details, &failure.suggested_action].into_iter().flatten() {
+                text += &format!("      {}\n", plain(more));
+            }
+        }
+    }
+    text
+}
+
+/// An issue with what is known of it.
+pub fn issue_text(issue: &Issue, records: &[Record]) -> String {
+    let mut text = format!(
+        "issue {}: {} ({}, {} handoffs, since {})\n",
+        issue.issue,
+        issue.status.as_str(),
+        issue.protocol,
+        issue.handoffs,
+        moment(issue.opened_at),
+    );
+    if let Some(at) = issue.completed_at {
+        text += &format!("  completed {}\n", moment(at));
+    }
+    for (name, value) in &issue.facts {
+        let shown = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        text += &format!("  {name}: {}\n", plain(&shown));
+    }
+    for open in &issue.open {
+        text += &format!("  {} is {} with {}\n", open.id, state(open.state), open.to);
+    }
+    for id in &issue.unfollowed {
+        text += &format!("  {id} is completed, and nothing was sent on from it yet\n");
+    }
+    let rows: Vec<Vec<String>> = records.iter().map(row).collect();
+    text + &super::output::columns(&rows)
+}

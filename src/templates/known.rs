@@ -1,0 +1,147 @@
+//! What the ledger and the repository already know of an issue, by the names
+//! that templates use.
+
+use chrono::TimeDelta;
+use serde_json::{Value, json};
+
+use super::skeleton::Known;
+use crate::git::Repository;
+use crate::ids::AgentName;
+use crate::ledger::{IssueFolder, LedgerError, Moment, View};
+
+/// How many commits a skeleton lists at most.
+const COMMITS: usize = 1000;
+
+/// Gathers what is known for a contract that this agent is about to write.
+///
+/// The facts of the issue's contracts come first; the repository fills in what
+/// they do not say: the code branch, the commits on it, the files it changed,
+/// the commit that merged it.
+///
+/// # Errors
+/// [`LedgerError`] when the issue can't be read.
+pub fn known(
+    repository: &Repository,
+    folder: &IssueFolder<'_>,
+    from: &AgentName,
+    now: Moment,
+) -> Result<Known, LedgerError> {
+    let mut known = Known::new();
+    let mut set = |name: &str, value: Value| {
+        known.entry(name.to_owned()).or_insert(value);
+    };
+    let key = folder.key();
+    set("issue", key.as_str().parse::<u64>().map_or_else(|_| json!(key), |n| json!(n)));
+    set("from", json!(from));
+
+    let issue = folder.issue()?;
+    for (name, value) in issue.iter().flat_map(|i| &i.facts) {
+        set(name, value.clone());
+    }
+    if let Some(issue) = &issue {
+        set("cycle_time", json!(duration(now - issue.opened_at)));
+    }
+    if let Some(url) = repository.remote_url("origin").and_then(|url| web_address(&url)) {
+        set("issue_url", json!(format!("{url}/issues/{key}")));
+    }
+    if let Some(dir) = repository.workdir() {
+        set("workspace_path", json!(dir.to_string_lossy().trim_end_matches('/')));
+    }
+
+    let told = issue.as_ref().and_then(|i| i.facts.get("branch")?.as_str().map(str::to_owned));
+    let base = repository.base_branch();
+    let current = || repository.current_branch().filter(|b| Some(b) != base.as_ref());
+    let (Some(branch), Some(base)) = (told.or_else(current), base) else {
+        return Ok(known);
+    };
+    set("branch", json!(branch));
+    if let Some(files) = repository.files_changed(&base, &branch)? {
+        set("files_changed", json!(files));
+    }
+    let listed = |commits: Vec<crate::git::CodeCommit>| -> Vec<Value> {
+        let one = |c: crate::git::CodeCommit| json!({ "sha": c.id, "message": c.subject });
+        commits.into_iter().map(one).collect()
+    };
+    if let Some(commits) = repository.commits_between(&base, &branch, COMMITS)?
+        && !commits.is_empty()
+    {
+        set("total_commits", json!(commits.len()));
+        set("commits", json!(listed(commits)));
+    }
+    // Where the branch stood when this issue's newest contract was sent.
+    let records = folder.records()?;
+    let code = records.iter().rev().find_map(|r| r.code.clone());
+    if let Some(code) = code {
+        if let Some(added) = repository.commits_between(&code.commit, &branch, COMMITS)? {
+            set("commits_added", json!(added.len()));
+        }
+        let tip = repository.code(&branch).map_or(code.commit, |now| now.commit);
+        if let Some(merge) = repository.merge_of(&base, &tip) {
+            set("merge_sha", json!(merge));
+        }
+    }
+    Ok(known)
+}
+
+/// A duration in its two largest units: `2 days 4 hours`.
+fn duration(span: TimeDelta) -> String {
+    let minutes = span.num_minutes().max(0);
+    let units = [(minutes / 1440, "day"), (minutes / 60 % 24, "hour"), (minutes % 60, "minute")];
+    let shown: Vec<String> = units
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .take(2)
+        .map(|(count, unit)| format!("{count} {unit}{}", if count == 1 { "" } else { "s" }))
+        .collect();
+    if shown.is_empty() { "0 minutes".to_owned() } else { shown.join(" ") }
+}
+
+/// The page of a repository, from the address that git fetches from; without
+/// credentials.
+fn web_address(remote: &str) -> Option<String> {
+    let (host, path) = match remote.split_once("://") {
+        Some((scheme, rest)) if ["https", "http", "ssh", "git"].contains(&scheme) => {
+            let (authority, path) = rest.split_once('/')?;
+            let host = authority.rsplit('@').next()?;
+            let port_kept = scheme == "https" || scheme == "http";
+            (if port_kept { host } else { host.split(':').next()? }, path)
+        }
+        Some(_) => return None,
+        None => {
+            let (authority, path) = remote.split_once(':')?;
+            (authority.rsplit('@').next()?, path)
+        }
+    };
+    let path = path.trim_end_matches('/').trim_end_matches(".git");
+    let plain = |text: &str| !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || "<>\"".contains(c));
+    let usual = host.contains('.') && plain(host) && path.contains('/') && plain(path);
+    usual.then(|| format!("https://{host}/{path}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{duration, web_address};
+    use chrono::TimeDelta;
+
+    #[test]
+    fn durations_show_their_two_largest_units() {
+        assert_eq!(duration(TimeDelta::minutes(2 * 1440 + 4 * 60 + 5)), "2 days 4 hours");
+        assert_eq!(duration(TimeDelta::minutes(61)), "1 hour 1 minute");
+        assert_eq!(duration(TimeDelta::seconds(-5)), "0 minutes");
+    }
+
+    #[test]
+    fn web_addresses_come_without_credentials() {
+        let expected = Some("https://github.com/o/r".to_owned());
+        for remote in [
+            "https://user:secret@github.com/o/r.git",
+            "git@github.com:o/r.git",
+            "ssh://git@github.com:22/o/r",
+        ] {
+            assert_eq!(web_address(remote), expected, "{remote}");
+        }
+        for local in ["/srv/git/r.git", "../r", "file:///srv/r.git", "C:\\r"] {
+            assert_eq!(web_address(local), None, "{local}");
+        }
+    }
+}
