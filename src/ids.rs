@@ -234,7 +234,17 @@ mod tests {
 
     #[test]
     fn names_that_could_leave_their_folder_are_refused() {
-        for bad in ["", "../x", "a/b", "-x", "a b", "a\nb", "a\u{1b}[31m", "é", ".x"] {
+        for bad in [
+            "",
+            "../x",
+            "a/b",
+            "-x",
+            "a b",
+            "a\nb",
+            "a\u{1b}[31m",
+            "é",
+            ".x",
+        ] {
             assert!(bad.parse::<IssueKey>().is_err(), "{bad:?}");
             assert!(bad.parse::<AgentName>().is_err(), "{bad:?}");
         }
@@ -248,7 +258,17 @@ mod tests {
     fn handoff_ids_have_one_spelling() {
         let id: HandoffId = "a_b-9.12".parse().unwrap();
         assert_eq!((id.issue().as_str(), id.number()), ("a_b-9", 12));
-        for bad in ["1", "1.", "1.0", "1.01", "1.-1", "1.x", ".1", "1.99999999999", "1.2.3"] {
+        for bad in [
+            "1",
+            "1.",
+            "1.0",
+            "1.01",
+            "1.-1",
+            "1.x",
+            ".1",
+            "1.99999999999",
+            "1.2.3",
+        ] {
             assert!(bad.parse::<HandoffId>().is_err(), "{bad}");
         }
         assert!(serde_json::from_str::<HandoffId>("\"../1.1\"").is_err());

@@ -9,13 +9,13 @@ use crate::ids::{AgentName, HandoffId, IssueKey};
 use crate::ledger::{DEFAULT_BRANCH, Ledger, Session, Snapshot, View};
 
 /// The options that every command has, and what they lead to.
-pub struct Context {
+pub(super) struct Context {
     global: Global,
 }
 
 impl Context {
     /// Takes the global options.
-    pub fn new(global: Global) -> Self {
+    pub(super) fn new(global: Global) -> Self {
         Self { global }
     }
 
@@ -23,12 +23,12 @@ impl Context {
     ///
     /// # Errors
     /// A [`Failure`] of the environment.
-    pub fn repository(&self) -> Result<Repository, Failure> {
+    pub(super) fn repository(&self) -> Result<Repository, Failure> {
         Ok(Repository::open_here()?)
     }
 
     /// The branch that was asked for on the command line.
-    pub fn branch(&self) -> Option<&str> {
+    pub(super) fn branch(&self) -> Option<&str> {
         self.global.branch.as_deref()
     }
 
@@ -36,14 +36,21 @@ impl Context {
     ///
     /// # Errors
     /// A [`Failure`] of usage when the branch's name is not one.
-    pub fn ledger<'r>(&self, repository: &'r Repository) -> Result<Ledger<'r>, Failure> {
+    pub(super) fn ledger<'r>(&self, repository: &'r Repository) -> Result<Ledger<'r>, Failure> {
         let configured = || repository.config("handoff.branch");
         let branch = self.global.branch.clone().or_else(configured);
-        Ok(Ledger::new(repository, branch.as_deref().unwrap_or(DEFAULT_BRANCH))?)
+        Ok(Ledger::new(
+            repository,
+            branch.as_deref().unwrap_or(DEFAULT_BRANCH),
+        )?)
     }
 
     /// What a write gets from the outside world.
-    pub fn session<'a>(&self, clock: &'a SystemClock, repository: &Repository) -> Session<'a> {
+    pub(super) fn session<'a>(
+        &self,
+        clock: &'a SystemClock,
+        repository: &Repository,
+    ) -> Session<'a> {
         session(clock, repository)
     }
 
@@ -51,10 +58,19 @@ impl Context {
     ///
     /// # Errors
     /// A [`Failure`] of usage when the name is malformed.
-    pub fn agent(&self, repository: &Repository) -> Result<Option<AgentName>, Failure> {
-        let environment = || std::env::var("GIT_HANDOFF_AGENT").ok().filter(|n| !n.is_empty());
+    pub(super) fn agent(&self, repository: &Repository) -> Result<Option<AgentName>, Failure> {
+        let environment = || {
+            std::env::var("GIT_HANDOFF_AGENT")
+                .ok()
+                .filter(|n| !n.is_empty())
+        };
         let configured = || repository.config("handoff.agent");
-        let name = self.global.agent.clone().or_else(environment).or_else(configured);
+        let name = self
+            .global
+            .agent
+            .clone()
+            .or_else(environment)
+            .or_else(configured);
         Ok(name.map(|name| name.parse()).transpose()?)
     }
 
@@ -62,7 +78,7 @@ impl Context {
     ///
     /// # Errors
     /// A [`Failure`] of usage when none was named: it is never guessed.
-    pub fn acting_agent(&self, repository: &Repository) -> Result<AgentName, Failure> {
+    pub(super) fn acting_agent(&self, repository: &Repository) -> Result<AgentName, Failure> {
         self.agent(repository)?.ok_or_else(|| {
             Failure::new(exit::USAGE, "no_agent", "say which agent you are")
                 .hint("with --as AGENT, GIT_HANDOFF_AGENT, or `git config handoff.agent AGENT`")
@@ -72,7 +88,7 @@ impl Context {
 
 /// Reads a handoff's id, which may be shortened to its issue where that is
 /// clear: the issue's only open handoff, or its only one.
-pub fn handoff_id(snapshot: &Snapshot<'_>, text: &str) -> Result<HandoffId, Failure> {
+pub(super) fn handoff_id(snapshot: &Snapshot<'_>, text: &str) -> Result<HandoffId, Failure> {
     if text.contains('.') {
         return Ok(text.parse()?);
     }
@@ -89,7 +105,10 @@ pub fn handoff_id(snapshot: &Snapshot<'_>, text: &str) -> Result<HandoffId, Fail
             issue.handoffs, issue.handoffs
         ))),
         open => {
-            let ids: Vec<String> = open.iter().map(|o| format!("{} with {}", o.id, o.to)).collect();
+            let ids: Vec<String> = open
+                .iter()
+                .map(|o| format!("{} with {}", o.id, o.to))
+                .collect();
             let text = format!("issue {key} has {} open handoffs: say which", open.len());
             Err(Failure::usage(text).hint(ids.join(", ")))
         }

@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The system's clock, unless `GIT_AUTHOR_DATE` and `GIT_COMMITTER_DATE` say
 /// otherwise.
-pub struct SystemClock {
+pub(super) struct SystemClock {
     author: Option<DateTime<FixedOffset>>,
     committer: Option<DateTime<FixedOffset>>,
 }
@@ -26,15 +26,19 @@ impl SystemClock {
     ///
     /// # Errors
     /// A [`Failure`] of usage when a date is not one that git reads.
-    pub fn from_environment() -> Result<Self, Failure> {
+    pub(super) fn from_environment() -> Result<Self, Failure> {
         let date = |name: &str| match env::var(name).ok().filter(|text| !text.is_empty()) {
             None => Ok(None),
             Some(text) => parse_date(&text).map(Some).ok_or_else(|| {
-                Failure::usage(format!("{name} is {}, which is not a date", quoted(&text)))
-                    .hint("write it as 2026-03-04T05:06:07Z, or as seconds and zone: 1772600767 +0000")
+                Failure::usage(format!("{name} is {}, which is not a date", quoted(&text))).hint(
+                    "write it as 2026-03-04T05:06:07Z, or as seconds and zone: 1772600767 +0000",
+                )
             }),
         };
-        Ok(Self { author: date("GIT_AUTHOR_DATE")?, committer: date("GIT_COMMITTER_DATE")? })
+        Ok(Self {
+            author: date("GIT_AUTHOR_DATE")?,
+            committer: date("GIT_COMMITTER_DATE")?,
+        })
     }
 }
 
@@ -44,7 +48,8 @@ impl Clock for SystemClock {
     }
 
     fn committer(&self) -> DateTime<FixedOffset> {
-        self.committer.unwrap_or_else(|| Local::now().fixed_offset())
+        self.committer
+            .unwrap_or_else(|| Local::now().fixed_offset())
     }
 }
 
@@ -64,7 +69,11 @@ fn parse_date(text: &str) -> Option<DateTime<FixedOffset>> {
     if let Ok(at) = DateTime::parse_from_rfc2822(text) {
         return Some(at);
     }
-    for form in ["%Y-%m-%d %H:%M:%S %z", "%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%d %H:%M:%S%z"] {
+    for form in [
+        "%Y-%m-%d %H:%M:%S %z",
+        "%Y-%m-%dT%H:%M:%S%z",
+        "%Y-%m-%d %H:%M:%S%z",
+    ] {
         if let Ok(at) = DateTime::parse_from_str(text, form) {
             return Some(at);
         }
@@ -81,7 +90,11 @@ fn parse_date(text: &str) -> Option<DateTime<FixedOffset>> {
 /// The person or machine that runs the program, as git would name it.
 fn identity(repository: &Repository) -> (String, String) {
     let given = |name: &str| env::var(name).ok().filter(|text| !text.trim().is_empty());
-    let user = || given("USER").or_else(|| given("LOGNAME")).unwrap_or_else(|| "unknown".to_owned());
+    let user = || {
+        given("USER")
+            .or_else(|| given("LOGNAME"))
+            .unwrap_or_else(|| "unknown".to_owned())
+    };
     let name = given("GIT_COMMITTER_NAME")
         .or_else(|| repository.config("user.name"))
         .unwrap_or_else(user);
@@ -96,7 +109,7 @@ fn identity(repository: &Repository) -> (String, String) {
 }
 
 /// What a write gets from the outside world.
-pub fn session<'a>(clock: &'a SystemClock, repository: &Repository) -> Session<'a> {
+pub(super) fn session<'a>(clock: &'a SystemClock, repository: &Repository) -> Session<'a> {
     let (name, email) = identity(repository);
     Session {
         clock,
@@ -124,7 +137,13 @@ mod tests {
             let at = parse_date(text).map(|at| at.timestamp());
             assert_eq!(at, Some(1_772_600_767), "{text}");
         }
-        for text in ["", "tomorrow", "@", "2026-13-01T00:00:00Z", "99999999999999999999 +0000"] {
+        for text in [
+            "",
+            "tomorrow",
+            "@",
+            "2026-13-01T00:00:00Z",
+            "99999999999999999999 +0000",
+        ] {
             assert!(parse_date(text).is_none(), "{text}");
         }
     }

@@ -11,7 +11,7 @@ use crate::ledger::{LedgerError, Refusal};
 
 /// A failed command.
 #[derive(Debug)]
-pub struct Failure {
+pub(super) struct Failure {
     /// The process's exit code.
     pub exit: u8,
     /// A stable word for programs.
@@ -26,32 +26,38 @@ pub struct Failure {
 
 impl Failure {
     /// Makes a failure without a hint.
-    pub fn new(exit: u8, code: &'static str, message: impl Into<String>) -> Self {
-        Self { exit, code, message: message.into(), hint: None, findings: Vec::new() }
+    pub(super) fn new(exit: u8, code: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            exit,
+            code,
+            message: message.into(),
+            hint: None,
+            findings: Vec::new(),
+        }
     }
 
     /// Makes a failure of usage.
-    pub fn usage(message: impl Into<String>) -> Self {
+    pub(super) fn usage(message: impl Into<String>) -> Self {
         Self::new(exit::USAGE, "usage", message)
     }
 
     /// Adds the next safe thing to do.
     #[must_use]
-    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+    pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
     /// Adds every fault.
     #[must_use]
-    pub fn findings(mut self, findings: Vec<Finding>) -> Self {
+    pub(super) fn findings(mut self, findings: Vec<Finding>) -> Self {
         self.findings = findings;
         self
     }
 }
 
 /// An error's message and those of its causes.
-pub fn chain(error: &dyn Error) -> String {
+pub(super) fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(source) = cause {
@@ -147,22 +153,32 @@ fn refused(refusal: &Refusal, message: String) -> Failure {
             protocol("not_the_sender").hint(format!("whoever is {from} sends it, with --as {from}"))
         }
         Refusal::NotOpened { openers, .. } => {
-            let ways: Vec<String> = openers.iter().map(|(from, to)| format!("{from} to {to}")).collect();
-            protocol("not_opened")
-                .hint(format!("the first contract of an issue goes from {}", ways.join(", or from ")))
+            let ways: Vec<String> = openers
+                .iter()
+                .map(|(from, to)| format!("{from} to {to}"))
+                .collect();
+            protocol("not_opened").hint(format!(
+                "the first contract of an issue goes from {}",
+                ways.join(", or from ")
+            ))
         }
-        Refusal::IssueCompleted { issue } => protocol("issue_completed")
-            .hint(format!("`git handoff reopen {issue} --reason WHY` opens it again")),
+        Refusal::IssueCompleted { issue } => protocol("issue_completed").hint(format!(
+            "`git handoff reopen {issue} --reason WHY` opens it again"
+        )),
         Refusal::NotCompleted { issue } => {
             protocol("not_completed").hint(format!("see `git handoff status {issue}`"))
         }
-        Refusal::NotClaimed { id, agent } => protocol("not_claimed")
-            .hint(format!("claim it first: `git handoff claim {id} --as {agent}`")),
+        Refusal::NotClaimed { id, agent } => protocol("not_claimed").hint(format!(
+            "claim it first: `git handoff claim {id} --as {agent}`"
+        )),
         Refusal::NotWorking { id, .. } => {
             protocol("not_working").hint(format!("see `git handoff show {id}`"))
         }
         Refusal::NotHeld { open, issue, .. } => {
-            let open: Vec<String> = open.iter().map(|(id, to)| format!("{id} is with {to}")).collect();
+            let open: Vec<String> = open
+                .iter()
+                .map(|(id, to)| format!("{id} is with {to}"))
+                .collect();
             protocol("not_held").hint(if open.is_empty() {
                 format!("see `git handoff status {issue}`")
             } else {
@@ -173,7 +189,9 @@ fn refused(refusal: &Refusal, message: String) -> Failure {
             protocol("not_yours").hint(if event.is_receivers() {
                 format!("only {to} can; see `git handoff show {id}`")
             } else {
-                format!("its sender, {to}, an orchestrator or a person can; see `git handoff show {id}`")
+                format!(
+                    "its sender, {to}, an orchestrator or a person can; see `git handoff show {id}`"
+                )
             })
         }
         Refusal::AlreadyClaimed { .. } => {
@@ -181,7 +199,11 @@ fn refused(refusal: &Refusal, message: String) -> Failure {
                 .hint("take another with `git handoff claim --next`")
         }
         Refusal::Illegal { id, illegal } => {
-            let events: Vec<&str> = illegal.state.accepts().map(crate::protocol::Event::as_str).collect();
+            let events: Vec<&str> = illegal
+                .state
+                .accepts()
+                .map(crate::protocol::Event::as_str)
+                .collect();
             protocol("illegal_transition").hint(if events.is_empty() {
                 format!("{} is final; see `git handoff show {id}`", illegal.state)
             } else {
@@ -191,7 +213,10 @@ fn refused(refusal: &Refusal, message: String) -> Failure {
         Refusal::NoIssue { .. } => Failure::new(exit::NOT_FOUND, "no_issue", message.clone())
             .hint("`git handoff list` shows every issue"),
         Refusal::NoHandoff { id } => Failure::new(exit::NOT_FOUND, "no_handoff", message.clone())
-            .hint(format!("`git handoff status {}` lists the issue's handoffs", id.issue())),
+            .hint(format!(
+                "`git handoff status {}` lists the issue's handoffs",
+                id.issue()
+            )),
         Refusal::NothingToClaim { .. } => {
             Failure::new(exit::NOT_FOUND, "nothing_to_claim", message.clone())
         }

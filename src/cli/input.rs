@@ -16,7 +16,7 @@ use crate::ids::quoted;
 /// # Errors
 /// A [`Failure`]: 6 when there is no such file, 3 when it is not one that a
 /// contract can be read from.
-pub fn contract(name: &str) -> Result<Vec<u8>, Failure> {
+pub(super) fn contract(name: &str) -> Result<Vec<u8>, Failure> {
     // One byte over the cap is enough to see that it is over the cap.
     let cap = MAX_BYTES as u64 + 1;
     let mut bytes = Vec::new();
@@ -33,15 +33,26 @@ pub fn contract(name: &str) -> Result<Vec<u8>, Failure> {
         read.map_err(|e| unreadable(&e))?;
         return Ok(bytes);
     }
-    let kind = Path::new(name).metadata().map_err(|e| unreadable(&e))?.file_type();
+    let kind = Path::new(name)
+        .metadata()
+        .map_err(|e| unreadable(&e))?
+        .file_type();
     if kind.is_dir() || is_device(kind) {
-        let what = if kind.is_dir() { "a folder" } else { "a device or a socket" };
+        let what = if kind.is_dir() {
+            "a folder"
+        } else {
+            "a device or a socket"
+        };
         let text = format!("{} is {what}, not a file", quoted(name));
-        return Err(Failure::new(exit::CONTRACT, "contract_refused", text.clone())
-            .findings(vec![Finding::error("input.not_a_file", "", text)]));
+        return Err(
+            Failure::new(exit::CONTRACT, "contract_refused", text.clone())
+                .findings(vec![Finding::error("input.not_a_file", "", text)]),
+        );
     }
     let file = File::open(name).map_err(|e| unreadable(&e))?;
-    file.take(cap).read_to_end(&mut bytes).map_err(|e| unreadable(&e))?;
+    file.take(cap)
+        .read_to_end(&mut bytes)
+        .map_err(|e| unreadable(&e))?;
     Ok(bytes)
 }
 

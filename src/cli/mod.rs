@@ -29,7 +29,12 @@ use output::Output;
 /// the protocol does not allow, is refused. Your working tree, index, HEAD and
 /// other branches are never touched.
 #[derive(Parser)]
-#[command(name = "git-handoff", bin_name = "git handoff", version, max_term_width = 100)]
+#[command(
+    name = "git-handoff",
+    bin_name = "git handoff",
+    version,
+    max_term_width = 100
+)]
 #[command(subcommand_required = true, arg_required_else_help = true)]
 #[command(after_help = AFTER_HELP)]
 struct Cli {
@@ -121,12 +126,20 @@ fn change_directory(global: &Global) -> Result<(), Failure> {
 fn misused(error: &clap::Error, arguments: &[OsString]) -> u8 {
     if error.use_stderr() && arguments.iter().any(|a| a == "--json") {
         let text = error.to_string();
-        let message = text.trim_start_matches("error: ").lines().next().unwrap_or_default();
+        let message = text
+            .trim_start_matches("error: ")
+            .lines()
+            .next()
+            .unwrap_or_default();
         let failure = Failure::usage(message).hint("see `git handoff -h`");
         Output::new(true, anstream::ColorChoice::Never).fail(&failure);
         return exit::USAGE;
     }
     // A closed pipe is the reader's choice.
     let _ = error.print();
-    if error.use_stderr() { exit::USAGE } else { exit::DONE }
+    if error.use_stderr() {
+        exit::USAGE
+    } else {
+        exit::DONE
+    }
 }

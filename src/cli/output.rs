@@ -12,10 +12,10 @@ use crate::finding::{Finding, Severity};
 use crate::protocol::State;
 
 /// The version of every JSON document.
-pub const SCHEMA: &str = "git-handoff/1";
+pub(super) const SCHEMA: &str = "git-handoff/1";
 
 /// Where a command prints.
-pub struct Output {
+pub(super) struct Output {
     json: bool,
     stdout: AutoStream<io::Stdout>,
     stderr: AutoStream<io::Stderr>,
@@ -23,7 +23,7 @@ pub struct Output {
 
 impl Output {
     /// Prints as text, or as one JSON document.
-    pub fn new(json: bool, color: anstream::ColorChoice) -> Self {
+    pub(super) fn new(json: bool, color: anstream::ColorChoice) -> Self {
         Self {
             json,
             stdout: AutoStream::new(io::stdout(), color),
@@ -32,7 +32,7 @@ impl Output {
     }
 
     /// Says whether the answer is one JSON document.
-    pub fn is_json(&self) -> bool {
+    pub(super) fn is_json(&self) -> bool {
         self.json
     }
 
@@ -40,7 +40,7 @@ impl Output {
     ///
     /// # Errors
     /// A [`Failure`] when stdout can't be written; a closed pipe is no error.
-    pub fn answer(&mut self, data: &Value, text: &str) -> Result<(), Failure> {
+    pub(super) fn answer(&mut self, data: &Value, text: &str) -> Result<(), Failure> {
         let text = if self.json {
             pretty(&json!({ "schema": SCHEMA, "ok": true, "data": data }))
         } else {
@@ -53,8 +53,11 @@ impl Output {
     ///
     /// # Errors
     /// A [`Failure`] when stdout can't be written; a closed pipe is no error.
-    pub fn raw(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        let written = self.stdout.write_all(bytes).and_then(|()| self.stdout.flush());
+    pub(super) fn raw(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        let written = self
+            .stdout
+            .write_all(bytes)
+            .and_then(|()| self.stdout.flush());
         match written {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::new(
                 super::exit::ENVIRONMENT,
@@ -66,7 +69,7 @@ impl Output {
     }
 
     /// Says something beside the answer.
-    pub fn say(&mut self, text: &str) {
+    pub(super) fn say(&mut self, text: &str) {
         if !self.json {
             // Chatter that can't be written has nowhere to be reported.
             let _ = writeln!(self.stderr, "{text}");
@@ -74,7 +77,7 @@ impl Output {
     }
 
     /// Prints a failure.
-    pub fn fail(&mut self, failure: &Failure) {
+    pub(super) fn fail(&mut self, failure: &Failure) {
         if self.json {
             let error = json!({
                 "code": failure.code,
@@ -100,14 +103,14 @@ impl Output {
 }
 
 /// A JSON document with a final line break.
-pub fn pretty(value: &Value) -> String {
+pub(super) fn pretty(value: &Value) -> String {
     let mut text = serde_json::to_string_pretty(value).unwrap_or_default();
     text.push('\n');
     text
 }
 
 /// One finding as text: place, severity, message, cure.
-pub fn render(finding: &Finding) -> String {
+pub(super) fn render(finding: &Finding) -> String {
     let style = match finding.severity {
         Severity::Error => AnsiColor::Red.on_default(),
         Severity::Warning => AnsiColor::Yellow.on_default(),
@@ -121,7 +124,11 @@ pub fn render(finding: &Finding) -> String {
         place += &format!("{line}:{column} ");
     }
     let path = plain(&finding.path);
-    let mut text = format!("  {place}{path} {style}{}{style:#} {}\n", finding.code, plain(&finding.message));
+    let mut text = format!(
+        "  {place}{path} {style}{}{style:#} {}\n",
+        finding.code,
+        plain(&finding.message)
+    );
     if let Some(fix) = &finding.fix {
         text += &format!("      {}\n", plain(fix));
     }
@@ -129,7 +136,7 @@ pub fn render(finding: &Finding) -> String {
 }
 
 /// Foreign text for a terminal: what could move its cursor is made visible.
-pub fn plain(text: &str) -> String {
+pub(super) fn plain(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
         if c.is_control() && c != '\n' && c != '\t' {
@@ -142,7 +149,7 @@ pub fn plain(text: &str) -> String {
 }
 
 /// A state in its colour.
-pub fn state(state: State) -> String {
+pub(super) fn state(state: State) -> String {
     let style = match state {
         State::Pending => AnsiColor::Yellow.on_default(),
         State::InProgress => AnsiColor::Blue.on_default(),
@@ -155,11 +162,22 @@ pub fn state(state: State) -> String {
 }
 
 /// Lines up columns by their visible width; styles don't count.
-pub fn columns(rows: &[Vec<String>]) -> String {
-    let width = |cell: &str| anstream::adapter::strip_str(cell).to_string().chars().count();
+pub(super) fn columns(rows: &[Vec<String>]) -> String {
+    let width = |cell: &str| {
+        anstream::adapter::strip_str(cell)
+            .to_string()
+            .chars()
+            .count()
+    };
     let count = rows.iter().map(Vec::len).max().unwrap_or(0);
     let widths: Vec<usize> = (0..count)
-        .map(|i| rows.iter().filter_map(|r| r.get(i)).map(|c| width(c)).max().unwrap_or(0))
+        .map(|i| {
+            rows.iter()
+                .filter_map(|r| r.get(i))
+                .map(|c| width(c))
+                .max()
+                .unwrap_or(0)
+        })
         .collect();
     let mut text = String::new();
     for row in rows {

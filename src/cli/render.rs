@@ -6,12 +6,12 @@ use super::output::{plain, state};
 use crate::ledger::{Done, Issue, Record, issue_folder};
 
 /// A moment as text.
-pub fn moment(at: crate::ledger::Moment) -> String {
+pub(super) fn moment(at: crate::ledger::Moment) -> String {
     at.format("%Y-%m-%d %H:%M:%SZ").to_string()
 }
 
 /// What a write did, as data.
-pub fn done_json(done: &Done) -> Value {
+pub(super) fn done_json(done: &Done) -> Value {
     let receipt = &done.receipt;
     let changes: Vec<Value> = receipt
         .changes
@@ -37,7 +37,7 @@ pub fn done_json(done: &Done) -> Value {
 }
 
 /// What a write did, as text.
-pub fn done_text(done: &Done) -> String {
+pub(super) fn done_text(done: &Done) -> String {
     let receipt = &done.receipt;
     let record = &receipt.record;
     let mut text = format!("{}\n", headline(record));
@@ -52,12 +52,18 @@ pub fn done_text(done: &Done) -> String {
 }
 
 /// One handoff in a line.
-pub fn headline(record: &Record) -> String {
-    format!("{} {} → {}: {}", record.id, record.from, record.to, state(record.state))
+pub(super) fn headline(record: &Record) -> String {
+    format!(
+        "{} {} → {}: {}",
+        record.id,
+        record.from,
+        record.to,
+        state(record.state)
+    )
 }
 
 /// One handoff as a row of a table.
-pub fn row(record: &Record) -> Vec<String> {
+pub(super) fn row(record: &Record) -> Vec<String> {
     let since = record.latest().map(|t| moment(t.at)).unwrap_or_default();
     vec![
         record.id.to_string(),
@@ -70,22 +76,52 @@ pub fn row(record: &Record) -> Vec<String> {
 }
 
 /// One handoff with its history.
-pub fn record_text(record: &Record) -> String {
+pub(super) fn record_text(record: &Record) -> String {
     let mut text = format!("{}\n  {}\n", headline(record), plain(&record.summary));
     let mut line = |name: &str, value: &str| {
         if !value.is_empty() {
             text.push_str(&format!("  {name:<9} {value}\n"));
         }
     };
-    line("type", &format!("{} ({})", record.contract_type, record.contract.format));
+    line(
+        "type",
+        &format!("{} ({})", record.contract_type, record.contract.format),
+    );
     line("sha256", &record.contract.sha256);
-    line("priority", record.priority.as_deref().map(plain).unwrap_or_default().as_str());
-    line("follows", &record.follows.as_ref().map(ToString::to_string).unwrap_or_default());
+    line(
+        "priority",
+        record
+            .priority
+            .as_deref()
+            .map(plain)
+            .unwrap_or_default()
+            .as_str(),
+    );
+    line(
+        "follows",
+        &record
+            .follows
+            .as_ref()
+            .map(ToString::to_string)
+            .unwrap_or_default(),
+    );
     if let Some(code) = &record.code {
-        line("branch", &format!("{} at {}", plain(&code.branch), &code.commit[..10.min(code.commit.len())]));
+        line(
+            "branch",
+            &format!(
+                "{} at {}",
+                plain(&code.branch),
+                &code.commit[..10.min(code.commit.len())]
+            ),
+        );
     }
     if let Some(lease) = &record.lease {
-        let held = format!("{} since {}, claim {}", lease.holder, moment(lease.since), lease.token);
+        let held = format!(
+            "{} since {}, claim {}",
+            lease.holder,
+            moment(lease.since),
+            lease.token
+        );
         line("held by", &held);
     }
     if record.attempt > 1 {
@@ -93,15 +129,35 @@ pub fn record_text(record: &Record) -> String {
     }
     for t in &record.transitions {
         let event = t.event.map_or("send", crate::protocol::Event::as_str);
-        let sent = t.sent.as_ref().map(|id| format!(" by sending {id}")).unwrap_or_default();
-        text += &format!("  {} {event} by {} → {}{sent}\n", moment(t.at), t.by, state(t.to));
+        let sent = t
+            .sent
+            .as_ref()
+            .map(|id| format!(" by sending {id}"))
+            .unwrap_or_default();
+        text += &format!(
+            "  {} {event} by {} → {}{sent}\n",
+            moment(t.at),
+            t.by,
+            state(t.to)
+        );
         if let Some(reason) = &t.reason {
             text += &format!("      {}\n", plain(reason));
         }
         if let Some(failure) = &t.failure {
-            let retry = if failure.recoverable { "recoverable" } else { "not recoverable" };
-            text += &format!("      {}: {} ({retry})\n", plain(&failure.code), plain(&failure.message));
-            for more in [&failure.details, &failure.suggested_action].into_iter().flatten() {
+            let retry = if failure.recoverable {
+                "recoverable"
+            } else {
+                "not recoverable"
+            };
+            text += &format!(
+                "      {}: {} ({retry})\n",
+                plain(&failure.code),
+                plain(&failure.message)
+            );
+            for more in [&failure.details, &failure.suggested_action]
+                .into_iter()
+                .flatten()
+            {
                 text += &format!("      {}\n", plain(more));
             }
         }
@@ -110,7 +166,7 @@ pub fn record_text(record: &Record) -> String {
 }
 
 /// An issue with what is known of it.
-pub fn issue_text(issue: &Issue, records: &[Record]) -> String {
+pub(super) fn issue_text(issue: &Issue, records: &[Record]) -> String {
     let mut text = format!(
         "issue {}: {} ({}, {} handoffs, since {})\n",
         issue.issue,
@@ -123,7 +179,9 @@ pub fn issue_text(issue: &Issue, records: &[Record]) -> String {
         text += &format!("  completed {}\n", moment(at));
     }
     for (name, value) in &issue.facts {
-        let shown = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let shown = value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned);
         text += &format!("  {name}: {}\n", plain(&shown));
     }
     for open in &issue.open {

@@ -138,7 +138,9 @@ impl Shape {
     /// The shape of a document that no schema describes.
     pub fn open() -> Self {
         let node = || Node::Open { object: false };
-        Self { nodes: vec![node(), node()] }
+        Self {
+            nodes: vec![node(), node()],
+        }
     }
 
     pub(super) fn root(&self) -> usize {

@@ -30,7 +30,9 @@ impl Repository {
     /// The branch that HEAD is on, if it is on one that has commits.
     pub fn current_branch(&self) -> Option<String> {
         let head = self.inner.head().ok()?;
-        let branch = head.is_branch().then(|| head.shorthand().ok().map(str::to_owned));
+        let branch = head
+            .is_branch()
+            .then(|| head.shorthand().ok().map(str::to_owned));
         branch.flatten()
     }
 
@@ -51,7 +53,10 @@ impl Repository {
     }
 
     fn find_code_branch(&self, branch: &str) -> Option<Oid> {
-        let refs = [format!("refs/heads/{branch}"), format!("refs/remotes/origin/{branch}")];
+        let refs = [
+            format!("refs/heads/{branch}"),
+            format!("refs/remotes/origin/{branch}"),
+        ];
         let valid = |name: &&String| git2::Reference::is_valid_name(name.as_str());
         let mut found = refs.iter().filter(valid);
         found.find_map(|name| self.inner.refname_to_id(name).ok())
@@ -67,7 +72,9 @@ impl Repository {
         });
         let usual = || {
             let mut names = ["main", "master"].into_iter();
-            names.find(|n| self.find_code_branch(n).is_some()).map(str::to_owned)
+            names
+                .find(|n| self.find_code_branch(n).is_some())
+                .map(str::to_owned)
         };
         named.or_else(usual)
     }
@@ -103,7 +110,10 @@ impl Repository {
             if commit.parent_count() < 2 {
                 let message = String::from_utf8_lossy(commit.message_bytes());
                 let subject = message.lines().next().unwrap_or_default().to_owned();
-                commits.push(CodeCommit { id: commit.id().to_string(), subject });
+                commits.push(CodeCommit {
+                    id: commit.id().to_string(),
+                    subject,
+                });
             }
             if commits.len() == limit {
                 break;

@@ -23,10 +23,16 @@ impl Person {
     /// break its header is dropped, as git drops it.
     pub fn new(name: &str, email: &str, at: DateTime<FixedOffset>) -> Self {
         let clean = |text: &str| -> String {
-            let kept = text.chars().filter(|c| !c.is_control() && !"<>".contains(*c));
+            let kept = text
+                .chars()
+                .filter(|c| !c.is_control() && !"<>".contains(*c));
             kept.collect::<String>().trim().to_owned()
         };
-        Self { name: clean(name), email: clean(email), at }
+        Self {
+            name: clean(name),
+            email: clean(email),
+            at,
+        }
     }
 }
 
@@ -73,7 +79,10 @@ fn person(signature: &git2::Signature<'_>) -> Person {
 }
 
 fn utc() -> FixedOffset {
-    DateTime::<Utc>::UNIX_EPOCH.fixed_offset().offset().to_owned()
+    DateTime::<Utc>::UNIX_EPOCH
+        .fixed_offset()
+        .offset()
+        .to_owned()
 }
 
 impl Repository {
@@ -114,4 +123,3 @@ impl Repository {
         self.inner.is_shallow()
     }
 }
-

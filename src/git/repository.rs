@@ -46,7 +46,14 @@ impl FromStr for ObjectId {
 /// A failure that libgit2 reports: input and output, damage, permissions.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", .0.message())]
-pub struct GitError(#[from] git2::Error);
+pub struct GitError(git2::Error);
+
+// Not `#[from]`: the error within says the same again, with numbers.
+impl From<git2::Error> for GitError {
+    fn from(error: git2::Error) -> Self {
+        Self(error)
+    }
+}
 
 impl GitError {
     /// Says whether the object or ref was not there.
@@ -112,7 +119,10 @@ impl Repository {
                     OpenError::NotFound
                 }
                 ErrorCode::Owner => OpenError::Owner(error.into()),
-                _ if text.contains("extension") || text.contains("repository version") => {
+                _ if ["extension", "object format", "repository version"]
+                    .iter()
+                    .any(|what| text.contains(what)) =>
+                {
                     OpenError::Unsupported(text)
                 }
                 _ => OpenError::Git(error.into()),
@@ -142,7 +152,13 @@ impl Repository {
 
     /// One value of the user's or the repository's configuration.
     pub fn config(&self, key: &str) -> Option<String> {
-        self.inner.config().ok()?.snapshot().ok()?.get_string(key).ok()
+        self.inner
+            .config()
+            .ok()?
+            .snapshot()
+            .ok()?
+            .get_string(key)
+            .ok()
     }
 
     /// Sets one value of the repository's own configuration.

@@ -3,7 +3,7 @@
 //! libgit2's tree builder copies every entry of every folder it touches into a
 //! hash map; a folder with a hundred entries is cheaper to splice.
 
-use git2::{Odb, ObjectType, Oid};
+use git2::{ObjectType, Odb, Oid};
 
 use super::repository::{GitError, ObjectId, Repository};
 
@@ -149,7 +149,14 @@ impl RawEntry<'_> {
 
     /// Git's order: as if a folder's name ended in `/`.
     fn order(&self) -> (&[u8], u8) {
-        (self.name, if self.kind() == EntryKind::Tree { b'/' } else { 0 })
+        (
+            self.name,
+            if self.kind() == EntryKind::Tree {
+                b'/'
+            } else {
+                0
+            },
+        )
     }
 }
 
@@ -159,7 +166,11 @@ fn raw_entries(mut data: &[u8]) -> impl Iterator<Item = RawEntry<'_>> {
         let space = data.iter().position(|&b| b == b' ')?;
         let nul = space + data[space..].iter().position(|&b| b == 0)?;
         let id = data.get(nul + 1..nul + 1 + ID)?;
-        let entry = RawEntry { mode: &data[..space], name: &data[space + 1..nul], id };
+        let entry = RawEntry {
+            mode: &data[..space],
+            name: &data[space + 1..nul],
+            id,
+        };
         data = &data[nul + 1 + ID..];
         Some(entry)
     })
@@ -212,10 +223,21 @@ fn compare(
         let id_of = |entry: &Option<RawEntry<'_>>| entry.as_ref().map(RawEntry::id).transpose();
         if shown.kind() == EntryKind::Tree {
             let prefix = format!("{path}/");
-            compare(repository, &prefix, id_of(&before)?, id_of(&after)?, changes)?;
+            compare(
+                repository,
+                &prefix,
+                id_of(&before)?,
+                id_of(&after)?,
+                changes,
+            )?;
         } else {
             let kind = shown.kind();
-            changes.push(Change { path, old: id_of(&before)?, new: id_of(&after)?, kind });
+            changes.push(Change {
+                path,
+                old: id_of(&before)?,
+                new: id_of(&after)?,
+                kind,
+            });
         }
     }
 }
@@ -260,14 +282,19 @@ fn edit_folder(
             Some((name, _)) => {
                 let inside = skip + name.len() + 1;
                 let same = |(p, _): &&(&str, Option<ObjectId>)| {
-                    p.get(skip..inside).is_some_and(|s| s == &path[skip..inside])
+                    p.get(skip..inside)
+                        .is_some_and(|s| s == &path[skip..inside])
                 };
                 let count = rest.iter().take_while(same).count();
                 let (group, others) = rest.split_at(count);
                 let old = raw_entries(&data)
                     .find(|e| e.name == name.as_bytes() && e.kind() == EntryKind::Tree);
                 let old = old.map(|e| e.id()).transpose()?;
-                changed.push((name, true, edit_folder(repository, odb, old, group, inside)?));
+                changed.push((
+                    name,
+                    true,
+                    edit_folder(repository, odb, old, group, inside)?,
+                ));
                 rest = others;
             }
         }

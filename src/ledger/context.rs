@@ -31,11 +31,16 @@ pub fn context(folder: &IssueFolder<'_>, rules: &Rules<'_>) -> Result<Option<Val
         }
         let envelope = ["from", "to", "status", "summary"];
         if let Value::Object(fields) = &value {
-            for (name, field) in fields.iter().filter(|(n, _)| !envelope.contains(&n.as_str())) {
+            for (name, field) in fields
+                .iter()
+                .filter(|(n, _)| !envelope.contains(&n.as_str()))
+            {
                 latest.insert(name.clone(), field.clone());
             }
         }
         handoffs.push(json!({ "record": record, "contract": value }));
     }
-    Ok(Some(json!({ "issue": issue, "latest": latest, "handoffs": handoffs })))
+    Ok(Some(
+        json!({ "issue": issue, "latest": latest, "handoffs": handoffs }),
+    ))
 }

@@ -105,7 +105,10 @@ pub enum LedgerError {
 
 impl LedgerError {
     pub(super) fn stored(path: &str, source: StoredError) -> Self {
-        Self::Stored { path: path.to_owned(), source }
+        Self::Stored {
+            path: path.to_owned(),
+            source,
+        }
     }
 }
 

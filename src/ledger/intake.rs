@@ -58,7 +58,12 @@ impl Review {
     }
 
     fn refused(findings: Vec<Finding>) -> Self {
-        Self { findings, kind: None, contract: None, no_route: false }
+        Self {
+            findings,
+            kind: None,
+            contract: None,
+            no_route: false,
+        }
     }
 }
 
@@ -91,7 +96,11 @@ pub fn review<S: Schemas>(
     };
     let formats = &protocol.definition().formats;
     if !formats.iter().any(|f| *f == source.format().to_string()) {
-        let text = format!("protocol {} has no contracts in {}", protocol.name(), source.format());
+        let text = format!(
+            "protocol {} has no contracts in {}",
+            protocol.name(),
+            source.format()
+        );
         let finding = Finding::error("contract.format", "", text);
         let finding = finding.fix(format!("write it as {}", formats.join(" or ")));
         return Ok(Review::refused(vec![finding]));
@@ -107,14 +116,22 @@ pub fn review<S: Schemas>(
         probe: &probe,
     };
     let (resolved, kind, mut findings, no_route) = match protocol.resolve(&envelope) {
-        Ok(resolved) => (Some(resolved.clone()), Some(resolved.kind), Vec::new(), false),
+        Ok(resolved) => (
+            Some(resolved.clone()),
+            Some(resolved.kind),
+            Vec::new(),
+            false,
+        ),
         Err(Unresolved::Envelope(findings, kind)) => (None, kind, findings, false),
-        Err(Unresolved::Route(finding)) => (None, None, vec![finding], true),
+        Err(Unresolved::Route(finding)) => (None, None, vec![*finding], true),
     };
     let Some(kind) = kind else {
         let shape = Shape::open();
         place_all(&mut findings, &source, &shape, wrapper);
-        return Ok(Review { no_route, ..Review::refused(findings) });
+        return Ok(Review {
+            no_route,
+            ..Review::refused(findings)
+        });
     };
     let schema = schemas.schema(kind)?;
     let checked = schema.check(&source, wrapper);
@@ -163,7 +180,12 @@ pub fn review<S: Schemas>(
     findings.sort_by(|a, b| {
         (a.line, a.column, &a.path, &a.code).cmp(&(b.line, b.column, &b.path, &b.code))
     });
-    Ok(Review { findings, kind: Some(kind.name.clone()), contract, no_route: false })
+    Ok(Review {
+        findings,
+        kind: Some(kind.name.clone()),
+        contract,
+        no_route: false,
+    })
 }
 
 /// Turns findings that name a JSON Pointer into ones that name a place in the
@@ -216,7 +238,11 @@ fn issue_of(
             None
         }
         Err(error) => {
-            findings.push(Finding::error("envelope.issue", pointer.clone(), error.to_string()));
+            findings.push(Finding::error(
+                "envelope.issue",
+                pointer.clone(),
+                error.to_string(),
+            ));
             None
         }
     }

@@ -43,7 +43,12 @@ pub fn record_file(id: &HandoffId) -> String {
 }
 
 /// The name of a handoff's contract in its issue's folder.
-pub(super) fn contract_name(number: u32, from: &AgentName, to: &AgentName, format: Format) -> String {
+pub(super) fn contract_name(
+    number: u32,
+    from: &AgentName,
+    to: &AgentName,
+    format: Format,
+) -> String {
     format!("{number:04}-{from}-to-{to}.{}", format.extension())
 }
 

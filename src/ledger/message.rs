@@ -93,7 +93,9 @@ fn is_directional(c: char) -> bool {
 /// The trailers of a message, in order: the lines of its last paragraph.
 pub fn trailers(message: &str) -> Vec<(&str, &str)> {
     let last = message.trim_end().rsplit("\n\n").next().unwrap_or_default();
-    last.lines().filter_map(|line| line.split_once(": ")).collect()
+    last.lines()
+        .filter_map(|line| line.split_once(": "))
+        .collect()
 }
 
 #[cfg(test)]
@@ -104,7 +106,10 @@ mod tests {
     fn foreign_text_stays_one_harmless_line() {
         assert_eq!(one_line("a\n\nIssue: 9\r\n\tb"), "a Issue: 9 b");
         assert_eq!(one_line("--- \nx"), "· --- x");
-        assert_eq!(one_line("# ------------------------ >8 ---"), "· # ------------------------ >8 ---");
+        assert_eq!(
+            one_line("# ------------------------ >8 ---"),
+            "· # ------------------------ >8 ---"
+        );
         assert_eq!(one_line("\u{1b}[31mred\u{202e}"), "[31mred");
         assert_eq!(one_line(&"x".repeat(5000)).chars().count(), 200);
     }

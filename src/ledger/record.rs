@@ -173,7 +173,11 @@ pub struct Issue {
     #[serde(with = "moment")]
     pub opened_at: Moment,
     /// When it was completed.
-    #[serde(default, with = "optional_moment", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        with = "optional_moment",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub completed_at: Option<Moment>,
     /// How many handoffs it has: the number of the newest.
     pub handoffs: u32,

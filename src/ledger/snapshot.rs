@@ -33,10 +33,18 @@ impl<'r> Snapshot<'r> {
         branch: &str,
     ) -> Result<Self, LedgerError> {
         let tree = Tree::new(repository, repository.commit(commit)?.tree);
-        let not = || LedgerError::NotALedger { branch: branch.to_owned() };
+        let not = || LedgerError::NotALedger {
+            branch: branch.to_owned(),
+        };
         let bytes = tree.file(layout::MANIFEST)?.ok_or_else(not)?;
-        let manifest = record::read(&bytes).map_err(|e| LedgerError::stored(layout::MANIFEST, e))?;
-        Ok(Self { repository, commit, tree, manifest })
+        let manifest =
+            record::read(&bytes).map_err(|e| LedgerError::stored(layout::MANIFEST, e))?;
+        Ok(Self {
+            repository,
+            commit,
+            tree,
+            manifest,
+        })
     }
 
     /// The commit it is at.
@@ -87,7 +95,11 @@ impl<'r> Snapshot<'r> {
         let mut open: Vec<OpenEntry> = entries
             .filter_map(|entry| {
                 let (id, to) = layout::parse_open_entry(&entry.name)?;
-                Some(OpenEntry { id, to, blob: entry.id })
+                Some(OpenEntry {
+                    id,
+                    to,
+                    blob: entry.id,
+                })
             })
             .collect();
         open.sort_by(|a, b| {
@@ -121,7 +133,11 @@ impl<'r> Snapshot<'r> {
         for last in folders(layout::ISSUES)? {
             for before in folders(&last)? {
                 let entries = self.tree.list(&before)?;
-                keys.extend(entries.iter().filter_map(|e| e.name.parse::<IssueKey>().ok()));
+                keys.extend(
+                    entries
+                        .iter()
+                        .filter_map(|e| e.name.parse::<IssueKey>().ok()),
+                );
             }
         }
         Ok(keys)
@@ -156,7 +172,11 @@ impl<'r> IssueFolder<'r> {
         key: &IssueKey,
     ) -> Result<Self, LedgerError> {
         let entries = tree.list(&layout::issue_folder(key))?;
-        Ok(Self { repository, key: key.clone(), entries })
+        Ok(Self {
+            repository,
+            key: key.clone(),
+            entries,
+        })
     }
 
     /// The issue's key.
@@ -176,7 +196,9 @@ impl<'r> IssueFolder<'r> {
             return Ok(None);
         };
         let path = || format!("{}/{name}", layout::issue_folder(&self.key));
-        record::read(&bytes).map(Some).map_err(|e| LedgerError::stored(&path(), e))
+        record::read(&bytes)
+            .map(Some)
+            .map_err(|e| LedgerError::stored(&path(), e))
     }
 
     /// Every record, the oldest first.
@@ -194,7 +216,13 @@ impl<'r> IssueFolder<'r> {
     /// # Errors
     /// [`LedgerError`] when it is missing or can't be read.
     pub fn contract(&self, record: &Record) -> Result<Vec<u8>, LedgerError> {
-        let path = || format!("{}/{}", layout::issue_folder(&self.key), record.contract.file);
+        let path = || {
+            format!(
+                "{}/{}",
+                layout::issue_folder(&self.key),
+                record.contract.file
+            )
+        };
         let bytes = self.read(&record.contract.file)?;
         bytes.ok_or_else(|| LedgerError::Missing { path: path() })
     }
@@ -211,7 +239,10 @@ impl View<LedgerError> for IssueFolder<'_> {
 
     fn sent_before(&self, bytes: &[u8]) -> Result<Option<u32>, LedgerError> {
         let id = ObjectId::of_blob(bytes)?;
-        let same = self.entries.iter().filter(|e| e.id == id && e.name.contains("-to-"));
+        let same = self
+            .entries
+            .iter()
+            .filter(|e| e.id == id && e.name.contains("-to-"));
         let numbers = same.filter_map(|e| e.name.split_once('-')?.0.parse().ok());
         Ok(numbers.max())
     }
@@ -241,9 +272,16 @@ impl<'r> Rules<'r> {
         let (_, id) = tree.entry(folder)?.ok_or_else(missing)?;
         let tree = Tree::new(repository, id);
         let bytes = tree.file("protocol.json")?.ok_or_else(missing)?;
-        let protocol = Protocol::load(&bytes)
-            .map_err(|findings| LedgerError::Protocol { name: name.to_owned(), findings })?;
-        Ok(Self { tree, id, protocol, schemas: RefCell::default() })
+        let protocol = Protocol::load(&bytes).map_err(|findings| LedgerError::Protocol {
+            name: name.to_owned(),
+            findings,
+        })?;
+        Ok(Self {
+            tree,
+            id,
+            protocol,
+            schemas: RefCell::default(),
+        })
     }
 
     /// The protocol.
@@ -262,7 +300,9 @@ impl<'r> Rules<'r> {
     /// [`LedgerError`] when it is missing or can't be read.
     pub fn file(&self, file: &str) -> Result<Vec<u8>, LedgerError> {
         let path = || layout::protocol_file(self.protocol.name(), file);
-        self.tree.file(file)?.ok_or_else(|| LedgerError::Missing { path: path() })
+        self.tree
+            .file(file)?
+            .ok_or_else(|| LedgerError::Missing { path: path() })
     }
 }
 
@@ -276,10 +316,14 @@ impl Schemas for Rules<'_> {
         let path = layout::protocol_file(self.protocol.name(), &kind.schema);
         let value = serde_json::from_slice(&self.file(&kind.schema)?)
             .map_err(|e| LedgerError::stored(&path, record::StoredError::Form(e)))?;
-        let schema = Schema::compile_trusted(&value)
-            .map_err(|source| LedgerError::Schema { path, source: Box::new(source) })?;
+        let schema = Schema::compile_trusted(&value).map_err(|source| LedgerError::Schema {
+            path,
+            source: Box::new(source),
+        })?;
         let schema = Rc::new(schema);
-        self.schemas.borrow_mut().insert(kind.schema.clone(), Rc::clone(&schema));
+        self.schemas
+            .borrow_mut()
+            .insert(kind.schema.clone(), Rc::clone(&schema));
         Ok(schema)
     }
 }

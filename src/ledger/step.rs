@@ -13,8 +13,8 @@ use super::intake::Contract;
 use super::layout;
 use super::message::{Change, Message};
 use super::record::{
-    self, ContractFile, Failure, Issue, IssueStatus, Lease, Moment, OpenHandoff, Record,
-    Reopening, Transition, VERSION,
+    self, ContractFile, Failure, Issue, IssueStatus, Lease, Moment, OpenHandoff, Record, Reopening,
+    Transition, VERSION,
 };
 use super::refusal::Refusal;
 use crate::git::Code;
@@ -136,19 +136,36 @@ pub fn plan<E>(
     actor: &Actor<'_>,
     request: &Request<'_>,
 ) -> Result<Planned, Stop<E>> {
-    if protocol.agent(actor.name.as_str()).is_none_or(|a| a.kind == AgentKind::End) {
+    if protocol
+        .agent(actor.name.as_str())
+        .is_none_or(|a| a.kind == AgentKind::End)
+    {
         return Err(Refusal::UnknownAgent {
             agent: actor.name.clone(),
             protocol: protocol.name().to_owned(),
-            agents: protocol.agent_names().into_iter().map(str::to_owned).collect(),
+            agents: protocol
+                .agent_names()
+                .into_iter()
+                .map(str::to_owned)
+                .collect(),
         }
         .into());
     }
     let issue = view.issue().map_err(Stop::Unreadable)?;
-    let planner = Planner { protocol, key, view, actor };
+    let planner = Planner {
+        protocol,
+        key,
+        view,
+        actor,
+    };
     match request {
         Request::Send { contract, code } => planner.send(issue, contract, code.as_ref()),
-        Request::Change { number, event, reason, failure } => {
+        Request::Change {
+            number,
+            event,
+            reason,
+            failure,
+        } => {
             let issue = issue.ok_or_else(|| Refusal::NoIssue { issue: key.clone() })?;
             planner.change(issue, *number, *event, reason.as_ref(), failure.as_ref())
         }
@@ -201,13 +218,20 @@ impl<V> Planner<'_, V> {
             None => None,
         };
         if let Some(issue) = &issue
-            && let Some(number) =
-                self.view.sent_before(&contract.bytes).map_err(Stop::Unreadable)?
+            && let Some(number) = self
+                .view
+                .sent_before(&contract.bytes)
+                .map_err(Stop::Unreadable)?
             && basis.as_ref().is_none_or(|held| held.id.number() < number)
         {
             let record = self.record(&self.id(number))?;
             let issue = issue.clone();
-            let receipt = Receipt { record, issue, changes: Vec::new(), repeated: true };
+            let receipt = Receipt {
+                record,
+                issue,
+                changes: Vec::new(),
+                repeated: true,
+            };
             return Ok(Planned::Repeat(Box::new(receipt)));
         }
         let mut issue = self.admit(issue, contract, basis.as_ref())?;
@@ -243,8 +267,13 @@ impl<V> Planner<'_, V> {
             issue.unfollowed.clear();
         }
 
-        self.protocol.gather(&mut issue.facts, &contract.kind, &contract.value);
-        let state = if closes { State::Completed } else { State::Pending };
+        self.protocol
+            .gather(&mut issue.facts, &contract.kind, &contract.value);
+        let state = if closes {
+            State::Completed
+        } else {
+            State::Pending
+        };
         let priority = contract.priority.clone().or_else(|| {
             let known = issue.facts.get("priority").and_then(Value::as_str);
             known.map(str::to_owned)
@@ -281,12 +310,12 @@ impl<V> Planner<'_, V> {
             }],
         };
         issue.handoffs = number;
-        let contract_path =
-            format!("{}/{}", layout::issue_folder(self.key), new.contract.file);
+        let contract_path = format!("{}/{}", layout::issue_folder(self.key), new.contract.file);
         let summary = new.summary.clone();
         touched.push(new);
         let mut step = self.commit(issue, touched, &summary);
-        step.files.push((contract_path, Some(contract.bytes.clone())));
+        step.files
+            .push((contract_path, Some(contract.bytes.clone())));
         Ok(Planned::Write(Box::new(step)))
     }
 
@@ -346,7 +375,9 @@ impl<V> Planner<'_, V> {
             });
         };
         if issue.status == IssueStatus::Completed {
-            return Err(Refusal::IssueCompleted { issue: self.key.clone() });
+            return Err(Refusal::IssueCompleted {
+                issue: self.key.clone(),
+            });
         }
         if basis.is_some() || (opens && issue.open.is_empty()) {
             return Ok(issue);
@@ -365,7 +396,11 @@ impl<V> Planner<'_, V> {
             None => Refusal::NotHeld {
                 agent: from.clone(),
                 issue: self.key.clone(),
-                open: issue.open.iter().map(|o| (o.id.clone(), o.to.clone())).collect(),
+                open: issue
+                    .open
+                    .iter()
+                    .map(|o| (o.id.clone(), o.to.clone()))
+                    .collect(),
             },
         })
     }
@@ -391,12 +426,23 @@ impl<V> Planner<'_, V> {
                 && last.failure.as_ref() == failure
         });
         if again && event != Event::Claim {
-            let receipt = Receipt { record, issue, changes: Vec::new(), repeated: true };
+            let receipt = Receipt {
+                record,
+                issue,
+                changes: Vec::new(),
+                repeated: true,
+            };
             return Ok(Planned::Repeat(Box::new(receipt)));
         }
         self.advance(&mut record, event, None, reason, failure)?;
         match event {
-            Event::Complete if self.protocol.routes_from(record.to.as_str()).next().is_some() => {
+            Event::Complete
+                if self
+                    .protocol
+                    .routes_from(record.to.as_str())
+                    .next()
+                    .is_some() =>
+            {
                 issue.unfollowed.push(record.id.clone());
             }
             // What was handed over comes back: its sender may send again.
@@ -410,7 +456,9 @@ impl<V> Planner<'_, V> {
             }
             _ => {}
         }
-        let words = failure.map(|f| f.message.clone()).or_else(|| reason.cloned());
+        let words = failure
+            .map(|f| f.message.clone())
+            .or_else(|| reason.cloned());
         let summary = words.unwrap_or_else(|| record.summary.clone());
         let step = self.commit(issue, vec![record], &summary);
         Ok(Planned::Write(Box::new(step)))
@@ -427,10 +475,18 @@ impl<V> Planner<'_, V> {
             .is_some_and(|r| r.by == *self.actor.name && r.reason == reason);
         if issue.status == IssueStatus::Open {
             if again {
-                let receipt = Receipt { record, issue, changes: Vec::new(), repeated: true };
+                let receipt = Receipt {
+                    record,
+                    issue,
+                    changes: Vec::new(),
+                    repeated: true,
+                };
                 return Ok(Planned::Repeat(Box::new(receipt)));
             }
-            return Err(Refusal::NotCompleted { issue: self.key.clone() }.into());
+            return Err(Refusal::NotCompleted {
+                issue: self.key.clone(),
+            }
+            .into());
         }
         issue.status = IssueStatus::Open;
         issue.completed_at = None;
@@ -448,8 +504,17 @@ impl<V> Planner<'_, V> {
         };
         let message = message.render();
         let files = vec![(layout::issue_file(self.key), Some(record::write(&issue)))];
-        let receipt = Receipt { record, issue, changes: Vec::new(), repeated: false };
-        Ok(Planned::Write(Box::new(Step { files, message, receipt })))
+        let receipt = Receipt {
+            record,
+            issue,
+            changes: Vec::new(),
+            repeated: false,
+        };
+        Ok(Planned::Write(Box::new(Step {
+            files,
+            message,
+            receipt,
+        })))
     }
 
     /// Says whether the actor may cause this event.
@@ -461,7 +526,9 @@ impl<V> Planner<'_, V> {
         } else {
             *name == record.to
                 || *name == record.from
-                || leads.iter().any(|&kind| self.protocol.is_kind(name.as_str(), kind))
+                || leads
+                    .iter()
+                    .any(|&kind| self.protocol.is_kind(name.as_str(), kind))
         };
         if may {
             return Ok(());
@@ -484,14 +551,19 @@ impl<V> Planner<'_, V> {
         failure: Option<&Failure>,
     ) -> Result<(), Refusal> {
         let from = record.state;
-        let to = from.on(event).map_err(|illegal| match (event, &record.lease) {
-            (Event::Claim, Some(lease)) => Refusal::AlreadyClaimed {
-                id: record.id.clone(),
-                holder: lease.holder.clone(),
-                since: lease.since,
-            },
-            _ => Refusal::Illegal { id: record.id.clone(), illegal },
-        })?;
+        let to = from
+            .on(event)
+            .map_err(|illegal| match (event, &record.lease) {
+                (Event::Claim, Some(lease)) => Refusal::AlreadyClaimed {
+                    id: record.id.clone(),
+                    holder: lease.holder.clone(),
+                    since: lease.since,
+                },
+                _ => Refusal::Illegal {
+                    id: record.id.clone(),
+                    illegal,
+                },
+            })?;
         record.state = to;
         record.lease = (to == State::InProgress).then(|| Lease {
             holder: self.actor.name.clone(),
@@ -531,7 +603,11 @@ impl<V> Planner<'_, V> {
                 files.push((entry, None));
             }
             files.push((layout::record_file(&record.id), Some(stored)));
-            changes.push(Change { id: record.id.clone(), from, to: record.state });
+            changes.push(Change {
+                id: record.id.clone(),
+                from,
+                to: record.state,
+            });
 
             issue.open.retain(|open| open.id != record.id);
             if is_open {
@@ -544,20 +620,35 @@ impl<V> Planner<'_, V> {
         }
         issue.open.sort_by_key(|open| open.id.number());
         files.push((layout::issue_file(self.key), Some(record::write(&issue))));
-        let record = records.into_iter().next_back().expect("a step changes at least one handoff");
+        let record = records
+            .into_iter()
+            .next_back()
+            .expect("a step changes at least one handoff");
         let message = Message {
             transitions: changes.iter().map(ToString::to_string).collect(),
             ..message_of(&record, self.key, summary)
         }
         .render();
-        let receipt = Receipt { record, issue, changes, repeated: false };
-        Step { files, message, receipt }
+        let receipt = Receipt {
+            record,
+            issue,
+            changes,
+            repeated: false,
+        };
+        Step {
+            files,
+            message,
+            receipt,
+        }
     }
 }
 
 fn message_of<'a>(record: &'a Record, issue: &'a IssueKey, summary: &'a str) -> Message<'a> {
     Message {
-        subject: format!("{} {} → {}: {}", record.id, record.from, record.to, record.state),
+        subject: format!(
+            "{} {} → {}: {}",
+            record.id, record.from, record.to, record.state
+        ),
         summary,
         handoff: &record.id,
         issue,
@@ -571,7 +662,10 @@ fn message_of<'a>(record: &'a Record, issue: &'a IssueKey, summary: &'a str) -> 
 }
 
 fn claims(record: &Record) -> u32 {
-    let claims = record.transitions.iter().filter(|t| t.event == Some(Event::Claim));
+    let claims = record
+        .transitions
+        .iter()
+        .filter(|t| t.event == Some(Event::Claim));
     u32::try_from(claims.count()).unwrap_or(u32::MAX)
 }
 

@@ -64,7 +64,10 @@ impl Audit {
         scope: AuditScope<'_>,
         threads: usize,
     ) -> Result<Self, LedgerError> {
-        let mut audit = Self { tip: tip.to_string(), ..Self::default() };
+        let mut audit = Self {
+            tip: tip.to_string(),
+            ..Self::default()
+        };
         let mut history = Vec::new();
         for id in repository.first_parents(tip)? {
             match id {
@@ -72,7 +75,9 @@ impl Audit {
                 Err(error) => {
                     let text = format!("history cannot be followed further: {error}");
                     let at = history.last().map(ToString::to_string).unwrap_or_default();
-                    audit.findings.push(Finding::error("history.broken", "", text).in_commit(at));
+                    audit
+                        .findings
+                        .push(Finding::error("history.broken", "", text).in_commit(at));
                     break;
                 }
             }
@@ -95,7 +100,10 @@ impl Audit {
                     })
                 })
                 .collect();
-            workers.into_iter().map(|w| w.join().expect("an auditor does not panic")).collect()
+            workers
+                .into_iter()
+                .map(|w| w.join().expect("an auditor does not panic"))
+                .collect()
         });
         for part in parts {
             let part = part?;
@@ -107,7 +115,9 @@ impl Audit {
         // the steps made it. Only damage, or a beginning that is out of sight,
         // leaves something to find there.
         if audit.cut_off || !audit.findings.is_empty() {
-            audit.findings.extend(Tip::new(repository, tip, scope).findings());
+            audit
+                .findings
+                .extend(Tip::new(repository, tip, scope).findings());
         }
         Ok(audit)
     }
@@ -127,7 +137,12 @@ struct Auditor<'r, 's> {
 
 impl<'r, 's> Auditor<'r, 's> {
     fn new(repository: &'r Repository, scope: AuditScope<'s>) -> Self {
-        Self { repository, scope, rules: HashMap::new(), audit: Audit::default() }
+        Self {
+            repository,
+            scope,
+            rules: HashMap::new(),
+            audit: Audit::default(),
+        }
     }
 
     fn report(&mut self, commit: ObjectId, finding: Finding) {
@@ -158,8 +173,10 @@ impl<'r, 's> Auditor<'r, 's> {
             return Ok(());
         };
         let changes = tree.changes_since(Some(parent.tree))?;
-        let touched: BTreeSet<IssueKey> =
-            changes.iter().filter_map(|c| issue_of_path(&c.path)).collect();
+        let touched: BTreeSet<IssueKey> = changes
+            .iter()
+            .filter_map(|c| issue_of_path(&c.path))
+            .collect();
         if !self.scope.covers(&touched) {
             return Ok(());
         }
@@ -182,7 +199,10 @@ impl<'r, 's> Auditor<'r, 's> {
         };
         if let Some(other) = others {
             let text = format!("the commit changes issue {other} beside issue {key}");
-            self.report(id, Finding::error("step.many", layout::issue_folder(&other), text));
+            self.report(
+                id,
+                Finding::error("step.many", layout::issue_folder(&other), text),
+            );
             return Ok(());
         }
         let old = Tree::new(self.repository, parent.tree);
@@ -209,7 +229,9 @@ impl<'r, 's> Auditor<'r, 's> {
     fn rules_in(&mut self, tree: Tree<'r>, name: &str) -> Result<Rc<Rules<'r>>, LedgerError> {
         let path = layout::protocol_file(name, "");
         let path = path.trim_end_matches('/');
-        let missing = || LedgerError::Missing { path: path.to_owned() };
+        let missing = || LedgerError::Missing {
+            path: path.to_owned(),
+        };
         let (_, id) = tree.entry(path)?.ok_or_else(missing)?;
         if let Some(rules) = self.rules.get(&id) {
             return Ok(Rc::clone(rules));
@@ -233,10 +255,16 @@ impl<'r, 's> Auditor<'r, 's> {
         let (was, is) = (before.issue()?, after.issue()?);
         let Some(is) = is else {
             let text = "the issue's file is missing";
-            self.report(commit.id, Finding::error("file.missing", layout::issue_file(key), text));
+            self.report(
+                commit.id,
+                Finding::error("file.missing", layout::issue_file(key), text),
+            );
             return Ok(());
         };
-        let protocol = was.as_ref().map_or(&is.protocol, |issue| &issue.protocol).clone();
+        let protocol = was
+            .as_ref()
+            .map_or(&is.protocol, |issue| &issue.protocol)
+            .clone();
         let rules = match &was {
             Some(_) => self.rules_in(old, protocol.as_str())?,
             None => {
@@ -249,7 +277,10 @@ impl<'r, 's> Auditor<'r, 's> {
         let Some(asked) = self.derive(commit, &rules, was.as_ref(), &is, &after, changes)? else {
             return Ok(());
         };
-        let actor = Actor { name: &asked.actor, at: to_second(commit.author.at) };
+        let actor = Actor {
+            name: &asked.actor,
+            at: to_second(commit.author.at),
+        };
         let planned = plan(rules.protocol(), key, &before, &actor, &asked.request());
         let step = match planned {
             Ok(Planned::Write(step)) => step,
@@ -298,7 +329,12 @@ impl<'r, 's> Auditor<'r, 's> {
         } else {
             let folder = format!("{}/", layout::issue_folder(key));
             let numbers = changes.iter().filter_map(|change| {
-                change.path.strip_prefix(&folder)?.strip_suffix(".json")?.parse().ok()
+                change
+                    .path
+                    .strip_prefix(&folder)?
+                    .strip_suffix(".json")?
+                    .parse()
+                    .ok()
             });
             match numbers.collect::<Vec<u32>>()[..] {
                 [number] => number,
@@ -310,18 +346,33 @@ impl<'r, 's> Auditor<'r, 's> {
                 }
             }
         };
-        let path = format!("{}/{}", layout::issue_folder(key), layout::record_name(number));
+        let path = format!(
+            "{}/{}",
+            layout::issue_folder(key),
+            layout::record_name(number)
+        );
         let Some(record) = after.record(number)? else {
-            self.report(commit.id, Finding::error("file.missing", path, "the record is missing"));
+            self.report(
+                commit.id,
+                Finding::error("file.missing", path, "the record is missing"),
+            );
             return Ok(None);
         };
         if number <= handoffs {
             let actor = record.latest().map_or(&record.to, |t| &t.by).clone();
             let reason = String::new();
-            return Ok(Some(Asked { actor, path, contract: None, record: Some(record), reason }));
+            return Ok(Some(Asked {
+                actor,
+                path,
+                contract: None,
+                record: Some(record),
+                reason,
+            }));
         }
         let bytes = after.contract(&record)?;
-        let Review { findings, contract, .. } = review(rules.protocol(), rules, &bytes, Some(key))?;
+        let Review {
+            findings, contract, ..
+        } = review(rules.protocol(), rules, &bytes, Some(key))?;
         let Some(contract) = contract else {
             let file = format!("{}/{}", layout::issue_folder(key), record.contract.file);
             for finding in findings.into_iter().filter(Finding::is_error) {
@@ -334,7 +385,13 @@ impl<'r, 's> Auditor<'r, 's> {
         };
         let actor = contract.from.clone();
         let contract = Some(Box::new(contract));
-        Ok(Some(Asked { actor, path, contract, record: Some(record), reason: String::new() }))
+        Ok(Some(Asked {
+            actor,
+            path,
+            contract,
+            record: Some(record),
+            reason: String::new(),
+        }))
     }
 
     /// Compares a commit with the step that it should be.
@@ -374,7 +431,10 @@ impl<'r, 's> Auditor<'r, 's> {
         }
         let email = format!("{actor}@handoff.invalid");
         if commit.author.name != actor.as_str() || commit.author.email != email {
-            let text = format!("the author is {}, and the step is {actor}'s", commit.author.name);
+            let text = format!(
+                "the author is {}, and the step is {actor}'s",
+                commit.author.name
+            );
             differs("commit.author", text);
         }
         Ok(())
@@ -402,12 +462,16 @@ impl Asked {
                 Request::Change {
                     number: record.id.number(),
                     // A record without an event can only be a new one.
-                    event: last.and_then(|t| t.event).unwrap_or(crate::protocol::Event::Claim),
+                    event: last
+                        .and_then(|t| t.event)
+                        .unwrap_or(crate::protocol::Event::Claim),
                     reason: last.and_then(|t| t.reason.clone()),
                     failure: last.and_then(|t| t.failure.clone()),
                 }
             }
-            (None, None) => Request::Reopen { reason: self.reason.clone() },
+            (None, None) => Request::Reopen {
+                reason: self.reason.clone(),
+            },
         }
     }
 }
@@ -459,8 +523,14 @@ fn issue_of_path(path: &str) -> Option<IssueKey> {
     if let Some(entry) = path.strip_prefix("open/") {
         return layout::parse_open_entry(entry).map(|(id, _)| id.issue().clone());
     }
-    let key: IssueKey = path.strip_prefix("issues/")?.split('/').nth(2)?.parse().ok()?;
-    path.starts_with(&format!("{}/", layout::issue_folder(&key))).then_some(key)
+    let key: IssueKey = path
+        .strip_prefix("issues/")?
+        .split('/')
+        .nth(2)?
+        .parse()
+        .ok()?;
+    path.starts_with(&format!("{}/", layout::issue_folder(&key)))
+        .then_some(key)
 }
 
 /// The consistency of one commit's tree, without its history.
@@ -472,7 +542,11 @@ struct Tip<'r, 's> {
 
 impl<'r, 's> Tip<'r, 's> {
     fn new(repository: &'r Repository, tip: ObjectId, scope: AuditScope<'s>) -> Self {
-        Self { repository, tip, scope }
+        Self {
+            repository,
+            tip,
+            scope,
+        }
     }
 
     fn findings(&self) -> Vec<Finding> {
@@ -505,7 +579,10 @@ impl<'r, 's> Tip<'r, 's> {
             }
         }
         for entry in snapshot.open()? {
-            if !self.scope.covers(&BTreeSet::from([entry.id.issue().clone()])) {
+            if !self
+                .scope
+                .covers(&BTreeSet::from([entry.id.issue().clone()]))
+            {
                 continue;
             }
             let path = layout::open_entry(&entry.id, &entry.to);
@@ -527,13 +604,20 @@ impl<'r, 's> Tip<'r, 's> {
 }
 
 fn check_contract(folder: &IssueFolder<'_>, record: &Record, found: &mut Vec<Finding>) {
-    let path = format!("{}/{}", layout::issue_folder(folder.key()), record.contract.file);
+    let path = format!(
+        "{}/{}",
+        layout::issue_folder(folder.key()),
+        record.contract.file
+    );
     match folder.contract(record) {
         Ok(bytes) if super::step::digest(&bytes) == record.contract.sha256 => {}
         Ok(_) => {
             let text = "the contract does not have the digest that its record states";
             found.push(Finding::error("contract.altered", path, text));
         }
-        Err(error) => found.push(Finding { severity: Severity::Error, ..unreadable(&error) }),
+        Err(error) => found.push(Finding {
+            severity: Severity::Error,
+            ..unreadable(&error)
+        }),
     }
 }

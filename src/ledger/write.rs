@@ -11,8 +11,8 @@ use super::refusal::Refusal;
 use super::session::{Session, author};
 use super::snapshot::{Rules, Snapshot};
 use super::step::{Actor, Planned, Receipt, Request, View, plan};
-use crate::git::{ObjectId, PublishError, Queue, Repository, to_second};
 use crate::finding::{Finding, Severity};
+use crate::git::{ObjectId, PublishError, Queue, Repository, to_second};
 use crate::ids::{AgentName, HandoffId, IssueKey, quoted};
 use crate::protocol::State;
 
@@ -60,9 +60,15 @@ impl<'r> Ledger<'r> {
     pub fn new(repository: &'r Repository, branch: &str) -> Result<Self, LedgerError> {
         let refname = format!("refs/heads/{branch}");
         if branch.starts_with('-') || branch == "HEAD" || !Repository::is_ref_name(&refname) {
-            return Err(LedgerError::BranchName { shown: quoted(branch) });
+            return Err(LedgerError::BranchName {
+                shown: quoted(branch),
+            });
         }
-        Ok(Self { repository, branch: branch.to_owned(), refname })
+        Ok(Self {
+            repository,
+            branch: branch.to_owned(),
+            refname,
+        })
     }
 
     /// The branch.
@@ -88,7 +94,9 @@ impl<'r> Ledger<'r> {
     /// # Errors
     /// [`LedgerError`] when there is none or it can't be read.
     pub fn tip(&self) -> Result<Snapshot<'r>, LedgerError> {
-        let no_ledger = || LedgerError::NoLedger { branch: self.branch.clone() };
+        let no_ledger = || LedgerError::NoLedger {
+            branch: self.branch.clone(),
+        };
         let tip = self.tip_id()?.ok_or_else(no_ledger)?;
         Snapshot::at(self.repository, tip, &self.branch)
     }
@@ -100,7 +108,10 @@ impl<'r> Ledger<'r> {
             return Err(LedgerError::Quarantine);
         }
         match self.repository.checked_out_at(&self.refname) {
-            Some(path) => Err(LedgerError::CheckedOut { branch: self.branch.clone(), path }),
+            Some(path) => Err(LedgerError::CheckedOut {
+                branch: self.branch.clone(),
+                path,
+            }),
             None => Ok(()),
         }
     }
@@ -127,7 +138,10 @@ impl<'r> Ledger<'r> {
             created_at: to_second(now),
         };
         let mut files = vec![
-            (layout::README.to_owned(), Some(founding.readme.clone().into_bytes())),
+            (
+                layout::README.to_owned(),
+                Some(founding.readme.clone().into_bytes()),
+            ),
             (layout::MANIFEST.to_owned(), Some(record::write(&manifest))),
         ];
         for (file, bytes) in &founding.files {
@@ -198,7 +212,9 @@ impl<'r> Ledger<'r> {
                 let issue = snapshot.issue(&contract.issue).ok()?.issue().ok()??;
                 Some(issue.facts.get("branch")?.as_str()?.to_owned())
             };
-            pointer.or_else(known).and_then(|branch| self.repository.code(&branch))
+            pointer
+                .or_else(known)
+                .and_then(|branch| self.repository.code(&branch))
         };
         let code = code_of(&contract, &snapshot);
         self.publish(session, |tip, actor_at| {
@@ -208,8 +224,14 @@ impl<'r> Ledger<'r> {
             }
             let name = agent.unwrap_or(&contract.from).clone();
             let folder = tip.issue(&contract.issue)?;
-            let request = Request::Send { contract: &contract, code: code.clone() };
-            let actor = Actor { name: &name, at: actor_at };
+            let request = Request::Send {
+                contract: &contract,
+                code: code.clone(),
+            };
+            let actor = Actor {
+                name: &name,
+                at: actor_at,
+            };
             let planned = plan(rules.protocol(), &contract.issue, &folder, &actor, &request)?;
             Ok((name, planned))
         })
@@ -252,8 +274,13 @@ impl<'r> Ledger<'r> {
         reason: &str,
     ) -> Result<Done, LedgerError> {
         self.publish(session, |tip, at| {
-            let request = Request::Reopen { reason: reason.to_owned() };
-            Ok((agent.clone(), self.plan_on(tip, agent, at, issue, &request)?))
+            let request = Request::Reopen {
+                reason: reason.to_owned(),
+            };
+            Ok((
+                agent.clone(),
+                self.plan_on(tip, agent, at, issue, &request)?,
+            ))
         })
     }
 
@@ -266,16 +293,27 @@ impl<'r> Ledger<'r> {
         request: &Request<'_>,
     ) -> Result<Planned, LedgerError> {
         let folder = tip.issue(key)?;
-        let issue = folder.issue()?.ok_or_else(|| Refusal::NoIssue { issue: key.clone() })?;
+        let issue = folder
+            .issue()?
+            .ok_or_else(|| Refusal::NoIssue { issue: key.clone() })?;
         let rules = tip.rules(issue.protocol.as_str())?;
-        Ok(plan(rules.protocol(), key, &folder, &Actor { name: agent, at }, request)?)
+        Ok(plan(
+            rules.protocol(),
+            key,
+            &folder,
+            &Actor { name: agent, at },
+            request,
+        )?)
     }
 
     /// The write path: plan on the tip, publish, and again if the tip moved.
     fn publish(
         &self,
         session: &Session<'_>,
-        mut decide: impl FnMut(&Snapshot<'r>, record::Moment) -> Result<(AgentName, Planned), LedgerError>,
+        mut decide: impl FnMut(
+            &Snapshot<'r>,
+            record::Moment,
+        ) -> Result<(AgentName, Planned), LedgerError>,
     ) -> Result<Done, LedgerError> {
         self.guard(session)?;
         let start = Instant::now();
@@ -287,7 +325,12 @@ impl<'r> Ledger<'r> {
             let now = session.clock.author();
             let (agent, planned) = decide(&tip, to_second(now))?;
             let step = match planned {
-                Planned::Repeat(receipt) => return Ok(Done { receipt: *receipt, commit: None }),
+                Planned::Repeat(receipt) => {
+                    return Ok(Done {
+                        receipt: *receipt,
+                        commit: None,
+                    });
+                }
                 Planned::Write(step) => step,
             };
             let prepared = self.repository.prepare(
@@ -301,9 +344,18 @@ impl<'r> Ledger<'r> {
             let subject = step.message.lines().next().unwrap_or_default();
             let late = start.elapsed() >= session.patience;
             match prepared.publish(&format!("handoff: {subject}")) {
-                Ok(commit) => return Ok(Done { receipt: step.receipt, commit: Some(commit) }),
-                Err(PublishError::Moved) if late => return Err(LedgerError::Contended { attempts }),
-                Err(PublishError::Locked(path)) if late => return Err(LedgerError::Locked { path }),
+                Ok(commit) => {
+                    return Ok(Done {
+                        receipt: step.receipt,
+                        commit: Some(commit),
+                    });
+                }
+                Err(PublishError::Moved) if late => {
+                    return Err(LedgerError::Contended { attempts });
+                }
+                Err(PublishError::Locked(path)) if late => {
+                    return Err(LedgerError::Locked { path });
+                }
                 Err(PublishError::Moved) => {}
                 Err(PublishError::Locked(_)) => {
                     let pause = 1_000 + (session.jitter)(4_000);
@@ -316,14 +368,21 @@ impl<'r> Ledger<'r> {
 }
 
 fn accepted(review: Review) -> Result<Contract, LedgerError> {
-    let Review { mut findings, contract, no_route, .. } = review;
+    let Review {
+        mut findings,
+        contract,
+        no_route,
+        ..
+    } = review;
     match contract {
         Some(contract) => Ok(contract),
         None if no_route => Err(LedgerError::Route { findings }),
         None => {
             // What a check only notes, the ledger can't do without.
             if !findings.iter().any(Finding::is_error) {
-                findings.iter_mut().for_each(|f| f.severity = Severity::Error);
+                findings
+                    .iter_mut()
+                    .for_each(|f| f.severity = Severity::Error);
             }
             Err(LedgerError::Contract { findings })
         }
@@ -347,7 +406,9 @@ fn only_issue_of_sender(
     };
     let roots = rules.protocol().roots();
     let wrapper = source.root(&roots);
-    let wrapper = wrapper.as_deref().filter(|_| source.format() == crate::contract::Format::Json);
+    let wrapper = wrapper
+        .as_deref()
+        .filter(|_| source.format() == crate::contract::Format::Json);
     let sender = source.probe(wrapper, &rules.protocol().definition().fields.from);
     let mut issues = Vec::new();
     for entry in snapshot.open()? {
@@ -375,10 +436,15 @@ fn next_for(tip: &Snapshot<'_>, agent: &AgentName) -> Result<HandoffId, LedgerEr
         };
         let rank = rules.protocol().priority_rank(record.priority.as_deref());
         let candidate = (rank, sent, record.id);
-        if best.as_ref().is_none_or(|b| (candidate.0, candidate.1) < (b.0, b.1)) {
+        if best
+            .as_ref()
+            .is_none_or(|b| (candidate.0, candidate.1) < (b.0, b.1))
+        {
             best = Some(candidate);
         }
     }
     let found = best.map(|(_, _, id)| id);
-    Ok(found.ok_or_else(|| Refusal::NothingToClaim { agent: agent.clone() })?)
+    Ok(found.ok_or_else(|| Refusal::NothingToClaim {
+        agent: agent.clone(),
+    })?)
 }

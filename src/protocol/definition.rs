@@ -328,7 +328,10 @@ fn faults(d: &Definition) -> Vec<Finding> {
         fault(
             "protocol.format",
             "/format".into(),
-            format!("form {} of protocol.json is not known; this program reads {FORMAT}", d.format),
+            format!(
+                "form {} of protocol.json is not known; this program reads {FORMAT}",
+                d.format
+            ),
         );
     }
     let known_format = |f: &str| f == "xml" || f == "json";

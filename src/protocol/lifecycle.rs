@@ -70,9 +70,9 @@ impl State {
             (Self::InProgress, E::Complete) => Ok(Self::Completed),
             (Self::InProgress, E::Fail) => Ok(Self::Failed),
             (Self::InProgress, E::Block) => Ok(Self::Blocked),
-            (Self::Blocked, E::Answer)
-            | (Self::Failed, E::Retry)
-            | (Self::Dead, E::Redrive) => Ok(Self::Pending),
+            (Self::Blocked, E::Answer) | (Self::Failed, E::Retry) | (Self::Dead, E::Redrive) => {
+                Ok(Self::Pending)
+            }
             (Self::Failed, E::Exhaust) => Ok(Self::Dead),
             (state, E::Cancel) if !state.is_terminal() => Ok(Self::Cancelled),
             (state, event) => Err(IllegalEvent { state, event }),

@@ -35,7 +35,7 @@ pub enum Unresolved<'a> {
     /// The type is the only one it could still be, if there is just one.
     Envelope(Vec<Finding>, Option<&'a ContractType>),
     /// The envelope is well formed, and the protocol has no such route.
-    Route(Finding),
+    Route(Box<Finding>),
 }
 
 impl Protocol {
@@ -90,7 +90,9 @@ impl Protocol {
             return Err(Unresolved::Envelope(findings, only));
         };
         match candidates[..] {
-            [] => Err(Unresolved::Route(self.no_route(from.as_str(), to.as_str()))),
+            [] => Err(Unresolved::Route(Box::new(
+                self.no_route(from.as_str(), to.as_str()),
+            ))),
             [kind] => Ok(Resolved { kind, from, to }),
             _ => match discriminated(&candidates, envelope.probe) {
                 Some(kind) => Ok(Resolved { kind, from, to }),
@@ -121,7 +123,11 @@ impl Protocol {
                     Finding::error(
                         "agent.unknown",
                         pointer,
-                        format!("{} is not an agent of protocol {}", quoted(text), self.name()),
+                        format!(
+                            "{} is not an agent of protocol {}",
+                            quoted(text),
+                            self.name()
+                        ),
                     )
                     .fix(format!("use one of: {}", self.agent_names().join(", "))),
                 );
@@ -158,9 +164,16 @@ impl Protocol {
         targets.dedup();
         let why = forbidden.map_or_else(String::new, |f| format!(": {}", f.reason));
         let finding = Finding::error(
-            if forbidden.is_some() { "route.forbidden" } else { "route.unknown" },
+            if forbidden.is_some() {
+                "route.forbidden"
+            } else {
+                "route.unknown"
+            },
             self.definition().fields.to.clone(),
-            format!("protocol {} has no route from {from} to {to}{why}", self.name()),
+            format!(
+                "protocol {} has no route from {from} to {to}{why}",
+                self.name()
+            ),
         );
         if targets.is_empty() {
             finding.fix(format!("{from} hands nothing on"))
@@ -205,7 +218,10 @@ fn undecided(candidates: &[&ContractType], envelope: &Envelope<'_>) -> Vec<Findi
             Some(text) => Finding::error(
                 "field.value",
                 pointer,
-                format!("`{field}` is {}, which no contract on this route has", quoted(&text)),
+                format!(
+                    "`{field}` is {}, which no contract on this route has",
+                    quoted(&text)
+                ),
             ),
         };
         made.fix(format!("use one of: {}", allowed.join(", ")))

@@ -25,9 +25,14 @@ pub struct Folder {
 
 /// The files of a built-in protocol.
 pub fn built_in(name: &str) -> Option<Folder> {
-    let templates = TEMPLATES.get_dir(name).filter(|_| BUILT_IN.contains(&name))?;
+    let templates = TEMPLATES
+        .get_dir(name)
+        .filter(|_| BUILT_IN.contains(&name))?;
     let mut files = Vec::new();
-    for (dir, folder) in [(Some(templates), "templates"), (SCHEMAS.get_dir(name), "schemas")] {
+    for (dir, folder) in [
+        (Some(templates), "templates"),
+        (SCHEMAS.get_dir(name), "schemas"),
+    ] {
         for file in dir.into_iter().flat_map(Dir::files) {
             let name = file.path().file_name()?.to_str()?;
             let path = match name {
@@ -89,7 +94,10 @@ pub struct FolderSchemas {
 impl FolderSchemas {
     /// Reads schemas from this folder.
     pub fn new(folder: Folder) -> Self {
-        Self { folder, compiled: RefCell::default() }
+        Self {
+            folder,
+            compiled: RefCell::default(),
+        }
     }
 }
 
@@ -103,12 +111,18 @@ impl Schemas for FolderSchemas {
         }
         let bytes = self.folder.file(&kind.schema);
         let bytes = bytes.ok_or_else(|| FolderError::Missing { path: path() })?;
-        let value = serde_json::from_slice(bytes)
-            .map_err(|source| FolderError::Json { path: path(), source })?;
-        let schema = Schema::compile_trusted(&value)
-            .map_err(|source| FolderError::Schema { path: path(), source: Box::new(source) })?;
+        let value = serde_json::from_slice(bytes).map_err(|source| FolderError::Json {
+            path: path(),
+            source,
+        })?;
+        let schema = Schema::compile_trusted(&value).map_err(|source| FolderError::Schema {
+            path: path(),
+            source: Box::new(source),
+        })?;
         let schema = Rc::new(schema);
-        self.compiled.borrow_mut().insert(kind.schema.clone(), Rc::clone(&schema));
+        self.compiled
+            .borrow_mut()
+            .insert(kind.schema.clone(), Rc::clone(&schema));
         Ok(schema)
     }
 }

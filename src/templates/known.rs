@@ -31,7 +31,12 @@ pub fn known(
         known.entry(name.to_owned()).or_insert(value);
     };
     let key = folder.key();
-    set("issue", key.as_str().parse::<u64>().map_or_else(|_| json!(key), |n| json!(n)));
+    set(
+        "issue",
+        key.as_str()
+            .parse::<u64>()
+            .map_or_else(|_| json!(key), |n| json!(n)),
+    );
     set("from", json!(from));
 
     let issue = folder.issue()?;
@@ -41,16 +46,28 @@ pub fn known(
     if let Some(issue) = &issue {
         set("cycle_time", json!(duration(now - issue.opened_at)));
     }
-    if let Some(url) = repository.remote_url("origin").and_then(|url| web_address(&url)) {
+    if let Some(url) = repository
+        .remote_url("origin")
+        .and_then(|url| web_address(&url))
+    {
         set("issue_url", json!(format!("{url}/issues/{key}")));
     }
     if let Some(dir) = repository.workdir() {
-        set("workspace_path", json!(dir.to_string_lossy().trim_end_matches('/')));
+        set(
+            "workspace_path",
+            json!(dir.to_string_lossy().trim_end_matches('/')),
+        );
     }
 
-    let told = issue.as_ref().and_then(|i| i.facts.get("branch")?.as_str().map(str::to_owned));
+    let told = issue
+        .as_ref()
+        .and_then(|i| i.facts.get("branch")?.as_str().map(str::to_owned));
     let base = repository.base_branch();
-    let current = || repository.current_branch().filter(|b| Some(b) != base.as_ref());
+    let current = || {
+        repository
+            .current_branch()
+            .filter(|b| Some(b) != base.as_ref())
+    };
     let (Some(branch), Some(base)) = (told.or_else(current), base) else {
         return Ok(known);
     };
@@ -75,7 +92,9 @@ pub fn known(
         if let Some(added) = repository.commits_between(&code.commit, &branch, COMMITS)? {
             set("commits_added", json!(added.len()));
         }
-        let tip = repository.code(&branch).map_or(code.commit, |now| now.commit);
+        let tip = repository
+            .code(&branch)
+            .map_or(code.commit, |now| now.commit);
         if let Some(merge) = repository.merge_of(&base, &tip) {
             set("merge_sha", json!(merge));
         }
@@ -86,14 +105,22 @@ pub fn known(
 /// A duration in its two largest units: `2 days 4 hours`.
 fn duration(span: TimeDelta) -> String {
     let minutes = span.num_minutes().max(0);
-    let units = [(minutes / 1440, "day"), (minutes / 60 % 24, "hour"), (minutes % 60, "minute")];
+    let units = [
+        (minutes / 1440, "day"),
+        (minutes / 60 % 24, "hour"),
+        (minutes % 60, "minute"),
+    ];
     let shown: Vec<String> = units
         .into_iter()
         .filter(|(count, _)| *count > 0)
         .take(2)
         .map(|(count, unit)| format!("{count} {unit}{}", if count == 1 { "" } else { "s" }))
         .collect();
-    if shown.is_empty() { "0 minutes".to_owned() } else { shown.join(" ") }
+    if shown.is_empty() {
+        "0 minutes".to_owned()
+    } else {
+        shown.join(" ")
+    }
 }
 
 /// The page of a repository, from the address that git fetches from; without
@@ -104,7 +131,14 @@ fn web_address(remote: &str) -> Option<String> {
             let (authority, path) = rest.split_once('/')?;
             let host = authority.rsplit('@').next()?;
             let port_kept = scheme == "https" || scheme == "http";
-            (if port_kept { host } else { host.split(':').next()? }, path)
+            (
+                if port_kept {
+                    host
+                } else {
+                    host.split(':').next()?
+                },
+                path,
+            )
         }
         Some(_) => return None,
         None => {
@@ -113,7 +147,9 @@ fn web_address(remote: &str) -> Option<String> {
         }
     };
     let path = path.trim_end_matches('/').trim_end_matches(".git");
-    let plain = |text: &str| !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || "<>\"".contains(c));
+    let plain = |text: &str| {
+        !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || "<>\"".contains(c))
+    };
     let usual = host.contains('.') && plain(host) && path.contains('/') && plain(path);
     usual.then(|| format!("https://{host}/{path}"))
 }
@@ -125,7 +161,10 @@ mod tests {
 
     #[test]
     fn durations_show_their_two_largest_units() {
-        assert_eq!(duration(TimeDelta::minutes(2 * 1440 + 4 * 60 + 5)), "2 days 4 hours");
+        assert_eq!(
+            duration(TimeDelta::minutes(2 * 1440 + 4 * 60 + 5)),
+            "2 days 4 hours"
+        );
         assert_eq!(duration(TimeDelta::minutes(61)), "1 hour 1 minute");
         assert_eq!(duration(TimeDelta::seconds(-5)), "0 minutes");
     }

@@ -15,7 +15,9 @@ pub type Known = BTreeMap<String, Value>;
 pub fn fill(template: &Value, known: &Known) -> Value {
     match template {
         Value::String(text) => {
-            let name = text.strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}"));
+            let name = text
+                .strip_prefix("{{")
+                .and_then(|rest| rest.strip_suffix("}}"));
             match name {
                 Some(name) if !text.starts_with(FILL) => known
                     .get(name)
@@ -26,7 +28,9 @@ pub fn fill(template: &Value, known: &Known) -> Value {
         }
         Value::Array(items) => items.iter().map(|item| fill(item, known)).collect(),
         Value::Object(fields) => {
-            let filled = fields.iter().map(|(name, field)| (name.clone(), fill(field, known)));
+            let filled = fields
+                .iter()
+                .map(|(name, field)| (name.clone(), fill(field, known)));
             Value::Object(filled.collect())
         }
         other => other.clone(),
@@ -40,7 +44,10 @@ mod tests {
 
     #[test]
     fn known_values_keep_their_type_and_the_rest_is_marked() {
-        let known = Known::from([("issue".to_owned(), json!(7)), ("commits".to_owned(), json!([]))]);
+        let known = Known::from([
+            ("issue".to_owned(), json!(7)),
+            ("commits".to_owned(), json!([])),
+        ]);
         let template = json!({"n": "{{issue}}", "c": "{{commits}}", "p": "{{pr_url}}", "s": ["{{fill: why}}", "x"]});
         let filled = json!({"n": 7, "c": [], "p": "{{fill: pr url}}", "s": ["{{fill: why}}", "x"]});
         assert_eq!(fill(&template, &known), filled);

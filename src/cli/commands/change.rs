@@ -15,8 +15,10 @@ use crate::protocol::Event;
 /// Sending a contract onward finishes it too, in one step; use this where
 /// nothing is sent on, or where the contract follows later.
 #[derive(Args)]
-#[command(after_help = "Example:\n  git handoff complete 123.3 --as orchestrator --reason 'retried by hand'")]
-pub struct Complete {
+#[command(
+    after_help = "Example:\n  git handoff complete 123.3 --as orchestrator --reason 'retried by hand'"
+)]
+pub(crate) struct Complete {
     /// The handoff
     #[arg(value_name = "ID")]
     id: String,
@@ -32,7 +34,7 @@ pub struct Complete {
 #[command(after_help = "Example:
   git handoff fail 123.2 --as implementer-agent --code BuildError \\
       --message 'the build fails on a missing module' --recoverable")]
-pub struct Fail {
+pub(crate) struct Fail {
     /// The handoff
     #[arg(value_name = "ID")]
     id: String,
@@ -55,8 +57,10 @@ pub struct Fail {
 
 /// Say that you need an answer before you can go on
 #[derive(Args)]
-#[command(after_help = "Example:\n  git handoff block 123.2 --as implementer-agent --reason 'which login page?'")]
-pub struct Block {
+#[command(
+    after_help = "Example:\n  git handoff block 123.2 --as implementer-agent --reason 'which login page?'"
+)]
+pub(crate) struct Block {
     /// The handoff
     #[arg(value_name = "ID")]
     id: String,
@@ -69,8 +73,10 @@ pub struct Block {
 ///
 /// Its sender, its receiver, an orchestrator or a person can.
 #[derive(Args)]
-#[command(after_help = "Example:\n  git handoff answer 123.2 'the one for customers' --as orchestrator")]
-pub struct Answer {
+#[command(
+    after_help = "Example:\n  git handoff answer 123.2 'the one for customers' --as orchestrator"
+)]
+pub(crate) struct Answer {
     /// The handoff
     #[arg(value_name = "ID")]
     id: String,
@@ -83,8 +89,10 @@ pub struct Answer {
 ///
 /// Its sender, its receiver, an orchestrator or a person can.
 #[derive(Args)]
-#[command(after_help = "Example:\n  git handoff retry 123.2 --as orchestrator --reason 'the module is published now'")]
-pub struct Retry {
+#[command(
+    after_help = "Example:\n  git handoff retry 123.2 --as orchestrator --reason 'the module is published now'"
+)]
+pub(crate) struct Retry {
     /// The handoff
     #[arg(value_name = "ID")]
     id: String,
@@ -97,8 +105,10 @@ pub struct Retry {
 ///
 /// It is over; its sender may send again.
 #[derive(Args)]
-#[command(after_help = "Example:\n  git handoff reject 123.2 --as implementer-agent --reason 'the branch has no commits'")]
-pub struct Reject {
+#[command(
+    after_help = "Example:\n  git handoff reject 123.2 --as implementer-agent --reason 'the branch has no commits'"
+)]
+pub(crate) struct Reject {
     /// The handoff
     #[arg(value_name = "ID")]
     id: String,
@@ -112,8 +122,10 @@ pub struct Reject {
 /// It is over; its sender may send again. Its sender, its receiver, an
 /// orchestrator or a person can.
 #[derive(Args)]
-#[command(after_help = "Example:\n  git handoff cancel 123.2 --as prep-agent --reason 'wrong branch'")]
-pub struct Cancel {
+#[command(
+    after_help = "Example:\n  git handoff cancel 123.2 --as prep-agent --reason 'wrong branch'"
+)]
+pub(crate) struct Cancel {
     /// The handoff
     #[arg(value_name = "ID")]
     id: String,
@@ -129,7 +141,11 @@ macro_rules! reasoned {
             ///
             /// # Errors
             /// A [`Failure`] with its exit code.
-            pub fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+            pub(crate) fn run(
+                &self,
+                context: &Context,
+                output: &mut Output,
+            ) -> Result<(), Failure> {
                 let reason: fn(&Self) -> Option<String> = $reason;
                 change(context, output, &self.id, $event, reason(self), None)
             }
@@ -149,7 +165,7 @@ impl Fail {
     ///
     /// # Errors
     /// A [`Failure`] with its exit code.
-    pub fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let reported = Reported {
             code: told(&self.code)?,
             message: told(&self.message)?,
@@ -170,7 +186,10 @@ pub(super) fn told(text: &str) -> Result<String, Failure> {
         return Err(Failure::usage("the text is empty: say what or why"));
     }
     if text.len() > MAX_TEXT {
-        let text = format!("the text has {} bytes, and at most {MAX_TEXT} are kept", text.len());
+        let text = format!(
+            "the text has {} bytes, and at most {MAX_TEXT} are kept",
+            text.len()
+        );
         return Err(Failure::usage(text));
     }
     Ok(text.to_owned())

@@ -21,7 +21,7 @@ use crate::templates::{BUILT_IN, FolderSchemas, built_in};
   git handoff check contract.xml
   git handoff check --format github handoffs/*.xml     (annotations in a GitHub workflow)
   generate-contract | git handoff check - --json")]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// The contracts, XML or JSON; - reads standard input
     #[arg(value_name = "FILE", required = true)]
     files: Vec<String>,
@@ -55,8 +55,12 @@ impl Arguments {
     ///
     /// # Errors
     /// A [`Failure`] with its exit code.
-    pub fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
-        let issue = self.issue.as_deref().map(str::parse::<IssueKey>).transpose()?;
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        let issue = self
+            .issue
+            .as_deref()
+            .map(str::parse::<IssueKey>)
+            .transpose()?;
         let reviewer = Reviewer::new(context)?;
         let mut checked = Vec::new();
         for name in &self.files {
@@ -70,7 +74,10 @@ impl Arguments {
                 },
                 Err(failure) => return Err(failure),
             };
-            checked.push(Checked { name: name.clone(), review });
+            checked.push(Checked {
+                name: name.clone(),
+                review,
+            });
         }
         let faults: usize = checked.iter().map(|c| errors(&c.review)).sum();
         let text = match self.format {
@@ -99,8 +106,12 @@ impl Reviewer {
         let folder = built_in(BUILT_IN[0]).unwrap_or_default();
         let definition = folder.file("protocol.json").unwrap_or_default();
         let protocol = Protocol::load(definition).map_err(|findings| {
-            Failure::new(exit::INTEGRITY, "protocol_broken", "the built-in protocol is at fault")
-                .findings(findings)
+            Failure::new(
+                exit::INTEGRITY,
+                "protocol_broken",
+                "the built-in protocol is at fault",
+            )
+            .findings(findings)
         })?;
         let repository = context.repository().ok();
         let branch = match &repository {
@@ -110,7 +121,11 @@ impl Reviewer {
             }
             None => None,
         };
-        Ok(Self { repository, branch, built_in: (protocol, FolderSchemas::new(folder)) })
+        Ok(Self {
+            repository,
+            branch,
+            built_in: (protocol, FolderSchemas::new(folder)),
+        })
     }
 
     fn review(&self, bytes: &[u8], issue: Option<&IssueKey>) -> Result<Review, Failure> {
@@ -121,15 +136,16 @@ impl Reviewer {
             return Ok(ledger.review(&snapshot, &rules, bytes, issue)?);
         }
         let (protocol, schemas) = &self.built_in;
-        review(protocol, schemas, bytes, issue).map_err(|error| {
-            Failure::new(exit::INTEGRITY, "schema_broken", chain(&error))
-        })
+        review(protocol, schemas, bytes, issue)
+            .map_err(|error| Failure::new(exit::INTEGRITY, "schema_broken", chain(&error)))
     }
 }
 
 impl From<crate::templates::FolderError> for LedgerError {
     fn from(error: crate::templates::FolderError) -> Self {
-        Self::Missing { path: error.to_string() }
+        Self::Missing {
+            path: error.to_string(),
+        }
     }
 }
 
@@ -144,7 +160,11 @@ fn verdict(faults: usize, reported: bool) -> Result<(), Failure> {
     }
     let plural = if faults == 1 { "fault" } else { "faults" };
     let code = if reported { "reported" } else { "check_failed" };
-    Err(Failure::new(exit::NO, code, format!("{faults} {plural} found")))
+    Err(Failure::new(
+        exit::NO,
+        code,
+        format!("{faults} {plural} found"),
+    ))
 }
 
 fn report(checked: &Checked) -> String {
@@ -209,7 +229,10 @@ fn document(checked: &[Checked], faults: usize) -> String {
 fn annotations(checked: &Checked) -> String {
     let message = |text: &str| {
         let shown = plain(text);
-        shown.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+        shown
+            .replace('%', "%25")
+            .replace('\r', "%0D")
+            .replace('\n', "%0A")
     };
     let property = |text: &str| message(text).replace(':', "%3A").replace(',', "%2C");
     let mut text = String::new();

@@ -18,9 +18,13 @@ use crate::protocol::Event;
   git handoff claim 123.4 --as fixer-agent
   git handoff claim 123 --as fixer-agent       (the issue's only open handoff)
   git handoff claim --next --as fixer-agent    (the most urgent, then the oldest)")]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// The handoff
-    #[arg(value_name = "ID", required_unless_present = "next", conflicts_with = "next")]
+    #[arg(
+        value_name = "ID",
+        required_unless_present = "next",
+        conflicts_with = "next"
+    )]
     id: Option<String>,
     /// Take the most urgent handoff that waits for you, then the oldest
     #[arg(long)]
@@ -32,7 +36,7 @@ impl Arguments {
     ///
     /// # Errors
     /// A [`Failure`] with its exit code.
-    pub fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let repository = context.repository()?;
         let clock = SystemClock::from_environment()?;
         let session = context.session(&clock, &repository);
@@ -54,14 +58,27 @@ impl Arguments {
         let mut data = render::done_json(&done);
         if let Value::Object(fields) = &mut data {
             let format = record.contract.format;
-            fields.insert("contract".to_owned(), json!({ "format": format, "text": contract }));
+            fields.insert(
+                "contract".to_owned(),
+                json!({ "format": format, "text": contract }),
+            );
         }
         let text = format!("{}\n{}", render::done_text(&done), plain(&contract));
         output.answer(&data, &text)?;
-        output.say(&format!(
-            "next: git handoff new --issue {} --from {agent} --to RECEIVER",
-            record.id.issue()
-        ));
+        let rules = ledger.tip()?.rules(record.protocol.as_str())?;
+        let mut targets: Vec<&str> = rules
+            .protocol()
+            .routes_from(agent.as_str())
+            .map(|r| r.to.as_str())
+            .collect();
+        targets.dedup();
+        output.say(&if targets.is_empty() {
+            format!("next: git handoff complete {} --as {agent}", record.id)
+        } else {
+            let issue = record.id.issue();
+            let to = targets.join("|");
+            format!("next: git handoff new --issue {issue} --from {agent} --to {to}")
+        });
         Ok(())
     }
 }

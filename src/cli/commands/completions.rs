@@ -8,8 +8,10 @@ use crate::cli::output::Output;
 ///
 /// They complete `git-handoff`; `scripts/install` puts them where shells look.
 #[derive(Args)]
-#[command(after_help = "Example:\n  git handoff completions bash > ~/.local/share/bash-completion/completions/git-handoff")]
-pub struct Arguments {
+#[command(
+    after_help = "Example:\n  git handoff completions bash > ~/.local/share/bash-completion/completions/git-handoff"
+)]
+pub(crate) struct Arguments {
     /// The shell
     #[arg(value_name = "SHELL")]
     shell: Shell,
@@ -20,9 +22,14 @@ impl Arguments {
     ///
     /// # Errors
     /// A [`Failure`] with its exit code.
-    pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
+    pub(crate) fn run(&self, output: &mut Output) -> Result<(), Failure> {
         let mut bytes = Vec::new();
-        clap_complete::generate(self.shell, &mut crate::cli::command(), "git-handoff", &mut bytes);
+        clap_complete::generate(
+            self.shell,
+            &mut crate::cli::command(),
+            "git-handoff",
+            &mut bytes,
+        );
         output.raw(&bytes)
     }
 }

@@ -12,7 +12,7 @@ use crate::ledger::{self, Refusal, View};
 /// handoff's record with what its contract says.
 #[derive(Args)]
 #[command(after_help = "Example:\n  git handoff context 123")]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// The issue
     #[arg(value_name = "ISSUE")]
     issue: String,
@@ -23,7 +23,7 @@ impl Arguments {
     ///
     /// # Errors
     /// A [`Failure`] with its exit code.
-    pub fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let key: IssueKey = self.issue.parse()?;
         let repository = context.repository()?;
         let ledger = context.ledger(&repository)?;

@@ -13,14 +13,14 @@ use crate::protocol::State;
 /// waits. Exits 0 also when there is nothing.
 #[derive(Args)]
 #[command(after_help = "Example:\n  git handoff inbox --as reviewer-agent")]
-pub struct Arguments {}
+pub(crate) struct Arguments {}
 
 impl Arguments {
     /// Runs the command.
     ///
     /// # Errors
     /// A [`Failure`] with its exit code.
-    pub fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let repository = context.repository()?;
         let ledger = context.ledger(&repository)?;
         let agent = context.acting_agent(&repository)?;
@@ -30,7 +30,12 @@ impl Arguments {
             return Err(crate::ledger::Refusal::UnknownAgent {
                 agent,
                 protocol: rules.protocol().name().to_owned(),
-                agents: rules.protocol().agent_names().into_iter().map(str::to_owned).collect(),
+                agents: rules
+                    .protocol()
+                    .agent_names()
+                    .into_iter()
+                    .map(str::to_owned)
+                    .collect(),
             }
             .into());
         }

@@ -19,7 +19,7 @@ use crate::templates::{BUILT_IN, built_in};
 /// handoff.branch.
 #[derive(Args)]
 #[command(after_help = "Example:\n  git handoff init\n  git log handoffs")]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// The protocol that issues follow: issue-to-pr
     #[arg(long, value_name = "NAME", default_value = BUILT_IN[0])]
     protocol: String,
@@ -43,7 +43,7 @@ impl Arguments {
     ///
     /// # Errors
     /// A [`Failure`] with its exit code.
-    pub fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let folder = built_in(&self.protocol).ok_or_else(|| {
             let text = format!("no protocol is called {}", quoted(&self.protocol));
             Failure::new(exit::NOT_FOUND, "no_protocol", text)
@@ -62,7 +62,9 @@ impl Arguments {
         };
         let commit = ledger.init(&session, &founding)?;
         let configured = repository.config("handoff.branch");
-        let wanted = context.branch().filter(|b| *b != configured.as_deref().unwrap_or(DEFAULT_BRANCH));
+        let wanted = context
+            .branch()
+            .filter(|b| *b != configured.as_deref().unwrap_or(DEFAULT_BRANCH));
         if let Some(branch) = wanted {
             repository.set_config("handoff.branch", branch)?;
         }
@@ -75,9 +77,14 @@ impl Arguments {
         let branch = ledger.branch();
         let text = match commit {
             Some(commit) => {
-                format!("started the ledger on branch {branch}, protocol {protocol}\n  commit {}\n", commit.short())
+                format!(
+                    "started the ledger on branch {branch}, protocol {protocol}\n  commit {}\n",
+                    commit.short()
+                )
             }
-            None => format!("the ledger is on branch {branch}, protocol {protocol}; nothing changed\n"),
+            None => {
+                format!("the ledger is on branch {branch}, protocol {protocol}; nothing changed\n")
+            }
         };
         let data = json!({
             "branch": branch,

@@ -18,7 +18,7 @@ use crate::protocol::State;
   git handoff list --issue 123
   git handoff list --agent fixer-agent --state failed --state blocked
   git handoff list --type error --since 2026-03-01")]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// Of this issue
     #[arg(long, value_name = "ISSUE")]
     issue: Option<String>,
@@ -53,9 +53,12 @@ fn time(text: &str) -> Result<DateTime<Utc>, String> {
     }
     let day = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok();
     let midnight = day.and_then(|d| d.and_hms_opt(0, 0, 0));
-    midnight
-        .map(|at| at.and_utc())
-        .ok_or_else(|| format!("{} is not a time: write 2026-03-04 or 2026-03-04T05:06:07Z", quoted(text)))
+    midnight.map(|at| at.and_utc()).ok_or_else(|| {
+        format!(
+            "{} is not a time: write 2026-03-04 or 2026-03-04T05:06:07Z",
+            quoted(text)
+        )
+    })
 }
 
 impl Arguments {
@@ -63,7 +66,7 @@ impl Arguments {
     ///
     /// # Errors
     /// A [`Failure`] with its exit code.
-    pub fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let repository = context.repository()?;
         let ledger = context.ledger(&repository)?;
         let tip = ledger.tip()?;
@@ -99,8 +102,15 @@ impl Arguments {
         let agent = |name: &String| record.from.as_str() == name || record.to.as_str() == name;
         (self.state.is_empty() || self.state.contains(&record.state))
             && self.agent.as_ref().is_none_or(agent)
-            && self.kind.as_ref().is_none_or(|kind| *kind == record.contract_type)
-            && self.since.is_none_or(|at| record.sent_at().is_some_and(|sent| sent >= at))
-            && self.until.is_none_or(|at| record.sent_at().is_some_and(|sent| sent < at))
+            && self
+                .kind
+                .as_ref()
+                .is_none_or(|kind| *kind == record.contract_type)
+            && self
+                .since
+                .is_none_or(|at| record.sent_at().is_some_and(|sent| sent >= at))
+            && self
+                .until
+                .is_none_or(|at| record.sent_at().is_some_and(|sent| sent < at))
     }
 }

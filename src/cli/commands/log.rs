@@ -14,7 +14,7 @@ use crate::ledger::{Refusal, View, issue_folder, trailers};
 /// printed beneath it.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  git handoff log 123\n  git handoff log -n 20 --json")]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// The issue; without one, all of them
     #[arg(value_name = "ISSUE")]
     issue: Option<String>,
@@ -28,11 +28,15 @@ impl Arguments {
     ///
     /// # Errors
     /// A [`Failure`] with its exit code.
-    pub fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let repository = context.repository()?;
         let ledger = context.ledger(&repository)?;
         let tip = ledger.tip()?;
-        let key = self.issue.as_deref().map(str::parse::<IssueKey>).transpose()?;
+        let key = self
+            .issue
+            .as_deref()
+            .map(str::parse::<IssueKey>)
+            .transpose()?;
         let mut command = format!("git log {}", ledger.branch());
         let mut wanted = self.limit.unwrap_or(usize::MAX);
         if let Some(key) = &key {
@@ -50,14 +54,25 @@ impl Arguments {
             let commit = repository.commit(id?)?;
             let told = trailers(&commit.message);
             let value = |name: &str| told.iter().find(|(n, _)| *n == name).map(|(_, v)| *v);
-            if key.as_ref().is_some_and(|key| value("Issue") != Some(key.as_str())) {
+            if key
+                .as_ref()
+                .is_some_and(|key| value("Issue") != Some(key.as_str()))
+            {
                 continue;
             }
             let subject = commit.message.lines().next().unwrap_or_default();
             let at = crate::git::to_second(commit.author.at);
-            text += &format!("{} {} {}\n", commit.id.short(), render::moment(at), plain(subject));
-            let transitions: Vec<&str> =
-                told.iter().filter(|(n, _)| *n == "Transition").map(|(_, v)| *v).collect();
+            text += &format!(
+                "{} {} {}\n",
+                commit.id.short(),
+                render::moment(at),
+                plain(subject)
+            );
+            let transitions: Vec<&str> = told
+                .iter()
+                .filter(|(n, _)| *n == "Transition")
+                .map(|(_, v)| *v)
+                .collect();
             steps.push(json!({
                 "commit": commit.id.to_string(),
                 "at": at.to_rfc3339_opts(chrono::SecondsFormat::Secs, true),
@@ -71,10 +86,15 @@ impl Arguments {
         }
         if key.is_some() && steps.len() < wanted && repository.is_shallow() {
             let text = "this clone does not have all of the ledger's history";
-            return Err(Failure::new(exit::NOT_FOUND, "shallow", text)
-                .hint(format!("fetch it: git fetch --unshallow origin {}", ledger.branch())));
+            return Err(Failure::new(exit::NOT_FOUND, "shallow", text).hint(format!(
+                "fetch it: git fetch --unshallow origin {}",
+                ledger.branch()
+            )));
         }
-        output.answer(&json!({ "steps": Value::Array(steps), "git": command }), &text)?;
+        output.answer(
+            &json!({ "steps": Value::Array(steps), "git": command }),
+            &text,
+        )?;
         output.say(&format!("the same with git: {command}"));
         Ok(())
     }

@@ -15,7 +15,7 @@ use crate::cli::output::Output;
 #[command(after_help = "Examples:
   git handoff man | man -l -
   git handoff man --dir ~/.local/share/man/man1     (one page for each command)")]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// Write git-handoff.1 and a page for each command into this folder
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
@@ -26,7 +26,7 @@ impl Arguments {
     ///
     /// # Errors
     /// A [`Failure`] with its exit code.
-    pub fn run(&self, output: &mut Output) -> Result<(), Failure> {
+    pub(crate) fn run(&self, output: &mut Output) -> Result<(), Failure> {
         let command = crate::cli::command();
         let Some(dir) = &self.dir else {
             let mut page = Vec::new();

@@ -27,7 +27,7 @@ use super::output::Output;
 
 /// Every command.
 #[derive(Subcommand)]
-pub enum Command {
+pub(super) enum Command {
     Init(init::Arguments),
     New(new::Arguments),
     Check(check::Arguments),
@@ -58,7 +58,7 @@ impl Command {
     ///
     /// # Errors
     /// A [`Failure`] with its exit code.
-    pub fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+    pub(super) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         match self {
             Self::Init(a) => a.run(context, output),
             Self::New(a) => a.run(context, output),

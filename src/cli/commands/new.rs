@@ -24,7 +24,7 @@ use crate::templates::{fill, known};
   git handoff new --issue 123 --from prep-agent --to implementer-agent > contract.xml
   git handoff new --issue 123 --from reviewer-agent --to fixer-agent --format json
   git handoff new --issue 123 --from closer-agent --to workflow-complete")]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// The issue
     #[arg(long, value_name = "ISSUE")]
     issue: String,
@@ -55,7 +55,7 @@ impl Arguments {
     ///
     /// # Errors
     /// A [`Failure`] with its exit code.
-    pub fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let key: IssueKey = self.issue.parse()?;
         let to: AgentName = self.to.parse()?;
         let repository = context.repository()?;
@@ -69,16 +69,19 @@ impl Arguments {
         let folder = tip.issue(&key)?;
         let rules = tip.default_rules()?;
         let kind = self.contract_type(&rules, &from, &to)?;
-        let template: Value = serde_json::from_slice(&rules.file(&kind.template)?).map_err(|e| {
-            let text = format!("{} is not JSON: {e}", kind.template);
-            Failure::new(exit::INTEGRITY, "template_broken", text)
-        })?;
+        let template: Value =
+            serde_json::from_slice(&rules.file(&kind.template)?).map_err(|e| {
+                let text = format!("{} is not JSON: {e}", kind.template);
+                Failure::new(exit::INTEGRITY, "template_broken", text)
+            })?;
         let known = known(&repository, &folder, &from, to_second(clock.author()))?;
         let value = fill(&template, &known);
         let text = match self.format {
             Format::Json => write_json(&value),
             Format::Xml => {
-                let schema = rules.schema(kind).map_err(|e: LedgerError| Failure::from(e))?;
+                let schema = rules
+                    .schema(kind)
+                    .map_err(|e: LedgerError| Failure::from(e))?;
                 write_xml(&value, schema.shape(), &kind.root)
             }
         };
@@ -90,7 +93,9 @@ impl Arguments {
             "left_to_fill": left,
         });
         output.answer(&data, &text)?;
-        output.say(&format!("{left} places are left to fill; check it with: git handoff check FILE"));
+        output.say(&format!(
+            "{left} places are left to fill; check it with: git handoff check FILE"
+        ));
         Ok(())
     }
 
@@ -104,8 +109,12 @@ impl Arguments {
         let protocol = rules.protocol();
         for name in [from, to] {
             if protocol.agent(name.as_str()).is_none() {
-                let agents: Vec<&str> =
-                    protocol.definition().agents.iter().map(|a| a.id.as_str()).collect();
+                let agents: Vec<&str> = protocol
+                    .definition()
+                    .agents
+                    .iter()
+                    .map(|a| a.id.as_str())
+                    .collect();
                 let text = format!("{name} is not an agent of protocol {}", protocol.name());
                 return Err(Failure::new(exit::PROTOCOL, "unknown_agent", text)
                     .hint(format!("agents are: {}", agents.join(", "))));
@@ -118,10 +127,15 @@ impl Arguments {
         names.dedup();
         let wanted = match (&self.kind, &names[..]) {
             (_, []) => {
-                let mut targets: Vec<&str> =
-                    protocol.routes_from(from.as_str()).map(|r| r.to.as_str()).collect();
+                let mut targets: Vec<&str> = protocol
+                    .routes_from(from.as_str())
+                    .map(|r| r.to.as_str())
+                    .collect();
                 targets.dedup();
-                let text = format!("protocol {} has no route from {from} to {to}", protocol.name());
+                let text = format!(
+                    "protocol {} has no route from {from} to {to}",
+                    protocol.name()
+                );
                 return Err(Failure::new(exit::PROTOCOL, "route_refused", text)
                     .hint(format!("{from} may send to: {}", targets.join(", "))));
             }
@@ -136,6 +150,8 @@ impl Arguments {
                     .hint(format!("say which with --type: {}", names.join(", "))));
             }
         };
-        protocol.contract_type(wanted).ok_or_else(|| Failure::usage("no such contract type"))
+        protocol
+            .contract_type(wanted)
+            .ok_or_else(|| Failure::usage("no such contract type"))
     }
 }

@@ -13,8 +13,10 @@ use crate::ids::IssueKey;
 /// The agent whose contract completed it may send once more, and the issue can
 /// be started anew by a contract that opens issues.
 #[derive(Args)]
-#[command(after_help = "Example:\n  git handoff reopen 123 --as closer-agent --reason 'the fix was reverted'")]
-pub struct Arguments {
+#[command(
+    after_help = "Example:\n  git handoff reopen 123 --as closer-agent --reason 'the fix was reverted'"
+)]
+pub(crate) struct Arguments {
     /// The issue
     #[arg(value_name = "ISSUE")]
     issue: String,
@@ -28,7 +30,7 @@ impl Arguments {
     ///
     /// # Errors
     /// A [`Failure`] with its exit code.
-    pub fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let issue: IssueKey = self.issue.parse()?;
         let reason = told(&self.reason)?;
         let repository = context.repository()?;

@@ -19,7 +19,7 @@ use crate::ids::IssueKey;
   git handoff send contract.xml
   generate-contract | git handoff send -
   git handoff send error.xml --issue 123      (a contract that names no issue)")]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// The contract, XML or JSON; - reads standard input
     #[arg(value_name = "FILE")]
     file: String,
@@ -34,19 +34,26 @@ impl Arguments {
     ///
     /// # Errors
     /// A [`Failure`] with its exit code.
-    pub fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let repository = context.repository()?;
         let clock = SystemClock::from_environment()?;
         let session = context.session(&clock, &repository);
         let ledger = context.ledger(&repository)?;
         let agent = context.agent(&repository)?;
-        let issue = self.issue.as_deref().map(str::parse::<IssueKey>).transpose()?;
+        let issue = self
+            .issue
+            .as_deref()
+            .map(str::parse::<IssueKey>)
+            .transpose()?;
         let bytes = input::contract(&self.file)?;
         let done = ledger.send(&session, agent.as_ref(), &bytes, issue.as_ref())?;
         output.answer(&render::done_json(&done), &render::done_text(&done))?;
         let record = &done.receipt.record;
         if !record.state.is_terminal() && done.commit.is_some() {
-            output.say(&format!("next: git handoff claim {} --as {}", record.id, record.to));
+            output.say(&format!(
+                "next: git handoff claim {} --as {}",
+                record.id, record.to
+            ));
         }
         Ok(())
     }

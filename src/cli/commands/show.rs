@@ -12,7 +12,7 @@ use crate::ledger::{Refusal, View};
 #[command(after_help = "Examples:
   git handoff show 123.4
   git handoff show 123.4 --contract > contract.xml     (byte for byte)")]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// The handoff
     #[arg(value_name = "ID")]
     id: String,
@@ -26,13 +26,15 @@ impl Arguments {
     ///
     /// # Errors
     /// A [`Failure`] with its exit code.
-    pub fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let repository = context.repository()?;
         let ledger = context.ledger(&repository)?;
         let tip = ledger.tip()?;
         let id = handoff_id(&tip, &self.id)?;
         let folder = tip.issue(id.issue())?;
-        let record = folder.record(id.number())?.ok_or(Refusal::NoHandoff { id })?;
+        let record = folder
+            .record(id.number())?
+            .ok_or(Refusal::NoHandoff { id })?;
         let bytes = folder.contract(&record)?;
         if self.contract {
             return output.raw(&bytes);

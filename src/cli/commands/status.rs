@@ -12,7 +12,7 @@ use crate::protocol::State;
 /// Show what is open, or where one issue stands
 #[derive(Args)]
 #[command(after_help = "Examples:\n  git handoff status\n  git handoff status 123 --json")]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// The issue; without one, everything that is open
     #[arg(value_name = "ISSUE")]
     issue: Option<String>,
@@ -23,7 +23,7 @@ impl Arguments {
     ///
     /// # Errors
     /// A [`Failure`] with its exit code.
-    pub fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let repository = context.repository()?;
         let ledger = context.ledger(&repository)?;
         let tip = ledger.tip()?;
@@ -48,8 +48,16 @@ impl Arguments {
                 words.push(format!("{count} {}", state(one)));
             }
         }
-        let said = if words.is_empty() { "nothing is open".to_owned() } else { words.join(", ") };
-        let mut text = format!("ledger {} at {}: {said}\n", ledger.branch(), tip.commit().short());
+        let said = if words.is_empty() {
+            "nothing is open".to_owned()
+        } else {
+            words.join(", ")
+        };
+        let mut text = format!(
+            "ledger {} at {}: {said}\n",
+            ledger.branch(),
+            tip.commit().short()
+        );
         text += &columns(&records.iter().map(render::row).collect::<Vec<_>>());
         let data = json!({
             "branch": ledger.branch(),

@@ -19,7 +19,7 @@ use crate::ledger::{Audit, AuditScope, Refusal, View};
 /// Exits 10 when the ledger is damaged.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  git handoff verify\n  git handoff verify 123 --json")]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// Verify only the commits that touch this issue
     #[arg(value_name = "ISSUE")]
     issue: Option<String>,
@@ -30,12 +30,18 @@ impl Arguments {
     ///
     /// # Errors
     /// A [`Failure`] with its exit code.
-    pub fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let repository = context.repository()?;
         let ledger = context.ledger(&repository)?;
         let branch = ledger.branch().to_owned();
-        let key = self.issue.as_deref().map(str::parse::<IssueKey>).transpose()?;
-        let tip = ledger.tip_id()?.ok_or(crate::ledger::LedgerError::NoLedger { branch })?;
+        let key = self
+            .issue
+            .as_deref()
+            .map(str::parse::<IssueKey>)
+            .transpose()?;
+        let tip = ledger
+            .tip_id()?
+            .ok_or(crate::ledger::LedgerError::NoLedger { branch })?;
         let scope = match &key {
             Some(key) => {
                 let known = ledger.tip().and_then(|tip| tip.issue(key)?.issue());
@@ -55,7 +61,10 @@ impl Arguments {
             audit.tip.chars().take(10).collect::<String>()
         );
         if !audit.is_clean() {
-            let text = format!("the ledger is damaged: {} findings in {checked}", audit.findings.len());
+            let text = format!(
+                "the ledger is damaged: {} findings in {checked}",
+                audit.findings.len()
+            );
             return Err(Failure::new(exit::INTEGRITY, "ledger_damaged", text)
                 .hint("nothing was changed; compare with another clone's branch before you write to this one")
                 .findings(audit.findings));
