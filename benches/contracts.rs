@@ -27,7 +27,9 @@ fn compile(c: &mut Criterion) {
     let folder = built_in("issue-to-pr").unwrap();
     let file = "schemas/reviewer-agent-to-fixer-agent.schema.json";
     let schema = serde_json::from_slice(folder.file(file).unwrap()).unwrap();
-    c.bench_function("compile", |b| b.iter(|| Schema::compile_trusted(black_box(&schema)).unwrap()));
+    c.bench_function("compile", |b| {
+        b.iter(|| Schema::compile_trusted(black_box(&schema)).unwrap())
+    });
 }
 
 fn plan(c: &mut Criterion) {

@@ -30,16 +30,32 @@ fn main() {
         }
         trees.upsert(path, blobs[number], FileMode::Blob);
     }
-    let tree = trees.create_updated(&repository, &parent.tree().unwrap()).unwrap();
+    let tree = trees
+        .create_updated(&repository, &parent.tree().unwrap())
+        .unwrap();
     let tree = repository.find_tree(tree).unwrap();
     let author = text("author");
     let mut author = author.lines();
-    let (name, email, date) = (author.next().unwrap(), author.next().unwrap(), author.next().unwrap());
+    let (name, email, date) = (
+        author.next().unwrap(),
+        author.next().unwrap(),
+        author.next().unwrap(),
+    );
     let seconds: i64 = date.split(' ').next().unwrap().parse().unwrap();
     let author = Signature::new(name, email, &Time::new(seconds, 0)).unwrap();
-    let committer = Signature::new("Bench", "bench@handoff.invalid", &Time::new(seconds, 0)).unwrap();
+    let committer =
+        Signature::new("Bench", "bench@handoff.invalid", &Time::new(seconds, 0)).unwrap();
     let commit = repository
-        .commit(None, &author, &committer, &text("message"), &tree, &[&parent])
+        .commit(
+            None,
+            &author,
+            &committer,
+            &text("message"),
+            &tree,
+            &[&parent],
+        )
         .unwrap();
-    repository.reference_matching(&refname, commit, true, tip, "bare writes").unwrap();
+    repository
+        .reference_matching(&refname, commit, true, tip, "bare writes")
+        .unwrap();
 }

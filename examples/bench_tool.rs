@@ -29,7 +29,11 @@ fn main() {
     match arguments[..] {
         ["ledger", handoffs] => ledger(handoffs.parse().unwrap()),
         ["steps", count, first, dir] => {
-            steps(count.parse().unwrap(), first.parse().unwrap(), Path::new(dir));
+            steps(
+                count.parse().unwrap(),
+                first.parse().unwrap(),
+                Path::new(dir),
+            );
         }
         ["contracts"] => contracts(),
         _ => panic!("bench_tool ledger N | steps COUNT FIRST DIR | contracts"),
@@ -40,7 +44,9 @@ struct Fixed;
 
 impl Clock for Fixed {
     fn author(&self) -> DateTime<FixedOffset> {
-        DateTime::from_timestamp(1_767_261_600, 0).unwrap().fixed_offset()
+        DateTime::from_timestamp(1_767_261_600, 0)
+            .unwrap()
+            .fixed_offset()
     }
     fn committer(&self) -> DateTime<FixedOffset> {
         self.author()
@@ -119,7 +125,12 @@ fn steps(count: u32, first: u32, dir: &Path) {
         fs::write(dir.join("contract"), planned.contract.as_ref().unwrap()).unwrap();
         fs::write(dir.join("message"), &planned.step.message).unwrap();
         let author = planned.author;
-        let text = format!("{}\n{}\n{} +0000\n", author.name, author.email, author.at.timestamp());
+        let text = format!(
+            "{}\n{}\n{} +0000\n",
+            author.name,
+            author.email,
+            author.at.timestamp()
+        );
         fs::write(dir.join("author"), text).unwrap();
         let mut blobs: Vec<&Vec<u8>> = Vec::new();
         let mut edits = String::new();
@@ -141,8 +152,10 @@ fn steps(count: u32, first: u32, dir: &Path) {
 fn contracts() {
     let samples = Samples::new();
     for (name, format) in [("XML", Format::Xml), ("JSON", Format::Json)] {
-        let texts: Vec<String> =
-            Stage::all(17).into_iter().map(|stage| samples.text(stage, 17, format)).collect();
+        let texts: Vec<String> = Stage::all(17)
+            .into_iter()
+            .map(|stage| samples.text(stage, 17, format))
+            .collect();
         let bytes: usize = texts.iter().map(String::len).sum();
         let mut rates = Vec::new();
         for _ in 0..9 {
@@ -157,6 +170,10 @@ fn contracts() {
             rates.push(f64::from(checked) / start.elapsed().as_secs_f64());
         }
         rates.sort_by(f64::total_cmp);
-        println!("{name} {:.0} {}", rates[rates.len() / 2], bytes / texts.len());
+        println!(
+            "{name} {:.0} {}",
+            rates[rates.len() / 2],
+            bytes / texts.len()
+        );
     }
 }

@@ -50,7 +50,12 @@ impl Stage {
         let pr_url = format!("https://github.com/lanternworks/tide-table/pull/{pr}");
         let branch = format!("fix/{n}-clock-shift");
         let priority = ["critical", "high", "medium", "low"][n as usize % 4];
-        let sha = |salt: u32| format!("{:010x}", u64::from(n).wrapping_mul(0x9e37_79b9) ^ u64::from(salt));
+        let sha = |salt: u32| {
+            format!(
+                "{:010x}",
+                u64::from(n).wrapping_mul(0x9e37_79b9) ^ u64::from(salt)
+            )
+        };
         let mut value = match self {
             Self::Open => json!({
                 "issue_url": issue_url, "issue_number": n,
@@ -146,7 +151,10 @@ impl Samples {
     pub fn new() -> Self {
         let folder = built_in("issue-to-pr").unwrap();
         let protocol = Protocol::load(folder.file("protocol.json").unwrap()).unwrap();
-        Self { protocol, schemas: FolderSchemas::new(folder) }
+        Self {
+            protocol,
+            schemas: FolderSchemas::new(folder),
+        }
     }
 
     /// A contract's text.
@@ -163,12 +171,24 @@ impl Samples {
     }
 
     fn root(&self, stage: Stage) -> &'static str {
-        if stage == Stage::Complete { "workflow-complete" } else { "handoff" }
+        if stage == Stage::Complete {
+            "workflow-complete"
+        } else {
+            "handoff"
+        }
     }
 
     /// Takes a text through the pipeline, as `send` does.
     pub fn review(&self, text: &str) -> Contract {
-        let reviewed = review(&self.protocol, &self.schemas, text.as_bytes(), None::<&IssueKey>).unwrap();
-        reviewed.contract.unwrap_or_else(|| panic!("{:#?}\n{text}", reviewed.findings))
+        let reviewed = review(
+            &self.protocol,
+            &self.schemas,
+            text.as_bytes(),
+            None::<&IssueKey>,
+        )
+        .unwrap();
+        reviewed
+            .contract
+            .unwrap_or_else(|| panic!("{:#?}\n{text}", reviewed.findings))
     }
 }

@@ -2,7 +2,13 @@
 //!
 //! A ledger is made by [`Work`], which runs issues through `ledger::plan` in memory, one step at a time; whoever
 //! drives it writes the steps.
-#![allow(dead_code, missing_docs, unreachable_pub, clippy::new_without_default, clippy::unwrap_used)]
+#![allow(
+    dead_code,
+    missing_docs,
+    unreachable_pub,
+    clippy::new_without_default,
+    clippy::unwrap_used
+)]
 
 pub mod contracts;
 pub mod work;

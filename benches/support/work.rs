@@ -73,19 +73,40 @@ impl InMemory {
         let contract = sends.then(|| {
             let stage = self.stages.next().unwrap();
             // One issue in three speaks JSON, the others XML.
-            let format = if self.number % 3 == 0 { Format::Json } else { Format::Xml };
+            let format = if self.number % 3 == 0 {
+                Format::Json
+            } else {
+                Format::Xml
+            };
             samples.review(&samples.text(stage, self.number, format))
         });
         let (name, request): (AgentName, Request<'_>) = match &contract {
-            Some(contract) => (contract.from.clone(), Request::Send { contract, code: None }),
+            Some(contract) => (
+                contract.from.clone(),
+                Request::Send {
+                    contract,
+                    code: None,
+                },
+            ),
             None => {
                 let last = self.records.last().unwrap();
                 let number = last.id.number();
                 let event = Event::Claim;
-                (last.to.clone(), Request::Change { number, event, reason: None, failure: None })
+                (
+                    last.to.clone(),
+                    Request::Change {
+                        number,
+                        event,
+                        reason: None,
+                        failure: None,
+                    },
+                )
             }
         };
-        let actor = Actor { name: &name, at: to_second(at) };
+        let actor = Actor {
+            name: &name,
+            at: to_second(at),
+        };
         let planned = ledger::plan(&samples.protocol, &self.key, self, &actor, &request);
         let step = match planned {
             Ok(ledger::Planned::Write(step)) => *step,
@@ -94,7 +115,14 @@ impl InMemory {
         let contract = contract.map(|c| c.bytes);
         for change in &step.receipt.changes {
             let path = record_file(&change.id);
-            let bytes = step.files.iter().find(|(p, _)| *p == path).unwrap().1.as_ref().unwrap();
+            let bytes = step
+                .files
+                .iter()
+                .find(|(p, _)| *p == path)
+                .unwrap()
+                .1
+                .as_ref()
+                .unwrap();
             let record: Record = serde_json::from_slice(bytes).unwrap();
             let at = change.id.number() as usize - 1;
             self.records.truncate(self.records.len().max(at));
@@ -107,7 +135,12 @@ impl InMemory {
         self.issue = Some(step.receipt.issue.clone());
         self.claimed = !sends;
         let author = Person::new(name.as_str(), &format!("{name}@handoff.invalid"), at);
-        Planned { step, author, sends, contract }
+        Planned {
+            step,
+            author,
+            sends,
+            contract,
+        }
     }
 }
 
@@ -133,14 +166,19 @@ impl Work {
 
     fn next_time(&mut self) -> DateTime<FixedOffset> {
         self.steps += 1;
-        DateTime::from_timestamp(START + 60 * self.steps, 0).unwrap().fixed_offset()
+        DateTime::from_timestamp(START + 60 * self.steps, 0)
+            .unwrap()
+            .fixed_offset()
     }
 
     /// The next step of an issue that is chosen by a fixed rule.
     pub fn next_step(&mut self) -> Planned {
         let at = self.next_time();
         // Any mixing will do; this one is Knuth's.
-        self.chance = self.chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.chance = self
+            .chance
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         let chosen = (self.chance >> 33) as usize % IN_FLIGHT;
         if chosen >= self.in_flight.len() {
             self.in_flight.push(InMemory::new(self.next_issue));
@@ -157,7 +195,9 @@ impl Work {
 
     /// The step that opens this issue, whatever else happened.
     pub fn opening(&mut self, issue: u32) -> Planned {
-        let at = DateTime::from_timestamp(START - 60, 0).unwrap().fixed_offset();
+        let at = DateTime::from_timestamp(START - 60, 0)
+            .unwrap()
+            .fixed_offset();
         InMemory::new(issue).step(&self.samples, at)
     }
 }

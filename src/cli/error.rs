@@ -8,7 +8,7 @@ use crate::finding::Finding;
 use crate::git::{GitError, OpenError};
 use crate::ids::IdError;
 use crate::ledger::{LedgerError, Refusal};
-use crate::protocol::Event;
+use crate::protocol::{Event, State};
 
 /// A failed command.
 #[derive(Debug)]
@@ -180,8 +180,15 @@ fn refused(refusal: &Refusal, message: String) -> Failure {
         Refusal::NotClaimed { id, agent } => protocol("not_claimed").hint(format!(
             "claim it first: `git handoff claim {id} --as {agent}`"
         )),
-        Refusal::NotWorking { id, .. } => {
-            protocol("not_working").hint(format!("see `git handoff show {id}`"))
+        Refusal::NotWorking { id, agent, state } => {
+            let next = match state {
+                State::Blocked => format!("answer {id} ANSWER"),
+                State::Failed => format!("retry {id}"),
+                _ => format!("show {id}"),
+            };
+            protocol("not_working").hint(format!(
+                "`git handoff {next}` comes first, then a claim by {agent}"
+            ))
         }
         Refusal::NotHeld { open, issue, .. } => {
             let open: Vec<String> = open

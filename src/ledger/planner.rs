@@ -171,6 +171,10 @@ impl<V> Planner<'_, V> {
         if let Some(open) = issue.open.iter().rev().find(held) {
             return self.record(&open.id).map(Some);
         }
+        // What waits to be claimed comes before what was completed earlier.
+        if issue.open.iter().any(|open| open.to == *from) {
+            return Ok(None);
+        }
         for id in issue.unfollowed.iter().rev() {
             let record = self.record(id)?;
             if record.to == *from {
