@@ -25,9 +25,9 @@ const ROUTES: [(&str, &str); 9] = [
 /// What a person would fill in, by what the mark asks for.
 const ANSWERS: [(&str, &str); 22] = [
     ("what this issue asks for", "Exports"),
-    ("issue title", "Export delivery history"),
-    ("type}}", "enhancement"),
-    ("priority", "high"),
+    ("title of the issue", "Export delivery history"),
+    ("feature, bug", "enhancement"),
+    ("critical, high", "high"),
     ("one thing that must hold", "It downloads"),
     ("worktree, in-place or cloud", "worktree"),
     ("port of", "4187"),
