@@ -223,7 +223,7 @@ fn an_error_fails_what_its_sender_held_and_a_retry_gives_it_back() {
     $ git handoff send -
     --- stderr
     error: implementer-agent does not work on 87.2, which is failed
-    hint: see `git handoff show 87.2`
+    hint: `git handoff retry 87.2` comes first, then a claim by implementer-agent
     --- exit 4
     $ git handoff claim 87.2 --as implementer-agent
     --- stderr

@@ -1,9 +1,10 @@
 //! From a validator's errors to findings: own codes, own words, and no echo of the whole value.
 
-use jsonschema::ValidationError;
 use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
+use jsonschema::{JsonType, ValidationError};
 use serde_json::Value;
 
+use super::choices::listing;
 use super::shape::{Node, Prop, Shape, Spot, scalar_text};
 use super::source::{Format, Source, parts, push_part};
 use super::{MAX_FINDINGS, text};
@@ -37,16 +38,20 @@ impl Explainer<'_> {
             }
             Kind::Type { kind } => {
                 let expected = match kind {
-                    TypeKind::Single(kind) => kind.to_string(),
+                    TypeKind::Single(kind) => type_name(*kind).to_owned(),
                     TypeKind::Multiple(kinds) => {
-                        let names: Vec<String> =
-                            kinds.iter().map(|kind| kind.to_string()).collect();
+                        let names: Vec<_> = kinds.iter().map(type_name).collect();
                         names.join(" or ")
                     }
                 };
-                let quoted = self.source.format() == Format::Json && error.instance().is_string();
-                let the = if quoted { "the text " } else { "" };
-                let message = format!("expected {expected}, not {the}`{}`", shown());
+                let given = match error.instance().as_ref() {
+                    Value::Array(_) | Value::Object(_) | Value::Null => shown(),
+                    Value::String(_) if self.source.format() == Format::Json => {
+                        format!("the text `{}`", shown())
+                    }
+                    _ => format!("`{}`", shown()),
+                };
+                let message = format!("expected {expected}, not {given}");
                 self.add("field.type", pointer, message, None);
             }
             Kind::Enum { options } => {
@@ -58,7 +63,15 @@ impl Explainer<'_> {
                 self.not_allowed(pointer, allowed, error.instance());
             }
             Kind::Pattern { pattern } => {
-                let message = format!("`{}` does not match {}", shown(), text::short(pattern));
+                let blank = error.instance().as_str().is_some_and(text::is_blank);
+                let described = self.prop(pointer).is_some_and(|p| p.description.is_some());
+                let message = if blank {
+                    "the text is blank".to_owned()
+                } else if described {
+                    format!("`{}` is not valid here", shown())
+                } else {
+                    format!("`{}` does not match {}", shown(), text::short(pattern))
+                };
                 self.add("field.pattern", pointer, message, None);
             }
             Kind::Format { format } => {
@@ -99,7 +112,10 @@ impl Explainer<'_> {
                 self.add("field.length", pointer, message, None);
             }
             Kind::MinItems { limit } => {
-                let message = format!("the list has less than {limit} items");
+                let message = match error.instance().as_array() {
+                    Some(items) if items.is_empty() => "the list is empty".to_owned(),
+                    _ => format!("the list has less than {limit} items"),
+                };
                 self.add("field.length", pointer, message, None);
             }
             Kind::MaxItems { limit }
@@ -135,7 +151,12 @@ impl Explainer<'_> {
             Kind::PropertyNames { error } => {
                 let name = text::short(&brief(error.instance()));
                 let message = format!("`{name}` is not a valid name here");
-                self.add("field.invalid", pointer, message, None);
+                self.add(
+                    "field.invalid",
+                    pointer,
+                    message,
+                    Some("rename it".to_owned()),
+                );
             }
             _ => {
                 let message = text::short(&error.masked().to_string());
@@ -163,7 +184,10 @@ impl Explainer<'_> {
 
     fn not_allowed(&mut self, pointer: &str, allowed: &[Value], value: &Value) {
         const LISTED: usize = 12;
-        let texts: Vec<String> = allowed.iter().map(scalar_text).collect();
+        let mut texts: Vec<String> = allowed.iter().map(scalar_text).collect();
+        if let Some(list) = listing(&texts).cloned() {
+            texts.retain(|text| *text != list);
+        }
         let mut list: Vec<String> = texts
             .iter()
             .take(LISTED)
@@ -244,12 +268,32 @@ impl Explainer<'_> {
             }
             _ => None,
         };
-        let fix = match close {
-            Some(close) => format!("did you mean `{close}`?"),
-            None => "remove it".to_owned(),
+        let list = self
+            .list_of(node, name)
+            .filter(|_| self.source.format() == Format::Xml);
+        let fix = match (list, close) {
+            (Some(list), _) => format!("write it inside `<{list}>`"),
+            (None, Some(close)) => format!("did you mean `{close}`?"),
+            (None, None) => "remove it".to_owned(),
         };
         let message = format!("`{}` is unknown here", text::short(name));
         self.add("field.unknown", &pointer, message, Some(fix));
+    }
+
+    /// The element whose items have this name, among an object's lists.
+    fn list_of(&self, node: usize, name: &str) -> Option<&str> {
+        let Node::Object { props, .. } = self.shape.node(node) else {
+            return None;
+        };
+        let holds = |prop: &&Prop| match self.shape.node(prop.node) {
+            Node::Array {
+                name: item,
+                wrapped,
+                ..
+            } => *wrapped && item == name,
+            _ => false,
+        };
+        props.iter().find(holds).map(|prop| prop.name.as_str())
     }
 
     /// Explains the alternative that comes closest, if one does.
@@ -299,6 +343,18 @@ impl Explainer<'_> {
 fn described(prop: &Prop) -> Option<String> {
     let description = prop.description.as_deref()?;
     Some(text::trim(description).trim_end_matches('.').to_owned())
+}
+
+fn type_name(kind: JsonType) -> &'static str {
+    match kind {
+        JsonType::Array => "a list",
+        JsonType::Boolean => "true or false",
+        JsonType::Integer => "a whole number",
+        JsonType::Null => "null",
+        JsonType::Number => "a number",
+        JsonType::Object => "an object",
+        JsonType::String => "text",
+    }
 }
 
 /// A value in a few words.

@@ -67,8 +67,32 @@ fn syntax(source: &str, error: &serde_json::Error) -> Finding {
     } else {
         "json.syntax"
     };
+    let said = match message {
+        "key must be a string" => "expected a key in double quotes",
+        "expected value" => "expected a value",
+        "trailing comma" => "a comma without a value after it",
+        "trailing characters" => "only one JSON value is allowed, and more follows",
+        "EOF while parsing an object" => "the document ends within an object",
+        "EOF while parsing a list" => "the document ends within a list",
+        "EOF while parsing a string" => "the document ends within a text",
+        "EOF while parsing a value" => "the document ends where a value is expected",
+        "lone leading surrogate in hex escape" | "unexpected end of hex escape" => {
+            "a \\u escape that is no character"
+        }
+        other if other.starts_with("control character") => {
+            "a line break or control character within a text"
+        }
+        other => other,
+    };
     let (line, column) = text::position_in_line(source, error.line(), error.column());
-    Finding::error(code, "", text::short(message)).at(line, column)
+    let finding = Finding::error(code, "", text::short(said)).at(line, column);
+    match message {
+        "trailing comma" => finding.fix("remove the comma"),
+        other if other.starts_with("control character") => {
+            finding.fix("close the text with a double quote, or write a line break as \\n")
+        }
+        _ => finding,
+    }
 }
 
 /// Offset of the first bracket that nests too deep.

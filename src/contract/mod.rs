@@ -5,6 +5,7 @@
 //! [`Finding`](crate::finding::Finding) that names its place in the source's own terms. Nothing here
 //! knows of Git, protocols, the command line, the clock or the environment.
 
+mod choices;
 mod explain;
 mod json;
 mod map;

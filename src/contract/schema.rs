@@ -133,6 +133,7 @@ impl Schema {
             },
         };
         self.unfilled(source, wrapper, &value, &mut findings);
+        self.undecided(source, wrapper, &value, &mut findings);
         if !self.validator.is_valid(&value) {
             let mut explainer = Explainer {
                 source,
@@ -173,6 +174,29 @@ impl Schema {
             (finding.line, finding.column) = (place.line, place.column);
             findings.push(finding);
         }
+    }
+
+    /// Warns of every value that lists the choices it should be one of.
+    fn undecided(
+        &self,
+        source: &Source,
+        wrapper: Option<&str>,
+        value: &Value,
+        findings: &mut Vec<Finding>,
+    ) {
+        let choices = self.shape.choices();
+        choices.undecided(&self.shape, value, |pointer, list, choices| {
+            if findings.len() >= MAX_FINDINGS {
+                return;
+            }
+            let place = source.place(&self.shape, wrapper, pointer);
+            let message = format!("`{}` lists all the choices: pick one", text::short(list));
+            let mut finding = Finding::error("field.undecided", place.path, message);
+            finding.severity = Severity::Warning;
+            (finding.line, finding.column) = (place.line, place.column);
+            let choices: Vec<String> = choices.iter().map(|choice| text::short(choice)).collect();
+            findings.push(finding.fix(format!("use one of: {}", choices.join(", "))));
+        });
     }
 }
 

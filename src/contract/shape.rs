@@ -4,12 +4,14 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
+use super::choices::{Choices, listing};
 use super::text;
 
 /// How a JSON Schema's values are written as XML.
 #[derive(Clone, Debug)]
 pub struct Shape {
     nodes: Vec<Node>,
+    choices: Choices,
 }
 
 /// Why a schema cannot be written as XML.
@@ -99,7 +101,7 @@ pub(super) struct Prop {
     pub(super) node: usize,
     pub(super) required: bool,
     pub(super) description: Option<String>,
-    /// The allowed values, if the schema lists them.
+    /// The allowed values, if the schema lists them, without one that only lists the others.
     pub(super) allowed: Vec<String>,
 }
 
@@ -121,18 +123,21 @@ impl Shape {
             known: HashMap::new(),
             nodes: vec![Some(Node::Open { object: false })],
             work: Vec::new(),
+            choices: Choices::default(),
         };
         builder.node(&[schema])?;
         while let Some((index, schemas)) = builder.work.pop() {
-            let node = builder.compile(&schemas)?;
+            let node = builder.compile(index, &schemas)?;
             builder.nodes[index] = Some(node);
         }
-        let nodes = builder
+        let nodes: Vec<Node> = builder
             .nodes
             .into_iter()
             .map(|node| node.unwrap_or(Node::Open { object: false }))
             .collect();
-        Ok(Self { nodes })
+        let mut choices = builder.choices;
+        choices.link(&nodes);
+        Ok(Self { nodes, choices })
     }
 
     /// The shape of a document that no schema describes.
@@ -140,7 +145,12 @@ impl Shape {
         let node = || Node::Open { object: false };
         Self {
             nodes: vec![node(), node()],
+            choices: Choices::default(),
         }
+    }
+
+    pub(super) fn choices(&self) -> &Choices {
+        &self.choices
     }
 
     pub(super) fn root(&self) -> usize {
@@ -189,6 +199,7 @@ struct Builder<'s> {
     known: HashMap<Vec<usize>, usize>,
     nodes: Vec<Option<Node>>,
     work: Vec<(usize, Vec<&'s Value>)>,
+    choices: Choices,
 }
 
 impl<'s> Builder<'s> {
@@ -211,12 +222,14 @@ impl<'s> Builder<'s> {
         Ok(index)
     }
 
-    fn compile(&mut self, schemas: &[&'s Value]) -> Result<Node, ShapeError> {
+    fn compile(&mut self, index: usize, schemas: &[&'s Value]) -> Result<Node, ShapeError> {
         let facts = self.gather(schemas)?;
         let has = |name: &str| facts.types.contains(&name);
         let untyped = facts.types.is_empty();
         let described = !facts.props.is_empty() || facts.additional.is_some();
-        if described && (untyped || has("object")) {
+        // What may be text as well as an object is free content.
+        let free = has("string") && facts.props.is_empty();
+        if described && !free && (untyped || has("object")) {
             return self.object(&facts);
         }
         if has("array") || (untyped && !facts.items.is_empty()) {
@@ -242,6 +255,7 @@ impl<'s> Builder<'s> {
             boolean: has("boolean"),
         };
         if leaf != LeafType::default() && !has("object") {
+            self.choices.add(index, &facts.allowed);
             return Ok(Node::Leaf(leaf));
         }
         Ok(Node::Open {
@@ -284,6 +298,10 @@ impl<'s> Builder<'s> {
                 });
             }
             let allowed = allowed_in.as_ref().unwrap_or(&own).allowed.iter();
+            let mut allowed: Vec<String> = allowed.map(|value| scalar_text(value)).collect();
+            if let Some(list) = listing(&allowed).cloned() {
+                allowed.retain(|text| *text != list);
+            }
             props.push(Prop {
                 key: (*key).to_owned(),
                 name: name.to_owned(),
@@ -291,7 +309,7 @@ impl<'s> Builder<'s> {
                 node,
                 required: facts.required.contains(key),
                 description: own.description.map(str::to_owned),
-                allowed: allowed.map(|value| scalar_text(value)).collect(),
+                allowed,
             });
         }
         let has_text = props.iter().any(|prop| prop.spot == Spot::Text);

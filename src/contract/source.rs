@@ -146,6 +146,18 @@ impl Source {
             .unwrap_or(document)
     }
 
+    /// Returns the names of a JSON contract's members, and whether each holds an object; of XML, none.
+    pub fn members(&self, wrapper: Option<&str>) -> Vec<(&str, bool)> {
+        let document = match &self.tree {
+            Tree::Xml(_) => return Vec::new(),
+            Tree::Json(document) => Self::unwrapped(document, wrapper),
+        };
+        let members = document.as_object().into_iter().flatten();
+        members
+            .map(|(key, value)| (key.as_str(), value.is_object()))
+            .collect()
+    }
+
     /// Returns the scalar at a JSON Pointer as text, as it stands, before any schema is known.
     ///
     /// In XML a part of the pointer is the name of a child element or, at the end, of an attribute; a

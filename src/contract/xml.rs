@@ -208,14 +208,29 @@ fn first_visible(source: &str, range: Range<usize>) -> usize {
 }
 
 fn syntax(source: &str, error: &Error) -> Finding {
-    let shown = error.to_string();
     let message = match error {
-        Error::DtdDetected => "a DOCTYPE is not allowed",
-        Error::NoRootNode => "there is no root element",
-        Error::UnclosedRootNode => "the root element is never closed",
-        _ => shown
-            .rsplit_once(" at ")
-            .map_or(shown.as_str(), |(head, _)| head),
+        Error::DtdDetected => "a DOCTYPE is not allowed".to_owned(),
+        Error::NoRootNode => "there is no root element".to_owned(),
+        Error::UnclosedRootNode => "the root element is never closed".to_owned(),
+        Error::UnexpectedEndOfStream => "the document ends too early".to_owned(),
+        Error::InvalidName(_) => "a name is expected here".to_owned(),
+        Error::InvalidCharacterData(_) => "`]]>` is not allowed in text".to_owned(),
+        Error::InvalidString(expected, _) => format!("expected `{expected}`"),
+        Error::MalformedEntityReference(_) => "`&` begins no reference here".to_owned(),
+        Error::UnknownEntityReference(name, _) => format!("the entity `{name}` is unknown"),
+        Error::UnknownNamespace(prefix, _) => format!("the prefix `{prefix}` is not declared"),
+        Error::DuplicatedAttribute(name, _) => format!("the attribute `{name}` is given twice"),
+        Error::UnexpectedCloseTag(expected, actual, _) => {
+            format!("expected `</{expected}>`, not `</{actual}>`")
+        }
+        Error::UnknownToken(_) => "only comments may stand outside the one root element".to_owned(),
+        other => {
+            let shown = other.to_string();
+            let head = shown.rsplit_once(" at ").map_or(&*shown, |(head, _)| head);
+            let mut chars = head.chars();
+            let first = chars.next().map(|c| c.to_ascii_lowercase());
+            first.into_iter().chain(chars).collect()
+        }
     };
     let code = match error {
         Error::DtdDetected => "xml.doctype",
@@ -228,23 +243,25 @@ fn syntax(source: &str, error: &Error) -> Finding {
         _ => "xml.syntax",
     };
     let (line, column) = match error {
-        Error::NoRootNode | Error::UnclosedRootNode => text::position(source, source.len()),
+        Error::NoRootNode | Error::UnclosedRootNode | Error::UnexpectedEndOfStream => {
+            text::position(source, source.len())
+        }
         _ => {
             let position = error.pos();
             let marked = position.row == 1 && source.starts_with('\u{feff}') && position.col > 1;
             (position.row, position.col - u32::from(marked))
         }
     };
-    let mut message: String = text::short(message);
-    if let Some(first) = message.get(..1) {
-        let lower = first.to_ascii_lowercase();
-        message.replace_range(..1, &lower);
-    }
-    let finding = Finding::error(code, "", message).at(line, column);
+    let finding = Finding::error(code, "", text::short(&message)).at(line, column);
     match error {
         Error::UnknownEntityReference(..) | Error::MalformedEntityReference(_) => {
             finding.fix("write & as &amp; and < as &lt;")
         }
+        Error::InvalidName(_)
+        | Error::InvalidAttributeValue(_)
+        | Error::InvalidChar(_, b'<', _) => finding.fix("write < as &lt; if it is meant as text"),
+        Error::InvalidCharacterData(_) => finding.fix("write it as ]]&gt;"),
+        Error::DuplicatedAttribute(..) => finding.fix("keep one of them"),
         _ => finding,
     }
 }

@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::message::one_line;
 use crate::contract::{Format, Place, Schema, Shape, Source};
 use crate::finding::{Finding, Severity};
-use crate::ids::{AgentName, IssueKey};
-use crate::protocol::{ContractType, Envelope, Protocol, Resolved, State, Style, Unresolved};
+use crate::ids::{AgentName, IssueKey, quoted};
+use crate::protocol::{ContractType, Envelope, Protocol, Resolved, State, Unresolved};
 
 /// A contract that passed the pipeline.
 #[derive(Clone, Debug)]
@@ -108,6 +108,11 @@ pub fn review<S: Schemas>(
     let root = source.root(&protocol.roots());
     let wrapper = root.as_deref().filter(|_| source.format() == Format::Json);
     let probe = |pointer: &str| source.probe(wrapper, pointer);
+    let mut misplaced = wrapped_wrong(protocol, &source, wrapper);
+    if !misplaced.is_empty() {
+        place_all(&mut misplaced, &source, &Shape::open(), wrapper);
+        return Ok(Review::refused(misplaced));
+    }
     let fields = &protocol.definition().fields;
     let envelope = Envelope {
         root: root.as_deref(),
@@ -188,6 +193,56 @@ pub fn review<S: Schemas>(
     })
 }
 
+/// Findings for a JSON contract that is in there, but not where it should be: in a member of a wrong
+/// name, in one beside others, or wrapped twice.
+fn wrapped_wrong(protocol: &Protocol, source: &Source, wrapper: Option<&str>) -> Vec<Finding> {
+    let fields = &protocol.definition().fields;
+    let parties = [&fields.from, &fields.to];
+    let named = |inside: &str| {
+        let mut pointers = parties.iter().map(|field| format!("{inside}{field}"));
+        pointers.any(|pointer| source.probe(wrapper, &pointer).is_some())
+    };
+    if source.format() != Format::Json || named("") {
+        return Vec::new();
+    }
+    let members = source.members(wrapper);
+    let holder = members.iter().find(|(key, is_object)| {
+        *is_object && !key.contains(['/', '~']) && named(&format!("/{key}"))
+    });
+    let Some(&(holder, _)) = holder else {
+        return Vec::new();
+    };
+    let roots = protocol.roots();
+    if wrapper.is_some() {
+        let finding = Finding::error(
+            "contract.root",
+            format!("/{holder}"),
+            "the contract is wrapped twice",
+        );
+        return vec![finding.fix(format!("remove one {}", quoted(holder)))];
+    }
+    if !roots.contains(&holder) {
+        let text = format!(
+            "the contract is in {}, which is not a root that protocol {} has",
+            quoted(holder),
+            protocol.name()
+        );
+        let finding = Finding::error("contract.root", format!("/{holder}"), text);
+        return vec![finding.fix(format!("use one of: {}", roots.join(", ")))];
+    }
+    let beside = members.iter().filter(|(key, _)| *key != holder);
+    beside
+        .map(|(key, _)| {
+            let pointer = format!("/{}", key.replace('~', "~0").replace('/', "~1"));
+            let text = format!(
+                "nothing may stand beside {}, which holds the contract",
+                quoted(holder)
+            );
+            Finding::error("contract.root", pointer, text).fix("move it inside or remove it")
+        })
+        .collect()
+}
+
 /// Turns findings that name a JSON Pointer into ones that name a place in the
 /// source.
 fn place_all(findings: &mut [Finding], source: &Source, shape: &Shape, wrapper: Option<&str>) {
@@ -248,13 +303,13 @@ fn issue_of(
     }
 }
 
-/// In a relay a contract is sent when its sender is done, one way or another.
+/// A contract is sent when its sender is done, one way or another.
 fn unfinished(protocol: &Protocol, status: Option<&str>) -> Option<Finding> {
     let definition = protocol.definition();
     let word = status?;
     let state = definition.status.get(word)?;
     let done = !matches!(state, State::Pending | State::InProgress);
-    if done || definition.style != Style::Relay {
+    if done {
         return None;
     }
     let finding = Finding::error(

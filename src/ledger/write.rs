@@ -393,6 +393,7 @@ fn accepted(review: Review) -> Result<Contract, LedgerError> {
             if !findings.iter().any(Finding::is_error) {
                 findings
                     .iter_mut()
+                    .filter(|f| f.severity == Severity::Note)
                     .for_each(|f| f.severity = Severity::Error);
             }
             Err(LedgerError::Contract { findings })

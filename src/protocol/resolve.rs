@@ -69,7 +69,7 @@ impl Protocol {
             .collect();
         let all_implied = implied.len() == contracts.len();
         if let [only] = implied[..]
-            && (all_implied || (from.is_none() && to.is_none()))
+            && (all_implied || (from.is_none() && to.is_none() && self.says_something(envelope)))
         {
             from = from.or(only.implied_from.as_ref().map(ToString::to_string));
             to = to.or(only.implied_to.as_ref().map(ToString::to_string));
@@ -90,9 +90,12 @@ impl Protocol {
             return Err(Unresolved::Envelope(findings, only));
         };
         match candidates[..] {
-            [] => Err(Unresolved::Route(Box::new(
-                self.no_route(from.as_str(), to.as_str()),
-            ))),
+            [] => Err(
+                match self.other_root(envelope.root, from.as_str(), to.as_str()) {
+                    Some(finding) => Unresolved::Envelope(vec![finding], None),
+                    None => Unresolved::Route(Box::new(self.no_route(from.as_str(), to.as_str()))),
+                },
+            ),
             [kind] => Ok(Resolved { kind, from, to }),
             _ => match discriminated(&candidates, envelope.probe) {
                 Some(kind) => Ok(Resolved { kind, from, to }),
@@ -138,6 +141,34 @@ impl Protocol {
                 None
             }
         }
+    }
+
+    /// Says whether a contract has any of the envelope's other fields: one that has none does not even
+    /// look like a contract that may leave its parties out.
+    fn says_something(&self, envelope: &Envelope<'_>) -> bool {
+        let fields = &self.definition().fields;
+        let others = [
+            &fields.status,
+            &fields.at,
+            &fields.priority,
+            &fields.summary,
+        ];
+        let mut pointers = others.into_iter().flatten().chain([&fields.issue]);
+        pointers.any(|pointer| (envelope.probe)(pointer).is_some())
+    }
+
+    /// The finding of a contract whose parties have a route, for contracts with another root.
+    fn other_root(&self, root: Option<&str>, from: &str, to: &str) -> Option<Finding> {
+        let root = root?;
+        let mut contracts = self.definition().contracts.iter();
+        let meant = contracts.find(|c| self.travels(c, Some(from), Some(to)))?;
+        let text = format!(
+            "a contract from {from} to {to} has the root {}, not {}",
+            quoted(&meant.root),
+            quoted(root)
+        );
+        let fix = format!("use {} as the root", quoted(&meant.root));
+        Some(Finding::error("contract.root", "", text).fix(fix))
     }
 
     /// Says whether a type may travel between these parties, as far as known.

@@ -89,17 +89,17 @@ fn xml_findings_have_places_and_cures() {
   <label>x</label>
 </handoff>"#;
     let (_, findings) = check(text);
-    insta::assert_snapshot!(findings.join("\n"), @r##"
+    insta::assert_snapshot!(findings.join("\n"), @r#"
     1:1 field.missing /handoff/to: `to` is missing (add `<to>reviewer|closer</to>`)
     1:10 field.unknown /handoff/@extra: the attribute `extra` is unknown here (write it as the element `<extra>`)
     2:3 xml.unexpected_text /handoff: `handoff` holds elements, not text such as `stray`
     3:3 field.length /handoff/from: the text is empty
     4:3 field.repeated /handoff/from: `from` is given more than once (keep one of them)
     5:3 field.unknown /handoff/too: `too` is unknown here (did you mean `to`?)
-    6:3 field.type /handoff/count: expected integer, not `many` (How many files changed)
+    6:3 field.type /handoff/count: expected a whole number, not `many` (How many files changed)
     7:3 field.format /handoff/at: `yesterday` is not a valid date-time (write it like 2026-01-31T12:00:00Z)
     8:3 field.pattern /handoff/branch: `UPPER` does not match ^[a-z/-]+$
-    9:3 field.type /handoff/done: expected boolean, not `yes`
+    9:3 field.type /handoff/done: expected true or false, not `yes`
     9:12 xml.unexpected_element /handoff/done: `done` holds text, not elements such as `b` (write < as &lt; if it is meant as text)
     10:3 field.length /handoff/tag: the list has more than 3 items
     13:13 field.pattern /handoff/commits/commit[2]/@sha: `nope` does not match ^[0-9a-f]{4,40}$
@@ -108,7 +108,7 @@ fn xml_findings_have_places_and_cures() {
     15:5 field.unknown /handoff/commits/change: `commits` holds `commit` elements, not `change` (write `<commit>…</commit>`)
     17:3 field.missing /handoff/checks/build: `build` is missing (add `<build>passing|failing</build>`)
     18:3 field.unknown /handoff/label: the element `label` is unknown here (write it as the element `<label-text>`)
-    "##);
+    "#);
 }
 
 #[test]
@@ -120,17 +120,17 @@ fn json_findings_have_places_and_cures() {
   "checks": {}, "brnch": "x", "done": "true"
 }}"#;
     let (_, findings) = check(text);
-    insta::assert_snapshot!(findings.join("\n"), @r##"
+    insta::assert_snapshot!(findings.join("\n"), @r#"
     2:11 field.length /handoff/from: the text is empty
     2:21 field.value /handoff/to: `Reviewer` is not one of `reviewer`, `closer` (did you mean `reviewer`?)
-    3:12 field.type /handoff/count: expected integer, not `1.5` (How many files changed)
+    3:12 field.type /handoff/count: expected a whole number, not `1.5` (How many files changed)
     4:48 field.missing /handoff/commits/1/message: `message` is missing (add `"message": "…"`)
     4:56 field.pattern /handoff/commits/1/sha: `zz` does not match ^[0-9a-f]{4,40}$
     4:71 field.unknown /handoff/commits/1/extra: `extra` is unknown here (remove it)
     5:13 field.missing /handoff/checks/build: `build` is missing (add `"build": "passing|failing"`)
     5:26 field.unknown /handoff/brnch: `brnch` is unknown here (did you mean `branch`?)
-    5:39 field.type /handoff/done: expected boolean, not the text `true`
-    "##);
+    5:39 field.type /handoff/done: expected true or false, not the text `true`
+    "#);
 }
 
 #[test]
@@ -482,4 +482,36 @@ fn mixed_and_alternative_schemas_have_a_shape() {
     let source = Source::parse(b"<h><kind>b</kind><n>1</n></h>").unwrap();
     let findings = schema.check(&source, None).findings;
     assert_eq!(findings[0].path, "/h/flag", "{findings:?}");
+}
+
+#[test]
+fn a_value_that_lists_the_choices_is_a_warning() {
+    let schema = Schema::compile(&json!({
+        "type": "object",
+        "properties": {
+            "size": {"enum": ["s", "m", "l", "s|m|l"]},
+            "sets": {"type": "array", "items": {"enum": ["a", "b", "c", "a|b"]}},
+            "part": {"type": "array", "items": {"$ref": "#"}},
+        },
+        "additionalProperties": {"enum": ["x", "y", "x|y"]}
+    }))
+    .unwrap();
+    let shown = |text: &str| -> Vec<String> {
+        let checked = schema.check(&Source::parse(text.as_bytes()).unwrap(), None);
+        let shown = |f: &crate::finding::Finding| {
+            format!("{:?} {} {}: {}", f.severity, f.code, f.path, f.message)
+        };
+        checked.findings.iter().map(shown).collect()
+    };
+    // A member that combines some of the others may well be meant.
+    let text = r#"{"size": "m", "sets": ["a|b"], "part": [{"size": "s|m|l"}], "z": "x|y"}"#;
+    let expected = [
+        "Warning field.undecided /part/0/size: `s|m|l` lists all the choices: pick one",
+        "Warning field.undecided /z: `x|y` lists all the choices: pick one",
+    ];
+    assert_eq!(shown(text), expected);
+    assert_eq!(
+        shown(r#"{"size": "xl"}"#),
+        ["Error field.value /size: `xl` is not one of `s`, `m`, `l`"]
+    );
 }

@@ -1,0 +1,124 @@
+//! Enumerations with a member that lists all the others, such as `low|medium|high`: examples use it,
+//! a contract should not.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::shape::{Node, OPEN, Shape, scalar_text};
+use super::source::push_part;
+
+/// Where in a shape such enumerations are; decided once, when the schema is compiled.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Choices {
+    /// For each node of such an enumeration: the member that lists the choices, and the choices.
+    leaves: HashMap<usize, (String, Vec<String>)>,
+    /// For each node whether one of them is reached from it; empty if there is none at all.
+    leads: Vec<bool>,
+}
+
+impl Choices {
+    /// Adds the enumeration of a node, if it has such a member.
+    pub(super) fn add(&mut self, node: usize, allowed: &[&Value]) {
+        let texts: Vec<String> = allowed.iter().map(|value| scalar_text(value)).collect();
+        if let Some(list) = listing(&texts) {
+            let rest = texts.iter().filter(|text| *text != list).cloned().collect();
+            self.leaves.insert(node, (list.clone(), rest));
+        }
+    }
+
+    /// Works out which nodes lead to an enumeration that was added.
+    pub(super) fn link(&mut self, nodes: &[Node]) {
+        if self.leaves.is_empty() {
+            return;
+        }
+        self.leads = (0..nodes.len())
+            .map(|node| self.leaves.contains_key(&node))
+            .collect();
+        loop {
+            let mut changed = false;
+            for (index, node) in nodes.iter().enumerate() {
+                let leads = |node: usize| self.leads[node];
+                let found = match node {
+                    Node::Object { props, additional } => {
+                        props.iter().any(|prop| leads(prop.node)) || additional.is_some_and(leads)
+                    }
+                    Node::Array { item, .. } => leads(*item),
+                    Node::Leaf(_) | Node::Open { .. } => false,
+                };
+                if found && !self.leads[index] {
+                    self.leads[index] = true;
+                    changed = true;
+                }
+            }
+            if !changed {
+                return;
+            }
+        }
+    }
+
+    /// Calls `report` for each value that lists the choices instead of making one: its pointer, the
+    /// value and the choices.
+    pub(super) fn undecided(
+        &self,
+        shape: &Shape,
+        value: &Value,
+        mut report: impl FnMut(&str, &str, &[String]),
+    ) {
+        self.walk(shape, shape.root(), value, &mut String::new(), &mut report);
+    }
+
+    /// Recursion is bounded by the depth of the source.
+    fn walk(
+        &self,
+        shape: &Shape,
+        node: usize,
+        value: &Value,
+        pointer: &mut String,
+        report: &mut impl FnMut(&str, &str, &[String]),
+    ) {
+        if !self.leads.get(node).is_some_and(|&leads| leads) {
+            return;
+        }
+        if let (Some((list, choices)), Value::String(text)) = (self.leaves.get(&node), value) {
+            if text == list {
+                report(pointer, list, choices);
+            }
+            return;
+        }
+        let mut into = |part: &str, node: usize, value: &Value| {
+            let length = pointer.len();
+            push_part(pointer, part);
+            self.walk(shape, node, value, pointer, report);
+            pointer.truncate(length);
+        };
+        match (shape.node(node), value) {
+            (Node::Object { props, additional }, Value::Object(members)) => {
+                let rest = additional.unwrap_or(OPEN);
+                for (key, member) in members {
+                    let prop = props.iter().find(|prop| prop.key == *key);
+                    into(key, prop.map_or(rest, |prop| prop.node), member);
+                }
+            }
+            (Node::Array { item, .. }, Value::Array(items)) => {
+                for (index, member) in items.iter().enumerate() {
+                    into(&index.to_string(), *item, member);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The member of an enumeration that lists all its other members, with `|` between them.
+pub(super) fn listing(texts: &[String]) -> Option<&String> {
+    texts.iter().find(|text| {
+        let parts: Vec<&str> = text.split('|').collect();
+        parts.len() > 1
+            && parts.len() + 1 == texts.len()
+            && texts
+                .iter()
+                .filter(|other| other != text)
+                .all(|other| parts.contains(&other.as_str()))
+    })
+}
