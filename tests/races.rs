@@ -201,7 +201,6 @@ fn writers_that_are_killed_leave_a_sound_ledger() {
     }
     assert!(killed > 5, "{killed} of {KILLS} were killed in time");
     assert!(!acknowledged.is_empty(), "none of {KILLS} ended in time");
-    eprintln!("{killed} killed, {left_locked} locks left");
     assert!(left_locked < KILLS / 6, "{left_locked} locks were left");
     let there = ids(&env.data(&["status"]));
     let lost: Vec<_> = acknowledged.difference(&there).collect();
