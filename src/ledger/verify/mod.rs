@@ -15,6 +15,7 @@ use auditor::Auditor;
 use tip::Tip;
 
 use super::error::LedgerError;
+use super::layout;
 use crate::finding::Finding;
 use crate::git::{ObjectId, Repository};
 use crate::ids::IssueKey;
@@ -115,9 +116,9 @@ impl Audit {
         // the steps made it. Only damage, or a beginning that is out of sight,
         // leaves something to find there.
         if audit.cut_off || !audit.findings.is_empty() {
-            audit
-                .findings
-                .extend(Tip::new(repository, tip, scope).findings());
+            let mut found = Tip::new(repository, tip, scope).findings();
+            found.retain(|finding| !audit.findings.contains(finding));
+            audit.findings.extend(found);
         }
         Ok(audit)
     }
@@ -129,6 +130,10 @@ impl Audit {
 }
 
 fn unreadable(error: &LedgerError) -> Finding {
+    if let LedgerError::NotALedger { .. } = error {
+        let text = format!("{} is missing", layout::MANIFEST);
+        return Finding::error("file.missing", layout::MANIFEST, text);
+    }
     let mut text = error.to_string();
     let mut cause = std::error::Error::source(error);
     while let Some(source) = cause {
@@ -144,7 +149,6 @@ fn unreadable(error: &LedgerError) -> Finding {
     let code = match error {
         LedgerError::Git(_) => "object.unreadable",
         LedgerError::Missing { .. } => "file.missing",
-        LedgerError::NotALedger { .. } => "file.missing",
         _ => "file.unreadable",
     };
     Finding::error(code, path, text)
