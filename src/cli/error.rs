@@ -8,6 +8,7 @@ use crate::finding::Finding;
 use crate::git::{GitError, OpenError};
 use crate::ids::IdError;
 use crate::ledger::{LedgerError, Refusal};
+use crate::protocol::{Event, State};
 
 /// A failed command.
 #[derive(Debug)]
@@ -34,6 +35,11 @@ impl Failure {
             hint: None,
             findings: Vec::new(),
         }
+    }
+
+    /// Makes a failure about which everything was printed already.
+    pub(crate) fn reported(exit: u8) -> Self {
+        Self::new(exit, "", "")
     }
 
     /// Makes a failure of usage.
@@ -143,6 +149,9 @@ impl From<LedgerError> for Failure {
     }
 }
 
+/// Events that follow from others, or that no command causes yet.
+const NOT_COMMANDS: [Event; 2] = [Event::Exhaust, Event::Redrive];
+
 fn refused(refusal: &Refusal, message: String) -> Failure {
     let protocol = |code| Failure::new(exit::PROTOCOL, code, message.clone());
     match refusal {
@@ -171,8 +180,15 @@ fn refused(refusal: &Refusal, message: String) -> Failure {
         Refusal::NotClaimed { id, agent } => protocol("not_claimed").hint(format!(
             "claim it first: `git handoff claim {id} --as {agent}`"
         )),
-        Refusal::NotWorking { id, .. } => {
-            protocol("not_working").hint(format!("see `git handoff show {id}`"))
+        Refusal::NotWorking { id, agent, state } => {
+            let next = match state {
+                State::Blocked => format!("answer {id} ANSWER"),
+                State::Failed => format!("retry {id}"),
+                _ => format!("show {id}"),
+            };
+            protocol("not_working").hint(format!(
+                "`git handoff {next}` comes first, then a claim by {agent}"
+            ))
         }
         Refusal::NotHeld { open, issue, .. } => {
             let open: Vec<String> = open
@@ -202,7 +218,8 @@ fn refused(refusal: &Refusal, message: String) -> Failure {
             let events: Vec<&str> = illegal
                 .state
                 .accepts()
-                .map(crate::protocol::Event::as_str)
+                .filter(|event| !NOT_COMMANDS.contains(event))
+                .map(Event::as_str)
                 .collect();
             protocol("illegal_transition").hint(if events.is_empty() {
                 format!("{} is final; see `git handoff show {id}`", illegal.state)

@@ -36,7 +36,7 @@ use output::Output;
     max_term_width = 100
 )]
 #[command(subcommand_required = true, arg_required_else_help = true)]
-#[command(after_help = AFTER_HELP)]
+#[command(after_help = AFTER_HELP, disable_help_flag = true)]
 struct Cli {
     #[command(flatten)]
     global: Global,
@@ -63,6 +63,9 @@ pub struct Global {
     /// When to use colour
     #[arg(long, value_name = "WHEN", global = true, default_value = "auto")]
     color: clap::ColorChoice,
+    /// Print this manual
+    #[arg(short, long, global = true, action = clap::ArgAction::HelpLong)]
+    help: Option<bool>,
 }
 
 const AFTER_HELP: &str = "\

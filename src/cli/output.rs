@@ -76,8 +76,11 @@ impl Output {
         }
     }
 
-    /// Prints a failure.
+    /// Prints a failure, unless its command has done so.
     pub(super) fn fail(&mut self, failure: &Failure) {
+        if failure.code.is_empty() {
+            return;
+        }
         if self.json {
             let error = json!({
                 "code": failure.code,

@@ -9,7 +9,7 @@ use super::message::one_line;
 use crate::contract::{Format, Place, Schema, Shape, Source};
 use crate::finding::{Finding, Severity};
 use crate::ids::{AgentName, IssueKey, quoted};
-use crate::protocol::{ContractType, Envelope, Protocol, Resolved, State, Style, Unresolved};
+use crate::protocol::{ContractType, Envelope, Protocol, Resolved, State, Unresolved};
 
 /// A contract that passed the pipeline.
 #[derive(Clone, Debug)]
@@ -303,13 +303,13 @@ fn issue_of(
     }
 }
 
-/// In a relay a contract is sent when its sender is done, one way or another.
+/// A contract is sent when its sender is done, one way or another.
 fn unfinished(protocol: &Protocol, status: Option<&str>) -> Option<Finding> {
     let definition = protocol.definition();
     let word = status?;
     let state = definition.status.get(word)?;
     let done = !matches!(state, State::Pending | State::InProgress);
-    if done || definition.style != Style::Relay {
+    if done {
         return None;
     }
     let finding = Finding::error(

@@ -10,6 +10,7 @@ mod error;
 mod intake;
 mod layout;
 mod message;
+mod planner;
 mod record;
 mod refusal;
 mod session;

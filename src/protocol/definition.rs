@@ -14,8 +14,6 @@ use crate::ids::AgentName;
 pub enum Style {
     /// Sending onward completes the handoff that the sender held.
     Relay,
-    /// A request is answered by a response to its requester.
-    Call,
 }
 
 /// What kind of party an agent is.

@@ -6,8 +6,9 @@ use crate::cli::error::{Failure, chain};
 use crate::cli::output::{Output, plain, pretty, render};
 use crate::cli::{exit, input};
 use crate::finding::{Finding, Severity};
+use crate::git::Repository;
 use crate::ids::IssueKey;
-use crate::ledger::{LedgerError, Review, review};
+use crate::ledger::{Ledger, Review, Rules, Snapshot, review};
 use crate::protocol::Protocol;
 use crate::templates::{BUILT_IN, FolderSchemas, built_in};
 
@@ -61,11 +62,12 @@ impl Arguments {
             .as_deref()
             .map(str::parse::<IssueKey>)
             .transpose()?;
-        let reviewer = Reviewer::new(context)?;
+        let repository = context.repository().ok();
+        let against = Against::choose(context, repository.as_ref())?;
         let mut checked = Vec::new();
         for name in &self.files {
             let review = match input::contract(name) {
-                Ok(bytes) => reviewer.review(&bytes, issue.as_ref())?,
+                Ok(bytes) => against.review(&bytes, issue.as_ref())?,
                 Err(failure) if failure.exit == exit::CONTRACT => Review {
                     findings: failure.findings,
                     kind: None,
@@ -80,91 +82,61 @@ impl Arguments {
             });
         }
         let faults: usize = checked.iter().map(|c| errors(&c.review)).sum();
+        let json = output.is_json() || self.format == Format::Json;
         let text = match self.format {
-            _ if output.is_json() || self.format == Format::Json => {
-                output.raw(document(&checked, faults).as_bytes())?;
-                return verdict(faults, true);
-            }
-            Format::Github => checked.iter().map(annotations).collect::<String>(),
-            _ => checked.iter().map(report).collect::<String>(),
+            _ if json => document(&checked, faults),
+            Format::Github => checked.iter().map(annotations).collect(),
+            _ => checked.iter().map(report).collect(),
         };
         output.raw(text.as_bytes())?;
-        verdict(faults, false)
+        if faults == 0 {
+            Ok(())
+        } else {
+            Err(Failure::reported(exit::NO))
+        }
     }
 }
 
-/// The rules to check against: the ledger's, or the built-in ones where there
-/// is no ledger.
-struct Reviewer {
-    repository: Option<crate::git::Repository>,
-    branch: Option<String>,
-    built_in: (Protocol, FolderSchemas),
+/// What to check against.
+enum Against<'r> {
+    /// The rules of the ledger here.
+    Ledger(Ledger<'r>, Snapshot<'r>, Rules<'r>),
+    /// The built-in rules, where there is no ledger.
+    BuiltIn(Protocol, FolderSchemas),
 }
 
-impl Reviewer {
-    fn new(context: &Context) -> Result<Self, Failure> {
+impl<'r> Against<'r> {
+    fn choose(context: &Context, repository: Option<&'r Repository>) -> Result<Self, Failure> {
+        if let Some(repository) = repository {
+            let ledger = context.ledger(repository)?;
+            if ledger.tip_id()?.is_some() {
+                let snapshot = ledger.tip()?;
+                let rules = snapshot.default_rules()?;
+                return Ok(Self::Ledger(ledger, snapshot, rules));
+            }
+        }
         let folder = built_in(BUILT_IN[0]).unwrap_or_default();
         let definition = folder.file("protocol.json").unwrap_or_default();
         let protocol = Protocol::load(definition).map_err(|findings| {
-            Failure::new(
-                exit::INTEGRITY,
-                "protocol_broken",
-                "the built-in protocol is at fault",
-            )
-            .findings(findings)
+            let text = "the built-in protocol is at fault";
+            Failure::new(exit::INTEGRITY, "protocol_broken", text).findings(findings)
         })?;
-        let repository = context.repository().ok();
-        let branch = match &repository {
-            Some(repository) => {
-                let ledger = context.ledger(repository)?;
-                ledger.tip_id()?.map(|_| ledger.branch().to_owned())
-            }
-            None => None,
-        };
-        Ok(Self {
-            repository,
-            branch,
-            built_in: (protocol, FolderSchemas::new(folder)),
-        })
+        Ok(Self::BuiltIn(protocol, FolderSchemas::new(folder)))
     }
 
     fn review(&self, bytes: &[u8], issue: Option<&IssueKey>) -> Result<Review, Failure> {
-        if let (Some(repository), Some(branch)) = (&self.repository, &self.branch) {
-            let ledger = crate::ledger::Ledger::new(repository, branch)?;
-            let snapshot = ledger.tip()?;
-            let rules = snapshot.default_rules()?;
-            return Ok(ledger.review(&snapshot, &rules, bytes, issue)?);
-        }
-        let (protocol, schemas) = &self.built_in;
-        review(protocol, schemas, bytes, issue)
-            .map_err(|error| Failure::new(exit::INTEGRITY, "schema_broken", chain(&error)))
-    }
-}
-
-impl From<crate::templates::FolderError> for LedgerError {
-    fn from(error: crate::templates::FolderError) -> Self {
-        Self::Missing {
-            path: error.to_string(),
+        match self {
+            Self::Ledger(ledger, snapshot, rules) => {
+                Ok(ledger.review(snapshot, rules, bytes, issue)?)
+            }
+            Self::BuiltIn(protocol, schemas) => review(protocol, schemas, bytes, issue)
+                .map_err(|e| Failure::new(exit::INTEGRITY, "schema_broken", chain(&e))),
         }
     }
 }
 
 fn errors(review: &Review) -> usize {
     review.findings.iter().filter(|f| f.is_error()).count()
-}
-
-/// Nothing more is printed: the report said it all.
-fn verdict(faults: usize, reported: bool) -> Result<(), Failure> {
-    if faults == 0 {
-        return Ok(());
-    }
-    let plural = if faults == 1 { "fault" } else { "faults" };
-    let code = if reported { "reported" } else { "check_failed" };
-    Err(Failure::new(
-        exit::NO,
-        code,
-        format!("{faults} {plural} found"),
-    ))
 }
 
 fn report(checked: &Checked) -> String {

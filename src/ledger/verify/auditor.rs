@@ -1,142 +1,30 @@
-//! The audit: every commit is run through [`plan`] again, on the tree of its
-//! parent, and compared with what the step would have written.
-//!
-//! A commit is checked against its parent's tree alone, so damage in one place
-//! is reported there and does not spread, and history can be split among
-//! threads.
+//! One commit at a time: what it claims to be, derived again and compared.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
-use std::thread;
 
-use super::error::LedgerError;
-use super::intake::{Review, review};
-use super::layout;
-use super::record::{self, Issue, Manifest, Record};
-use super::snapshot::{IssueFolder, Rules, Snapshot};
-use super::step::{Actor, Planned, Request, Step, Stop, View, plan};
-use crate::finding::{Finding, Severity};
+use super::{Audit, AuditScope, unreadable};
+use crate::finding::Finding;
 use crate::git::{Change, Commit, EntryKind, ObjectId, Repository, Tree, to_second};
 use crate::ids::{AgentName, IssueKey};
+use crate::ledger::error::LedgerError;
+use crate::ledger::intake::{Contract, Review, review};
+use crate::ledger::layout;
+use crate::ledger::record::{self, Issue, Manifest, Record};
+use crate::ledger::snapshot::{IssueFolder, Rules, Snapshot};
+use crate::ledger::step::{Actor, Planned, Request, Step, Stop, View, plan};
+use crate::protocol::Event;
 
-/// How much of a ledger to audit.
-#[derive(Clone, Copy)]
-pub enum AuditScope<'a> {
-    /// All of it.
-    All,
-    /// The commits that touch one issue.
-    Issue(&'a IssueKey),
-}
-
-impl AuditScope<'_> {
-    fn covers(self, touched: &BTreeSet<IssueKey>) -> bool {
-        match self {
-            Self::All => true,
-            Self::Issue(key) => touched.contains(key),
-        }
-    }
-}
-
-/// What an audit found.
-#[derive(Debug, Default)]
-pub struct Audit {
-    /// How many commits were checked.
-    pub commits: usize,
-    /// How many of them handed work on.
-    pub handoffs: usize,
-    /// The commit that the audit began at.
-    pub tip: String,
-    /// Whether older history is not in this clone.
-    pub cut_off: bool,
-    /// Every finding, in the order of history.
-    pub findings: Vec<Finding>,
-}
-
-impl Audit {
-    /// Audits the history that ends in a commit, with this many threads.
-    ///
-    /// # Errors
-    /// [`LedgerError`] when not even the list of commits can be read; all other
-    /// damage is a finding.
-    pub fn run(
-        repository: &Repository,
-        tip: ObjectId,
-        scope: AuditScope<'_>,
-        threads: usize,
-    ) -> Result<Self, LedgerError> {
-        let mut audit = Self {
-            tip: tip.to_string(),
-            ..Self::default()
-        };
-        let mut history = Vec::new();
-        for id in repository.first_parents(tip)? {
-            match id {
-                Ok(id) => history.push(id),
-                Err(error) => {
-                    let text = format!("history cannot be followed further: {error}");
-                    let at = history.last().map(ToString::to_string).unwrap_or_default();
-                    audit
-                        .findings
-                        .push(Finding::error("history.broken", "", text).in_commit(at));
-                    break;
-                }
-            }
-        }
-        history.reverse();
-        audit.cut_off = repository.is_shallow();
-
-        let size = history.len().div_ceil(threads.max(1)).max(1);
-        let parts: Vec<Result<Self, LedgerError>> = thread::scope(|scope_of_threads| {
-            let chunks = history.chunks(size);
-            let workers: Vec<_> = chunks
-                .map(|chunk| {
-                    // libgit2's handles belong to one thread each.
-                    let handle = repository.reopen();
-                    scope_of_threads.spawn(move || {
-                        let handle = handle?;
-                        let mut auditor = Auditor::new(&handle, scope);
-                        chunk.iter().for_each(|&id| auditor.commit(id));
-                        Ok(auditor.audit)
-                    })
-                })
-                .collect();
-            workers
-                .into_iter()
-                .map(|w| w.join().expect("an auditor does not panic"))
-                .collect()
-        });
-        for part in parts {
-            let part = part?;
-            audit.commits += part.commits;
-            audit.handoffs += part.handoffs;
-            audit.findings.extend(part.findings);
-        }
-        // Where every step was legal from the first commit on, the tip is what
-        // the steps made it. Only damage, or a beginning that is out of sight,
-        // leaves something to find there.
-        if audit.cut_off || !audit.findings.is_empty() {
-            audit
-                .findings
-                .extend(Tip::new(repository, tip, scope).findings());
-        }
-        Ok(audit)
-    }
-
-    /// Says whether nothing speaks against the ledger.
-    pub fn is_clean(&self) -> bool {
-        !self.findings.iter().any(Finding::is_error)
-    }
-}
-
-struct Auditor<'r, 's> {
+/// Audits commits, one after the other.
+pub(super) struct Auditor<'r, 's> {
     repository: &'r Repository,
     scope: AuditScope<'s>,
     rules: HashMap<ObjectId, Rc<Rules<'r>>>,
-    audit: Audit,
+    pub(super) audit: Audit,
 }
 
 impl<'r, 's> Auditor<'r, 's> {
-    fn new(repository: &'r Repository, scope: AuditScope<'s>) -> Self {
+    pub(super) fn new(repository: &'r Repository, scope: AuditScope<'s>) -> Self {
         Self {
             repository,
             scope,
@@ -149,7 +37,7 @@ impl<'r, 's> Auditor<'r, 's> {
         self.audit.findings.push(finding.in_commit(commit));
     }
 
-    fn commit(&mut self, id: ObjectId) {
+    pub(super) fn commit(&mut self, id: ObjectId) {
         let result = self.repository.commit(id).map_err(LedgerError::from);
         let checked = result.and_then(|commit| self.check(&commit));
         if let Err(error) = checked {
@@ -445,7 +333,7 @@ impl<'r, 's> Auditor<'r, 's> {
 struct Asked {
     actor: AgentName,
     path: String,
-    contract: Option<Box<super::intake::Contract>>,
+    contract: Option<Box<Contract>>,
     record: Option<Record>,
     reason: String,
 }
@@ -462,9 +350,7 @@ impl Asked {
                 Request::Change {
                     number: record.id.number(),
                     // A record without an event can only be a new one.
-                    event: last
-                        .and_then(|t| t.event)
-                        .unwrap_or(crate::protocol::Event::Claim),
+                    event: last.and_then(|t| t.event).unwrap_or(Event::Claim),
                     reason: last.and_then(|t| t.reason.clone()),
                     failure: last.and_then(|t| t.failure.clone()),
                 }
@@ -496,28 +382,6 @@ fn difference(change: &Change, expected: bool) -> Finding {
     Finding::error(code, path.clone(), text)
 }
 
-fn unreadable(error: &LedgerError) -> Finding {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(source) = cause {
-        text += &format!(": {source}");
-        cause = source.source();
-    }
-    let path = match error {
-        LedgerError::Missing { path }
-        | LedgerError::Stored { path, .. }
-        | LedgerError::Schema { path, .. } => path.clone(),
-        _ => String::new(),
-    };
-    let code = match error {
-        LedgerError::Git(_) => "object.unreadable",
-        LedgerError::Missing { .. } => "file.missing",
-        LedgerError::NotALedger { .. } => "file.missing",
-        _ => "file.unreadable",
-    };
-    Finding::error(code, path, text)
-}
-
 /// The issue that a path belongs to.
 fn issue_of_path(path: &str) -> Option<IssueKey> {
     if let Some(entry) = path.strip_prefix("open/") {
@@ -531,93 +395,4 @@ fn issue_of_path(path: &str) -> Option<IssueKey> {
         .ok()?;
     path.starts_with(&format!("{}/", layout::issue_folder(&key)))
         .then_some(key)
-}
-
-/// The consistency of one commit's tree, without its history.
-struct Tip<'r, 's> {
-    repository: &'r Repository,
-    tip: ObjectId,
-    scope: AuditScope<'s>,
-}
-
-impl<'r, 's> Tip<'r, 's> {
-    fn new(repository: &'r Repository, tip: ObjectId, scope: AuditScope<'s>) -> Self {
-        Self {
-            repository,
-            tip,
-            scope,
-        }
-    }
-
-    fn findings(&self) -> Vec<Finding> {
-        let mut found = Vec::new();
-        if let Err(error) = self.collect(&mut found) {
-            found.push(unreadable(&error));
-        }
-        found.into_iter().map(|f| f.in_commit(self.tip)).collect()
-    }
-
-    fn collect(&self, found: &mut Vec<Finding>) -> Result<(), LedgerError> {
-        let snapshot = Snapshot::at(self.repository, self.tip, "")?;
-        let keys = match self.scope {
-            AuditScope::All => snapshot.issues()?,
-            AuditScope::Issue(key) => vec![key.clone()],
-        };
-        let mut open: BTreeMap<String, Record> = BTreeMap::new();
-        for key in keys {
-            let folder = snapshot.issue(&key)?;
-            match folder.records() {
-                Ok(records) => {
-                    for record in records {
-                        check_contract(&folder, &record, found);
-                        if !record.state.is_terminal() {
-                            open.insert(layout::open_entry(&record.id, &record.to), record);
-                        }
-                    }
-                }
-                Err(error) => found.push(unreadable(&error)),
-            }
-        }
-        for entry in snapshot.open()? {
-            if !self
-                .scope
-                .covers(&BTreeSet::from([entry.id.issue().clone()]))
-            {
-                continue;
-            }
-            let path = layout::open_entry(&entry.id, &entry.to);
-            let right = match (open.remove(&path), snapshot.open_record(&entry)) {
-                (Some(record), Ok(listed)) => record == listed,
-                _ => false,
-            };
-            if !right {
-                let text = "the entry does not agree with the handoff's record";
-                found.push(Finding::error("open.stale", path, text));
-            }
-        }
-        for path in open.into_keys() {
-            let text = "the handoff is open, and has no entry";
-            found.push(Finding::error("open.missing", path, text));
-        }
-        Ok(())
-    }
-}
-
-fn check_contract(folder: &IssueFolder<'_>, record: &Record, found: &mut Vec<Finding>) {
-    let path = format!(
-        "{}/{}",
-        layout::issue_folder(folder.key()),
-        record.contract.file
-    );
-    match folder.contract(record) {
-        Ok(bytes) if super::step::digest(&bytes) == record.contract.sha256 => {}
-        Ok(_) => {
-            let text = "the contract does not have the digest that its record states";
-            found.push(Finding::error("contract.altered", path, text));
-        }
-        Err(error) => found.push(Finding {
-            severity: Severity::Error,
-            ..unreadable(&error)
-        }),
-    }
 }

@@ -1,0 +1,203 @@
+//! A team at work: issues in flight, each moved on by `ledger::plan`.
+
+use std::convert::Infallible;
+
+use chrono::{DateTime, FixedOffset};
+use git_handoff::contract::Format;
+use git_handoff::git::{Person, to_second};
+use git_handoff::ids::{AgentName, IssueKey};
+use git_handoff::ledger::{self, Actor, Issue, Record, Request, Step, View, record_file};
+use git_handoff::protocol::Event;
+
+use super::contracts::{Samples, Stage};
+
+/// When the work begins; every step takes a minute.
+const START: i64 = 1_767_261_600;
+
+/// How many issues are in flight at any time.
+const IN_FLIGHT: usize = 40;
+
+/// A step with its author.
+pub struct Planned {
+    pub step: Step,
+    pub author: Person,
+    pub sends: bool,
+    pub contract: Option<Vec<u8>>,
+}
+
+/// One issue as the ledger would hold it.
+struct InMemory {
+    number: u32,
+    key: IssueKey,
+    issue: Option<Issue>,
+    records: Vec<Record>,
+    contracts: Vec<Vec<u8>>,
+    stages: std::vec::IntoIter<Stage>,
+    claimed: bool,
+}
+
+impl View<Infallible> for InMemory {
+    fn issue(&self) -> Result<Option<Issue>, Infallible> {
+        Ok(self.issue.clone())
+    }
+
+    fn record(&self, number: u32) -> Result<Option<Record>, Infallible> {
+        Ok(self.records.get(number as usize - 1).cloned())
+    }
+
+    fn sent_before(&self, bytes: &[u8]) -> Result<Option<u32>, Infallible> {
+        let found = self.contracts.iter().rposition(|sent| sent == bytes);
+        Ok(found.map(|at| at as u32 + 1))
+    }
+}
+
+impl InMemory {
+    fn new(number: u32) -> Self {
+        Self {
+            number,
+            key: number.to_string().parse().unwrap(),
+            issue: None,
+            records: Vec::new(),
+            contracts: Vec::new(),
+            stages: Stage::all(number).into_iter(),
+            claimed: true,
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.stages.len() == 0
+    }
+
+    fn step(&mut self, samples: &Samples, at: DateTime<FixedOffset>) -> Planned {
+        let sends = self.claimed;
+        let contract = sends.then(|| {
+            let stage = self.stages.next().unwrap();
+            // One issue in three speaks JSON, the others XML.
+            let format = if self.number % 3 == 0 {
+                Format::Json
+            } else {
+                Format::Xml
+            };
+            samples.review(&samples.text(stage, self.number, format))
+        });
+        let (name, request): (AgentName, Request<'_>) = match &contract {
+            Some(contract) => (
+                contract.from.clone(),
+                Request::Send {
+                    contract,
+                    code: None,
+                },
+            ),
+            None => {
+                let last = self.records.last().unwrap();
+                let number = last.id.number();
+                let event = Event::Claim;
+                (
+                    last.to.clone(),
+                    Request::Change {
+                        number,
+                        event,
+                        reason: None,
+                        failure: None,
+                    },
+                )
+            }
+        };
+        let actor = Actor {
+            name: &name,
+            at: to_second(at),
+        };
+        let planned = ledger::plan(&samples.protocol, &self.key, self, &actor, &request);
+        let step = match planned {
+            Ok(ledger::Planned::Write(step)) => *step,
+            _ => panic!("issue {}: the step is refused", self.key),
+        };
+        let contract = contract.map(|c| c.bytes);
+        for change in &step.receipt.changes {
+            let path = record_file(&change.id);
+            let bytes = step
+                .files
+                .iter()
+                .find(|(p, _)| *p == path)
+                .unwrap()
+                .1
+                .as_ref()
+                .unwrap();
+            let record: Record = serde_json::from_slice(bytes).unwrap();
+            let at = change.id.number() as usize - 1;
+            self.records.truncate(self.records.len().max(at));
+            match self.records.get_mut(at) {
+                Some(old) => *old = record,
+                None => self.records.push(record),
+            }
+        }
+        self.contracts.extend(contract.clone());
+        self.issue = Some(step.receipt.issue.clone());
+        self.claimed = !sends;
+        let author = Person::new(name.as_str(), &format!("{name}@handoff.invalid"), at);
+        Planned {
+            step,
+            author,
+            sends,
+            contract,
+        }
+    }
+}
+
+/// An endless run of legal steps, [`IN_FLIGHT`] issues at a time.
+pub struct Work {
+    samples: Samples,
+    in_flight: Vec<InMemory>,
+    next_issue: u32,
+    chance: u64,
+    steps: i64,
+}
+
+impl Work {
+    pub fn new() -> Self {
+        Self {
+            samples: Samples::new(),
+            in_flight: Vec::new(),
+            next_issue: 1,
+            chance: 7,
+            steps: 0,
+        }
+    }
+
+    fn next_time(&mut self) -> DateTime<FixedOffset> {
+        self.steps += 1;
+        DateTime::from_timestamp(START + 60 * self.steps, 0)
+            .unwrap()
+            .fixed_offset()
+    }
+
+    /// The next step of an issue that is chosen by a fixed rule.
+    pub fn next_step(&mut self) -> Planned {
+        let at = self.next_time();
+        // Any mixing will do; this one is Knuth's.
+        self.chance = self
+            .chance
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        let chosen = (self.chance >> 33) as usize % IN_FLIGHT;
+        if chosen >= self.in_flight.len() {
+            self.in_flight.push(InMemory::new(self.next_issue));
+            self.next_issue += 1;
+        }
+        let chosen = chosen.min(self.in_flight.len() - 1);
+        let planned = self.in_flight[chosen].step(&self.samples, at);
+        if self.in_flight[chosen].is_done() {
+            self.in_flight[chosen] = InMemory::new(self.next_issue);
+            self.next_issue += 1;
+        }
+        planned
+    }
+
+    /// The step that opens this issue, whatever else happened.
+    pub fn opening(&mut self, issue: u32) -> Planned {
+        let at = DateTime::from_timestamp(START - 60, 0)
+            .unwrap()
+            .fixed_offset();
+        InMemory::new(issue).step(&self.samples, at)
+    }
+}

@@ -1,0 +1,99 @@
+//! The newest tree by itself: records against contracts, entries against
+//! records.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{AuditScope, unreadable};
+use crate::finding::Finding;
+use crate::git::{ObjectId, Repository};
+use crate::ledger::error::LedgerError;
+use crate::ledger::layout;
+use crate::ledger::planner::digest;
+use crate::ledger::record::Record;
+use crate::ledger::snapshot::{IssueFolder, Snapshot};
+
+/// The consistency of one commit's tree, without its history.
+pub(super) struct Tip<'r, 's> {
+    repository: &'r Repository,
+    tip: ObjectId,
+    scope: AuditScope<'s>,
+}
+
+impl<'r, 's> Tip<'r, 's> {
+    pub(super) fn new(repository: &'r Repository, tip: ObjectId, scope: AuditScope<'s>) -> Self {
+        Self {
+            repository,
+            tip,
+            scope,
+        }
+    }
+
+    pub(super) fn findings(&self) -> Vec<Finding> {
+        let mut found = Vec::new();
+        if let Err(error) = self.collect(&mut found) {
+            found.push(unreadable(&error));
+        }
+        found.into_iter().map(|f| f.in_commit(self.tip)).collect()
+    }
+
+    fn collect(&self, found: &mut Vec<Finding>) -> Result<(), LedgerError> {
+        let snapshot = Snapshot::at(self.repository, self.tip, "")?;
+        let keys = match self.scope {
+            AuditScope::All => snapshot.issues()?,
+            AuditScope::Issue(key) => vec![key.clone()],
+        };
+        let mut open: BTreeMap<String, Record> = BTreeMap::new();
+        for key in keys {
+            let folder = snapshot.issue(&key)?;
+            match folder.records() {
+                Ok(records) => {
+                    for record in records {
+                        check_contract(&folder, &record, found);
+                        if !record.state.is_terminal() {
+                            open.insert(layout::open_entry(&record.id, &record.to), record);
+                        }
+                    }
+                }
+                Err(error) => found.push(unreadable(&error)),
+            }
+        }
+        for entry in snapshot.open()? {
+            if !self
+                .scope
+                .covers(&BTreeSet::from([entry.id.issue().clone()]))
+            {
+                continue;
+            }
+            let path = layout::open_entry(&entry.id, &entry.to);
+            let right = match (open.remove(&path), snapshot.open_record(&entry)) {
+                (Some(record), Ok(listed)) => record == listed,
+                _ => false,
+            };
+            if !right {
+                let text = "the entry does not agree with the handoff's record";
+                found.push(Finding::error("open.stale", path, text));
+            }
+        }
+        for path in open.into_keys() {
+            let text = "the handoff is open, and has no entry";
+            found.push(Finding::error("open.missing", path, text));
+        }
+        Ok(())
+    }
+}
+
+fn check_contract(folder: &IssueFolder<'_>, record: &Record, found: &mut Vec<Finding>) {
+    let path = format!(
+        "{}/{}",
+        layout::issue_folder(folder.key()),
+        record.contract.file
+    );
+    match folder.contract(record) {
+        Ok(bytes) if digest(&bytes) == record.contract.sha256 => {}
+        Ok(_) => {
+            let text = "the contract does not have the digest that its record states";
+            found.push(Finding::error("contract.altered", path, text));
+        }
+        Err(error) => found.push(unreadable(&error)),
+    }
+}
