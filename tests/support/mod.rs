@@ -3,6 +3,7 @@
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, missing_docs)]
 
 pub mod contracts;
+pub mod workflow;
 
 use std::ffi::OsStr;
 use std::fs;
