@@ -389,7 +389,7 @@ fn a_missing_or_altered_manifest_is_found() {
     assert_snapshot!(ledger.damage(&[]).join("\n"), @"
     9 file.altered ledger.json
     10 step.none ledger.json
-    10 file.missing
+    10 file.missing ledger.json
     ");
 }
 
