@@ -117,7 +117,7 @@ def size(handoffs):
             sample = measure(command)
             if turn >= 2:
                 ROWS[name].add(handoffs, sample)
-    turns = 3 if handoffs > 10_000 else 5
+    turns = 1 if handoffs > 10_000 else 5
     for _ in range(turns):
         ROWS["verify"].add(handoffs, measure([HANDOFF, "verify"]))
         ROWS["fsck"].add(handoffs, measure(["git", "fsck", "--strict", "--no-dangling", "--no-progress"]))

@@ -23,9 +23,9 @@ const ROUTES: [(&str, &str); 9] = [
 ];
 
 /// What a person would fill in, by what the mark asks for.
-const ANSWERS: [(&str, &str); 22] = [
+const ANSWERS: &[(&str, &str)] = &[
     ("what this issue asks for", "Exports"),
-    ("title of the issue", "Export delivery history"),
+    ("issue title", "Export delivery history"),
     ("feature, bug", "enhancement"),
     ("critical, high", "high"),
     ("one thing that must hold", "It downloads"),
@@ -45,6 +45,12 @@ const ANSWERS: [(&str, &str); 22] = [
     ("failure, or blocked", "failure"),
     ("true or false", "true"),
     ("short name of the kind", "BuildError"),
+    ("commits added", "2"),
+    ("total commits", "2"),
+    ("review iterations", "1"),
+    ("tests added", "3"),
+    ("coverage", "87.5%"),
+    ("merge sha", "0123abc"),
     ("", "as it should be"),
 ];
 

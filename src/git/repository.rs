@@ -1,5 +1,7 @@
 //! Opening a repository, reading objects, and publishing one commit.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -103,7 +105,15 @@ pub fn tune() {
 /// A Git repository: bare, linked or with a working tree.
 pub struct Repository {
     pub(super) inner: git2::Repository,
+    /// Blobs that were read before, where reading them again is likely.
+    recent: Option<RefCell<HashMap<ObjectId, Vec<u8>>>>,
 }
+
+/// How many blobs are remembered before all are forgotten.
+const RECENT: usize = 4096;
+
+/// The largest blob that is remembered: records and issue files are smaller.
+const RECENT_BYTES: usize = 16 * 1024;
 
 impl Repository {
     /// Opens the repository of the current folder, as git finds it: `GIT_DIR`,
@@ -128,16 +138,17 @@ impl Repository {
                 _ => OpenError::Git(error.into()),
             }
         })?;
-        Ok(Self { inner })
+        Ok(Self { inner, recent: None })
     }
 
-    /// Opens the same repository once more, for another thread.
+    /// Opens the same repository once more, for a thread that walks history: it
+    /// remembers the blobs it read, since a step reads what the one before wrote.
     ///
     /// # Errors
     /// [`GitError`] when it can't be opened any more.
     pub fn reopen(&self) -> Result<Self, GitError> {
         let inner = git2::Repository::open(self.inner.path())?;
-        Ok(Self { inner })
+        Ok(Self { inner, recent: Some(RefCell::default()) })
     }
 
     /// The folder that all linked worktrees share.
@@ -192,7 +203,21 @@ impl Repository {
     /// # Errors
     /// [`GitError`] when the object is missing, damaged, or not a blob.
     pub fn blob(&self, id: ObjectId) -> Result<Vec<u8>, GitError> {
-        self.object(id, ObjectType::Blob)
+        let Some(recent) = &self.recent else {
+            return self.object(id, ObjectType::Blob);
+        };
+        let mut recent = recent.borrow_mut();
+        if let Some(bytes) = recent.get(&id) {
+            return Ok(bytes.clone());
+        }
+        let bytes = self.object(id, ObjectType::Blob)?;
+        if bytes.len() <= RECENT_BYTES {
+            if recent.len() == RECENT {
+                recent.clear();
+            }
+            recent.insert(id, bytes.clone());
+        }
+        Ok(bytes)
     }
 
     pub(super) fn object(&self, id: ObjectId, kind: ObjectType) -> Result<Vec<u8>, GitError> {

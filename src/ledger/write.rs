@@ -151,21 +151,29 @@ impl<'r> Ledger<'r> {
         let mut person = session.committer();
         person.at = now;
         let message = format!("Start the ledger\n\nProtocol: {}\n", founding.protocol);
-        let prepared = self.repository.prepare(
-            &self.refname,
-            None,
-            &files,
-            &person,
-            &session.committer(),
-            &message,
-        )?;
-        match prepared.publish("handoff: start the ledger") {
-            Ok(commit) => Ok(Some(commit)),
-            // Someone else started it first; theirs is as good.
-            Err(PublishError::Moved) => self.tip().map(|_| None),
-            Err(PublishError::Locked(path)) => Err(LedgerError::Locked { path }),
-            Err(PublishError::Git(error)) => Err(error.into()),
+        let start = Instant::now();
+        let _head_of_queue = Queue::join(self.repository.common_dir(), session.patience);
+        while self.tip_id()?.is_none() {
+            let prepared = self.repository.prepare(
+                &self.refname,
+                None,
+                &files,
+                &person,
+                &session.committer(),
+                &message,
+            )?;
+            match prepared.publish("handoff: start the ledger") {
+                Ok(commit) => return Ok(Some(commit)),
+                Err(PublishError::Locked(path)) if start.elapsed() >= session.patience => {
+                    return Err(LedgerError::Locked { path });
+                }
+                Err(PublishError::Locked(_)) => back_off(session),
+                // Someone else started it first; theirs is as good.
+                Err(PublishError::Moved) => break,
+                Err(PublishError::Git(error)) => return Err(error.into()),
+            }
         }
+        self.tip().map(|_| None)
     }
 
     /// Takes a contract through the pipeline under the ledger's rules. A
@@ -357,14 +365,17 @@ impl<'r> Ledger<'r> {
                     return Err(LedgerError::Locked { path });
                 }
                 Err(PublishError::Moved) => {}
-                Err(PublishError::Locked(_)) => {
-                    let pause = 1_000 + (session.jitter)(4_000);
-                    std::thread::sleep(Duration::from_micros(pause));
-                }
+                Err(PublishError::Locked(_)) => back_off(session),
                 Err(PublishError::Git(error)) => return Err(error.into()),
             }
         }
     }
+}
+
+/// Gives whoever holds the lock a moment.
+fn back_off(session: &Session<'_>) {
+    let pause = 1_000 + (session.jitter)(4_000);
+    std::thread::sleep(Duration::from_micros(pause));
 }
 
 fn accepted(review: Review) -> Result<Contract, LedgerError> {

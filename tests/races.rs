@@ -1,0 +1,320 @@
+//! Many writers at once, writers that are killed, and locks that stay.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::{Child, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use support::TestEnvironment;
+use support::contracts::{opening, prepared};
+
+/// Starts all of these before any is waited for.
+fn at_once(env: &TestEnvironment, all: &[Vec<String>]) -> Vec<Output> {
+    let children: Vec<Child> = all.iter().map(|args| start(env, args)).collect();
+    let end = |child: Child| child.wait_with_output().unwrap();
+    children.into_iter().map(end).collect()
+}
+
+fn start(env: &TestEnvironment, args: &[String]) -> Child {
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let mut command = env.program(&args);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().unwrap()
+}
+
+fn words(args: &[&str]) -> Vec<String> {
+    args.iter().map(|&arg| arg.to_owned()).collect()
+}
+
+fn send(env: &TestEnvironment, issue: u32) -> Vec<String> {
+    let file = env.file(&format!("{issue}.xml"), opening(issue));
+    words(&["send", &file, "--json"])
+}
+
+fn count(outputs: &[Output], status: i32) -> usize {
+    outputs
+        .iter()
+        .filter(|o| o.status.code() == Some(status))
+        .count()
+}
+
+fn commits(env: &TestEnvironment) -> usize {
+    let count = env.git(&env.repo(), &["rev-list", "--count", "handoffs"]);
+    count.trim().parse().unwrap()
+}
+
+fn ids(data: &Value) -> BTreeSet<String> {
+    let handoffs = data["handoffs"].as_array().unwrap();
+    handoffs
+        .iter()
+        .map(|h| h["id"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[track_caller]
+fn said(outputs: &[Output]) -> String {
+    let show = |o: &Output| {
+        format!(
+            "{:?} {}{}",
+            o.status.code(),
+            String::from_utf8_lossy(&o.stdout),
+            String::from_utf8_lossy(&o.stderr)
+        )
+    };
+    outputs.iter().map(show).collect()
+}
+
+#[test]
+fn sixteen_senders_lose_nothing() {
+    let env = TestEnvironment::with_ledger();
+    for round in 0..3 {
+        let all: Vec<_> = (1..=16).map(|n| send(&env, round * 100 + n)).collect();
+        let ended = at_once(&env, &all);
+        assert_eq!(count(&ended, 0), 16, "{}", said(&ended));
+        assert_eq!(commits(&env), 1 + 16 * (round as usize + 1));
+    }
+    let mut expected = BTreeSet::new();
+    for round in 0..3 {
+        expected.extend((1..=16).map(|n| format!("{}.1", round * 100 + n)));
+    }
+    assert_eq!(ids(&env.data(&["status"])), expected);
+    env.assert_sound();
+}
+
+#[test]
+fn sixteen_claims_of_one_handoff_have_one_winner() {
+    let env = TestEnvironment::with_ledger();
+    for issue in 1..=3 {
+        env.send(opening(issue)).success();
+        let before = commits(&env);
+        let claim = words(&[
+            "claim",
+            &format!("{issue}.1"),
+            "--as",
+            "prep-agent",
+            "--json",
+        ]);
+        let ended = at_once(&env, &vec![claim; 16]);
+        assert_eq!(
+            (count(&ended, 0), count(&ended, 5)),
+            (1, 15),
+            "{}",
+            said(&ended)
+        );
+        for lost in ended.iter().filter(|o| !o.status.success()) {
+            let document: Value = serde_json::from_slice(&lost.stdout).unwrap();
+            assert_eq!(document["error"]["code"], "already_claimed");
+        }
+        assert_eq!(commits(&env), before + 1);
+    }
+    env.assert_sound();
+}
+
+#[test]
+fn sixteen_that_take_the_next_of_ten_get_ten_different_ones() {
+    let env = TestEnvironment::with_ledger();
+    for issue in 1..=10 {
+        env.send(opening(issue)).success();
+    }
+    let next = words(&["claim", "--next", "--as", "prep-agent", "--json"]);
+    let ended = at_once(&env, &vec![next; 16]);
+    assert_eq!(
+        (count(&ended, 0), count(&ended, 6)),
+        (10, 6),
+        "{}",
+        said(&ended)
+    );
+    let winners = ended.iter().filter(|o| o.status.success());
+    let taken: BTreeSet<String> = winners
+        .map(|o| serde_json::from_slice::<Value>(&o.stdout).unwrap())
+        .map(|document| document["data"]["id"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(taken.len(), 10);
+    assert_eq!(ids(&env.data(&["list", "--state", "in_progress"])), taken);
+    env.assert_sound();
+}
+
+#[test]
+fn the_same_contract_by_eight_at_once_is_one_commit() {
+    let env = TestEnvironment::with_ledger();
+    let ended = at_once(&env, &vec![send(&env, 87); 8]);
+    assert_eq!(count(&ended, 0), 8, "{}", said(&ended));
+    assert_eq!(commits(&env), 2);
+    env.claim("87", "prep-agent").success();
+    let file = env.file("next.xml", prepared(87));
+    let ended = at_once(&env, &vec![words(&["send", &file, "--json"]); 8]);
+    assert_eq!(count(&ended, 0), 8, "{}", said(&ended));
+    assert_eq!(commits(&env), 4);
+    env.assert_sound();
+}
+
+#[test]
+fn eight_that_start_the_ledger_start_one() {
+    for _ in 0..3 {
+        let env = TestEnvironment::with_repository();
+        let ended = at_once(&env, &vec![words(&["init"]); 8]);
+        assert_eq!(count(&ended, 0), 8, "{}", said(&ended));
+        assert_eq!(commits(&env), 1);
+        env.assert_sound();
+    }
+}
+
+#[test]
+fn writers_that_are_killed_leave_a_sound_ledger() {
+    const KILLS: u32 = 60;
+    let env = TestEnvironment::with_ledger();
+    // How long a send takes here, so that kills fall into it.
+    let start_time = Instant::now();
+    for issue in 1001..=1003 {
+        env.send(opening(issue)).success();
+    }
+    let usual = start_time.elapsed().as_micros() / 3;
+    let lock = env.repo().join(".git/refs/heads/handoffs.lock");
+    let (mut acknowledged, mut killed, mut left_locked) = (BTreeSet::new(), 0, 0);
+    let mut random: u64 = 0x9e37_79b9_7f4a_7c15;
+    for issue in 1..=KILLS {
+        let mut child = start(&env, &send(&env, issue));
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        let pause = u128::from(random >> 33) % (usual * 7 / 4);
+        std::thread::sleep(Duration::from_micros(u64::try_from(pause).unwrap()));
+        let _ = child.kill();
+        let ended = child.wait_with_output().unwrap();
+        match ended.status.code() {
+            Some(0) => drop(acknowledged.insert(format!("{issue}.1"))),
+            Some(other) => panic!("exit {other}: {}", said(&[ended])),
+            None => killed += 1,
+        }
+        if lock.exists() {
+            // As after git itself is killed: the lock is the user's to remove.
+            left_locked += 1;
+            fs::remove_file(&lock).unwrap();
+        }
+        if issue % 15 == 0 {
+            env.handoff(&["verify"]).success();
+        }
+    }
+    assert!(killed > 5, "{killed} of {KILLS} were killed in time");
+    assert!(!acknowledged.is_empty(), "none of {KILLS} ended in time");
+    eprintln!("{killed} killed, {left_locked} locks left");
+    assert!(left_locked < KILLS / 6, "{left_locked} locks were left");
+    let there = ids(&env.data(&["status"]));
+    let lost: Vec<_> = acknowledged.difference(&there).collect();
+    assert!(lost.is_empty(), "acknowledged and lost: {lost:?}");
+    // The next command works, also for what was cut off.
+    for issue in 1..=KILLS {
+        if !there.contains(&format!("{issue}.1")) {
+            env.send(opening(issue)).success();
+        }
+    }
+    assert_eq!(ids(&env.data(&["status"])).len(), KILLS as usize + 3);
+    env.assert_sound();
+}
+
+#[test]
+fn a_lock_that_stays_is_named_within_the_patience() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    let tip = env.tip();
+    let lock = env.repo().join(".git/refs/heads/handoffs.lock");
+    fs::write(&lock, "").unwrap();
+    let start = Instant::now();
+    let ran = env.claim("87", "prep-agent").exits(5);
+    assert!(
+        start.elapsed() < Duration::from_secs(15),
+        "{:?}",
+        start.elapsed()
+    );
+    insta::assert_snapshot!(ran.shown, @"
+    $ git handoff claim 87 --as prep-agent
+    --- stderr
+    error: the branch stayed locked by [root]/repo/.git/refs/heads/handoffs.lock
+    hint: wait for the other git process; if none runs, the lock file is left over and may be deleted
+    --- exit 5
+    ");
+    assert_eq!(env.tip(), tip);
+    // Reading does not wait for it.
+    env.handoff(&["status"]).success();
+    fs::remove_file(&lock).unwrap();
+    env.claim("87", "prep-agent").success();
+}
+
+#[test]
+fn a_lock_that_goes_is_waited_for() {
+    let env = TestEnvironment::with_ledger();
+    let lock = env.repo().join(".git/refs/heads/handoffs.lock");
+    fs::write(&lock, "").unwrap();
+    let child = start(&env, &send(&env, 87));
+    std::thread::sleep(Duration::from_millis(300));
+    fs::remove_file(&lock).unwrap();
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(0), "{}", said(&[ended]));
+}
+
+#[test]
+fn a_branch_that_cannot_be_written_is_an_error_of_the_environment() {
+    let env = TestEnvironment::with_repository();
+    env.handoff(&["init", "--branch", "team/handoffs"])
+        .success();
+    let repo = env.repo();
+    env.git(&repo, &["pack-refs", "--all"]);
+    let folder = repo.join(".git/refs/heads/team");
+    let _ = fs::remove_dir_all(&folder);
+    fs::write(&folder, "in the way").unwrap();
+    let ran = env.send(opening(87)).exits(9);
+    assert!(
+        ran.stderr.starts_with("error: ") && ran.stderr.contains("hint: "),
+        "{}",
+        ran.shown
+    );
+    fs::remove_file(&folder).unwrap();
+    env.send(opening(87)).success();
+}
+
+/// As another user who may read only; root may write everywhere.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_repository_that_may_only_be_read_is_read() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    let binary = env!("CARGO_BIN_EXE_git-handoff");
+    let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups", binary];
+    let as_nobody = |args: &[&str]| {
+        let mut command = env.command("setpriv");
+        command.args(nobody).args(args);
+        command
+    };
+    let probed = as_nobody(&["--version"]).output();
+    if !probed.is_ok_and(|o| o.status.success()) {
+        // Not root, or the program is out of that user's reach: the test above
+        // is what can be had.
+        return;
+    }
+    let home = env.root().join("home/.gitconfig");
+    let config = fs::read_to_string(&home).unwrap() + "[safe]\n\tdirectory = *\n";
+    fs::write(home, config).unwrap();
+    open_up(env.root());
+    let tip = env.tip();
+    let run = |args: &[&str]| env.run(as_nobody(args), args, None);
+    run(&["status"]).success().says("87.1  pending");
+    run(&["verify"]).success();
+    let refused = run(&["claim", "87", "--as", "prep-agent"]);
+    refused
+        .exits(9)
+        .says("Permission denied")
+        .says("hint: nothing was acknowledged; check permissions");
+    assert_eq!(env.tip(), tip);
+    env.assert_sound();
+}
+
+/// Lets everyone read, as a temporary folder does not.
+#[cfg(target_os = "linux")]
+fn open_up(root: &std::path::Path) {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(root, fs::Permissions::from_mode(0o755)).unwrap();
+}
