@@ -79,6 +79,143 @@ fn a_shallow_clone_is_verified_as_far_as_it_goes() {
 }
 
 #[test]
+fn a_ledger_with_every_kind_of_step_is_sound() {
+    let ledger = Ledger::new();
+    let mut minute = 10;
+    let mut run = |args: &[&str], input: &str| {
+        ledger.handoff(minute, args, input);
+        minute += 1;
+    };
+    run(&["claim", "89.1", "--as", "prep-agent"], "");
+    run(
+        &[
+            "fail",
+            "89.1",
+            "--as",
+            "prep-agent",
+            "--message",
+            "no space",
+        ],
+        "",
+    );
+    run(&["retry", "89.1", "--as", "issue-manager"], "");
+    run(&["claim", "--next", "--as", "prep-agent"], "");
+    run(
+        &[
+            "block",
+            "89.1",
+            "--as",
+            "prep-agent",
+            "--reason",
+            "which branch?",
+        ],
+        "",
+    );
+    run(&["answer", "89.1", "that one", "--as", "issue-manager"], "");
+    run(&["claim", "89.1", "--as", "prep-agent"], "");
+    run(&["complete", "89.1", "--as", "prep-agent"], "");
+    run(
+        &["send", "-"],
+        &contract("prep-agent-to-implementer-agent", 89),
+    );
+    run(
+        &[
+            "reject",
+            "89.2",
+            "--as",
+            "implementer-agent",
+            "--reason",
+            "no commits",
+        ],
+        "",
+    );
+    run(
+        &[
+            "cancel",
+            "88.2",
+            "--as",
+            "orchestrator",
+            "--reason",
+            "not now",
+        ],
+        "",
+    );
+    run(&["claim", "87.3", "--as", "reviewer-agent"], "");
+    run(
+        &["send", "-"],
+        &contract("reviewer-agent-to-fixer-agent", 87),
+    );
+    run(&["claim", "87.4", "--as", "fixer-agent"], "");
+    run(
+        &["send", "-"],
+        &contract("fixer-agent-to-reviewer-agent", 87),
+    );
+    run(&["claim", "87.5", "--as", "reviewer-agent"], "");
+    run(
+        &["send", "-"],
+        &contract("reviewer-agent-to-validator-agent", 87),
+    );
+    run(&["claim", "87.6", "--as", "validator-agent"], "");
+    run(
+        &["send", "-"],
+        &contract("validator-agent-to-closer-agent", 87),
+    );
+    run(&["claim", "87.7", "--as", "closer-agent"], "");
+    run(&["send", "-"], &contract("workflow-complete", 87));
+    run(
+        &[
+            "reopen",
+            "87",
+            "--as",
+            "orchestrator",
+            "--reason",
+            "it is back",
+        ],
+        "",
+    );
+    let commits = ledger.commits().len();
+    assert_eq!(ledger.assert_sound(&[])["commits"], commits);
+    ledger.git(&["fsck", "--strict"]);
+    // And each of them is checked: with its files but without it, the next step is not legal.
+    let found = |number: usize| {
+        let copy = ledger.clone_with(&[]);
+        let before = copy.commits()[number - 1].id.clone();
+        copy.rewrite(number + 1, |at, commit| {
+            if at == number + 1 {
+                commit.parents = vec![before.clone()];
+            }
+        });
+        copy.verify(&[]).0
+    };
+    for number in (1..commits - 1).step_by(2) {
+        assert_eq!(found(number), 10, "without {number}");
+    }
+}
+
+#[test]
+fn whatever_file_is_changed_is_found_by_its_path() {
+    let ledger = Ledger::new();
+    let start = ledger.tip();
+    let listed = ledger.git(&["ls-tree", "-r", "--name-only", BRANCH]);
+    let protocol = |path: &&str| path.starts_with("protocols/") && !path.ends_with("protocol.json");
+    let paths: Vec<&str> = listed.lines().filter(|path| !protocol(path)).collect();
+    assert!(paths.len() > 18, "{paths:#?}");
+    for path in paths {
+        let text = ledger.file(path);
+        let executable = Edit(path, Some(("100755", text.clone().into())));
+        for edit in [set(path, format!("{text} ")), remove(path), executable] {
+            ledger.set_branch(&start.id);
+            ledger.add(&[edit]);
+            let found = ledger.damage(&[]);
+            let named = found
+                .iter()
+                .any(|line| line.starts_with("10 ") && line.ends_with(path));
+            assert!(named, "{path}: {found:#?}");
+        }
+    }
+}
+
+#[test]
 fn a_step_made_by_plain_git_with_the_same_bytes_passes() {
     let ledger = Ledger::new();
     let other = Ledger::new();
