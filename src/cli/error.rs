@@ -139,7 +139,9 @@ impl From<LedgerError> for Failure {
                 at(exit::INTEGRITY, "protocol_broken").findings(findings)
             }
             LedgerError::Schema { .. } => at(exit::INTEGRITY, "schema_broken"),
-            LedgerError::Missing { .. } | LedgerError::Stored { .. } => {
+            LedgerError::Missing { .. }
+            | LedgerError::Stored { .. }
+            | LedgerError::Object { .. } => {
                 at(exit::INTEGRITY, "ledger_damaged")
                     .hint("`git handoff verify` shows where the damage began")
             }

@@ -2,10 +2,8 @@
 
 use std::fmt;
 
-use chrono::{DateTime, FixedOffset, Utc};
-use git2::{Oid, Sort};
-
 use super::repository::{GitError, ObjectId, Repository};
+use chrono::{DateTime, FixedOffset, Utc};
 
 /// An author or a committer, with the time of the act.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,6 +63,8 @@ pub struct Commit {
     pub committer: Person,
     /// The whole message; bytes that are not UTF-8 are replaced.
     pub message: String,
+    /// Whether it has parents that are not in this shallow clone.
+    pub cut_off: bool,
 }
 
 fn person(signature: &git2::Signature<'_>) -> Person {
@@ -99,23 +99,38 @@ impl Repository {
             author: person(&commit.author()),
             committer: person(&commit.committer()),
             message: String::from_utf8_lossy(commit.message_bytes()).into_owned(),
+            cut_off: commit.parent_count() == 0
+                && self.inner.is_shallow()
+                && commit
+                    .raw_header_bytes()
+                    .split(|&b| b == b'\n')
+                    .any(|l| l.starts_with(b"parent ")),
         })
     }
 
     /// The ids of a commit and its first parents, the newest first. Stops where
     /// a shallow clone ends.
     ///
+    /// One commit is read after the other: libgit2's own walk reads all of them
+    /// before it names the first, and names none where one is missing.
+    ///
     /// # Errors
     /// Each item may be a [`GitError`]; the walk ends there.
     pub fn first_parents(
         &self,
         tip: ObjectId,
-    ) -> Result<impl Iterator<Item = Result<ObjectId, GitError>> + '_, GitError> {
-        let mut walk = self.inner.revwalk()?;
-        walk.set_sorting(Sort::TOPOLOGICAL)?;
-        walk.simplify_first_parent()?;
-        walk.push(tip.0)?;
-        Ok(walk.map(|oid: Result<Oid, _>| Ok(ObjectId(oid?))))
+    ) -> impl Iterator<Item = Result<ObjectId, GitError>> + '_ {
+        let mut next = Some(tip.0);
+        std::iter::from_fn(move || {
+            let id = next.take()?;
+            Some(match self.inner.find_commit(id) {
+                Ok(commit) => {
+                    next = commit.parent_id(0).ok();
+                    Ok(ObjectId(id))
+                }
+                Err(error) => Err(error.into()),
+            })
+        })
     }
 
     /// Says whether history was cut off when this repository was cloned.

@@ -138,7 +138,10 @@ impl Repository {
                 _ => OpenError::Git(error.into()),
             }
         })?;
-        Ok(Self { inner, recent: None })
+        Ok(Self {
+            inner,
+            recent: None,
+        })
     }
 
     /// Opens the same repository once more, for a thread that walks history: it
@@ -148,7 +151,10 @@ impl Repository {
     /// [`GitError`] when it can't be opened any more.
     pub fn reopen(&self) -> Result<Self, GitError> {
         let inner = git2::Repository::open(self.inner.path())?;
-        Ok(Self { inner, recent: Some(RefCell::default()) })
+        Ok(Self {
+            inner,
+            recent: Some(RefCell::default()),
+        })
     }
 
     /// The folder that all linked worktrees share.

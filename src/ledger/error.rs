@@ -90,6 +90,14 @@ pub enum LedgerError {
         /// The file.
         path: String,
     },
+    /// The object that holds a file is missing or damaged.
+    #[error("{path} cannot be read")]
+    Object {
+        /// The file.
+        path: String,
+        /// Why.
+        source: GitError,
+    },
     /// A stored file can't be read.
     #[error("{path} cannot be read")]
     Stored {

@@ -186,7 +186,14 @@ impl<'r> IssueFolder<'r> {
 
     fn read(&self, name: &str) -> Result<Option<Vec<u8>>, LedgerError> {
         match self.entries.iter().find(|e| e.name == name) {
-            Some(entry) => Ok(Some(self.repository.blob(entry.id)?)),
+            Some(entry) => {
+                let bytes = self.repository.blob(entry.id);
+                let path = || format!("{}/{name}", layout::issue_folder(&self.key));
+                bytes.map(Some).map_err(|source| LedgerError::Object {
+                    path: path(),
+                    source,
+                })
+            }
             None => Ok(None),
         }
     }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use super::faults::faults;
 use super::lifecycle::{Event, State};
 use crate::finding::Finding;
 use crate::ids::AgentName;
@@ -207,9 +208,6 @@ pub struct Definition {
     pub facts: BTreeMap<String, FactRule>,
 }
 
-/// The form of `protocol.json` that this program reads.
-const FORMAT: u32 = 1;
-
 /// A protocol whose parts fit together.
 #[derive(Clone, Debug)]
 pub struct Protocol {
@@ -223,7 +221,11 @@ impl Protocol {
     /// Every fault found in it, each naming its place as a JSON Pointer.
     pub fn load(bytes: &[u8]) -> Result<Self, Vec<Finding>> {
         let definition: Definition = serde_json::from_slice(bytes).map_err(|e| {
-            let mut finding = Finding::error("protocol.syntax", "", e.to_string());
+            let shown = e.to_string();
+            let said = shown
+                .rsplit_once(" at line ")
+                .map_or(&*shown, |(said, _)| said);
+            let mut finding = Finding::error("protocol.syntax", "", said);
             finding.line = u32::try_from(e.line()).ok();
             finding.column = u32::try_from(e.column()).ok();
             vec![finding]
@@ -314,110 +316,4 @@ impl Protocol {
             .copied()
             .unwrap_or(Outcome::Complete)
     }
-}
-
-/// Every way in which the parts of a definition do not fit together.
-fn faults(d: &Definition) -> Vec<Finding> {
-    let mut found = Vec::new();
-    let mut fault = |code: &'static str, path: String, message: String| {
-        found.push(Finding::error(code, path, message));
-    };
-    if d.format != FORMAT {
-        fault(
-            "protocol.format",
-            "/format".into(),
-            format!(
-                "form {} of protocol.json is not known; this program reads {FORMAT}",
-                d.format
-            ),
-        );
-    }
-    let known_format = |f: &str| f == "xml" || f == "json";
-    for (i, format) in d.formats.iter().enumerate() {
-        if !known_format(format) {
-            fault(
-                "protocol.format",
-                format!("/formats/{i}"),
-                format!("`{format}` is not a contract format; use xml or json"),
-            );
-        }
-    }
-    let mut agents = BTreeSet::new();
-    for (i, agent) in d.agents.iter().enumerate() {
-        if !agents.insert(agent.id.as_str()) {
-            fault(
-                "protocol.duplicate",
-                format!("/agents/{i}/id"),
-                format!("agent `{}` is defined twice", agent.id),
-            );
-        }
-    }
-    let mut types = BTreeSet::new();
-    for (i, contract) in d.contracts.iter().enumerate() {
-        if !types.insert(contract.name.as_str()) {
-            fault(
-                "protocol.duplicate",
-                format!("/contracts/{i}/type"),
-                format!("contract type `{}` is defined twice", contract.name),
-            );
-        }
-        for (key, file) in [
-            ("schema", Some(&contract.schema)),
-            ("template", Some(&contract.template)),
-            ("xsd", contract.xsd.as_ref()),
-        ] {
-            if let Some(file) = file.filter(|f| !is_plain_path(f)) {
-                fault(
-                    "protocol.path",
-                    format!("/contracts/{i}/{key}"),
-                    format!("`{file}` is not a plain relative path"),
-                );
-            }
-        }
-        for (key, name) in [
-            ("implied_from", &contract.implied_from),
-            ("implied_to", &contract.implied_to),
-        ] {
-            if let Some(name) = name.as_ref().filter(|n| !agents.contains(n.as_str())) {
-                fault(
-                    "protocol.unknown_agent",
-                    format!("/contracts/{i}/{key}"),
-                    format!("no agent is called `{name}`"),
-                );
-            }
-        }
-    }
-    for (i, route) in d.routes.iter().enumerate() {
-        for (key, name) in [("from", route.from.as_str()), ("to", route.to.as_str())] {
-            let everyone = key == "from" && name == "*";
-            if !everyone && !agents.contains(name) {
-                fault(
-                    "protocol.unknown_agent",
-                    format!("/routes/{i}/{key}"),
-                    format!("no agent is called `{name}`"),
-                );
-            }
-        }
-        for (j, name) in route.contracts.iter().enumerate() {
-            if !types.contains(name.as_str()) {
-                fault(
-                    "protocol.unknown_type",
-                    format!("/routes/{i}/contracts/{j}"),
-                    format!("no contract type is called `{name}`"),
-                );
-            }
-        }
-    }
-    found
-}
-
-/// Says whether a file named in a protocol stays inside the protocol's folder.
-fn is_plain_path(path: &str) -> bool {
-    path.split('/').all(|part| {
-        !part.is_empty()
-            && !part.starts_with('.')
-            && part
-                .bytes()
-                .all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
-    })
 }

@@ -4,10 +4,12 @@
 //! itself: which type a contract is, whether a route exists, who may do what.
 //! Everything here is pure: no Git, no clock, no environment, and no protocol's
 //! name. `definition` holds the stored form, `lifecycle` the states that every
-//! protocol shares, `resolve` the choice of a contract's type.
+//! protocol shares, `resolve` the choice of a contract's type, `faults` the checks of a
+//! definition.
 
 mod definition;
 mod facts;
+mod faults;
 mod lifecycle;
 mod resolve;
 

@@ -33,6 +33,9 @@ pub struct Commit {
 /// A change of a tree: a path, and its new mode and bytes, or nothing to remove it.
 pub struct Edit<'a>(pub &'a str, pub Option<(&'a str, Vec<u8>)>);
 
+/// The same, with the path and the mode its own.
+type OwnedEdit = (String, Option<(String, Vec<u8>)>);
+
 pub fn set(path: &str, bytes: impl Into<Vec<u8>>) -> Edit<'_> {
     Edit(path, Some(("100644", bytes.into())))
 }
@@ -349,7 +352,7 @@ impl Ledger {
                 &before.tree,
                 &commit.tree,
             ]);
-            let mut edits: Vec<(String, Option<(String, Vec<u8>)>)> = Vec::new();
+            let mut edits: Vec<OwnedEdit> = Vec::new();
             for line in changes.lines() {
                 let (meta, path) = line.split_once('\t').unwrap();
                 let parts: Vec<&str> = meta.split(' ').collect();

@@ -93,8 +93,13 @@ impl Arguments {
             "commit": tip.commit().to_string(),
         });
         output.answer(&data, &text)?;
-        if commit.is_some() {
-            output.say("next: git handoff new --issue N --from issue-manager --to prep-agent");
+        let rules = tip.default_rules()?;
+        let mut routes = rules.protocol().definition().routes.iter();
+        if let Some(route) = routes.find(|r| r.opens && commit.is_some()) {
+            let (from, to) = (&route.from, &route.to);
+            output.say(&format!(
+                "next: git handoff new --issue N --from {from} --to {to}"
+            ));
         }
         Ok(())
     }

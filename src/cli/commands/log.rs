@@ -47,7 +47,7 @@ impl Arguments {
             wanted = wanted.min(usize::try_from(issue.steps).unwrap_or(usize::MAX));
         }
         let (mut steps, mut text) = (Vec::new(), String::new());
-        for id in repository.first_parents(tip.commit())? {
+        for id in repository.first_parents(tip.commit()) {
             if steps.len() >= wanted {
                 break;
             }

@@ -48,16 +48,16 @@ impl<'r, 's> Auditor<'r, 's> {
     fn check(&mut self, commit: &Commit) -> Result<(), LedgerError> {
         let id = commit.id;
         let tree = Tree::new(self.repository, commit.tree);
+        // What a shallow clone begins with can't be compared with what was before.
+        if commit.cut_off {
+            return Ok(());
+        }
         let Some(&parent) = commit.parents.first() else {
             self.audit.commits += 1;
             return self.founding(commit, tree);
         };
-        // A shallow clone does not have its oldest commit's parent.
+        // Where the parent is missing, history is broken, and that was said already.
         let Ok(parent) = self.repository.commit(parent) else {
-            if !self.repository.is_shallow() {
-                let text = format!("parent {parent} is missing");
-                self.report(id, Finding::error("history.missing", "", text));
-            }
             return Ok(());
         };
         let changes = tree.changes_since(Some(parent.tree))?;
@@ -109,9 +109,19 @@ impl<'r, 's> Auditor<'r, 's> {
             if !expected {
                 let text = "a ledger starts without this file";
                 self.report(commit.id, Finding::error("file.stray", change.path, text));
+            } else if let Some(id) = change.new {
+                self.readable(commit.id, &change.path, id);
             }
         }
         Ok(())
+    }
+
+    /// Reports a file whose object can't be read.
+    fn readable(&mut self, commit: ObjectId, path: &str, id: ObjectId) {
+        if let Err(source) = self.repository.blob(id) {
+            let path = path.to_owned();
+            self.report(commit, unreadable(&LedgerError::Object { path, source }));
+        }
     }
 
     fn rules_in(&mut self, tree: Tree<'r>, name: &str) -> Result<Rc<Rules<'r>>, LedgerError> {
@@ -187,7 +197,7 @@ impl<'r, 's> Auditor<'r, 's> {
         if asked.contract.is_some() {
             self.audit.handoffs += 1;
         }
-        self.compare(commit, &asked.actor, &step, changes)
+        self.compare(commit, &asked, &step, changes)
     }
 
     /// Reads from the new state what was asked for.
@@ -226,6 +236,12 @@ impl<'r, 's> Auditor<'r, 's> {
             });
             match numbers.collect::<Vec<u32>>()[..] {
                 [number] => number,
+                [] => {
+                    for change in changes {
+                        self.report(commit.id, difference(change, false));
+                    }
+                    return Ok(None);
+                }
                 _ => {
                     let text = "the commit changes an issue without a step of one handoff";
                     let finding = Finding::error("step.none", layout::issue_file(key), text);
@@ -286,10 +302,11 @@ impl<'r, 's> Auditor<'r, 's> {
     fn compare(
         &mut self,
         commit: &Commit,
-        actor: &AgentName,
+        asked: &Asked,
         step: &Step,
         changes: &[Change],
     ) -> Result<(), LedgerError> {
+        let actor = &asked.actor;
         let mut expected: BTreeMap<&str, Option<ObjectId>> = BTreeMap::new();
         for (path, bytes) in &step.files {
             let id = bytes.as_deref().map(ObjectId::of_blob).transpose()?;
@@ -301,6 +318,11 @@ impl<'r, 's> Auditor<'r, 's> {
                 && (change.kind == EntryKind::File || change.new.is_none());
             if !right {
                 self.report(commit.id, difference(change, wanted.is_some()));
+            } else if let Some(id) = change.new
+                && is_other_record(&change.path, &asked.path)
+            {
+                // All else that the step wrote was read to derive it.
+                self.readable(commit.id, &change.path, id);
             }
         }
         for (path, id) in expected {
@@ -362,6 +384,15 @@ impl Asked {
     }
 }
 
+/// Says whether a path is that of a record other than the one that the step is about.
+fn is_other_record(path: &str, asked: &str) -> bool {
+    path.starts_with(layout::ISSUES)
+        && path.ends_with(".json")
+        && !path.ends_with("/issue.json")
+        && !path.contains("-to-")
+        && path != asked
+}
+
 fn difference(change: &Change, expected: bool) -> Finding {
     let path = &change.path;
     let contract = path.contains("-to-") && path.starts_with(layout::ISSUES);
@@ -374,6 +405,9 @@ fn difference(change: &Change, expected: bool) -> Finding {
         () => "file.altered",
     };
     let text = match (expected, change.new) {
+        (_, Some(_)) if change.kind == EntryKind::Other => {
+            "the file is executable, a link or a module, not a plain file"
+        }
         (true, Some(_)) => "the file does not say what the step says",
         (true, None) => "the step should have kept this file",
         (false, Some(_)) => "the step has no business with this file",

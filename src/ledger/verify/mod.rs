@@ -70,7 +70,7 @@ impl Audit {
             ..Self::default()
         };
         let mut history = Vec::new();
-        for id in repository.first_parents(tip)? {
+        for id in repository.first_parents(tip) {
             match id {
                 Ok(id) => history.push(id),
                 Err(error) => {
@@ -116,9 +116,14 @@ impl Audit {
         // the steps made it. Only damage, or a beginning that is out of sight,
         // leaves something to find there.
         if audit.cut_off || !audit.findings.is_empty() {
-            let mut found = Tip::new(repository, tip, scope).findings();
-            found.retain(|finding| !audit.findings.contains(finding));
-            audit.findings.extend(found);
+            for finding in Tip::new(repository, tip, scope).findings() {
+                let said = |f: &Finding| {
+                    (&f.code, &f.path, &f.commit) == (&finding.code, &finding.path, &finding.commit)
+                };
+                if !audit.findings.iter().any(said) {
+                    audit.findings.push(finding);
+                }
+            }
         }
         Ok(audit)
     }
@@ -130,11 +135,10 @@ impl Audit {
 }
 
 fn unreadable(error: &LedgerError) -> Finding {
-    if let LedgerError::NotALedger { .. } = error {
-        let text = format!("{} is missing", layout::MANIFEST);
-        return Finding::error("file.missing", layout::MANIFEST, text);
-    }
-    let mut text = error.to_string();
+    let mut text = match error {
+        LedgerError::NotALedger { .. } => format!("{} is missing", layout::MANIFEST),
+        _ => error.to_string(),
+    };
     let mut cause = std::error::Error::source(error);
     while let Some(source) = cause {
         text += &format!(": {source}");
@@ -142,12 +146,15 @@ fn unreadable(error: &LedgerError) -> Finding {
     }
     let path = match error {
         LedgerError::Missing { path }
+        | LedgerError::Object { path, .. }
         | LedgerError::Stored { path, .. }
         | LedgerError::Schema { path, .. } => path.clone(),
+        LedgerError::Protocol { name, .. } => layout::protocol_file(name, "protocol.json"),
+        LedgerError::NotALedger { .. } => layout::MANIFEST.to_owned(),
         _ => String::new(),
     };
     let code = match error {
-        LedgerError::Git(_) => "object.unreadable",
+        LedgerError::Git(_) | LedgerError::Object { .. } => "object.unreadable",
         LedgerError::Missing { .. } => "file.missing",
         _ => "file.unreadable",
     };

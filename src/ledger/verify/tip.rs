@@ -6,11 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{AuditScope, unreadable};
 use crate::finding::Finding;
 use crate::git::{ObjectId, Repository};
+use crate::ids::{HandoffId, IssueKey};
 use crate::ledger::error::LedgerError;
 use crate::ledger::layout;
 use crate::ledger::planner::digest;
 use crate::ledger::record::Record;
 use crate::ledger::snapshot::{IssueFolder, Snapshot};
+use crate::ledger::step::View;
 
 /// The consistency of one commit's tree, without its history.
 pub(super) struct Tip<'r, 's> {
@@ -43,24 +45,65 @@ impl<'r, 's> Tip<'r, 's> {
             AuditScope::Issue(key) => vec![key.clone()],
         };
         let mut open: BTreeMap<String, Record> = BTreeMap::new();
+        let mut unknown: BTreeSet<(IssueKey, Option<u32>)> = BTreeSet::new();
         for key in keys {
             let folder = snapshot.issue(&key)?;
-            match folder.records() {
-                Ok(records) => {
-                    for record in records {
+            let handoffs = match folder.issue() {
+                Ok(Some(issue)) => issue.handoffs,
+                Ok(None) => {
+                    let path = layout::issue_file(&key);
+                    found.push(Finding::error(
+                        "file.missing",
+                        path,
+                        "the issue's file is missing",
+                    ));
+                    unknown.insert((key, None));
+                    continue;
+                }
+                Err(error) => {
+                    found.push(unreadable(&error));
+                    unknown.insert((key, None));
+                    continue;
+                }
+            };
+            for number in 1..=handoffs {
+                match folder.record(number) {
+                    Ok(Some(record)) => {
                         check_contract(&folder, &record, found);
                         if !record.state.is_terminal() {
                             open.insert(layout::open_entry(&record.id, &record.to), record);
                         }
                     }
+                    Ok(None) => {
+                        let id = HandoffId::new(key.clone(), number);
+                        let path = layout::record_file(&id);
+                        found.push(Finding::error(
+                            "file.missing",
+                            path,
+                            "the record is missing",
+                        ));
+                        unknown.insert((key.clone(), Some(number)));
+                    }
+                    Err(error) => {
+                        found.push(unreadable(&error));
+                        unknown.insert((key.clone(), Some(number)));
+                    }
                 }
-                Err(error) => found.push(unreadable(&error)),
             }
         }
         for entry in snapshot.open()? {
             if !self
                 .scope
                 .covers(&BTreeSet::from([entry.id.issue().clone()]))
+            {
+                continue;
+            }
+            // Nothing is known of a handoff whose record can't be read.
+            let key = entry.id.issue();
+            let number = Some(entry.id.number());
+            if [None, number]
+                .iter()
+                .any(|n| unknown.contains(&(key.clone(), *n)))
             {
                 continue;
             }
