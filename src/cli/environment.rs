@@ -117,7 +117,9 @@ pub(super) fn session<'a>(clock: &'a SystemClock, repository: &Repository) -> Se
         email,
         patience: PATIENCE,
         jitter: &|below| RandomState::new().hash_one(below) % below.max(1),
-        quarantined: env::var_os("GIT_QUARANTINE_PATH").is_some(),
+        quarantined: ["GIT_QUARANTINE_PATH", "GIT_OBJECT_DIRECTORY"]
+            .iter()
+            .any(|name| env::var_os(name).is_some()),
     }
 }
 

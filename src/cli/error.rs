@@ -122,6 +122,8 @@ impl From<LedgerError> for Failure {
                 "the next commit there would undo a step; free the branch: `git -C '{}' checkout --detach`",
                 path.display()
             )),
+            LedgerError::Symbolic { .. } => at(exit::ENVIRONMENT, "symbolic_branch")
+                .hint("name the branch itself with --branch"),
             LedgerError::Quarantine => at(exit::ENVIRONMENT, "quarantine"),
             LedgerError::Locked { .. } => at(exit::CONFLICT, "locked")
                 .hint("wait for the other git process; if none runs, the lock file is left over and may be deleted"),
