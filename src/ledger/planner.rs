@@ -62,12 +62,7 @@ impl<V> Planner<'_, V> {
         if let Some(issue) = &issue
             && let Some(earlier) = self.sent_before(issue, contract, basis.as_ref())?
         {
-            let receipt = Receipt {
-                record: earlier,
-                issue: issue.clone(),
-                changes: Vec::new(),
-                repeated: true,
-            };
+            let receipt = self.repeated(earlier, issue.clone());
             return Ok(Planned::Repeat(Box::new(receipt)));
         }
         let mut issue = self.admit(issue, contract, basis.as_ref())?;
@@ -305,12 +300,7 @@ impl<V> Planner<'_, V> {
                 && last.failure.as_ref() == failure
         });
         if again && event != Event::Claim {
-            let receipt = Receipt {
-                record,
-                issue,
-                changes: Vec::new(),
-                repeated: true,
-            };
+            let receipt = self.repeated(record, issue);
             return Ok(Planned::Repeat(Box::new(receipt)));
         }
         self.advance(&mut record, event, None, reason, failure)?;
@@ -355,12 +345,7 @@ impl<V> Planner<'_, V> {
             .is_some_and(|r| r.by == *self.actor.name && r.reason == reason);
         if issue.status == IssueStatus::Open {
             if again {
-                let receipt = Receipt {
-                    record,
-                    issue,
-                    changes: Vec::new(),
-                    repeated: true,
-                };
+                let receipt = self.repeated(record, issue);
                 return Ok(Planned::Repeat(Box::new(receipt)));
             }
             return Err(Refusal::NotCompleted {
@@ -385,17 +370,35 @@ impl<V> Planner<'_, V> {
         };
         let message = message.render();
         let files = vec![(layout::issue_file(self.key), Some(record::write(&issue)))];
-        let receipt = Receipt {
-            record,
-            issue,
-            changes: Vec::new(),
-            repeated: false,
-        };
+        let receipt = self.receipt(record, issue, Vec::new());
         Ok(Planned::Write(Box::new(Step {
             files,
             message,
             receipt,
         })))
+    }
+
+    fn receipt(&self, record: Record, issue: Issue, changes: Vec<Change>) -> Receipt {
+        let onward = |agent: &AgentName| {
+            let routes = self.protocol.routes_from(agent.as_str());
+            let mut targets: Vec<AgentName> = routes.map(|r| r.to.clone()).collect();
+            targets.dedup();
+            targets
+        };
+        Receipt {
+            onward: onward(&record.to),
+            record,
+            issue,
+            changes,
+            repeated: false,
+        }
+    }
+
+    fn repeated(&self, record: Record, issue: Issue) -> Receipt {
+        Receipt {
+            repeated: true,
+            ..self.receipt(record, issue, Vec::new())
+        }
     }
 
     /// Says whether the actor may cause this event.
@@ -510,12 +513,7 @@ impl<V> Planner<'_, V> {
             ..message_of(&record, self.key, summary)
         }
         .render();
-        let receipt = Receipt {
-            record,
-            issue,
-            changes,
-            repeated: false,
-        };
+        let receipt = self.receipt(record, issue, changes);
         Step {
             files,
             message,
