@@ -211,7 +211,7 @@ impl<'r> Ledger<'r> {
         }
         let issues = issues_of_sender(snapshot, rules, bytes)?;
         if let [only] = &issues[..] {
-            return Ok(review(rules.protocol(), rules, bytes, Some(only))?);
+            return review(rules.protocol(), rules, bytes, Some(only));
         }
         let mut first = first;
         if !issues.is_empty() {
