@@ -183,7 +183,7 @@ fn claiming() {
     $ git handoff claim 87.1 --as prep-agent
     --- stderr
     error: 87.1 is claimed by prep-agent since 2026-03-02T09:13:00Z
-    hint: take another with `git handoff claim --next`
+    hint: if that was you, go on: `git handoff show 87.1`; else take another: `git handoff claim --next`
     --- exit 5
     ");
 }
@@ -406,6 +406,8 @@ fn what_was_rejected_or_cancelled_may_be_sent_again() {
     $ git handoff reject 87.2 --as implementer-agent --reason 'no commits on the branch'
     87.2 prep-agent → implementer-agent: rejected
       commit [commit]
+    --- stderr
+    next: git handoff new --issue 87 --from prep-agent --to implementer-agent
     $ git handoff claim 87.2 --as implementer-agent
     --- stderr
     error: 87.2: a handoff that is rejected does not accept `claim`
@@ -419,11 +421,13 @@ fn what_was_rejected_or_cancelled_may_be_sent_again() {
     $ git handoff cancel 87.3 --as fixer-agent
     --- stderr
     error: fixer-agent cannot cancel 87.3, which was handed to implementer-agent
-    hint: its sender, implementer-agent, an orchestrator or a person can; see `git handoff show 87.3`
+    hint: its sender, implementer-agent or an orchestrator can; see `git handoff show 87.3`
     --- exit 4
     $ git handoff cancel 87.3 --as prep-agent --reason 'wrong port'
     87.3 prep-agent → implementer-agent: cancelled
       commit [commit]
+    --- stderr
+    next: git handoff new --issue 87 --from prep-agent --to implementer-agent
     $ git handoff send -
     87.4 prep-agent → implementer-agent: pending
       commit [commit]

@@ -535,7 +535,7 @@ fn a_missing_or_altered_manifest_is_found() {
     assert_snapshot!(ledger.damage(&[]).join("\n"), @"
     9 file.altered ledger.json
     10 step.none ledger.json
-    10 file.missing ledger.json
+    10 file.unreadable ledger.json
     ");
 }
 
@@ -573,7 +573,14 @@ fn reordered_commits_are_found() {
     assert_snapshot!(damage(&ledger), @"
     3 step.illegal issues/87/00/87/0002.json
     4 step.illegal issues/87/00/87/0001.json
-    6 step.repeated issues/87/00/87/0002.json
+    6 record.altered issues/87/00/87/0002.json
+    6 issue.altered issues/87/00/87/issue.json
+    6 open.stale open/87.2@implementer-agent
+    6 file.missing issues/87/00/87/0001.json
+    6 file.missing issues/87/00/87/0002-prep-agent-to-implementer-agent.xml
+    6 file.missing open/87.1@prep-agent
+    6 commit.message
+    6 commit.author
     ");
 }
 
