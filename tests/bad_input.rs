@@ -364,12 +364,12 @@ fn all_findings_are_told_not_just_the_first() {
     --- stderr
     error: the contract was refused
       1:1 /handoff/type field.missing `type` is missing
-          add `<type>feature|bug|enhancement|refactor|chore|feature|bug|enhancement|refactor|chore</type>`: Kind of work: feature, bug, enhancement, refactor or chore
-      5:3 /handoff/issue_number field.type expected integer, not `none`
+          add `<type>feature|bug|enhancement|refactor|chore</type>`: Kind of work: feature, bug, enhancement, refactor or chore
+      5:3 /handoff/issue_number field.type expected a whole number, not `none`
           Number of the issue, a whole number from 1 up
       6:3 /handoff/issue_title field.unfilled this place is not filled in yet
           write here: what
-      7:3 /handoff/priority field.value `urgent` is not one of `critical`, `high`, `medium`, `low`, `critical|high|medium|low`
+      7:3 /handoff/priority field.value `urgent` is not one of `critical`, `high`, `medium`, `low`
           How urgent the work is: critical, high, medium or low
       8:3 /handoff/summary field.unfilled this place is not filled in yet
           write here: what

@@ -55,7 +55,14 @@ fn ids(data: &Value) -> BTreeSet<String> {
         .collect()
 }
 
-#[track_caller]
+/// Puts a file where the writers' queue would be: only the compare-and-swap is
+/// left to keep them apart.
+fn without_queue(env: &TestEnvironment) {
+    let queue = env.repo().join(".git/handoff");
+    let _ = fs::remove_dir_all(&queue);
+    fs::write(queue, "").unwrap();
+}
+
 fn said(outputs: &[Output]) -> String {
     let show = |o: &Output| {
         format!(
@@ -72,6 +79,9 @@ fn said(outputs: &[Output]) -> String {
 fn sixteen_senders_lose_nothing() {
     let env = TestEnvironment::with_ledger();
     for round in 0..3 {
+        if round == 1 {
+            without_queue(&env);
+        }
         let all: Vec<_> = (1..=16).map(|n| send(&env, round * 100 + n)).collect();
         let ended = at_once(&env, &all);
         assert_eq!(count(&ended, 0), 16, "{}", said(&ended));
@@ -89,6 +99,9 @@ fn sixteen_senders_lose_nothing() {
 fn sixteen_claims_of_one_handoff_have_one_winner() {
     let env = TestEnvironment::with_ledger();
     for issue in 1..=3 {
+        if issue == 2 {
+            without_queue(&env);
+        }
         env.send(opening(issue)).success();
         let before = commits(&env);
         let claim = words(&[
@@ -201,7 +214,6 @@ fn writers_that_are_killed_leave_a_sound_ledger() {
     }
     assert!(killed > 5, "{killed} of {KILLS} were killed in time");
     assert!(!acknowledged.is_empty(), "none of {KILLS} ended in time");
-    eprintln!("{killed} killed, {left_locked} locks left");
     assert!(left_locked < KILLS / 6, "{left_locked} locks were left");
     let there = ids(&env.data(&["status"]));
     let lost: Vec<_> = acknowledged.difference(&there).collect();

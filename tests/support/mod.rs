@@ -3,6 +3,7 @@
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, missing_docs)]
 
 pub mod contracts;
+pub mod workflow;
 
 use std::ffi::OsStr;
 use std::fs;
@@ -95,6 +96,8 @@ impl TestEnvironment {
         let path = std::env::var("PATH").unwrap_or_default();
         let path = format!("{}:{path}", binary.parent().unwrap().display());
         let home = self.root.join("home");
+        let repo = self.repo();
+        let dir = if repo.is_dir() { &repo } else { &self.root };
         let mut command = Command::new(program);
         command
             .env_clear()
@@ -108,12 +111,7 @@ impl TestEnvironment {
             .env("GIT_TERMINAL_PROMPT", "0")
             .env("TZ", "UTC")
             .env("LC_ALL", "C.UTF-8")
-            .current_dir(
-                self.repo()
-                    .is_dir()
-                    .then(|| self.repo())
-                    .unwrap_or_else(|| self.root.clone()),
-            )
+            .current_dir(dir)
             .stdin(Stdio::null());
         command
     }

@@ -9,7 +9,7 @@ use crate::cli::error::Failure;
 use crate::cli::exit;
 use crate::cli::output::Output;
 use crate::ids::IssueKey;
-use crate::ledger::{Audit, AuditScope, Refusal, View};
+use crate::ledger::{Audit, AuditScope, LedgerError, Refusal, View};
 
 /// Derive every step again from its contract, and report each that is not legal
 ///
@@ -39,9 +39,7 @@ impl Arguments {
             .as_deref()
             .map(str::parse::<IssueKey>)
             .transpose()?;
-        let tip = ledger
-            .tip_id()?
-            .ok_or(crate::ledger::LedgerError::NoLedger { branch })?;
+        let tip = ledger.tip_id()?.ok_or(LedgerError::NoLedger { branch })?;
         let scope = match &key {
             Some(key) => {
                 let known = ledger.tip().and_then(|tip| tip.issue(key)?.issue());
@@ -54,6 +52,12 @@ impl Arguments {
         };
         let threads = thread::available_parallelism().map_or(1, NonZero::get);
         let audit = Audit::run(&repository, tip, scope, threads)?;
+        // A branch that never was a ledger is not a damaged one.
+        if audit.handoffs == 0
+            && let Err(error @ LedgerError::NotALedger { .. }) = ledger.tip()
+        {
+            return Err(error.into());
+        }
         let checked = format!(
             "{} commits, {} handoffs, up to {}",
             audit.commits,

@@ -135,10 +135,11 @@ impl Audit {
 }
 
 fn unreadable(error: &LedgerError) -> Finding {
-    let mut text = match error {
-        LedgerError::NotALedger { .. } => format!("{} is missing", layout::MANIFEST),
-        _ => error.to_string(),
-    };
+    if let LedgerError::NotALedger { .. } = error {
+        let text = format!("{} is missing", layout::MANIFEST);
+        return Finding::error("file.missing", layout::MANIFEST, text);
+    }
+    let mut text = error.to_string();
     let mut cause = std::error::Error::source(error);
     while let Some(source) = cause {
         text += &format!(": {source}");
@@ -150,13 +151,11 @@ fn unreadable(error: &LedgerError) -> Finding {
         | LedgerError::Stored { path, .. }
         | LedgerError::Schema { path, .. } => path.clone(),
         LedgerError::Protocol { name, .. } => layout::protocol_file(name, "protocol.json"),
-        LedgerError::NotALedger { .. } => layout::MANIFEST.to_owned(),
         _ => String::new(),
     };
     let code = match error {
         LedgerError::Git(_) | LedgerError::Object { .. } => "object.unreadable",
         LedgerError::Missing { .. } => "file.missing",
-        LedgerError::NotALedger { .. } => "file.missing",
         _ => "file.unreadable",
     };
     Finding::error(code, path, text)
