@@ -117,10 +117,11 @@ def size(handoffs):
             sample = measure(command)
             if turn >= 2:
                 ROWS[name].add(handoffs, sample)
-    turns = 1 if handoffs > 10_000 else 5
+    turns = max(1, min(7, 30_000 // handoffs))
     for _ in range(turns):
         ROWS["verify"].add(handoffs, measure([HANDOFF, "verify"]))
         ROWS["fsck"].add(handoffs, measure(["git", "fsck", "--strict", "--no-dangling", "--no-progress"]))
+    note(f"{handoffs} handoffs: " + ", ".join(f"{name} {ROWS[name].median(handoffs):.1f}" for name in NAMES) + " ms")
     if handoffs <= 10_000:
         run("git", "gc", "--quiet", "--prune=now")
         FACTS[handoffs].append(objects()[1])
@@ -168,6 +169,8 @@ def table():
     line("`git-handoff --version`", "start", "")
     line("bare libgit2 writes", "bare", flat_only("bare"))
     line("`send`", "send", ratio("send", "bare", 1.6, True, "over the bare writes") + "; " + flat("send"))
+    line("bare libgit2 writes, CPU", "bare", "", True)
+    line("`send`, CPU", "send", ratio("send", "bare", 1.6, True, "over the bare writes", True), True)
     line("the same step by git plumbing", "script", ratio("script", "send", 5, False, "over `send`"))
     for words, name in [("`inbox`", "inbox"), ("`status`", "status"), ("`status ISSUE`", "issue"), ("`show ID`", "show")]:
         line(words, name, flat(name))

@@ -27,13 +27,15 @@ impl SystemClock {
     /// # Errors
     /// A [`Failure`] of usage when a date is not one that git reads.
     pub(super) fn from_environment() -> Result<Self, Failure> {
-        let date = |name: &str| match env::var(name).ok().filter(|text| !text.is_empty()) {
+        let date = |name: &str| {
+            match env::var(name).ok().filter(|text| !text.is_empty()) {
             None => Ok(None),
-            Some(text) => parse_date(&text).map(Some).ok_or_else(|| {
+            Some(text) => parse_date(&text).filter(can_be_recorded).map(Some).ok_or_else(|| {
                 Failure::usage(format!("{name} is {}, which is not a date", quoted(&text))).hint(
                     "write it as 2026-03-04T05:06:07Z, or as seconds and zone: 1772600767 +0000",
                 )
             }),
+        }
         };
         Ok(Self {
             author: date("GIT_AUTHOR_DATE")?,
@@ -51,6 +53,13 @@ impl Clock for SystemClock {
         self.committer
             .unwrap_or_else(|| Local::now().fixed_offset())
     }
+}
+
+/// Says whether git takes a commit with this date: since 1970, with a year of
+/// four digits.
+fn can_be_recorded(at: &DateTime<FixedOffset>) -> bool {
+    const YEAR_10000: i64 = 253_402_300_800;
+    (0..YEAR_10000).contains(&at.timestamp())
 }
 
 /// Reads the date forms that git documents for its environment variables: its
@@ -117,7 +126,9 @@ pub(super) fn session<'a>(clock: &'a SystemClock, repository: &Repository) -> Se
         email,
         patience: PATIENCE,
         jitter: &|below| RandomState::new().hash_one(below) % below.max(1),
-        quarantined: env::var_os("GIT_QUARANTINE_PATH").is_some(),
+        quarantined: ["GIT_QUARANTINE_PATH", "GIT_OBJECT_DIRECTORY"]
+            .iter()
+            .any(|name| env::var_os(name).is_some()),
     }
 }
 

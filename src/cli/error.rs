@@ -122,11 +122,13 @@ impl From<LedgerError> for Failure {
                 "the next commit there would undo a step; free the branch: `git -C '{}' checkout --detach`",
                 path.display()
             )),
+            LedgerError::Symbolic { .. } => at(exit::ENVIRONMENT, "symbolic_branch")
+                .hint("name the branch itself with --branch"),
             LedgerError::Quarantine => at(exit::ENVIRONMENT, "quarantine"),
-            LedgerError::Locked { .. } => at(exit::CONFLICT, "locked")
+            LedgerError::Locked { .. } => at(exit::TIMED_OUT, "locked")
                 .hint("wait for the other git process; if none runs, the lock file is left over and may be deleted"),
             LedgerError::Contended { .. } => {
-                at(exit::CONFLICT, "contended").hint("nothing was written; run the same command again")
+                at(exit::TIMED_OUT, "contended").hint("nothing was written; run the same command again")
             }
             LedgerError::Contract { findings } => at(exit::CONTRACT, "contract_refused")
                 .hint("mend the contract, see `git handoff check FILE`, and send it again")
@@ -145,6 +147,8 @@ impl From<LedgerError> for Failure {
                 at(exit::INTEGRITY, "ledger_damaged")
                     .hint("`git handoff verify` shows where the damage began")
             }
+            LedgerError::Git(error) if error.is_damage() => at(exit::INTEGRITY, "ledger_damaged")
+                .hint("`git handoff verify` shows what is missing; another clone may have it"),
             LedgerError::Git(_) => at(exit::ENVIRONMENT, "git")
                 .hint("nothing was acknowledged; check permissions and free space, and run it again"),
         }

@@ -2,8 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::output::{plain, state};
-use crate::ledger::{Done, Issue, Record, issue_folder};
+use super::output::{Output, plain, state};
+use crate::ids::AgentName;
+use crate::ledger::{Done, Issue, IssueStatus, Record, issue_folder};
+use crate::protocol::State;
 
 /// A moment as text.
 pub(super) fn moment(at: crate::ledger::Moment) -> String {
@@ -28,12 +30,73 @@ pub(super) fn done_json(done: &Done) -> Value {
         "contract_sha256": receipt.record.contract.sha256,
         "path": format!("{}/{}", issue_folder(&receipt.issue.issue), receipt.record.contract.file),
         "attempt": receipt.record.attempt,
-        "token": receipt.record.lease.as_ref().map(|l| l.token),
         "commit": done.commit.map(|c| c.to_string()),
         "repeated": receipt.repeated,
         "transitions": changes,
         "issue_status": receipt.issue.status,
+        "next": next_steps(done),
     })
+}
+
+/// The commands that take the work on from here.
+fn next_steps(done: &Done) -> Vec<String> {
+    let receipt = &done.receipt;
+    let (record, issue) = (&receipt.record, &receipt.issue);
+    let (id, from, to, key) = (&record.id, &record.from, &record.to, &issue.issue);
+    if issue.status == IssueStatus::Completed {
+        return Vec::new();
+    }
+    let hand_on = |from: &AgentName, targets: &[AgentName]| -> Vec<String> {
+        let one = |to| format!("git handoff new --issue {key} --from {from} --to {to}");
+        targets.iter().map(one).collect()
+    };
+    match record.state {
+        State::Pending => vec![format!("git handoff claim {id} --as {to}")],
+        State::InProgress if receipt.onward.is_empty() => {
+            let mut steps = Vec::new();
+            let reported = issue
+                .open
+                .iter()
+                .find(|o| Some(&o.id) == record.follows.as_ref());
+            match reported.map(|open| (&open.id, open.state)) {
+                Some((failed, State::Failed)) => {
+                    steps.push(format!("git handoff retry {failed} --as {to} --reason WHY"));
+                }
+                Some((blocked, State::Blocked)) => {
+                    steps.push(format!("git handoff answer {blocked} ANSWER --as {to}"));
+                }
+                _ => {}
+            }
+            steps.push(format!("git handoff complete {id} --as {to}"));
+            steps
+        }
+        State::InProgress => hand_on(to, &receipt.onward),
+        State::Failed => vec![format!("git handoff retry {id} --as {from} --reason WHY")],
+        State::Blocked => vec![format!("git handoff answer {id} ANSWER --as {from}")],
+        State::Completed if issue.unfollowed.contains(id) => hand_on(to, &receipt.onward),
+        // What was turned down goes back to its sender, and so does an issue that
+        // its sender completed, once it is reopened.
+        State::Rejected | State::Cancelled => hand_on(from, std::slice::from_ref(to)),
+        State::Completed
+            if record
+                .follows
+                .as_ref()
+                .is_some_and(|f| issue.unfollowed.contains(f)) =>
+        {
+            hand_on(from, std::slice::from_ref(to))
+        }
+        State::Completed | State::Dead => Vec::new(),
+    }
+}
+
+/// Says what takes the work on from here.
+pub(super) fn say_next(done: &Done, output: &mut Output) {
+    for (i, step) in next_steps(done).iter().enumerate() {
+        output.say(&format!(
+            "{} {step}",
+            if i == 0 { "next:" } else { "  or:" }
+        ));
+    }
 }
 
 /// What a write did, as text.
@@ -46,7 +109,7 @@ pub(super) fn done_text(done: &Done) -> String {
     }
     match done.commit {
         Some(commit) => text += &format!("  commit {}\n", commit.short()),
-        None => text += "  already in the ledger; nothing was written\n",
+        None => text += "  already in the ledger, where it stands as above; nothing was written\n",
     }
     text
 }
@@ -141,7 +204,7 @@ pub(super) fn record_text(record: &Record) -> String {
             state(t.to)
         );
         if let Some(reason) = &t.reason {
-            text += &format!("      {}\n", plain(reason));
+            text += &indented(reason);
         }
         if let Some(failure) = &t.failure {
             let retry = if failure.recoverable {
@@ -149,20 +212,23 @@ pub(super) fn record_text(record: &Record) -> String {
             } else {
                 "not recoverable"
             };
-            text += &format!(
-                "      {}: {} ({retry})\n",
-                plain(&failure.code),
-                plain(&failure.message)
-            );
+            text += &indented(&format!("{}: {} ({retry})", failure.code, failure.message));
             for more in [&failure.details, &failure.suggested_action]
                 .into_iter()
                 .flatten()
             {
-                text += &format!("      {}\n", plain(more));
+                text += &indented(more);
             }
         }
     }
     text
+}
+
+/// Foreign text under a line of ours, so that no line of it looks like one.
+fn indented(text: &str) -> String {
+    text.lines()
+        .map(|line| format!("      {}\n", plain(line)))
+        .collect()
 }
 
 /// An issue with what is known of it.

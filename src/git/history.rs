@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use git2::ObjectType;
+
 use super::repository::{GitError, ObjectId, Repository};
 use chrono::{DateTime, FixedOffset, Utc};
 
@@ -106,6 +108,17 @@ impl Repository {
                     .split(|&b| b == b'\n')
                     .any(|l| l.starts_with(b"parent ")),
         })
+    }
+
+    /// A commit as it is stored: its header's lines and its message's bytes.
+    ///
+    /// # Errors
+    /// [`GitError`] when it is missing, damaged, or not a commit.
+    pub fn stored_commit(&self, id: ObjectId) -> Result<(String, Vec<u8>), GitError> {
+        let mut raw = self.object(id, ObjectType::Commit)?;
+        let end = raw.windows(2).position(|two| two == b"\n\n");
+        let message = end.map_or(Vec::new(), |end| raw.split_off(end + 2));
+        Ok((String::from_utf8_lossy(&raw).into_owned(), message))
     }
 
     /// The ids of a commit and its first parents, the newest first. Stops where

@@ -58,6 +58,16 @@ impl From<git2::Error> for GitError {
 }
 
 impl GitError {
+    /// Says whether the repository itself is damaged: an object or a ref is
+    /// missing or is not what it should be.
+    pub fn is_damage(&self) -> bool {
+        use ErrorClass as C;
+        let class = self.0.class();
+        self.is_not_found()
+            || [C::Odb, C::Object, C::Tree, C::Zlib, C::Sha1, C::Indexer].contains(&class)
+            || (class == C::Reference && self.0.message().contains("corrupted"))
+    }
+
     /// Says whether the object or ref was not there.
     pub fn is_not_found(&self) -> bool {
         self.0.code() == ErrorCode::NotFound
@@ -236,13 +246,37 @@ impl Repository {
         Ok(object.data().to_vec())
     }
 
-    /// Finds the working tree that has a branch checked out, the main one or a
-    /// linked one.
+    /// Removes a ref's lock file that a process left behind when it was killed
+    /// while it published this commit. A lock that says anything else belongs to
+    /// someone else, and stays.
+    pub fn remove_abandoned_lock(&self, refname: &str, commit: &str) {
+        let path = self.common_dir().join(format!("{refname}.lock"));
+        let ours = |text: String| commit.starts_with(text.trim_end());
+        if fs::read_to_string(&path).is_ok_and(ours) {
+            // Where it can't be removed, publishing says that the ref is locked.
+            let _ = fs::remove_file(&path);
+        }
+    }
+
+    /// Says whether a ref is symbolic: another ref's name.
+    pub fn is_symbolic(&self, refname: &str) -> bool {
+        let found = self.inner.find_reference(refname);
+        found.is_ok_and(|r| r.kind() == Some(git2::ReferenceType::Symbolic))
+    }
+
+    /// Finds the working tree that has a branch checked out or under rebase, the
+    /// main one or a linked one.
     pub fn checked_out_at(&self, refname: &str) -> Option<PathBuf> {
         let common = self.common_dir();
         let symbolic = format!("ref: {refname}");
+        let says = |path: PathBuf, text: &str| {
+            fs::read_to_string(path).is_ok_and(|found| found.trim_end() == text)
+        };
+        // A rebase sets the branch it began on when it ends, or is given up.
         let is_head = |dir: &Path| {
-            fs::read_to_string(dir.join("HEAD")).is_ok_and(|head| head.trim_end() == symbolic)
+            says(dir.join("HEAD"), &symbolic)
+                || says(dir.join("rebase-merge/head-name"), refname)
+                || says(dir.join("rebase-apply/head-name"), refname)
         };
         let bare = self.config("core.bare").is_some_and(|v| v == "true");
         if !bare && is_head(common) {
@@ -319,6 +353,11 @@ pub struct Prepared<'r> {
 }
 
 impl Prepared<'_> {
+    /// The commit's id.
+    pub fn commit(&self) -> ObjectId {
+        self.commit
+    }
+
     /// Moves the ref to the commit, from exactly where it was when the commit
     /// was prepared.
     ///

@@ -38,8 +38,16 @@ pub enum LedgerError {
         /// The working tree's root.
         path: PathBuf,
     },
-    /// A push is being received: nothing may be written yet.
-    #[error("a push is being received, and the ledger cannot be written from its hook")]
+    /// The branch is another name for something else.
+    #[error("branch {branch} is a symbolic ref, which cannot be a ledger")]
+    Symbolic {
+        /// The branch.
+        branch: String,
+    },
+    /// Objects are kept apart for now: a push is being received.
+    #[error(
+        "objects are kept apart here (a push is being received, or GIT_OBJECT_DIRECTORY is set), and the ledger would lose its own"
+    )]
     Quarantine,
     /// Another process holds the lock of the branch, or left it behind.
     #[error("the branch stayed locked by {}", path.display())]

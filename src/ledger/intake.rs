@@ -6,10 +6,13 @@ use std::rc::Rc;
 use serde_json::Value;
 
 use super::message::one_line;
+use super::record::Failure;
 use crate::contract::{Format, Place, Schema, Shape, Source};
 use crate::finding::{Finding, Severity};
 use crate::ids::{AgentName, IssueKey, quoted};
-use crate::protocol::{ContractType, Envelope, Protocol, Resolved, State, Unresolved};
+use crate::protocol::{
+    ContractType, Envelope, FailureFields, Protocol, Resolved, State, Unresolved,
+};
 
 /// A contract that passed the pipeline.
 #[derive(Clone, Debug)]
@@ -34,6 +37,8 @@ pub struct Contract {
     pub priority: Option<String>,
     /// One line about it: its own, or its type's title.
     pub summary: String,
+    /// What went wrong, where it reports that.
+    pub failure: Option<Failure>,
     /// What it says, in the value model.
     pub value: Value,
 }
@@ -160,7 +165,10 @@ pub fn review<S: Schemas>(
             findings.push(finding);
         }
     }
-    let summary = text(&fields.summary).unwrap_or_else(|| kind.title.clone());
+    let summary = text(&fields.summary)
+        .or_else(|| text(&kind.summary))
+        .unwrap_or_else(|| kind.title.clone());
+    let failure = kind.failure.as_ref().and_then(|f| failure(f, &value));
     let priority = text(&fields.priority);
     let contract = match (resolved, issue) {
         (Some(Resolved { kind, from, to }), Some(issue))
@@ -177,6 +185,7 @@ pub fn review<S: Schemas>(
                 status,
                 priority,
                 summary: one_line(&summary),
+                failure,
                 value,
             })
         }
@@ -260,6 +269,20 @@ fn scalar(value: &Value) -> Option<String> {
         Value::Number(number) => Some(number.to_string()),
         _ => None,
     }
+}
+
+/// What a contract says went wrong.
+fn failure(fields: &FailureFields, value: &Value) -> Option<Failure> {
+    let text = |pointer: &str| scalar(value.pointer(pointer)?);
+    let optional = |pointer: &Option<String>| text(pointer.as_deref()?);
+    let recoverable = fields.recoverable.as_deref().and_then(|p| value.pointer(p));
+    Some(Failure {
+        code: text(&fields.code)?,
+        message: text(&fields.message)?,
+        details: optional(&fields.details),
+        recoverable: recoverable.and_then(Value::as_bool).unwrap_or(false),
+        suggested_action: optional(&fields.suggested_action),
+    })
 }
 
 /// The issue's key, from the contract or from the hint.

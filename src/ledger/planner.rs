@@ -60,20 +60,9 @@ impl<V> Planner<'_, V> {
             None => None,
         };
         if let Some(issue) = &issue
-            && let Some(number) = self
-                .view
-                .sent_before(&contract.bytes)
-                .map_err(Stop::Unreadable)?
-            && basis.as_ref().is_none_or(|held| held.id.number() < number)
+            && let Some(earlier) = self.sent_before(issue, contract, basis.as_ref())?
         {
-            let record = self.record(&self.id(number))?;
-            let issue = issue.clone();
-            let receipt = Receipt {
-                record,
-                issue,
-                changes: Vec::new(),
-                repeated: true,
-            };
+            let receipt = self.repeated(earlier, issue.clone());
             return Ok(Planned::Repeat(Box::new(receipt)));
         }
         let mut issue = self.admit(issue, contract, basis.as_ref())?;
@@ -92,7 +81,11 @@ impl<V> Planner<'_, V> {
             let kind = self.protocol.contract_type(&contract.kind);
             let outcome = kind.map(|k| self.protocol.outcome(k, contract.status.as_deref()));
             let event = outcome.map_or(Event::Complete, Outcome::event);
-            self.advance(held, event, Some(&id), None, None)?;
+            let failure = contract
+                .failure
+                .as_ref()
+                .filter(|_| event != Event::Complete);
+            self.advance(held, event, Some(&id), None, failure)?;
         }
         let closes = self.protocol.is_kind(contract.to.as_str(), AgentKind::End);
         if closes {
@@ -159,6 +152,40 @@ impl<V> Planner<'_, V> {
         step.files
             .push((contract_path, Some(contract.bytes.clone())));
         Ok(Planned::Write(Box::new(step)))
+    }
+
+    /// The handoff that a contract repeats: the one that the same bytes made
+    /// before, unless its sender has reason to send them once more. It has when
+    /// it sends on from something newer, or from the same handoff again after
+    /// that was retried, reopened, or its successor was turned down.
+    fn sent_before<E>(
+        &self,
+        issue: &Issue,
+        contract: &Contract,
+        basis: Option<&Record>,
+    ) -> Result<Option<Record>, Stop<E>>
+    where
+        V: View<E>,
+    {
+        let number = self
+            .view
+            .sent_before(&contract.bytes)
+            .map_err(Stop::Unreadable)?;
+        let Some(number) = number else {
+            return Ok(None);
+        };
+        let earlier = self.record(&self.id(number))?;
+        let again = match basis {
+            Some(held) => held.id.number() > number || earlier.follows.as_ref() == Some(&held.id),
+            None => {
+                let turned_down = [State::Rejected, State::Cancelled].contains(&earlier.state);
+                let reopened = issue.reopened.last().is_some_and(|r| number <= r.handoffs);
+                issue.status == IssueStatus::Open
+                    && issue.open.is_empty()
+                    && (turned_down || reopened)
+            }
+        };
+        Ok((!again).then_some(earlier))
     }
 
     /// The handoff that a sender sends on from: the newest one it works on, or
@@ -273,12 +300,7 @@ impl<V> Planner<'_, V> {
                 && last.failure.as_ref() == failure
         });
         if again && event != Event::Claim {
-            let receipt = Receipt {
-                record,
-                issue,
-                changes: Vec::new(),
-                repeated: true,
-            };
+            let receipt = self.repeated(record, issue);
             return Ok(Planned::Repeat(Box::new(receipt)));
         }
         self.advance(&mut record, event, None, reason, failure)?;
@@ -323,12 +345,7 @@ impl<V> Planner<'_, V> {
             .is_some_and(|r| r.by == *self.actor.name && r.reason == reason);
         if issue.status == IssueStatus::Open {
             if again {
-                let receipt = Receipt {
-                    record,
-                    issue,
-                    changes: Vec::new(),
-                    repeated: true,
-                };
+                let receipt = self.repeated(record, issue);
                 return Ok(Planned::Repeat(Box::new(receipt)));
             }
             return Err(Refusal::NotCompleted {
@@ -343,6 +360,7 @@ impl<V> Planner<'_, V> {
             at: self.actor.at,
             by: self.actor.name.clone(),
             reason: reason.to_owned(),
+            handoffs: issue.handoffs,
         });
         issue.steps += 1;
         let message = Message {
@@ -352,17 +370,35 @@ impl<V> Planner<'_, V> {
         };
         let message = message.render();
         let files = vec![(layout::issue_file(self.key), Some(record::write(&issue)))];
-        let receipt = Receipt {
-            record,
-            issue,
-            changes: Vec::new(),
-            repeated: false,
-        };
+        let receipt = self.receipt(record, issue, Vec::new());
         Ok(Planned::Write(Box::new(Step {
             files,
             message,
             receipt,
         })))
+    }
+
+    fn receipt(&self, record: Record, issue: Issue, changes: Vec<Change>) -> Receipt {
+        let onward = |agent: &AgentName| {
+            let routes = self.protocol.routes_from(agent.as_str());
+            let mut targets: Vec<AgentName> = routes.map(|r| r.to.clone()).collect();
+            targets.dedup();
+            targets
+        };
+        Receipt {
+            onward: onward(&record.to),
+            record,
+            issue,
+            changes,
+            repeated: false,
+        }
+    }
+
+    fn repeated(&self, record: Record, issue: Issue) -> Receipt {
+        Receipt {
+            repeated: true,
+            ..self.receipt(record, issue, Vec::new())
+        }
     }
 
     /// Says whether the actor may cause this event.
@@ -477,12 +513,7 @@ impl<V> Planner<'_, V> {
             ..message_of(&record, self.key, summary)
         }
         .render();
-        let receipt = Receipt {
-            record,
-            issue,
-            changes,
-            repeated: false,
-        };
+        let receipt = self.receipt(record, issue, changes);
         Step {
             files,
             message,

@@ -155,6 +155,8 @@ pub struct Reopening {
     pub by: AgentName,
     /// Why.
     pub reason: String,
+    /// How many handoffs the issue had then.
+    pub handoffs: u32,
 }
 
 /// `issue.json`: who holds an issue and what is known of it.

@@ -80,6 +80,8 @@ pub struct Receipt {
     pub issue: Issue,
     /// Every handoff that changed, in the order of the trailers.
     pub changes: Vec<Change>,
+    /// Whom the handoff's receiver may hand on to.
+    pub onward: Vec<AgentName>,
     /// Whether the ledger held this already, so that nothing was written.
     pub repeated: bool,
 }

@@ -12,7 +12,7 @@ use super::session::{Session, author};
 use super::snapshot::{Rules, Snapshot};
 use super::step::{Actor, Planned, Receipt, Request, View, plan};
 use crate::finding::{Finding, Severity};
-use crate::git::{ObjectId, PublishError, Queue, Repository, to_second};
+use crate::git::{ObjectId, Prepared, PublishError, Queue, Repository, to_second};
 use crate::ids::{AgentName, HandoffId, IssueKey, quoted};
 use crate::protocol::State;
 
@@ -107,6 +107,10 @@ impl<'r> Ledger<'r> {
         if session.quarantined {
             return Err(LedgerError::Quarantine);
         }
+        if self.repository.is_symbolic(&self.refname) {
+            let branch = self.branch.clone();
+            return Err(LedgerError::Symbolic { branch });
+        }
         match self.repository.checked_out_at(&self.refname) {
             Some(path) => Err(LedgerError::CheckedOut {
                 branch: self.branch.clone(),
@@ -114,6 +118,17 @@ impl<'r> Ledger<'r> {
             }),
             None => Ok(()),
         }
+    }
+
+    /// Waits for this machine's other writers, and clears away what one of them
+    /// left behind if it was killed while it published.
+    fn join_queue(&self, session: &Session<'_>) -> Queue {
+        let mut queue = Queue::join(self.repository.common_dir(), session.patience);
+        if let Some(commit) = queue.abandoned() {
+            self.repository.remove_abandoned_lock(&self.refname, commit);
+            queue.announce(None);
+        }
+        queue
     }
 
     /// Starts the ledger; says nothing new where there is one already.
@@ -152,7 +167,7 @@ impl<'r> Ledger<'r> {
         person.at = now;
         let message = format!("Start the ledger\n\nProtocol: {}\n", founding.protocol);
         let start = Instant::now();
-        let _head_of_queue = Queue::join(self.repository.common_dir(), session.patience);
+        let mut queue = self.join_queue(session);
         while self.tip_id()?.is_none() {
             let prepared = self.repository.prepare(
                 &self.refname,
@@ -162,7 +177,7 @@ impl<'r> Ledger<'r> {
                 &session.committer(),
                 &message,
             )?;
-            match prepared.publish("handoff: start the ledger") {
+            match in_turn(&mut queue, prepared, "handoff: start the ledger") {
                 Ok(commit) => return Ok(Some(commit)),
                 Err(PublishError::Locked(path)) if start.elapsed() >= session.patience => {
                     return Err(LedgerError::Locked { path });
@@ -194,10 +209,24 @@ impl<'r> Ledger<'r> {
         if first.contract.is_some() || !first.is_complete() {
             return Ok(first);
         }
-        match only_issue_of_sender(snapshot, rules, bytes)? {
-            Some(issue) => Ok(review(rules.protocol(), rules, bytes, Some(&issue))?),
-            None => Ok(first),
+        let issues = issues_of_sender(snapshot, rules, bytes)?;
+        if let [only] = &issues[..] {
+            return Ok(review(rules.protocol(), rules, bytes, Some(only))?);
         }
+        let mut first = first;
+        if !issues.is_empty() {
+            let keys: Vec<&str> = issues.iter().map(IssueKey::as_str).collect();
+            let text = format!(
+                "say which with --issue: its sender works on {}",
+                keys.join(", ")
+            );
+            let named = first
+                .findings
+                .iter_mut()
+                .filter(|f| f.code == "envelope.issue");
+            named.for_each(|finding| finding.fix = Some(text.clone()));
+        }
+        Ok(first)
     }
 
     /// Sends a contract. `agent` is who sends it, where that is known.
@@ -325,7 +354,7 @@ impl<'r> Ledger<'r> {
     ) -> Result<Done, LedgerError> {
         self.guard(session)?;
         let start = Instant::now();
-        let _head_of_queue = Queue::join(self.repository.common_dir(), session.patience);
+        let mut queue = self.join_queue(session);
         let mut attempts = 0;
         loop {
             attempts += 1;
@@ -351,7 +380,7 @@ impl<'r> Ledger<'r> {
             )?;
             let subject = step.message.lines().next().unwrap_or_default();
             let late = start.elapsed() >= session.patience;
-            match prepared.publish(&format!("handoff: {subject}")) {
+            match in_turn(&mut queue, prepared, &format!("handoff: {subject}")) {
                 Ok(commit) => {
                     return Ok(Done {
                         receipt: step.receipt,
@@ -370,6 +399,18 @@ impl<'r> Ledger<'r> {
             }
         }
     }
+}
+
+/// Publishes a commit, announced to whoever comes after a crash.
+fn in_turn(
+    queue: &mut Queue,
+    prepared: Prepared<'_>,
+    reflog: &str,
+) -> Result<ObjectId, PublishError> {
+    queue.announce(Some(prepared.commit()));
+    let published = prepared.publish(reflog);
+    queue.announce(None);
+    published
 }
 
 /// Gives whoever holds the lock a moment.
@@ -407,14 +448,14 @@ fn branch_of(value: &serde_json::Value, rules: &Rules<'_>) -> Option<String> {
     value.pointer(pointer)?.as_str().map(str::to_owned)
 }
 
-/// The one issue in which the sender of a contract works right now.
-fn only_issue_of_sender(
+/// The issues in which the sender of a contract works right now.
+fn issues_of_sender(
     snapshot: &Snapshot<'_>,
     rules: &Rules<'_>,
     bytes: &[u8],
-) -> Result<Option<IssueKey>, LedgerError> {
+) -> Result<Vec<IssueKey>, LedgerError> {
     let Ok(source) = crate::contract::Source::parse(bytes) else {
-        return Ok(None);
+        return Ok(Vec::new());
     };
     let roots = rules.protocol().roots();
     let wrapper = source.root(&roots);
@@ -431,10 +472,7 @@ fn only_issue_of_sender(
         }
     }
     issues.dedup();
-    Ok(match &issues[..] {
-        [only] => Some(only.clone()),
-        _ => None,
-    })
+    Ok(issues)
 }
 
 /// The most urgent, then the oldest handoff that waits for an agent.

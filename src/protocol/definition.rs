@@ -69,6 +69,25 @@ impl Outcome {
     }
 }
 
+/// Where a contract says what went wrong: a JSON Pointer each.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FailureFields {
+    /// A short, stable word.
+    pub code: String,
+    /// One sentence.
+    pub message: String,
+    /// More of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<String>,
+    /// Whether another attempt may succeed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recoverable: Option<String>,
+    /// What to do about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suggested_action: Option<String>,
+}
+
 /// What one kind of contract must contain.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -90,6 +109,14 @@ pub struct ContractType {
     /// The receiver of a contract that does not name one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub implied_to: Option<AgentName>,
+    /// Where a contract of this type says in one line what it is about, if not
+    /// in the envelope's summary.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+    /// Where it says what went wrong, for types that fail or block their
+    /// sender's handoff.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<FailureFields>,
     /// The JSON Schema's file, relative to the protocol's folder.
     pub schema: String,
     /// The XML Schema's file, where contracts may be XML.

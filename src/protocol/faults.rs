@@ -137,6 +137,20 @@ impl Checker<'_> {
             for pointer in contract.when.keys() {
                 self.pointer(at("when"), pointer);
             }
+            if let Some(pointer) = &contract.summary {
+                self.pointer(at("summary"), pointer);
+            }
+            if let Some(failure) = &contract.failure {
+                let optional = [
+                    &failure.details,
+                    &failure.recoverable,
+                    &failure.suggested_action,
+                ];
+                let pointers = [&failure.code, &failure.message].into_iter();
+                for pointer in pointers.chain(optional.into_iter().flatten()) {
+                    self.pointer(at("failure"), pointer);
+                }
+            }
             for (key, file) in [
                 ("schema", Some(&contract.schema)),
                 ("template", Some(&contract.template)),

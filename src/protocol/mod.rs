@@ -14,8 +14,8 @@ mod lifecycle;
 mod resolve;
 
 pub use definition::{
-    Agent, AgentKind, ContractType, Definition, FactRule, Fields, Forbidden, Outcome, Protocol,
-    Route, Style,
+    Agent, AgentKind, ContractType, Definition, FactRule, FailureFields, Fields, Forbidden,
+    Outcome, Protocol, Route, Style,
 };
 pub use lifecycle::{Event, IllegalEvent, State};
 pub use resolve::{Envelope, Resolved, Unresolved};

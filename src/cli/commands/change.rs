@@ -216,5 +216,7 @@ fn change(
         reason: reason.clone(),
         failure: failure.clone(),
     })?;
-    output.answer(&render::done_json(&done), &render::done_text(&done))
+    output.answer(&render::done_json(&done), &render::done_text(&done))?;
+    render::say_next(&done, output);
+    Ok(())
 }

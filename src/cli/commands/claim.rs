@@ -58,27 +58,21 @@ impl Arguments {
         let mut data = render::done_json(&done);
         if let Value::Object(fields) = &mut data {
             let format = record.contract.format;
+            fields.insert("record".to_owned(), json!(record));
             fields.insert(
                 "contract".to_owned(),
                 json!({ "format": format, "text": contract }),
             );
         }
-        let text = format!("{}\n{}", render::done_text(&done), plain(&contract));
-        output.answer(&data, &text)?;
-        let rules = ledger.tip()?.rules(record.protocol.as_str())?;
-        let mut targets: Vec<&str> = rules
-            .protocol()
-            .routes_from(agent.as_str())
-            .map(|r| r.to.as_str())
-            .collect();
-        targets.dedup();
-        output.say(&if targets.is_empty() {
-            format!("next: git handoff complete {} --as {agent}", record.id)
+        // Whoever takes it up again needs what happened before: the failure, the
+        // answer.
+        let told = if record.transitions.len() > 2 {
+            render::record_text(record)
         } else {
-            let issue = record.id.issue();
-            let to = targets.join("|");
-            format!("next: git handoff new --issue {issue} --from {agent} --to {to}")
-        });
+            render::done_text(&done)
+        };
+        output.answer(&data, &format!("{told}\n{}", plain(&contract)))?;
+        render::say_next(&done, output);
         Ok(())
     }
 }

@@ -43,6 +43,8 @@ impl Arguments {
             Some(commit) => format!("issue {issue} is open again\n  commit {}\n", commit.short()),
             None => format!("issue {issue} was reopened already; nothing was written\n"),
         };
-        output.answer(&render::done_json(&done), &text)
+        output.answer(&render::done_json(&done), &text)?;
+        render::say_next(&done, output);
+        Ok(())
     }
 }

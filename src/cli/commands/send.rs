@@ -48,13 +48,7 @@ impl Arguments {
         let bytes = input::contract(&self.file)?;
         let done = ledger.send(&session, agent.as_ref(), &bytes, issue.as_ref())?;
         output.answer(&render::done_json(&done), &render::done_text(&done))?;
-        let record = &done.receipt.record;
-        if !record.state.is_terminal() && done.commit.is_some() {
-            output.say(&format!(
-                "next: git handoff claim {} --as {}",
-                record.id, record.to
-            ));
-        }
+        render::say_next(&done, output);
         Ok(())
     }
 }

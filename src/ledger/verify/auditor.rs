@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::{Audit, AuditScope, unreadable};
 use crate::finding::Finding;
 use crate::git::{Change, Commit, EntryKind, ObjectId, Repository, Tree, to_second};
-use crate::ids::{AgentName, IssueKey};
+use crate::ids::{AgentName, IssueKey, quoted};
 use crate::ledger::error::LedgerError;
 use crate::ledger::intake::{Contract, Review, review};
 use crate::ledger::layout;
@@ -332,18 +332,28 @@ impl<'r, 's> Auditor<'r, 's> {
             };
             self.report(commit.id, Finding::error("file.missing", path, text));
         }
+        let (header, message) = self.repository.stored_commit(commit.id)?;
+        // A signature is the only line that a step may have beside its own.
+        let known = ["tree ", "parent ", "author ", "committer ", "gpgsig ", " "];
+        let strange = header
+            .lines()
+            .find(|line| !known.iter().any(|start| line.starts_with(start)));
+        if let Some(line) = strange {
+            let text = format!("the commit has a header that no step has: {}", quoted(line));
+            self.report(commit.id, Finding::error("commit.header", "", text));
+        }
         let mut differs = |code: &'static str, text: String| {
             self.report(commit.id, Finding::error(code, "", text));
         };
-        if commit.message != step.message {
+        if message != step.message.as_bytes() {
             let text = "the message or its trailers do not tell what the step did";
             differs("commit.message", text.to_owned());
         }
         let email = format!("{actor}@handoff.invalid");
         if commit.author.name != actor.as_str() || commit.author.email != email {
             let text = format!(
-                "the author is {}, and the step is {actor}'s",
-                commit.author.name
+                "the author is {} <{}>, and the step is {actor}'s",
+                commit.author.name, commit.author.email
             );
             differs("commit.author", text);
         }

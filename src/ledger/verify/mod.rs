@@ -135,11 +135,10 @@ impl Audit {
 }
 
 fn unreadable(error: &LedgerError) -> Finding {
-    if let LedgerError::NotALedger { .. } = error {
-        let text = format!("{} is missing", layout::MANIFEST);
-        return Finding::error("file.missing", layout::MANIFEST, text);
-    }
-    let mut text = error.to_string();
+    let mut text = match error {
+        LedgerError::NotALedger { .. } => format!("{} is missing", layout::MANIFEST),
+        _ => error.to_string(),
+    };
     let mut cause = std::error::Error::source(error);
     while let Some(source) = cause {
         text += &format!(": {source}");
@@ -151,6 +150,7 @@ fn unreadable(error: &LedgerError) -> Finding {
         | LedgerError::Stored { path, .. }
         | LedgerError::Schema { path, .. } => path.clone(),
         LedgerError::Protocol { name, .. } => layout::protocol_file(name, "protocol.json"),
+        LedgerError::NotALedger { .. } => layout::MANIFEST.to_owned(),
         _ => String::new(),
     };
     let code = match error {
