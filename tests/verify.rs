@@ -573,7 +573,14 @@ fn reordered_commits_are_found() {
     assert_snapshot!(damage(&ledger), @"
     3 step.illegal issues/87/00/87/0002.json
     4 step.illegal issues/87/00/87/0001.json
-    6 step.repeated issues/87/00/87/0002.json
+    6 record.altered issues/87/00/87/0002.json
+    6 issue.altered issues/87/00/87/issue.json
+    6 open.stale open/87.2@implementer-agent
+    6 file.missing issues/87/00/87/0001.json
+    6 file.missing issues/87/00/87/0002-prep-agent-to-implementer-agent.xml
+    6 file.missing open/87.1@prep-agent
+    6 commit.message
+    6 commit.author
     ");
 }
 
@@ -682,6 +689,19 @@ fn an_altered_message_or_trailer_is_found() {
     8 commit.message
     9 commit.message
     ");
+}
+
+#[test]
+fn a_header_that_hides_something_is_found_and_a_signature_is_not() {
+    let ledger = Ledger::new();
+    ledger.rewrite(8, |number, commit| {
+        let more = match number {
+            8 => "gpgsig -----BEGIN PGP SIGNATURE-----\n \n abcd\n -----END PGP SIGNATURE-----",
+            _ => "encoding ISO-8859-1",
+        };
+        commit.committer = format!("{}\n{more}", commit.committer);
+    });
+    assert_snapshot!(damage(&ledger), @"9 commit.header");
 }
 
 #[test]

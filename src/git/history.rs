@@ -118,6 +118,7 @@ impl Repository {
         let mut raw = self.object(id, ObjectType::Commit)?;
         let end = raw.windows(2).position(|two| two == b"\n\n");
         let message = end.map_or(Vec::new(), |end| raw.split_off(end + 2));
+        raw.truncate(end.map_or(raw.len(), |end| end + 1));
         Ok((String::from_utf8_lossy(&raw).into_owned(), message))
     }
 
