@@ -692,6 +692,19 @@ fn an_altered_message_or_trailer_is_found() {
 }
 
 #[test]
+fn a_header_that_hides_something_is_found_and_a_signature_is_not() {
+    let ledger = Ledger::new();
+    ledger.rewrite(8, |number, commit| {
+        let more = match number {
+            8 => "gpgsig -----BEGIN PGP SIGNATURE-----\n \n abcd\n -----END PGP SIGNATURE-----",
+            _ => "encoding ISO-8859-1",
+        };
+        commit.committer = format!("{}\n{more}", commit.committer);
+    });
+    assert_snapshot!(damage(&ledger), @"9 commit.header");
+}
+
+#[test]
 fn an_executable_or_a_link_in_place_of_a_file_is_found() {
     let ledger = Ledger::new();
     let contract = format!(
