@@ -4,7 +4,8 @@
 mod support;
 
 use support::TestEnvironment;
-use support::contracts::{Format, opening, prepared, sample};
+use support::contracts::{Format, implementer_error, opening, prepared, sample};
+use support::workflow;
 
 /// Issue 87 with a handoff that waits for prep-agent.
 fn opened() -> TestEnvironment {
@@ -498,4 +499,82 @@ fn an_illegal_event_names_the_legal_ones() {
     --- exit 4
     ");
     assert_eq!(env.tip(), tip);
+}
+
+/// The same bytes are a repetition only where their sender has no reason to send
+/// them once more.
+#[test]
+fn the_same_contract_is_sent_again_where_the_work_came_back() {
+    let env = opened();
+    let error = implementer_error(Format::Xml, 87);
+    env.claim("87", "prep-agent").success();
+    env.send(prepared(87)).success();
+    env.claim("87", "implementer-agent").success();
+    env.send(&error).success();
+    let repeated = |text: &str| {
+        let ran = env.handoff_with(&["send", "-", "--json"], text).success();
+        ran.json()["data"]["repeated"].as_bool().unwrap()
+    };
+    assert!(repeated(&error), "nothing came back yet");
+    // Retried and failed in the same way.
+    env.handoff(&["retry", "87.2", "--as", "orchestrator"])
+        .success();
+    env.claim("87.2", "implementer-agent").success();
+    assert!(!repeated(&error), "the second attempt failed too");
+    assert_eq!(env.data(&["show", "87.2"])["record"]["state"], "failed");
+    // Turned down, and sent as it was.
+    env.handoff(&["cancel", "87.2", "--as", "orchestrator"])
+        .success();
+    assert!(!repeated(&prepared(87)), "its successor was cancelled");
+    env.handoff(&["cancel", "87.5", "--as", "prep-agent"])
+        .success();
+    for id in ["87.3", "87.4"] {
+        env.handoff(&["cancel", id, "--as", "orchestrator"])
+            .success();
+    }
+    assert!(
+        !repeated(&prepared(87)),
+        "its successor was cancelled again"
+    );
+    env.handoff(&["verify"]).success();
+}
+
+#[test]
+fn a_reopened_issue_is_completed_again_by_the_same_contract() {
+    let env = workflow::completed(|_| Format::Xml);
+    let last = env.data(&["list", "--type", "workflow-complete"]);
+    let id = last["handoffs"][0]["id"].as_str().unwrap();
+    let last = env.handoff(&["show", id, "--contract"]).success().stdout;
+    let repeated = |text: &str| {
+        let ran = env.handoff_with(&["send", "-", "--json"], text).success();
+        ran.json()["data"]["repeated"].as_bool().unwrap()
+    };
+    assert!(repeated(&last));
+    let reopen = [
+        "reopen",
+        "87",
+        "--as",
+        "closer-agent",
+        "--reason",
+        "the merge was reverted",
+    ];
+    env.handoff(&reopen).success();
+    assert!(!repeated(&last));
+    assert_eq!(env.data(&["status", "87"])["issue"]["status"], "completed");
+    // Or it is started anew, by the contract that opened it.
+    env.handoff(&[
+        "reopen",
+        "87",
+        "--as",
+        "closer-agent",
+        "--reason",
+        "once more",
+    ])
+    .success();
+    let first = env
+        .handoff(&["show", "87.1", "--contract"])
+        .success()
+        .stdout;
+    assert!(!repeated(&first));
+    env.handoff(&["verify"]).success();
 }

@@ -535,7 +535,7 @@ fn a_missing_or_altered_manifest_is_found() {
     assert_snapshot!(ledger.damage(&[]).join("\n"), @"
     9 file.altered ledger.json
     10 step.none ledger.json
-    10 file.unreadable ledger.json
+    10 file.missing ledger.json
     ");
 }
 
@@ -957,4 +957,34 @@ fn a_history_whose_beginning_was_cut_off_is_found() {
     0 file.stray open/88.2@implementer-agent
     0 file.stray open/89.1@prep-agent
     ");
+}
+
+#[test]
+fn what_stands_beside_the_message_is_found() {
+    let ledger = Ledger::new();
+    let tip = ledger.tip();
+    let stored = ledger.git(&["cat-file", "commit", &tip.id]);
+    let stored = format!("{}\n", stored.trim_end());
+    let rewritten = |text: String| {
+        let mut child = std::process::Command::new("git")
+            .args([
+                "hash-object",
+                "-t",
+                "commit",
+                "-w",
+                "--stdin",
+                "--literally",
+            ])
+            .current_dir(ledger.path())
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        std::io::Write::write_all(&mut child.stdin.take().unwrap(), text.as_bytes()).unwrap();
+        let id = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();
+        ledger.set_branch(id.trim());
+        damage(&ledger)
+    };
+    assert_snapshot!(rewritten(stored.replacen("\n\n", "\nfoo bar\n\n", 1)), @"9 commit.header");
+    assert_snapshot!(rewritten(format!("{stored}\0hidden\n")), @"9 commit.message");
 }
