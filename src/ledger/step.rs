@@ -82,6 +82,8 @@ pub struct Receipt {
     pub changes: Vec<Change>,
     /// Whom the handoff's receiver may hand on to.
     pub onward: Vec<AgentName>,
+    /// Who decides about failures, if the protocol has such an agent.
+    pub lead: Option<AgentName>,
     /// Whether the ledger held this already, so that nothing was written.
     pub repeated: bool,
 }

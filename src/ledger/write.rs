@@ -94,10 +94,14 @@ impl<'r> Ledger<'r> {
     /// # Errors
     /// [`LedgerError`] when there is none or it can't be read.
     pub fn tip(&self) -> Result<Snapshot<'r>, LedgerError> {
-        let no_ledger = || LedgerError::NoLedger {
-            branch: self.branch.clone(),
-        };
-        let tip = self.tip_id()?.ok_or_else(no_ledger)?;
+        let tip = self.tip_id()?.ok_or_else(|| {
+            let branch = self.branch.clone();
+            if self.repository.is_symbolic(&self.refname) {
+                LedgerError::Symbolic { branch }
+            } else {
+                LedgerError::NoLedger { branch }
+            }
+        })?;
         Snapshot::at(self.repository, tip, &self.branch)
     }
 
