@@ -255,7 +255,7 @@ impl<'r> Ledger<'r> {
         };
         let code = code_of(&contract, &snapshot);
         self.publish(session, |tip, actor_at| {
-            if tip.default_rules()?.id() != rules.id() {
+            if tip.default_rules_id()? != Some(rules.id()) {
                 rules = tip.default_rules()?;
                 contract = accepted(self.review(tip, &rules, bytes, hint)?)?;
             }
