@@ -91,7 +91,7 @@ fn ledger(handoffs: usize) {
         let committer = author.to_string();
         let committer = &committer[committer.find('>').unwrap() + 1..];
         write!(out, "commit refs/heads/{DEFAULT_BRANCH}\nauthor {author}\n").unwrap();
-        write!(out, "committer Bench <bench@handoff.invalid>{committer}\n").unwrap();
+        writeln!(out, "committer Bench <bench@handoff.invalid>{committer}").unwrap();
         write!(out, "data {}\n{message}\n", message.len()).unwrap();
         if commits == 1 {
             writeln!(out, "from {root}").unwrap();

@@ -56,6 +56,11 @@ pub fn quoted(text: &str) -> String {
     format!("\"{shown}\"")
 }
 
+/// Says whether a character reorders or hides the text around it.
+pub fn is_misleading(c: char) -> bool {
+    matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+}
+
 fn checked(
     what: &'static str,
     allowed: &'static str,

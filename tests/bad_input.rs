@@ -436,8 +436,8 @@ fn what_is_no_file_is_refused_at_once() {
     error: "/nowhere/x.xml" cannot be read: No such file or directory (os error 2)
     --- exit 6
     $ git handoff check /nowhere/x.xml
-    --- stderr
-    error: "/nowhere/x.xml" cannot be read: No such file or directory (os error 2)
+    /nowhere/x.xml: 1 fault (contract)
+       input.not_found "/nowhere/x.xml" cannot be read: No such file or directory (os error 2)
     --- exit 6
     "#);
     // Endless input is read no further than the cap.

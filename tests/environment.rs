@@ -204,10 +204,9 @@ fn damage_to_a_record_is_found_and_stays_where_it_is() {
     insta::assert_snapshot!(damaged.shown, @"
     $ git handoff verify 87
     --- stderr
-    error: the ledger is damaged: 3 findings in 4 commits, 1 handoffs, up to [commit]
+    error: the ledger is damaged: 2 findings in 4 commits, 1 handoffs, up to [commit]
       [commit] issues/87/00/87/0001.json step.illegal no protocol allows this step: issue-manager cannot claim 87.1, which was handed to prep-agent
       [commit] issues/87/00/87/0001.json file.unreadable issues/87/00/87/0001.json cannot be read: it is not a valid record: missing field `version` at line 1 column 2
-      [commit] open/87.1@prep-agent open.stale the entry does not agree with the handoff's record
     hint: nothing was changed; compare with another clone's branch before you write to this one
     --- exit 10
     ");
@@ -501,4 +500,57 @@ fn terminals_are_not_moved_by_foreign_text() {
             ran.stdout
         );
     }
+}
+
+#[test]
+fn dates_that_git_does_not_take_are_refused() {
+    let env = TestEnvironment::with_ledger();
+    let tip = env.tip();
+    for date in [
+        "@-5 +0000",
+        "@253402300800 +0000",
+        "yesterday",
+        "2026-02-30T00:00:00Z",
+    ] {
+        for name in ["GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"] {
+            let mut command = env.program(&["send", &env.file("c.xml", opening(87))]);
+            let ended = command.env(name, date).output().unwrap();
+            assert_eq!(ended.status.code(), Some(2), "{name}={date}");
+            let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+            assert!(said.contains(name) && said.contains("hint:"), "{said}");
+        }
+    }
+    assert_eq!(env.tip(), tip);
+}
+
+#[test]
+fn objects_that_would_be_lost_are_not_written() {
+    let env = TestEnvironment::with_ledger();
+    let tip = env.tip();
+    let elsewhere = env.root().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    let mut command = env.program(&["send", &env.file("c.xml", opening(87))]);
+    command.env("GIT_OBJECT_DIRECTORY", &elsewhere);
+    command.env(
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+        env.repo().join(".git/objects"),
+    );
+    let ended = command.output().unwrap();
+    assert_eq!(ended.status.code(), Some(9));
+    assert_eq!(env.tip(), tip);
+    assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
+}
+
+#[test]
+fn a_symbolic_branch_is_no_place_for_a_ledger() {
+    let env = TestEnvironment::with_ledger();
+    env.git(&env.repo(), &["branch", "-m", "handoffs", "real"]);
+    env.git(
+        &env.repo(),
+        &["symbolic-ref", "refs/heads/handoffs", "refs/heads/real"],
+    );
+    env.handoff(&["status"]).success();
+    env.send(opening(87)).exits(9).says("symbolic");
+    let mut command = env.program(&["--branch", "real", "send", &env.file("c.xml", opening(87))]);
+    assert_eq!(command.status().unwrap().code(), Some(0));
 }

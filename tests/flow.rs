@@ -59,7 +59,8 @@ fn a_step_prints_its_receipt_and_the_next_command() {
       </requirements>
     </handoff>
     --- stderr
-    next: git handoff new --issue 87 --from prep-agent --to implementer-agent|orchestrator
+    next: git handoff new --issue 87 --from prep-agent --to implementer-agent
+      or: git handoff new --issue 87 --from prep-agent --to orchestrator
 
     $ git handoff send -
     87.2 prep-agent → implementer-agent: pending
@@ -148,7 +149,7 @@ fn an_error_fails_what_its_sender_held_and_a_retry_gives_it_back() {
       87.3 is pending with orchestrator
     87.1  completed  issue-manager → prep-agent        medium  2026-03-02 09:07:00Z  Dispatchers ask for their delivery history as a file
     87.2  failed     prep-agent → implementer-agent    medium  2026-03-02 09:09:00Z  Workspace ready
-    87.3  pending    implementer-agent → orchestrator  medium  2026-03-02 09:09:00Z  Agent failed or is blocked
+    87.3  pending    implementer-agent → orchestrator  medium  2026-03-02 09:09:00Z  The package registry does not answer
     $ git handoff send -
     --- stderr
     error: implementer-agent does not work on 87.2, which is failed
@@ -170,7 +171,7 @@ fn an_error_fails_what_its_sender_held_and_a_retry_gives_it_back() {
       87.2 is in_progress with implementer-agent
     87.1  completed    issue-manager → prep-agent        medium  2026-03-02 09:07:00Z  Dispatchers ask for their delivery history as a file
     87.2  in_progress  prep-agent → implementer-agent    medium  2026-03-02 09:16:00Z  Workspace ready
-    87.3  completed    implementer-agent → orchestrator  medium  2026-03-02 09:15:00Z  Agent failed or is blocked
+    87.3  completed    implementer-agent → orchestrator  medium  2026-03-02 09:15:00Z  The package registry does not answer
     $ git handoff show 87.2
     87.2 prep-agent → implementer-agent: in_progress
       Workspace ready
@@ -183,6 +184,9 @@ fn an_error_fails_what_its_sender_held_and_a_retry_gives_it_back() {
       2026-03-02 09:07:00Z send by prep-agent → pending
       2026-03-02 09:08:00Z claim by implementer-agent → in_progress
       2026-03-02 09:09:00Z fail by implementer-agent → failed by sending 87.3
+          RegistryUnreachable: The package registry does not answer (recoverable)
+          GET /simple/ timed out after 30 s, three times
+          Try again when the registry is back
       2026-03-02 09:14:00Z retry by orchestrator → pending
           the registry is back
       2026-03-02 09:16:00Z claim by implementer-agent → in_progress
@@ -249,7 +253,7 @@ fn the_whole_workflow_ends_completed() {
       merge_sha: e60b8d1f7a2c
     87.1   completed  issue-manager → prep-agent          medium  2026-03-02 09:07:00Z  Dispatchers ask for their delivery history as a file
     87.2   completed  prep-agent → implementer-agent      medium  2026-03-02 09:14:00Z  Workspace ready
-    87.3   completed  implementer-agent → orchestrator    medium  2026-03-02 09:12:00Z  Agent failed or is blocked
+    87.3   completed  implementer-agent → orchestrator    medium  2026-03-02 09:12:00Z  The package registry does not answer
     87.4   completed  implementer-agent → reviewer-agent  medium  2026-03-02 09:16:00Z  The history page streams its rows as CSV
     87.5   completed  reviewer-agent → fixer-agent        medium  2026-03-02 09:18:00Z  Review asks for changes
     87.6   completed  fixer-agent → reviewer-agent        medium  2026-03-02 09:20:00Z  Fixes ready for review
@@ -270,7 +274,7 @@ fn the_whole_workflow_ends_completed() {
     no handoff is like that
 
     $ git handoff list --type error --since 2026-03-02
-    87.3  completed  implementer-agent → orchestrator  medium  2026-03-02 09:12:00Z  Agent failed or is blocked
+    87.3  completed  implementer-agent → orchestrator  medium  2026-03-02 09:12:00Z  The package registry does not answer
 
     $ git handoff list --until 2026-03-02
     no handoff is like that
@@ -370,7 +374,9 @@ fn the_same_contract_again_is_the_first_receipt() {
     insta::assert_snapshot!(env.send(opening(87)).success().shown, @"
     $ git handoff send -
     87.1 issue-manager → prep-agent: pending
-      already in the ledger; nothing was written
+      already in the ledger, where it stands as above; nothing was written
+    --- stderr
+    next: git handoff claim 87.1 --as prep-agent
     ");
     env.claim("87", "prep-agent").success();
     env.send(prepared(87)).success();
@@ -464,8 +470,12 @@ fn nothing_is_added_after_completion_unless_reopened_with_a_reason() {
     $ git handoff reopen 87 --as closer-agent --reason 'the fix was reverted'
     issue 87 is open again
       commit [commit]
+    --- stderr
+    next: git handoff new --issue 87 --from closer-agent --to workflow-complete
     $ git handoff reopen 87 --as closer-agent --reason 'the fix was reverted'
     issue 87 was reopened already; nothing was written
+    --- stderr
+    next: git handoff new --issue 87 --from closer-agent --to workflow-complete
     $ git handoff log 87 -n 1
     [commit] 2026-03-02 09:39:00Z 87 reopened by closer-agent
     --- stderr

@@ -4,7 +4,8 @@
 mod support;
 
 use support::TestEnvironment;
-use support::contracts::{Format, opening, prepared, sample};
+use support::contracts::{Format, implementer_error, opening, prepared, sample};
+use support::workflow;
 
 /// Issue 87 with a handoff that waits for prep-agent.
 fn opened() -> TestEnvironment {
@@ -183,7 +184,7 @@ fn claiming() {
     $ git handoff claim 87.1 --as prep-agent
     --- stderr
     error: 87.1 is claimed by prep-agent since 2026-03-02T09:13:00Z
-    hint: take another with `git handoff claim --next`
+    hint: if that was you, go on: `git handoff show 87.1`; else take another: `git handoff claim --next`
     --- exit 5
     ");
 }
@@ -406,6 +407,8 @@ fn what_was_rejected_or_cancelled_may_be_sent_again() {
     $ git handoff reject 87.2 --as implementer-agent --reason 'no commits on the branch'
     87.2 prep-agent → implementer-agent: rejected
       commit [commit]
+    --- stderr
+    next: git handoff new --issue 87 --from prep-agent --to implementer-agent
     $ git handoff claim 87.2 --as implementer-agent
     --- stderr
     error: 87.2: a handoff that is rejected does not accept `claim`
@@ -419,11 +422,13 @@ fn what_was_rejected_or_cancelled_may_be_sent_again() {
     $ git handoff cancel 87.3 --as fixer-agent
     --- stderr
     error: fixer-agent cannot cancel 87.3, which was handed to implementer-agent
-    hint: its sender, implementer-agent, an orchestrator or a person can; see `git handoff show 87.3`
+    hint: its sender, implementer-agent or an orchestrator can; see `git handoff show 87.3`
     --- exit 4
     $ git handoff cancel 87.3 --as prep-agent --reason 'wrong port'
     87.3 prep-agent → implementer-agent: cancelled
       commit [commit]
+    --- stderr
+    next: git handoff new --issue 87 --from prep-agent --to implementer-agent
     $ git handoff send -
     87.4 prep-agent → implementer-agent: pending
       commit [commit]
@@ -494,4 +499,82 @@ fn an_illegal_event_names_the_legal_ones() {
     --- exit 4
     ");
     assert_eq!(env.tip(), tip);
+}
+
+/// The same bytes are a repetition only where their sender has no reason to send
+/// them once more.
+#[test]
+fn the_same_contract_is_sent_again_where_the_work_came_back() {
+    let env = opened();
+    let error = implementer_error(Format::Xml, 87);
+    env.claim("87", "prep-agent").success();
+    env.send(prepared(87)).success();
+    env.claim("87", "implementer-agent").success();
+    env.send(&error).success();
+    let repeated = |text: &str| {
+        let ran = env.handoff_with(&["send", "-", "--json"], text).success();
+        ran.json()["data"]["repeated"].as_bool().unwrap()
+    };
+    assert!(repeated(&error), "nothing came back yet");
+    // Retried and failed in the same way.
+    env.handoff(&["retry", "87.2", "--as", "orchestrator"])
+        .success();
+    env.claim("87.2", "implementer-agent").success();
+    assert!(!repeated(&error), "the second attempt failed too");
+    assert_eq!(env.data(&["show", "87.2"])["record"]["state"], "failed");
+    // Turned down, and sent as it was.
+    env.handoff(&["cancel", "87.2", "--as", "orchestrator"])
+        .success();
+    assert!(!repeated(&prepared(87)), "its successor was cancelled");
+    env.handoff(&["cancel", "87.5", "--as", "prep-agent"])
+        .success();
+    for id in ["87.3", "87.4"] {
+        env.handoff(&["cancel", id, "--as", "orchestrator"])
+            .success();
+    }
+    assert!(
+        !repeated(&prepared(87)),
+        "its successor was cancelled again"
+    );
+    env.handoff(&["verify"]).success();
+}
+
+#[test]
+fn a_reopened_issue_is_completed_again_by_the_same_contract() {
+    let env = workflow::completed(|_| Format::Xml);
+    let last = env.data(&["list", "--type", "workflow-complete"]);
+    let id = last["handoffs"][0]["id"].as_str().unwrap();
+    let last = env.handoff(&["show", id, "--contract"]).success().stdout;
+    let repeated = |text: &str| {
+        let ran = env.handoff_with(&["send", "-", "--json"], text).success();
+        ran.json()["data"]["repeated"].as_bool().unwrap()
+    };
+    assert!(repeated(&last));
+    let reopen = [
+        "reopen",
+        "87",
+        "--as",
+        "closer-agent",
+        "--reason",
+        "the merge was reverted",
+    ];
+    env.handoff(&reopen).success();
+    assert!(!repeated(&last));
+    assert_eq!(env.data(&["status", "87"])["issue"]["status"], "completed");
+    // Or it is started anew, by the contract that opened it.
+    env.handoff(&[
+        "reopen",
+        "87",
+        "--as",
+        "closer-agent",
+        "--reason",
+        "once more",
+    ])
+    .success();
+    let first = env
+        .handoff(&["show", "87.1", "--contract"])
+        .success()
+        .stdout;
+    assert!(!repeated(&first));
+    env.handoff(&["verify"]).success();
 }

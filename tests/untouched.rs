@@ -528,7 +528,7 @@ fn nothing_is_written_while_a_push_is_received() {
     env.git(&env.repo(), &["push", "-q", bare.to_str().unwrap(), "main"]);
     let said = fs::read_to_string(env.root().join("home/said")).unwrap();
     insta::assert_snapshot!(said, @"
-    error: a push is being received, and the ledger cannot be written from its hook
+    error: objects are kept apart here (a push is being received, or GIT_OBJECT_DIRECTORY is set), and the ledger would lose its own
     9
     ");
     assert_eq!(env.git(&bare, &["rev-parse", "handoffs"]), tip);
@@ -547,4 +547,31 @@ fn nothing_is_written_while_a_push_is_received() {
     assert!(said.starts_with("the ledger is sound"), "{said}");
     let args = ["claim", "87.1", "--as", "prep-agent"];
     env.handoff_in(&bare, &args).success();
+}
+
+#[test]
+fn no_write_under_a_rebase_of_the_ledger() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    let other = env.root().join("other");
+    env.git(
+        &env.repo(),
+        &["worktree", "add", "-q", other.to_str().unwrap(), "handoffs"],
+    );
+    let mut rebase = env.command("git");
+    rebase
+        .current_dir(&other)
+        .env("GIT_SEQUENCE_EDITOR", "sed -i s/pick/edit/");
+    rebase.args(["rebase", "-q", "-i", "HEAD~1"]);
+    assert!(rebase.output().unwrap().status.success());
+    // HEAD is detached now, and the branch is set when the rebase ends.
+    env.claim("87", "prep-agent").exits(9).says("other");
+    env.git(&other, &["rebase", "--abort"]);
+    env.claim("87", "prep-agent").exits(9);
+    env.git(
+        &env.repo(),
+        &["worktree", "remove", "--force", other.to_str().unwrap()],
+    );
+    env.claim("87", "prep-agent").success();
+    env.assert_sound();
 }

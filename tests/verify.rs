@@ -573,7 +573,14 @@ fn reordered_commits_are_found() {
     assert_snapshot!(damage(&ledger), @"
     3 step.illegal issues/87/00/87/0002.json
     4 step.illegal issues/87/00/87/0001.json
-    6 step.repeated issues/87/00/87/0002.json
+    6 record.altered issues/87/00/87/0002.json
+    6 issue.altered issues/87/00/87/issue.json
+    6 open.stale open/87.2@implementer-agent
+    6 file.missing issues/87/00/87/0001.json
+    6 file.missing issues/87/00/87/0002-prep-agent-to-implementer-agent.xml
+    6 file.missing open/87.1@prep-agent
+    6 commit.message
+    6 commit.author
     ");
 }
 
@@ -682,6 +689,19 @@ fn an_altered_message_or_trailer_is_found() {
     8 commit.message
     9 commit.message
     ");
+}
+
+#[test]
+fn a_header_that_hides_something_is_found_and_a_signature_is_not() {
+    let ledger = Ledger::new();
+    ledger.rewrite(8, |number, commit| {
+        let more = match number {
+            8 => "gpgsig -----BEGIN PGP SIGNATURE-----\n \n abcd\n -----END PGP SIGNATURE-----",
+            _ => "encoding ISO-8859-1",
+        };
+        commit.committer = format!("{}\n{more}", commit.committer);
+    });
+    assert_snapshot!(damage(&ledger), @"9 commit.header");
 }
 
 #[test]
@@ -937,4 +957,34 @@ fn a_history_whose_beginning_was_cut_off_is_found() {
     0 file.stray open/88.2@implementer-agent
     0 file.stray open/89.1@prep-agent
     ");
+}
+
+#[test]
+fn what_stands_beside_the_message_is_found() {
+    let ledger = Ledger::new();
+    let tip = ledger.tip();
+    let stored = ledger.git(&["cat-file", "commit", &tip.id]);
+    let stored = format!("{}\n", stored.trim_end());
+    let rewritten = |text: String| {
+        let mut child = std::process::Command::new("git")
+            .args([
+                "hash-object",
+                "-t",
+                "commit",
+                "-w",
+                "--stdin",
+                "--literally",
+            ])
+            .current_dir(ledger.path())
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        std::io::Write::write_all(&mut child.stdin.take().unwrap(), text.as_bytes()).unwrap();
+        let id = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();
+        ledger.set_branch(id.trim());
+        damage(&ledger)
+    };
+    assert_snapshot!(rewritten(stored.replacen("\n\n", "\nfoo bar\n\n", 1)), @"9 commit.header");
+    assert_snapshot!(rewritten(format!("{stored}\0hidden\n")), @"9 commit.message");
 }

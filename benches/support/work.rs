@@ -73,7 +73,7 @@ impl InMemory {
         let contract = sends.then(|| {
             let stage = self.stages.next().unwrap();
             // One issue in three speaks JSON, the others XML.
-            let format = if self.number % 3 == 0 {
+            let format = if self.number.is_multiple_of(3) {
                 Format::Json
             } else {
                 Format::Xml

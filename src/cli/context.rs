@@ -87,8 +87,13 @@ impl Context {
 }
 
 /// Reads a handoff's id, which may be shortened to its issue where that is
-/// clear: the issue's only open handoff, or its only one.
-pub(super) fn handoff_id(snapshot: &Snapshot<'_>, text: &str) -> Result<HandoffId, Failure> {
+/// clear: the issue's only open handoff, the only one that is open with the
+/// acting agent, or its only one.
+pub(super) fn handoff_id(
+    snapshot: &Snapshot<'_>,
+    text: &str,
+    agent: Option<&AgentName>,
+) -> Result<HandoffId, Failure> {
     if text.contains('.') {
         return Ok(text.parse()?);
     }
@@ -97,8 +102,14 @@ pub(super) fn handoff_id(snapshot: &Snapshot<'_>, text: &str) -> Result<HandoffI
     let Some(issue) = issue else {
         return Err(crate::ledger::Refusal::NoIssue { issue: key }.into());
     };
+    let mine: Vec<_> = issue
+        .open
+        .iter()
+        .filter(|open| Some(&open.to) == agent)
+        .collect();
     match &issue.open[..] {
         [only] => Ok(only.id.clone()),
+        _ if mine.len() == 1 => Ok(mine[0].id.clone()),
         [] if issue.handoffs == 1 => Ok(HandoffId::new(key, 1)),
         [] => Err(Failure::usage(format!(
             "issue {key} has {} handoffs and none is open: say which, {key}.1 to {key}.{}",

@@ -7,7 +7,7 @@ use super::exit;
 use crate::finding::Finding;
 use crate::git::{GitError, OpenError};
 use crate::ids::IdError;
-use crate::ledger::{LedgerError, Refusal};
+use crate::ledger::{DEFAULT_BRANCH, LedgerError, Refusal};
 use crate::protocol::{Event, State};
 
 /// A failed command.
@@ -112,9 +112,16 @@ impl From<LedgerError> for Failure {
         let message = chain(&error);
         let at = |exit, code| Self::new(exit, code, message.clone());
         match error {
-            LedgerError::NoLedger { branch } => at(exit::ENVIRONMENT, "no_ledger").hint(format!(
-                "start one with `git handoff init`, or fetch it: `git fetch origin {branch}:{branch}`"
-            )),
+            LedgerError::NoLedger { branch } => {
+                let option = if branch == DEFAULT_BRANCH {
+                    String::new()
+                } else {
+                    format!(" --branch {branch}")
+                };
+                at(exit::ENVIRONMENT, "no_ledger").hint(format!(
+                    "start one with `git handoff init{option}`, or fetch it: `git fetch origin {branch}:{branch}`"
+                ))
+            }
             LedgerError::NotALedger { .. } => at(exit::ENVIRONMENT, "not_a_ledger")
                 .hint("name the ledger's branch with --branch, or start one on another branch"),
             LedgerError::BranchName { .. } => at(exit::USAGE, "usage"),
@@ -212,13 +219,13 @@ fn refused(refusal: &Refusal, message: String) -> Failure {
                 format!("only {to} can; see `git handoff show {id}`")
             } else {
                 format!(
-                    "its sender, {to}, an orchestrator or a person can; see `git handoff show {id}`"
+                    "its sender, {to} or an orchestrator can; see `git handoff show {id}`"
                 )
             })
         }
-        Refusal::AlreadyClaimed { .. } => {
+        Refusal::AlreadyClaimed { id, .. } => {
             Failure::new(exit::CONFLICT, "already_claimed", message.clone())
-                .hint("take another with `git handoff claim --next`")
+                .hint(format!("if that was you, go on: `git handoff show {id}`; else take another: `git handoff claim --next`"))
         }
         Refusal::Illegal { id, illegal } => {
             let events: Vec<&str> = illegal

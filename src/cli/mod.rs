@@ -129,12 +129,23 @@ fn change_directory(global: &Global) -> Result<(), Failure> {
 fn misused(error: &clap::Error, arguments: &[OsString]) -> u8 {
     if error.use_stderr() && arguments.iter().any(|a| a == "--json") {
         let text = error.to_string();
-        let message = text
+        let said: Vec<&str> = text
             .trim_start_matches("error: ")
             .lines()
-            .next()
-            .unwrap_or_default();
-        let failure = Failure::usage(message).hint("see `git handoff -h`");
+            .map(str::trim)
+            .take_while(|line| !line.starts_with("Usage:"))
+            .filter(|line| !line.is_empty())
+            .collect();
+        let known = command();
+        let named = arguments.iter().skip(1).filter_map(|a| a.to_str());
+        let sub = named
+            .into_iter()
+            .find(|a| known.find_subcommand(a).is_some());
+        let help = sub.map_or_else(
+            || "git handoff -h".to_owned(),
+            |s| format!("git handoff {s} -h"),
+        );
+        let failure = Failure::usage(said.join(" ")).hint(format!("see `{help}`"));
         Output::new(true, anstream::ColorChoice::Never).fail(&failure);
         return exit::USAGE;
     }

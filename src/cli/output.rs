@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::error::Failure;
 use crate::finding::{Finding, Severity};
+use crate::ids::is_misleading;
 use crate::protocol::State;
 
 /// The version of every JSON document.
@@ -62,7 +63,7 @@ impl Output {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::new(
                 super::exit::ENVIRONMENT,
                 "output",
-                format!("the answer cannot be written: {error}"),
+                format!("the answer cannot be written, but what was done stays done: {error}"),
             )),
             _ => Ok(()),
         }
@@ -142,8 +143,8 @@ pub(super) fn render(finding: &Finding) -> String {
 pub(super) fn plain(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
-        if c.is_control() && c != '\n' && c != '\t' {
-            shown.extend(c.escape_default());
+        if (c.is_control() && c != '\n' && c != '\t') || is_misleading(c) {
+            shown.extend(c.escape_unicode());
         } else {
             shown.push(c);
         }

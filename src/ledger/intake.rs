@@ -62,7 +62,8 @@ impl Review {
         !self.findings.iter().any(Finding::is_error)
     }
 
-    fn refused(findings: Vec<Finding>) -> Self {
+    /// What becomes of a document that can't be read.
+    pub fn refused(findings: Vec<Finding>) -> Self {
         Self {
             findings,
             kind: None,

@@ -4,7 +4,7 @@
 //! contract says stays one line of its own paragraph, so that no text can add
 //! a trailer, end the message early or move the cursor of a terminal.
 
-use crate::ids::{HandoffId, IssueKey};
+use crate::ids::{HandoffId, IssueKey, is_misleading};
 use crate::protocol::State;
 
 /// Longest summary line, in characters.
@@ -72,7 +72,7 @@ pub(super) fn one_line(text: &str) -> String {
     let spaced: String = text
         .chars()
         .map(|c| if c.is_whitespace() { ' ' } else { c })
-        .filter(|c| !c.is_control() && !is_directional(*c))
+        .filter(|c| !c.is_control() && !is_misleading(*c))
         .collect();
     let mut line = spaced.split_whitespace().collect::<Vec<_>>().join(" ");
     if line.chars().nth(SUMMARY).is_some() {
@@ -83,11 +83,6 @@ pub(super) fn one_line(text: &str) -> String {
         line.insert_str(0, "· ");
     }
     line
-}
-
-/// Characters that reorder or hide the text around them.
-fn is_directional(c: char) -> bool {
-    matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
 /// The trailers of a message, in order: the lines of its last paragraph.

@@ -211,7 +211,7 @@ impl<'r> Ledger<'r> {
         }
         let issues = issues_of_sender(snapshot, rules, bytes)?;
         if let [only] = &issues[..] {
-            return Ok(review(rules.protocol(), rules, bytes, Some(only))?);
+            return review(rules.protocol(), rules, bytes, Some(only));
         }
         let mut first = first;
         if !issues.is_empty() {
@@ -254,7 +254,7 @@ impl<'r> Ledger<'r> {
                 .and_then(|branch| self.repository.code(&branch))
         };
         let code = code_of(&contract, &snapshot);
-        self.publish(session, |tip, actor_at| {
+        self.publish(session, Some(snapshot), |tip, actor_at| {
             if tip.default_rules_id()? != Some(rules.id()) {
                 rules = tip.default_rules()?;
                 contract = accepted(self.review(tip, &rules, bytes, hint)?)?;
@@ -285,7 +285,7 @@ impl<'r> Ledger<'r> {
         target: &Target,
         request: impl Fn(u32) -> Request<'static>,
     ) -> Result<Done, LedgerError> {
-        self.publish(session, |tip, at| {
+        self.publish(session, None, |tip, at| {
             let chosen;
             let id = match target {
                 Target::Handoff(id) => id,
@@ -310,7 +310,7 @@ impl<'r> Ledger<'r> {
         issue: &IssueKey,
         reason: &str,
     ) -> Result<Done, LedgerError> {
-        self.publish(session, |tip, at| {
+        self.publish(session, None, |tip, at| {
             let request = Request::Reopen {
                 reason: reason.to_owned(),
             };
@@ -344,9 +344,11 @@ impl<'r> Ledger<'r> {
     }
 
     /// The write path: plan on the tip, publish, and again if the tip moved.
+    /// `known` is the tip as it was a moment ago, where that was read.
     fn publish(
         &self,
         session: &Session<'_>,
+        mut known: Option<Snapshot<'r>>,
         mut decide: impl FnMut(
             &Snapshot<'r>,
             record::Moment,
@@ -358,7 +360,10 @@ impl<'r> Ledger<'r> {
         let mut attempts = 0;
         loop {
             attempts += 1;
-            let tip = self.tip()?;
+            let tip = match known.take() {
+                Some(known) if self.tip_id()? == Some(known.commit()) => known,
+                _ => self.tip()?,
+            };
             let now = session.clock.author();
             let (agent, planned) = decide(&tip, to_second(now))?;
             let step = match planned {

@@ -1,6 +1,8 @@
 //! What the ledger and the repository already know of an issue, by the names
 //! that templates use.
 
+use std::path::Path;
+
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 
@@ -52,11 +54,8 @@ pub fn known(
     {
         set("issue_url", json!(format!("{url}/issues/{key}")));
     }
-    if let Some(dir) = repository.workdir() {
-        set(
-            "workspace_path",
-            json!(dir.to_string_lossy().trim_end_matches('/')),
-        );
+    if let Some(dir) = repository.workdir().and_then(Path::to_str) {
+        set("workspace_path", json!(dir.trim_end_matches('/')));
     }
 
     let told = issue

@@ -10,23 +10,25 @@ use crate::contract::FILL;
 /// What is known, by the name that templates use: `{{branch}}`.
 pub type Known = BTreeMap<String, Value>;
 
-/// Fills a template. A text that is one name in double braces becomes the known
-/// value, of whatever type; an unknown one becomes a mark, and marks stay.
+/// Fills a template.
+///
+/// `"{{name: what it is}}"` becomes the known value of that name, of whatever
+/// type, or a mark that asks for what it is. A list that begins with such a text
+/// becomes the known list, or is what else it holds. Marks stay.
 pub fn fill(template: &Value, known: &Known) -> Value {
     match template {
         Value::String(text) => {
-            let name = text
-                .strip_prefix("{{")
-                .and_then(|rest| rest.strip_suffix("}}"));
-            match name {
-                Some(name) if !text.starts_with(FILL) => known
-                    .get(name)
-                    .cloned()
-                    .unwrap_or_else(|| format!("{FILL}: {}}}}}", name.replace('_', " ")).into()),
-                _ => template.clone(),
-            }
+            let Some((name, asked)) = slot(text) else {
+                return template.clone();
+            };
+            let mark = || format!("{FILL}: {asked}}}}}").into();
+            known.get(name).cloned().unwrap_or_else(mark)
         }
-        Value::Array(items) => items.iter().map(|item| fill(item, known)).collect(),
+        Value::Array(items) => match items.first().and_then(Value::as_str).and_then(slot) {
+            Some((name, _)) if known.contains_key(name) => known[name].clone(),
+            Some(_) => items[1..].iter().map(|item| fill(item, known)).collect(),
+            None => items.iter().map(|item| fill(item, known)).collect(),
+        },
         Value::Object(fields) => {
             let filled = fields
                 .iter()
@@ -35,6 +37,15 @@ pub fn fill(template: &Value, known: &Known) -> Value {
         }
         other => other.clone(),
     }
+}
+
+/// The name and the question of a text such as `{{branch: code branch}}`.
+fn slot(text: &str) -> Option<(&str, &str)> {
+    let inside = text.strip_prefix("{{")?.strip_suffix("}}")?;
+    if text.starts_with(FILL) {
+        return None;
+    }
+    inside.split_once(": ")
 }
 
 #[cfg(test)]
@@ -48,8 +59,10 @@ mod tests {
             ("issue".to_owned(), json!(7)),
             ("commits".to_owned(), json!([])),
         ]);
-        let template = json!({"n": "{{issue}}", "c": "{{commits}}", "p": "{{pr_url}}", "s": ["{{fill: why}}", "x"]});
-        let filled = json!({"n": 7, "c": [], "p": "{{fill: pr url}}", "s": ["{{fill: why}}", "x"]});
+        let template = json!({"n": "{{issue: its number}}", "p": "{{pr_url: its address}}", "s": ["{{fill: why}}", "x"],
+            "c": ["{{commits: all}}", 1], "d": ["{{others: all}}", "{{fill: one}}"]});
+        let filled = json!({"n": 7, "p": "{{fill: its address}}", "s": ["{{fill: why}}", "x"],
+            "c": [], "d": ["{{fill: one}}"]});
         assert_eq!(fill(&template, &known), filled);
     }
 }

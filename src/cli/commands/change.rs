@@ -23,7 +23,13 @@ pub(crate) struct Complete {
     #[arg(value_name = "ID")]
     id: String,
     /// What is worth keeping about it
-    #[arg(long, value_name = "TEXT")]
+    #[arg(
+        long,
+        short,
+        value_name = "TEXT",
+        visible_alias = "message",
+        visible_short_alias = 'm'
+    )]
     reason: Option<String>,
 }
 
@@ -39,7 +45,13 @@ pub(crate) struct Fail {
     #[arg(value_name = "ID")]
     id: String,
     /// What happened, in one sentence
-    #[arg(long, short, value_name = "TEXT", visible_alias = "reason")]
+    #[arg(
+        long,
+        short,
+        value_name = "TEXT",
+        visible_alias = "reason",
+        visible_short_alias = 'r'
+    )]
     message: String,
     /// A short, stable word for the kind of failure
     #[arg(long, value_name = "WORD", default_value = "FAILED")]
@@ -65,13 +77,19 @@ pub(crate) struct Block {
     #[arg(value_name = "ID")]
     id: String,
     /// What is missing
-    #[arg(long, short, value_name = "TEXT", visible_alias = "message")]
+    #[arg(
+        long,
+        short,
+        value_name = "TEXT",
+        visible_alias = "message",
+        visible_short_alias = 'm'
+    )]
     reason: String,
 }
 
 /// Answer a blocked handoff, so that it can be claimed again
 ///
-/// Its sender, its receiver, an orchestrator or a person can.
+/// Its sender, its receiver or an orchestrator can.
 #[derive(Args)]
 #[command(
     after_help = "Example:\n  git handoff answer 123.2 'the one for customers' --as orchestrator"
@@ -87,7 +105,7 @@ pub(crate) struct Answer {
 
 /// Give a failed handoff another attempt
 ///
-/// Its sender, its receiver, an orchestrator or a person can.
+/// Its sender, its receiver or an orchestrator can.
 #[derive(Args)]
 #[command(
     after_help = "Example:\n  git handoff retry 123.2 --as orchestrator --reason 'the module is published now'"
@@ -97,7 +115,13 @@ pub(crate) struct Retry {
     #[arg(value_name = "ID")]
     id: String,
     /// Why it may succeed now
-    #[arg(long, short, value_name = "TEXT")]
+    #[arg(
+        long,
+        short,
+        value_name = "TEXT",
+        visible_alias = "message",
+        visible_short_alias = 'm'
+    )]
     reason: Option<String>,
 }
 
@@ -113,14 +137,20 @@ pub(crate) struct Reject {
     #[arg(value_name = "ID")]
     id: String,
     /// Why
-    #[arg(long, short, value_name = "TEXT", visible_alias = "message")]
+    #[arg(
+        long,
+        short,
+        value_name = "TEXT",
+        visible_alias = "message",
+        visible_short_alias = 'm'
+    )]
     reason: String,
 }
 
 /// Withdraw a handoff
 ///
-/// It is over; its sender may send again. Its sender, its receiver, an
-/// orchestrator or a person can.
+/// It is over; its sender may send again. Its sender, its receiver or an
+/// orchestrator can.
 #[derive(Args)]
 #[command(
     after_help = "Example:\n  git handoff cancel 123.2 --as prep-agent --reason 'wrong branch'"
@@ -130,7 +160,13 @@ pub(crate) struct Cancel {
     #[arg(value_name = "ID")]
     id: String,
     /// Why
-    #[arg(long, short, value_name = "TEXT", visible_alias = "message")]
+    #[arg(
+        long,
+        short,
+        value_name = "TEXT",
+        visible_alias = "message",
+        visible_short_alias = 'm'
+    )]
     reason: Option<String>,
 }
 
@@ -209,7 +245,7 @@ fn change(
     let session = context.session(&clock, &repository);
     let ledger = context.ledger(&repository)?;
     let agent = context.acting_agent(&repository)?;
-    let target = Target::Handoff(handoff_id(&ledger.tip()?, id)?);
+    let target = Target::Handoff(handoff_id(&ledger.tip()?, id, Some(&agent))?);
     let done = ledger.act(&session, &agent, &target, |number| Request::Change {
         number,
         event,

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 
 use crate::cli::context::Context;
 use crate::cli::error::{Failure, chain};
-use crate::cli::output::{Output, plain, pretty, render};
+use crate::cli::output::{Output, SCHEMA, plain, pretty, render};
 use crate::cli::{exit, input};
 use crate::finding::{Finding, Severity};
 use crate::git::Repository;
@@ -65,16 +65,18 @@ impl Arguments {
         let repository = context.repository().ok();
         let against = Against::choose(context, repository.as_ref())?;
         let mut checked = Vec::new();
+        let mut verdict = exit::DONE;
         for name in &self.files {
             let review = match input::contract(name) {
                 Ok(bytes) => against.review(&bytes, issue.as_ref())?,
-                Err(failure) if failure.exit == exit::CONTRACT => Review {
-                    findings: failure.findings,
-                    kind: None,
-                    contract: None,
-                    no_route: false,
-                },
-                Err(failure) => return Err(failure),
+                Err(failure) => {
+                    verdict = verdict.max(failure.exit);
+                    let missing = Finding::error("input.not_found", "", failure.message);
+                    Review::refused(match failure.findings {
+                        found if found.is_empty() => vec![missing],
+                        found => found,
+                    })
+                }
             };
             checked.push(Checked {
                 name: name.clone(),
@@ -89,10 +91,11 @@ impl Arguments {
             _ => checked.iter().map(report).collect(),
         };
         output.raw(text.as_bytes())?;
-        if faults == 0 {
-            Ok(())
-        } else {
-            Err(Failure::reported(exit::NO))
+        match (faults, verdict) {
+            (0, _) => Ok(()),
+            // A file that is not there is no contract with a fault.
+            (_, exit::NOT_FOUND) => Err(Failure::reported(exit::NOT_FOUND)),
+            _ => Err(Failure::reported(exit::NO)),
         }
     }
 }
@@ -167,33 +170,31 @@ fn document(checked: &[Checked], faults: usize) -> String {
         .iter()
         .flat_map(|c| c.review.findings.iter().map(|f| with_file(c, f)))
         .collect();
+    if faults > 0 {
+        let plural = if faults == 1 { "fault" } else { "faults" };
+        return pretty(&json!({
+            "schema": SCHEMA,
+            "ok": false,
+            "error": {
+                "code": "check_failed",
+                "message": format!("{faults} {plural} found"),
+                "hint": "mend what the findings name and check again",
+                "findings": findings,
+            },
+        }));
+    }
     let files: Vec<Value> = checked
         .iter()
         .map(|c| {
             json!({
                 "file": c.name,
-                "complete": c.review.is_complete(),
                 "contract_type": c.review.kind,
                 "issue": c.review.contract.as_ref().map(|k| k.issue.to_string()),
             })
         })
         .collect();
     let data = json!({ "files": files, "findings": findings });
-    pretty(&if faults == 0 {
-        json!({ "schema": crate::cli::output::SCHEMA, "ok": true, "data": data })
-    } else {
-        json!({
-            "schema": crate::cli::output::SCHEMA,
-            "ok": false,
-            "error": {
-                "code": "check_failed",
-                "message": format!("{faults} faults found"),
-                "hint": "mend what the findings name and check again",
-                "findings": findings,
-            },
-            "data": data,
-        })
-    })
+    pretty(&json!({ "schema": SCHEMA, "ok": true, "data": data }))
 }
 
 /// Workflow commands. Everything after `::` is untrusted: the host reads `%XX`

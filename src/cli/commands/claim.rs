@@ -43,7 +43,7 @@ impl Arguments {
         let ledger = context.ledger(&repository)?;
         let agent = context.acting_agent(&repository)?;
         let target = match &self.id {
-            Some(id) => Target::Handoff(handoff_id(&ledger.tip()?, id)?),
+            Some(id) => Target::Handoff(handoff_id(&ledger.tip()?, id, Some(&agent))?),
             None => Target::Next,
         };
         let done = ledger.act(&session, &agent, &target, |number| Request::Change {

@@ -5,12 +5,15 @@ use crate::cli::context::Context;
 use crate::cli::error::Failure;
 use crate::cli::output::{Output, columns};
 use crate::cli::render;
-use crate::protocol::State;
+use crate::ids::AgentName;
+use crate::ledger::Refusal;
+use crate::protocol::{AgentKind, Protocol, State};
 
 /// List what waits for you and what you hold
 ///
 /// The most urgent first, then the oldest; what you hold comes before what
-/// waits. Exits 0 also when there is nothing.
+/// waits. An orchestrator also sees everything that failed or is blocked. Exits
+/// 0 also when there is nothing.
 #[derive(Args)]
 #[command(after_help = "Example:\n  git handoff inbox --as reviewer-agent")]
 pub(crate) struct Arguments {}
@@ -26,22 +29,17 @@ impl Arguments {
         let agent = context.acting_agent(&repository)?;
         let tip = ledger.tip()?;
         let rules = tip.default_rules()?;
-        if rules.protocol().agent(agent.as_str()).is_none() {
-            return Err(crate::ledger::Refusal::UnknownAgent {
-                agent,
-                protocol: rules.protocol().name().to_owned(),
-                agents: rules
-                    .protocol()
-                    .agent_names()
-                    .into_iter()
-                    .map(str::to_owned)
-                    .collect(),
-            }
-            .into());
+        let protocol = rules.protocol();
+        if !protocol.agent_names().contains(&agent.as_str()) {
+            return Err(protocol_knows_no(&agent, protocol).into());
         }
+        let leads = protocol.is_kind(agent.as_str(), AgentKind::Orchestrator);
         let mut records = Vec::new();
-        for entry in tip.open()?.iter().filter(|e| e.to == agent) {
-            records.push(tip.open_record(entry)?);
+        for entry in tip.open()?.iter().filter(|e| leads || e.to == agent) {
+            let record = tip.open_record(entry)?;
+            if record.to == agent || matches!(record.state, State::Failed | State::Blocked) {
+                records.push(record);
+            }
         }
         let order = |state: State| match state {
             State::InProgress => 0,
@@ -49,7 +47,7 @@ impl Arguments {
             _ => 2,
         };
         records.sort_by_key(|r| {
-            let rank = rules.protocol().priority_rank(r.priority.as_deref());
+            let rank = protocol.priority_rank(r.priority.as_deref());
             (order(r.state), rank, r.sent_at())
         });
         let text = if records.is_empty() {
@@ -58,5 +56,18 @@ impl Arguments {
             columns(&records.iter().map(render::row).collect::<Vec<_>>())
         };
         output.answer(&json!({ "agent": agent, "handoffs": records }), &text)
+    }
+}
+
+/// The refusal of a name that takes no part.
+pub(super) fn protocol_knows_no(agent: &AgentName, protocol: &Protocol) -> Refusal {
+    Refusal::UnknownAgent {
+        agent: agent.clone(),
+        protocol: protocol.name().to_owned(),
+        agents: protocol
+            .agent_names()
+            .into_iter()
+            .map(str::to_owned)
+            .collect(),
     }
 }

@@ -7,7 +7,7 @@ use crate::cli::error::Failure;
 use crate::cli::output::{Output, columns};
 use crate::cli::render;
 use crate::ids::{IssueKey, quoted};
-use crate::ledger::{Record, View};
+use crate::ledger::{Record, Snapshot, View};
 use crate::protocol::State;
 
 /// List handoffs, open and closed
@@ -70,6 +70,7 @@ impl Arguments {
         let repository = context.repository()?;
         let ledger = context.ledger(&repository)?;
         let tip = ledger.tip()?;
+        self.know(&tip)?;
         let mut records = Vec::new();
         let only_open = !self.state.is_empty() && self.state.iter().all(|s| !s.is_terminal());
         if let Some(issue) = &self.issue {
@@ -89,13 +90,52 @@ impl Arguments {
             }
         }
         records.retain(|record| self.wants(record));
-        records.sort_by_key(|r| (r.sent_at(), r.id.issue().clone(), r.id.number()));
+        // Of the same second: numbers by size, then names.
+        records.sort_by_key(|r| {
+            let key = r.id.issue().as_str().to_owned();
+            (r.sent_at(), key.len(), key, r.id.number())
+        });
         let text = if records.is_empty() {
             "no handoff is like that\n".to_owned()
         } else {
             columns(&records.iter().map(render::row).collect::<Vec<_>>())
         };
         output.answer(&json!({ "handoffs": records }), &text)
+    }
+
+    /// Refuses a name that nothing in the ledger can have, rather than finding
+    /// nothing.
+    fn know(&self, tip: &Snapshot<'_>) -> Result<(), Failure> {
+        let rules = tip.default_rules()?;
+        let protocol = rules.protocol();
+        if let Some(agent) = &self.agent
+            && protocol.agent(agent).is_none()
+        {
+            let text = format!(
+                "{} is not an agent of protocol {}",
+                quoted(agent),
+                protocol.name()
+            );
+            let names = protocol.agent_names().join(", ");
+            return Err(Failure::usage(text).hint(format!("agents are: {names}")));
+        }
+        if let Some(kind) = &self.kind
+            && protocol.contract_type(kind).is_none()
+        {
+            let text = format!(
+                "protocol {} has no contract type {}",
+                protocol.name(),
+                quoted(kind)
+            );
+            let types = protocol
+                .definition()
+                .contracts
+                .iter()
+                .map(|c| c.name.as_str());
+            let names: Vec<&str> = types.collect();
+            return Err(Failure::usage(text).hint(format!("types are: {}", names.join(", "))));
+        }
+        Ok(())
     }
 
     fn wants(&self, record: &Record) -> bool {

@@ -21,7 +21,13 @@ pub(crate) struct Arguments {
     #[arg(value_name = "ISSUE")]
     issue: String,
     /// Why
-    #[arg(long, short, value_name = "TEXT")]
+    #[arg(
+        long,
+        short,
+        value_name = "TEXT",
+        visible_alias = "message",
+        visible_short_alias = 'm'
+    )]
     reason: String,
 }
 

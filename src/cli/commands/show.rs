@@ -30,8 +30,12 @@ impl Arguments {
         let repository = context.repository()?;
         let ledger = context.ledger(&repository)?;
         let tip = ledger.tip()?;
-        let id = handoff_id(&tip, &self.id)?;
+        let id = handoff_id(&tip, &self.id, context.agent(&repository)?.as_ref())?;
         let folder = tip.issue(id.issue())?;
+        if folder.issue()?.is_none() {
+            let issue = id.issue().clone();
+            return Err(Refusal::NoIssue { issue }.into());
+        }
         let record = folder
             .record(id.number())?
             .ok_or(Refusal::NoHandoff { id })?;

@@ -213,7 +213,7 @@ fn unreadable(error: &LedgerError) -> Finding {
     };
     let code = match error {
         LedgerError::Git(_) | LedgerError::Object { .. } => "object.unreadable",
-        LedgerError::Missing { .. } => "file.missing",
+        LedgerError::Missing { .. } | LedgerError::NotALedger { .. } => "file.missing",
         _ => "file.unreadable",
     };
     Finding::error(code, path, text)
