@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use git2::ObjectType;
+use git2::{ObjectType, Oid};
 
 use super::repository::{GitError, ObjectId, Repository};
 use chrono::{DateTime, FixedOffset, Utc};
@@ -69,6 +69,97 @@ pub struct Commit {
     pub cut_off: bool,
 }
 
+/// A commit, and the bytes it is stored as.
+#[derive(Clone, Debug)]
+pub struct Stored {
+    /// The commit.
+    pub commit: Commit,
+    raw: Vec<u8>,
+}
+
+impl Stored {
+    /// Its header's lines, without their ends, and its message.
+    pub fn parts(&self) -> (String, &[u8]) {
+        let end = self.raw.windows(2).position(|two| two == b"\n\n");
+        let end = end.unwrap_or(self.raw.len());
+        let message = self.raw.get(end + 2..).unwrap_or_default();
+        (
+            String::from_utf8_lossy(&self.raw[..end]).into_owned(),
+            message,
+        )
+    }
+}
+
+/// Reads a commit that is written just as steps are; all others are libgit2's.
+fn plain(id: ObjectId, raw: &[u8]) -> Option<Commit> {
+    fn line<'a>(raw: &mut &'a str, start: &str) -> Option<&'a str> {
+        let (line, rest) = raw.strip_prefix(start)?.split_once('\n')?;
+        *raw = rest;
+        Some(line)
+    }
+    fn oid(line: &str) -> Option<ObjectId> {
+        let oid = (line.len() == 40).then(|| Oid::from_str(line).ok())??;
+        Some(ObjectId(oid))
+    }
+    let mut rest = std::str::from_utf8(raw)
+        .ok()
+        .filter(|t| !t.contains('\0'))?;
+    let tree = oid(line(&mut rest, "tree ")?)?;
+    let mut parents = Vec::new();
+    while let Some(parent) = line(&mut rest, "parent ") {
+        parents.push(oid(parent)?);
+    }
+    let author = plain_person(line(&mut rest, "author ")?)?;
+    let committer = plain_person(line(&mut rest, "committer ")?)?;
+    let message = rest.strip_prefix('\n').filter(|m| !m.starts_with('\n'))?;
+    Some(Commit {
+        id,
+        tree,
+        parents,
+        author,
+        committer,
+        message: message.to_owned(),
+        cut_off: false,
+    })
+}
+
+fn plain_person(line: &str) -> Option<Person> {
+    // What git trims from names, and what ends them.
+    let crud = |b: u8| b <= b' ' || b".,:;<>\"\\'".contains(&b);
+    let clean = |text: &str| {
+        let bytes = text.as_bytes();
+        let ends = [bytes.first(), bytes.last()];
+        ends.iter().all(|end| end.is_some_and(|&b| !crud(b))) && !text.contains(['<', '>'])
+    };
+    let (name, rest) = line.split_once(" <")?;
+    let (email, when) = rest.split_once("> ")?;
+    let (seconds, zone) = when.split_once(' ')?;
+    let digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
+    let seconds_fit = (1..=11).contains(&seconds.len()) && digits(seconds);
+    let (sign, zone) = zone.split_at_checked(1)?;
+    let east = match sign {
+        "+" => 1,
+        "-" => -1,
+        _ => return None,
+    };
+    if !clean(name) || !clean(email) || !seconds_fit || zone.len() != 4 || !digits(zone) {
+        return None;
+    }
+    let (hours, minutes) = (
+        zone[..2].parse::<i32>().ok()?,
+        zone[2..].parse::<i32>().ok()?,
+    );
+    if hours > 14 || minutes > 59 {
+        return None;
+    }
+    let zone = FixedOffset::east_opt(east * (hours * 3600 + minutes * 60))?;
+    Some(Person {
+        name: name.to_owned(),
+        email: email.to_owned(),
+        at: DateTime::from_timestamp(seconds.parse().ok()?, 0)?.with_timezone(&zone),
+    })
+}
+
 fn person(signature: &git2::Signature<'_>) -> Person {
     let when = signature.when();
     let at = DateTime::<Utc>::from_timestamp(when.seconds(), 0).unwrap_or_default();
@@ -110,16 +201,30 @@ impl Repository {
         })
     }
 
-    /// A commit as it is stored: its header's lines and its message's bytes.
+    fn stored(&self, id: ObjectId, shallow: bool) -> Result<Stored, GitError> {
+        let raw = self.object(id, ObjectType::Commit)?.to_vec();
+        let plain = plain(id, &raw).filter(|_| !shallow);
+        Ok(Stored {
+            commit: plain.map_or_else(|| self.commit(id), Ok)?,
+            raw,
+        })
+    }
+
+    /// A commit and its first parents, the newest first. Stops where a shallow
+    /// clone ends.
     ///
     /// # Errors
-    /// [`GitError`] when it is missing, damaged, or not a commit.
-    pub fn stored_commit(&self, id: ObjectId) -> Result<(String, Vec<u8>), GitError> {
-        let mut raw = self.object(id, ObjectType::Commit)?;
-        let end = raw.windows(2).position(|two| two == b"\n\n");
-        let message = end.map_or(Vec::new(), |end| raw.split_off(end + 2));
-        raw.truncate(end.unwrap_or(raw.len()));
-        Ok((String::from_utf8_lossy(&raw).into_owned(), message))
+    /// Each item may be a [`GitError`]; the walk ends there.
+    pub fn history(&self, tip: ObjectId) -> impl Iterator<Item = Result<Stored, GitError>> + '_ {
+        let shallow = self.inner.is_shallow();
+        let mut next = Some(tip);
+        std::iter::from_fn(move || {
+            let stored = self.stored(next.take()?, shallow);
+            if let Ok(stored) = &stored {
+                next = stored.commit.parents.first().copied();
+            }
+            Some(stored)
+        })
     }
 
     /// The ids of a commit and its first parents, the newest first. Stops where

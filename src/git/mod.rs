@@ -11,11 +11,13 @@
 mod code;
 mod history;
 mod queue;
+mod recent;
 mod repository;
 mod tree;
 
 pub use code::{Code, CodeCommit};
-pub use history::{Commit, Person, to_second};
+pub use history::{Commit, Person, Stored, to_second};
 pub use queue::Queue;
+pub use recent::Recent;
 pub use repository::{GitError, ObjectId, OpenError, Prepared, PublishError, Repository, tune};
-pub use tree::{Change, Entry, EntryKind, Tree};
+pub use tree::{Change, Entry, EntryKind, Listing, Tree};

@@ -1,16 +1,16 @@
 //! Opening a repository, reading objects, and publishing one commit.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::str::FromStr;
 
 use git2::{ErrorClass, ErrorCode, ObjectType, Oid};
-use sha2::{Digest, Sha256};
 
 use super::history::Person;
+use super::recent::Recent;
 use super::tree;
 
 /// The id of a Git object.
@@ -115,14 +115,16 @@ pub fn tune() {
 /// A Git repository: bare, linked or with a working tree.
 pub struct Repository {
     pub(super) inner: git2::Repository,
-    /// Blobs that were read before, where reading them again is likely.
-    recent: Option<RefCell<HashMap<ObjectId, Vec<u8>>>>,
+    /// The configuration, once it was asked for.
+    config: RefCell<Option<git2::Config>>,
+    /// Objects that were read before, where reading them again is likely.
+    recent: Option<RefCell<Recent<(ObjectType, Rc<[u8]>)>>>,
 }
 
-/// How many blobs are remembered before all are forgotten.
-const RECENT: usize = 4096;
+/// How many bytes of objects are remembered where history is walked.
+const RECENT: usize = 8 << 20;
 
-/// The largest blob that is remembered: records and issue files are smaller.
+/// The largest object that is remembered: records and issue files are smaller.
 const RECENT_BYTES: usize = 16 * 1024;
 
 impl Repository {
@@ -150,20 +152,29 @@ impl Repository {
         })?;
         Ok(Self {
             inner,
+            config: RefCell::default(),
             recent: None,
         })
     }
 
-    /// Opens the same repository once more, for a thread that walks history: it
-    /// remembers the blobs it read, since a step reads what the one before wrote.
+    /// Where it is: what [`Repository::open_for_history`] opens.
+    pub fn path(&self) -> &Path {
+        self.inner.path()
+    }
+
+    /// Opens a repository for a thread that walks history: it remembers the
+    /// objects it read, since a step reads what the one before wrote.
     ///
     /// # Errors
     /// [`GitError`] when it can't be opened any more.
-    pub fn reopen(&self) -> Result<Self, GitError> {
-        let inner = git2::Repository::open(self.inner.path())?;
+    pub fn open_for_history(path: &Path) -> Result<Self, GitError> {
+        // libgit2 would keep a quarter of a gigabyte of what is remembered here.
+        git2::opts::enable_caching(false);
+        let inner = git2::Repository::open(path)?;
         Ok(Self {
             inner,
-            recent: Some(RefCell::default()),
+            config: RefCell::default(),
+            recent: Some(RefCell::new(Recent::new(RECENT))),
         })
     }
 
@@ -179,13 +190,11 @@ impl Repository {
 
     /// One value of the user's or the repository's configuration.
     pub fn config(&self, key: &str) -> Option<String> {
-        self.inner
-            .config()
-            .ok()?
-            .snapshot()
-            .ok()?
-            .get_string(key)
-            .ok()
+        let mut config = self.config.borrow_mut();
+        if config.is_none() {
+            *config = Some(self.inner.config().ok()?.snapshot().ok()?);
+        }
+        config.as_ref()?.get_string(key).ok()
     }
 
     /// Sets one value of the repository's own configuration.
@@ -193,6 +202,7 @@ impl Repository {
     /// # Errors
     /// [`GitError`] when the file can't be written.
     pub fn set_config(&self, key: &str, value: &str) -> Result<(), GitError> {
+        self.config.take();
         let mut config = self.inner.config()?.open_level(git2::ConfigLevel::Local)?;
         Ok(config.set_str(key, value)?)
     }
@@ -218,32 +228,35 @@ impl Repository {
     ///
     /// # Errors
     /// [`GitError`] when the object is missing, damaged, or not a blob.
-    pub fn blob(&self, id: ObjectId) -> Result<Vec<u8>, GitError> {
-        let Some(recent) = &self.recent else {
-            return self.object(id, ObjectType::Blob);
-        };
-        let mut recent = recent.borrow_mut();
-        if let Some(bytes) = recent.get(&id) {
-            return Ok(bytes.clone());
-        }
-        let bytes = self.object(id, ObjectType::Blob)?;
-        if bytes.len() <= RECENT_BYTES {
-            if recent.len() == RECENT {
-                recent.clear();
-            }
-            recent.insert(id, bytes.clone());
-        }
-        Ok(bytes)
+    pub fn blob(&self, id: ObjectId) -> Result<Rc<[u8]>, GitError> {
+        self.object(id, ObjectType::Blob)
     }
 
-    pub(super) fn object(&self, id: ObjectId, kind: ObjectType) -> Result<Vec<u8>, GitError> {
-        let odb = self.inner.odb()?;
-        let object = odb.read(id.0)?;
-        if object.kind() != kind {
-            let text = format!("object {id} is a {}, not a {kind}", object.kind());
+    pub(super) fn object(&self, id: ObjectId, kind: ObjectType) -> Result<Rc<[u8]>, GitError> {
+        let recent = self.recent.as_ref();
+        let known = recent.and_then(|recent| recent.borrow_mut().get(id));
+        let (found, bytes) = match known {
+            Some(known) => known,
+            None => {
+                let odb = self.inner.odb()?;
+                let object = odb.read(id.0)?;
+                let (found, bytes) = (object.kind(), Rc::<[u8]>::from(object.data()));
+                // A walk meets each commit once.
+                if let Some(recent) = recent
+                    && found != ObjectType::Commit
+                    && bytes.len() <= RECENT_BYTES
+                {
+                    let known = (found, Rc::clone(&bytes));
+                    recent.borrow_mut().put(id, known, bytes.len());
+                }
+                (found, bytes)
+            }
+        };
+        if found != kind {
+            let text = format!("object {id} is a {found}, not a {kind}");
             return Err(git2::Error::new(ErrorCode::Invalid, ErrorClass::Object, text).into());
         }
-        Ok(object.data().to_vec())
+        Ok(bytes)
     }
 
     /// Removes a ref's lock file that a process left behind when it was killed
@@ -308,22 +321,19 @@ impl Repository {
         message: &str,
     ) -> Result<Prepared<'_>, GitError> {
         let odb = self.inner.odb()?;
-        let mut written: Vec<([u8; 32], ObjectId)> = Vec::with_capacity(edits.len());
+        let mut written: Vec<(&[u8], ObjectId)> = Vec::with_capacity(edits.len());
         let mut entries = Vec::with_capacity(edits.len());
         for (path, bytes) in edits {
             let id = match bytes {
                 None => None,
-                Some(bytes) => {
-                    let digest: [u8; 32] = Sha256::digest(bytes).into();
-                    match written.iter().find(|(d, _)| *d == digest) {
-                        Some(&(_, id)) => Some(id),
-                        None => {
-                            let id = ObjectId(odb.write(ObjectType::Blob, bytes)?);
-                            written.push((digest, id));
-                            Some(id)
-                        }
+                Some(bytes) => match written.iter().find(|(known, _)| known == bytes) {
+                    Some(&(_, id)) => Some(id),
+                    None => {
+                        let id = ObjectId(odb.write(ObjectType::Blob, bytes)?);
+                        written.push((bytes, id));
+                        Some(id)
                     }
-                }
+                },
             };
             entries.push((path.as_str(), id));
         }

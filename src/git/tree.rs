@@ -3,6 +3,8 @@
 //! libgit2's tree builder copies every entry of every folder it touches into a
 //! hash map; a folder with a hundred entries is cheaper to splice.
 
+use std::rc::Rc;
+
 use git2::{ObjectType, Odb, Oid};
 
 use super::repository::{GitError, ObjectId, Repository};
@@ -40,6 +42,30 @@ pub struct Change {
     pub new: Option<ObjectId>,
     /// What the file is after, or was before if it is gone.
     pub kind: EntryKind,
+}
+
+/// A folder as it is stored.
+pub struct Listing(Option<Rc<[u8]>>);
+
+impl Listing {
+    fn entries(&self) -> impl Iterator<Item = RawEntry<'_>> {
+        raw_entries(self.0.as_deref().unwrap_or_default())
+    }
+
+    /// The object that the entry of this name names.
+    ///
+    /// # Errors
+    /// [`GitError`] when that is no id.
+    pub fn find(&self, name: &str) -> Result<Option<ObjectId>, GitError> {
+        let found = self.entries().find(|e| e.name == name.as_bytes());
+        found.map(|entry| entry.id()).transpose()
+    }
+
+    /// The names of the entries that name this object.
+    pub fn names_of(&self, id: ObjectId) -> impl Iterator<Item = String> {
+        let same = self.entries().filter(move |e| e.id == id.0.as_bytes());
+        same.map(|e| String::from_utf8_lossy(e.name).into_owned())
+    }
 }
 
 /// A tree of a repository, read when asked.
@@ -84,11 +110,22 @@ impl<'r> Tree<'r> {
     ///
     /// # Errors
     /// [`GitError`] when an object can't be read.
-    pub fn file(&self, path: &str) -> Result<Option<Vec<u8>>, GitError> {
+    pub fn file(&self, path: &str) -> Result<Option<Rc<[u8]>>, GitError> {
         match self.entry(path)? {
             Some((EntryKind::File | EntryKind::Other, id)) => Ok(Some(self.repository.blob(id)?)),
             _ => Ok(None),
         }
+    }
+
+    /// The folder at a path; a missing one is empty.
+    ///
+    /// # Errors
+    /// [`GitError`] when an object can't be read.
+    pub fn folder(&self, path: &str) -> Result<Listing, GitError> {
+        Ok(Listing(match self.entry(path)? {
+            Some((EntryKind::Tree, id)) => Some(self.repository.object(id, ObjectType::Tree)?),
+            _ => None,
+        }))
     }
 
     /// Lists the folder at a path, `""` the tree itself; a missing one is empty.
@@ -185,6 +222,18 @@ fn compare_order(a: (&[u8], u8), b: (&[u8], u8)) -> std::cmp::Ordering {
     })
 }
 
+/// How many bytes of whole entries two trees begin with in common.
+fn same_entries(a: &[u8], b: &[u8]) -> usize {
+    const BLOCK: usize = 64;
+    let blocks = a.chunks_exact(BLOCK).zip(b.chunks_exact(BLOCK));
+    let shared = BLOCK * blocks.take_while(|(a, b)| a == b).count();
+    let ends = raw_entries(&a[..shared]).scan(0, |end, entry| {
+        *end += entry.mode.len() + entry.name.len() + entry.id.len() + 2;
+        Some(*end)
+    });
+    ends.last().unwrap_or(0)
+}
+
 fn compare(
     repository: &Repository,
     prefix: &str,
@@ -197,10 +246,12 @@ fn compare(
     }
     let read = |id: Option<ObjectId>| match id {
         Some(id) => repository.object(id, ObjectType::Tree),
-        None => Ok(Vec::new()),
+        None => Ok(Rc::default()),
     };
     let (old, new) = (read(old)?, read(new)?);
-    let (mut olds, mut news) = (raw_entries(&old).peekable(), raw_entries(&new).peekable());
+    let same = same_entries(&old, &new);
+    let mut olds = raw_entries(&old[same..]).peekable();
+    let mut news = raw_entries(&new[same..]).peekable();
     loop {
         let order = match (olds.peek(), news.peek()) {
             (None, None) => return Ok(()),
@@ -268,7 +319,7 @@ fn edit_folder(
 ) -> Result<Option<ObjectId>, GitError> {
     let data = match base {
         Some(id) => repository.object(id, ObjectType::Tree)?,
-        None => Vec::new(),
+        None => Rc::default(),
     };
     // Each changed name with its new entry: (name, is a folder, id or removed).
     let mut changed: Vec<(&str, bool, Option<ObjectId>)> = Vec::new();

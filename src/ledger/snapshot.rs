@@ -10,7 +10,7 @@ use super::layout;
 use super::record::{self, Issue, Manifest, Record};
 use super::step::View;
 use crate::contract::Schema;
-use crate::git::{Entry, EntryKind, ObjectId, Repository, Tree};
+use crate::git::{EntryKind, Listing, ObjectId, Recent, Repository, Tree};
 use crate::ids::{AgentName, HandoffId, IssueKey};
 use crate::protocol::{ContractType, Protocol};
 
@@ -68,6 +68,16 @@ impl<'r> Snapshot<'r> {
     /// [`LedgerError`] when it is missing or at fault.
     pub fn default_rules(&self) -> Result<Rules<'r>, LedgerError> {
         self.rules(self.manifest.default_protocol.as_str())
+    }
+
+    /// The id of the folder of the protocol that new issues are bound to.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when it can't be read.
+    pub fn default_rules_id(&self) -> Result<Option<ObjectId>, LedgerError> {
+        let path = layout::protocol_file(self.manifest.default_protocol.as_str(), "");
+        let found = self.tree.entry(path.trim_end_matches('/'))?;
+        Ok(found.map(|(_, id)| id))
     }
 
     /// A protocol in force.
@@ -158,7 +168,25 @@ pub struct OpenEntry {
 pub struct IssueFolder<'r> {
     repository: &'r Repository,
     key: IssueKey,
-    entries: Vec<Entry>,
+    listing: Listing,
+    parsed: Option<Rc<Parsed>>,
+}
+
+/// Stored files that were parsed before, where parsing them again is likely.
+pub(super) struct Parsed {
+    issues: RefCell<Recent<Rc<Issue>>>,
+    records: RefCell<Recent<Rc<Record>>>,
+}
+
+impl Parsed {
+    pub(super) fn new() -> Self {
+        /// In bytes of JSON; parsed, they take about three times as much.
+        const LIMIT: usize = 1 << 20;
+        Self {
+            issues: RefCell::new(Recent::new(LIMIT)),
+            records: RefCell::new(Recent::new(LIMIT)),
+        }
+    }
 }
 
 impl<'r> IssueFolder<'r> {
@@ -171,12 +199,19 @@ impl<'r> IssueFolder<'r> {
         tree: Tree<'r>,
         key: &IssueKey,
     ) -> Result<Self, LedgerError> {
-        let entries = tree.list(&layout::issue_folder(key))?;
+        let listing = tree.folder(&layout::issue_folder(key))?;
         Ok(Self {
             repository,
             key: key.clone(),
-            entries,
+            listing,
+            parsed: None,
         })
+    }
+
+    /// Remembers with others what was parsed.
+    pub(super) fn remembering(mut self, parsed: &Rc<Parsed>) -> Self {
+        self.parsed = Some(Rc::clone(parsed));
+        self
     }
 
     /// The issue's key.
@@ -184,28 +219,40 @@ impl<'r> IssueFolder<'r> {
         &self.key
     }
 
-    fn read(&self, name: &str) -> Result<Option<Vec<u8>>, LedgerError> {
-        match self.entries.iter().find(|e| e.name == name) {
-            Some(entry) => {
-                let bytes = self.repository.blob(entry.id);
-                let path = || format!("{}/{name}", layout::issue_folder(&self.key));
-                bytes.map(Some).map_err(|source| LedgerError::Object {
-                    path: path(),
-                    source,
-                })
-            }
-            None => Ok(None),
+    fn read(&self, name: &str) -> Result<Option<(ObjectId, Rc<[u8]>)>, LedgerError> {
+        let Some(id) = self.listing.find(name)? else {
+            return Ok(None);
+        };
+        match self.repository.blob(id) {
+            Ok(bytes) => Ok(Some((id, bytes))),
+            Err(source) => Err(LedgerError::Object {
+                path: format!("{}/{name}", layout::issue_folder(&self.key)),
+                source,
+            }),
         }
     }
 
-    fn stored<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<Option<T>, LedgerError> {
-        let Some(bytes) = self.read(name)? else {
+    fn stored<T: serde::de::DeserializeOwned + Clone>(
+        &self,
+        name: &str,
+        parsed: Option<&RefCell<Recent<Rc<T>>>>,
+    ) -> Result<Option<T>, LedgerError> {
+        if let Some(parsed) = parsed
+            && let Some(id) = self.listing.find(name)?
+            && let Some(known) = parsed.borrow_mut().get(id)
+        {
+            return Ok(Some(T::clone(&known)));
+        }
+        let Some((id, bytes)) = self.read(name)? else {
             return Ok(None);
         };
         let path = || format!("{}/{name}", layout::issue_folder(&self.key));
-        record::read(&bytes)
-            .map(Some)
-            .map_err(|e| LedgerError::stored(&path(), e))
+        let value: T = record::read(&bytes).map_err(|e| LedgerError::stored(&path(), e))?;
+        if let Some(parsed) = parsed {
+            let known = Rc::new(value.clone());
+            parsed.borrow_mut().put(id, known, bytes.len());
+        }
+        Ok(Some(value))
     }
 
     /// Every record, the oldest first.
@@ -222,7 +269,7 @@ impl<'r> IssueFolder<'r> {
     ///
     /// # Errors
     /// [`LedgerError`] when it is missing or can't be read.
-    pub fn contract(&self, record: &Record) -> Result<Vec<u8>, LedgerError> {
+    pub fn contract(&self, record: &Record) -> Result<Rc<[u8]>, LedgerError> {
         let path = || {
             format!(
                 "{}/{}",
@@ -230,28 +277,40 @@ impl<'r> IssueFolder<'r> {
                 record.contract.file
             )
         };
-        let bytes = self.read(&record.contract.file)?;
-        bytes.ok_or_else(|| LedgerError::Missing { path: path() })
+        let found = self.read(&record.contract.file)?;
+        found
+            .map(|(_, bytes)| bytes)
+            .ok_or_else(|| LedgerError::Missing { path: path() })
+    }
+}
+
+impl IssueFolder<'_> {
+    /// The file's object, if it is there.
+    pub(super) fn object(&self, name: &str) -> Result<Option<ObjectId>, LedgerError> {
+        Ok(self.listing.find(name)?)
+    }
+
+    /// The newest handoff whose contract is this object.
+    pub(super) fn sent_as(&self, id: ObjectId) -> Option<u32> {
+        let names = self.listing.names_of(id).filter(|n| n.contains("-to-"));
+        names
+            .filter_map(|name| name.split_once('-')?.0.parse().ok())
+            .max()
     }
 }
 
 impl View<LedgerError> for IssueFolder<'_> {
     fn issue(&self) -> Result<Option<Issue>, LedgerError> {
-        self.stored("issue.json")
+        self.stored("issue.json", self.parsed.as_ref().map(|p| &p.issues))
     }
 
     fn record(&self, number: u32) -> Result<Option<Record>, LedgerError> {
-        self.stored(&layout::record_name(number))
+        let parsed = self.parsed.as_ref().map(|p| &p.records);
+        self.stored(&layout::record_name(number), parsed)
     }
 
     fn sent_before(&self, bytes: &[u8]) -> Result<Option<u32>, LedgerError> {
-        let id = ObjectId::of_blob(bytes)?;
-        let same = self
-            .entries
-            .iter()
-            .filter(|e| e.id == id && e.name.contains("-to-"));
-        let numbers = same.filter_map(|e| e.name.split_once('-')?.0.parse().ok());
-        Ok(numbers.max())
+        Ok(self.sent_as(ObjectId::of_blob(bytes)?))
     }
 }
 
@@ -305,7 +364,7 @@ impl<'r> Rules<'r> {
     ///
     /// # Errors
     /// [`LedgerError`] when it is missing or can't be read.
-    pub fn file(&self, file: &str) -> Result<Vec<u8>, LedgerError> {
+    pub fn file(&self, file: &str) -> Result<Rc<[u8]>, LedgerError> {
         let path = || layout::protocol_file(self.protocol.name(), file);
         self.tree
             .file(file)?

@@ -258,8 +258,8 @@ impl<'r> Ledger<'r> {
                 .and_then(|branch| self.repository.code(&branch))
         };
         let code = code_of(&contract, &snapshot);
-        self.publish(session, |tip, actor_at| {
-            if tip.default_rules()?.id() != rules.id() {
+        self.publish(session, Some(snapshot), |tip, actor_at| {
+            if tip.default_rules_id()? != Some(rules.id()) {
                 rules = tip.default_rules()?;
                 contract = accepted(self.review(tip, &rules, bytes, hint)?)?;
             }
@@ -289,7 +289,7 @@ impl<'r> Ledger<'r> {
         target: &Target,
         request: impl Fn(u32) -> Request<'static>,
     ) -> Result<Done, LedgerError> {
-        self.publish(session, |tip, at| {
+        self.publish(session, None, |tip, at| {
             let chosen;
             let id = match target {
                 Target::Handoff(id) => id,
@@ -314,7 +314,7 @@ impl<'r> Ledger<'r> {
         issue: &IssueKey,
         reason: &str,
     ) -> Result<Done, LedgerError> {
-        self.publish(session, |tip, at| {
+        self.publish(session, None, |tip, at| {
             let request = Request::Reopen {
                 reason: reason.to_owned(),
             };
@@ -348,9 +348,11 @@ impl<'r> Ledger<'r> {
     }
 
     /// The write path: plan on the tip, publish, and again if the tip moved.
+    /// `known` is the tip as it was a moment ago, where that was read.
     fn publish(
         &self,
         session: &Session<'_>,
+        mut known: Option<Snapshot<'r>>,
         mut decide: impl FnMut(
             &Snapshot<'r>,
             record::Moment,
@@ -362,7 +364,10 @@ impl<'r> Ledger<'r> {
         let mut attempts = 0;
         loop {
             attempts += 1;
-            let tip = self.tip()?;
+            let tip = match known.take() {
+                Some(known) if self.tip_id()? == Some(known.commit()) => known,
+                _ => self.tip()?,
+            };
             let now = session.clock.author();
             let (agent, planned) = decide(&tip, to_second(now))?;
             let step = match planned {

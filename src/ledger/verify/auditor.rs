@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
-use super::{Audit, AuditScope, unreadable};
+use super::{Audit, AuditScope, Part, unreadable};
 use crate::finding::Finding;
-use crate::git::{Change, Commit, EntryKind, ObjectId, Repository, Tree, to_second};
+use crate::git::{Change, Commit, EntryKind, ObjectId, Repository, Stored, Tree, to_second};
 use crate::ids::{AgentName, IssueKey, quoted};
 use crate::ledger::error::LedgerError;
 use crate::ledger::intake::{Contract, Review, review};
 use crate::ledger::layout;
 use crate::ledger::record::{self, Issue, Manifest, Record};
-use crate::ledger::snapshot::{IssueFolder, Rules, Snapshot};
+use crate::ledger::snapshot::{IssueFolder, Parsed, Rules, Snapshot};
 use crate::ledger::step::{Actor, Planned, Request, Step, Stop, View, plan};
 use crate::protocol::Event;
 
@@ -20,6 +20,7 @@ pub(super) struct Auditor<'r, 's> {
     repository: &'r Repository,
     scope: AuditScope<'s>,
     rules: HashMap<ObjectId, Rc<Rules<'r>>>,
+    parsed: Rc<Parsed>,
     pub(super) audit: Audit,
 }
 
@@ -29,6 +30,7 @@ impl<'r, 's> Auditor<'r, 's> {
             repository,
             scope,
             rules: HashMap::new(),
+            parsed: Rc::new(Parsed::new()),
             audit: Audit::default(),
         }
     }
@@ -37,30 +39,34 @@ impl<'r, 's> Auditor<'r, 's> {
         self.audit.findings.push(finding.in_commit(commit));
     }
 
-    pub(super) fn commit(&mut self, id: ObjectId) {
-        let result = self.repository.commit(id).map_err(LedgerError::from);
-        let checked = result.and_then(|commit| self.check(&commit));
-        if let Err(error) = checked {
-            self.report(id, unreadable(&error));
+    pub(super) fn part(&mut self, part: &Part) {
+        let mut before = part.before;
+        for stored in part.commits.iter().rev() {
+            if let Err(error) = self.check(stored, before) {
+                self.report(stored.commit.id, unreadable(&error));
+            }
+            before = Some(stored.commit.tree);
         }
     }
 
-    fn check(&mut self, commit: &Commit) -> Result<(), LedgerError> {
+    /// Checks a commit; `before` is its parent's tree.
+    fn check(&mut self, stored: &Stored, before: Option<ObjectId>) -> Result<(), LedgerError> {
+        let commit = &stored.commit;
         let id = commit.id;
         let tree = Tree::new(self.repository, commit.tree);
         // What a shallow clone begins with can't be compared with what was before.
         if commit.cut_off {
             return Ok(());
         }
-        let Some(&parent) = commit.parents.first() else {
+        if commit.parents.is_empty() {
             self.audit.commits += 1;
             return self.founding(commit, tree);
-        };
+        }
         // Where the parent is missing, history is broken, and that was said already.
-        let Ok(parent) = self.repository.commit(parent) else {
+        let Some(before) = before else {
             return Ok(());
         };
-        let changes = tree.changes_since(Some(parent.tree))?;
+        let changes = tree.changes_since(Some(before))?;
         let touched: BTreeSet<IssueKey> = changes
             .iter()
             .filter_map(|c| issue_of_path(&c.path))
@@ -93,8 +99,8 @@ impl<'r, 's> Auditor<'r, 's> {
             );
             return Ok(());
         }
-        let old = Tree::new(self.repository, parent.tree);
-        self.step(commit, old, tree, &key, &changes)
+        let old = Tree::new(self.repository, before);
+        self.step(stored, old, tree, &key, &changes)
     }
 
     /// Checks the commit that starts the ledger.
@@ -142,14 +148,15 @@ impl<'r, 's> Auditor<'r, 's> {
     /// Derives the step again and compares.
     fn step(
         &mut self,
-        commit: &Commit,
+        stored: &Stored,
         old: Tree<'r>,
         new: Tree<'r>,
         key: &IssueKey,
         changes: &[Change],
     ) -> Result<(), LedgerError> {
-        let before = IssueFolder::open(self.repository, old, key)?;
-        let after = IssueFolder::open(self.repository, new, key)?;
+        let commit = &stored.commit;
+        let before = IssueFolder::open(self.repository, old, key)?.remembering(&self.parsed);
+        let after = IssueFolder::open(self.repository, new, key)?.remembering(&self.parsed);
         let (was, is) = (before.issue()?, after.issue()?);
         let Some(is) = is else {
             let text = "the issue's file is missing";
@@ -179,7 +186,15 @@ impl<'r, 's> Auditor<'r, 's> {
             name: &asked.actor,
             at: to_second(commit.author.at),
         };
-        let planned = plan(rules.protocol(), key, &before, &actor, &asked.request());
+        let contract = match &asked.record {
+            Some(record) if asked.contract.is_some() => after.object(&record.contract.file)?,
+            _ => None,
+        };
+        let view = Before {
+            folder: &before,
+            contract,
+        };
+        let planned = plan(rules.protocol(), key, &view, &actor, &asked.request());
         let step = match planned {
             Ok(Planned::Write(step)) => step,
             Ok(Planned::Repeat(_)) => {
@@ -197,7 +212,7 @@ impl<'r, 's> Auditor<'r, 's> {
         if asked.contract.is_some() {
             self.audit.handoffs += 1;
         }
-        self.compare(commit, &asked, &step, changes)
+        self.compare(stored, &asked, &step, changes)
     }
 
     /// Reads from the new state what was asked for.
@@ -298,41 +313,63 @@ impl<'r, 's> Auditor<'r, 's> {
         }))
     }
 
+    /// Says whether a blob has these bytes; reports one that has their id and
+    /// can't be read.
+    fn holds(
+        &mut self,
+        commit: ObjectId,
+        change: &Change,
+        id: ObjectId,
+        bytes: &[u8],
+    ) -> Result<bool, LedgerError> {
+        match self.repository.blob(id) {
+            Ok(found) => Ok(*found == *bytes),
+            Err(source) => {
+                let right = ObjectId::of_blob(bytes)? == id;
+                if right {
+                    let path = change.path.clone();
+                    self.report(commit, unreadable(&LedgerError::Object { path, source }));
+                }
+                Ok(right)
+            }
+        }
+    }
+
     /// Compares a commit with the step that it should be.
     fn compare(
         &mut self,
-        commit: &Commit,
+        stored: &Stored,
         asked: &Asked,
         step: &Step,
         changes: &[Change],
     ) -> Result<(), LedgerError> {
+        let commit = &stored.commit;
         let actor = &asked.actor;
-        let mut expected: BTreeMap<&str, Option<ObjectId>> = BTreeMap::new();
-        for (path, bytes) in &step.files {
-            let id = bytes.as_deref().map(ObjectId::of_blob).transpose()?;
-            expected.insert(path, id);
-        }
+        let files = step.files.iter();
+        let mut expected: BTreeMap<&str, Option<&[u8]>> = files
+            .map(|(path, bytes)| (path.as_str(), bytes.as_deref()))
+            .collect();
         for change in changes {
             let wanted = expected.remove(change.path.as_str());
-            let right = wanted.is_some_and(|id| id == change.new)
-                && (change.kind == EntryKind::File || change.new.is_none());
+            let right = match (wanted, change.new) {
+                (Some(None), None) => true,
+                (Some(Some(bytes)), Some(id)) if change.kind == EntryKind::File => {
+                    self.holds(commit.id, change, id, bytes)?
+                }
+                _ => false,
+            };
             if !right {
                 self.report(commit.id, difference(change, wanted.is_some()));
-            } else if let Some(id) = change.new
-                && is_other_record(&change.path, &asked.path)
-            {
-                // All else that the step wrote was read to derive it.
-                self.readable(commit.id, &change.path, id);
             }
         }
-        for (path, id) in expected {
-            let text = match id {
+        for (path, bytes) in expected {
+            let text = match bytes {
                 Some(_) => "the step should have written this file",
                 None => "the step should have removed this file",
             };
             self.report(commit.id, Finding::error("file.missing", path, text));
         }
-        let (header, message) = self.repository.stored_commit(commit.id)?;
+        let (header, message) = stored.parts();
         // A signature is the only line that a step may have beside its own.
         let known = ["tree ", "parent ", "author ", "committer ", "gpgsig ", " "];
         let strange = header
@@ -358,6 +395,29 @@ impl<'r, 's> Auditor<'r, 's> {
             differs("commit.author", text);
         }
         Ok(())
+    }
+}
+
+/// An issue before a step, where the object of the step's contract is known.
+struct Before<'a> {
+    folder: &'a IssueFolder<'a>,
+    contract: Option<ObjectId>,
+}
+
+impl View<LedgerError> for Before<'_> {
+    fn issue(&self) -> Result<Option<Issue>, LedgerError> {
+        self.folder.issue()
+    }
+
+    fn record(&self, number: u32) -> Result<Option<Record>, LedgerError> {
+        self.folder.record(number)
+    }
+
+    fn sent_before(&self, bytes: &[u8]) -> Result<Option<u32>, LedgerError> {
+        match self.contract {
+            Some(id) => Ok(self.folder.sent_as(id)),
+            None => self.folder.sent_before(bytes),
+        }
     }
 }
 
@@ -392,15 +452,6 @@ impl Asked {
             },
         }
     }
-}
-
-/// Says whether a path is that of a record other than the one that the step is about.
-fn is_other_record(path: &str, asked: &str) -> bool {
-    path.starts_with(layout::ISSUES)
-        && path.ends_with(".json")
-        && !path.ends_with("/issue.json")
-        && !path.contains("-to-")
-        && path != asked
 }
 
 fn difference(change: &Change, expected: bool) -> Finding {

@@ -9,6 +9,7 @@ mod auditor;
 mod tip;
 
 use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
 use auditor::Auditor;
@@ -17,7 +18,7 @@ use tip::Tip;
 use super::error::LedgerError;
 use super::layout;
 use crate::finding::Finding;
-use crate::git::{ObjectId, Repository};
+use crate::git::{GitError, ObjectId, Repository, Stored};
 use crate::ids::IssueKey;
 
 /// How much of a ledger to audit.
@@ -36,6 +37,18 @@ impl AuditScope<'_> {
             Self::Issue(key) => touched.contains(key),
         }
     }
+}
+
+/// How many commits an auditor takes at once.
+const PART: usize = 512;
+
+/// A stretch of history.
+#[derive(Default)]
+struct Part {
+    /// Its commits, the newest first.
+    commits: Vec<Stored>,
+    /// The tree before the oldest of them, where that is known.
+    before: Option<ObjectId>,
 }
 
 /// What an audit found.
@@ -69,45 +82,9 @@ impl Audit {
             tip: tip.to_string(),
             ..Self::default()
         };
-        let mut history = Vec::new();
-        for id in repository.first_parents(tip) {
-            match id {
-                Ok(id) => history.push(id),
-                Err(error) => {
-                    let text = format!("history cannot be followed further: {error}");
-                    let at = history.last().map(ToString::to_string).unwrap_or_default();
-                    audit
-                        .findings
-                        .push(Finding::error("history.broken", "", text).in_commit(at));
-                    break;
-                }
-            }
-        }
-        history.reverse();
         audit.cut_off = repository.is_shallow();
-
-        let size = history.len().div_ceil(threads.max(1)).max(1);
-        let parts: Vec<Result<Self, LedgerError>> = thread::scope(|scope_of_threads| {
-            let chunks = history.chunks(size);
-            let workers: Vec<_> = chunks
-                .map(|chunk| {
-                    // libgit2's handles belong to one thread each.
-                    let handle = repository.reopen();
-                    scope_of_threads.spawn(move || {
-                        let handle = handle?;
-                        let mut auditor = Auditor::new(&handle, scope);
-                        chunk.iter().for_each(|&id| auditor.commit(id));
-                        Ok(auditor.audit)
-                    })
-                })
-                .collect();
-            workers
-                .into_iter()
-                .map(|w| w.join().expect("an auditor does not panic"))
-                .collect()
-        });
+        let parts = audit.in_parallel(repository, tip, scope, threads.max(1))?;
         for part in parts {
-            let part = part?;
             audit.commits += part.commits;
             audit.handoffs += part.handoffs;
             audit.findings.extend(part.findings);
@@ -116,7 +93,8 @@ impl Audit {
         // the steps made it. Only damage, or a beginning that is out of sight,
         // leaves something to find there.
         if audit.cut_off || !audit.findings.is_empty() {
-            for finding in Tip::new(repository, tip, scope).findings() {
+            let repository = Repository::open_for_history(repository.path())?;
+            for finding in Tip::new(&repository, tip, scope).findings() {
                 let said = |f: &Finding| {
                     (&f.code, &f.path, &f.commit) == (&finding.code, &finding.path, &finding.commit)
                 };
@@ -126,6 +104,86 @@ impl Audit {
             }
         }
         Ok(audit)
+    }
+
+    /// Walks history on this thread, and audits it on others while it is read.
+    /// Returns what they found, the oldest part first.
+    fn in_parallel(
+        &mut self,
+        repository: &Repository,
+        tip: ObjectId,
+        scope: AuditScope<'_>,
+        threads: usize,
+    ) -> Result<Vec<Self>, LedgerError> {
+        let (send, receive) = mpsc::sync_channel(threads);
+        // Each auditor holds the queue, so that it ends when the last of them does.
+        let queue = Arc::new(Mutex::new(receive));
+        let path = repository.path();
+        let audited = thread::scope(|scope_of_threads| {
+            let workers: Vec<_> = (0..threads)
+                .map(|_| {
+                    let queue = Arc::clone(&queue);
+                    scope_of_threads.spawn(move || -> Result<Vec<(usize, Self)>, GitError> {
+                        // libgit2's handles belong to one thread each.
+                        let handle = Repository::open_for_history(path)?;
+                        let mut auditor = Auditor::new(&handle, scope);
+                        let mut audited = Vec::new();
+                        loop {
+                            let next = queue.lock().expect("an auditor does not panic").recv();
+                            let Ok((number, part)) = next else {
+                                return Ok(audited);
+                            };
+                            auditor.part(&part);
+                            audited.push((number, std::mem::take(&mut auditor.audit)));
+                        }
+                    })
+                })
+                .collect();
+            drop(queue);
+            self.walk(repository, tip, &send);
+            drop(send);
+            workers
+                .into_iter()
+                .map(|w| w.join().expect("an auditor does not panic"))
+                .collect::<Result<Vec<_>, GitError>>()
+        })?;
+        let mut audited: Vec<_> = audited.into_iter().flatten().collect();
+        audited.sort_by_key(|(number, _)| std::cmp::Reverse(*number));
+        Ok(audited.into_iter().map(|(_, audit)| audit).collect())
+    }
+
+    /// Reads history from the tip on, and sends it off part by part.
+    fn walk(
+        &mut self,
+        repository: &Repository,
+        tip: ObjectId,
+        send: &mpsc::SyncSender<(usize, Part)>,
+    ) {
+        let mut part = Part::default();
+        let mut number = 0;
+        for stored in repository.history(tip) {
+            let stored = match stored {
+                Ok(stored) => stored,
+                Err(error) => {
+                    let text = format!("history cannot be followed further: {error}");
+                    let last = part.commits.last().map(|last| last.commit.id.to_string());
+                    let finding = Finding::error("history.broken", "", text);
+                    let finding = finding.in_commit(last.unwrap_or_default());
+                    self.findings.push(finding);
+                    break;
+                }
+            };
+            if part.commits.len() == PART {
+                part.before = Some(stored.commit.tree);
+                // An auditor that could not start says so when it is joined.
+                if send.send((number, std::mem::take(&mut part))).is_err() {
+                    return;
+                }
+                number += 1;
+            }
+            part.commits.push(stored);
+        }
+        let _ = send.send((number, part));
     }
 
     /// Says whether nothing speaks against the ledger.
