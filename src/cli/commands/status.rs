@@ -83,12 +83,12 @@ impl Arguments {
             .map(|(issue, agents)| json!({ "issue": issue, "may_send": agents }))
             .collect();
         let data = json!({
-            "idle": idle,
             "branch": ledger.branch(),
             "commit": tip.commit().to_string(),
             "protocol": tip.manifest().default_protocol,
             "open": counts,
             "handoffs": records,
+            "idle": idle,
         });
         output.answer(&data, &text)
     }
