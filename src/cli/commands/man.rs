@@ -28,7 +28,7 @@ impl Arguments {
     /// # Errors
     /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, output: &mut Output) -> Result<(), Failure> {
-        let command = crate::cli::command();
+        let command = crate::cli::command().disable_help_subcommand(true);
         let Some(dir) = &self.dir else {
             let mut page = Vec::new();
             let rendered = clap_mangen::Man::new(command).render(&mut page);
