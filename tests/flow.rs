@@ -28,7 +28,7 @@ fn a_step_prints_its_receipt_and_the_next_command() {
     }
     insta::assert_snapshot!(text, @"
     $ git handoff status
-    ledger handoffs at [commit]: nothing is open
+    ledger handoffs at [commit]: no handoff is open
 
     $ git handoff send -
     87.1 issue-manager → prep-agent: pending
@@ -148,7 +148,7 @@ fn an_error_fails_what_its_sender_held_and_a_retry_gives_it_back() {
       87.2 is failed with implementer-agent
       87.3 is pending with orchestrator
     87.1  completed  issue-manager → prep-agent        medium  2026-03-02 09:07:00Z  Dispatchers ask for their delivery history as a file
-    87.2  failed     prep-agent → implementer-agent    medium  2026-03-02 09:09:00Z  Workspace ready
+    87.2  failed     prep-agent → implementer-agent    medium  2026-03-02 09:09:00Z  The package registry does not answer
     87.3  pending    implementer-agent → orchestrator  medium  2026-03-02 09:09:00Z  The package registry does not answer
     $ git handoff send -
     --- stderr
@@ -233,7 +233,7 @@ fn the_whole_workflow_ends_completed() {
     }
     insta::assert_snapshot!(text, @"
     $ git handoff status
-    ledger handoffs at [commit]: nothing is open
+    ledger handoffs at [commit]: no handoff is open
 
     $ git handoff status 87
     issue 87: completed (issue-to-pr, 12 handoffs, since 2026-03-02 09:05:00Z)

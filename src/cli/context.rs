@@ -1,12 +1,11 @@
 //! What commands open: the repository, the ledger, the acting agent.
 
 use super::Global;
-use super::environment::{SystemClock, session};
 use super::error::Failure;
 use super::exit;
 use crate::git::Repository;
 use crate::ids::{AgentName, HandoffId, IssueKey};
-use crate::ledger::{DEFAULT_BRANCH, Ledger, Session, Snapshot, View};
+use crate::ledger::{DEFAULT_BRANCH, Ledger, Snapshot, View};
 
 /// The options that every command has, and what they lead to.
 pub(super) struct Context {
@@ -43,15 +42,6 @@ impl Context {
             repository,
             branch.as_deref().unwrap_or(DEFAULT_BRANCH),
         )?)
-    }
-
-    /// What a write gets from the outside world.
-    pub(super) fn session<'a>(
-        &self,
-        clock: &'a SystemClock,
-        repository: &Repository,
-    ) -> Session<'a> {
-        session(clock, repository)
     }
 
     /// The acting agent, if one was named.

@@ -118,18 +118,21 @@ fn identity(repository: &Repository) -> (String, String) {
 }
 
 /// What a write gets from the outside world.
-pub(super) fn session<'a>(clock: &'a SystemClock, repository: &Repository) -> Session<'a> {
+///
+/// # Errors
+/// A [`Failure`] of usage when the environment sets a date that is none.
+pub(super) fn session(repository: &Repository) -> Result<Session, Failure> {
     let (name, email) = identity(repository);
-    Session {
-        clock,
+    Ok(Session {
+        clock: Box::new(SystemClock::from_environment()?),
         name,
         email,
         patience: PATIENCE,
-        jitter: &|below| RandomState::new().hash_one(below) % below.max(1),
+        jitter: |below| RandomState::new().hash_one(below) % below.max(1),
         quarantined: ["GIT_QUARANTINE_PATH", "GIT_OBJECT_DIRECTORY"]
             .iter()
             .any(|name| env::var_os(name).is_some()),
-    }
+    })
 }
 
 #[cfg(test)]

@@ -134,7 +134,7 @@ fn misused(error: &clap::Error, arguments: &[OsString]) -> u8 {
             .lines()
             .map(str::trim)
             .take_while(|line| !line.starts_with("Usage:"))
-            .filter(|line| !line.is_empty())
+            .filter(|line| !line.is_empty() && !line.starts_with("For more information"))
             .collect();
         let known = command();
         let named = arguments.iter().skip(1).filter_map(|a| a.to_str());

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::output::{Output, plain, state};
-use crate::ids::AgentName;
+use crate::ids::{AgentName, HandoffId};
 use crate::ledger::{Done, Issue, IssueStatus, Record, issue_folder};
 use crate::protocol::State;
 
@@ -50,30 +50,25 @@ fn next_steps(done: &Done) -> Vec<String> {
         let one = |to| format!("git handoff new --issue {key} --from {from} --to {to}");
         targets.iter().map(one).collect()
     };
+    let lead = receipt.lead.as_ref().unwrap_or(from);
+    // The failed or blocked handoff that this one reports.
+    let reported = issue
+        .open
+        .iter()
+        .find(|o| Some(&o.id) == record.follows.as_ref());
+    let recovery = reported.and_then(|open| recover(&open.id, open.state, lead));
     match record.state {
         State::Pending => vec![format!("git handoff claim {id} --as {to}")],
         State::InProgress if receipt.onward.is_empty() => {
-            let mut steps = Vec::new();
-            let reported = issue
-                .open
-                .iter()
-                .find(|o| Some(&o.id) == record.follows.as_ref());
-            match reported.map(|open| (&open.id, open.state)) {
-                Some((failed, State::Failed)) => {
-                    steps.push(format!("git handoff retry {failed} --as {to} --reason WHY"));
-                }
-                Some((blocked, State::Blocked)) => {
-                    steps.push(format!("git handoff answer {blocked} ANSWER --as {to}"));
-                }
-                _ => {}
-            }
-            steps.push(format!("git handoff complete {id} --as {to}"));
-            steps
+            let complete = format!("git handoff complete {id} --as {to}");
+            recovery.into_iter().chain([complete]).collect()
         }
         State::InProgress => hand_on(to, &receipt.onward),
-        State::Failed => vec![format!("git handoff retry {id} --as {from} --reason WHY")],
-        State::Blocked => vec![format!("git handoff answer {id} ANSWER --as {from}")],
+        State::Failed | State::Blocked => recover(id, record.state, lead).into_iter().collect(),
         State::Completed if issue.unfollowed.contains(id) => hand_on(to, &receipt.onward),
+        State::Completed if receipt.onward.is_empty() && recovery.is_some() => {
+            recovery.into_iter().collect()
+        }
         // What was turned down goes back to its sender, and so does an issue that
         // its sender completed, once it is reopened.
         State::Rejected | State::Cancelled => hand_on(from, std::slice::from_ref(to)),
@@ -86,6 +81,15 @@ fn next_steps(done: &Done) -> Vec<String> {
             hand_on(from, std::slice::from_ref(to))
         }
         State::Completed | State::Dead => Vec::new(),
+    }
+}
+
+/// The command that takes up what failed or is blocked.
+fn recover(id: &HandoffId, state: State, lead: &AgentName) -> Option<String> {
+    match state {
+        State::Failed => Some(format!("git handoff retry {id} --as {lead} --reason WHY")),
+        State::Blocked => Some(format!("git handoff answer {id} ANSWER --as {lead}")),
+        _ => None,
     }
 }
 
@@ -134,8 +138,20 @@ pub(super) fn row(record: &Record) -> Vec<String> {
         format!("{} → {}", record.from, record.to),
         record.priority.clone().unwrap_or_default(),
         since,
-        plain(&record.summary),
+        plain(&about(record)),
     ]
+}
+
+/// What a handoff is about right now: why it stands still, or its summary.
+fn about(record: &Record) -> String {
+    let stands = matches!(record.state, State::Failed | State::Blocked);
+    let last = record.latest().filter(|_| stands);
+    let why = last.and_then(|t| {
+        let failure = t.failure.as_ref().map(|f| f.message.clone());
+        failure.or_else(|| t.reason.clone())
+    });
+    let text = why.unwrap_or_else(|| record.summary.clone());
+    text.lines().next().unwrap_or_default().to_owned()
 }
 
 /// One handoff with its history.

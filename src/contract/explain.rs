@@ -52,7 +52,14 @@ impl Explainer<'_> {
                     _ => format!("`{}`", shown()),
                 };
                 let message = format!("expected {expected}, not {given}");
-                self.add("field.type", pointer, message, None);
+                // `"8080"` where 8080 is wanted.
+                let quoted = error.instance().as_str().is_some_and(|text| {
+                    self.source.format() == Format::Json
+                        && serde_json::from_str::<Value>(text)
+                            .is_ok_and(|v| v.is_number() || v.is_boolean())
+                });
+                let fix = quoted.then(|| "write it without the quotes".to_owned());
+                self.add("field.type", pointer, message, fix);
             }
             Kind::Enum { options } => {
                 let allowed = options.as_array().map_or(&[][..], Vec::as_slice);

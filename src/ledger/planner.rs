@@ -252,8 +252,16 @@ impl<V> Planner<'_, V> {
                 issue: self.key.clone(),
             });
         }
-        if basis.is_some() || (opens && issue.open.is_empty()) {
+        if basis.is_some() {
             return Ok(issue);
+        }
+        if opens && issue.open.is_empty() {
+            // The work starts anew: what could have been sent on earlier is over.
+            let unfollowed = Vec::new();
+            return Ok(Issue {
+                unfollowed,
+                ..issue
+            });
         }
         let mine = issue.open.iter().rev().find(|open| open.to == *from);
         Err(match mine {
@@ -385,8 +393,11 @@ impl<V> Planner<'_, V> {
             targets.dedup();
             targets
         };
+        let mut agents = self.protocol.definition().agents.iter();
+        let lead = agents.find(|a| a.kind == AgentKind::Orchestrator);
         Receipt {
             onward: onward(&record.to),
+            lead: lead.map(|a| a.id.clone()),
             record,
             issue,
             changes,

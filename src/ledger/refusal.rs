@@ -1,7 +1,7 @@
 //! Why the ledger refuses a step: typed, with everything a hint needs.
 
 use crate::ids::{AgentName, HandoffId, IssueKey};
-use crate::protocol::{Event, IllegalEvent, State};
+use crate::protocol::{Event, IllegalEvent, Protocol, State};
 
 /// A refused step. The ledger is unchanged.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -120,4 +120,16 @@ pub enum Refusal {
         /// The agent.
         agent: AgentName,
     },
+}
+
+impl Refusal {
+    /// The refusal of a name that takes no part in a protocol.
+    pub fn unknown_agent(agent: &AgentName, protocol: &Protocol) -> Self {
+        let agents = protocol.agent_names();
+        Self::UnknownAgent {
+            agent: agent.clone(),
+            protocol: protocol.name().to_owned(),
+            agents: agents.into_iter().map(str::to_owned).collect(),
+        }
+    }
 }

@@ -16,9 +16,9 @@ pub trait Clock {
 }
 
 /// Who runs the program, and how long it may take.
-pub struct Session<'a> {
+pub struct Session {
     /// The clock.
-    pub clock: &'a dyn Clock,
+    pub clock: Box<dyn Clock>,
     /// The name of the person or machine that runs it.
     pub name: String,
     /// Their address.
@@ -26,12 +26,12 @@ pub struct Session<'a> {
     /// How long a write may wait for others.
     pub patience: Duration,
     /// A number below its argument, by chance.
-    pub jitter: &'a dyn Fn(u64) -> u64,
+    pub jitter: fn(u64) -> u64,
     /// Whether this runs inside a hook that receives a push.
     pub quarantined: bool,
 }
 
-impl Session<'_> {
+impl Session {
     /// The person or machine that records a step now.
     pub fn committer(&self) -> Person {
         Person::new(&self.name, &self.email, self.clock.committer())

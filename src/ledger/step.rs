@@ -82,6 +82,8 @@ pub struct Receipt {
     pub changes: Vec<Change>,
     /// Whom the handoff's receiver may hand on to.
     pub onward: Vec<AgentName>,
+    /// Who decides about failures, if the protocol has such an agent.
+    pub lead: Option<AgentName>,
     /// Whether the ledger held this already, so that nothing was written.
     pub repeated: bool,
 }
@@ -136,16 +138,7 @@ pub fn plan<E>(
         .agent(actor.name.as_str())
         .is_none_or(|a| a.kind == AgentKind::End)
     {
-        return Err(Refusal::UnknownAgent {
-            agent: actor.name.clone(),
-            protocol: protocol.name().to_owned(),
-            agents: protocol
-                .agent_names()
-                .into_iter()
-                .map(str::to_owned)
-                .collect(),
-        }
-        .into());
+        return Err(Refusal::unknown_agent(actor.name, protocol).into());
     }
     let issue = view.issue().map_err(Stop::Unreadable)?;
     let planner = Planner {

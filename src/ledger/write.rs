@@ -94,16 +94,20 @@ impl<'r> Ledger<'r> {
     /// # Errors
     /// [`LedgerError`] when there is none or it can't be read.
     pub fn tip(&self) -> Result<Snapshot<'r>, LedgerError> {
-        let no_ledger = || LedgerError::NoLedger {
-            branch: self.branch.clone(),
-        };
-        let tip = self.tip_id()?.ok_or_else(no_ledger)?;
+        let tip = self.tip_id()?.ok_or_else(|| {
+            let branch = self.branch.clone();
+            if self.repository.is_symbolic(&self.refname) {
+                LedgerError::Symbolic { branch }
+            } else {
+                LedgerError::NoLedger { branch }
+            }
+        })?;
         Snapshot::at(self.repository, tip, &self.branch)
     }
 
     /// Refuses to write where a write could hurt: from a hook that receives a
     /// push, and under a working tree whose next commit would undo the step.
-    fn guard(&self, session: &Session<'_>) -> Result<(), LedgerError> {
+    fn guard(&self, session: &Session) -> Result<(), LedgerError> {
         if session.quarantined {
             return Err(LedgerError::Quarantine);
         }
@@ -122,7 +126,7 @@ impl<'r> Ledger<'r> {
 
     /// Waits for this machine's other writers, and clears away what one of them
     /// left behind if it was killed while it published.
-    fn join_queue(&self, session: &Session<'_>) -> Queue {
+    fn join_queue(&self, session: &Session) -> Queue {
         let mut queue = Queue::join(self.repository.common_dir(), session.patience);
         if let Some(commit) = queue.abandoned() {
             self.repository.remove_abandoned_lock(&self.refname, commit);
@@ -137,7 +141,7 @@ impl<'r> Ledger<'r> {
     /// [`LedgerError`]; the repository is then unchanged.
     pub fn init(
         &self,
-        session: &Session<'_>,
+        session: &Session,
         founding: &Founding,
     ) -> Result<Option<ObjectId>, LedgerError> {
         if self.tip_id()?.is_some() {
@@ -235,7 +239,7 @@ impl<'r> Ledger<'r> {
     /// [`LedgerError`]; the ledger is then unchanged.
     pub fn send(
         &self,
-        session: &Session<'_>,
+        session: &Session,
         agent: Option<&AgentName>,
         bytes: &[u8],
         hint: Option<&IssueKey>,
@@ -280,7 +284,7 @@ impl<'r> Ledger<'r> {
     /// [`LedgerError`]; the ledger is then unchanged.
     pub fn act(
         &self,
-        session: &Session<'_>,
+        session: &Session,
         agent: &AgentName,
         target: &Target,
         request: impl Fn(u32) -> Request<'static>,
@@ -305,7 +309,7 @@ impl<'r> Ledger<'r> {
     /// [`LedgerError`]; the ledger is then unchanged.
     pub fn reopen(
         &self,
-        session: &Session<'_>,
+        session: &Session,
         agent: &AgentName,
         issue: &IssueKey,
         reason: &str,
@@ -347,7 +351,7 @@ impl<'r> Ledger<'r> {
     /// `known` is the tip as it was a moment ago, where that was read.
     fn publish(
         &self,
-        session: &Session<'_>,
+        session: &Session,
         mut known: Option<Snapshot<'r>>,
         mut decide: impl FnMut(
             &Snapshot<'r>,
@@ -419,7 +423,7 @@ fn in_turn(
 }
 
 /// Gives whoever holds the lock a moment.
-fn back_off(session: &Session<'_>) {
+fn back_off(session: &Session) {
     let pause = 1_000 + (session.jitter)(4_000);
     std::thread::sleep(Duration::from_micros(pause));
 }

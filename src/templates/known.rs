@@ -42,7 +42,10 @@ pub fn known(
     set("from", json!(from));
 
     let issue = folder.issue()?;
-    for (name, value) in issue.iter().flat_map(|i| &i.facts) {
+    // Which commit merged the branch is for the repository to say: an earlier
+    // round's is not this one's.
+    let told = issue.iter().flat_map(|i| &i.facts);
+    for (name, value) in told.filter(|(name, _)| *name != "merge_sha") {
         set(name, value.clone());
     }
     if let Some(issue) = &issue {

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use crate::cli::context::{Context, handoff_id};
-use crate::cli::environment::SystemClock;
+use crate::cli::environment::session;
 use crate::cli::error::Failure;
 use crate::cli::output::Output;
 use crate::cli::render;
@@ -241,8 +241,7 @@ fn change(
 ) -> Result<(), Failure> {
     let reason = reason.as_deref().map(told).transpose()?;
     let repository = context.repository()?;
-    let clock = SystemClock::from_environment()?;
-    let session = context.session(&clock, &repository);
+    let session = session(&repository)?;
     let ledger = context.ledger(&repository)?;
     let agent = context.acting_agent(&repository)?;
     let target = Target::Handoff(handoff_id(&ledger.tip()?, id, Some(&agent))?);

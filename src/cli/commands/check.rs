@@ -15,7 +15,7 @@ use crate::templates::{BUILT_IN, FolderSchemas, built_in};
 /// Check contracts and report every finding
 ///
 /// Records nothing, and needs no ledger: outside one, the built-in protocol is
-/// used. Exits 1 when a contract has a fault. Whether the contract may be sent
+/// used. Exits 1 when a contract has a fault, 6 when a file is not there. Whether the contract may be sent
 /// right now (who holds the issue) is decided by `send`.
 #[derive(Args)]
 #[command(after_help = "Examples:

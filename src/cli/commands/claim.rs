@@ -2,7 +2,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::cli::context::{Context, handoff_id};
-use crate::cli::environment::SystemClock;
+use crate::cli::environment::session;
 use crate::cli::error::Failure;
 use crate::cli::output::{Output, plain};
 use crate::cli::render;
@@ -38,8 +38,7 @@ impl Arguments {
     /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let repository = context.repository()?;
-        let clock = SystemClock::from_environment()?;
-        let session = context.session(&clock, &repository);
+        let session = session(&repository)?;
         let ledger = context.ledger(&repository)?;
         let agent = context.acting_agent(&repository)?;
         let target = match &self.id {

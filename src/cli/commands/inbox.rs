@@ -5,9 +5,8 @@ use crate::cli::context::Context;
 use crate::cli::error::Failure;
 use crate::cli::output::{Output, columns};
 use crate::cli::render;
-use crate::ids::AgentName;
 use crate::ledger::Refusal;
-use crate::protocol::{AgentKind, Protocol, State};
+use crate::protocol::{AgentKind, State};
 
 /// List what waits for you and what you hold
 ///
@@ -31,7 +30,7 @@ impl Arguments {
         let rules = tip.default_rules()?;
         let protocol = rules.protocol();
         if !protocol.agent_names().contains(&agent.as_str()) {
-            return Err(protocol_knows_no(&agent, protocol).into());
+            return Err(Refusal::unknown_agent(&agent, protocol).into());
         }
         let leads = protocol.is_kind(agent.as_str(), AgentKind::Orchestrator);
         let mut records = Vec::new();
@@ -56,18 +55,5 @@ impl Arguments {
             columns(&records.iter().map(render::row).collect::<Vec<_>>())
         };
         output.answer(&json!({ "agent": agent, "handoffs": records }), &text)
-    }
-}
-
-/// The refusal of a name that takes no part.
-pub(super) fn protocol_knows_no(agent: &AgentName, protocol: &Protocol) -> Refusal {
-    Refusal::UnknownAgent {
-        agent: agent.clone(),
-        protocol: protocol.name().to_owned(),
-        agents: protocol
-            .agent_names()
-            .into_iter()
-            .map(str::to_owned)
-            .collect(),
     }
 }

@@ -2,7 +2,7 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use crate::cli::context::Context;
-use crate::cli::environment::SystemClock;
+use crate::cli::environment::session;
 use crate::cli::error::Failure;
 use crate::cli::exit;
 use crate::cli::output::Output;
@@ -50,8 +50,7 @@ impl Arguments {
                 .hint(format!("built in: {}", BUILT_IN.join(", ")))
         })?;
         let repository = context.repository()?;
-        let clock = SystemClock::from_environment()?;
-        let session = context.session(&clock, &repository);
+        let session = session(&repository)?;
         let ledger = context.ledger(&repository)?;
         let Policy::Off = self.evidence;
         let founding = Founding {

@@ -4,6 +4,7 @@ use serde_json::json;
 
 use crate::cli::context::Context;
 use crate::cli::error::Failure;
+use crate::cli::exit;
 use crate::cli::output::{Output, columns};
 use crate::cli::render;
 use crate::ids::{IssueKey, quoted};
@@ -117,7 +118,8 @@ impl Arguments {
                 protocol.name()
             );
             let names = protocol.agent_names().join(", ");
-            return Err(Failure::usage(text).hint(format!("agents are: {names}")));
+            return Err(Failure::new(exit::PROTOCOL, "unknown_agent", text)
+                .hint(format!("agents are: {names}")));
         }
         if let Some(kind) = &self.kind
             && protocol.contract_type(kind).is_none()

@@ -84,7 +84,8 @@ impl Arguments {
                 "transitions": transitions,
             }));
         }
-        if key.is_some() && steps.len() < wanted && repository.is_shallow() {
+        let cut_off = steps.len() < wanted && repository.is_shallow();
+        if key.is_some() && cut_off {
             let text = "this clone does not have all of the ledger's history";
             return Err(Failure::new(exit::NOT_FOUND, "shallow", text).hint(format!(
                 "fetch it: git fetch --unshallow origin {}",
@@ -92,9 +93,12 @@ impl Arguments {
             )));
         }
         output.answer(
-            &json!({ "steps": Value::Array(steps), "git": command }),
+            &json!({ "steps": Value::Array(steps), "git": command, "cut_off": cut_off }),
             &text,
         )?;
+        if cut_off {
+            output.say("older steps are not in this clone: git fetch --unshallow");
+        }
         output.say(&format!("the same with git: {command}"));
         Ok(())
     }

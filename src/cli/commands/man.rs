@@ -2,6 +2,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use serde_json::json;
 
 use crate::cli::error::Failure;
 use crate::cli::exit;
@@ -36,8 +37,9 @@ impl Arguments {
         };
         fs::create_dir_all(dir).map_err(|error| unwritable(dir, &error))?;
         clap_mangen::generate_to(command, dir).map_err(|error| unwritable(dir, &error))?;
-        output.say(&format!("wrote the manual pages into {}", dir.display()));
-        Ok(())
+        let folder = dir.display().to_string();
+        let text = format!("wrote the manual pages into {folder}\n");
+        output.answer(&json!({ "folder": folder }), &text)
     }
 }
 

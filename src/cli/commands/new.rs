@@ -93,6 +93,9 @@ impl Arguments {
             "left_to_fill": left,
         });
         output.answer(&data, &text)?;
+        if left > 0 && self.format == Format::Json {
+            output.say("a number, true or false takes the place of a mark and its quotes");
+        }
         output.say(&format!(
             "{left} places are left to fill; check it with: git handoff check FILE"
         ));
@@ -136,8 +139,12 @@ impl Arguments {
                     "protocol {} has no route from {from} to {to}",
                     protocol.name()
                 );
-                return Err(Failure::new(exit::PROTOCOL, "route_refused", text)
-                    .hint(format!("{from} may send to: {}", targets.join(", "))));
+                let hint = if targets.is_empty() {
+                    format!("{from} hands nothing on; see `git handoff inbox --as {from}`")
+                } else {
+                    format!("{from} may send to: {}", targets.join(", "))
+                };
+                return Err(Failure::new(exit::PROTOCOL, "route_refused", text).hint(hint));
             }
             (None, [only]) => only,
             (Some(kind), _) if names.contains(&kind.as_str()) => kind.as_str(),

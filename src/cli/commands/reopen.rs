@@ -2,7 +2,7 @@ use clap::Args;
 
 use super::change::told;
 use crate::cli::context::Context;
-use crate::cli::environment::SystemClock;
+use crate::cli::environment::session;
 use crate::cli::error::Failure;
 use crate::cli::output::Output;
 use crate::cli::render;
@@ -40,8 +40,7 @@ impl Arguments {
         let issue: IssueKey = self.issue.parse()?;
         let reason = told(&self.reason)?;
         let repository = context.repository()?;
-        let clock = SystemClock::from_environment()?;
-        let session = context.session(&clock, &repository);
+        let session = session(&repository)?;
         let ledger = context.ledger(&repository)?;
         let agent = context.acting_agent(&repository)?;
         let done = ledger.reopen(&session, &agent, &issue, &reason)?;

@@ -1,7 +1,7 @@
 use clap::Args;
 
 use crate::cli::context::Context;
-use crate::cli::environment::SystemClock;
+use crate::cli::environment::session;
 use crate::cli::error::Failure;
 use crate::cli::output::Output;
 use crate::cli::{input, render};
@@ -36,8 +36,7 @@ impl Arguments {
     /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let repository = context.repository()?;
-        let clock = SystemClock::from_environment()?;
-        let session = context.session(&clock, &repository);
+        let session = session(&repository)?;
         let ledger = context.ledger(&repository)?;
         let agent = context.agent(&repository)?;
         let issue = self

@@ -6,16 +6,23 @@ use crate::cli::error::Failure;
 use crate::cli::output::{Output, columns, state};
 use crate::cli::render;
 use crate::ids::IssueKey;
-use crate::ledger::{Refusal, View};
+use crate::ledger::{IssueStatus, Refusal, Snapshot, View};
 use crate::protocol::State;
 
 /// Show what is open, or where one issue stands
 #[derive(Args)]
-#[command(after_help = "Examples:\n  git handoff status\n  git handoff status 123 --json")]
+#[command(after_help = "Examples:
+  git handoff status
+  git handoff status 123 --json
+  git handoff status --idle      (issues that wait for someone to send)")]
 pub(crate) struct Arguments {
     /// The issue; without one, everything that is open
     #[arg(value_name = "ISSUE")]
     issue: Option<String>,
+    /// Also list the issues that are open and in which no handoff is: someone
+    /// has to send. Reads every issue
+    #[arg(long, conflicts_with = "issue")]
+    idle: bool,
 }
 
 impl Arguments {
@@ -49,7 +56,7 @@ impl Arguments {
             }
         }
         let said = if words.is_empty() {
-            "nothing is open".to_owned()
+            "no handoff is open".to_owned()
         } else {
             words.join(", ")
         };
@@ -59,13 +66,50 @@ impl Arguments {
             tip.commit().short()
         );
         text += &columns(&records.iter().map(render::row).collect::<Vec<_>>());
+        let idle = if self.idle {
+            idle_issues(&tip)?
+        } else {
+            Vec::new()
+        };
+        for (issue, agents) in &idle {
+            let senders = match agents.join(", ") {
+                none if none.is_empty() => "whoever may open it".to_owned(),
+                some => some,
+            };
+            text += &format!("issue {issue} is open, and nothing in it: {senders} can send\n");
+        }
+        let idle: Vec<_> = idle
+            .into_iter()
+            .map(|(issue, agents)| json!({ "issue": issue, "may_send": agents }))
+            .collect();
         let data = json!({
             "branch": ledger.branch(),
             "commit": tip.commit().to_string(),
             "protocol": tip.manifest().default_protocol,
             "open": counts,
             "handoffs": records,
+            "idle": idle,
         });
         output.answer(&data, &text)
     }
+}
+
+/// The issues that are open while no handoff in them is, each with the agents
+/// that may send on from what they completed.
+fn idle_issues(tip: &Snapshot<'_>) -> Result<Vec<(IssueKey, Vec<String>)>, Failure> {
+    let mut idle = Vec::new();
+    for key in tip.issues()? {
+        let folder = tip.issue(&key)?;
+        let Some(issue) = folder.issue()? else {
+            continue;
+        };
+        if issue.status == IssueStatus::Open && issue.open.is_empty() {
+            let mut agents = Vec::new();
+            for id in &issue.unfollowed {
+                agents.extend(folder.record(id.number())?.map(|r| r.to.to_string()));
+            }
+            idle.push((key, agents));
+        }
+    }
+    Ok(idle)
 }

@@ -80,9 +80,16 @@ impl Arguments {
             "cut_off": audit.cut_off,
             "findings": audit.findings,
         });
-        output.answer(&data, &format!("the ledger is sound: {checked}\n"))?;
+        let text = if audit.cut_off {
+            format!(
+                "what this clone has of the ledger is sound: {checked}; older history is not here\n"
+            )
+        } else {
+            format!("the ledger is sound: {checked}\n")
+        };
+        output.answer(&data, &text)?;
         if audit.cut_off {
-            output.say("older history is not in this clone: fetch it with `git fetch --unshallow`");
+            output.say("fetch the rest with `git fetch --unshallow`");
         }
         Ok(())
     }

@@ -129,7 +129,7 @@ fn json_findings_have_places_and_cures() {
     4:71 field.unknown /handoff/commits/1/extra: `extra` is unknown here (remove it)
     5:13 field.missing /handoff/checks/build: `build` is missing (add `"build": "passing|failing"`)
     5:26 field.unknown /handoff/brnch: `brnch` is unknown here (did you mean `branch`?)
-    5:39 field.type /handoff/done: expected true or false, not the text `true`
+    5:39 field.type /handoff/done: expected true or false, not the text `true` (write it without the quotes)
     "#);
 }
 
