@@ -1,13 +1,33 @@
 //! What was read not long ago, by object.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 
 use super::repository::ObjectId;
 
+/// The first bytes of an id, which is a hash already. A memory is small: ids that
+/// were made to collide slow it down, and nothing worse.
+#[derive(Default)]
+struct Start(u64);
+
+impl Hasher for Start {
+    fn write(&mut self, bytes: &[u8]) {
+        if let Some(start) = bytes.first_chunk() {
+            self.0 = u64::from_ne_bytes(*start);
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+type Values<V> = HashMap<ObjectId, (V, usize), BuildHasherDefault<Start>>;
+
 /// A bounded memory: what was asked for lately stays, the rest goes.
 pub struct Recent<V> {
-    young: HashMap<ObjectId, (V, usize)>,
-    old: HashMap<ObjectId, (V, usize)>,
+    young: Values<V>,
+    old: Values<V>,
     weight: usize,
     limit: usize,
 }
@@ -17,8 +37,8 @@ impl<V: Clone> Recent<V> {
     /// to be forgotten.
     pub fn new(limit: usize) -> Self {
         Self {
-            young: HashMap::new(),
-            old: HashMap::new(),
+            young: Values::default(),
+            old: Values::default(),
             weight: 0,
             limit,
         }

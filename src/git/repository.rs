@@ -118,8 +118,11 @@ pub struct Repository {
     /// The configuration, once it was asked for.
     config: RefCell<Option<git2::Config>>,
     /// Objects that were read before, where reading them again is likely.
-    recent: Option<RefCell<Recent<(ObjectType, Rc<[u8]>)>>>,
+    recent: Option<RefCell<Recent<Object>>>,
 }
+
+/// An object as it was read.
+type Object = (ObjectType, Rc<[u8]>);
 
 /// How many bytes of objects are remembered where history is walked.
 const RECENT: usize = 8 << 20;

@@ -184,6 +184,11 @@ impl RawEntry<'_> {
         Ok(ObjectId(Oid::from_bytes(self.id)?))
     }
 
+    /// How many bytes it takes.
+    fn length(&self) -> usize {
+        self.mode.len() + self.name.len() + self.id.len() + 2
+    }
+
     /// Git's order: as if a folder's name ended in `/`.
     fn order(&self) -> (&[u8], u8) {
         (
@@ -197,18 +202,21 @@ impl RawEntry<'_> {
     }
 }
 
-fn raw_entries(mut data: &[u8]) -> impl Iterator<Item = RawEntry<'_>> {
+fn first_entry(data: &[u8]) -> Option<RawEntry<'_>> {
     const ID: usize = 20;
+    let space = data.iter().position(|&b| b == b' ')?;
+    let nul = space + data[space..].iter().position(|&b| b == 0)?;
+    Some(RawEntry {
+        mode: &data[..space],
+        name: &data[space + 1..nul],
+        id: data.get(nul + 1..nul + 1 + ID)?,
+    })
+}
+
+fn raw_entries(mut data: &[u8]) -> impl Iterator<Item = RawEntry<'_>> {
     std::iter::from_fn(move || {
-        let space = data.iter().position(|&b| b == b' ')?;
-        let nul = space + data[space..].iter().position(|&b| b == 0)?;
-        let id = data.get(nul + 1..nul + 1 + ID)?;
-        let entry = RawEntry {
-            mode: &data[..space],
-            name: &data[space + 1..nul],
-            id,
-        };
-        data = &data[nul + 1 + ID..];
+        let entry = first_entry(data)?;
+        data = &data[entry.length()..];
         Some(entry)
     })
 }
@@ -228,7 +236,7 @@ fn same_entries(a: &[u8], b: &[u8]) -> usize {
     let blocks = a.chunks_exact(BLOCK).zip(b.chunks_exact(BLOCK));
     let shared = BLOCK * blocks.take_while(|(a, b)| a == b).count();
     let ends = raw_entries(&a[..shared]).scan(0, |end, entry| {
-        *end += entry.mode.len() + entry.name.len() + entry.id.len() + 2;
+        *end += entry.length();
         Some(*end)
     });
     ends.last().unwrap_or(0)
@@ -250,17 +258,20 @@ fn compare(
     };
     let (old, new) = (read(old)?, read(new)?);
     let same = same_entries(&old, &new);
-    let mut olds = raw_entries(&old[same..]).peekable();
-    let mut news = raw_entries(&new[same..]).peekable();
-    loop {
-        let order = match (olds.peek(), news.peek()) {
+    let (mut old, mut new) = (&old[same..], &new[same..]);
+    // Behind the last difference everything is the same.
+    while old != new {
+        let (a, b) = (first_entry(old), first_entry(new));
+        let order = match (&a, &b) {
             (None, None) => return Ok(()),
             (Some(_), None) => std::cmp::Ordering::Less,
             (None, Some(_)) => std::cmp::Ordering::Greater,
             (Some(a), Some(b)) => compare_order(a.order(), b.order()),
         };
-        let before = if order.is_le() { olds.next() } else { None };
-        let after = if order.is_ge() { news.next() } else { None };
+        let before = a.filter(|_| order.is_le());
+        let after = b.filter(|_| order.is_ge());
+        let length = |entry: &Option<RawEntry<'_>>| entry.as_ref().map_or(0, RawEntry::length);
+        (old, new) = (&old[length(&before)..], &new[length(&after)..]);
         if let (Some(a), Some(b)) = (&before, &after)
             && a.id == b.id
             && a.mode == b.mode
@@ -291,6 +302,7 @@ fn compare(
             });
         }
     }
+    Ok(())
 }
 
 /// Writes the tree that results from setting and removing files, and every

@@ -164,6 +164,9 @@ pub struct OpenEntry {
     blob: ObjectId,
 }
 
+/// A file's object and its bytes.
+type Blob = (ObjectId, Rc<[u8]>);
+
 /// An issue's folder at one commit.
 pub struct IssueFolder<'r> {
     repository: &'r Repository,
@@ -219,7 +222,7 @@ impl<'r> IssueFolder<'r> {
         &self.key
     }
 
-    fn read(&self, name: &str) -> Result<Option<(ObjectId, Rc<[u8]>)>, LedgerError> {
+    fn read(&self, name: &str) -> Result<Option<Blob>, LedgerError> {
         let Some(id) = self.listing.find(name)? else {
             return Ok(None);
         };
