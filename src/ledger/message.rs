@@ -4,6 +4,7 @@
 //! contract says stays one line of its own paragraph, so that no text can add
 //! a trailer, end the message early or move the cursor of a terminal.
 
+use super::record::Record;
 use crate::ids::{HandoffId, IssueKey, is_misleading};
 use crate::protocol::State;
 
@@ -43,7 +44,26 @@ pub(super) struct Message<'a> {
     pub(super) protocol: &'a str,
 }
 
-impl Message<'_> {
+impl<'a> Message<'a> {
+    /// What every step about a handoff says.
+    pub(super) fn about(record: &'a Record, issue: &'a IssueKey, summary: &'a str) -> Self {
+        Self {
+            subject: format!(
+                "{} {} → {}: {}",
+                record.id, record.from, record.to, record.state
+            ),
+            summary,
+            handoff: &record.id,
+            issue,
+            from: record.from.as_str(),
+            to: record.to.as_str(),
+            transitions: Vec::new(),
+            contract_type: &record.contract_type,
+            contract_sha256: &record.contract.sha256,
+            protocol: record.protocol.as_str(),
+        }
+    }
+
     pub(super) fn render(&self) -> String {
         let mut text = format!("{}\n\n", self.subject);
         let summary = one_line(self.summary);

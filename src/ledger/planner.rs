@@ -1,7 +1,12 @@
 //! How each request becomes a step: who may ask, what changes, what is written.
+//!
+//! [`plan`] is pure. It reads the issue through a [`View`], and answers with
+//! the files of the commit, its message and a receipt, or with a typed refusal.
+//! The write path runs it on the tip, runs it again when the tip moved, and the
+//! audit runs it once more for every commit of the history and compares: there
+//! is one place that knows what a legal step is.
 
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 
 use super::intake::Contract;
 use super::layout;
@@ -11,17 +16,59 @@ use super::record::{
     Transition, VERSION,
 };
 use super::refusal::Refusal;
-use super::step::{Actor, Planned, Receipt, Step, Stop, View};
+use super::step::{Actor, Planned, Receipt, Request, Step, Stop, View};
 use crate::git::Code;
 use crate::ids::{AgentName, HandoffId, IssueKey};
 use crate::protocol::{AgentKind, Event, Outcome, Protocol, State};
 
+/// Decides what a request does to an issue.
+///
+/// # Errors
+/// [`Stop`]: a typed refusal, or a failure to read.
+pub fn plan<E>(
+    protocol: &Protocol,
+    key: &IssueKey,
+    view: &impl View<E>,
+    actor: &Actor<'_>,
+    request: &Request<'_>,
+) -> Result<Planned, Stop<E>> {
+    if protocol
+        .agent(actor.name.as_str())
+        .is_none_or(|a| a.kind == AgentKind::End)
+    {
+        return Err(Refusal::unknown_agent(actor.name, protocol).into());
+    }
+    let issue = view.issue().map_err(Stop::Unreadable)?;
+    let planner = Planner {
+        protocol,
+        key,
+        view,
+        actor,
+    };
+    match request {
+        Request::Send { contract, code } => planner.send(issue, contract, code.as_ref()),
+        Request::Change {
+            number,
+            event,
+            reason,
+            failure,
+        } => {
+            let issue = issue.ok_or_else(|| Refusal::NoIssue { issue: key.clone() })?;
+            planner.change(issue, *number, *event, reason.as_ref(), failure.as_ref())
+        }
+        Request::Reopen { reason } => {
+            let issue = issue.ok_or_else(|| Refusal::NoIssue { issue: key.clone() })?;
+            planner.reopen(issue, reason)
+        }
+    }
+}
+
 /// One issue, one actor, one protocol: what the requests have in common.
-pub(super) struct Planner<'a, V> {
-    pub(super) protocol: &'a Protocol,
-    pub(super) key: &'a IssueKey,
-    pub(super) view: &'a V,
-    pub(super) actor: &'a Actor<'a>,
+struct Planner<'a, V> {
+    protocol: &'a Protocol,
+    key: &'a IssueKey,
+    view: &'a V,
+    actor: &'a Actor<'a>,
 }
 
 impl<V> Planner<'_, V> {
@@ -38,7 +85,7 @@ impl<V> Planner<'_, V> {
     }
 
     /// Hands work on.
-    pub(super) fn send<E>(
+    fn send<E>(
         &self,
         issue: Option<Issue>,
         contract: &Contract,
@@ -123,12 +170,11 @@ impl<V> Planner<'_, V> {
             state,
             priority,
             summary: contract.summary.clone(),
-            contract: ContractFile {
-                file: layout::contract_name(number, from, &contract.to, contract.format),
-                format: contract.format,
-                bytes: contract.bytes.len() as u64,
-                sha256: digest(&contract.bytes),
-            },
+            contract: ContractFile::new(
+                layout::contract_name(number, from, &contract.to, contract.format),
+                contract.format,
+                &contract.bytes,
+            ),
             follows,
             code: code.cloned(),
             attempt: 1,
@@ -287,7 +333,7 @@ impl<V> Planner<'_, V> {
     }
 
     /// Changes the state of one handoff.
-    pub(super) fn change<E>(
+    fn change<E>(
         &self,
         mut issue: Issue,
         number: u32,
@@ -342,7 +388,7 @@ impl<V> Planner<'_, V> {
     }
 
     /// Opens a completed issue again.
-    pub(super) fn reopen<E>(&self, mut issue: Issue, reason: &str) -> Result<Planned, Stop<E>>
+    fn reopen<E>(&self, mut issue: Issue, reason: &str) -> Result<Planned, Stop<E>>
     where
         V: View<E>,
     {
@@ -374,7 +420,7 @@ impl<V> Planner<'_, V> {
         let message = Message {
             subject: format!("{} reopened by {}", self.key, self.actor.name),
             transitions: vec![format!("{} completed..open", self.key)],
-            ..message_of(&record, self.key, reason)
+            ..Message::about(&record, self.key, reason)
         };
         let message = message.render();
         let files = vec![(layout::issue_file(self.key), Some(record::write(&issue)))];
@@ -521,7 +567,7 @@ impl<V> Planner<'_, V> {
             .expect("a step changes at least one handoff");
         let message = Message {
             transitions: changes.iter().map(ToString::to_string).collect(),
-            ..message_of(&record, self.key, summary)
+            ..Message::about(&record, self.key, summary)
         }
         .render();
         let receipt = self.receipt(record, issue, changes);
@@ -533,34 +579,10 @@ impl<V> Planner<'_, V> {
     }
 }
 
-fn message_of<'a>(record: &'a Record, issue: &'a IssueKey, summary: &'a str) -> Message<'a> {
-    Message {
-        subject: format!(
-            "{} {} → {}: {}",
-            record.id, record.from, record.to, record.state
-        ),
-        summary,
-        handoff: &record.id,
-        issue,
-        from: record.from.as_str(),
-        to: record.to.as_str(),
-        transitions: Vec::new(),
-        contract_type: &record.contract_type,
-        contract_sha256: &record.contract.sha256,
-        protocol: record.protocol.as_str(),
-    }
-}
-
 fn claims(record: &Record) -> u32 {
     let claims = record
         .transitions
         .iter()
         .filter(|t| t.event == Some(Event::Claim));
     u32::try_from(claims.count()).unwrap_or(u32::MAX)
-}
-
-/// The SHA-256 of these bytes, in hexadecimal.
-pub(super) fn digest(bytes: &[u8]) -> String {
-    let hash = Sha256::digest(bytes);
-    hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -7,6 +7,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
 
 use crate::contract::Format;
 use crate::git::Code;
@@ -210,6 +211,24 @@ pub struct ContractFile {
     pub bytes: u64,
     /// Its SHA-256, in hexadecimal.
     pub sha256: String,
+}
+
+impl ContractFile {
+    /// Describes the file of this name with these bytes.
+    pub(super) fn new(file: String, format: Format, bytes: &[u8]) -> Self {
+        Self {
+            file,
+            format,
+            bytes: bytes.len() as u64,
+            sha256: digest(bytes),
+        }
+    }
+}
+
+/// The SHA-256 of these bytes, in hexadecimal.
+pub(super) fn digest(bytes: &[u8]) -> String {
+    let hash = Sha256::digest(bytes);
+    hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Who works on a handoff.

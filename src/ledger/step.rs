@@ -1,19 +1,13 @@
-//! One step: what a request does to one issue, as data.
-//!
-//! [`plan`] is pure. It reads the issue through a [`View`], and answers with
-//! the files of the commit, its message and a receipt, or with a typed refusal.
-//! The write path runs it on the tip, runs it again when the tip moved, and the
-//! audit runs it once more for every commit of the history and compares: there
-//! is one place that knows what a legal step is.
+//! One step as data: what is asked for, what has to be known for it, and what it
+//! comes to.
 
 use super::intake::Contract;
 use super::message::Change;
-use super::planner::Planner;
 use super::record::{Failure, Issue, Moment, Record};
 use super::refusal::Refusal;
 use crate::git::Code;
-use crate::ids::{AgentName, IssueKey};
-use crate::protocol::{AgentKind, Event, Protocol};
+use crate::ids::AgentName;
+use crate::protocol::Event;
 
 /// What an agent asks for.
 pub enum Request<'a> {
@@ -120,47 +114,5 @@ pub enum Stop<E> {
 impl<E> From<Refusal> for Stop<E> {
     fn from(refusal: Refusal) -> Self {
         Self::Refused(refusal)
-    }
-}
-
-/// Decides what a request does to an issue.
-///
-/// # Errors
-/// [`Stop`]: a typed refusal, or a failure to read.
-pub fn plan<E>(
-    protocol: &Protocol,
-    key: &IssueKey,
-    view: &impl View<E>,
-    actor: &Actor<'_>,
-    request: &Request<'_>,
-) -> Result<Planned, Stop<E>> {
-    if protocol
-        .agent(actor.name.as_str())
-        .is_none_or(|a| a.kind == AgentKind::End)
-    {
-        return Err(Refusal::unknown_agent(actor.name, protocol).into());
-    }
-    let issue = view.issue().map_err(Stop::Unreadable)?;
-    let planner = Planner {
-        protocol,
-        key,
-        view,
-        actor,
-    };
-    match request {
-        Request::Send { contract, code } => planner.send(issue, contract, code.as_ref()),
-        Request::Change {
-            number,
-            event,
-            reason,
-            failure,
-        } => {
-            let issue = issue.ok_or_else(|| Refusal::NoIssue { issue: key.clone() })?;
-            planner.change(issue, *number, *event, reason.as_ref(), failure.as_ref())
-        }
-        Request::Reopen { reason } => {
-            let issue = issue.ok_or_else(|| Refusal::NoIssue { issue: key.clone() })?;
-            planner.reopen(issue, reason)
-        }
     }
 }

@@ -10,9 +10,10 @@ use crate::ids::{AgentName, IssueKey, quoted};
 use crate::ledger::error::LedgerError;
 use crate::ledger::intake::{Contract, Review, review};
 use crate::ledger::layout;
+use crate::ledger::planner::plan;
 use crate::ledger::record::{self, Issue, Manifest, Record};
 use crate::ledger::snapshot::{IssueFolder, Parsed, Rules, Snapshot};
-use crate::ledger::step::{Actor, Planned, Request, Step, Stop, View, plan};
+use crate::ledger::step::{Actor, Planned, Request, Step, Stop, View};
 use crate::protocol::Event;
 
 /// Audits commits, one after the other.

@@ -9,8 +9,8 @@ use crate::git::{ObjectId, Repository};
 use crate::ids::{HandoffId, IssueKey};
 use crate::ledger::error::LedgerError;
 use crate::ledger::layout;
-use crate::ledger::planner::digest;
 use crate::ledger::record::Record;
+use crate::ledger::record::digest;
 use crate::ledger::snapshot::{IssueFolder, Snapshot};
 use crate::ledger::step::View;
 
