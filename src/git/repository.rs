@@ -112,9 +112,6 @@ pub fn tune() {
     git2::opts::strict_object_creation(false);
 }
 
-/// An object's kind and bytes, shared with whoever reads them.
-type Remembered = (ObjectType, Rc<[u8]>);
-
 /// A Git repository: bare, linked or with a working tree.
 pub struct Repository {
     pub(super) inner: git2::Repository,
