@@ -56,11 +56,11 @@ impl Clock for Fixed {
 /// The ledger's first commit: what `init` wrote, or the same made here.
 fn root(repository: &Repository) -> ObjectId {
     let session = Session {
-        clock: &Fixed,
+        clock: Box::new(Fixed),
         name: "Bench".to_owned(),
         email: "bench@handoff.invalid".to_owned(),
         patience: Duration::from_secs(10),
-        jitter: &|_| 0,
+        jitter: |_| 0,
         quarantined: false,
     };
     let founding = Founding {
