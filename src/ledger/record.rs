@@ -102,7 +102,7 @@ pub enum Evidence {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
-    /// [`VERSION`].
+    /// The version of the stored form: 1.
     pub version: u32,
     /// The protocol that a new issue is bound to.
     pub default_protocol: AgentName,
@@ -164,7 +164,7 @@ pub struct Reopening {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Issue {
-    /// [`VERSION`].
+    /// The version of the stored form: 1.
     pub version: u32,
     /// Its key.
     pub issue: IssueKey,
@@ -294,7 +294,7 @@ pub struct Transition {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
-    /// [`VERSION`].
+    /// The version of the stored form: 1.
     pub version: u32,
     /// Its id.
     pub id: HandoffId,
