@@ -173,7 +173,9 @@ impl<'r> Ledger<'r> {
         let message = format!("Start the ledger\n\nProtocol: {}\n", founding.protocol);
         let start = Instant::now();
         let mut queue = self.join_queue(session);
+        let mut attempts = 0;
         while self.tip_id()?.is_none() {
+            attempts += 1;
             let prepared = self.repository.prepare(
                 &self.refname,
                 None,
@@ -187,7 +189,7 @@ impl<'r> Ledger<'r> {
                 Err(PublishError::Locked(path)) if start.elapsed() >= session.patience => {
                     return Err(LedgerError::Locked { path });
                 }
-                Err(PublishError::Locked(_)) => back_off(session),
+                Err(PublishError::Locked(_)) => back_off(session, attempts),
                 // Someone else started it first; theirs is as good.
                 Err(PublishError::Moved) => break,
                 Err(PublishError::Git(error)) => return Err(error.into()),
@@ -404,7 +406,7 @@ impl<'r> Ledger<'r> {
                     return Err(LedgerError::Locked { path });
                 }
                 Err(PublishError::Moved) => {}
-                Err(PublishError::Locked(_)) => back_off(session),
+                Err(PublishError::Locked(_)) => back_off(session, attempts),
                 Err(PublishError::Git(error)) => return Err(error.into()),
             }
         }
@@ -423,10 +425,11 @@ fn in_turn(
     published
 }
 
-/// Gives whoever holds the lock a moment.
-fn back_off(session: &Session) {
-    let pause = 1_000 + (session.jitter)(4_000);
-    std::thread::sleep(Duration::from_micros(pause));
+/// Gives whoever holds the lock a moment, and a longer one at each attempt.
+fn back_off(session: &Session, attempts: u32) {
+    const LONGEST: u64 = 50_000;
+    let pause = LONGEST.min(1_000 << attempts.min(6));
+    std::thread::sleep(Duration::from_micros(pause + (session.jitter)(pause)));
 }
 
 fn accepted(review: Review) -> Result<Contract, LedgerError> {
