@@ -5,6 +5,7 @@ use jsonschema::{JsonType, ValidationError};
 use serde_json::Value;
 
 use super::choices::listing;
+use super::pattern;
 use super::shape::{Node, Prop, Shape, Spot, scalar_text};
 use super::source::{Format, Source, parts, push_part};
 use super::{MAX_FINDINGS, text};
@@ -69,17 +70,9 @@ impl Explainer<'_> {
                 let allowed = std::slice::from_ref(&**expected_value);
                 self.not_allowed(pointer, allowed, error.instance());
             }
-            Kind::Pattern { pattern } => {
-                let blank = error.instance().as_str().is_some_and(text::is_blank);
-                let described = self.prop(pointer).is_some_and(|p| p.description.is_some());
-                let message = if blank {
-                    "the text is blank".to_owned()
-                } else if described {
-                    format!("`{}` is not valid here", shown())
-                } else {
-                    format!("`{}` does not match {}", shown(), text::short(pattern))
-                };
-                self.add("field.pattern", pointer, message, None);
+            Kind::Pattern { pattern } => self.pattern(pointer, pattern, error.instance()),
+            Kind::Custom { keyword, message } if keyword == pattern::KEYWORD => {
+                self.pattern(pointer, message, error.instance());
             }
             Kind::Format { format } => {
                 let message = format!("`{}` is not a valid {}", shown(), text::short(format));
@@ -182,6 +175,21 @@ impl Explainer<'_> {
         (finding.line, finding.column) = (place.line, place.column);
         finding.fix = fix.or_else(|| self.prop(pointer).and_then(described));
         self.findings.push(finding);
+    }
+
+    fn pattern(&mut self, pointer: &str, pattern: &str, value: &Value) {
+        let raw = brief(value);
+        let shown = text::short(&raw);
+        let blank = value.as_str().is_some_and(text::is_blank);
+        let described = self.prop(pointer).is_some_and(|p| p.description.is_some());
+        let message = if blank {
+            "the text is blank".to_owned()
+        } else if described {
+            format!("`{}` is not valid here", shown)
+        } else {
+            format!("`{}` does not match {}", shown, text::short(pattern))
+        };
+        self.add("field.pattern", pointer, message, None);
     }
 
     fn range(&mut self, pointer: &str, shown: &str, fault: &str) {

@@ -9,6 +9,7 @@ mod choices;
 mod explain;
 mod json;
 mod map;
+mod pattern;
 mod place;
 mod schema;
 mod shape;

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::FILL;
 use super::explain::Explainer;
 use super::map::{self, Mapped};
+use super::pattern;
 use super::shape::{Shape, ShapeError};
 use super::source::{Source, Tree, push_part};
 use super::text;
@@ -97,6 +98,7 @@ impl Schema {
         let validator = jsonschema::options()
             .with_draft(Draft::Draft4)
             .with_registry(&registry)
+            .with_keyword(pattern::KEYWORD, pattern::factory())
             .offline()
             .should_validate_formats(true)
             .build(&json!({ "$ref": TRUSTED }))

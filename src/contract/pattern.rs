@@ -1,0 +1,70 @@
+//! The keyword `pattern`, compiled when the first text meets it.
+//!
+//! A contract meets few of its schema's patterns, and compiling one takes longer than all the rest of
+//! the schema: a timestamp that knows its leap years is a large expression.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use jsonschema::paths::Location;
+use jsonschema::{Draft, Keyword, ValidationError, Validator};
+use serde_json::{Map, Value, json};
+
+/// The keyword's name, as schemas and errors have it.
+pub(super) const KEYWORD: &str = "pattern";
+
+/// A pattern, shared by all places that have the same.
+struct Pattern {
+    text: String,
+    compiled: OnceLock<Option<Validator>>,
+}
+
+/// One place of a schema with a pattern.
+struct LazyPattern(Arc<Pattern>);
+
+impl<'i> Keyword<'i> for LazyPattern {
+    fn validate(&self, instance: &'i Value) -> Result<(), ValidationError<'i>> {
+        if self.is_valid(instance) {
+            Ok(())
+        } else {
+            // What explains the error needs no more than the pattern.
+            Err(ValidationError::custom(self.0.text.clone()))
+        }
+    }
+
+    fn is_valid(&self, instance: &'i Value) -> bool {
+        if !instance.is_string() {
+            return true;
+        }
+        // The library's own keyword does the matching, so that a pattern means here what it means
+        // wherever the schema is compiled whole.
+        let compiled = self.0.compiled.get_or_init(|| {
+            let schema = json!({ KEYWORD: self.0.text });
+            let options = jsonschema::options().with_draft(Draft::Draft4).offline();
+            options.build(&schema).ok()
+        });
+        compiled
+            .as_ref()
+            .is_some_and(|validator| validator.is_valid(instance))
+    }
+}
+
+/// Makes the keyword's places for one schema.
+pub(super) fn factory()
+-> impl for<'a> Fn(&'a Map<String, Value>, &'a Value, Location) -> Made<'a> + Send + Sync + 'static
+{
+    let known: Mutex<HashMap<String, Arc<Pattern>>> = Mutex::default();
+    move |_, value, _| {
+        let text = value.as_str().unwrap_or_default();
+        let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+        let pattern = known.entry(text.to_owned()).or_insert_with(|| {
+            Arc::new(Pattern {
+                text: text.to_owned(),
+                compiled: OnceLock::new(),
+            })
+        });
+        Ok(Box::new(LazyPattern(Arc::clone(pattern))))
+    }
+}
+
+type Made<'a> = Result<Box<dyn for<'i> Keyword<'i>>, ValidationError<'a>>;
