@@ -22,7 +22,7 @@ fn context_accumulates_what_the_contracts_said() {
         "type": "enhancement",
         "priority": "medium",
         "branch": "enhancement/87-csv-export",
-        "workspace_path": "/srv/work/parcel-desk-87",
+        "workspace_path": "/srv/desk/parcel-desk-87",
         "pr_url": "https://github.com/quayside/parcel-desk/pull/91",
         "pr_number": 91,
         "merge_sha": "e60b8d1f7a2c",

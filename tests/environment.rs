@@ -554,3 +554,29 @@ fn a_symbolic_branch_is_no_place_for_a_ledger() {
     let mut command = env.program(&["--branch", "real", "send", &env.file("c.xml", opening(87))]);
     assert_eq!(command.status().unwrap().code(), Some(0));
 }
+
+#[test]
+fn a_committer_without_a_usable_name_is_recorded_all_the_same() {
+    let env = TestEnvironment::with_ledger();
+    let mut command = env.program(&["send", &env.file("c.xml", opening(87))]);
+    let ended = command
+        .env("GIT_COMMITTER_NAME", "<\u{1}>")
+        .output()
+        .unwrap();
+    assert_eq!(ended.status.code(), Some(0));
+    let name = env.git(&env.repo(), &["log", "-1", "--format=%cn", "handoffs"]);
+    assert_eq!(name.trim(), "unknown");
+    env.assert_sound();
+}
+
+#[test]
+fn a_record_that_was_tampered_with_is_still_shown() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    let path = "issues/87/00/87/0001.json";
+    let stored = env.git(&env.repo(), &["show", &format!("handoffs:{path}")]);
+    let code = "  \"code\": { \"branch\": \"x\", \"commit\": \"éééééééééééé\", \"tree\": \"\" },\n  \"attempt\"";
+    tamper(&env, path, &stored.replacen("  \"attempt\"", code, 1));
+    env.handoff(&["show", "87.1"]).success().says("éééééééééé");
+    env.handoff(&["verify"]).exits(10);
+}

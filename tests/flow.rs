@@ -83,7 +83,7 @@ fn a_step_prints_its_receipt_and_the_next_command() {
       priority: medium
       type: enhancement
       branch: enhancement/87-csv-export
-      workspace_path: /srv/work/parcel-desk-87
+      workspace_path: /srv/desk/parcel-desk-87
       87.2 is pending with implementer-agent
     87.1  completed  issue-manager → prep-agent      medium  2026-03-02 09:09:00Z  Dispatchers ask for their delivery history as a file
     87.2  pending    prep-agent → implementer-agent  medium  2026-03-02 09:09:00Z  Workspace ready
@@ -144,7 +144,7 @@ fn an_error_fails_what_its_sender_held_and_a_retry_gives_it_back() {
       priority: medium
       type: enhancement
       branch: enhancement/87-csv-export
-      workspace_path: /srv/work/parcel-desk-87
+      workspace_path: /srv/desk/parcel-desk-87
       87.2 is failed with implementer-agent
       87.3 is pending with orchestrator
     87.1  completed  issue-manager → prep-agent        medium  2026-03-02 09:07:00Z  Dispatchers ask for their delivery history as a file
@@ -167,7 +167,7 @@ fn an_error_fails_what_its_sender_held_and_a_retry_gives_it_back() {
       priority: medium
       type: enhancement
       branch: enhancement/87-csv-export
-      workspace_path: /srv/work/parcel-desk-87
+      workspace_path: /srv/desk/parcel-desk-87
       87.2 is in_progress with implementer-agent
     87.1  completed    issue-manager → prep-agent        medium  2026-03-02 09:07:00Z  Dispatchers ask for their delivery history as a file
     87.2  in_progress  prep-agent → implementer-agent    medium  2026-03-02 09:16:00Z  Workspace ready
@@ -197,7 +197,7 @@ fn an_error_fails_what_its_sender_held_and_a_retry_gives_it_back() {
       <issue_url>https://github.com/quayside/parcel-desk/issues/87</issue_url>
       <issue_number>87</issue_number>
       <branch>enhancement/87-csv-export</branch>
-      <workspace_path>/srv/work/parcel-desk-87</workspace_path>
+      <workspace_path>/srv/desk/parcel-desk-87</workspace_path>
       <workspace_type>worktree</workspace_type>
       <port>4187</port>
       <status>ready</status>
@@ -243,7 +243,7 @@ fn the_whole_workflow_ends_completed() {
       priority: medium
       type: enhancement
       branch: enhancement/87-csv-export
-      workspace_path: /srv/work/parcel-desk-87
+      workspace_path: /srv/desk/parcel-desk-87
       coverage: 89.1%
       pr_number: 91
       pr_url: https://github.com/quayside/parcel-desk/pull/91

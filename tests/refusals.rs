@@ -441,7 +441,7 @@ fn what_was_rejected_or_cancelled_may_be_sent_again() {
       priority: medium
       type: enhancement
       branch: enhancement/87-csv-export
-      workspace_path: /srv/work/parcel-desk-87
+      workspace_path: /srv/desk/parcel-desk-87
       87.4 is pending with implementer-agent
     87.1  completed  issue-manager → prep-agent      medium  2026-03-02 09:07:00Z  Dispatchers ask for their delivery history as a file
     87.2  rejected   prep-agent → implementer-agent  medium  2026-03-02 09:09:00Z  Workspace ready

@@ -70,7 +70,7 @@ impl Stage {
             }),
             Self::Prepare => json!({
                 "issue_url": issue_url, "issue_number": n, "branch": branch,
-                "workspace_path": format!("/srv/work/tide-table-{n}"), "workspace_type": "worktree",
+                "workspace_path": format!("/srv/desk/tide-table-{n}"), "workspace_type": "worktree",
                 "port": 4000 + n % 1000, "status": "ready",
                 "validation": {
                     "dependencies": "147 packages from the lock file",

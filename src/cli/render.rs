@@ -185,14 +185,10 @@ pub(super) fn record_text(record: &Record) -> String {
             .unwrap_or_default(),
     );
     if let Some(code) = &record.code {
-        line(
-            "branch",
-            &format!(
-                "{} at {}",
-                plain(&code.branch),
-                &code.commit[..10.min(code.commit.len())]
-            ),
-        );
+        // A record that was tampered with may hold any text here.
+        let commit: String = code.commit.chars().take(10).collect();
+        let stood = format!("{} at {}", plain(&code.branch), plain(&commit));
+        line("branch", &stood);
     }
     if let Some(lease) = &record.lease {
         let held = format!(

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
+use chrono::{DateTime, FixedOffset, Utc};
 use git2::{ObjectType, Oid};
 
 use super::repository::{GitError, ObjectId, Repository};
-use chrono::{DateTime, FixedOffset, Utc};
 
 /// An author or a committer, with the time of the act.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +20,8 @@ pub struct Person {
 
 impl Person {
     /// Makes a person whose name and address can stand in a commit: what would
-    /// break its header is dropped, as git drops it.
+    /// break its header is dropped, as git drops it. A name of which nothing is
+    /// left is `unknown`: git refuses a commit without one.
     pub fn new(name: &str, email: &str, at: DateTime<FixedOffset>) -> Self {
         let clean = |text: &str| -> String {
             let kept = text
@@ -28,8 +29,12 @@ impl Person {
                 .filter(|c| !c.is_control() && !"<>".contains(*c));
             kept.collect::<String>().trim().to_owned()
         };
+        let name = match clean(name) {
+            nothing if nothing.is_empty() => "unknown".to_owned(),
+            name => name,
+        };
         Self {
-            name: clean(name),
+            name,
             email: clean(email),
             at,
         }

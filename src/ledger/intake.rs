@@ -147,11 +147,7 @@ pub fn review<S: Schemas>(
     let schema = schemas.schema(kind)?;
     let checked = schema.check(&source, wrapper);
     place_all(&mut findings, &source, schema.shape(), wrapper);
-    for finding in checked.findings {
-        if !findings.iter().any(|f| f.path == finding.path) {
-            findings.push(finding);
-        }
-    }
+    add_all(&mut findings, checked.findings);
     let value = checked.value;
     let text = |pointer: &Option<String>| scalar(value.pointer(pointer.as_deref()?)?);
     let status = text(&fields.status);
@@ -161,11 +157,7 @@ pub fn review<S: Schemas>(
         semantic.push(finding);
     }
     place_all(&mut semantic, &source, schema.shape(), wrapper);
-    for finding in semantic {
-        if !findings.iter().any(|f| f.path == finding.path) {
-            findings.push(finding);
-        }
-    }
+    add_all(&mut findings, semantic);
     let summary = text(&fields.summary)
         .or_else(|| text(&kind.summary))
         .unwrap_or_else(|| kind.title.clone());
@@ -251,6 +243,15 @@ fn wrapped_wrong(protocol: &Protocol, source: &Source, wrapper: Option<&str>) ->
             Finding::error("contract.root", pointer, text).fix("move it inside or remove it")
         })
         .collect()
+}
+
+/// Adds what a later stage found; what was said of a place first stands.
+fn add_all(findings: &mut Vec<Finding>, later: Vec<Finding>) {
+    for finding in later {
+        if !findings.iter().any(|f| f.path == finding.path) {
+            findings.push(finding);
+        }
+    }
 }
 
 /// Turns findings that name a JSON Pointer into ones that name a place in the

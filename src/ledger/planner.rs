@@ -359,13 +359,7 @@ impl<V> Planner<'_, V> {
         }
         self.advance(&mut record, event, None, reason, failure)?;
         match event {
-            Event::Complete
-                if self
-                    .protocol
-                    .routes_from(record.to.as_str())
-                    .next()
-                    .is_some() =>
-            {
+            Event::Complete if !self.protocol.receivers(record.to.as_str()).is_empty() => {
                 issue.unfollowed.push(record.id.clone());
             }
             // What was handed over comes back: its sender may send again.
@@ -433,16 +427,15 @@ impl<V> Planner<'_, V> {
     }
 
     fn receipt(&self, record: Record, issue: Issue, changes: Vec<Change>) -> Receipt {
-        let onward = |agent: &AgentName| {
-            let routes = self.protocol.routes_from(agent.as_str());
-            let mut targets: Vec<AgentName> = routes.map(|r| r.to.clone()).collect();
-            targets.dedup();
-            targets
-        };
         let mut agents = self.protocol.definition().agents.iter();
         let lead = agents.find(|a| a.kind == AgentKind::Orchestrator);
         Receipt {
-            onward: onward(&record.to),
+            onward: self
+                .protocol
+                .receivers(record.to.as_str())
+                .into_iter()
+                .cloned()
+                .collect(),
             lead: lead.map(|a| a.id.clone()),
             record,
             issue,

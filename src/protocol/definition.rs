@@ -323,6 +323,17 @@ impl Protocol {
         })
     }
 
+    /// Whom an agent may hand on to, each once, in the definition's order.
+    pub fn receivers<'a>(&'a self, from: &'a str) -> Vec<&'a AgentName> {
+        let mut receivers: Vec<&AgentName> = Vec::new();
+        for route in self.routes_from(from) {
+            if !receivers.contains(&&route.to) {
+                receivers.push(&route.to);
+            }
+        }
+        receivers
+    }
+
     fn is_end(&self, name: &str) -> bool {
         self.is_kind(name, AgentKind::End)
     }

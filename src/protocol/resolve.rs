@@ -191,8 +191,8 @@ impl Protocol {
             .forbidden
             .iter()
             .find(|f| f.from.as_str() == from && f.to.as_str() == to);
-        let mut targets: Vec<&str> = self.routes_from(from).map(|r| r.to.as_str()).collect();
-        targets.dedup();
+        let receivers = self.receivers(from);
+        let targets: Vec<&str> = receivers.iter().map(|to| to.as_str()).collect();
         let why = forbidden.map_or_else(String::new, |f| format!(": {}", f.reason));
         let finding = Finding::error(
             if forbidden.is_some() {

@@ -9,7 +9,7 @@ use crate::cli::output::Output;
 use crate::contract::{FILL, write_json, write_xml};
 use crate::git::to_second;
 use crate::ids::{AgentName, IssueKey};
-use crate::ledger::{Clock, LedgerError, Rules, Schemas};
+use crate::ledger::{Clock, Rules, Schemas};
 use crate::protocol::ContractType;
 use crate::templates::{fill, known};
 
@@ -79,9 +79,7 @@ impl Arguments {
         let text = match self.format {
             Format::Json => write_json(&value),
             Format::Xml => {
-                let schema = rules
-                    .schema(kind)
-                    .map_err(|e: LedgerError| Failure::from(e))?;
+                let schema = rules.schema(kind)?;
                 write_xml(&value, schema.shape(), &kind.root)
             }
         };
@@ -130,11 +128,8 @@ impl Arguments {
         names.dedup();
         let wanted = match (&self.kind, &names[..]) {
             (_, []) => {
-                let mut targets: Vec<&str> = protocol
-                    .routes_from(from.as_str())
-                    .map(|r| r.to.as_str())
-                    .collect();
-                targets.dedup();
+                let receivers = protocol.receivers(from.as_str());
+                let targets: Vec<&str> = receivers.iter().map(|to| to.as_str()).collect();
                 let text = format!(
                     "protocol {} has no route from {from} to {to}",
                     protocol.name()
