@@ -82,8 +82,12 @@ impl InMemory {
         });
         let (name, request): (AgentName, Request<'_>) = match &contract {
             Some(contract) => (
-                contract.from.clone(),
+                contract
+                    .from
+                    .clone()
+                    .expect("the contract names its sender"),
                 Request::Send {
+                    artifacts: Vec::new(),
                     contract,
                     code: None,
                 },

@@ -144,8 +144,26 @@ impl From<LedgerError> for Failure {
                 at(exit::PROTOCOL, "route_refused").findings(findings)
             }
             LedgerError::Refused(refusal) => refused(&refusal, message),
+            LedgerError::Gate { refusal, findings } => refused(&refusal, message).findings(findings),
             LedgerError::Protocol { findings, .. } => {
                 at(exit::INTEGRITY, "protocol_broken").findings(findings)
+            }
+            LedgerError::ProtocolRefused { findings } => at(exit::CONTRACT, "protocol_refused")
+                .hint("mend it until `git handoff protocol check FOLDER` finds nothing")
+                .findings(findings),
+            LedgerError::ProtocolExists { name, .. } => at(exit::PROTOCOL, "protocol_exists")
+                .hint(format!("`git handoff protocol update` puts a new version in force; see `git handoff protocol show {name}`")),
+            LedgerError::NoProtocol { known, .. } => at(exit::NOT_FOUND, "no_protocol")
+                .hint(format!("it has: {}", known.join(", "))),
+            LedgerError::Orphans { findings, .. } => at(exit::PROTOCOL, "protocol_orphans")
+                .hint("finish what is open first, or keep in the definition what it needs")
+                .findings(findings),
+            LedgerError::NoDocument { known, .. } => {
+                let hint = match &known[..] {
+                    [] => "it shares no documents".to_owned(),
+                    known => format!("it has: {}", known.join(", ")),
+                };
+                at(exit::NOT_FOUND, "no_document").hint(hint)
             }
             LedgerError::Schema { .. } => at(exit::INTEGRITY, "schema_broken"),
             LedgerError::Missing { .. }
@@ -247,6 +265,47 @@ fn refused(refusal: &Refusal, message: String) -> Failure {
                 "`git handoff status {}` lists the issue's handoffs",
                 id.issue()
             )),
+        Refusal::Waits { id, waits_for } => protocol("waits").hint(match waits_for.first() {
+            Some(first) => format!("see what it waits for: `git handoff show {first}`"),
+            None => format!("see `git handoff show {id}`"),
+        }),
+        Refusal::Answered { id, .. } => {
+            Failure::new(exit::CONFLICT, "already_answered", message.clone())
+                .hint(format!("see the answer: `git handoff show {id}`"))
+        }
+        Refusal::IdTaken { id, .. } => Failure::new(exit::CONFLICT, "id_taken", message.clone())
+            .hint(format!(
+                "give another contract an id of its own; see `git handoff show {id}`"
+            )),
+        Refusal::OtherProtocol { issue, protocol: name } => protocol("other_protocol").hint(
+            format!("check the contract under it: `git handoff check FILE --protocol {name} --issue {issue}`"),
+        ),
+        Refusal::Unfit { findings, .. } => {
+            Failure::new(exit::CONTRACT, "contract_refused", message.clone())
+                .hint("deliver what the request asks for, and send the answer again")
+                .findings(findings.clone())
+        }
+        Refusal::Tasks { issue, findings } => protocol("tasks_refused")
+            .hint(format!("see where the tasks stand: `git handoff status {issue}`"))
+            .findings(findings.clone()),
+        Refusal::Loop { id, .. } => protocol("loop").hint(format!(
+            "answer {id} with what is known, or ask another agent"
+        )),
+        Refusal::RetriesSpent { id, .. } => protocol("retries_spent").hint(format!(
+            "send a new request, or give it up: `git handoff cancel {id}`"
+        )),
+        Refusal::NotAfter { field, fitting, .. } => protocol("decision_refused").hint(
+            if fitting.is_empty() {
+                format!("no `{field}` fits; see `git handoff protocol show`")
+            } else {
+                format!("what fits: {}", fitting.join(", "))
+            },
+        ),
+        Refusal::UnknownErrorCode { codes, .. } => {
+            protocol("unknown_error_code").hint(format!("use one of: {}", codes.join(", ")))
+        }
+        Refusal::NoSender => Failure::usage(message.clone())
+            .hint("say who sends it: with --as AGENT or GIT_HANDOFF_AGENT"),
         Refusal::NothingToClaim { .. } => {
             Failure::new(exit::NOT_FOUND, "nothing_to_claim", message.clone())
         }

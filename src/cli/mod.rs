@@ -12,6 +12,7 @@ mod error;
 pub mod exit;
 mod input;
 mod output;
+mod protocols;
 mod render;
 
 use std::ffi::OsString;

@@ -245,7 +245,7 @@ impl Explainer<'_> {
             }
             (Format::Xml, Some(Spot::Text)) => "write it as the text of the element".to_owned(),
             (Format::Xml, _) => format!("add `<{shown}>{sample}</{shown}>`"),
-            (Format::Json, _) => {
+            (Format::Json | Format::Markdown, _) => {
                 let node = prop.map(|prop| self.shape.node(prop.node));
                 match node {
                     Some(Node::Object { .. } | Node::Open { object: true }) => {

@@ -17,6 +17,9 @@ pub enum Format {
     Xml,
     /// JSON (RFC 8259) in UTF-8, without duplicate keys.
     Json,
+    /// A Markdown message with titled sections.
+    #[serde(rename = "md")]
+    Markdown,
 }
 
 impl Format {
@@ -25,6 +28,7 @@ impl Format {
         match self {
             Self::Xml => "xml",
             Self::Json => "json",
+            Self::Markdown => "md",
         }
     }
 }
@@ -47,6 +51,7 @@ impl FromStr for Format {
         match name {
             "xml" => Ok(Self::Xml),
             "json" => Ok(Self::Json),
+            "md" => Ok(Self::Markdown),
             _ => Err(UnknownFormat(text::short(name))),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::fmt;
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::str::FromStr;
@@ -184,6 +184,26 @@ impl Repository {
     /// The folder that all linked worktrees share.
     pub fn common_dir(&self) -> &Path {
         self.inner.commondir()
+    }
+
+    /// Says whether the repository has an object.
+    pub fn has(&self, id: ObjectId) -> bool {
+        self.inner.odb().is_ok_and(|odb| odb.exists(id.0))
+    }
+
+    /// Opens a file of the working tree, by its path from the root; none if there is no such file, or
+    /// if the path leads out of the tree.
+    pub fn open_file(&self, path: &str) -> Option<File> {
+        let root = self.workdir()?.canonicalize().ok()?;
+        let path = root.join(path).canonicalize().ok()?;
+        let inside = path.strip_prefix(&root).ok()?;
+        // What git keeps for itself is no one's artifact.
+        let own = inside.components().any(|part| part.as_os_str() == ".git");
+        let is_file = path.metadata().is_ok_and(|found| found.is_file());
+        if own || !is_file {
+            return None;
+        }
+        File::open(path).ok()
     }
 
     /// The working tree's root, if there is one.

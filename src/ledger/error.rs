@@ -76,6 +76,14 @@ pub enum LedgerError {
     /// The step was refused.
     #[error(transparent)]
     Refused(#[from] Refusal),
+    /// The step was refused, and so a gate of the protocol is not passed.
+    #[error("{refusal}")]
+    Gate {
+        /// Why it was refused.
+        refusal: Refusal,
+        /// The gate.
+        findings: Vec<Finding>,
+    },
     /// A protocol in force is at fault.
     #[error("protocol {name} is at fault")]
     Protocol {
@@ -83,6 +91,44 @@ pub enum LedgerError {
         name: String,
         /// Its faults.
         findings: Vec<Finding>,
+    },
+    /// A protocol is at fault and was not put in force.
+    #[error("the protocol is at fault")]
+    ProtocolRefused {
+        /// Its faults.
+        findings: Vec<Finding>,
+    },
+    /// There is a protocol of that name already.
+    #[error("protocol {name} is in force already, in version {version}")]
+    ProtocolExists {
+        /// The protocol.
+        name: String,
+        /// Its version.
+        version: String,
+    },
+    /// There is no protocol of that name.
+    #[error("the ledger has no protocol {name}")]
+    NoProtocol {
+        /// The name.
+        name: String,
+        /// The names there are.
+        known: Vec<String>,
+    },
+    /// Open handoffs could not go on under a new definition.
+    #[error("protocol {name} cannot change so while handoffs are open")]
+    Orphans {
+        /// The protocol.
+        name: String,
+        /// Each of them.
+        findings: Vec<Finding>,
+    },
+    /// The protocol has no shared document of that name.
+    #[error("the protocol has no document {name}")]
+    NoDocument {
+        /// The name.
+        name: String,
+        /// The names there are.
+        known: Vec<String>,
     },
     /// A schema in force can't be used.
     #[error("{path} is not a usable schema")]
@@ -120,6 +166,18 @@ pub enum LedgerError {
 }
 
 impl LedgerError {
+    /// Says whether something could not be read, rather than being refused.
+    pub(super) fn is_unreadable(&self) -> bool {
+        matches!(
+            self,
+            Self::Git(_)
+                | Self::Object { .. }
+                | Self::Missing { .. }
+                | Self::Stored { .. }
+                | Self::NotALedger { .. }
+        )
+    }
+
     pub(super) fn stored(path: &str, source: StoredError) -> Self {
         Self::Stored {
             path: path.to_owned(),

@@ -7,11 +7,12 @@ use serde_json::Value;
 
 use super::message::one_line;
 use super::record::Failure;
+use super::semantic;
 use crate::contract::{Format, Place, Schema, Shape, Source};
 use crate::finding::{Finding, Severity};
 use crate::ids::{AgentName, IssueKey, quoted};
 use crate::protocol::{
-    ContractType, Envelope, FailureFields, Protocol, Resolved, State, Unresolved,
+    ContractType, Envelope, FailureFields, Fields, Protocol, Resolved, State, Style, Unresolved,
 };
 
 /// A contract that passed the pipeline.
@@ -27,16 +28,20 @@ pub struct Contract {
     pub kind: String,
     /// The issue it belongs to.
     pub issue: IssueKey,
-    /// Its sender.
-    pub from: AgentName,
-    /// Its receiver.
-    pub to: AgentName,
+    /// Its own id, where its type has one.
+    pub id: Option<String>,
+    /// Its sender; a note may name none.
+    pub from: Option<AgentName>,
+    /// Its receiver; an answer and a note may name none.
+    pub to: Option<AgentName>,
     /// Its status word.
     pub status: Option<String>,
     /// Its priority word.
     pub priority: Option<String>,
     /// One line about it: its own, or its type's title.
     pub summary: String,
+    /// Where its sender's own session is.
+    pub session: Option<String>,
     /// What went wrong, where it reports that.
     pub failure: Option<Failure>,
     /// What it says, in the value model.
@@ -44,7 +49,7 @@ pub struct Contract {
 }
 
 /// What the pipeline found.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Review {
     /// Every finding, in the order of the document.
     pub findings: Vec<Finding>,
@@ -52,6 +57,8 @@ pub struct Review {
     pub kind: Option<String>,
     /// The contract, if nothing refuses it and its issue is known.
     pub contract: Option<Contract>,
+    /// The issue that it would open, where it names none.
+    pub new_issue: Option<IssueKey>,
     /// Whether the only fault is that the protocol has no such route.
     pub no_route: bool,
 }
@@ -62,12 +69,32 @@ impl Review {
         !self.findings.iter().any(Finding::is_error)
     }
 
+    /// Of what several protocols found in a contract, what the one found that
+    /// it seems to follow: the first that can tell its type.
+    pub fn nearest(reviews: Vec<Self>) -> Self {
+        let unknown = |f: &Finding| f.code == "agent.unknown" || f.code == "contract.root";
+        let rank = |review: &Self| {
+            u8::from(review.kind.is_some()) + u8::from(!review.findings.iter().any(unknown))
+        };
+        let mut best: Option<Self> = None;
+        for review in reviews {
+            if best
+                .as_ref()
+                .is_none_or(|known| rank(&review) > rank(known))
+            {
+                best = Some(review);
+            }
+        }
+        best.unwrap_or_else(|| Self::refused(Vec::new()))
+    }
+
     /// What becomes of a document that can't be read.
     pub fn refused(findings: Vec<Finding>) -> Self {
         Self {
             findings,
             kind: None,
             contract: None,
+            new_issue: None,
             no_route: false,
         }
     }
@@ -82,7 +109,21 @@ pub trait Schemas {
     ///
     /// # Errors
     /// When the file is missing or is not a JSON Schema.
-    fn schema(&self, kind: &ContractType) -> Result<Rc<Schema>, Self::Error>;
+    fn schema(&self, kind: &ContractType) -> Result<Rc<Schema>, Self::Error> {
+        self.file(&kind.schema)
+    }
+
+    /// The compiled schema in a file of the protocol's folder.
+    ///
+    /// # Errors
+    /// When the file is missing or is not a JSON Schema.
+    fn file(&self, path: &str) -> Result<Rc<Schema>, Self::Error>;
+
+    /// The names of the schemas that contracts can name: the files in `schemas`.
+    ///
+    /// # Errors
+    /// When the folder can't be read.
+    fn names(&self) -> Result<Vec<String>, Self::Error>;
 }
 
 /// Takes a document through the pipeline. `hint` is the issue it is sent for,
@@ -111,19 +152,17 @@ pub fn review<S: Schemas>(
         let finding = finding.fix(format!("write it as {}", formats.join(" or ")));
         return Ok(Review::refused(vec![finding]));
     }
-    let root = source.root(&protocol.roots());
-    let wrapper = root.as_deref().filter(|_| source.format() == Format::Json);
+    let opened = Opened::new(protocol, &source);
+    let wrapper = opened.wrapper.as_deref();
     let probe = |pointer: &str| source.probe(wrapper, pointer);
     let mut misplaced = wrapped_wrong(protocol, &source, wrapper);
     if !misplaced.is_empty() {
         place_all(&mut misplaced, &source, &Shape::open(), wrapper);
         return Ok(Review::refused(misplaced));
     }
-    let fields = &protocol.definition().fields;
     let envelope = Envelope {
-        root: root.as_deref(),
-        from: probe(&fields.from),
-        to: probe(&fields.to),
+        root: opened.root.as_deref(),
+        format: opened.format,
         probe: &probe,
     };
     let (resolved, kind, mut findings, no_route) = match protocol.resolve(&envelope) {
@@ -137,6 +176,7 @@ pub fn review<S: Schemas>(
         Err(Unresolved::Route(finding)) => (None, None, vec![*finding], true),
     };
     let Some(kind) = kind else {
+        semantic::gates(protocol, &mut findings);
         let shape = Shape::open();
         place_all(&mut findings, &source, &shape, wrapper);
         return Ok(Review {
@@ -149,20 +189,30 @@ pub fn review<S: Schemas>(
     place_all(&mut findings, &source, schema.shape(), wrapper);
     add_all(&mut findings, checked.findings);
     let value = checked.value;
-    let text = |pointer: &Option<String>| scalar(value.pointer(pointer.as_deref()?)?);
-    let status = text(&fields.status);
-    let mut semantic = Vec::new();
-    let issue = issue_of(protocol, &value, hint, &mut semantic);
-    if let Some(finding) = unfinished(protocol, status.as_deref()) {
-        semantic.push(finding);
-    }
-    place_all(&mut semantic, &source, schema.shape(), wrapper);
-    add_all(&mut findings, semantic);
-    let summary = text(&fields.summary)
-        .or_else(|| text(&kind.summary))
+    let text = |field: for<'f> fn(&'f Fields) -> &'f Option<String>| {
+        scalar(value.pointer(protocol.field(kind, field)?)?)
+    };
+    let status = text(|f| &f.status);
+    let mut found = semantic::faults(protocol, kind, schemas, &value)?;
+    let issue = issue_of(protocol, kind, &value, hint, &mut found);
+    found.extend(unfinished(protocol, kind, status.as_deref()));
+    place_all(&mut found, &source, schema.shape(), wrapper);
+    add_all(&mut findings, found);
+    semantic::gates(protocol, &mut findings);
+    place_all(&mut findings, &source, schema.shape(), wrapper);
+    let own = kind.summary.as_deref().and_then(|p| value.pointer(p));
+    let summary = text(|f| &f.summary)
+        .or_else(|| scalar(own?))
         .unwrap_or_else(|| kind.title.clone());
     let failure = kind.failure.as_ref().and_then(|f| failure(f, &value));
-    let priority = text(&fields.priority);
+    let new_issue = protocol.field(kind, |f| &f.new_issue).and_then(|at| {
+        let named = at
+            .starts_with('/')
+            .then(|| value.pointer(at).and_then(scalar));
+        named.unwrap_or_else(|| Some(at.to_owned()))?.parse().ok()
+    });
+    let (id, priority) = (text(|f| &f.id), text(|f| &f.priority));
+    let session = text(|f| &f.session);
     let contract = match (resolved, issue) {
         (Some(Resolved { kind, from, to }), Some(issue))
             if !findings.iter().any(Finding::is_error) =>
@@ -173,11 +223,13 @@ pub fn review<S: Schemas>(
                 protocol: protocol.definition().name.clone(),
                 kind: kind.name.clone(),
                 issue,
+                id,
                 from,
                 to,
                 status,
                 priority,
                 summary: one_line(&summary),
+                session,
                 failure,
                 value,
             })
@@ -191,15 +243,59 @@ pub fn review<S: Schemas>(
         findings,
         kind: Some(kind.name.clone()),
         contract,
+        new_issue,
         no_route: false,
     })
+}
+
+/// What a document is wrapped in.
+pub(super) struct Opened {
+    /// The XML root element or the wrapped JSON form's key.
+    root: Option<String>,
+    /// The member that holds the contract.
+    pub(super) wrapper: Option<String>,
+    /// The format of the contract itself.
+    format: &'static str,
+}
+
+/// The member of a Markdown message that may hold a whole contract.
+const EMBEDDED: &str = "handoff_data";
+
+impl Opened {
+    pub(super) fn new(protocol: &Protocol, source: &Source) -> Self {
+        let root = source.root(&protocol.roots());
+        let fields = &protocol.definition().fields;
+        let mut parties = [&fields.from, &fields.to].into_iter().flatten();
+        let embedded = source.format() == Format::Markdown
+            && parties.any(|at| source.probe(None, &format!("/{EMBEDDED}{at}")).is_some());
+        let wrapper = match source.format() {
+            Format::Json => root.clone(),
+            Format::Markdown if embedded => Some(EMBEDDED.to_owned()),
+            Format::Markdown | Format::Xml => None,
+        };
+        let format = if embedded {
+            Format::Json
+        } else {
+            source.format()
+        };
+        Self {
+            root,
+            wrapper,
+            format: format.extension(),
+        }
+    }
 }
 
 /// Findings for a JSON contract that is in there, but not where it should be: in a member of a wrong
 /// name, in one beside others, or wrapped twice.
 fn wrapped_wrong(protocol: &Protocol, source: &Source, wrapper: Option<&str>) -> Vec<Finding> {
     let fields = &protocol.definition().fields;
-    let parties = [&fields.from, &fields.to];
+    let own = protocol.definition().contracts.iter().map(|c| &c.fields);
+    let parties: Vec<&String> = std::iter::once(fields)
+        .chain(own)
+        .flat_map(|fields| [&fields.from, &fields.to])
+        .flatten()
+        .collect();
     let named = |inside: &str| {
         let mut pointers = parties.iter().map(|field| format!("{inside}{field}"));
         pointers.any(|pointer| source.probe(wrapper, &pointer).is_some())
@@ -265,7 +361,7 @@ fn place_all(findings: &mut [Finding], source: &Source, shape: &Shape, wrapper: 
     }
 }
 
-fn scalar(value: &Value) -> Option<String> {
+pub(super) fn scalar(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
         Value::Number(number) => Some(number.to_string()),
@@ -278,8 +374,12 @@ fn failure(fields: &FailureFields, value: &Value) -> Option<Failure> {
     let text = |pointer: &str| scalar(value.pointer(pointer)?);
     let optional = |pointer: &Option<String>| text(pointer.as_deref()?);
     let recoverable = fields.recoverable.as_deref().and_then(|p| value.pointer(p));
+    let code = match fields.code.starts_with('/') {
+        true => text(&fields.code)?,
+        false => fields.code.clone(),
+    };
     Some(Failure {
-        code: text(&fields.code)?,
+        code,
         message: text(&fields.message)?,
         details: optional(&fields.details),
         recoverable: recoverable.and_then(Value::as_bool).unwrap_or(false),
@@ -290,20 +390,23 @@ fn failure(fields: &FailureFields, value: &Value) -> Option<Failure> {
 /// The issue's key, from the contract or from the hint.
 fn issue_of(
     protocol: &Protocol,
+    kind: &ContractType,
     value: &Value,
     hint: Option<&IssueKey>,
     findings: &mut Vec<Finding>,
 ) -> Option<IssueKey> {
-    let pointer = &protocol.definition().fields.issue;
-    let field = pointer.trim_start_matches('/');
-    let Some(text) = value.pointer(pointer).and_then(scalar) else {
+    let at = protocol.field(kind, |f| &f.issue);
+    let Some((pointer, text)) = at.and_then(|at| Some((at, scalar(value.pointer(at)?)?))) else {
         if hint.is_none() {
             // No fault of the contract: whoever sends it may say which.
-            let mut finding = Finding::error(
-                "envelope.issue",
-                pointer.clone(),
-                format!("the contract names no issue in `{field}`"),
-            );
+            let text = match at {
+                Some(at) => format!(
+                    "the contract names no issue in `{}`",
+                    at.trim_start_matches('/')
+                ),
+                None => "the contract names no issue".to_owned(),
+            };
+            let mut finding = Finding::error("envelope.issue", at.unwrap_or_default(), text);
             finding.severity = Severity::Note;
             findings.push(finding.fix("say which one with --issue when it is sent"));
         }
@@ -314,33 +417,33 @@ fn issue_of(
         Ok(key) => {
             let hint = hint.map(ToString::to_string).unwrap_or_default();
             let text = format!("the contract is about issue {key}, and is sent for issue {hint}");
-            findings.push(Finding::error("envelope.issue", pointer.clone(), text));
+            findings.push(Finding::error("envelope.issue", pointer, text));
             None
         }
         Err(error) => {
-            findings.push(Finding::error(
-                "envelope.issue",
-                pointer.clone(),
-                error.to_string(),
-            ));
+            findings.push(Finding::error("envelope.issue", pointer, error.to_string()));
             None
         }
     }
 }
 
-/// A contract is sent when its sender is done, one way or another.
-fn unfinished(protocol: &Protocol, status: Option<&str>) -> Option<Finding> {
-    let definition = protocol.definition();
+/// A contract is sent when its sender is done, one way or another; a request
+/// when nobody has begun.
+fn unfinished(protocol: &Protocol, kind: &ContractType, status: Option<&str>) -> Option<Finding> {
     let word = status?;
-    let state = definition.status.get(word)?;
-    let done = !matches!(state, State::Pending | State::InProgress);
-    if done {
+    let state = *protocol.definition().status.get(word)?;
+    let at = protocol.field(kind, |f| &f.status)?;
+    if !matches!(state, State::Pending | State::InProgress) {
         return None;
     }
-    let finding = Finding::error(
-        "status.unfinished",
-        definition.fields.status.clone()?,
-        format!("status `{word}` says that the sender is still at work"),
-    );
+    if protocol.definition().style == Style::Call && kind.travels() {
+        let text = format!("status `{word}` says that the receiver is at work already");
+        let mut finding = Finding::error("status.claimed", at, text);
+        finding.severity = Severity::Warning;
+        let fix = "send it as it is: it waits until its receiver claims it";
+        return (state == State::InProgress).then(|| finding.fix(fix));
+    }
+    let text = format!("status `{word}` says that the sender is still at work");
+    let finding = Finding::error("status.unfinished", at, text);
     Some(finding.fix("send the contract when the work is done, has failed or is blocked"))
 }

@@ -63,6 +63,17 @@ pub(super) fn parse_open_entry(name: &str) -> Option<(HandoffId, AgentName)> {
     Some((id.parse().ok()?, agent.parse().ok()?))
 }
 
+/// The documents that issues share.
+pub(super) const DOCUMENTS: &str = "documents";
+
+/// A document that the issues of a protocol share.
+pub(super) fn document(protocol: &str, name: &AgentName) -> String {
+    format!("{DOCUMENTS}/{protocol}/{name}.json")
+}
+
+/// The definition in a protocol's folder.
+pub(super) const DEFINITION: &str = "protocol.json";
+
 /// A file of a protocol in force.
 pub(super) fn protocol_file(protocol: &str, file: &str) -> String {
     format!("{PROTOCOLS}/{protocol}/{file}")

@@ -6,32 +6,40 @@
 //! where things are, `message` what a commit says. `verify` runs history
 //! through `planner` again.
 
+mod artifacts;
+mod choice;
 mod context;
 mod error;
 mod intake;
 mod layout;
 mod message;
 mod planner;
+mod protocol_check;
 mod record;
 mod refusal;
+mod semantic;
 mod session;
+mod shared;
 mod snapshot;
 mod step;
 mod verify;
 mod write;
 
+pub use choice::{Chosen, Offer};
 pub use context::context;
 pub use error::LedgerError;
 pub use intake::{Contract, Review, Schemas, review};
 pub use layout::{issue_folder, record_file};
 pub use message::{Change, trailers};
 pub use planner::plan;
+pub use protocol_check::check_protocol;
 pub use record::{
-    ContractFile, Evidence, Failure, Issue, IssueStatus, Lease, Manifest, Moment, OpenHandoff,
-    Record, Reopening, StoredError, Transition,
+    Artifact, ContractFile, Evidence, Expected, Failure, Issue, IssueStatus, Lease, Manifest,
+    Moment, OpenHandoff, Record, Reopening, StoredError, Task, TaskName, Transition,
 };
 pub use refusal::Refusal;
 pub use session::{Clock, Session};
+pub use shared::{Change as ProtocolStep, ProtocolChange, ProtocolFiles, documents, open_issues};
 pub use snapshot::{IssueFolder, OpenEntry, Rules, Snapshot};
 pub use step::{Actor, Planned, Receipt, Request, Step, Stop, View};
 pub use verify::{Audit, AuditScope};

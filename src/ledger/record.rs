@@ -3,6 +3,8 @@
 //! Every file carries a version from the first day; reading an unknown one is
 //! an error that says so.
 
+use std::collections::BTreeMap;
+
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -12,7 +14,7 @@ use sha2::{Digest, Sha256};
 use crate::contract::Format;
 use crate::git::Code;
 use crate::ids::{AgentName, HandoffId, IssueKey};
-use crate::protocol::{Event, State};
+use crate::protocol::{Event, State, TaskState};
 
 /// The version that every stored file carries.
 pub(super) const VERSION: u32 = 1;
@@ -195,8 +197,70 @@ pub struct Issue {
     /// When it was opened again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reopened: Vec<Reopening>,
+    /// The tasks that were handed over, in the order in which they came.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tasks: Vec<Task>,
+    /// For each contract type, the contracts' own ids and the numbers of their
+    /// handoffs.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub contract_ids: BTreeMap<String, BTreeMap<String, u32>>,
     /// What its contracts have told, by the protocol's rules.
     pub facts: Map<String, Value>,
+}
+
+/// A task that a contract handed over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Task {
+    /// Its name.
+    pub id: String,
+    /// The task that it is part of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
+    /// Its newest handoff.
+    pub handoff: HandoffId,
+    /// Tasks with the same parent that must be done before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub depends_on: Vec<String>,
+    /// Where it stands.
+    pub state: TaskState,
+}
+
+/// The task that a handoff is about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TaskName {
+    /// Its name.
+    pub id: String,
+    /// The task that it is part of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
+}
+
+/// What a request says that its answer must deliver.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Expected {
+    /// The kind of artifact.
+    pub artifact_type: String,
+    /// The name of its schema among the protocol's.
+    pub schema: String,
+    /// Its path, in which `{timestamp}` stands for digits.
+    pub destination: String,
+}
+
+/// A file that a contract delivered, as it was when the contract was sent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Artifact {
+    /// Its path in the repository.
+    pub path: String,
+    /// Its size in bytes; none if it was not there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// Its SHA-256, in hexadecimal; none if it was not there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
 }
 
 /// The file that an agent handed over.
@@ -227,8 +291,11 @@ impl ContractFile {
 
 /// The SHA-256 of these bytes, in hexadecimal.
 pub(super) fn digest(bytes: &[u8]) -> String {
-    let hash = Sha256::digest(bytes);
-    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+    hexadecimal(&Sha256::digest(bytes))
+}
+
+pub(super) fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Who works on a handoff.
@@ -311,13 +378,46 @@ pub struct Record {
     /// The protocol's priority word, the contract's own or the issue's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<String>,
+    /// The status word of its contract, in the protocol's own terms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<String>,
     /// One line about it.
     pub summary: String,
+    /// The contract's own id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contract_id: Option<String>,
     /// The contract.
     pub contract: ContractFile,
+    /// The receiver that its contract names, where another decides first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub intended: Option<AgentName>,
     /// The handoff that its sender held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub follows: Option<HandoffId>,
+    /// The request that it answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answers: Option<HandoffId>,
+    /// The task that it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskName>,
+    /// Handoffs that must be completed before it can be claimed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waits_for: Vec<HandoffId>,
+    /// What its answer must deliver.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expects: Option<Expected>,
+    /// The files that its contract delivered.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<Artifact>,
+    /// How often it may be retried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_retries: Option<u32>,
+    /// Where its sender's own session is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// What its sender did against its role.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub violations: Vec<String>,
     /// Where the code branch stood when it was sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<Code>,

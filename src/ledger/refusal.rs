@@ -1,5 +1,6 @@
 //! Why the ledger refuses a step: typed, with everything a hint needs.
 
+use crate::finding::Finding;
 use crate::ids::{AgentName, HandoffId, IssueKey};
 use crate::protocol::{Event, IllegalEvent, Protocol, State};
 
@@ -114,12 +115,112 @@ pub enum Refusal {
         /// The id.
         id: HandoffId,
     },
+    /// Other handoffs must be completed first.
+    #[error("{id} waits for {}", list(waits_for))]
+    Waits {
+        /// The handoff.
+        id: HandoffId,
+        /// What it waits for.
+        waits_for: Vec<HandoffId>,
+    },
+    /// The request has its answer.
+    #[error("{id} is {state}: it was answered before")]
+    Answered {
+        /// The request.
+        id: HandoffId,
+        /// Its state.
+        state: State,
+    },
+    /// The contract's own id belongs to another contract.
+    #[error("{contract_id} is the id of {id}, which has another contract")]
+    IdTaken {
+        /// The contract's own id, escaped for display.
+        contract_id: String,
+        /// The handoff that has it.
+        id: HandoffId,
+    },
+    /// The issue follows another protocol.
+    #[error("issue {issue} follows protocol {protocol}")]
+    OtherProtocol {
+        /// The issue.
+        issue: IssueKey,
+        /// Its protocol.
+        protocol: AgentName,
+    },
+    /// The contract does not fit what the issue knows.
+    #[error("the contract does not fit issue {issue}")]
+    Unfit {
+        /// The issue.
+        issue: IssueKey,
+        /// Why, all of it.
+        findings: Vec<Finding>,
+    },
+    /// What the contract says of tasks does not fit where they stand.
+    #[error("the contract does not fit the tasks of issue {issue}")]
+    Tasks {
+        /// The issue.
+        issue: IssueKey,
+        /// Why, all of it.
+        findings: Vec<Finding>,
+    },
+    /// The receiver waits for the sender, directly or through others.
+    #[error("{to} waits for {from} in {id} already: {reason}")]
+    Loop {
+        /// The sender.
+        from: AgentName,
+        /// The receiver.
+        to: AgentName,
+        /// The request that its receiver made.
+        id: HandoffId,
+        /// The protocol's reason.
+        reason: String,
+    },
+    /// The request may not be retried again.
+    #[error("{id} was retried {retries} times, as often as it may be")]
+    RetriesSpent {
+        /// The handoff.
+        id: HandoffId,
+        /// How often.
+        retries: u32,
+    },
+    /// The decision does not fit what was decided on.
+    #[error("`{field}` cannot be {value} after {id}, whose status is {status}")]
+    NotAfter {
+        /// The field.
+        field: String,
+        /// Its value, escaped for display.
+        value: String,
+        /// The handoff that the sender works on.
+        id: HandoffId,
+        /// The status of its contract.
+        status: String,
+        /// The values that fit.
+        fitting: Vec<String>,
+    },
+    /// The protocol has no such error code.
+    #[error("{code} is not an error code of protocol {protocol}")]
+    UnknownErrorCode {
+        /// The code, escaped for display.
+        code: String,
+        /// The protocol.
+        protocol: String,
+        /// The codes it has.
+        codes: Vec<String>,
+    },
+    /// Nobody is named as sender.
+    #[error("the contract names no sender")]
+    NoSender,
     /// Nothing waits for this agent.
     #[error("nothing waits for {agent}")]
     NothingToClaim {
         /// The agent.
         agent: AgentName,
     },
+}
+
+fn list(ids: &[HandoffId]) -> String {
+    let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+    ids.join(", ")
 }
 
 impl Refusal {

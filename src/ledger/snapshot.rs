@@ -6,13 +6,13 @@ use std::rc::Rc;
 
 use super::error::LedgerError;
 use super::intake::Schemas;
-use super::layout;
+use super::layout::{self, DEFINITION};
 use super::record::{self, Issue, Manifest, Record};
 use super::step::View;
 use crate::contract::Schema;
 use crate::git::{EntryKind, Listing, ObjectId, Recent, Repository, Tree};
 use crate::ids::{AgentName, HandoffId, IssueKey};
-use crate::protocol::{ContractType, Protocol};
+use crate::protocol::Protocol;
 
 /// The ledger at one commit.
 pub struct Snapshot<'r> {
@@ -32,7 +32,16 @@ impl<'r> Snapshot<'r> {
         commit: ObjectId,
         branch: &str,
     ) -> Result<Self, LedgerError> {
-        let tree = Tree::new(repository, repository.commit(commit)?.tree);
+        Self::read(repository, commit, repository.commit(commit)?.tree, branch)
+    }
+
+    fn read(
+        repository: &'r Repository,
+        commit: ObjectId,
+        tree: ObjectId,
+        branch: &str,
+    ) -> Result<Self, LedgerError> {
+        let tree = Tree::new(repository, tree);
         let not = || LedgerError::NotALedger {
             branch: branch.to_owned(),
         };
@@ -45,6 +54,14 @@ impl<'r> Snapshot<'r> {
             tree,
             manifest,
         })
+    }
+
+    /// Reads the ledger in a tree, of whatever commit.
+    ///
+    /// # Errors
+    /// [`LedgerError::NotALedger`] when the tree has no manifest.
+    pub(super) fn in_tree(repository: &'r Repository, tree: ObjectId) -> Result<Self, LedgerError> {
+        Self::read(repository, tree, tree, "")
     }
 
     /// The commit it is at.
@@ -62,6 +79,11 @@ impl<'r> Snapshot<'r> {
         &self.manifest
     }
 
+    /// A file's bytes, if it is there.
+    pub(super) fn file(&self, path: &str) -> Result<Option<Rc<[u8]>>, LedgerError> {
+        Ok(self.tree.file(path)?)
+    }
+
     /// The protocol that new issues are bound to.
     ///
     /// # Errors
@@ -70,14 +92,44 @@ impl<'r> Snapshot<'r> {
         self.rules(self.manifest.default_protocol.as_str())
     }
 
-    /// The id of the folder of the protocol that new issues are bound to.
+    /// The id of the folder of a protocol in force.
     ///
     /// # Errors
     /// [`LedgerError`] when it can't be read.
-    pub fn default_rules_id(&self) -> Result<Option<ObjectId>, LedgerError> {
-        let path = layout::protocol_file(self.manifest.default_protocol.as_str(), "");
+    pub fn rules_id(&self, name: &str) -> Result<Option<ObjectId>, LedgerError> {
+        let path = layout::protocol_file(name, "");
         let found = self.tree.entry(path.trim_end_matches('/'))?;
         Ok(found.map(|(_, id)| id))
+    }
+
+    /// The names of the protocols in force, the default one first.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when the folder can't be read.
+    pub fn protocols(&self) -> Result<Vec<String>, LedgerError> {
+        let default = self.manifest.default_protocol.as_str();
+        let entries = self.tree.list(layout::PROTOCOLS)?.into_iter();
+        let mut names: Vec<String> = entries.map(|entry| entry.name).collect();
+        names.sort_by_key(|name| (name != default, name.clone()));
+        Ok(names)
+    }
+
+    /// The newest handoff in any issue whose contract has these bytes. Reads the
+    /// folder of every issue.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when a folder can't be read.
+    pub(super) fn sent_anywhere(&self, bytes: &[u8]) -> Result<Option<IssueKey>, LedgerError> {
+        let id = ObjectId::of_blob(bytes)?;
+        if !self.repository.has(id) {
+            return Ok(None);
+        }
+        for key in self.issues()? {
+            if self.issue(&key)?.sent_as(id).is_some() {
+                return Ok(Some(key));
+            }
+        }
+        Ok(None)
     }
 
     /// A protocol in force.
@@ -335,12 +387,12 @@ impl<'r> Rules<'r> {
         tree: Tree<'r>,
         name: &str,
     ) -> Result<Self, LedgerError> {
-        let path = layout::protocol_file(name, "protocol.json");
+        let path = layout::protocol_file(name, DEFINITION);
         let folder = path.trim_end_matches("/protocol.json");
         let missing = || LedgerError::Missing { path: path.clone() };
         let (_, id) = tree.entry(folder)?.ok_or_else(missing)?;
         let tree = Tree::new(repository, id);
-        let bytes = tree.file("protocol.json")?.ok_or_else(missing)?;
+        let bytes = tree.file(DEFINITION)?.ok_or_else(missing)?;
         let protocol = Protocol::load(&bytes).map_err(|findings| LedgerError::Protocol {
             name: name.to_owned(),
             findings,
@@ -358,6 +410,23 @@ impl<'r> Rules<'r> {
         &self.protocol
     }
 
+    /// All files of the protocol, by path in its folder.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when one can't be read.
+    pub fn files(&self) -> Result<Vec<(String, Vec<u8>)>, LedgerError> {
+        let mut files = Vec::new();
+        for folder in ["", "schemas/", "templates/"] {
+            let entries = self.tree.list(folder.trim_end_matches('/'))?;
+            for entry in entries.iter().filter(|e| e.kind != EntryKind::Tree) {
+                let path = format!("{folder}{}", entry.name);
+                let bytes = self.bytes(&path)?.to_vec();
+                files.push((path, bytes));
+            }
+        }
+        Ok(files)
+    }
+
     /// The id of the protocol's folder: the same id is the same rules.
     pub fn id(&self) -> ObjectId {
         self.id
@@ -367,7 +436,7 @@ impl<'r> Rules<'r> {
     ///
     /// # Errors
     /// [`LedgerError`] when it is missing or can't be read.
-    pub fn file(&self, file: &str) -> Result<Rc<[u8]>, LedgerError> {
+    pub fn bytes(&self, file: &str) -> Result<Rc<[u8]>, LedgerError> {
         let path = || layout::protocol_file(self.protocol.name(), file);
         self.tree
             .file(file)?
@@ -378,12 +447,12 @@ impl<'r> Rules<'r> {
 impl Schemas for Rules<'_> {
     type Error = LedgerError;
 
-    fn schema(&self, kind: &ContractType) -> Result<Rc<Schema>, LedgerError> {
-        if let Some(schema) = self.schemas.borrow().get(&kind.schema) {
+    fn file(&self, file: &str) -> Result<Rc<Schema>, LedgerError> {
+        if let Some(schema) = self.schemas.borrow().get(file) {
             return Ok(Rc::clone(schema));
         }
-        let path = layout::protocol_file(self.protocol.name(), &kind.schema);
-        let value = serde_json::from_slice(&self.file(&kind.schema)?)
+        let path = layout::protocol_file(self.protocol.name(), file);
+        let value = serde_json::from_slice(&self.bytes(file)?)
             .map_err(|e| LedgerError::stored(&path, record::StoredError::Form(e)))?;
         let schema = Schema::compile_trusted(&value).map_err(|source| LedgerError::Schema {
             path,
@@ -392,7 +461,12 @@ impl Schemas for Rules<'_> {
         let schema = Rc::new(schema);
         self.schemas
             .borrow_mut()
-            .insert(kind.schema.clone(), Rc::clone(&schema));
+            .insert(file.to_owned(), Rc::clone(&schema));
         Ok(schema)
+    }
+
+    fn names(&self) -> Result<Vec<String>, LedgerError> {
+        let entries = self.tree.list("schemas")?;
+        Ok(entries.into_iter().map(|entry| entry.name).collect())
     }
 }

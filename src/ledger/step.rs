@@ -3,7 +3,7 @@
 
 use super::intake::Contract;
 use super::message::Change;
-use super::record::{Failure, Issue, Moment, Record};
+use super::record::{Artifact, Failure, Issue, Moment, Record};
 use super::refusal::Refusal;
 use crate::git::Code;
 use crate::ids::AgentName;
@@ -17,6 +17,8 @@ pub enum Request<'a> {
         contract: &'a Contract,
         /// Where the code branch stands.
         code: Option<Code>,
+        /// The files that the contract delivers, as they are.
+        artifacts: Vec<Artifact>,
     },
     /// Changes the state of one handoff.
     Change {

@@ -1,10 +1,12 @@
 //! Writing: load the tip, plan, prepare, publish by compare-and-swap; when the
 //! tip moved, plan again on the new one.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use super::choice::Offer;
 use super::error::LedgerError;
-use super::intake::{Contract, Review, review};
+use super::intake::{Contract, Review};
 use super::layout;
 use super::planner::plan;
 use super::record::{self, Evidence, Manifest, VERSION};
@@ -15,7 +17,7 @@ use super::step::{Actor, Planned, Receipt, Request, View};
 use crate::finding::{Finding, Severity};
 use crate::git::{ObjectId, Prepared, PublishError, Queue, Repository, to_second};
 use crate::ids::{AgentName, HandoffId, IssueKey, quoted};
-use crate::protocol::State;
+use crate::protocol::{Gate, Protocol, State};
 
 /// A ledger in a repository.
 pub struct Ledger<'r> {
@@ -39,6 +41,26 @@ pub struct Done {
     pub receipt: Receipt,
     /// The commit that holds it; of a repeated request, none was made.
     pub commit: Option<ObjectId>,
+}
+
+/// A commit that is decided on and not yet written.
+pub(super) struct Draft<T> {
+    /// The agent whose step it is; without one, it is whoever runs the program.
+    pub(super) author: Option<AgentName>,
+    /// Each file with its new bytes, or nothing to remove it.
+    pub(super) files: Vec<(String, Option<Vec<u8>>)>,
+    /// Its message.
+    pub(super) message: String,
+    /// What it comes to.
+    pub(super) outcome: T,
+}
+
+/// What is decided on a tip.
+pub(super) enum Decided<T> {
+    /// A commit.
+    Write(Draft<T>),
+    /// Nothing: the ledger holds it already.
+    Nothing(T),
 }
 
 /// What a new ledger starts with.
@@ -198,60 +220,17 @@ impl<'r> Ledger<'r> {
         self.tip().map(|_| None)
     }
 
-    /// Takes a contract through the pipeline under the ledger's rules. A
-    /// contract that names no issue is about `hint`, or about the one issue in
-    /// which its sender works.
-    ///
-    /// # Errors
-    /// [`LedgerError`] when the ledger can't be read; faults of the contract
-    /// are in the review.
-    pub fn review(
-        &self,
-        snapshot: &Snapshot<'r>,
-        rules: &Rules<'r>,
-        bytes: &[u8],
-        hint: Option<&IssueKey>,
-    ) -> Result<Review, LedgerError> {
-        let first = review(rules.protocol(), rules, bytes, hint)?;
-        if first.contract.is_some() || !first.is_complete() {
-            return Ok(first);
-        }
-        let issues = issues_of_sender(snapshot, rules, bytes)?;
-        if let [only] = &issues[..] {
-            return review(rules.protocol(), rules, bytes, Some(only));
-        }
-        let mut first = first;
-        if !issues.is_empty() {
-            let keys: Vec<&str> = issues.iter().map(IssueKey::as_str).collect();
-            let text = format!(
-                "say which with --issue: its sender works on {}",
-                keys.join(", ")
-            );
-            let named = first
-                .findings
-                .iter_mut()
-                .filter(|f| f.code == "envelope.issue");
-            named.for_each(|finding| finding.fix = Some(text.clone()));
-        }
-        Ok(first)
-    }
-
-    /// Sends a contract. `agent` is who sends it, where that is known.
+    /// Sends a contract. `offer.agent` is who sends it, where that is known.
     ///
     /// # Errors
     /// [`LedgerError`]; the ledger is then unchanged.
-    pub fn send(
-        &self,
-        session: &Session,
-        agent: Option<&AgentName>,
-        bytes: &[u8],
-        hint: Option<&IssueKey>,
-    ) -> Result<Done, LedgerError> {
+    pub fn send(&self, session: &Session, offer: &Offer<'_>) -> Result<Done, LedgerError> {
         let snapshot = self.tip()?;
-        let mut rules = snapshot.default_rules()?;
-        let mut contract = accepted(self.review(&snapshot, &rules, bytes, hint)?)?;
-        let code_of = |contract: &Contract, snapshot: &Snapshot<'r>| {
-            let pointer = branch_of(&contract.value, &rules);
+        let mut chosen = self.choose(&snapshot, offer)?;
+        let mut contract = accepted(chosen.review.clone())?;
+        let mut artifacts = self.artifacts(&snapshot, &chosen.rules, &contract)?;
+        let code_of = |contract: &Contract, rules: &Rules<'r>, snapshot: &Snapshot<'r>| {
+            let pointer = branch_of(contract, rules);
             let known = || {
                 let issue = snapshot.issue(&contract.issue).ok()?.issue().ok()??;
                 Some(issue.facts.get("branch")?.as_str()?.to_owned())
@@ -260,23 +239,29 @@ impl<'r> Ledger<'r> {
                 .or_else(known)
                 .and_then(|branch| self.repository.code(&branch))
         };
-        let code = code_of(&contract, &snapshot);
+        let code = code_of(&contract, &chosen.rules, &snapshot);
         self.publish(session, Some(snapshot), |tip, actor_at| {
-            if tip.default_rules_id()? != Some(rules.id()) {
-                rules = tip.default_rules()?;
-                contract = accepted(self.review(tip, &rules, bytes, hint)?)?;
+            let name = chosen.rules.protocol().name();
+            if tip.rules_id(name)? != Some(chosen.rules.id()) {
+                chosen = self.choose(tip, offer)?;
+                contract = accepted(chosen.review.clone())?;
+                artifacts = self.artifacts(tip, &chosen.rules, &contract)?;
             }
-            let name = agent.unwrap_or(&contract.from).clone();
+            let protocol = chosen.rules.protocol();
+            let name = canonical(protocol, offer.agent.or(contract.from.as_ref()));
+            let name = name.ok_or(Refusal::NoSender)?;
             let folder = tip.issue(&contract.issue)?;
             let request = Request::Send {
                 contract: &contract,
                 code: code.clone(),
+                artifacts: artifacts.clone(),
             };
             let actor = Actor {
                 name: &name,
                 at: actor_at,
             };
-            let planned = plan(rules.protocol(), &contract.issue, &folder, &actor, &request)?;
+            let planned = plan(protocol, &contract.issue, &folder, &actor, &request);
+            let planned = planned.map_err(|stop| gated(protocol, stop.into()))?;
             Ok((name, planned))
         })
     }
@@ -301,8 +286,7 @@ impl<'r> Ledger<'r> {
                     &chosen
                 }
             };
-            let planned = self.plan_on(tip, agent, at, id.issue(), &request(id.number()))?;
-            Ok((agent.clone(), planned))
+            self.plan_on(tip, agent, at, id.issue(), &request(id.number()))
         })
     }
 
@@ -321,10 +305,7 @@ impl<'r> Ledger<'r> {
             let request = Request::Reopen {
                 reason: reason.to_owned(),
             };
-            Ok((
-                agent.clone(),
-                self.plan_on(tip, agent, at, issue, &request)?,
-            ))
+            self.plan_on(tip, agent, at, issue, &request)
         })
     }
 
@@ -335,32 +316,51 @@ impl<'r> Ledger<'r> {
         at: record::Moment,
         key: &IssueKey,
         request: &Request<'_>,
-    ) -> Result<Planned, LedgerError> {
+    ) -> Result<(AgentName, Planned), LedgerError> {
         let folder = tip.issue(key)?;
         let issue = folder
             .issue()?
             .ok_or_else(|| Refusal::NoIssue { issue: key.clone() })?;
         let rules = tip.rules(issue.protocol.as_str())?;
-        Ok(plan(
-            rules.protocol(),
-            key,
-            &folder,
-            &Actor { name: agent, at },
-            request,
-        )?)
+        let protocol = rules.protocol();
+        let name = canonical(protocol, Some(agent)).unwrap_or_else(|| agent.clone());
+        let actor = Actor { name: &name, at };
+        let planned = plan(protocol, key, &folder, &actor, request)?;
+        Ok((name, planned))
     }
 
-    /// The write path: plan on the tip, publish, and again if the tip moved.
-    /// `known` is the tip as it was a moment ago, where that was read.
+    /// Publishes a step of an issue.
     fn publish(
         &self,
         session: &Session,
-        mut known: Option<Snapshot<'r>>,
+        known: Option<Snapshot<'r>>,
         mut decide: impl FnMut(
             &Snapshot<'r>,
             record::Moment,
         ) -> Result<(AgentName, Planned), LedgerError>,
     ) -> Result<Done, LedgerError> {
+        let (receipt, commit) = self.write(session, known, |tip, at| {
+            Ok(match decide(tip, at)? {
+                (_, Planned::Repeat(receipt)) => Decided::Nothing(*receipt),
+                (agent, Planned::Write(step)) => Decided::Write(Draft {
+                    author: Some(agent),
+                    files: step.files,
+                    message: step.message,
+                    outcome: step.receipt,
+                }),
+            })
+        })?;
+        Ok(Done { receipt, commit })
+    }
+
+    /// The write path: decide on the tip, publish, and again if the tip moved.
+    /// `known` is the tip as it was a moment ago, where that was read.
+    pub(super) fn write<T>(
+        &self,
+        session: &Session,
+        mut known: Option<Snapshot<'r>>,
+        mut decide: impl FnMut(&Snapshot<'r>, record::Moment) -> Result<Decided<T>, LedgerError>,
+    ) -> Result<(T, Option<ObjectId>), LedgerError> {
         self.guard(session)?;
         let start = Instant::now();
         let mut queue = self.join_queue(session);
@@ -372,33 +372,30 @@ impl<'r> Ledger<'r> {
                 _ => self.tip()?,
             };
             let now = session.clock.author();
-            let (agent, planned) = decide(&tip, to_second(now))?;
-            let step = match planned {
-                Planned::Repeat(receipt) => {
-                    return Ok(Done {
-                        receipt: *receipt,
-                        commit: None,
-                    });
+            let draft = match decide(&tip, to_second(now))? {
+                Decided::Nothing(outcome) => return Ok((outcome, None)),
+                Decided::Write(draft) => draft,
+            };
+            let person = match &draft.author {
+                Some(agent) => author(agent, now),
+                None => {
+                    let mut person = session.committer();
+                    person.at = now;
+                    person
                 }
-                Planned::Write(step) => step,
             };
             let prepared = self.repository.prepare(
                 &self.refname,
                 Some((tip.commit(), tip.tree_id())),
-                &step.files,
-                &author(&agent, now),
+                &draft.files,
+                &person,
                 &session.committer(),
-                &step.message,
+                &draft.message,
             )?;
-            let subject = step.message.lines().next().unwrap_or_default();
+            let subject = draft.message.lines().next().unwrap_or_default();
             let late = start.elapsed() >= session.patience;
             match in_turn(&mut queue, prepared, &format!("handoff: {subject}")) {
-                Ok(commit) => {
-                    return Ok(Done {
-                        receipt: step.receipt,
-                        commit: Some(commit),
-                    });
-                }
+                Ok(commit) => return Ok((draft.outcome, Some(commit))),
                 Err(PublishError::Moved) if late => {
                     return Err(LedgerError::Contended { attempts });
                 }
@@ -456,48 +453,62 @@ fn accepted(review: Review) -> Result<Contract, LedgerError> {
 }
 
 /// The code branch that a contract names.
-fn branch_of(value: &serde_json::Value, rules: &Rules<'_>) -> Option<String> {
-    let pointer = rules.protocol().definition().fields.branch.as_deref()?;
-    value.pointer(pointer)?.as_str().map(str::to_owned)
+fn branch_of(contract: &Contract, rules: &Rules<'_>) -> Option<String> {
+    let kind = rules.protocol().contract_type(&contract.kind)?;
+    let pointer = rules.protocol().field(kind, |f| &f.branch)?;
+    contract.value.pointer(pointer)?.as_str().map(str::to_owned)
 }
 
-/// The issues in which the sender of a contract works right now.
-fn issues_of_sender(
-    snapshot: &Snapshot<'_>,
-    rules: &Rules<'_>,
-    bytes: &[u8],
-) -> Result<Vec<IssueKey>, LedgerError> {
-    let Ok(source) = crate::contract::Source::parse(bytes) else {
-        return Ok(Vec::new());
+/// An agent by the name that its protocol has for it; one that the protocol
+/// does not know, as it is.
+fn canonical(protocol: &Protocol, agent: Option<&AgentName>) -> Option<AgentName> {
+    let agent = agent?;
+    let known = protocol.agent(agent.as_str());
+    Some(known.map_or_else(|| agent.clone(), |known| known.id.clone()))
+}
+
+/// A refusal that fails a gate of the protocol.
+fn gated(protocol: &Protocol, error: LedgerError) -> LedgerError {
+    let gate = Gate::ValidTransition;
+    let own = |refusal: &Refusal| {
+        matches!(
+            refusal,
+            Refusal::Tasks { .. } | Refusal::Unfit { .. } | Refusal::IdTaken { .. }
+        )
     };
-    let roots = rules.protocol().roots();
-    let wrapper = source.root(&roots);
-    let wrapper = wrapper
-        .as_deref()
-        .filter(|_| source.format() == crate::contract::Format::Json);
-    let sender = source.probe(wrapper, &rules.protocol().definition().fields.from);
-    let mut issues = Vec::new();
-    for entry in snapshot.open()? {
-        if Some(entry.to.as_str()) == sender.as_deref()
-            && snapshot.open_record(&entry)?.state == State::InProgress
+    match error {
+        LedgerError::Refused(refusal)
+            if protocol.definition().gates.contains(&gate) && !own(&refusal) =>
         {
-            issues.push(entry.id.issue().clone());
+            let text = "the gate is not passed: the sender may not send this now";
+            let findings = vec![Finding::error(gate.code(), "", text)];
+            LedgerError::Gate { refusal, findings }
         }
+        other => other,
     }
-    issues.dedup();
-    Ok(issues)
 }
 
-/// The most urgent, then the oldest handoff that waits for an agent.
+/// The most urgent, then the oldest handoff that an agent can claim.
 fn next_for(tip: &Snapshot<'_>, agent: &AgentName) -> Result<HandoffId, LedgerError> {
-    let rules = tip.default_rules()?;
+    let mut rules: BTreeMap<AgentName, Rules<'_>> = BTreeMap::new();
     let mut best: Option<(usize, record::Moment, HandoffId)> = None;
+    let mut waits: Option<Refusal> = None;
     for entry in tip.open()?.iter().filter(|e| e.to == *agent) {
         let record = tip.open_record(entry)?;
         let Some(sent) = record.sent_at().filter(|_| record.state == State::Pending) else {
             continue;
         };
-        let rank = rules.protocol().priority_rank(record.priority.as_deref());
+        if !record.waits_for.is_empty() {
+            let (id, waits_for) = (record.id, record.waits_for);
+            waits.get_or_insert(Refusal::Waits { id, waits_for });
+            continue;
+        }
+        if !rules.contains_key(&record.protocol) {
+            let read = tip.rules(record.protocol.as_str())?;
+            rules.insert(record.protocol.clone(), read);
+        }
+        let protocol = rules[&record.protocol].protocol();
+        let rank = protocol.priority_rank(record.priority.as_deref());
         let candidate = (rank, sent, record.id);
         if best
             .as_ref()
@@ -507,7 +518,8 @@ fn next_for(tip: &Snapshot<'_>, agent: &AgentName) -> Result<HandoffId, LedgerEr
         }
     }
     let found = best.map(|(_, _, id)| id);
-    Ok(found.ok_or_else(|| Refusal::NothingToClaim {
+    let none = Refusal::NothingToClaim {
         agent: agent.clone(),
-    })?)
+    };
+    Ok(found.ok_or_else(|| waits.unwrap_or(none))?)
 }

@@ -1,12 +1,12 @@
-//! The stored form of a protocol, and the checks it passes when it is loaded.
+//! The stored form of a protocol.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::faults::faults;
-use super::lifecycle::{Event, State};
-use crate::finding::Finding;
+use super::contract_type::ContractType;
+use super::lifecycle::State;
+use super::tasks::TaskState;
 use crate::ids::AgentName;
 
 /// How work moves from one agent to the next.
@@ -15,6 +15,8 @@ use crate::ids::AgentName;
 pub enum Style {
     /// Sending onward completes the handoff that the sender held.
     Relay,
+    /// A request is answered to its requester, who goes on with what it holds.
+    Call,
 }
 
 /// What kind of party an agent is.
@@ -35,8 +37,11 @@ pub enum AgentKind {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Agent {
-    /// Its name in contracts.
+    /// Its name.
     pub id: AgentName,
+    /// Other names that contracts have for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub aliases: Vec<String>,
     /// Its part, in a few words.
     pub role: String,
     /// What kind of party it is.
@@ -44,90 +49,13 @@ pub struct Agent {
     /// Its place in the workflow, from 1; lower goes first where two compete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<u32>,
-}
-
-/// What a sender's own handoff becomes when it sends a contract.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Outcome {
-    /// The sender finished.
-    Complete,
-    /// The sender failed.
-    Fail,
-    /// The sender is blocked.
-    Block,
-}
-
-impl Outcome {
-    /// The lifecycle event that this outcome is.
-    pub fn event(self) -> Event {
-        match self {
-            Self::Complete => Event::Complete,
-            Self::Fail => Event::Fail,
-            Self::Block => Event::Block,
-        }
-    }
-}
-
-/// Where a contract says what went wrong: a JSON Pointer each.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FailureFields {
-    /// A short, stable word.
-    pub code: String,
-    /// One sentence.
-    pub message: String,
-    /// More of it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub details: Option<String>,
-    /// Whether another attempt may succeed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub recoverable: Option<String>,
-    /// What to do about it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub suggested_action: Option<String>,
-}
-
-/// What one kind of contract must contain.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ContractType {
-    /// The type's name, unique in its protocol.
-    #[serde(rename = "type")]
-    pub name: String,
-    /// What it says, in a few words; the summary of a contract that has none.
-    pub title: String,
-    /// The XML root element, and the key of the wrapped JSON form.
-    pub root: String,
-    /// Discriminating fields: a JSON Pointer and the text found there, for
-    /// types that share a route.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub when: BTreeMap<String, String>,
-    /// The sender of a contract that does not name one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub implied_from: Option<AgentName>,
-    /// The receiver of a contract that does not name one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub implied_to: Option<AgentName>,
-    /// Where a contract of this type says in one line what it is about, if not
-    /// in the envelope's summary.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub summary: Option<String>,
-    /// Where it says what went wrong, for types that fail or block their
-    /// sender's handoff.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub failure: Option<FailureFields>,
-    /// The JSON Schema's file, relative to the protocol's folder.
-    pub schema: String,
-    /// The XML Schema's file, where contracts may be XML.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub xsd: Option<String>,
-    /// The skeleton's file.
-    pub template: String,
-    /// Status words that make the sender's own handoff something else than
-    /// completed.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub outcome: BTreeMap<String, Outcome>,
+    /// What it may do, in words that contracts name actions with; anything that
+    /// is not forbidden, if this is empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allowed: Vec<String>,
+    /// What it must not do.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub forbidden: Vec<String>,
 }
 
 /// A way from one agent to another.
@@ -143,6 +71,9 @@ pub struct Route {
     /// Whether a contract on this route may open an issue.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub opens: bool,
+    /// Who gets the contract first, and decides before the work moves on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub via: Option<AgentName>,
 }
 
 /// A way that must not be taken, and why.
@@ -161,12 +92,22 @@ pub struct Forbidden {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fields {
+    /// The contract's own id, the same for everything about one piece of work or unique among the contracts of its type.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
     /// The issue key.
-    pub issue: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub issue: Option<String>,
+    /// The key of an issue that a contract opens without naming one: a JSON
+    /// Pointer, or the key itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new_issue: Option<String>,
     /// The sender.
-    pub from: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
     /// The receiver.
-    pub to: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
     /// The status word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
@@ -182,6 +123,30 @@ pub struct Fields {
     /// The code branch that the work is on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
+    /// Where the sender's own session is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+}
+
+impl Fields {
+    /// Every field that is given, by name.
+    pub fn given(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let all = [
+            ("id", &self.id),
+            ("issue", &self.issue),
+            ("new_issue", &self.new_issue),
+            ("from", &self.from),
+            ("to", &self.to),
+            ("status", &self.status),
+            ("at", &self.at),
+            ("priority", &self.priority),
+            ("summary", &self.summary),
+            ("branch", &self.branch),
+            ("session", &self.session),
+        ];
+        all.into_iter()
+            .filter_map(|(name, field)| Some((name, field.as_deref()?)))
+    }
 }
 
 /// How a fact about an issue is gathered from its contracts.
@@ -195,6 +160,67 @@ pub enum FactRule {
     Sum(Vec<String>),
     /// How many contracts of these types were sent.
     Count(Vec<String>),
+    /// The items of the lists at these pointers, each once, in the order in
+    /// which they came.
+    Collect(Vec<String>),
+}
+
+/// An error that a failure may report.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ErrorCode {
+    /// What happened.
+    pub meaning: String,
+    /// What to do about it.
+    pub recovery: String,
+}
+
+/// A document that all issues share.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Document {
+    /// What it is, in a few words.
+    pub title: String,
+    /// The JSON Schema's file, relative to the protocol's folder.
+    pub schema: String,
+}
+
+/// A property that every handoff must have; each failure is a finding of its
+/// own, beside the findings that say what exactly is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Gate {
+    /// Nothing that the contract's type requires is missing.
+    RequiredFields,
+    /// Every value is what it should be, and the values fit one another.
+    DataIntegrity,
+    /// What the contract says of tasks agrees with their state.
+    StateConsistency,
+    /// Every task has a parent that is known and a place in the plan.
+    NoOrphanedTasks,
+    /// The sender may send this contract to this receiver now.
+    ValidTransition,
+}
+
+impl Gate {
+    /// The code of the finding that says that the gate failed.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::RequiredFields => "gate.required_fields",
+            Self::DataIntegrity => "gate.data_integrity",
+            Self::StateConsistency => "gate.state_consistency",
+            Self::NoOrphanedTasks => "gate.no_orphaned_tasks",
+            Self::ValidTransition => "gate.valid_transition",
+        }
+    }
+}
+
+/// Why a request may not go to an agent that waits for it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Loops {
+    /// The reason that is shown.
+    pub reason: String,
 }
 
 /// A protocol as `protocol.json` holds it.
@@ -211,7 +237,7 @@ pub struct Definition {
     pub title: String,
     /// How work moves.
     pub style: Style,
-    /// The formats that contracts may have: `xml`, `json`.
+    /// The formats that contracts may have: `xml`, `json`, `md`.
     pub formats: Vec<String>,
     /// Where the envelope's fields are.
     pub fields: Fields,
@@ -233,125 +259,20 @@ pub struct Definition {
     /// What is gathered about an issue, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub facts: BTreeMap<String, FactRule>,
-}
-
-/// A protocol whose parts fit together.
-#[derive(Clone, Debug)]
-pub struct Protocol {
-    definition: Definition,
-}
-
-impl Protocol {
-    /// Loads a `protocol.json`.
-    ///
-    /// # Errors
-    /// Every fault found in it, each naming its place as a JSON Pointer.
-    pub fn load(bytes: &[u8]) -> Result<Self, Vec<Finding>> {
-        let definition: Definition = serde_json::from_slice(bytes).map_err(|e| {
-            let shown = e.to_string();
-            let said = shown
-                .rsplit_once(" at line ")
-                .map_or(&*shown, |(said, _)| said);
-            let mut finding = Finding::error("protocol.syntax", "", said);
-            finding.line = u32::try_from(e.line()).ok();
-            finding.column = u32::try_from(e.column()).ok();
-            vec![finding]
-        })?;
-        let findings = faults(&definition);
-        if findings.is_empty() {
-            Ok(Self { definition })
-        } else {
-            Err(findings)
-        }
-    }
-
-    /// The protocol's name.
-    pub fn name(&self) -> &str {
-        self.definition.name.as_str()
-    }
-
-    /// Everything the file says.
-    pub fn definition(&self) -> &Definition {
-        &self.definition
-    }
-
-    /// Finds an agent by name.
-    pub fn agent(&self, name: &str) -> Option<&Agent> {
-        self.definition
-            .agents
-            .iter()
-            .find(|a| a.id.as_str() == name)
-    }
-
-    /// Says whether an agent is of this kind.
-    pub fn is_kind(&self, name: &str, kind: AgentKind) -> bool {
-        self.agent(name).is_some_and(|a| a.kind == kind)
-    }
-
-    /// The names of all agents that can act, in the definition's order.
-    pub fn agent_names(&self) -> Vec<&str> {
-        let acting = |a: &&Agent| a.kind != AgentKind::End;
-        let agents = self.definition.agents.iter().filter(acting);
-        agents.map(|a| a.id.as_str()).collect()
-    }
-
-    /// Finds a contract type by name.
-    pub fn contract_type(&self, name: &str) -> Option<&ContractType> {
-        self.definition.contracts.iter().find(|c| c.name == name)
-    }
-
-    /// Every root element that a contract may have.
-    pub fn roots(&self) -> Vec<&str> {
-        let roots: BTreeSet<&str> = self
-            .definition
-            .contracts
-            .iter()
-            .map(|c| c.root.as_str())
-            .collect();
-        roots.into_iter().collect()
-    }
-
-    /// The routes from one agent to another, wildcards included.
-    pub fn routes<'a>(&'a self, from: &'a str, to: &'a str) -> impl Iterator<Item = &'a Route> {
-        self.routes_from(from).filter(move |r| r.to.as_str() == to)
-    }
-
-    /// The routes that leave an agent, wildcards included.
-    pub fn routes_from<'a>(&'a self, from: &'a str) -> impl Iterator<Item = &'a Route> {
-        self.definition.routes.iter().filter(move |r| {
-            r.from == from || (r.from == "*" && r.to.as_str() != from && !self.is_end(from))
-        })
-    }
-
-    /// Whom an agent may hand on to, each once, in the definition's order.
-    pub fn receivers<'a>(&'a self, from: &'a str) -> Vec<&'a AgentName> {
-        let mut receivers: Vec<&AgentName> = Vec::new();
-        for route in self.routes_from(from) {
-            if !receivers.contains(&&route.to) {
-                receivers.push(&route.to);
-            }
-        }
-        receivers
-    }
-
-    fn is_end(&self, name: &str) -> bool {
-        self.is_kind(name, AgentKind::End)
-    }
-
-    /// The rank of a priority word, 0 the most urgent; unknown words and none
-    /// rank in the middle of the list.
-    pub fn priority_rank(&self, word: Option<&str>) -> usize {
-        let words = &self.definition.priorities;
-        word.and_then(|w| words.iter().position(|p| p == w))
-            .unwrap_or(words.len() / 2)
-    }
-
-    /// What becomes of the sender's own handoff for a contract of this type
-    /// with this status word.
-    pub fn outcome(&self, kind: &ContractType, status: Option<&str>) -> Outcome {
-        status
-            .and_then(|word| kind.outcome.get(word))
-            .copied()
-            .unwrap_or(Outcome::Complete)
-    }
+    /// The error codes that failures may have; any, if there are none here.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub errors: BTreeMap<String, ErrorCode>,
+    /// What every handoff must pass.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gates: Vec<Gate>,
+    /// The documents that all issues share, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub documents: BTreeMap<AgentName, Document>,
+    /// Set where a request must not go back to an agent that waits for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loops: Option<Loops>,
+    /// Who goes first where two agents act on one task, by the task's state;
+    /// otherwise the lower phase does.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub turns: BTreeMap<TaskState, AgentName>,
 }

@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::definition::{FactRule, Protocol};
+use super::definition::FactRule;
+use super::loaded::Protocol;
 
 impl Protocol {
     /// Adds what a contract of this type says to the facts gathered so far.
@@ -22,6 +23,19 @@ impl Protocol {
                     if counts.peek().is_some() {
                         let sum = counts.fold(number(facts).unwrap_or(0), u64::saturating_add);
                         facts.insert(name.clone(), sum.into());
+                    }
+                }
+                FactRule::Collect(pointers) => {
+                    let found = pointers.iter().filter_map(|p| contract.pointer(p));
+                    let items = found.filter_map(Value::as_array).flatten();
+                    for item in items {
+                        let known = facts.entry(name.clone());
+                        let known = known.or_insert_with(|| Value::Array(Vec::new()));
+                        if let Value::Array(known) = known
+                            && !known.contains(item)
+                        {
+                            known.push(item.clone());
+                        }
                     }
                 }
                 FactRule::Count(kinds) => {

@@ -2,11 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use super::definition::{AgentKind, ContractType, Definition, FactRule, Route};
+use super::contract_type::{ContractType, Words};
+use super::definition::{AgentKind, Definition, FactRule, Fields, Route, Style};
+use super::tasks::TaskFields;
 use crate::finding::Finding;
+use crate::ids::{AgentName, IssueKey};
 
 /// The form of `protocol.json` that this program reads.
 const FORMAT: u32 = 1;
+
+/// The formats that contracts may have.
+const FORMATS: [&str; 3] = ["xml", "json", "md"];
 
 /// Checks a definition; each finding names its place as a JSON Pointer.
 pub(super) fn faults(definition: &Definition) -> Vec<Finding> {
@@ -22,8 +28,10 @@ pub(super) fn faults(definition: &Definition) -> Vec<Finding> {
     checker.contracts();
     checker.routes();
     checker.undecidable();
+    checker.unreachable();
     checker.forbidden();
     checker.facts();
+    checker.rules();
     checker.found
 }
 
@@ -70,36 +78,56 @@ impl Checker<'_> {
             self.fault("protocol.format", "/format", text);
         }
         if definition.formats.is_empty() {
-            let text = "there is no format that a contract may have; use xml or json";
+            let text = format!(
+                "there is no format that a contract may have; use {}",
+                FORMATS.join(", ")
+            );
             self.fault("protocol.format", "/formats", text);
         }
         for (i, format) in definition.formats.iter().enumerate() {
-            if format != "xml" && format != "json" {
-                let text = format!("`{format}` is not a contract format; use xml or json");
+            if !FORMATS.contains(&format.as_str()) {
+                let text = format!(
+                    "`{format}` is not a contract format; use {}",
+                    FORMATS.join(", ")
+                );
                 self.fault("protocol.format", format!("/formats/{i}"), text);
             }
         }
     }
 
     fn fields(&mut self) {
-        let fields = &self.definition.fields;
-        let optional = [
-            ("status", &fields.status),
-            ("at", &fields.at),
-            ("priority", &fields.priority),
-            ("summary", &fields.summary),
-            ("branch", &fields.branch),
-        ];
-        let required = [
-            ("issue", &fields.issue),
-            ("from", &fields.from),
-            ("to", &fields.to),
-        ];
-        let given = optional
-            .into_iter()
-            .filter_map(|(key, pointer)| Some((key, pointer.as_ref()?)));
-        for (key, pointer) in required.into_iter().chain(given) {
-            self.pointer(format!("/fields/{key}"), pointer);
+        self.pointers("/fields", &self.definition.fields);
+        for (i, contract) in self.definition.contracts.iter().enumerate() {
+            self.pointers(&format!("/contracts/{i}/fields"), &contract.fields);
+            let has = |field: fn(&Fields) -> &Option<String>| {
+                field(&contract.fields).is_some() || field(&self.definition.fields).is_some()
+            };
+            let implied = contract.implied_from.is_some() && contract.implied_to.is_some();
+            for (key, missing) in [
+                ("from", !has(|f| &f.from) && !contract.note && !implied),
+                ("to", !has(|f| &f.to) && contract.travels() && !implied),
+            ] {
+                if missing {
+                    let text = format!("nothing says where `{}` has its `{key}`", contract.name);
+                    self.fault(
+                        "protocol.field",
+                        format!("/contracts/{i}/fields/{key}"),
+                        text,
+                    );
+                }
+            }
+        }
+    }
+
+    fn pointers(&mut self, at: &str, fields: &Fields) {
+        for (key, pointer) in fields.given() {
+            // An issue may be opened under a fixed name.
+            if key != "new_issue" || pointer.starts_with('/') {
+                self.pointer(format!("{at}/{key}"), pointer);
+            } else if pointer.parse::<IssueKey>().is_err() {
+                let text = format!("`{pointer}` is neither a JSON Pointer nor an issue key");
+                self.fault("protocol.pointer", format!("{at}/{key}"), text);
+            }
         }
     }
 
@@ -110,6 +138,26 @@ impl Checker<'_> {
             if !seen.insert(agent.id.as_str()) {
                 let text = format!("agent `{}` is defined twice", agent.id);
                 self.fault("protocol.duplicate", format!("/agents/{i}/id"), text);
+            }
+            for (j, alias) in agent.aliases.iter().enumerate() {
+                if !seen.insert(alias) {
+                    let text = format!("`{alias}` is another agent's name already");
+                    self.fault(
+                        "protocol.duplicate",
+                        format!("/agents/{i}/aliases/{j}"),
+                        text,
+                    );
+                }
+            }
+            for (j, action) in agent.forbidden.iter().enumerate() {
+                if agent.allowed.contains(action) {
+                    let text = format!("`{action}` is both allowed and forbidden");
+                    self.fault(
+                        "protocol.action",
+                        format!("/agents/{i}/forbidden/{j}"),
+                        text,
+                    );
+                }
             }
         }
         let mut seen = BTreeSet::new();
@@ -146,7 +194,8 @@ impl Checker<'_> {
                     &failure.recoverable,
                     &failure.suggested_action,
                 ];
-                let pointers = [&failure.code, &failure.message].into_iter();
+                let code = Some(&failure.code).filter(|code| code.starts_with('/'));
+                let pointers = code.into_iter().chain([&failure.message]);
                 for pointer in pointers.chain(optional.into_iter().flatten()) {
                     self.pointer(at("failure"), pointer);
                 }
@@ -169,6 +218,7 @@ impl Checker<'_> {
                     self.known_agent(at(key), name.as_str());
                 }
             }
+            self.contract_rules(i, contract);
             for word in contract.outcome.keys() {
                 if !definition.status.contains_key(word) {
                     let text = format!("`{word}` is not a word in `status`");
@@ -185,6 +235,13 @@ impl Checker<'_> {
                 self.known_agent(format!("/routes/{i}/from"), &route.from);
             }
             self.known_agent(format!("/routes/{i}/to"), route.to.as_str());
+            if let Some(via) = &route.via {
+                self.known_agent(format!("/routes/{i}/via"), via.as_str());
+                if *via == route.to || via.as_str() == route.from {
+                    let text = format!("`{via}` is a party of the route already");
+                    self.fault("protocol.route", format!("/routes/{i}/via"), text);
+                }
+            }
             if self.is_end(&route.from) {
                 let text = format!("`{}` is the end, and sends nothing", route.from);
                 self.fault("protocol.route", format!("/routes/{i}/from"), text);
@@ -195,6 +252,11 @@ impl Checker<'_> {
             }
             for (j, name) in route.contracts.iter().enumerate() {
                 self.known_type(format!("/routes/{i}/contracts/{j}"), name);
+                let mut types = definition.contracts.iter();
+                if types.any(|c| c.name == *name && !c.travels()) {
+                    let text = format!("`{name}` is an answer or a note, which needs no route");
+                    self.fault("protocol.route", format!("/routes/{i}/contracts/{j}"), text);
+                }
             }
         }
         if !definition.routes.iter().any(|route| route.opens) {
@@ -242,10 +304,21 @@ impl Checker<'_> {
                 }
             }
         }
+        // Answers and notes can come from anyone; they are told apart from all
+        // that has its sender in the same place.
+        let from = |c: &ContractType| c.fields.from.clone();
+        for (a, one) in definition.contracts.iter().enumerate() {
+            for (b, other) in definition.contracts.iter().enumerate().skip(a + 1) {
+                let apart = one.travels() && other.travels() || from(one) != from(other);
+                if !apart && alike(one, other) {
+                    pairs.insert((b, a));
+                }
+            }
+        }
         for (b, a) in pairs {
             let (first, second) = (&definition.contracts[a].name, &definition.contracts[b].name);
             let text = format!(
-                "`{first}` and `{second}` travel between the same agents, and no field in `when` tells them apart"
+                "`{first}` and `{second}` can come from the same agents, and no field in `when` tells them apart"
             );
             self.fault("protocol.ambiguous", format!("/contracts/{b}/when"), text);
         }
@@ -274,6 +347,7 @@ impl Checker<'_> {
                 FactRule::Last(list) => ("last", list),
                 FactRule::Sum(list) => ("sum", list),
                 FactRule::Count(list) => ("count", list),
+                FactRule::Collect(list) => ("collect", list),
             };
             let at = format!("/facts/{escaped}/{key}");
             if list.is_empty() {
@@ -290,13 +364,162 @@ impl Checker<'_> {
             }
         }
     }
+
+    /// Agents that no work reaches, and types that nobody can send.
+    fn unreachable(&mut self) {
+        let definition = self.definition;
+        let opening = definition.routes.iter().filter(|r| r.opens);
+        let mut reached: BTreeSet<&str> = opening
+            .flat_map(|route| match route.from.as_str() {
+                "*" => self.agents.iter().copied().collect(),
+                from => vec![from],
+            })
+            .collect();
+        loop {
+            let goes = |r: &&Route| r.from == "*" || reached.contains(r.from.as_str());
+            let routes: Vec<&Route> = definition.routes.iter().filter(goes).collect();
+            let receivers = routes.iter().flat_map(|r| r.via.iter().chain([&r.to]));
+            let more: Vec<&str> = receivers
+                .map(|agent| agent.as_str())
+                .filter(|agent| !reached.contains(agent))
+                .collect();
+            if more.is_empty() {
+                break;
+            }
+            reached.extend(more);
+        }
+        for (i, agent) in definition.agents.iter().enumerate() {
+            // A person can step in anywhere.
+            if agent.kind != AgentKind::Human && !reached.contains(agent.id.as_str()) {
+                let text = format!(
+                    "no route reaches `{}` from where issues are opened",
+                    agent.id
+                );
+                self.fault("protocol.unreachable_agent", format!("/agents/{i}"), text);
+            }
+        }
+        let sent: BTreeSet<&str> = { definition.routes.iter() }
+            .flat_map(|route| route.contracts.iter().map(String::as_str))
+            .collect();
+        for (i, contract) in definition.contracts.iter().enumerate() {
+            if contract.travels() && !sent.contains(contract.name.as_str()) {
+                let text = format!("no route has contracts of type `{}`", contract.name);
+                self.fault("protocol.unused_type", format!("/contracts/{i}"), text);
+            }
+        }
+    }
+
+    /// The rules that a contract type has beside its form.
+    fn contract_rules(&mut self, i: usize, contract: &ContractType) {
+        let at = |key: &str| format!("/contracts/{i}/{key}");
+        for (j, format) in contract.formats.iter().enumerate() {
+            if !self.definition.formats.contains(format) {
+                let text = format!("`{format}` is not a format that the protocol has");
+                self.fault(
+                    "protocol.format",
+                    format!("/contracts/{i}/formats/{j}"),
+                    text,
+                );
+            }
+        }
+        for (j, answered) in contract.answers.iter().enumerate() {
+            self.known_type(format!("/contracts/{i}/answers/{j}"), answered);
+        }
+        if contract.note && !contract.answers.is_empty() {
+            let text = "a note answers nothing";
+            self.fault("protocol.note", at("note"), text);
+        }
+        if !contract.answers.is_empty() && self.definition.style == Style::Relay {
+            let text = "only a protocol of style `call` has answers";
+            self.fault("protocol.answer", at("answers"), text);
+        }
+        let mut pointers: Vec<(String, &str)> = Vec::new();
+        for (j, named) in contract.named_schemas.iter().enumerate() {
+            let at = at("named_schemas");
+            pointers.push((format!("{at}/{j}/data"), &named.data));
+            pointers.push((format!("{at}/{j}/schema"), &named.schema));
+        }
+        if let Some(expected) = &contract.expects {
+            let at = at("expects");
+            pointers.push((format!("{at}/artifact_type"), &expected.artifact_type));
+            pointers.push((format!("{at}/schema"), &expected.schema));
+            pointers.push((format!("{at}/destination"), &expected.destination));
+        }
+        if let Some(artifacts) = &contract.artifacts {
+            let at = at("artifacts");
+            pointers.push((format!("{at}/path"), &artifacts.path));
+            pointers.extend(artifacts.list.as_deref().map(|p| (format!("{at}/list"), p)));
+            pointers.extend(artifacts.kind.as_deref().map(|p| (format!("{at}/type"), p)));
+        }
+        pointers.extend(
+            contract
+                .max_retries
+                .as_deref()
+                .map(|p| (at("max_retries"), p)),
+        );
+        pointers.extend(contract.actions.as_deref().map(|p| (at("actions"), p)));
+        let agents = contract.agents.iter().enumerate();
+        pointers.extend(agents.map(|(j, p)| (format!("/contracts/{i}/agents/{j}"), p.as_str())));
+        if let Some(critical) = &contract.critical_inputs {
+            pointers.push((at("critical_inputs/at"), &critical.at));
+        }
+        pointers.extend(contract.after.keys().map(|p| (at("after"), p.as_str())));
+        let tasks = contract.tasks.iter().flat_map(TaskFields::given);
+        pointers.extend(tasks.map(|(key, p)| (format!("/contracts/{i}/tasks/{key}"), p)));
+        for (at, pointer) in pointers {
+            self.pointer(at, pointer);
+        }
+        for word in contract
+            .after
+            .values()
+            .flat_map(|rule| rule.values().flatten())
+        {
+            if !self.definition.status.contains_key(word) {
+                let text = format!("`{word}` is not a word in `status`");
+                self.fault("protocol.unknown_status", at("after"), text);
+            }
+        }
+        if contract.actions.is_some() && self.lead().is_none() {
+            let text = "no agent is an orchestrator, to whom work goes after a violation";
+            self.fault("protocol.action", at("actions"), text);
+        }
+    }
+
+    fn lead(&self) -> Option<&AgentName> {
+        let mut agents = self.definition.agents.iter();
+        agents
+            .find(|a| a.kind == AgentKind::Orchestrator)
+            .map(|a| &a.id)
+    }
+
+    /// The rules of the protocol as a whole.
+    fn rules(&mut self) {
+        let definition = self.definition;
+        for (name, document) in &definition.documents {
+            if !is_plain_path(&document.schema) {
+                let text = format!("`{}` is not a plain relative path", document.schema);
+                self.fault("protocol.path", format!("/documents/{name}/schema"), text);
+            }
+        }
+        for (state, agent) in &definition.turns {
+            self.known_agent(format!("/turns/{}", state.as_str()), agent.as_str());
+        }
+        if definition.loops.is_some() && definition.style == Style::Relay {
+            let text = "only a protocol of style `call` has requests that wait";
+            self.fault("protocol.loops", "/loops", text);
+        }
+    }
 }
 
-/// Says whether no field that both types discriminate by has another text in each.
+/// Says whether no field and no format tells two types apart.
 fn alike(a: &ContractType, b: &ContractType) -> bool {
-    !a.when
-        .iter()
-        .any(|(pointer, text)| b.when.get(pointer).is_some_and(|other| other != text))
+    let apart = |(pointer, words): (&String, &Words)| {
+        b.when
+            .get(pointer)
+            .is_some_and(|other| words.excludes(other))
+    };
+    let formats = a.formats.is_empty() || a.formats.iter().any(|f| b.has_format(f));
+    formats && !a.when.iter().any(apart)
 }
 
 fn is_pointer(text: &str) -> bool {

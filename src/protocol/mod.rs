@@ -3,19 +3,32 @@
 //! A [`Protocol`] is loaded from a `protocol.json` and answers questions about
 //! itself: which type a contract is, whether a route exists, who may do what.
 //! Everything here is pure: no Git, no clock, no environment, and no protocol's
-//! name. `definition` holds the stored form, `lifecycle` the states that every
-//! protocol shares, `resolve` the choice of a contract's type, `faults` the checks of a
+//! name. `definition` and `contract_type` hold the stored form, `loaded` what it
+//! says about itself, `lifecycle` the states that every protocol shares,
+//! `resolve` the choice of a contract's type, `tasks` what contracts say of
+//! tasks, `facts` what is gathered from them, `faults` the checks of a
 //! definition.
 
+mod contract_type;
 mod definition;
 mod facts;
 mod faults;
 mod lifecycle;
+mod loaded;
+mod pointers;
 mod resolve;
+mod tasks;
 
+pub use contract_type::{
+    ArtifactFields, ContractType, CriticalInputs, ExpectedFields, FailureFields, NamedSchema,
+    Outcome, Words,
+};
 pub use definition::{
-    Agent, AgentKind, ContractType, Definition, FactRule, FailureFields, Fields, Forbidden,
-    Outcome, Protocol, Route, Style,
+    Agent, AgentKind, Definition, Document, ErrorCode, FactRule, Fields, Forbidden, Gate, Loops,
+    Route, Style,
 };
 pub use lifecycle::{Event, IllegalEvent, State};
+pub use loaded::Protocol;
+pub use pointers::{schema_has, schema_values};
 pub use resolve::{Envelope, Resolved, Unresolved};
+pub use tasks::{TaskFields, TaskPlan, TaskState};

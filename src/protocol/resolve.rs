@@ -1,18 +1,18 @@
 //! Which type a contract is, decided from its envelope before its schema is
 //! known.
 
-use super::definition::{AgentKind, ContractType, Protocol};
+use super::contract_type::ContractType;
+use super::definition::AgentKind;
+use super::loaded::Protocol;
 use crate::finding::Finding;
 use crate::ids::{AgentName, quoted};
 
-/// What the envelope says, as text, before anything is checked.
+/// What can be read of a contract before anything is checked.
 pub struct Envelope<'a> {
     /// The XML root element or the wrapped JSON form's key.
     pub root: Option<&'a str>,
-    /// The sender, where the contract names one.
-    pub from: Option<String>,
-    /// The receiver, where the contract names one.
-    pub to: Option<String>,
+    /// The contract's format.
+    pub format: &'a str,
     /// Reads the scalar at a JSON Pointer of the contract.
     pub probe: &'a dyn Fn(&str) -> Option<String>,
 }
@@ -22,10 +22,10 @@ pub struct Envelope<'a> {
 pub struct Resolved<'a> {
     /// The type.
     pub kind: &'a ContractType,
-    /// The sender.
-    pub from: AgentName,
-    /// The receiver.
-    pub to: AgentName,
+    /// The sender; a note may name none.
+    pub from: Option<AgentName>,
+    /// The receiver; an answer and a note may name none.
+    pub to: Option<AgentName>,
 }
 
 /// Why a contract has no type. Paths in the findings are JSON Pointers.
@@ -44,8 +44,9 @@ impl Protocol {
     /// # Errors
     /// [`Unresolved`], with a finding for each fault of the envelope.
     pub fn resolve<'a>(&'a self, envelope: &Envelope<'_>) -> Result<Resolved<'a>, Unresolved<'a>> {
-        let fields = &self.definition().fields;
-        let rooted = |c: &&ContractType| envelope.root.is_none_or(|root| c.root == root);
+        let rooted = |c: &&ContractType| {
+            envelope.root.is_none_or(|root| c.root == root) && c.has_format(envelope.format)
+        };
         let contracts: Vec<&ContractType> =
             self.definition().contracts.iter().filter(rooted).collect();
         if contracts.is_empty() {
@@ -61,8 +62,14 @@ impl Protocol {
             .fix(format!("use one of: {}", self.roots().join(", ")));
             return Err(Unresolved::Envelope(vec![finding], None));
         }
-
-        let (mut from, mut to) = (envelope.from.clone(), envelope.to.clone());
+        let contracts = match self.with_the_same_parties(contracts, envelope) {
+            Ok(contracts) => contracts,
+            Err(findings) => return Err(Unresolved::Envelope(findings, None)),
+        };
+        let pointers = |kind| (self.field(kind, |f| &f.from), self.field(kind, |f| &f.to));
+        let (from_at, to_at) = contracts.first().map_or((None, None), |c| pointers(c));
+        let probe = |at: Option<&str>| at.and_then(envelope.probe);
+        let (mut from, mut to) = (probe(from_at), probe(to_at));
         let implied: Vec<_> = contracts
             .iter()
             .filter(|c| c.implied_from.is_some() && c.implied_to.is_some())
@@ -76,32 +83,89 @@ impl Protocol {
         }
 
         let mut findings = Vec::new();
-        let from_name = self.party(&fields.from, from.as_deref(), &mut findings);
-        let to_name = self.party(&fields.to, to.as_deref(), &mut findings);
+        let needs_from = contracts.iter().any(|c| !c.note);
+        let needs_to = contracts.iter().any(|c| c.travels());
+        // A note's other agents are no parties.
+        let to = to.filter(|_| !contracts.iter().all(|c| c.note));
+        let mut party = |at: Option<&str>, text: &Option<String>, needed: bool| {
+            let at = at.unwrap_or_default();
+            if text.is_none() && !needed {
+                return Ok(None);
+            }
+            self.party(at, text.as_deref(), &mut findings)
+                .map(Some)
+                .ok_or(())
+        };
+        let from_name = party(from_at, &from, needs_from);
+        let to_name = party(to_at, &to, needs_to);
+        let named = |party: &Result<Option<AgentName>, ()>, text: Option<String>| match party {
+            Ok(Some(name)) => Some(name.to_string()),
+            _ => text,
+        };
+        let (from, to) = (named(&from_name, from), named(&to_name, to));
         let candidates: Vec<&ContractType> = contracts
             .into_iter()
-            .filter(|c| self.travels(c, from.as_deref(), to.as_deref()))
+            .filter(|c| !c.travels() || self.routed(c, from.as_deref(), to.as_deref()))
             .collect();
-        let (Some(from), Some(to)) = (from_name, to_name) else {
+        let (Ok(from), Ok(to)) = (from_name, to_name) else {
             let only = match candidates[..] {
                 [only] => Some(only),
                 _ => discriminated(&candidates, envelope.probe),
             };
             return Err(Unresolved::Envelope(findings, only));
         };
-        match candidates[..] {
-            [] => Err(
-                match self.other_root(envelope.root, from.as_str(), to.as_str()) {
+        match (&candidates[..], &from, &to) {
+            ([], Some(from), Some(to)) => {
+                let (from, to) = (from.as_str(), to.as_str());
+                Err(match self.other_root(envelope.root, from, to) {
                     Some(finding) => Unresolved::Envelope(vec![finding], None),
-                    None => Unresolved::Route(Box::new(self.no_route(from.as_str(), to.as_str()))),
-                },
-            ),
-            [kind] => Ok(Resolved { kind, from, to }),
+                    None => Unresolved::Route(Box::new(self.no_route(to_at, from, to))),
+                })
+            }
+            ([kind], ..) => Ok(Resolved { kind, from, to }),
             _ => match discriminated(&candidates, envelope.probe) {
                 Some(kind) => Ok(Resolved { kind, from, to }),
                 None => Err(Unresolved::Envelope(undecided(&candidates, envelope), None)),
             },
         }
+    }
+
+    /// The types that have their parties where this contract has its own: those
+    /// of which it has the most, and of these, where they differ, the one that
+    /// the discriminating fields tell.
+    fn with_the_same_parties<'a>(
+        &'a self,
+        contracts: Vec<&'a ContractType>,
+        envelope: &Envelope<'_>,
+    ) -> Result<Vec<&'a ContractType>, Vec<Finding>> {
+        let pointers = |kind| (self.field(kind, |f| &f.from), self.field(kind, |f| &f.to));
+        let differ = |contracts: &[&'a ContractType]| {
+            let first = contracts.first().map(|c| pointers(c));
+            contracts
+                .iter()
+                .any(|c| Some(pointers(c)) != first || c.note != contracts[0].note)
+        };
+        if !differ(&contracts) {
+            return Ok(contracts);
+        }
+        if let Some(kind) = discriminated(&contracts, envelope.probe)
+            && !kind.when.is_empty()
+        {
+            return Ok(vec![kind]);
+        }
+        let has = |at: Option<&str>| usize::from(at.and_then(envelope.probe).is_some());
+        let score = |kind: &'a ContractType| {
+            let (from, to) = pointers(kind);
+            2 * has(from) + has(to.filter(|_| kind.travels()))
+        };
+        let most = contracts.iter().map(|c| score(c)).max();
+        let best: Vec<_> = { contracts.into_iter() }
+            .filter(|c| Some(score(c)) == most)
+            .collect();
+        if differ(&best) {
+            return Err(undecided(&best, envelope));
+        }
+        Ok(best)
     }
 
     /// Reads one party's name; the finding says what is wrong with it.
@@ -120,7 +184,7 @@ impl Protocol {
             return None;
         };
         match text.parse::<AgentName>() {
-            Ok(name) if self.agent(text).is_some() => Some(name),
+            _ if self.agent(text).is_some() => self.agent(text).map(|agent| agent.id.clone()),
             Ok(_) => {
                 findings.push(
                     Finding::error(
@@ -152,8 +216,9 @@ impl Protocol {
             &fields.at,
             &fields.priority,
             &fields.summary,
+            &fields.issue,
         ];
-        let mut pointers = others.into_iter().flatten().chain([&fields.issue]);
+        let mut pointers = others.into_iter().flatten();
         pointers.any(|pointer| (envelope.probe)(pointer).is_some())
     }
 
@@ -161,7 +226,7 @@ impl Protocol {
     fn other_root(&self, root: Option<&str>, from: &str, to: &str) -> Option<Finding> {
         let root = root?;
         let mut contracts = self.definition().contracts.iter();
-        let meant = contracts.find(|c| self.travels(c, Some(from), Some(to)))?;
+        let meant = contracts.find(|c| self.routed(c, Some(from), Some(to)))?;
         let text = format!(
             "a contract from {from} to {to} has the root {}, not {}",
             quoted(&meant.root),
@@ -172,7 +237,7 @@ impl Protocol {
     }
 
     /// Says whether a type may travel between these parties, as far as known.
-    fn travels(&self, kind: &ContractType, from: Option<&str>, to: Option<&str>) -> bool {
+    fn routed(&self, kind: &ContractType, from: Option<&str>, to: Option<&str>) -> bool {
         self.definition().routes.iter().any(|route| {
             route.contracts.contains(&kind.name)
                 && to.is_none_or(|to| route.to.as_str() == to)
@@ -185,7 +250,7 @@ impl Protocol {
         })
     }
 
-    fn no_route(&self, from: &str, to: &str) -> Finding {
+    fn no_route(&self, at: Option<&str>, from: &str, to: &str) -> Finding {
         let forbidden = self
             .definition()
             .forbidden
@@ -200,7 +265,7 @@ impl Protocol {
             } else {
                 "route.unknown"
             },
-            self.definition().fields.to.clone(),
+            at.unwrap_or_default(),
             format!(
                 "protocol {} has no route from {from} to {to}{why}",
                 self.name()
@@ -221,7 +286,7 @@ fn discriminated<'a>(
 ) -> Option<&'a ContractType> {
     let fits = |c: &&&ContractType| {
         let mut fields = c.when.iter();
-        fields.all(|(pointer, text)| probe(pointer).as_deref() == Some(text.as_str()))
+        fields.all(|(pointer, words)| probe(pointer).is_some_and(|text| words.accept(&text)))
     };
     let mut fitting = candidates.iter().filter(fits);
     match (fitting.next(), fitting.next()) {
@@ -241,7 +306,8 @@ fn undecided(candidates: &[&ContractType], envelope: &Envelope<'_>) -> Vec<Findi
     let finding = |pointer: &str| {
         let allowed: Vec<&str> = candidates
             .iter()
-            .filter_map(|c| c.when.get(pointer).map(String::as_str))
+            .filter_map(|c| c.when.get(pointer))
+            .flat_map(|words| words.texts().iter().map(String::as_str))
             .collect();
         let field = pointer.trim_start_matches('/');
         let made = match (envelope.probe)(pointer) {
@@ -257,5 +323,13 @@ fn undecided(candidates: &[&ContractType], envelope: &Envelope<'_>) -> Vec<Findi
         };
         made.fix(format!("use one of: {}", allowed.join(", ")))
     };
+    if pointers.is_empty() {
+        let types: Vec<&str> = candidates.iter().map(|c| c.name.as_str()).collect();
+        let text = "the contract could be of several types, and names no party";
+        return vec![
+            Finding::error("contract.type", "", text)
+                .fix(format!("it may be: {}", types.join(", "))),
+        ];
+    }
     pointers.into_iter().map(finding).collect()
 }

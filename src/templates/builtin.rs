@@ -2,13 +2,15 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::fs;
+use std::io::{self, Read};
+use std::path::Path;
 use std::rc::Rc;
 
 use include_dir::{Dir, include_dir};
 
-use crate::contract::{Schema, SchemaError};
+use crate::contract::{MAX_BYTES, Schema, SchemaError};
 use crate::ledger::Schemas;
-use crate::protocol::ContractType;
 
 static TEMPLATES: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/templates");
 static SCHEMAS: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/schemas");
@@ -45,7 +47,45 @@ pub fn built_in(name: &str) -> Option<Folder> {
     Some(Folder { files })
 }
 
+/// How large a protocol's folder may be.
+const MAX_FILES: usize = 500;
+
 impl Folder {
+    /// Reads a folder: `protocol.json`, and the files in `schemas` and
+    /// `templates`.
+    ///
+    /// # Errors
+    /// When something can't be read, or there is too much of it.
+    pub fn read(path: &Path) -> io::Result<Self> {
+        let mut files = vec![(
+            "protocol.json".to_owned(),
+            read(&path.join("protocol.json"))?,
+        )];
+        for folder in ["schemas", "templates"] {
+            let entries = match fs::read_dir(path.join(folder)) {
+                Ok(entries) => entries,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(error),
+            };
+            for entry in entries {
+                let entry = entry?;
+                let name = entry.file_name();
+                let Some(name) = name.to_str().filter(|n| !n.starts_with('.')) else {
+                    continue;
+                };
+                if files.len() >= MAX_FILES {
+                    let text = format!("it has more than {MAX_FILES} files");
+                    return Err(io::Error::other(text));
+                }
+                if entry.path().is_file() {
+                    files.push((format!("{folder}/{name}"), read(&entry.path())?));
+                }
+            }
+        }
+        files.sort();
+        Ok(Self { files })
+    }
+
     /// One file's bytes.
     pub fn file(&self, path: &str) -> Option<&[u8]> {
         let found = self.files.iter().find(|(p, _)| p == path);
@@ -56,6 +96,26 @@ impl Folder {
     pub fn into_files(self) -> Vec<(String, Vec<u8>)> {
         self.files
     }
+}
+
+/// Reads a file of a protocol, no further than a contract may be long.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let name = || {
+        path.file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned()
+    };
+    let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", name()));
+    let mut bytes = Vec::new();
+    let file = fs::File::open(path).map_err(named)?;
+    file.take(MAX_BYTES as u64 + 1)
+        .read_to_end(&mut bytes)
+        .map_err(named)?;
+    if bytes.len() > MAX_BYTES {
+        return Err(io::Error::other(format!("{} is too large", name())));
+    }
+    Ok(bytes)
 }
 
 /// Why a contract type's schema can't be had from a folder.
@@ -104,12 +164,12 @@ impl FolderSchemas {
 impl Schemas for FolderSchemas {
     type Error = FolderError;
 
-    fn schema(&self, kind: &ContractType) -> Result<Rc<Schema>, FolderError> {
-        let path = || kind.schema.clone();
-        if let Some(schema) = self.compiled.borrow().get(&kind.schema) {
+    fn file(&self, file: &str) -> Result<Rc<Schema>, FolderError> {
+        let path = || file.to_owned();
+        if let Some(schema) = self.compiled.borrow().get(file) {
             return Ok(Rc::clone(schema));
         }
-        let bytes = self.folder.file(&kind.schema);
+        let bytes = self.folder.file(file);
         let bytes = bytes.ok_or_else(|| FolderError::Missing { path: path() })?;
         let value = serde_json::from_slice(bytes).map_err(|source| FolderError::Json {
             path: path(),
@@ -122,7 +182,13 @@ impl Schemas for FolderSchemas {
         let schema = Rc::new(schema);
         self.compiled
             .borrow_mut()
-            .insert(kind.schema.clone(), Rc::clone(&schema));
+            .insert(file.to_owned(), Rc::clone(&schema));
         Ok(schema)
+    }
+
+    fn names(&self) -> Result<Vec<String>, FolderError> {
+        let files = self.folder.files.iter();
+        let names = files.filter_map(|(path, _)| path.strip_prefix("schemas/"));
+        Ok(names.map(str::to_owned).collect())
     }
 }

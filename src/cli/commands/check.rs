@@ -4,17 +4,17 @@ use serde_json::{Value, json};
 use crate::cli::context::Context;
 use crate::cli::error::{Failure, chain};
 use crate::cli::output::{Output, SCHEMA, plain, pretty, render};
-use crate::cli::{exit, input};
+use crate::cli::{exit, input, protocols};
 use crate::finding::{Finding, Severity};
 use crate::git::Repository;
-use crate::ids::IssueKey;
-use crate::ledger::{Ledger, Review, Rules, Snapshot, review};
+use crate::ids::{AgentName, IssueKey};
+use crate::ledger::{Ledger, Offer, Review, Snapshot, review};
 use crate::protocol::Protocol;
-use crate::templates::{BUILT_IN, FolderSchemas, built_in};
+use crate::templates::{BUILT_IN, FolderSchemas};
 
 /// Check contracts and report every finding
 ///
-/// Records nothing, and needs no ledger: outside one, the built-in protocol is
+/// Records nothing, and needs no ledger: outside one, the built-in protocols are
 /// used. Exits 1 when a contract has a fault, 6 when a file is not there. Whether the contract may be sent
 /// right now (who holds the issue) is decided by `send`.
 #[derive(Args)]
@@ -23,7 +23,7 @@ use crate::templates::{BUILT_IN, FolderSchemas, built_in};
   git handoff check --format github handoffs/*.xml     (annotations in a GitHub workflow)
   generate-contract | git handoff check - --json")]
 pub(crate) struct Arguments {
-    /// The contracts, XML or JSON; - reads standard input
+    /// The contracts, XML, JSON or Markdown messages; - reads standard input
     #[arg(value_name = "FILE", required = true)]
     files: Vec<String>,
     /// How to report
@@ -32,6 +32,10 @@ pub(crate) struct Arguments {
     /// Accept a contract that names no issue, as one about this issue
     #[arg(long, value_name = "ISSUE")]
     issue: Option<String>,
+    /// The protocol to check against; by default the issue's, or the first
+    /// under which the contract is complete
+    #[arg(long, value_name = "NAME")]
+    protocol: Option<String>,
 }
 
 /// How findings are reported.
@@ -63,12 +67,22 @@ impl Arguments {
             .map(str::parse::<IssueKey>)
             .transpose()?;
         let repository = context.repository().ok();
-        let against = Against::choose(context, repository.as_ref())?;
+        let protocol = self.protocol.as_deref().map(str::parse).transpose()?;
+        let against = Against::choose(context, repository.as_ref(), protocol.as_ref())?;
+        let agent = match &repository {
+            Some(repository) => context.agent(repository)?,
+            None => None,
+        };
         let mut checked = Vec::new();
         let mut verdict = exit::DONE;
         for name in &self.files {
             let review = match input::contract(name) {
-                Ok(bytes) => against.review(&bytes, issue.as_ref())?,
+                Ok(bytes) => against.review(&Offer {
+                    bytes: &bytes,
+                    agent: agent.as_ref(),
+                    issue: issue.as_ref(),
+                    protocol: protocol.as_ref(),
+                })?,
                 Err(failure) => {
                     verdict = verdict.max(failure.exit);
                     let missing = Finding::error("input.not_found", "", failure.message);
@@ -103,37 +117,52 @@ impl Arguments {
 /// What to check against.
 enum Against<'r> {
     /// The rules of the ledger here.
-    Ledger(Ledger<'r>, Snapshot<'r>, Rules<'r>),
+    Ledger(Ledger<'r>, Box<Snapshot<'r>>),
     /// The built-in rules, where there is no ledger.
-    BuiltIn(Protocol, FolderSchemas),
+    BuiltIn(Vec<(Protocol, FolderSchemas)>),
 }
 
 impl<'r> Against<'r> {
-    fn choose(context: &Context, repository: Option<&'r Repository>) -> Result<Self, Failure> {
+    fn choose(
+        context: &Context,
+        repository: Option<&'r Repository>,
+        named: Option<&AgentName>,
+    ) -> Result<Self, Failure> {
         if let Some(repository) = repository {
             let ledger = context.ledger(repository)?;
             if ledger.tip_id()?.is_some() {
                 let snapshot = ledger.tip()?;
-                let rules = snapshot.default_rules()?;
-                return Ok(Self::Ledger(ledger, snapshot, rules));
+                return Ok(Self::Ledger(ledger, Box::new(snapshot)));
             }
         }
-        let folder = built_in(BUILT_IN[0]).unwrap_or_default();
-        let definition = folder.file("protocol.json").unwrap_or_default();
-        let protocol = Protocol::load(definition).map_err(|findings| {
-            let text = "the built-in protocol is at fault";
-            Failure::new(exit::INTEGRITY, "protocol_broken", text).findings(findings)
-        })?;
-        Ok(Self::BuiltIn(protocol, FolderSchemas::new(folder)))
+        let names: Vec<&str> = match named {
+            Some(name) => vec![name.as_str()],
+            None => BUILT_IN.to_vec(),
+        };
+        let load = |name: &str| {
+            let folder = protocols::folder(name)?;
+            let protocol = protocols::load(&folder)?;
+            Ok((protocol, FolderSchemas::new(folder)))
+        };
+        let protocols = names.into_iter().map(load);
+        Ok(Self::BuiltIn(protocols.collect::<Result<_, Failure>>()?))
     }
 
-    fn review(&self, bytes: &[u8], issue: Option<&IssueKey>) -> Result<Review, Failure> {
+    fn review(&self, offer: &Offer<'_>) -> Result<Review, Failure> {
         match self {
-            Self::Ledger(ledger, snapshot, rules) => {
-                Ok(ledger.review(snapshot, rules, bytes, issue)?)
+            Self::Ledger(ledger, snapshot) => Ok(ledger.check(snapshot, offer)?),
+            Self::BuiltIn(protocols) => {
+                let mut reviews = Vec::new();
+                for (protocol, schemas) in protocols {
+                    let review = review(protocol, schemas, offer.bytes, offer.issue)
+                        .map_err(|e| Failure::new(exit::INTEGRITY, "schema_broken", chain(&e)))?;
+                    if review.is_complete() {
+                        return Ok(review);
+                    }
+                    reviews.push(review);
+                }
+                Ok(Review::nearest(reviews))
             }
-            Self::BuiltIn(protocol, schemas) => review(protocol, schemas, bytes, issue)
-                .map_err(|e| Failure::new(exit::INTEGRITY, "schema_broken", chain(&e))),
         }
     }
 }

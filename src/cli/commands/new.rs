@@ -70,7 +70,7 @@ impl Arguments {
         let rules = tip.default_rules()?;
         let kind = self.contract_type(&rules, &from, &to)?;
         let template: Value =
-            serde_json::from_slice(&rules.file(&kind.template)?).map_err(|e| {
+            serde_json::from_slice(&rules.bytes(&kind.template)?).map_err(|e| {
                 let text = format!("{} is not JSON: {e}", kind.template);
                 Failure::new(exit::INTEGRITY, "template_broken", text)
             })?;

@@ -6,6 +6,7 @@ use crate::cli::error::Failure;
 use crate::cli::output::Output;
 use crate::cli::{input, render};
 use crate::ids::IssueKey;
+use crate::ledger::Offer;
 
 /// Hand work on with a contract
 ///
@@ -20,13 +21,17 @@ use crate::ids::IssueKey;
   generate-contract | git handoff send -
   git handoff send error.xml --issue 123      (a contract that names no issue)")]
 pub(crate) struct Arguments {
-    /// The contract, XML or JSON; - reads standard input
+    /// The contract, XML, JSON or a Markdown message; - reads standard input
     #[arg(value_name = "FILE")]
     file: String,
     /// The issue that a contract without an issue number is about; by default
     /// the one in which its sender works
     #[arg(long, value_name = "ISSUE")]
     issue: Option<String>,
+    /// The protocol that the contract follows; by default the issue's, or the
+    /// first of the ledger's under which it is complete
+    #[arg(long, value_name = "NAME")]
+    protocol: Option<String>,
 }
 
 impl Arguments {
@@ -45,7 +50,14 @@ impl Arguments {
             .map(str::parse::<IssueKey>)
             .transpose()?;
         let bytes = input::contract(&self.file)?;
-        let done = ledger.send(&session, agent.as_ref(), &bytes, issue.as_ref())?;
+        let protocol = self.protocol.as_deref().map(str::parse).transpose()?;
+        let offer = Offer {
+            bytes: &bytes,
+            agent: agent.as_ref(),
+            issue: issue.as_ref(),
+            protocol: protocol.as_ref(),
+        };
+        let done = ledger.send(&session, &offer)?;
         output.answer(&render::done_json(&done), &render::done_text(&done))?;
         render::say_next(&done, output);
         Ok(())

@@ -11,9 +11,10 @@ use crate::ledger::error::LedgerError;
 use crate::ledger::intake::{Contract, Review, review};
 use crate::ledger::layout;
 use crate::ledger::planner::plan;
-use crate::ledger::record::{self, Issue, Manifest, Record};
+use crate::ledger::record::{Issue, Record};
+use crate::ledger::shared::{Change as ProtocolStep, document_step, protocol_step};
 use crate::ledger::snapshot::{IssueFolder, Parsed, Rules, Snapshot};
-use crate::ledger::step::{Actor, Planned, Request, Step, Stop, View};
+use crate::ledger::step::{Actor, Planned, Request, Stop, View};
 use crate::protocol::Event;
 
 /// Audits commits, one after the other.
@@ -80,6 +81,11 @@ impl<'r, 's> Auditor<'r, 's> {
             let text = "a merge has no place in the ledger: its order is one line of steps";
             self.report(id, Finding::error("history.merge", "", text));
         }
+        if touched.is_empty()
+            && let Some(shared) = shared_of(&changes)
+        {
+            return self.shared(stored, before, &shared, &changes);
+        }
         let mut keys = touched.into_iter();
         let (key, others) = (keys.next(), keys.next());
         let Some(key) = key else {
@@ -121,6 +127,58 @@ impl<'r, 's> Auditor<'r, 's> {
             }
         }
         Ok(())
+    }
+
+    /// Checks a commit that changes a protocol in force or a shared document.
+    fn shared(
+        &mut self,
+        stored: &Stored,
+        before: ObjectId,
+        shared: &Shared,
+        changes: &[Change],
+    ) -> Result<(), LedgerError> {
+        let id = stored.commit.id;
+        let old = Snapshot::in_tree(self.repository, before)?;
+        let new = Tree::new(self.repository, stored.commit.tree);
+        let (path, decided) = match shared {
+            Shared::Protocol(name) => {
+                let path = layout::protocol_file(name, layout::DEFINITION);
+                let change = match old.rules_id(name)? {
+                    Some(_) => ProtocolStep::Update,
+                    None => ProtocolStep::Add,
+                };
+                let decided = Rules::read(self.repository, new, name)
+                    .and_then(|rules| protocol_step(&old, &rules.files()?, change));
+                (path, decided.map(|(step, _)| (step, None)))
+            }
+            Shared::Document(protocol, name) => {
+                let path = layout::document(protocol, name);
+                let bytes = new.file(&path)?.unwrap_or_default();
+                let rules = self.rules_in(Tree::new(self.repository, before), protocol)?;
+                let agent: Option<AgentName> = stored.commit.author.name.parse().ok();
+                let decided = match &agent {
+                    Some(agent) => document_step(&old, &rules, agent, name, &bytes),
+                    None => Ok(None),
+                };
+                (path, decided.map(|step| (step, agent)))
+            }
+        };
+        match decided {
+            Ok((Some(step), agent)) => {
+                self.compare(stored, agent.as_ref(), &step.files, &step.message, changes)
+            }
+            Ok((None, _)) => {
+                let text = "the commit is not a step of any agent";
+                self.report(id, Finding::error("step.none", path, text));
+                Ok(())
+            }
+            Err(error) if error.is_unreadable() => Err(error),
+            Err(error) => {
+                let text = format!("no protocol allows this step: {error}");
+                self.report(id, Finding::error("step.illegal", path, text));
+                Ok(())
+            }
+        }
     }
 
     /// Reports a file whose object can't be read.
@@ -171,16 +229,10 @@ impl<'r, 's> Auditor<'r, 's> {
             .as_ref()
             .map_or(&is.protocol, |issue| &issue.protocol)
             .clone();
-        let rules = match &was {
-            Some(_) => self.rules_in(old, protocol.as_str())?,
-            None => {
-                let manifest = old.file(layout::MANIFEST)?.unwrap_or_default();
-                let manifest: Manifest = record::read(&manifest)
-                    .map_err(|e| LedgerError::stored(layout::MANIFEST, e))?;
-                self.rules_in(old, manifest.default_protocol.as_str())?
-            }
-        };
-        let Some(asked) = self.derive(commit, &rules, was.as_ref(), &is, &after, changes)? else {
+        let rules = self.rules_in(old, protocol.as_str())?;
+        let Some(asked) =
+            self.derive(commit, &rules, was.as_ref(), &is, &before, &after, changes)?
+        else {
             return Ok(());
         };
         let actor = Actor {
@@ -213,7 +265,8 @@ impl<'r, 's> Auditor<'r, 's> {
         if asked.contract.is_some() {
             self.audit.handoffs += 1;
         }
-        self.compare(stored, &asked, &step, changes)
+        let actor = Some(&asked.actor);
+        self.compare(stored, actor, &step.files, &step.message, changes)
     }
 
     /// Reads from the new state what was asked for.
@@ -223,13 +276,14 @@ impl<'r, 's> Auditor<'r, 's> {
         rules: &Rules<'_>,
         was: Option<&Issue>,
         is: &Issue,
+        before: &IssueFolder<'_>,
         after: &IssueFolder<'_>,
         changes: &[Change],
     ) -> Result<Option<Asked>, LedgerError> {
         let key = after.key();
         let handoffs = was.map_or(0, |issue| issue.handoffs);
-        let number = if is.handoffs == handoffs + 1 {
-            is.handoffs
+        let number = if is.handoffs > handoffs {
+            handoffs + 1
         } else if let Some(last) = is.reopened.last()
             && was.is_some_and(|issue| issue.reopened.len() < is.reopened.len())
         {
@@ -250,7 +304,18 @@ impl<'r, 's> Auditor<'r, 's> {
                     .parse()
                     .ok()
             });
-            match numbers.collect::<Vec<u32>>()[..] {
+            let numbers: Vec<u32> = numbers.collect();
+            let mut about = Vec::new();
+            for &number in &numbers {
+                // What only follows from the step has no event of its own.
+                let own = |r: &Record| r.latest().is_some_and(|t| t.sent.is_none());
+                let (now, then) = (after.record(number)?, before.record(number)?);
+                let events = |r: &Option<Record>| r.as_ref().map(|r| r.transitions.len());
+                if events(&now) != events(&then) && now.as_ref().is_none_or(own) {
+                    about.push(number);
+                }
+            }
+            match if numbers.len() > 1 { about } else { numbers }[..] {
                 [number] => number,
                 [] => {
                     for change in changes {
@@ -303,7 +368,7 @@ impl<'r, 's> Auditor<'r, 's> {
             }
             return Ok(None);
         };
-        let actor = contract.from.clone();
+        let actor = contract.from.as_ref().unwrap_or(&record.from).clone();
         let contract = Some(Box::new(contract));
         Ok(Some(Asked {
             actor,
@@ -340,13 +405,13 @@ impl<'r, 's> Auditor<'r, 's> {
     fn compare(
         &mut self,
         stored: &Stored,
-        asked: &Asked,
-        step: &Step,
+        actor: Option<&AgentName>,
+        files: &[(String, Option<Vec<u8>>)],
+        told: &str,
         changes: &[Change],
     ) -> Result<(), LedgerError> {
         let commit = &stored.commit;
-        let actor = &asked.actor;
-        let files = step.files.iter();
+        let files = files.iter();
         let mut expected: BTreeMap<&str, Option<&[u8]>> = files
             .map(|(path, bytes)| (path.as_str(), bytes.as_deref()))
             .collect();
@@ -383,10 +448,14 @@ impl<'r, 's> Auditor<'r, 's> {
         let mut differs = |code: &'static str, text: String| {
             self.report(commit.id, Finding::error(code, "", text));
         };
-        if message != step.message.as_bytes() {
+        if message != told.as_bytes() {
             let text = "the message or its trailers do not tell what the step did";
             differs("commit.message", text.to_owned());
         }
+        // What governs all issues is changed by whoever runs the program.
+        let Some(actor) = actor else {
+            return Ok(());
+        };
         let email = format!("{actor}@handoff.invalid");
         if commit.author.name != actor.as_str() || commit.author.email != email {
             let text = format!(
@@ -436,7 +505,12 @@ impl Asked {
         match (&self.contract, &self.record) {
             (Some(contract), record) => {
                 let code = record.as_ref().and_then(|r| r.code.clone());
-                Request::Send { contract, code }
+                let artifacts = record.as_ref().map(|r| r.artifacts.clone());
+                Request::Send {
+                    contract,
+                    code,
+                    artifacts: artifacts.unwrap_or_default(),
+                }
             }
             (None, Some(record)) => {
                 let last = record.latest();
@@ -476,6 +550,28 @@ fn difference(change: &Change, expected: bool) -> Finding {
         (false, None) => "the step should not have removed this file",
     };
     Finding::error(code, path.clone(), text)
+}
+
+/// What a commit changes that belongs to no issue.
+enum Shared {
+    /// A protocol, by its name.
+    Protocol(String),
+    /// A document of a protocol's issues.
+    Document(String, AgentName),
+}
+
+/// The one shared thing that all changes are about.
+fn shared_of(changes: &[Change]) -> Option<Shared> {
+    let first = changes.first()?.path.as_str();
+    let all_in = |folder: &str| changes.iter().all(|c| c.path.starts_with(folder));
+    let mut parts = first.split('/');
+    let (top, name) = (parts.next()?, parts.next()?);
+    if top == layout::PROTOCOLS && all_in(&layout::protocol_file(name, "")) {
+        return Some(Shared::Protocol(name.to_owned()));
+    }
+    let document = parts.next()?.strip_suffix(".json")?.parse().ok()?;
+    let only = changes.len() == 1 && first == layout::document(name, &document);
+    (top == layout::DOCUMENTS && only).then(|| Shared::Document(name.to_owned(), document))
 }
 
 /// The issue that a path belongs to.

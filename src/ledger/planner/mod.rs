@@ -4,22 +4,26 @@
 //! the files of the commit, its message and a receipt, or with a typed refusal.
 //! The write path runs it on the tip, runs it again when the tip moved, and the
 //! audit runs it once more for every commit of the history and compares: there
-//! is one place that knows what a legal step is.
+//! is one place that knows what a legal step is. `admission` says who may send, `send`
+//! what sending does, `answer` what an answer does, `tasks` what becomes of
+//! tasks.
 
-use serde_json::Value;
+mod admission;
+mod answer;
+mod send;
+mod tasks;
 
-use super::intake::Contract;
 use super::layout;
 use super::message::{Change, Message};
 use super::record::{
-    self, ContractFile, Failure, Issue, IssueStatus, Lease, OpenHandoff, Record, Reopening,
-    Transition, VERSION,
+    self, Failure, Issue, IssueStatus, Lease, OpenHandoff, Record, Reopening, Transition,
 };
 use super::refusal::Refusal;
 use super::step::{Actor, Planned, Receipt, Request, Step, Stop, View};
-use crate::git::Code;
-use crate::ids::{AgentName, HandoffId, IssueKey};
-use crate::protocol::{AgentKind, Event, Outcome, Protocol, State};
+use crate::ids::{HandoffId, IssueKey, quoted};
+use crate::protocol::{AgentKind, Event, Protocol, State};
+use send::Sending;
+pub(super) use tasks::misplaced;
 
 /// Decides what a request does to an issue.
 ///
@@ -46,7 +50,18 @@ pub fn plan<E>(
         actor,
     };
     match request {
-        Request::Send { contract, code } => planner.send(issue, contract, code.as_ref()),
+        Request::Send {
+            contract,
+            code,
+            artifacts,
+        } => planner.send(
+            issue,
+            &Sending {
+                contract,
+                code: code.as_ref(),
+                artifacts,
+            },
+        ),
         Request::Change {
             number,
             event,
@@ -61,6 +76,18 @@ pub fn plan<E>(
             planner.reopen(issue, reason)
         }
     }
+}
+
+/// Everything that a step changes.
+struct Changed {
+    /// The issue, without what follows from the records.
+    issue: Issue,
+    /// The handoffs whose state changes.
+    records: Vec<Record>,
+    /// The one of them that the step is about.
+    subject: HandoffId,
+    /// Handoffs of which something else changes.
+    quiet: Vec<Record>,
 }
 
 /// One issue, one actor, one protocol: what the requests have in common.
@@ -84,254 +111,6 @@ impl<V> Planner<'_, V> {
         Ok(found.ok_or_else(|| Refusal::NoHandoff { id: id.clone() })?)
     }
 
-    /// Hands work on.
-    fn send<E>(
-        &self,
-        issue: Option<Issue>,
-        contract: &Contract,
-        code: Option<&Code>,
-    ) -> Result<Planned, Stop<E>>
-    where
-        V: View<E>,
-    {
-        let from = &contract.from;
-        if self.actor.name != from {
-            return Err(Refusal::NotTheSender {
-                agent: self.actor.name.clone(),
-                from: from.clone(),
-            }
-            .into());
-        }
-        let basis = match &issue {
-            Some(issue) => self.basis(issue, from)?,
-            None => None,
-        };
-        if let Some(issue) = &issue
-            && let Some(earlier) = self.sent_before(issue, contract, basis.as_ref())?
-        {
-            let receipt = self.repeated(earlier, issue.clone());
-            return Ok(Planned::Repeat(Box::new(receipt)));
-        }
-        let mut issue = self.admit(issue, contract, basis.as_ref())?;
-
-        let follows = basis.as_ref().map(|held| held.id.clone());
-        let mut touched = Vec::new();
-        if let Some(held) = basis {
-            issue.unfollowed.retain(|id| *id != held.id);
-            if held.state == State::InProgress {
-                touched.push(held);
-            }
-        }
-        let number = issue.handoffs + 1;
-        let id = self.id(number);
-        for held in &mut touched {
-            let kind = self.protocol.contract_type(&contract.kind);
-            let outcome = kind.map(|k| self.protocol.outcome(k, contract.status.as_deref()));
-            let event = outcome.map_or(Event::Complete, Outcome::event);
-            let failure = contract
-                .failure
-                .as_ref()
-                .filter(|_| event != Event::Complete);
-            self.advance(held, event, Some(&id), None, failure)?;
-        }
-        let closes = self.protocol.is_kind(contract.to.as_str(), AgentKind::End);
-        if closes {
-            let held: Vec<_> = touched.iter().map(|r| r.id.clone()).collect();
-            for open in issue.open.clone() {
-                if !held.contains(&open.id) {
-                    let mut record = self.record(&open.id)?;
-                    self.advance(&mut record, Event::Cancel, Some(&id), None, None)?;
-                    touched.push(record);
-                }
-            }
-            issue.status = IssueStatus::Completed;
-            issue.completed_at = Some(self.actor.at);
-            issue.unfollowed.clear();
-        }
-
-        self.protocol
-            .gather(&mut issue.facts, &contract.kind, &contract.value);
-        let state = if closes {
-            State::Completed
-        } else {
-            State::Pending
-        };
-        let priority = contract.priority.clone().or_else(|| {
-            let known = issue.facts.get("priority").and_then(Value::as_str);
-            known.map(str::to_owned)
-        });
-        let new = Record {
-            version: VERSION,
-            id: id.clone(),
-            protocol: issue.protocol.clone(),
-            contract_type: contract.kind.clone(),
-            from: from.clone(),
-            to: contract.to.clone(),
-            state,
-            priority,
-            summary: contract.summary.clone(),
-            contract: ContractFile::new(
-                layout::contract_name(number, from, &contract.to, contract.format),
-                contract.format,
-                &contract.bytes,
-            ),
-            follows,
-            code: code.cloned(),
-            attempt: 1,
-            lease: None,
-            transitions: vec![Transition {
-                at: self.actor.at,
-                by: self.actor.name.clone(),
-                event: None,
-                from: None,
-                to: state,
-                sent: None,
-                reason: None,
-                failure: None,
-            }],
-        };
-        issue.handoffs = number;
-        let contract_path = format!("{}/{}", layout::issue_folder(self.key), new.contract.file);
-        let summary = new.summary.clone();
-        touched.push(new);
-        let mut step = self.commit(issue, touched, &summary);
-        step.files
-            .push((contract_path, Some(contract.bytes.clone())));
-        Ok(Planned::Write(Box::new(step)))
-    }
-
-    /// The handoff that a contract repeats: the one that the same bytes made
-    /// before, unless its sender has reason to send them once more. It has when
-    /// it sends on from something newer, or from the same handoff again after
-    /// that was retried, reopened, or its successor was turned down.
-    fn sent_before<E>(
-        &self,
-        issue: &Issue,
-        contract: &Contract,
-        basis: Option<&Record>,
-    ) -> Result<Option<Record>, Stop<E>>
-    where
-        V: View<E>,
-    {
-        let number = self
-            .view
-            .sent_before(&contract.bytes)
-            .map_err(Stop::Unreadable)?;
-        let Some(number) = number else {
-            return Ok(None);
-        };
-        let earlier = self.record(&self.id(number))?;
-        let again = match basis {
-            Some(held) => held.id.number() > number || earlier.follows.as_ref() == Some(&held.id),
-            None => {
-                let turned_down = [State::Rejected, State::Cancelled].contains(&earlier.state);
-                let reopened = issue.reopened.last().is_some_and(|r| number <= r.handoffs);
-                issue.status == IssueStatus::Open
-                    && issue.open.is_empty()
-                    && (turned_down || reopened)
-            }
-        };
-        Ok((!again).then_some(earlier))
-    }
-
-    /// The handoff that a sender sends on from: the newest one it works on, or
-    /// the newest it completed and has sent nothing on from.
-    fn basis<E>(&self, issue: &Issue, from: &AgentName) -> Result<Option<Record>, Stop<E>>
-    where
-        V: View<E>,
-    {
-        let held = |open: &&OpenHandoff| open.to == *from && open.state == State::InProgress;
-        if let Some(open) = issue.open.iter().rev().find(held) {
-            return self.record(&open.id).map(Some);
-        }
-        // What waits to be claimed comes before what was completed earlier.
-        if issue.open.iter().any(|open| open.to == *from) {
-            return Ok(None);
-        }
-        for id in issue.unfollowed.iter().rev() {
-            let record = self.record(id)?;
-            if record.to == *from {
-                return Ok(Some(record));
-            }
-        }
-        Ok(None)
-    }
-
-    /// Refuses a contract whose sender may not send now; opens the issue for
-    /// its first one.
-    fn admit(
-        &self,
-        issue: Option<Issue>,
-        contract: &Contract,
-        basis: Option<&Record>,
-    ) -> Result<Issue, Refusal> {
-        let from = &contract.from;
-        let opens = self
-            .protocol
-            .routes(from.as_str(), contract.to.as_str())
-            .any(|r| r.opens && r.contracts.contains(&contract.kind));
-        let Some(issue) = issue else {
-            if !opens {
-                let routes = self.protocol.definition().routes.iter().filter(|r| r.opens);
-                return Err(Refusal::NotOpened {
-                    issue: self.key.clone(),
-                    openers: routes.map(|r| (r.from.clone(), r.to.to_string())).collect(),
-                });
-            }
-            return Ok(Issue {
-                version: VERSION,
-                issue: self.key.clone(),
-                protocol: contract.protocol.clone(),
-                status: IssueStatus::Open,
-                opened_at: self.actor.at,
-                completed_at: None,
-                handoffs: 0,
-                steps: 0,
-                open: Vec::new(),
-                unfollowed: Vec::new(),
-                reopened: Vec::new(),
-                facts: serde_json::Map::new(),
-            });
-        };
-        if issue.status == IssueStatus::Completed {
-            return Err(Refusal::IssueCompleted {
-                issue: self.key.clone(),
-            });
-        }
-        if basis.is_some() {
-            return Ok(issue);
-        }
-        if opens && issue.open.is_empty() {
-            // The work starts anew: what could have been sent on earlier is over.
-            let unfollowed = Vec::new();
-            return Ok(Issue {
-                unfollowed,
-                ..issue
-            });
-        }
-        let mine = issue.open.iter().rev().find(|open| open.to == *from);
-        Err(match mine {
-            Some(open) if open.state == State::Pending => Refusal::NotClaimed {
-                id: open.id.clone(),
-                agent: from.clone(),
-            },
-            Some(open) => Refusal::NotWorking {
-                id: open.id.clone(),
-                agent: from.clone(),
-                state: open.state,
-            },
-            None => Refusal::NotHeld {
-                agent: from.clone(),
-                issue: self.key.clone(),
-                open: issue
-                    .open
-                    .iter()
-                    .map(|o| (o.id.clone(), o.to.clone()))
-                    .collect(),
-            },
-        })
-    }
-
     /// Changes the state of one handoff.
     fn change<E>(
         &self,
@@ -351,11 +130,37 @@ impl<V> Planner<'_, V> {
                 && last.by == *self.actor.name
                 && last.sent.is_none()
                 && last.reason.as_ref() == reason
-                && last.failure.as_ref() == failure
+                && same_failure(last.failure.as_ref(), failure)
         });
         if again && event != Event::Claim {
             let receipt = self.repeated(record, issue);
             return Ok(Planned::Repeat(Box::new(receipt)));
+        }
+        let failure = self.reported(failure)?;
+        let failure = failure.as_ref();
+        match event {
+            Event::Claim if !record.waits_for.is_empty() => {
+                return Err(Refusal::Waits {
+                    id: record.id,
+                    waits_for: record.waits_for,
+                }
+                .into());
+            }
+            Event::Complete => {
+                let waits_for = self.open_parts(&issue, &record);
+                if !waits_for.is_empty() {
+                    let id = record.id;
+                    return Err(Refusal::Waits { id, waits_for }.into());
+                }
+            }
+            Event::Retry => {
+                let retries = record.attempt - 1;
+                if record.max_retries.is_some_and(|most| retries >= most) {
+                    let id = record.id;
+                    return Err(Refusal::RetriesSpent { id, retries }.into());
+                }
+            }
+            _ => {}
         }
         self.advance(&mut record, event, None, reason, failure)?;
         match event {
@@ -377,8 +182,34 @@ impl<V> Planner<'_, V> {
             .map(|f| f.message.clone())
             .or_else(|| reason.cloned());
         let summary = words.unwrap_or_else(|| record.summary.clone());
-        let step = self.commit(issue, vec![record], &summary);
-        Ok(Planned::Write(Box::new(step)))
+        let mut changed = Changed {
+            issue,
+            subject: record.id.clone(),
+            records: vec![record],
+            quiet: Vec::new(),
+        };
+        self.follow_tasks(&mut changed)?;
+        Ok(Planned::Write(Box::new(self.commit(changed, &summary))))
+    }
+
+    /// A failure with what the protocol says of its code.
+    fn reported(&self, failure: Option<&Failure>) -> Result<Option<Failure>, Refusal> {
+        let codes = &self.protocol.definition().errors;
+        let Some(failure) = failure.filter(|_| !codes.is_empty()) else {
+            return Ok(failure.cloned());
+        };
+        let known = codes.get(&failure.code);
+        let known = known.ok_or_else(|| Refusal::UnknownErrorCode {
+            code: quoted(&failure.code),
+            protocol: self.protocol.name().to_owned(),
+            codes: codes.keys().cloned().collect(),
+        })?;
+        let mut failure = failure.clone();
+        let advice = failure.suggested_action.get_or_insert_default();
+        if advice.is_empty() {
+            advice.clone_from(&known.recovery);
+        }
+        Ok(Some(failure))
     }
 
     /// Opens a completed issue again.
@@ -427,8 +258,6 @@ impl<V> Planner<'_, V> {
     }
 
     fn receipt(&self, record: Record, issue: Issue, changes: Vec<Change>) -> Receipt {
-        let mut agents = self.protocol.definition().agents.iter();
-        let lead = agents.find(|a| a.kind == AgentKind::Orchestrator);
         Receipt {
             onward: self
                 .protocol
@@ -436,7 +265,7 @@ impl<V> Planner<'_, V> {
                 .into_iter()
                 .cloned()
                 .collect(),
-            lead: lead.map(|a| a.id.clone()),
+            lead: self.protocol.lead().cloned(),
             record,
             issue,
             changes,
@@ -520,8 +349,14 @@ impl<V> Planner<'_, V> {
         Ok(())
     }
 
-    /// Turns changed records, the subject of the step last, into a step.
-    fn commit(&self, mut issue: Issue, records: Vec<Record>, summary: &str) -> Step {
+    /// Turns what changed into a step.
+    fn commit(&self, changed: Changed, summary: &str) -> Step {
+        let Changed {
+            mut issue,
+            records,
+            subject,
+            quiet,
+        } = changed;
         issue.steps += 1;
         let mut files = Vec::with_capacity(records.len() * 2 + 2);
         let mut changes = Vec::with_capacity(records.len());
@@ -552,12 +387,18 @@ impl<V> Planner<'_, V> {
                 });
             }
         }
+        // Only what is open waits for others.
+        for record in &quiet {
+            let stored = record::write(record);
+            let entry = layout::open_entry(&record.id, &record.to);
+            files.push((entry, Some(stored.clone())));
+            files.push((layout::record_file(&record.id), Some(stored)));
+        }
         issue.open.sort_by_key(|open| open.id.number());
         files.push((layout::issue_file(self.key), Some(record::write(&issue))));
-        let record = records
-            .into_iter()
-            .next_back()
-            .expect("a step changes at least one handoff");
+        let record = { records.into_iter() }
+            .find(|record| record.id == subject)
+            .expect("the subject is one of the handoffs that change");
         let message = Message {
             transitions: changes.iter().map(ToString::to_string).collect(),
             ..Message::about(&record, self.key, summary)
@@ -569,6 +410,22 @@ impl<V> Planner<'_, V> {
             message,
             receipt,
         }
+    }
+}
+
+/// Says whether a failure is the one that was reported before; what the
+/// protocol recommends was added to it then.
+fn same_failure(known: Option<&Failure>, told: Option<&Failure>) -> bool {
+    match (known, told) {
+        (Some(known), Some(told)) if told.suggested_action.is_none() => {
+            let suggested_action = None;
+            *told
+                == Failure {
+                    suggested_action,
+                    ..known.clone()
+                }
+        }
+        _ => known == told,
     }
 }
 

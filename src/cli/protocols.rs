@@ -1,0 +1,44 @@
+//! Protocols named on the command line: a built-in one, or a folder.
+
+use std::path::Path;
+
+use super::error::Failure;
+use super::exit;
+use crate::ids::quoted;
+use crate::protocol::Protocol;
+use crate::templates::{BUILT_IN, Folder, built_in};
+
+/// The files of a protocol: those of the built-in one of that name, or of the
+/// folder at that path.
+///
+/// # Errors
+/// A [`Failure`]: 6 when there is neither, 2 when the folder can't be read.
+pub(super) fn folder(name: &str) -> Result<Folder, Failure> {
+    if let Some(folder) = built_in(name) {
+        return Ok(folder);
+    }
+    let path = Path::new(name);
+    if path.is_dir() {
+        return Folder::read(path).map_err(|e| {
+            let text = format!("{} cannot be read: {e}", quoted(name));
+            Failure::new(exit::USAGE, "folder_unreadable", text)
+        });
+    }
+    let text = format!("no protocol is called {}, and no folder", quoted(name));
+    let hint = format!("built in: {}", BUILT_IN.join(", "));
+    Err(Failure::new(exit::NOT_FOUND, "no_protocol", text).hint(hint))
+}
+
+/// Loads the definition in a protocol's folder.
+///
+/// # Errors
+/// A [`Failure`] with every fault of it.
+pub(super) fn load(folder: &Folder) -> Result<Protocol, Failure> {
+    let definition = folder.file("protocol.json").unwrap_or_default();
+    Protocol::load(definition).map_err(|findings| {
+        let text = "the protocol is at fault";
+        Failure::new(exit::CONTRACT, "protocol_refused", text)
+            .hint("`git handoff protocol check FOLDER` lists every fault")
+            .findings(findings)
+    })
+}

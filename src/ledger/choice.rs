@@ -1,0 +1,248 @@
+//! Which protocol and which issue a contract belongs to, where it does not say.
+
+use super::artifacts::gather;
+use super::error::LedgerError;
+use super::intake::{Contract, Opened, Review, review};
+use super::planner::misplaced;
+use super::record::Artifact;
+use super::semantic::gates;
+use super::snapshot::{Rules, Snapshot};
+use super::step::View;
+use super::write::Ledger;
+use crate::contract::Source;
+use crate::finding::Finding;
+use crate::ids::{AgentName, IssueKey};
+use crate::protocol::{AgentKind, State};
+
+/// A contract as it is offered to the ledger.
+#[derive(Clone, Copy)]
+pub struct Offer<'a> {
+    /// The document.
+    pub bytes: &'a [u8],
+    /// Who sends it, where that is known.
+    pub agent: Option<&'a AgentName>,
+    /// The issue it is about, for one that names none.
+    pub issue: Option<&'a IssueKey>,
+    /// The protocol it follows, where that is said.
+    pub protocol: Option<&'a AgentName>,
+}
+
+/// A protocol, and what its pipeline makes of a contract.
+pub struct Chosen<'r> {
+    /// The protocol.
+    pub rules: Rules<'r>,
+    /// What the pipeline found.
+    pub review: Review,
+}
+
+impl<'r> Ledger<'r> {
+    /// Takes a contract through the pipeline, and compares what it says of tasks
+    /// with where they stand.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when the ledger can't be read; faults of the contract
+    /// are in the review.
+    pub fn check(&self, snapshot: &Snapshot<'r>, offer: &Offer<'_>) -> Result<Review, LedgerError> {
+        let Chosen { rules, mut review } = self.choose(snapshot, offer)?;
+        let protocol = rules.protocol();
+        if let Some(contract) = &review.contract
+            && let Some(kind) = protocol.contract_type(&contract.kind)
+            && let Some(fields) = &kind.tasks
+            && let Some(from) = &contract.from
+            && let Some(issue) = snapshot.issue(&contract.issue)?.issue()?
+        {
+            let plan = fields.read(&contract.value);
+            let mut found = misplaced(&issue, fields, &plan, from);
+            gates(protocol, &mut found);
+            if found.iter().any(Finding::is_error) {
+                review.contract = None;
+            }
+            review.findings.extend(found);
+        }
+        Ok(review)
+    }
+
+    /// Decides which of the ledger's protocols a contract follows: the one that
+    /// was named, the one of its issue, or the first, beginning with the default
+    /// one, under which it is complete.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when the ledger can't be read.
+    pub fn choose(
+        &self,
+        snapshot: &Snapshot<'r>,
+        offer: &Offer<'_>,
+    ) -> Result<Chosen<'r>, LedgerError> {
+        let bound = |key: &IssueKey| -> Result<Option<String>, LedgerError> {
+            let issue = snapshot.issue(key)?.issue()?;
+            Ok(issue.map(|issue| issue.protocol.to_string()))
+        };
+        let named = match (offer.protocol, offer.issue) {
+            (Some(name), _) => Some(name.to_string()),
+            (None, Some(key)) => bound(key)?,
+            (None, None) => None,
+        };
+        if let Some(name) = named {
+            if snapshot.rules_id(&name)?.is_none() {
+                let known = snapshot.protocols()?;
+                return Err(LedgerError::NoProtocol { name, known });
+            }
+            return self.under(snapshot, &name, offer);
+        }
+        let mut best: Option<(u8, Chosen<'r>)> = None;
+        for name in snapshot.protocols()? {
+            let chosen = self.under(snapshot, &name, offer)?;
+            let unknown = |f: &Finding| f.code == "agent.unknown" || f.code == "contract.root";
+            let rank = match &chosen.review {
+                review if review.contract.is_some() => 2,
+                review => u8::from(review.kind.is_some() && !review.findings.iter().any(unknown)),
+            };
+            if let Some(contract) = &chosen.review.contract
+                && let Some(own) = bound(&contract.issue)?.filter(|own| *own != name)
+            {
+                return self.under(snapshot, &own, offer);
+            }
+            if best.as_ref().is_none_or(|(known, _)| rank > *known) {
+                best = Some((rank, chosen));
+            }
+            if rank == 2 {
+                break;
+            }
+        }
+        match best {
+            Some((_, chosen)) => Ok(chosen),
+            None => self.under(
+                snapshot,
+                snapshot.manifest().default_protocol.as_str(),
+                offer,
+            ),
+        }
+    }
+
+    /// What a protocol's pipeline makes of a contract. One that names no issue
+    /// is about the one that was named, about the one issue in which its sender
+    /// works, or about one that it opens.
+    fn under(
+        &self,
+        snapshot: &Snapshot<'r>,
+        name: &str,
+        offer: &Offer<'_>,
+    ) -> Result<Chosen<'r>, LedgerError> {
+        let rules = snapshot.rules(name)?;
+        let with = |hint: Option<&IssueKey>| review(rules.protocol(), &rules, offer.bytes, hint);
+        let mut first = with(offer.issue)?;
+        if first.contract.is_some() || !first.is_complete() || offer.issue.is_some() {
+            return Ok(Chosen {
+                rules,
+                review: first,
+            });
+        }
+        let issues = issues_of_sender(snapshot, &rules, offer)?;
+        let own = first.new_issue.clone();
+        let key = match &issues[..] {
+            [only] => Some(only.clone()),
+            [] => match snapshot.sent_anywhere(offer.bytes)? {
+                Some(key) => Some(key),
+                None => own,
+            },
+            several => own.filter(|key| several.contains(key)),
+        };
+        if let Some(key) = key {
+            let review = with(Some(&key))?;
+            return Ok(Chosen { rules, review });
+        }
+        if !issues.is_empty() {
+            let keys: Vec<&str> = issues.iter().map(IssueKey::as_str).collect();
+            let text = format!(
+                "say which with --issue: its sender works on {}",
+                keys.join(", ")
+            );
+            let named = { first.findings.iter_mut() }.filter(|f| f.code == "envelope.issue");
+            named.for_each(|finding| finding.fix = Some(text.clone()));
+        }
+        Ok(Chosen {
+            rules,
+            review: first,
+        })
+    }
+
+    /// The files that a contract delivers, as they are now.
+    ///
+    /// # Errors
+    /// [`LedgerError::Contract`] when one is not what the request asked for.
+    pub(super) fn artifacts(
+        &self,
+        snapshot: &Snapshot<'r>,
+        rules: &Rules<'r>,
+        contract: &Contract,
+    ) -> Result<Vec<Artifact>, LedgerError> {
+        let Some(kind) = rules.protocol().contract_type(&contract.kind) else {
+            return Ok(Vec::new());
+        };
+        if kind.artifacts.is_none() {
+            return Ok(Vec::new());
+        }
+        let mut expected = None;
+        let completes = {
+            let outcome = rules.protocol().outcome(kind, contract.status.as_deref());
+            outcome.event() == crate::protocol::Event::Complete
+        };
+        if completes && !kind.answers.is_empty() {
+            let folder = snapshot.issue(&contract.issue)?;
+            let open = folder.issue()?.map(|issue| issue.open).unwrap_or_default();
+            let mine = open
+                .iter()
+                .rev()
+                .filter(|open| Some(&open.to) == contract.from.as_ref());
+            for open in mine {
+                let record = folder.record(open.id.number())?;
+                let record = record.filter(|r| kind.answers.contains(&r.contract_type));
+                if let Some(record) = record {
+                    expected = record.expects;
+                    break;
+                }
+            }
+        }
+        let (artifacts, findings) = gather(
+            self.repository(),
+            rules,
+            expected.as_ref(),
+            kind,
+            &contract.value,
+        )?;
+        if findings.is_empty() {
+            Ok(artifacts)
+        } else {
+            Err(LedgerError::Contract { findings })
+        }
+    }
+}
+
+/// The issues in which the sender of a contract works right now.
+fn issues_of_sender(
+    snapshot: &Snapshot<'_>,
+    rules: &Rules<'_>,
+    offer: &Offer<'_>,
+) -> Result<Vec<IssueKey>, LedgerError> {
+    let Ok(source) = Source::parse(offer.bytes) else {
+        return Ok(Vec::new());
+    };
+    let protocol = rules.protocol();
+    let wrapper = Opened::new(protocol, &source).wrapper;
+    let own = protocol.definition().contracts.iter().map(|c| &c.fields);
+    let fields = own.chain([&protocol.definition().fields]);
+    let names = fields.filter_map(|f| source.probe(wrapper.as_deref(), f.from.as_deref()?));
+    let agents: Vec<&AgentName> = names
+        .chain(offer.agent.map(ToString::to_string))
+        .filter_map(|name| Some(&protocol.agent(&name)?.id))
+        .filter(|name| !protocol.is_kind(name.as_str(), AgentKind::End))
+        .collect();
+    let mut issues = Vec::new();
+    for entry in snapshot.open()? {
+        if agents.contains(&&entry.to) && snapshot.open_record(&entry)?.state == State::InProgress {
+            issues.push(entry.id.issue().clone());
+        }
+    }
+    issues.dedup();
+    Ok(issues)
+}

@@ -1,0 +1,259 @@
+//! Who may send what: the handoff that a sender sends on from, and everything
+//! that speaks against it.
+
+use std::collections::BTreeMap;
+
+use super::super::intake::{Contract, scalar};
+use super::super::record::{Issue, IssueStatus, OpenHandoff, Record, VERSION};
+use super::super::refusal::Refusal;
+use super::super::step::{Stop, View};
+use super::Planner;
+use crate::ids::{AgentName, quoted};
+use crate::protocol::{ContractType, State, Style};
+
+impl<V> Planner<'_, V> {
+    /// Refuses a decision that what it is about does not allow.
+    pub(super) fn fits_basis(
+        &self,
+        kind: &ContractType,
+        contract: &Contract,
+        basis: Option<&Record>,
+    ) -> Result<(), Refusal> {
+        let Some(held) = basis else {
+            return Ok(());
+        };
+        let status = held.status.clone().unwrap_or_default();
+        for (pointer, rules) in &kind.after {
+            let Some(value) = contract.value.pointer(pointer).and_then(scalar) else {
+                continue;
+            };
+            let fits = |words: &Vec<String>| words.contains(&status);
+            if rules.get(&value).is_some_and(|words| !fits(words)) {
+                let fitting = rules.iter().filter(|(_, words)| fits(words));
+                let fitting = fitting.map(|(value, _)| value.clone()).collect();
+                return Err(Refusal::NotAfter {
+                    field: pointer.trim_start_matches('/').to_owned(),
+                    value: quoted(&value),
+                    id: held.id.clone(),
+                    status: status.clone(),
+                    fitting,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses a request to an agent that waits for its sender.
+    pub(super) fn unless_loop<E>(
+        &self,
+        from: &AgentName,
+        to: &AgentName,
+        basis: Option<&Record>,
+    ) -> Result<(), Stop<E>>
+    where
+        V: View<E>,
+    {
+        let Some(loops) = &self.protocol.definition().loops else {
+            return Ok(());
+        };
+        let mut request = basis.cloned();
+        while let Some(waiting) = request {
+            if waiting.from == *to {
+                return Err(Refusal::Loop {
+                    from: from.clone(),
+                    to: to.clone(),
+                    id: waiting.id,
+                    reason: loops.reason.clone(),
+                }
+                .into());
+            }
+            request = match &waiting.follows {
+                Some(id) => Some(self.record(id)?),
+                None => None,
+            };
+        }
+        Ok(())
+    }
+
+    /// Refuses an id that another contract of the type has; remembers a new one.
+    pub(super) fn take_id(&self, issue: &mut Issue, contract: &Contract) -> Result<(), Refusal> {
+        let Some(own) = &contract.id else {
+            return Ok(());
+        };
+        let ids = issue.contract_ids.entry(contract.kind.clone()).or_default();
+        let taken = ids.get(own).copied();
+        ids.insert(own.clone(), issue.handoffs + 1);
+        match taken {
+            Some(number) => Err(Refusal::IdTaken {
+                contract_id: quoted(own),
+                id: self.id(number),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn unless_completed(&self, issue: &Issue) -> Result<(), Refusal> {
+        if issue.status == IssueStatus::Completed {
+            return Err(Refusal::IssueCompleted {
+                issue: self.key.clone(),
+            });
+        }
+        Ok(())
+    }
+
+    /// The handoff that these bytes made before.
+    pub(super) fn sent<E>(&self, contract: &Contract) -> Result<Option<u32>, Stop<E>>
+    where
+        V: View<E>,
+    {
+        self.view
+            .sent_before(&contract.bytes)
+            .map_err(Stop::Unreadable)
+    }
+
+    /// The handoff that a contract repeats: the one that the same bytes made
+    /// before, unless its sender has reason to send them once more. It has when
+    /// it sends on from something newer, or from the same handoff again after
+    /// that was retried, reopened, or its successor was turned down.
+    pub(super) fn sent_before<E>(
+        &self,
+        issue: &Issue,
+        contract: &Contract,
+        basis: Option<&Record>,
+    ) -> Result<Option<Record>, Stop<E>>
+    where
+        V: View<E>,
+    {
+        let Some(number) = self.sent(contract)? else {
+            return Ok(None);
+        };
+        let earlier = self.record(&self.id(number))?;
+        let turned_down = [State::Rejected, State::Cancelled].contains(&earlier.state);
+        let again = match basis {
+            // A request leaves what its sender holds as it is.
+            _ if self.protocol.definition().style == Style::Call => turned_down,
+            Some(held) => held.id.number() > number || earlier.follows.as_ref() == Some(&held.id),
+            None => {
+                let reopened = issue.reopened.last().is_some_and(|r| number <= r.handoffs);
+                issue.status == IssueStatus::Open
+                    && issue.open.is_empty()
+                    && (turned_down || reopened)
+            }
+        };
+        Ok((!again).then_some(earlier))
+    }
+
+    /// The handoff that a sender sends on from: the newest one it works on, or
+    /// the newest it completed and has sent nothing on from.
+    pub(super) fn basis<E>(
+        &self,
+        issue: &Issue,
+        from: &AgentName,
+        kind: &ContractType,
+        contract: &Contract,
+    ) -> Result<Option<Record>, Stop<E>>
+    where
+        V: View<E>,
+    {
+        if let Some(id) = self.task_handoff(issue, kind, contract)
+            && { issue.open.iter() }
+                .any(|open| open.id == id && open.to == *from && open.state == State::InProgress)
+        {
+            return self.record(&id).map(Some);
+        }
+        let held = |open: &&OpenHandoff| open.to == *from && open.state == State::InProgress;
+        if let Some(open) = issue.open.iter().rev().find(held) {
+            return self.record(&open.id).map(Some);
+        }
+        // What waits to be claimed comes before what was completed earlier.
+        if issue.open.iter().any(|open| open.to == *from) {
+            return Ok(None);
+        }
+        for id in issue.unfollowed.iter().rev() {
+            let record = self.record(id)?;
+            if record.to == *from {
+                return Ok(Some(record));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Refuses a contract whose sender may not send now; opens the issue for
+    /// its first one.
+    pub(super) fn admit(
+        &self,
+        issue: Option<Issue>,
+        contract: &Contract,
+        from: &AgentName,
+        to: &AgentName,
+        basis: Option<&Record>,
+    ) -> Result<Issue, Refusal> {
+        let opens = self
+            .protocol
+            .routes(from.as_str(), to.as_str())
+            .any(|r| r.opens && r.contracts.contains(&contract.kind));
+        let Some(issue) = issue else {
+            if !opens {
+                let routes = self.protocol.definition().routes.iter().filter(|r| r.opens);
+                return Err(Refusal::NotOpened {
+                    issue: self.key.clone(),
+                    openers: routes.map(|r| (r.from.clone(), r.to.to_string())).collect(),
+                });
+            }
+            return Ok(self.opened(contract));
+        };
+        self.unless_completed(&issue)?;
+        if basis.is_some() || opens && self.protocol.definition().style == Style::Call {
+            return Ok(issue);
+        }
+        if opens && issue.open.is_empty() {
+            // The work starts anew: what could have been sent on earlier is over.
+            let unfollowed = Vec::new();
+            return Ok(Issue {
+                unfollowed,
+                ..issue
+            });
+        }
+        let mine = issue.open.iter().rev().find(|open| open.to == *from);
+        Err(match mine {
+            Some(open) if open.state == State::Pending => Refusal::NotClaimed {
+                id: open.id.clone(),
+                agent: from.clone(),
+            },
+            Some(open) => Refusal::NotWorking {
+                id: open.id.clone(),
+                agent: from.clone(),
+                state: open.state,
+            },
+            None => Refusal::NotHeld {
+                agent: from.clone(),
+                issue: self.key.clone(),
+                open: issue
+                    .open
+                    .iter()
+                    .map(|o| (o.id.clone(), o.to.clone()))
+                    .collect(),
+            },
+        })
+    }
+
+    /// The issue that a contract opens.
+    pub(super) fn opened(&self, contract: &Contract) -> Issue {
+        Issue {
+            version: VERSION,
+            issue: self.key.clone(),
+            protocol: contract.protocol.clone(),
+            status: IssueStatus::Open,
+            opened_at: self.actor.at,
+            completed_at: None,
+            handoffs: 0,
+            steps: 0,
+            open: Vec::new(),
+            unfollowed: Vec::new(),
+            reopened: Vec::new(),
+            tasks: Vec::new(),
+            contract_ids: BTreeMap::new(),
+            facts: serde_json::Map::new(),
+        }
+    }
+}

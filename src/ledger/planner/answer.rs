@@ -1,0 +1,193 @@
+//! Answering a request: what becomes of the request, and the handoff back to
+//! its requester.
+
+use super::super::artifacts::unfit;
+use super::super::intake::Contract;
+use super::super::record::{Failure, Issue, IssueStatus, Record};
+use super::super::refusal::Refusal;
+use super::super::step::{Planned, Stop, View};
+use super::Planner;
+use super::send::{Beginning, Sending};
+use crate::ids::AgentName;
+use crate::protocol::{ContractType, Event, State};
+
+/// The code of the failure of a request whose answer has none.
+const NOT_RESOLVED: &str = "NOT_RESOLVED";
+
+impl<V> Planner<'_, V> {
+    /// Answers the request that a sender works on.
+    pub(super) fn answer<E>(
+        &self,
+        issue: Option<Issue>,
+        sending: &Sending<'_>,
+        kind: &ContractType,
+        from: &AgentName,
+    ) -> Result<Planned, Stop<E>>
+    where
+        V: View<E>,
+    {
+        let contract = sending.contract;
+        let none = || Refusal::NoIssue {
+            issue: self.key.clone(),
+        };
+        let mut issue = issue.ok_or_else(none)?;
+        let request = self.request(&issue, kind, contract, from)?;
+        if let Some(number) = self.sent(contract)? {
+            let earlier = self.record(&self.id(number))?;
+            // Once a request is retried, the same answer may be given again.
+            let again = request
+                .as_ref()
+                .is_some_and(|r| r.attempt > 1 && earlier.answers.as_ref() == Some(&r.id));
+            if !again {
+                let receipt = self.repeated(earlier, issue);
+                return Ok(Planned::Repeat(Box::new(receipt)));
+            }
+        }
+        let Some(mut request) = request else {
+            return Err(self.unanswerable(&issue, kind, contract, from)?.into());
+        };
+        self.unless_completed(&issue)?;
+        let (event, why) = self.verdict(kind, contract);
+        if event == Event::Complete
+            && let Some(expected) = &request.expects
+        {
+            let findings = unfit(expected, kind, &contract.value);
+            if !findings.is_empty() {
+                let issue = self.key.clone();
+                return Err(Refusal::Unfit { issue, findings }.into());
+            }
+        }
+        let failure = (event == Event::Fail).then(|| {
+            contract.failure.clone().unwrap_or_else(|| Failure {
+                code: NOT_RESOLVED.to_owned(),
+                message: contract.summary.clone(),
+                details: None,
+                recoverable: true,
+                suggested_action: None,
+            })
+        });
+        let failure = self.reported(failure.as_ref())?;
+        let reason = why.filter(|_| event == Event::Block);
+        let id = self.id(issue.handoffs + 1);
+        self.advance(
+            &mut request,
+            event,
+            Some(&id),
+            reason.as_ref(),
+            failure.as_ref(),
+        )?;
+        let (to, state) = (request.from.clone(), State::Completed);
+        let mut new = self.begin(&mut issue, sending, Beginning { from, to, state });
+        new.follows = Some(request.id.clone());
+        new.answers = Some(request.id.clone());
+        // An issue that is one request ends with it.
+        let asked = self.protocol.contract_type(&request.contract_type);
+        let is_one = asked.is_some_and(|asked| {
+            let own = self.protocol.field(asked, |f| &f.id);
+            own.is_some() && own == self.protocol.field(asked, |f| &f.issue)
+        });
+        if is_one && event == Event::Complete {
+            issue.status = IssueStatus::Completed;
+            issue.completed_at = Some(self.actor.at);
+        }
+        Ok(self.written(issue, vec![request, new], sending))
+    }
+
+    /// What an answer does to its request, and why, where it blocks it.
+    fn verdict(&self, kind: &ContractType, contract: &Contract) -> (Event, Option<String>) {
+        let outcome = self.protocol.outcome(kind, contract.status.as_deref());
+        if let Some(critical) = kind.critical_inputs.as_ref()
+            && outcome.event() == Event::Complete
+        {
+            let open = contract.value.pointer(&critical.at);
+            let open = open.and_then(serde_json::Value::as_array);
+            let open = open.into_iter().flatten().filter_map(|v| v.as_str());
+            let keys: Vec<&str> = open
+                .filter(|k| critical.keys.iter().any(|c| c == k))
+                .collect();
+            if !keys.is_empty() {
+                let why = format!("without a critical input: {}", keys.join(", "));
+                return (critical.outcome.event(), Some(why));
+            }
+        }
+        let why = contract.failure.as_ref().map(|f| f.message.clone());
+        (
+            outcome.event(),
+            why.or_else(|| Some(contract.summary.clone())),
+        )
+    }
+
+    /// The newest request that an agent works on and that this contract answers.
+    fn request<E>(
+        &self,
+        issue: &Issue,
+        kind: &ContractType,
+        contract: &Contract,
+        from: &AgentName,
+    ) -> Result<Option<Record>, Stop<E>>
+    where
+        V: View<E>,
+    {
+        for open in issue.open.iter().rev() {
+            if open.to == *from && open.state == State::InProgress {
+                let record = self.record(&open.id)?;
+                if answers(kind, contract, &record) {
+                    return Ok(Some(record));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Why there is nothing to answer.
+    fn unanswerable<E>(
+        &self,
+        issue: &Issue,
+        kind: &ContractType,
+        contract: &Contract,
+        from: &AgentName,
+    ) -> Result<Refusal, Stop<E>>
+    where
+        V: View<E>,
+    {
+        for open in issue.open.iter().rev().filter(|open| open.to == *from) {
+            let record = self.record(&open.id)?;
+            if answers(kind, contract, &record) {
+                let (id, agent) = (record.id, from.clone());
+                return Ok(match record.state {
+                    State::Pending => Refusal::NotClaimed { id, agent },
+                    state => Refusal::NotWorking { id, agent, state },
+                });
+            }
+        }
+        let ids = kind
+            .answers
+            .iter()
+            .filter_map(|t| issue.contract_ids.get(t));
+        let number = contract
+            .id
+            .as_ref()
+            .and_then(|own| { ids }.find_map(|ids| ids.get(own)));
+        if let Some(&number) = number {
+            let record = self.record(&self.id(number))?;
+            if record.to == *from && record.state.is_terminal() {
+                let (id, state) = (record.id, record.state);
+                return Ok(Refusal::Answered { id, state });
+            }
+        }
+        Ok(Refusal::NotHeld {
+            agent: from.clone(),
+            issue: self.key.clone(),
+            open: { issue.open.iter() }
+                .map(|open| (open.id.clone(), open.to.clone()))
+                .collect(),
+        })
+    }
+}
+
+/// Says whether a contract answers this request: type, id and requester fit.
+fn answers(kind: &ContractType, contract: &Contract, request: &Record) -> bool {
+    kind.answers.contains(&request.contract_type)
+        && (contract.id.is_none() || contract.id == request.contract_id)
+        && contract.to.as_ref().is_none_or(|to| *to == request.from)
+}

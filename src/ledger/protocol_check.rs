@@ -1,0 +1,291 @@
+//! Every fault of a protocol's folder: the definition's own, its files', and
+//! where the two do not fit each other.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::layout::DEFINITION;
+use super::shared::ProtocolFiles;
+use crate::contract::Schema;
+use crate::finding::Finding;
+use crate::protocol::{ContractType, Definition, FactRule, Protocol, State, schema_values};
+
+/// Checks a protocol's folder. Paths are those of files; where the fault is in
+/// the definition, a JSON Pointer into it.
+pub fn check_protocol(files: &ProtocolFiles) -> Vec<Finding> {
+    let Some(definition) = file(files, DEFINITION) else {
+        let text = "the folder has no protocol.json";
+        return vec![Finding::error("file.missing", DEFINITION, text)];
+    };
+    let protocol = match Protocol::load(definition) {
+        Ok(protocol) => protocol,
+        Err(findings) => return findings,
+    };
+    let mut checker = Checker {
+        files,
+        definition: protocol.definition(),
+        protocol: &protocol,
+        found: Vec::new(),
+    };
+    let schemas = checker.schemas();
+    checker.templates();
+    checker.pointers(&schemas);
+    checker.words(&schemas);
+    checker.found
+}
+
+fn file<'f>(files: &'f ProtocolFiles, path: &str) -> Option<&'f [u8]> {
+    let found = files.iter().find(|(p, _)| p == path);
+    found.map(|(_, bytes)| bytes.as_slice())
+}
+
+struct Checker<'a> {
+    files: &'a ProtocolFiles,
+    definition: &'a Definition,
+    protocol: &'a Protocol,
+    found: Vec<Finding>,
+}
+
+/// A contract type's schema, where it can be read.
+type Schemas = Vec<Option<Value>>;
+
+impl Checker<'_> {
+    fn fault(&mut self, code: &'static str, path: impl Into<String>, text: impl Into<String>) {
+        self.found.push(Finding::error(code, path, text));
+    }
+
+    /// Reads a schema and compiles it.
+    fn schema(&mut self, at: String, path: &str) -> Option<Value> {
+        let Some(bytes) = file(self.files, path) else {
+            let text = format!("no file {path} describes it");
+            self.fault("protocol.missing_file", at, text);
+            return None;
+        };
+        let value: Value = match serde_json::from_slice(bytes) {
+            Ok(value) => value,
+            Err(error) => {
+                self.fault("protocol.schema", path, format!("it is not JSON: {error}"));
+                return None;
+            }
+        };
+        if let Err(error) = Schema::compile(&value) {
+            let mut text = error.to_string();
+            if let Some(cause) = std::error::Error::source(&error) {
+                text += &format!(": {cause}");
+            }
+            self.fault("protocol.schema", path, text);
+            return None;
+        }
+        Some(value)
+    }
+
+    fn schemas(&mut self) -> Schemas {
+        let definition = self.definition;
+        let mut used = BTreeSet::new();
+        let mut schemas = Vec::new();
+        for (i, kind) in definition.contracts.iter().enumerate() {
+            used.insert(kind.schema.as_str());
+            schemas.push(self.schema(format!("/contracts/{i}/schema"), &kind.schema));
+        }
+        for (name, document) in &definition.documents {
+            used.insert(document.schema.as_str());
+            self.schema(format!("/documents/{name}/schema"), &document.schema);
+        }
+        // Contracts may name the others.
+        for (path, _) in self.files {
+            if path.ends_with(".json") && path.starts_with("schemas/") && !used.contains(&**path) {
+                self.schema(String::new(), path);
+            }
+        }
+        schemas
+    }
+
+    fn templates(&mut self) {
+        let definition = self.definition;
+        for (i, kind) in definition.contracts.iter().enumerate() {
+            let at = |key: &str| format!("/contracts/{i}/{key}");
+            match file(self.files, &kind.template) {
+                None => {
+                    let text = format!("there is no file {}", kind.template);
+                    self.fault("protocol.missing_file", at("template"), text);
+                }
+                Some(bytes) => {
+                    if let Err(error) = serde_json::from_slice::<Value>(bytes) {
+                        let text = format!("it is not JSON: {error}");
+                        self.fault("protocol.template", &kind.template, text);
+                    }
+                }
+            }
+            let xsd = kind.xsd.as_deref();
+            if let Some(xsd) = xsd.filter(|xsd| file(self.files, xsd).is_none()) {
+                let text = format!("there is no file {xsd}");
+                self.fault("protocol.missing_file", at("xsd"), text);
+            }
+        }
+    }
+
+    /// Pointers to what no schema has.
+    fn pointers(&mut self, schemas: &Schemas) {
+        let definition = self.definition;
+        let anywhere = |pointer: &str| {
+            let known = schemas.iter().flatten();
+            // What can't be read was reported, and may have it.
+            schemas.iter().any(Option::is_none) || { known }.any(|s| has(s, pointer))
+        };
+        let mut missing: Vec<(String, String)> = Vec::new();
+        for (key, pointer) in definition.fields.given() {
+            if pointer.starts_with('/') && !anywhere(pointer) {
+                missing.push((format!("/fields/{key}"), pointer.to_owned()));
+            }
+        }
+        for (name, rule) in &definition.facts {
+            let (key, list) = match rule {
+                FactRule::Last(list) => ("last", list),
+                FactRule::Sum(list) => ("sum", list),
+                FactRule::Collect(list) => ("collect", list),
+                FactRule::Count(_) => continue,
+            };
+            for (i, pointer) in list.iter().enumerate().filter(|(_, p)| !anywhere(p)) {
+                missing.push((format!("/facts/{name}/{key}/{i}"), pointer.clone()));
+            }
+        }
+        for (i, (kind, schema)) in definition.contracts.iter().zip(schemas).enumerate() {
+            let Some(schema) = schema else { continue };
+            for (at, pointer) in own_pointers(kind) {
+                if !has(schema, &pointer) {
+                    missing.push((format!("/contracts/{i}/{at}"), pointer));
+                }
+            }
+            let implied = kind.implied_from.is_some() && kind.implied_to.is_some();
+            let parties = [
+                ("from", !kind.note, self.protocol.field(kind, |f| &f.from)),
+                ("to", kind.travels(), self.protocol.field(kind, |f| &f.to)),
+            ];
+            for (key, needed, pointer) in parties {
+                let pointer = pointer.filter(|p| needed && !implied && !has(schema, p));
+                missing.extend(
+                    pointer.map(|p| (format!("/contracts/{i}/fields/{key}"), p.to_owned())),
+                );
+            }
+        }
+        missing.sort();
+        missing.dedup();
+        for (at, pointer) in missing {
+            let text = format!("`{pointer}` is a field that the schema does not have");
+            self.fault("protocol.unknown_field", at, text);
+        }
+    }
+
+    /// Status words that no contract can say, so that what they stand for is
+    /// never reached.
+    fn words(&mut self, schemas: &Schemas) {
+        let definition = self.definition;
+        let types = definition.contracts.iter().zip(schemas).enumerate();
+        let mut said: BTreeSet<String> = BTreeSet::new();
+        let mut open = false;
+        let mut faults = Vec::new();
+        for (i, (kind, schema)) in types {
+            let Some(schema) = schema else {
+                open = true;
+                continue;
+            };
+            let Some(pointer) = self.protocol.field(kind, |f| &f.status) else {
+                continue;
+            };
+            let Some(words) = schema_values(schema, pointer) else {
+                open |= has(schema, pointer);
+                continue;
+            };
+            for word in kind.outcome.keys().filter(|word| !words.contains(*word)) {
+                let text = format!(
+                    "no contract of type `{}` can have the status `{word}`",
+                    kind.name
+                );
+                faults.push((format!("/contracts/{i}/outcome"), text));
+            }
+            said.extend(words);
+        }
+        for (word, state) in &definition.status {
+            // These are known so that contracts with them can be refused.
+            let unfinished = matches!(state, State::Pending | State::InProgress);
+            if !open && !unfinished && !said.contains(word) {
+                let text = format!(
+                    "no contract can have the status `{word}`, so that {state} is not reached by it"
+                );
+                faults.push((format!("/status/{word}"), text));
+            }
+        }
+        for (at, text) in faults {
+            self.fault("protocol.unreachable_state", at, text);
+        }
+    }
+}
+
+/// The pointers that a type has for itself, with the place of each.
+fn own_pointers(kind: &ContractType) -> Vec<(String, String)> {
+    let mut found: Vec<(String, String)> = Vec::new();
+    let mut add = |at: String, pointer: &str| {
+        if pointer.starts_with('/') {
+            found.push((at, pointer.to_owned()));
+        }
+    };
+    for (key, pointer) in kind.fields.given() {
+        add(format!("fields/{key}"), pointer);
+    }
+    kind.when.keys().for_each(|p| add("when".to_owned(), p));
+    kind.after.keys().for_each(|p| add("after".to_owned(), p));
+    let single = [
+        ("summary", &kind.summary),
+        ("max_retries", &kind.max_retries),
+        ("actions", &kind.actions),
+    ];
+    for (key, pointer) in single {
+        pointer.iter().for_each(|p| add(key.to_owned(), p));
+    }
+    if let Some(failure) = &kind.failure {
+        let optional = [
+            &failure.details,
+            &failure.recoverable,
+            &failure.suggested_action,
+        ];
+        let all = [&failure.code, &failure.message].into_iter();
+        all.chain(optional.into_iter().flatten())
+            .for_each(|p| add("failure".to_owned(), p));
+    }
+    for (i, named) in kind.named_schemas.iter().enumerate() {
+        add(format!("named_schemas/{i}/data"), &named.data);
+        add(format!("named_schemas/{i}/schema"), &named.schema);
+    }
+    if let Some(expected) = &kind.expects {
+        add("expects/artifact_type".to_owned(), &expected.artifact_type);
+        add("expects/schema".to_owned(), &expected.schema);
+        add("expects/destination".to_owned(), &expected.destination);
+    }
+    if let Some(artifacts) = &kind.artifacts {
+        let entry = match &artifacts.list {
+            Some(list) => format!("{list}/0"),
+            None => String::new(),
+        };
+        add(
+            "artifacts/path".to_owned(),
+            &format!("{entry}{}", artifacts.path),
+        );
+        let kind = artifacts.kind.iter();
+        kind.for_each(|p| add("artifacts/type".to_owned(), &format!("{entry}{p}")));
+    }
+    for (i, pointer) in kind.agents.iter().enumerate() {
+        add(format!("agents/{i}"), pointer);
+    }
+    if let Some(critical) = &kind.critical_inputs {
+        add("critical_inputs/at".to_owned(), &critical.at);
+    }
+    for (key, pointer) in kind.tasks.iter().flat_map(|tasks| tasks.given()) {
+        add(format!("tasks/{key}"), pointer);
+    }
+    found
+}
+
+fn has(schema: &Value, pointer: &str) -> bool {
+    crate::protocol::schema_has(schema, pointer)
+}

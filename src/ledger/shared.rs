@@ -1,0 +1,324 @@
+//! What belongs to no issue and governs all: the protocols in force, and the
+//! documents that issues share. Each change of one is a commit of its own.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::error::LedgerError;
+use super::intake::Schemas;
+use super::layout::{self, DEFINITION};
+use super::protocol_check::check_protocol;
+use super::record::{IssueStatus, digest};
+use super::refusal::Refusal;
+use super::session::Session;
+use super::snapshot::{Rules, Snapshot};
+use super::step::View;
+use super::write::{Decided, Draft, Ledger};
+use crate::contract::Source;
+use crate::finding::Finding;
+use crate::git::ObjectId;
+use crate::ids::{AgentName, quoted};
+use crate::protocol::{AgentKind, Protocol};
+
+/// A protocol's files by path in its folder.
+pub type ProtocolFiles = [(String, Vec<u8>)];
+
+/// A change of something shared.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct SharedStep {
+    pub(super) files: Vec<(String, Option<Vec<u8>>)>,
+    pub(super) message: String,
+}
+
+/// Whether a protocol is to be new, or in force already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It is new.
+    Add,
+    /// It takes the place of one of the same name.
+    Update,
+}
+
+/// What a change of a protocol came to.
+#[derive(Debug)]
+pub struct ProtocolChange {
+    /// The protocol's name.
+    pub name: String,
+    /// The version that was in force.
+    pub before: Option<String>,
+    /// The version that is.
+    pub version: String,
+    /// The commit; none when the ledger had these very files already.
+    pub commit: Option<ObjectId>,
+}
+
+impl<'r> Ledger<'r> {
+    /// Puts a protocol in force, beside the others or in the place of the one of
+    /// its name.
+    ///
+    /// # Errors
+    /// [`LedgerError`]; the ledger is then unchanged.
+    pub fn put_protocol(
+        &self,
+        session: &Session,
+        files: &ProtocolFiles,
+        change: Change,
+    ) -> Result<ProtocolChange, LedgerError> {
+        let (mut done, commit) = self.write(session, None, |tip, _| {
+            let (step, outcome) = protocol_step(tip, files, change)?;
+            Ok(match step {
+                None => Decided::Nothing(outcome),
+                Some(step) => Decided::Write(Draft {
+                    author: None,
+                    files: step.files,
+                    message: step.message,
+                    outcome,
+                }),
+            })
+        })?;
+        done.commit = commit;
+        Ok(done)
+    }
+
+    /// Puts a document that all issues share in the place of its last version.
+    /// The answer is the commit; none when the ledger had these bytes already.
+    ///
+    /// # Errors
+    /// [`LedgerError`]; the ledger is then unchanged.
+    pub fn put_document(
+        &self,
+        session: &Session,
+        agent: &AgentName,
+        protocol: &AgentName,
+        name: &AgentName,
+        bytes: &[u8],
+    ) -> Result<Option<ObjectId>, LedgerError> {
+        let ((), commit) = self.write(session, None, |tip, _| {
+            let rules = tip.rules(protocol.as_str())?;
+            let step = document_step(tip, &rules, agent, name, bytes)?;
+            Ok(match step {
+                None => Decided::Nothing(()),
+                Some(step) => Decided::Write(Draft {
+                    author: Some(agent.clone()),
+                    files: step.files,
+                    message: step.message,
+                    outcome: (),
+                }),
+            })
+        })?;
+        Ok(commit)
+    }
+}
+
+/// Decides what putting a protocol in force changes.
+pub(super) fn protocol_step(
+    tip: &Snapshot<'_>,
+    files: &ProtocolFiles,
+    change: Change,
+) -> Result<(Option<SharedStep>, ProtocolChange), LedgerError> {
+    let definition = files.iter().find(|(path, _)| path == DEFINITION);
+    let definition = definition
+        .map(|(_, bytes)| bytes.as_slice())
+        .unwrap_or_default();
+    let refused = |findings| LedgerError::ProtocolRefused { findings };
+    let protocol = Protocol::load(definition).map_err(refused)?;
+    let findings = check_protocol(files);
+    if findings.iter().any(Finding::is_error) {
+        return Err(refused(findings));
+    }
+    let name = protocol.name().to_owned();
+    let version = protocol.definition().version.clone();
+    let known = match tip.rules_id(&name)? {
+        Some(_) => Some(tip.rules(&name)?),
+        None => None,
+    };
+    let mut outcome = ProtocolChange {
+        name: name.clone(),
+        before: known
+            .as_ref()
+            .map(|k| k.protocol().definition().version.clone()),
+        version: version.clone(),
+        commit: None,
+    };
+    let changes = differences(known.as_ref(), files)?;
+    if known.is_some() && changes.is_empty() {
+        return Ok((None, outcome));
+    }
+    let message = match (&mut outcome.before, change) {
+        (None, Change::Add) => {
+            format!("Add protocol {name} {version}\n\nProtocol: {name}\n")
+        }
+        (Some(before), Change::Update) => {
+            let orphans = orphans(tip, &protocol)?;
+            if !orphans.is_empty() {
+                return Err(LedgerError::Orphans {
+                    name,
+                    findings: orphans,
+                });
+            }
+            format!("Update protocol {name} from {before} to {version}\n\nProtocol: {name}\n")
+        }
+        (Some(before), Change::Add) => {
+            let version = before.clone();
+            return Err(LedgerError::ProtocolExists { name, version });
+        }
+        (None, Change::Update) => {
+            let known = tip.protocols()?;
+            return Err(LedgerError::NoProtocol { name, known });
+        }
+    };
+    Ok((
+        Some(SharedStep {
+            files: changes,
+            message,
+        }),
+        outcome,
+    ))
+}
+
+/// The files of a protocol in force that would be other ones.
+fn differences(
+    known: Option<&Rules<'_>>,
+    files: &ProtocolFiles,
+) -> Result<Vec<(String, Option<Vec<u8>>)>, LedgerError> {
+    let mut changes = Vec::new();
+    let old = known.map(Rules::files).transpose()?.unwrap_or_default();
+    let definition = files.iter().find(|(path, _)| path == DEFINITION);
+    let name = definition.and_then(|(_, bytes)| Protocol::load(bytes).ok());
+    let name = name.map(|p| p.name().to_owned()).unwrap_or_default();
+    for (path, bytes) in files {
+        if old.iter().find(|(p, _)| p == path).map(|(_, b)| b) != Some(bytes) {
+            let path = layout::protocol_file(&name, path);
+            changes.push((path, Some(bytes.clone())));
+        }
+    }
+    for (path, _) in &old {
+        if !files.iter().any(|(p, _)| p == path) {
+            changes.push((layout::protocol_file(&name, path), None));
+        }
+    }
+    Ok(changes)
+}
+
+/// The open handoffs that could not go on under another definition.
+fn orphans(tip: &Snapshot<'_>, protocol: &Protocol) -> Result<Vec<Finding>, LedgerError> {
+    let old = tip.rules(protocol.name())?;
+    let mut found = Vec::new();
+    let mut unfollowed = BTreeSet::new();
+    for entry in tip.open()? {
+        let record = tip.open_record(&entry)?;
+        if record.protocol.as_str() != protocol.name() {
+            continue;
+        }
+        unfollowed.insert(record.id.issue().clone());
+        let path = layout::record_file(&record.id);
+        let mut orphan = |text: String| {
+            let finding = Finding::error("protocol.orphan", path.clone(), text);
+            let fix = format!(
+                "finish or cancel {} first, or keep what it needs",
+                record.id
+            );
+            found.push(finding.fix(fix));
+        };
+        for agent in [&record.to, &record.from] {
+            if protocol
+                .agent(agent.as_str())
+                .is_none_or(|a| a.kind == AgentKind::End)
+            {
+                orphan(format!("{} needs the agent {agent}", record.id));
+            }
+        }
+        if protocol.contract_type(&record.contract_type).is_none() {
+            let kind = quoted(&record.contract_type);
+            orphan(format!("{} needs the contract type {kind}", record.id));
+        }
+        let onward = |p: &Protocol| !p.receivers(record.to.as_str()).is_empty();
+        if onward(old.protocol()) && !onward(protocol) {
+            let to = &record.to;
+            orphan(format!(
+                "{} needs a route on which {to} can hand it on",
+                record.id
+            ));
+        }
+    }
+    Ok(found)
+}
+
+/// Decides what putting a shared document changes.
+pub(super) fn document_step(
+    tip: &Snapshot<'_>,
+    rules: &Rules<'_>,
+    agent: &AgentName,
+    name: &AgentName,
+    bytes: &[u8],
+) -> Result<Option<SharedStep>, LedgerError> {
+    let protocol = rules.protocol();
+    if protocol
+        .agent(agent.as_str())
+        .is_none_or(|a| a.kind == AgentKind::End)
+    {
+        return Err(Refusal::unknown_agent(agent, protocol).into());
+    }
+    let Some(document) = protocol.definition().documents.get(name) else {
+        let known = protocol.definition().documents.keys();
+        return Err(LedgerError::NoDocument {
+            name: name.to_string(),
+            known: known.map(ToString::to_string).collect(),
+        });
+    };
+    let source = Source::parse(bytes).map_err(|findings| LedgerError::Contract { findings })?;
+    let findings = rules.file(&document.schema)?.check(&source, None).findings;
+    if findings.iter().any(Finding::is_error) {
+        return Err(LedgerError::Contract { findings });
+    }
+    let path = layout::document(protocol.name(), name);
+    if tip.file(&path)?.is_some_and(|known| *known == *bytes) {
+        return Ok(None);
+    }
+    let message = format!(
+        "Set document {name}\n\nDocument: {name}\nDocument-Sha256: {}\nFrom: {agent}\nProtocol: {}\n",
+        digest(bytes),
+        protocol.name()
+    );
+    let files = vec![(path, Some(bytes.to_vec()))];
+    Ok(Some(SharedStep { files, message }))
+}
+
+/// The documents that the issues of a protocol share, by name; those that were
+/// never set are left out.
+///
+/// # Errors
+/// [`LedgerError`] when one can't be read.
+pub fn documents(
+    tip: &Snapshot<'_>,
+    rules: &Rules<'_>,
+) -> Result<Vec<(AgentName, Value)>, LedgerError> {
+    let mut found = Vec::new();
+    for name in rules.protocol().definition().documents.keys() {
+        let path = layout::document(rules.protocol().name(), name);
+        if let Some(bytes) = tip.file(&path)? {
+            let value = serde_json::from_slice(&bytes)
+                .map_err(|e| LedgerError::stored(&path, super::record::StoredError::Form(e)))?;
+            found.push((name.clone(), value));
+        }
+    }
+    Ok(found)
+}
+
+/// Says how many open issues follow each protocol.
+///
+/// # Errors
+/// [`LedgerError`] when an open issue can't be read.
+pub fn open_issues(tip: &Snapshot<'_>, protocol: &str) -> Result<usize, LedgerError> {
+    let open = tip.open()?;
+    let keys: BTreeSet<_> = open.iter().map(|e| e.id.issue()).collect();
+    let mut count = 0;
+    for key in keys {
+        let issue = tip.issue(key)?.issue()?;
+        count += usize::from(
+            issue.is_some_and(|i| i.protocol.as_str() == protocol && i.status == IssueStatus::Open),
+        );
+    }
+    Ok(count)
+}

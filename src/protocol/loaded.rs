@@ -1,0 +1,145 @@
+//! A protocol whose parts fit together, and what it says about itself.
+
+use std::collections::BTreeSet;
+
+use super::contract_type::{ContractType, Outcome};
+use super::definition::{Agent, AgentKind, Definition, Fields, Route};
+use super::faults::faults;
+use crate::finding::Finding;
+use crate::ids::AgentName;
+
+/// A protocol whose parts fit together.
+#[derive(Clone, Debug)]
+pub struct Protocol {
+    definition: Definition,
+}
+
+impl Protocol {
+    /// Loads a `protocol.json`.
+    ///
+    /// # Errors
+    /// Every fault found in it, each naming its place as a JSON Pointer.
+    pub fn load(bytes: &[u8]) -> Result<Self, Vec<Finding>> {
+        let definition: Definition = serde_json::from_slice(bytes).map_err(|e| {
+            let shown = e.to_string();
+            let said = shown
+                .rsplit_once(" at line ")
+                .map_or(&*shown, |(said, _)| said);
+            let mut finding = Finding::error("protocol.syntax", "", said);
+            finding.line = u32::try_from(e.line()).ok();
+            finding.column = u32::try_from(e.column()).ok();
+            vec![finding]
+        })?;
+        let findings = faults(&definition);
+        if findings.is_empty() {
+            Ok(Self { definition })
+        } else {
+            Err(findings)
+        }
+    }
+
+    /// The protocol's name.
+    pub fn name(&self) -> &str {
+        self.definition.name.as_str()
+    }
+
+    /// Everything the file says.
+    pub fn definition(&self) -> &Definition {
+        &self.definition
+    }
+
+    /// Finds an agent by its name or by one of its other names.
+    pub fn agent(&self, name: &str) -> Option<&Agent> {
+        let mut agents = self.definition.agents.iter();
+        agents.find(|a| a.id.as_str() == name || a.aliases.iter().any(|alias| alias == name))
+    }
+
+    /// The agent that decides where others can't, if there is one.
+    pub fn lead(&self) -> Option<&AgentName> {
+        let mut agents = self.definition.agents.iter();
+        let lead = agents.find(|a| a.kind == AgentKind::Orchestrator);
+        lead.map(|a| &a.id)
+    }
+
+    /// Where contracts of this type have a field of the envelope.
+    pub fn field<'a>(
+        &'a self,
+        kind: &'a ContractType,
+        field: impl Fn(&'a Fields) -> &'a Option<String>,
+    ) -> Option<&'a str> {
+        let own = field(&kind.fields).as_deref();
+        own.or_else(|| field(&self.definition.fields).as_deref())
+    }
+
+    /// Says whether an agent is of this kind.
+    pub fn is_kind(&self, name: &str, kind: AgentKind) -> bool {
+        self.agent(name).is_some_and(|a| a.kind == kind)
+    }
+
+    /// The names of all agents that can act, in the definition's order.
+    pub fn agent_names(&self) -> Vec<&str> {
+        let acting = |a: &&Agent| a.kind != AgentKind::End;
+        let agents = self.definition.agents.iter().filter(acting);
+        agents.map(|a| a.id.as_str()).collect()
+    }
+
+    /// Finds a contract type by name.
+    pub fn contract_type(&self, name: &str) -> Option<&ContractType> {
+        self.definition.contracts.iter().find(|c| c.name == name)
+    }
+
+    /// Every root element that a contract may have.
+    pub fn roots(&self) -> Vec<&str> {
+        let roots: BTreeSet<&str> = self
+            .definition
+            .contracts
+            .iter()
+            .map(|c| c.root.as_str())
+            .collect();
+        roots.into_iter().collect()
+    }
+
+    /// The routes from one agent to another, wildcards included.
+    pub fn routes<'a>(&'a self, from: &'a str, to: &'a str) -> impl Iterator<Item = &'a Route> {
+        self.routes_from(from).filter(move |r| r.to.as_str() == to)
+    }
+
+    /// The routes that leave an agent, wildcards included.
+    pub fn routes_from<'a>(&'a self, from: &'a str) -> impl Iterator<Item = &'a Route> {
+        self.definition.routes.iter().filter(move |r| {
+            r.from == from || (r.from == "*" && r.to.as_str() != from && !self.is_end(from))
+        })
+    }
+
+    /// Whom an agent may hand on to, each once, in the definition's order.
+    pub fn receivers<'a>(&'a self, from: &'a str) -> Vec<&'a AgentName> {
+        let mut receivers: Vec<&AgentName> = Vec::new();
+        for route in self.routes_from(from) {
+            if !receivers.contains(&&route.to) {
+                receivers.push(&route.to);
+            }
+        }
+        receivers
+    }
+
+    fn is_end(&self, name: &str) -> bool {
+        self.is_kind(name, AgentKind::End)
+    }
+
+    /// The rank of a priority word, 0 the most urgent; unknown words and none
+    /// rank in the middle of the list.
+    pub fn priority_rank(&self, word: Option<&str>) -> usize {
+        let words = &self.definition.priorities;
+        word.and_then(|w| words.iter().position(|p| p == w))
+            .unwrap_or(words.len() / 2)
+    }
+
+    /// What becomes of the sender's own handoff for a contract of this type
+    /// with this status word.
+    pub fn outcome(&self, kind: &ContractType, status: Option<&str>) -> Outcome {
+        status
+            .and_then(|word| kind.outcome.get(word))
+            .copied()
+            .unwrap_or(Outcome::Complete)
+    }
+}

@@ -1,0 +1,132 @@
+//! What a JSON Pointer leads to in a JSON Schema.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+/// How many references are followed on the way to one field.
+const MAX_STEPS: usize = 64;
+
+/// Says whether a value that fits a schema can have something at this pointer.
+/// An object whose schema lists its fields has no others, even where it would
+/// allow them: a pointer to one is a slip.
+pub fn schema_has(schema: &Value, pointer: &str) -> bool {
+    !nodes(schema, pointer).is_empty()
+}
+
+/// The texts that a schema allows at a pointer, if it lists them.
+pub fn schema_values(schema: &Value, pointer: &str) -> Option<BTreeSet<String>> {
+    let mut texts = BTreeSet::new();
+    let mut any = false;
+    for node in nodes(schema, pointer) {
+        let list = node["enum"].as_array().into_iter().flatten();
+        let listed = list.chain(node.get("const")).filter_map(Value::as_str);
+        let before = texts.len();
+        texts.extend(listed.map(str::to_owned));
+        any |= texts.len() > before;
+    }
+    any.then_some(texts)
+}
+
+/// The subschemas that say what is at a pointer.
+fn nodes<'s>(schema: &'s Value, pointer: &str) -> Vec<&'s Value> {
+    let mut here = spread(schema, vec![schema]);
+    for part in pointer.split('/').skip(1) {
+        let part = part.replace("~1", "/").replace("~0", "~");
+        let next: Vec<&Value> = here.iter().flat_map(|node| child(node, &part)).collect();
+        here = spread(schema, next);
+    }
+    here
+}
+
+/// What a schema says of one member of an object or item of a list.
+fn child<'s>(node: &'s Value, part: &str) -> Vec<&'s Value> {
+    let mut found = Vec::new();
+    let fields = node["properties"].as_object();
+    found.extend(fields.and_then(|f| f.get(part)));
+    let patterns = node["patternProperties"].as_object();
+    found.extend(patterns.into_iter().flat_map(|p| p.values()));
+    let others = &node["additionalProperties"];
+    if fields.is_none_or(|f| !f.contains_key(part))
+        && (others.is_object() || others == &Value::Bool(true))
+    {
+        found.push(others);
+    }
+    if part.parse::<usize>().is_ok() {
+        found.extend(node.get("items"));
+        found.extend(node["prefixItems"].as_array().into_iter().flatten());
+    }
+    // Nothing is said about what it holds.
+    let opaque = [
+        "properties",
+        "patternProperties",
+        "additionalProperties",
+        "items",
+        "prefixItems",
+    ];
+    let closed = ["enum", "const", "$ref"];
+    let scalar = matches!(
+        node["type"].as_str(),
+        Some("string" | "number" | "integer" | "boolean" | "null")
+    );
+    let combined = ["allOf", "anyOf", "oneOf", "if", "then", "else"];
+    let says = |keys: &[&str]| keys.iter().any(|key| node.get(*key).is_some());
+    if !says(&opaque) && !says(&closed) && !says(&combined) && !scalar && !node.is_boolean() {
+        found.push(&Value::Null);
+    }
+    found
+}
+
+/// Adds everything that applies at the same place: references and alternatives.
+fn spread<'s>(root: &'s Value, start: Vec<&'s Value>) -> Vec<&'s Value> {
+    let mut found: Vec<&Value> = Vec::new();
+    let mut next = start;
+    while let Some(node) = next.pop() {
+        if found.len() >= MAX_STEPS || found.iter().any(|known| std::ptr::eq(*known, node)) {
+            continue;
+        }
+        found.push(node);
+        let reference = node["$ref"].as_str().and_then(|r| r.strip_prefix('#'));
+        next.extend(reference.and_then(|pointer| root.pointer(pointer)));
+        for key in ["allOf", "anyOf", "oneOf"] {
+            next.extend(node[key].as_array().into_iter().flatten());
+        }
+        next.extend(
+            ["if", "then", "else"]
+                .iter()
+                .filter_map(|key| node.get(*key)),
+        );
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{schema_has, schema_values};
+    use serde_json::json;
+
+    #[test]
+    fn pointers_are_followed_through_references_alternatives_and_lists() {
+        let schema = json!({"type": "object", "additionalProperties": false,
+            "properties": {"a": {"$ref": "#/$defs/a"}, "l": {"items": {"properties": {"x": {}}}}, "m": {"additionalProperties": {"type": "string"}},
+                "open": {"type": "object"}, "text": {"type": "string"}, "either": {"anyOf": [{"properties": {"p": {}}}, {"properties": {"q": {}}}]}},
+            "$defs": {"a": {"properties": {"b": {"enum": ["x", "y"]}}}}});
+        for known in [
+            "/a",
+            "/a/b",
+            "/l/0/x",
+            "/m/any",
+            "/open/what/ever",
+            "/either/p",
+            "/either/q",
+        ] {
+            assert!(schema_has(&schema, known), "{known}");
+        }
+        for unknown in ["/z", "/a/c", "/l/0/y", "/text/more", "/a/b/c", "/either/r"] {
+            assert!(!schema_has(&schema, unknown), "{unknown}");
+        }
+        let values = schema_values(&schema, "/a/b");
+        assert_eq!(values, Some(["x".to_owned(), "y".to_owned()].into()));
+        assert_eq!(schema_values(&schema, "/text"), None);
+    }
+}

@@ -1,0 +1,389 @@
+//! Tasks: what a contract says of them, and whether that fits together.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::finding::Finding;
+use crate::ids::quoted;
+
+/// The longest name of a task, in bytes.
+const MAX_ID: usize = 128;
+
+/// Where a contract says what becomes of tasks: a JSON Pointer each. A list of
+/// tasks is an array of names, or an object whose keys they are.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TaskFields {
+    /// The task that the others are part of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
+    /// The tasks that are handed over, each as a handoff of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opens: Option<String>,
+    /// A list with one entry for each of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weights: Option<String>,
+    /// For each of them, the tasks that must be done before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dependencies: Option<String>,
+    /// All of them, in an order in which they can be done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order: Option<String>,
+    /// Lists of those that can be done at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub groups: Option<String>,
+    /// The task that the sender has done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completes: Option<String>,
+    /// All tasks with the same parent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub siblings: Option<String>,
+}
+
+/// Where a task stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskState {
+    /// Nobody has handed it over.
+    None,
+    /// It waits.
+    Pending,
+    /// It was broken down, and its parts are worked on.
+    BrokenDown,
+    /// An agent works on it.
+    InProgress,
+    /// It is done.
+    Completed,
+}
+
+impl TaskState {
+    /// The state as stored and printed.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Pending => "pending",
+            Self::BrokenDown => "broken_down",
+            Self::InProgress => "in_progress",
+            Self::Completed => "completed",
+        }
+    }
+}
+
+/// What a contract says of tasks.
+#[derive(Clone, Debug, Default)]
+pub struct TaskPlan {
+    /// The task that the others are part of.
+    pub parent: Option<String>,
+    /// The tasks that are handed over.
+    pub opens: Vec<String>,
+    /// What each of them depends on.
+    pub dependencies: BTreeMap<String, Vec<String>>,
+    /// An order of all of them, where one is given.
+    pub order: Vec<String>,
+    /// Those that can be done at once.
+    pub groups: Vec<Vec<String>>,
+    /// The task that is done.
+    pub completes: Option<String>,
+    /// All tasks with the same parent, where they are listed.
+    pub siblings: Vec<String>,
+}
+
+impl TaskFields {
+    /// Every pointer, by the name of its key.
+    pub fn given(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let all = [
+            ("parent", &self.parent),
+            ("opens", &self.opens),
+            ("weights", &self.weights),
+            ("dependencies", &self.dependencies),
+            ("order", &self.order),
+            ("groups", &self.groups),
+            ("completes", &self.completes),
+            ("siblings", &self.siblings),
+        ];
+        all.into_iter()
+            .filter_map(|(key, pointer)| Some((key, pointer.as_deref()?)))
+    }
+
+    /// Reads what a contract says.
+    pub fn read(&self, contract: &Value) -> TaskPlan {
+        let at = |pointer: &Option<String>| contract.pointer(pointer.as_deref()?);
+        let one = |pointer| at(pointer).and_then(Value::as_str).map(str::to_owned);
+        let dependencies = at(&self.dependencies).and_then(Value::as_object);
+        let groups = at(&self.groups).and_then(Value::as_array);
+        TaskPlan {
+            parent: one(&self.parent),
+            opens: names(at(&self.opens)),
+            dependencies: dependencies
+                .into_iter()
+                .flatten()
+                .map(|(task, on)| (task.clone(), names(Some(on))))
+                .collect(),
+            order: names(at(&self.order)),
+            groups: groups
+                .into_iter()
+                .flatten()
+                .map(|g| names(Some(g)))
+                .collect(),
+            completes: one(&self.completes),
+            siblings: names(at(&self.siblings)),
+        }
+    }
+
+    /// What in a plan contradicts itself; paths are JSON Pointers.
+    pub fn faults(&self, contract: &Value, plan: &TaskPlan) -> Vec<Finding> {
+        let mut found = Vec::new();
+        let mut fault = |code: &'static str, pointer: &Option<String>, text: String| {
+            found.push(Finding::error(
+                code,
+                pointer.clone().unwrap_or_default(),
+                text,
+            ));
+        };
+        let known: BTreeSet<&str> = plan.opens.iter().map(String::as_str).collect();
+        for (list, pointer) in [(&plan.opens, &self.opens), (&plan.order, &self.order)] {
+            if let Some(twice) = repeated(list) {
+                fault(
+                    "task.duplicate",
+                    pointer,
+                    format!("task {} is listed twice", quoted(twice)),
+                );
+            }
+        }
+        let all = { plan.opens.iter() }
+            .chain(&plan.parent)
+            .chain(&plan.completes);
+        for id in all.filter(|id| id.is_empty() || id.len() > MAX_ID) {
+            let text = format!(
+                "{} cannot be a task's name: 1 to {MAX_ID} bytes",
+                quoted(id)
+            );
+            fault("task.name", &self.opens, text);
+        }
+        if let Some(pointer) = &self.weights {
+            let count = contract
+                .pointer(pointer)
+                .and_then(Value::as_array)
+                .map(Vec::len);
+            if let Some(count) = count.filter(|count| *count != plan.opens.len()) {
+                let text = format!("{count} entries for {} tasks", plan.opens.len());
+                fault("task.count", &self.weights, text);
+            }
+        }
+        for task in plan
+            .dependencies
+            .keys()
+            .filter(|t| !known.contains(t.as_str()))
+        {
+            let text = format!("{} has dependencies, and is not handed over", quoted(task));
+            fault("task.orphan", &self.dependencies, text);
+        }
+        if !plan.order.is_empty() {
+            for task in plan.opens.iter().filter(|t| !plan.order.contains(t)) {
+                let text = format!("{} has no place in the order", quoted(task));
+                fault("task.orphan", &self.order, text);
+            }
+        }
+        let lists = std::iter::once((&plan.order, &self.order));
+        for (list, pointer) in lists.chain(plan.groups.iter().map(|g| (g, &self.groups))) {
+            for task in list.iter().filter(|t| !known.contains(t.as_str())) {
+                let text = format!(
+                    "{} is not among the tasks that are handed over",
+                    quoted(task)
+                );
+                fault("task.orphan", pointer, text);
+            }
+        }
+        if let Some(circle) = plan.circle() {
+            let text = format!("the tasks wait for one another: {}", circle.join(" → "));
+            fault("task.cycle", &self.dependencies, text);
+            return found;
+        }
+        for (i, task) in plan.order.iter().enumerate() {
+            let later = |on: &&String| plan.order[i..].contains(on);
+            if let Some(on) = plan.on(task).iter().find(later) {
+                let text = format!(
+                    "{} comes before {}, which it depends on",
+                    quoted(task),
+                    quoted(on)
+                );
+                fault("task.order", &self.order, text);
+            }
+        }
+        for group in &plan.groups {
+            for task in group {
+                let needs = plan.all_on(task);
+                if let Some(other) = group.iter().find(|other| needs.contains(other.as_str())) {
+                    let text = format!(
+                        "{} depends on {}, and can't be done at the same time",
+                        quoted(task),
+                        quoted(other)
+                    );
+                    fault("task.group", &self.groups, text);
+                }
+            }
+        }
+        if let (Some(done), false) = (&plan.completes, plan.siblings.is_empty())
+            && !plan.siblings.contains(done)
+        {
+            let text = format!("{} is not among its own siblings", quoted(done));
+            fault("task.orphan", &self.siblings, text);
+        }
+        found
+    }
+}
+
+impl TaskPlan {
+    /// The tasks that one depends on directly.
+    pub fn on(&self, task: &str) -> &[String] {
+        self.dependencies.get(task).map_or(&[], Vec::as_slice)
+    }
+
+    /// The tasks that one depends on, however far away.
+    fn all_on<'a>(&'a self, task: &str) -> BTreeSet<&'a str> {
+        let mut found = BTreeSet::new();
+        let mut next: Vec<&'a String> = self.on(task).iter().collect();
+        while let Some(on) = next.pop() {
+            if found.insert(on.as_str()) {
+                next.extend(self.on(on));
+            }
+        }
+        found
+    }
+
+    /// Tasks that wait for one another, if there are any, the first once more
+    /// at the end.
+    fn circle(&self) -> Option<Vec<&str>> {
+        // Tasks are taken away as long as one waits for none of the others.
+        let mut left: BTreeSet<&str> = self.dependencies.keys().map(String::as_str).collect();
+        loop {
+            let waits = |task: &&str| self.on(task).iter().any(|on| left.contains(on.as_str()));
+            let still: BTreeSet<&str> = left.iter().copied().filter(|t| waits(t)).collect();
+            if still.len() == left.len() {
+                break;
+            }
+            left = still;
+        }
+        let mut path = vec![*left.first()?];
+        loop {
+            let last = path.last()?;
+            let on = self.on(last).iter().find(|on| left.contains(on.as_str()))?;
+            let start = path.iter().position(|seen| seen == on);
+            path.push(on);
+            if let Some(start) = start {
+                return Some(path.split_off(start));
+            }
+        }
+    }
+}
+
+fn names(value: Option<&Value>) -> Vec<String> {
+    match value {
+        Some(Value::Array(items)) => {
+            let texts = items.iter().filter_map(Value::as_str);
+            texts.map(str::to_owned).collect()
+        }
+        Some(Value::Object(fields)) => fields.keys().cloned().collect(),
+        Some(Value::String(text)) => {
+            // A Markdown bullet: `[a, b]` or `a, b`.
+            let inside = text.trim().trim_start_matches('[').trim_end_matches(']');
+            let parts = inside.split(',').map(str::trim).filter(|t| !t.is_empty());
+            parts.map(str::to_owned).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn repeated(list: &[String]) -> Option<&String> {
+    let mut seen = BTreeSet::new();
+    list.iter().find(|id| !seen.insert(*id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::TaskFields;
+    use serde_json::{Value, json};
+
+    fn fields() -> TaskFields {
+        let fields = json!({"parent": "/p", "opens": "/t", "weights": "/w", "dependencies": "/d",
+            "order": "/o", "groups": "/g", "completes": "/c", "siblings": "/s"});
+        serde_json::from_value(fields).expect("the fields are as they should be")
+    }
+
+    fn codes(contract: &Value) -> Vec<String> {
+        let fields = fields();
+        let found = fields.faults(contract, &fields.read(contract));
+        found
+            .into_iter()
+            .map(|f| format!("{} {}: {}", f.code, f.path, f.message))
+            .collect()
+    }
+
+    #[test]
+    fn a_plan_that_fits_together_has_no_fault() {
+        let plan = json!({"p": "9", "t": ["a", "b", "c"], "w": [1, 2, 3], "d": {"b": ["a"], "c": ["a"]},
+            "o": ["a", "b", "c"], "g": [["b", "c"]]});
+        assert_eq!(codes(&plan), Vec::<String>::new());
+        let message = json!({"t": {"a": "one", "b": "two"}, "d": {"a": [], "b": ["a"]}});
+        assert_eq!(codes(&message), Vec::<String>::new());
+        assert_eq!(
+            codes(&json!({"c": "a", "s": "[a, b]"})),
+            Vec::<String>::new()
+        );
+    }
+
+    #[test]
+    fn every_contradiction_is_named() {
+        let table = [
+            (
+                json!({"t": ["a", "a"]}),
+                r#"task.duplicate /t: task "a" is listed twice"#,
+            ),
+            (
+                json!({"t": ["a"], "w": [1, 2]}),
+                r#"task.count /w: 2 entries for 1 tasks"#,
+            ),
+            (
+                json!({"t": ["a"], "d": {"z": []}}),
+                r#"task.orphan /d: "z" has dependencies, and is not handed over"#,
+            ),
+            (
+                json!({"t": ["a", "b"], "o": ["a"]}),
+                r#"task.orphan /o: "b" has no place in the order"#,
+            ),
+            (
+                json!({"t": ["a"], "g": [["z"]]}),
+                r#"task.orphan /g: "z" is not among the tasks that are handed over"#,
+            ),
+            (
+                json!({"t": ["a", "b"], "d": {"a": ["b"], "b": ["a"]}}),
+                r#"task.cycle /d: the tasks wait for one another: a → b → a"#,
+            ),
+            (
+                json!({"t": ["a"], "d": {"a": ["a"]}}),
+                r#"task.cycle /d: the tasks wait for one another: a → a"#,
+            ),
+            (
+                json!({"t": ["a", "b"], "d": {"a": ["b"]}, "o": ["a", "b"]}),
+                r#"task.order /o: "a" comes before "b", which it depends on"#,
+            ),
+            (
+                json!({"t": ["a", "b", "c"], "d": {"c": ["b"], "b": ["a"]}, "g": [["a", "c"]]}),
+                r#"task.group /g: "c" depends on "a", and can't be done at the same time"#,
+            ),
+            (
+                json!({"t": [""]}),
+                r#"task.name /t: "" cannot be a task's name: 1 to 128 bytes"#,
+            ),
+            (
+                json!({"c": "a", "s": ["b"]}),
+                r#"task.orphan /s: "a" is not among its own siblings"#,
+            ),
+        ];
+        for (contract, expected) in table {
+            assert_eq!(codes(&contract), [expected], "{contract}");
+        }
+    }
+}
