@@ -234,6 +234,9 @@ fn nothing_is_left_to_do() {
     }
 }
 
+/// Names in protocols that variables and messages have too: only as a whole text would code know them.
+const ORDINARY: [&str; 4] = ["decision", "request", "response", "validator"];
+
 #[test]
 fn no_code_knows_a_protocol_by_name() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -252,8 +255,8 @@ fn no_code_knows_a_protocol_by_name() {
             }
         }
     }
-    // The program's own name and an ordinary word are no protocol's.
-    words.retain(|word| !["handoff", "error"].contains(&word.as_str()));
+    // The program's own name, an ordinary word and a key of protocol.json are no protocol's.
+    words.retain(|word| !["handoff", "error", "failure"].contains(&word.as_str()));
     words.sort();
     words.dedup();
     assert!(words.len() > 10, "{words:?}");
@@ -265,9 +268,12 @@ fn no_code_knows_a_protocol_by_name() {
         for word in words.iter().filter(|_| !may) {
             // A part of a longer name in kebab case is another name.
             let found = source.code.match_indices(word.as_str()).any(|(at, _)| {
+                let (before, after) = (&source.code[..at], &source.code[at + word.len()..]);
+                if ORDINARY.contains(&word.as_str()) {
+                    return before.ends_with('"') && after.starts_with('"');
+                }
                 let is_name = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
-                !source.code[..at].ends_with(is_name)
-                    && !source.code[at + word.len()..].starts_with(is_name)
+                !before.ends_with(is_name) && !after.starts_with(is_name)
             });
             if found {
                 faults.push(format!("src/{} names {word}", source.path));

@@ -214,12 +214,22 @@ impl Explainer<'_> {
         let list = list.join(", ");
         let raw = brief(value);
         let shown = text::short(&raw);
-        let message = if allowed.len() == 1 {
+        // `"false"` where false is wanted.
+        let quoted = value.as_str().is_some_and(|text| {
+            allowed
+                .iter()
+                .any(|v| !v.is_string() && scalar_text(v) == text)
+        });
+        let message = if quoted {
+            format!("the text `{shown}` is not the value {shown}")
+        } else if allowed.len() == 1 {
             format!("`{shown}` must be {list}")
         } else {
             format!("`{shown}` is not one of {list}")
         };
-        let fix = if texts.iter().any(|text| text == text::trim(&raw)) && value.is_string() {
+        let fix = if quoted {
+            Some("write it without the quotes".to_owned())
+        } else if texts.iter().any(|text| text == text::trim(&raw)) && value.is_string() {
             Some("remove the blanks around it".to_owned())
         } else if allowed.len() > 1 {
             text::closest(&raw, texts.iter().map(String::as_str))

@@ -134,6 +134,27 @@ fn json_findings_have_places_and_cures() {
 }
 
 #[test]
+fn a_quoted_value_is_told_from_the_value() {
+    let schema = Schema::compile(&json!({"properties": {
+        "no": {"const": false}, "either": {"enum": [true, false]}, "word": {"enum": ["1", 1]}
+    }}))
+    .unwrap();
+    let text = r#"{"no": "false", "either": "true", "word": "1"}"#;
+    let checked = schema.check(&Source::parse(text.as_bytes()).unwrap(), None);
+    let shown: Vec<_> = { checked.findings.iter() }
+        .map(|f| {
+            let fix = f.fix.as_deref().unwrap_or_default();
+            format!("{} {}: {} ({fix})", f.code, f.path, f.message)
+        })
+        .collect();
+    let expected = [
+        "field.value /no: the text `false` is not the value false (write it without the quotes)",
+        "field.value /either: the text `true` is not the value true (write it without the quotes)",
+    ];
+    assert_eq!(shown, expected);
+}
+
+#[test]
 fn unfilled_places_are_said_once() {
     let text = "<handoff><from>a</from><to>{{fill: who reads it}}</to><count>{{fill}}</count>\
         <commits><commit sha='{{fill: id}}'>m</commit></commits></handoff>";
