@@ -34,7 +34,14 @@ pub(super) fn folder(name: &str) -> Result<Folder, Failure> {
 /// # Errors
 /// A [`Failure`] with every fault of it.
 pub(super) fn load(folder: &Folder) -> Result<Protocol, Failure> {
-    let definition = folder.file("protocol.json").unwrap_or_default();
+    parse(folder.file("protocol.json").unwrap_or_default())
+}
+
+/// Loads a definition.
+///
+/// # Errors
+/// A [`Failure`] with every fault of it.
+pub(super) fn parse(definition: &[u8]) -> Result<Protocol, Failure> {
     Protocol::load(definition).map_err(|findings| {
         let text = "the protocol is at fault";
         Failure::new(exit::CONTRACT, "protocol_refused", text)

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::output::{Output, plain, state};
 use crate::ids::{AgentName, HandoffId};
 use crate::ledger::{Done, Issue, IssueStatus, Record, issue_folder};
-use crate::protocol::State;
+use crate::protocol::{AgentKind, State};
 
 /// A moment as text.
 pub(super) fn moment(at: crate::ledger::Moment) -> String {
@@ -129,6 +129,16 @@ pub(super) fn headline(record: &Record) -> String {
     )
 }
 
+/// The word for a kind of agent.
+pub(super) fn kind(kind: AgentKind) -> &'static str {
+    match kind {
+        AgentKind::Orchestrator => "orchestrator",
+        AgentKind::Specialist => "specialist",
+        AgentKind::Human => "human",
+        AgentKind::End => "end",
+    }
+}
+
 /// One handoff as a row of a table.
 pub(super) fn row(record: &Record) -> Vec<String> {
     let since = record.latest().map(|t| moment(t.at)).unwrap_or_default();
@@ -199,6 +209,47 @@ pub(super) fn record_text(record: &Record) -> String {
         );
         line("held by", &held);
     }
+    let ids = |ids: &[HandoffId]| {
+        let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+        ids.join(", ")
+    };
+    line("answers", &ids(record.answers.as_slice()));
+    if let Some(intended) = &record.intended {
+        line("meant for", intended.as_str());
+    }
+    if let Some(task) = &record.task {
+        let of = task.parent.as_ref().map(|p| format!(" of {p}"));
+        line(
+            "task",
+            &plain(&format!("{}{}", task.id, of.unwrap_or_default())),
+        );
+    }
+    line("waits for", &ids(&record.waits_for));
+    if let Some(expected) = &record.expects {
+        let wanted = format!("{} at {}", expected.artifact_type, expected.destination);
+        line("expects", &plain(&wanted));
+    }
+    for artifact in &record.artifacts {
+        let held = match (&artifact.sha256, artifact.bytes) {
+            (Some(sha256), Some(bytes)) => format!("{bytes} bytes, sha256 {sha256}"),
+            _ => "not there when it was handed over".to_owned(),
+        };
+        line("artifact", &plain(&format!("{}: {held}", artifact.path)));
+    }
+    line(
+        "session",
+        &record.session.as_deref().map(plain).unwrap_or_default(),
+    );
+    if !record.violations.is_empty() {
+        line(
+            "violation",
+            &plain(&format!(
+                "{} attempted {}",
+                record.from,
+                record.violations.join(", ")
+            )),
+        );
+    }
     if record.attempt > 1 {
         line("attempt", &record.attempt.to_string());
     }
@@ -261,6 +312,20 @@ pub(super) fn issue_text(issue: &Issue, records: &[Record]) -> String {
             .as_str()
             .map_or_else(|| value.to_string(), str::to_owned);
         text += &format!("  {name}: {}\n", plain(&shown));
+    }
+    for task in &issue.tasks {
+        let of = task.parent.as_ref().map(|p| format!(" of {p}"));
+        let on = match task.depends_on.join(", ") {
+            none if none.is_empty() => none,
+            on => format!(", after {on}"),
+        };
+        let (name, of) = (&task.id, of.unwrap_or_default());
+        let stands = format!(
+            "task {name}{of}: {} ({}{on})",
+            task.state.as_str(),
+            task.handoff
+        );
+        text += &format!("  {}\n", plain(&stands));
     }
     for open in &issue.open {
         text += &format!("  {} is {} with {}\n", open.id, state(open.state), open.to);

@@ -22,6 +22,7 @@ mod session;
 mod shared;
 mod snapshot;
 mod step;
+mod turn;
 mod verify;
 mod write;
 
@@ -42,6 +43,7 @@ pub use session::{Clock, Session};
 pub use shared::{Change as ProtocolStep, ProtocolChange, ProtocolFiles, documents, open_issues};
 pub use snapshot::{IssueFolder, OpenEntry, Rules, Snapshot};
 pub use step::{Actor, Planned, Receipt, Request, Step, Stop, View};
+pub use turn::{Turn, turn};
 pub use verify::{Audit, AuditScope};
 pub use write::{Done, Founding, Ledger, Target};
 

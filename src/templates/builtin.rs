@@ -16,7 +16,13 @@ static TEMPLATES: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/templates");
 static SCHEMAS: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/schemas");
 
 /// The built-in protocols' names; the first is the default.
-pub const BUILT_IN: [&str; 1] = ["issue-to-pr"];
+pub const BUILT_IN: [&str; 5] = [
+    "issue-to-pr",
+    "orchestrator-specialist",
+    "task-breakdown",
+    "delegation",
+    "directive",
+];
 
 /// A protocol's files by path in its folder: `protocol.json`, `schemas/…`,
 /// `templates/…`.

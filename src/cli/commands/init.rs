@@ -4,11 +4,11 @@ use serde_json::json;
 use crate::cli::context::Context;
 use crate::cli::environment::session;
 use crate::cli::error::Failure;
-use crate::cli::exit;
 use crate::cli::output::Output;
-use crate::ids::quoted;
-use crate::ledger::{DEFAULT_BRANCH, Evidence, Founding};
-use crate::templates::{BUILT_IN, built_in};
+use crate::cli::{exit, protocols};
+use crate::finding::Finding;
+use crate::ledger::{DEFAULT_BRANCH, Evidence, Founding, LedgerError, check_protocol};
+use crate::templates::BUILT_IN;
 
 /// Start the ledger on a branch of its own
 ///
@@ -20,8 +20,9 @@ use crate::templates::{BUILT_IN, built_in};
 #[derive(Args)]
 #[command(after_help = "Example:\n  git handoff init\n  git log handoffs")]
 pub(crate) struct Arguments {
-    /// The protocol that issues follow: issue-to-pr
-    #[arg(long, value_name = "NAME", default_value = BUILT_IN[0])]
+    /// The protocol that issues follow: a built-in one, as `git handoff protocol
+    /// list` names them, or a folder
+    #[arg(long, value_name = "NAME|FOLDER", default_value = BUILT_IN[0])]
     protocol: String,
     /// Whether claims about the repository are checked when a contract is sent
     #[arg(long, value_name = "POLICY", default_value = "off")]
@@ -44,19 +45,21 @@ impl Arguments {
     /// # Errors
     /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
-        let folder = built_in(&self.protocol).ok_or_else(|| {
-            let text = format!("no protocol is called {}", quoted(&self.protocol));
-            Failure::new(exit::NOT_FOUND, "no_protocol", text)
-                .hint(format!("built in: {}", BUILT_IN.join(", ")))
-        })?;
+        let folder = protocols::folder(&self.protocol)?;
+        let protocol = protocols::load(&folder)?;
+        let files = folder.into_files();
+        let findings = check_protocol(&files);
+        if findings.iter().any(Finding::is_error) {
+            return Err(LedgerError::ProtocolRefused { findings }.into());
+        }
         let repository = context.repository()?;
         let session = session(&repository)?;
         let ledger = context.ledger(&repository)?;
         let Policy::Off = self.evidence;
         let founding = Founding {
-            protocol: self.protocol.parse()?,
+            protocol: protocol.definition().name.clone(),
             evidence: Evidence::Off,
-            files: folder.into_files(),
+            files,
             readme: README.replace("{{branch}}", ledger.branch()),
         };
         let commit = ledger.init(&session, &founding)?;
@@ -71,7 +74,11 @@ impl Arguments {
         let protocol = &tip.manifest().default_protocol;
         if *protocol != founding.protocol {
             let text = format!("the ledger exists already, with protocol {protocol}");
-            return Err(Failure::new(exit::PROTOCOL, "other_protocol", text));
+            let hint = format!(
+                "`git handoff protocol add {}` puts another in force beside it",
+                self.protocol
+            );
+            return Err(Failure::new(exit::PROTOCOL, "other_protocol", text).hint(hint));
         }
         let branch = ledger.branch();
         let text = match commit {

@@ -7,12 +7,15 @@ mod claim;
 mod completions;
 mod context;
 mod demo;
+mod document;
 mod inbox;
 mod init;
 mod list;
 mod log;
 mod man;
 mod new;
+mod next;
+mod protocol;
 mod reopen;
 mod send;
 mod show;
@@ -47,7 +50,10 @@ pub(super) enum Command {
     Context(context::Arguments),
     List(list::Arguments),
     Log(log::Arguments),
+    Next(next::Arguments),
     Verify(verify::Arguments),
+    Protocol(protocol::Arguments),
+    Document(document::Arguments),
     Demo(demo::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
@@ -79,7 +85,10 @@ impl Command {
             Self::Context(a) => a.run(context, output),
             Self::List(a) => a.run(context, output),
             Self::Log(a) => a.run(context, output),
+            Self::Next(a) => a.run(context, output),
             Self::Verify(a) => a.run(context, output),
+            Self::Protocol(a) => a.run(context, output),
+            Self::Document(a) => a.run(context, output),
             Self::Demo(a) => a.run(context, output),
             Self::Completions(a) => a.run(output),
             Self::Man(a) => a.run(output),

@@ -1,0 +1,372 @@
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use crate::cli::context::Context;
+use crate::cli::environment::session;
+use crate::cli::error::Failure;
+use crate::cli::output::{Output, columns, plain, render};
+use crate::cli::{exit, protocols, render as records};
+use crate::ledger::{ProtocolChange, ProtocolStep, check_protocol, open_issues};
+use crate::protocol::{Definition, Style};
+use crate::templates::{BUILT_IN, built_in};
+
+/// List, show, check, copy, add and update protocols
+///
+/// A protocol is a folder of data: protocol.json, schemas and templates. A
+/// ledger can hold several; each issue follows one. What is in force is kept in
+/// the ledger, so that every step stays checked under the definition of its
+/// time.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  git handoff protocol list
+  git handoff protocol show issue-to-pr
+  git handoff protocol copy issue-to-pr ./our-way     (a folder to begin with)
+  git handoff protocol check ./our-way
+  git handoff protocol add ./our-way")]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    /// List the protocols in force here, and the built-in ones
+    #[command(after_help = "Example:\n  git handoff protocol list --json")]
+    List,
+    /// Show a protocol: its agents, routes and contract types
+    ///
+    /// With --json, the whole definition.
+    #[command(after_help = "Example:\n  git handoff protocol show delegation")]
+    Show {
+        /// One in force here, a built-in one, or a folder; by default the one
+        /// that new issues follow
+        #[arg(value_name = "NAME|FOLDER")]
+        name: Option<String>,
+    },
+    /// Check a protocol and report every fault
+    ///
+    /// Exits 1 when there is one.
+    #[command(after_help = "Example:\n  git handoff protocol check ./our-way")]
+    Check {
+        /// One in force here, a built-in one, or a folder
+        #[arg(value_name = "NAME|FOLDER")]
+        name: String,
+    },
+    /// Write a protocol's files to a new folder, to begin one of your own
+    #[command(after_help = "Example:\n  git handoff protocol copy issue-to-pr ./our-way")]
+    Copy {
+        /// One in force here, or a built-in one
+        #[arg(value_name = "NAME")]
+        name: String,
+        /// The folder, which must not exist or be empty
+        #[arg(value_name = "FOLDER")]
+        folder: PathBuf,
+    },
+    /// Put a protocol in force beside the others
+    #[command(after_help = "Example:\n  git handoff protocol add delegation")]
+    Add {
+        /// A built-in one, or a folder
+        #[arg(value_name = "NAME|FOLDER")]
+        name: String,
+    },
+    /// Put a new version of a protocol in force
+    ///
+    /// Refused while handoffs are open that could not go on under it. What was
+    /// written before stays checked under the version that was in force then.
+    #[command(after_help = "Example:\n  git handoff protocol update ./our-way")]
+    Update {
+        /// A built-in one, or a folder
+        #[arg(value_name = "NAME|FOLDER")]
+        name: String,
+    },
+}
+
+impl Arguments {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// A [`Failure`] with its exit code.
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        match &self.action {
+            Action::List => list(context, output),
+            Action::Show { name } => show(context, output, name.as_deref()),
+            Action::Check { name } => check(context, output, name),
+            Action::Copy { name, folder } => copy(context, output, name, folder),
+            Action::Add { name } => put(context, output, name, ProtocolStep::Add),
+            Action::Update { name } => put(context, output, name, ProtocolStep::Update),
+        }
+    }
+}
+
+/// A protocol's files: of one in force, a built-in one or a folder.
+fn files(context: &Context, name: &str) -> Result<Vec<(String, Vec<u8>)>, Failure> {
+    if let Ok(repository) = context.repository() {
+        let ledger = context.ledger(&repository)?;
+        if ledger.tip_id()?.is_some() {
+            let tip = ledger.tip()?;
+            if tip.protocols()?.iter().any(|known| known == name) {
+                return Ok(tip.rules(name)?.files()?);
+            }
+        }
+    }
+    Ok(protocols::folder(name)?.into_files())
+}
+
+fn list(context: &Context, output: &mut Output) -> Result<(), Failure> {
+    let mut rows = Vec::new();
+    let mut data: Vec<Value> = Vec::new();
+    let repository = context.repository().ok();
+    if let Some(repository) = &repository {
+        let ledger = context.ledger(repository)?;
+        if ledger.tip_id()?.is_some() {
+            let tip = ledger.tip()?;
+            for name in tip.protocols()? {
+                let rules = tip.rules(&name)?;
+                let definition = rules.protocol().definition();
+                let is_default = tip.manifest().default_protocol.as_str() == name;
+                let issues = open_issues(&tip, &name)?;
+                let standing = if is_default { "default" } else { "in force" };
+                rows.push(row(definition, standing));
+                data.push(json!({"name": name, "version": definition.version, "title": definition.title,
+                    "style": definition.style, "in_force": true, "default": is_default, "open_issues": issues}));
+            }
+        }
+    }
+    for name in BUILT_IN {
+        if data.iter().any(|known| known["name"] == name) {
+            continue;
+        }
+        let protocol = protocols::load(&built_in(name).unwrap_or_default())?;
+        let definition = protocol.definition();
+        rows.push(row(definition, "built in"));
+        data.push(
+            json!({"name": name, "version": definition.version, "title": definition.title,
+            "style": definition.style, "in_force": false, "default": false, "open_issues": 0}),
+        );
+    }
+    output.answer(&json!({ "protocols": data }), &columns(&rows))
+}
+
+fn row(definition: &Definition, standing: &str) -> Vec<String> {
+    vec![
+        definition.name.to_string(),
+        plain(&definition.version),
+        standing.to_owned(),
+        plain(&definition.title),
+    ]
+}
+
+fn show(context: &Context, output: &mut Output, name: Option<&str>) -> Result<(), Failure> {
+    let name = match name {
+        Some(name) => name.to_owned(),
+        None => {
+            let repository = context.repository()?;
+            let tip = context.ledger(&repository)?.tip()?;
+            tip.manifest().default_protocol.to_string()
+        }
+    };
+    let files = files(context, &name)?;
+    let definition = files.iter().find(|(path, _)| path == "protocol.json");
+    let bytes = definition
+        .map(|(_, bytes)| bytes.as_slice())
+        .unwrap_or_default();
+    let protocol = protocols::parse(bytes)?;
+    let data: Value = serde_json::from_slice(bytes).unwrap_or_default();
+    output.answer(
+        &json!({ "definition": data }),
+        &described(protocol.definition()),
+    )
+}
+
+/// A protocol as a page of text.
+fn described(definition: &Definition) -> String {
+    let style = match definition.style {
+        Style::Relay => "relay: sending on completes what the sender held",
+        Style::Call => "call: a request is answered to its requester",
+    };
+    let mut text = format!(
+        "{} {}: {}\n  {style}\n  formats: {}\n\nagents\n",
+        definition.name,
+        plain(&definition.version),
+        plain(&definition.title),
+        definition.formats.join(", "),
+    );
+    let agents = definition.agents.iter().map(|agent| {
+        let phase = agent.phase.map(|p| p.to_string()).unwrap_or_default();
+        let mut role = agent.role.clone();
+        if !agent.aliases.is_empty() {
+            role += &format!(" (also {})", agent.aliases.join(", "));
+        }
+        if !agent.allowed.is_empty() {
+            role += &format!("; may: {}", agent.allowed.join(", "));
+        }
+        if !agent.forbidden.is_empty() {
+            role += &format!("; must not: {}", agent.forbidden.join(", "));
+        }
+        vec![
+            format!("  {}", agent.id),
+            records::kind(agent.kind).to_owned(),
+            phase,
+            plain(&role),
+        ]
+    });
+    text += &columns(&agents.collect::<Vec<_>>());
+    text += "\nroutes\n";
+    let routes = definition.routes.iter().map(|route| {
+        let mut remarks = Vec::new();
+        remarks.extend(route.opens.then(|| "opens an issue".to_owned()));
+        remarks.extend(route.via.as_ref().map(|via| format!("{via} decides first")));
+        vec![
+            format!("  {} → {}", route.from, route.to),
+            route.contracts.join(", "),
+            remarks.join("; "),
+        ]
+    });
+    text += &columns(&routes.collect::<Vec<_>>());
+    if !definition.forbidden.is_empty() {
+        text += "\nforbidden\n";
+        let rows = definition
+            .forbidden
+            .iter()
+            .map(|f| vec![format!("  {} → {}", f.from, f.to), plain(&f.reason)]);
+        text += &columns(&rows.collect::<Vec<_>>());
+    }
+    text += "\ncontract types\n";
+    let types = definition.contracts.iter().map(|kind| {
+        let mut remarks = Vec::new();
+        if !kind.answers.is_empty() {
+            remarks.push(format!("answers {}", kind.answers.join(", ")));
+        }
+        remarks.extend(kind.note.then(|| "is only recorded".to_owned()));
+        if !kind.formats.is_empty() {
+            remarks.push(kind.formats.join(", "));
+        }
+        vec![
+            format!("  {}", kind.name),
+            plain(&kind.title),
+            remarks.join("; "),
+        ]
+    });
+    text += &columns(&types.collect::<Vec<_>>());
+    if !definition.errors.is_empty() {
+        text += "\nerror codes\n";
+        let codes = definition.errors.iter();
+        let rows = codes.map(|(code, error)| {
+            vec![
+                format!("  {}", plain(code)),
+                plain(&format!("{}; {}", error.meaning, error.recovery)),
+            ]
+        });
+        text += &columns(&rows.collect::<Vec<_>>());
+    }
+    if !definition.documents.is_empty() {
+        text += "\nshared documents\n";
+        let rows = { definition.documents.iter() }
+            .map(|(name, document)| vec![format!("  {name}"), plain(&document.title)]);
+        text += &columns(&rows.collect::<Vec<_>>());
+    }
+    text
+}
+
+fn check(context: &Context, output: &mut Output, name: &str) -> Result<(), Failure> {
+    let files = files(context, name)?;
+    let findings = check_protocol(&files);
+    let count = findings.iter().filter(|f| f.is_error()).count();
+    if count == 0 {
+        let data = json!({ "protocol": name, "files": files.len(), "findings": findings });
+        let text = format!("{}: sound ({} files)\n", plain(name), files.len());
+        return output.answer(&data, &text);
+    }
+    let plural = if count == 1 { "fault" } else { "faults" };
+    if !output.is_json() {
+        let mut text = format!("{}: {count} {plural}\n", plain(name));
+        text.extend(findings.iter().map(render));
+        output.raw(text.as_bytes())?;
+        return Err(Failure::reported(exit::NO));
+    }
+    let text = format!("{count} {plural} found");
+    Err(Failure::new(exit::NO, "check_failed", text)
+        .hint("mend what the findings name and check again")
+        .findings(findings))
+}
+
+fn copy(context: &Context, output: &mut Output, name: &str, folder: &Path) -> Result<(), Failure> {
+    let files = files(context, name)?;
+    let unusable = |error: &std::io::Error| {
+        let text = format!("{} cannot be written: {error}", folder.display());
+        Failure::new(exit::ENVIRONMENT, "output", text)
+    };
+    let taken = fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some());
+    if taken || folder.is_file() {
+        let text = format!("{} exists and is not an empty folder", folder.display());
+        return Err(Failure::usage(text).hint("name a new folder"));
+    }
+    for (path, bytes) in &files {
+        let path = folder.join(path);
+        let parent = path.parent().unwrap_or(folder);
+        fs::create_dir_all(parent)
+            .and_then(|()| fs::write(&path, bytes))
+            .map_err(|e| unusable(&e))?;
+    }
+    let shown = folder.display();
+    let data = json!({ "protocol": name, "folder": shown.to_string(), "files": files.len() });
+    output.answer(
+        &data,
+        &format!("{name}: {} files in {shown}\n", files.len()),
+    )?;
+    output.say(&format!(
+        "next: change `name` in {shown}/protocol.json, then git handoff protocol check {shown}"
+    ));
+    Ok(())
+}
+
+fn put(
+    context: &Context,
+    output: &mut Output,
+    name: &str,
+    change: ProtocolStep,
+) -> Result<(), Failure> {
+    let files = protocols::folder(name)?.into_files();
+    let repository = context.repository()?;
+    let session = session(&repository)?;
+    let ledger = context.ledger(&repository)?;
+    let done = ledger.put_protocol(&session, &files, change)?;
+    let ProtocolChange {
+        name,
+        before,
+        version,
+        commit,
+    } = &done;
+    let text = match (commit, before) {
+        (None, _) => format!("protocol {name} {version} is in force already; nothing changed\n"),
+        (Some(commit), None) => {
+            format!(
+                "added protocol {name} {version}\n  commit {}\n",
+                commit.short()
+            )
+        }
+        (Some(commit), Some(before)) => {
+            format!(
+                "updated protocol {name} from {before} to {version}\n  commit {}\n",
+                commit.short()
+            )
+        }
+    };
+    let data = json!({
+        "protocol": name,
+        "before": before,
+        "version": version,
+        "commit": commit.map(|c| c.to_string()),
+    });
+    output.answer(&data, &plain_lines(&text))
+}
+
+/// Our own lines with foreign words in them.
+fn plain_lines(text: &str) -> String {
+    text.lines()
+        .map(|line| format!("{}\n", plain(line)))
+        .collect()
+}
