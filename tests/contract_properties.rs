@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use git_handoff::contract::{Schema, Source, write_json, write_xml};
+use git_handoff::contract::{Format, Schema, Source, write_json, write_markdown, write_xml};
 use proptest::collection::{btree_map, vec};
 use proptest::option;
 use proptest::prelude::*;
@@ -223,8 +223,20 @@ fn survive(bytes: &[u8]) {
         let checked = SCHEMA.check(&source, root.as_deref());
         for finding in &checked.findings {
             assert!(finding.message.len() < 2_000);
+            assert!(source.format() != Format::Markdown || finding.line.is_some());
         }
         write_xml(&checked.value, SCHEMA.shape(), "note");
+    }
+}
+
+/// Parses what is taken for a message; every finding has its place in it.
+fn placed(text: &str) {
+    let lines = text.split('\n').count();
+    for finding in Source::parse(text.as_bytes()).err().unwrap_or_default() {
+        let (line, column) = (finding.line.unwrap(), finding.column.unwrap());
+        assert!((1..=lines).contains(&(line as usize)), "{finding:?}");
+        let shown = text.split('\n').nth(line as usize - 1).unwrap();
+        assert!(column as usize <= shown.chars().count() + 1, "{finding:?}");
     }
 }
 
@@ -272,6 +284,36 @@ proptest! {
     ) {
         survive(&mutate(&write_xml(&value, SCHEMA.shape(), "note"), &edits));
         survive(&mutate(&write_json(&json!({ "note": value })), &edits));
+        survive(&mutate(&write_markdown(&value, "a", "b", "done"), &edits));
+    }
+
+    #[test]
+    fn any_message_is_survived(
+        parts in vec(prop::sample::select(vec![
+            "HANDOFF: a → b", "HANDOFF:", "->", "STATUS:", "STATUS: x", "DATA:", "MADE:\n", "- Key: text", "- item", "- ", "  - in",
+            "  more", "text", "===", "\n", "\n", "\n", "\n\n", "\r\n", "```", "```json\n", "````", "~~~", "{", "}", "[", "]",
+            "\"a\":", "\"a\"", "1", ",", ":", " ", "\t", "é", "\u{1}", "\u{feff}", "\\", "{\"a\": 1, \"a\": 2}", "{\"b\": [",
+        ]), 0..32),
+        lead in prop::sample::select(vec!["HANDOFF: a → b\n", "```markdown\nHANDOFF: a -> b\n===\n", "HANDOFF: a → b\nDATA:\n{", "HANDOFF:", "\u{feff}HANDOFF:"]),
+    ) {
+        let text = format!("{lead}{}", parts.concat());
+        survive(text.as_bytes());
+        placed(&text);
+    }
+
+    #[test]
+    fn values_survive_markdown(value in value(), from in text(), to in text(), status in text()) {
+        let text = write_markdown(&value, &from, &to, &status);
+        let source = Source::parse(text.as_bytes()).map_err(|found| TestCaseError::fail(format!("{found:?}\n{text}")))?;
+        prop_assert_eq!(source.format(), Format::Markdown);
+        let names: Vec<&str> = source.members(None).into_iter().map(|(name, _)| name).collect();
+        let expected = ["from", "to", "status", "handoff_data"];
+        prop_assert!(names == expected || names == ["from", "to", "handoff_data"], "{:?}\n{}", names, text);
+        let root = source.root(&["handoff_data"]);
+        prop_assert_eq!(root.as_deref(), Some("handoff_data"));
+        let checked = SCHEMA.check(&source, root.as_deref());
+        prop_assert_eq!(&checked.findings, &vec![], "{}", text);
+        prop_assert_eq!(&checked.value, &value, "{}", text);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use jsonschema::{JsonType, ValidationError};
 use serde_json::Value;
 
 use super::choices::listing;
+use super::line::{heading_of, words_of};
 use super::pattern;
 use super::shape::{Node, Prop, Shape, Spot, scalar_text};
 use super::source::{Format, Source, parts, push_part};
@@ -47,19 +48,23 @@ impl Explainer<'_> {
                 };
                 let given = match error.instance().as_ref() {
                     Value::Array(_) | Value::Object(_) | Value::Null => shown(),
-                    Value::String(_) if self.source.format() == Format::Json => {
+                    Value::String(_) if self.source.format() != Format::Xml => {
                         format!("the text `{}`", shown())
                     }
                     _ => format!("`{}`", shown()),
                 };
                 let message = format!("expected {expected}, not {given}");
                 // `"8080"` where 8080 is wanted.
+                let in_json = self.source.is_json_at(self.wrapper, pointer);
                 let quoted = error.instance().as_str().is_some_and(|text| {
-                    self.source.format() == Format::Json
+                    in_json
                         && serde_json::from_str::<Value>(text)
                             .is_ok_and(|v| v.is_number() || v.is_boolean())
                 });
-                let fix = quoted.then(|| "write it without the quotes".to_owned());
+                let mut fix = quoted.then(|| "write it without the quotes".to_owned());
+                if !in_json && self.source.format() == Format::Markdown {
+                    fix = Some(in_markdown(kind));
+                }
                 self.add("field.type", pointer, message, fix);
             }
             Kind::Enum { options } => {
@@ -255,6 +260,22 @@ impl Explainer<'_> {
             }
             (Format::Xml, Some(Spot::Text)) => "write it as the text of the element".to_owned(),
             (Format::Xml, _) => format!("add `<{shown}>{sample}</{shown}>`"),
+            (Format::Markdown, _) if !self.source.is_json_at(self.wrapper, &pointer) => {
+                let section = self.wrapper.is_none() && parent.is_empty();
+                match (section, prop.map(|prop| self.shape.node(prop.node))) {
+                    (true, Some(Node::Object { .. } | Node::Open { object: true })) => {
+                        format!(
+                            "add the section `{}:` with bullets such as `- Key: …`, or with JSON",
+                            heading_of(name)
+                        )
+                    }
+                    (true, Some(Node::Array { .. })) => {
+                        format!("add the section `{}:` with a list", heading_of(name))
+                    }
+                    (true, _) => format!("add the section `{}: {sample}`", heading_of(name)),
+                    _ => format!("add `- {}: {sample}`", words_of(name)),
+                }
+            }
             (Format::Json | Format::Markdown, _) => {
                 let node = prop.map(|prop| self.shape.node(prop.node));
                 match node {
@@ -368,6 +389,24 @@ impl Explainer<'_> {
 fn described(prop: &Prop) -> Option<String> {
     let description = prop.description.as_deref()?;
     Some(text::trim(description).trim_end_matches('.').to_owned())
+}
+
+/// How a Markdown message holds what is more than text.
+fn in_markdown(kind: &TypeKind) -> String {
+    let kinds: Vec<JsonType> = match kind {
+        TypeKind::Single(kind) => vec![*kind],
+        TypeKind::Multiple(kinds) => kinds.iter().collect(),
+    };
+    let said = if kinds.contains(&JsonType::Object) {
+        "write bullets such as `- Key: …`, or JSON, on the lines below the heading"
+    } else if kinds.contains(&JsonType::Array) {
+        "write bullets such as `- …`, or JSON, on the lines below the heading"
+    } else if kinds.contains(&JsonType::String) {
+        "write it as text beside the heading"
+    } else {
+        "write the section as JSON: a section's text and its bullets are always text"
+    };
+    said.to_owned()
 }
 
 fn type_name(kind: JsonType) -> &'static str {

@@ -19,6 +19,24 @@ pub(super) fn parse(source: &str) -> Result<Value, Vec<Finding>> {
                 .fix("save it as UTF-8 without a byte order mark"),
         ]);
     }
+    let value = parse_any(source)?;
+    if value.is_object() {
+        return Ok(value);
+    }
+    Err(vec![
+        Finding::error("json.not_an_object", "", "a contract is a JSON object")
+            .at(1, 1)
+            .fix("put the contract's fields into an object"),
+    ])
+}
+
+/// Says whether a text that is no JSON would be, if more followed.
+pub(super) fn ends_early(source: &str) -> bool {
+    serde_json::from_str::<serde::de::IgnoredAny>(source).is_err_and(|error| error.is_eof())
+}
+
+/// Parses any value, as strictly and within the same bounds.
+pub(super) fn parse_any(source: &str) -> Result<Value, Vec<Finding>> {
     if let Some(offset) = too_deep(source.as_bytes()) {
         let (line, column) = text::position(source, offset);
         let message = format!("objects and arrays nest deeper than {MAX_DEPTH} levels");
@@ -42,13 +60,6 @@ pub(super) fn parse(source: &str) -> Result<Value, Vec<Finding>> {
             findings: &mut findings,
         };
         inspector.value();
-    }
-    if !value.is_object() {
-        findings.push(
-            Finding::error("json.not_an_object", "", "a contract is a JSON object")
-                .at(1, 1)
-                .fix("put the contract's fields into an object"),
-        );
     }
     if findings.is_empty() {
         Ok(value)

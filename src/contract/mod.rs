@@ -1,6 +1,6 @@
 //! Contracts: bytes in, values and findings out.
 //!
-//! A contract arrives as XML or JSON, is parsed strictly and within bounds ([`Source`]), mapped to one
+//! A contract arrives as XML, JSON or a Markdown message, is parsed strictly and within bounds ([`Source`]), mapped to one
 //! value model by its schema ([`Shape`]), and validated ([`Schema`]). Every fault is a
 //! [`Finding`](crate::finding::Finding) that names its place in the source's own terms. Nothing here
 //! knows of Git, protocols, the command line, the clock or the environment.
@@ -8,7 +8,9 @@
 mod choices;
 mod explain;
 mod json;
+mod line;
 mod map;
+mod markdown;
 mod pattern;
 mod place;
 mod schema;
@@ -25,7 +27,7 @@ pub use place::Place;
 pub use schema::{Checked, MAX_FINDINGS, Schema, SchemaError};
 pub use shape::{Shape, ShapeError};
 pub use source::{Format, Source, UnknownFormat};
-pub use write::{write_json, write_xml};
+pub use write::{write_json, write_markdown, write_xml};
 
 /// The largest contract that is read, in bytes.
 pub const MAX_BYTES: usize = 1 << 20;

@@ -1,5 +1,7 @@
 //! Where a value stands in its source, in the source's own terms.
 
+use serde_json::Value;
+
 use super::shape::{Node, OPEN, Shape, Spot};
 use super::source::{Source, Tree, parts, push_part};
 use super::xml::{Document, Element};
@@ -23,14 +25,15 @@ impl Source {
         let (path, offset) = match self.tree() {
             Tree::Xml(document) => in_xml(document, shape, pointer),
             Tree::Json(document) => {
-                let wrapper = wrapper.filter(|&key| document.get(key).is_some());
-                let mut path = String::new();
-                if let Some(key) = wrapper {
-                    push_part(&mut path, key);
-                }
-                path.push_str(pointer);
+                let path = whole(document, wrapper, pointer);
                 let parts: Vec<String> = parts(&path).collect();
                 let (offset, _) = json::locate(self.text(), &parts);
+                (path, offset)
+            }
+            Tree::Markdown(message) => {
+                let path = whole(message.value(), wrapper, pointer);
+                let parts: Vec<String> = parts(&path).collect();
+                let offset = message.locate(self.text(), &parts);
                 (path, offset)
             }
         };
@@ -41,6 +44,28 @@ impl Source {
             column: Some(column),
         }
     }
+
+    /// Says whether the value at a pointer is, or would be, written as JSON.
+    pub(super) fn is_json_at(&self, wrapper: Option<&str>, pointer: &str) -> bool {
+        match self.tree() {
+            Tree::Xml(_) => false,
+            Tree::Json(_) => true,
+            Tree::Markdown(message) => {
+                let path = whole(message.value(), wrapper, pointer);
+                message.is_json(&parts(&path).collect::<Vec<_>>())
+            }
+        }
+    }
+}
+
+/// A pointer into the contract as one into the whole document.
+fn whole(document: &Value, wrapper: Option<&str>, pointer: &str) -> String {
+    let mut path = String::new();
+    if let Some(key) = wrapper.filter(|&key| document.get(key).is_some()) {
+        push_part(&mut path, key);
+    }
+    path.push_str(pointer);
+    path
 }
 
 fn in_xml(document: &Document, shape: &Shape, pointer: &str) -> (String, usize) {

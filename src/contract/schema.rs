@@ -120,7 +120,7 @@ impl Schema {
 
     /// Maps the source to a value by the shape and validates it; every finding has its place.
     ///
-    /// `wrapper` is the key that wraps a JSON contract, if [`Source::root`] found one.
+    /// `wrapper` is the key that wraps a JSON or Markdown contract, if [`Source::root`] found one.
     pub fn check(&self, source: &Source, wrapper: Option<&str>) -> Checked {
         let Mapped {
             value,
@@ -130,6 +130,11 @@ impl Schema {
             Tree::Xml(document) => map::to_value(source.text(), document, &self.shape),
             Tree::Json(document) => Mapped {
                 value: Source::unwrapped(document, wrapper).clone(),
+                findings: Vec::new(),
+                more: 0,
+            },
+            Tree::Markdown(message) => Mapped {
+                value: Source::unwrapped(message.value(), wrapper).clone(),
                 findings: Vec::new(),
                 more: 0,
             },

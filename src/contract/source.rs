@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{MAX_BYTES, json, text, xml};
+use super::{MAX_BYTES, json, markdown, text, xml};
 use crate::finding::Finding;
 
 /// The formats a contract may be written in.
@@ -17,7 +17,7 @@ pub enum Format {
     Xml,
     /// JSON (RFC 8259) in UTF-8, without duplicate keys.
     Json,
-    /// A Markdown message with titled sections.
+    /// A Markdown message: `HANDOFF: A → B`, and sections under headings in capitals.
     #[serde(rename = "md")]
     Markdown,
 }
@@ -41,7 +41,7 @@ impl fmt::Display for Format {
 
 /// The name of a format that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a contract format (`xml` or `json`)")]
+#[error("`{0}` is not a contract format (`xml`, `json` or `md`)")]
 pub struct UnknownFormat(pub String);
 
 impl FromStr for Format {
@@ -69,13 +69,28 @@ pub struct Source {
 pub(super) enum Tree {
     Xml(xml::Document),
     Json(Value),
+    Markdown(markdown::Message),
 }
+
+impl Tree {
+    /// The value that a source holds without the help of a schema; XML holds none.
+    fn document(&self) -> Option<&Value> {
+        match self {
+            Self::Xml(_) => None,
+            Self::Json(document) => Some(document),
+            Self::Markdown(message) => Some(message.value()),
+        }
+    }
+}
+
+/// The section of a Markdown message that may hold a whole contract.
+const DATA: &str = "handoff_data";
 
 impl Source {
     /// Parses a contract: size cap, UTF-8, format by content, strict parse.
     ///
     /// # Errors
-    /// The findings, if it cannot be parsed: `input.*`, `xml.*`, `json.*`, `text.control_character`.
+    /// The findings, if it cannot be parsed: `input.*`, `xml.*`, `json.*`, `markdown.*`, `text.control_character`.
     pub fn parse(bytes: &[u8]) -> Result<Self, Vec<Finding>> {
         if bytes.len() > MAX_BYTES {
             let message = format!(
@@ -96,11 +111,12 @@ impl Source {
             }
             Some('<') => Tree::Xml(xml::parse(text)?),
             Some('{' | '[' | '"') => Tree::Json(json::parse(text)?),
+            Some(_) if markdown::begins(marked) => Tree::Markdown(markdown::parse(text)?),
             Some(other) => {
                 let offset = text.find(other).unwrap_or(0);
                 let (line, column) = text::position(text, offset);
                 let message = format!(
-                    "a contract is XML or JSON, and starts with `<` or `{{`, not `{}`",
+                    "a contract is XML, JSON or a Markdown message, and starts with `<`, `{{` or `HANDOFF:`, not `{}`",
                     text::short(&other.to_string())
                 );
                 return Err(vec![
@@ -119,6 +135,7 @@ impl Source {
         match self.tree {
             Tree::Xml(_) => Format::Xml,
             Tree::Json(_) => Format::Json,
+            Tree::Markdown(_) => Format::Markdown,
         }
     }
 
@@ -132,7 +149,8 @@ impl Source {
     }
 
     /// Returns the name of the root: XML's root element, or the key of a JSON document of the wrapped
-    /// form (an object whose single key is one of `roots` and holds an object). The bare form has none.
+    /// form (an object whose single key is one of `roots` and holds an object). The bare form has none. Of a
+    /// Markdown message it is `handoff_data`, if that is one of `roots` and its section holds an object.
     pub fn root(&self, roots: &[&str]) -> Option<String> {
         match &self.tree {
             Tree::Xml(document) => Some(document.root().name.to_string()),
@@ -141,24 +159,29 @@ impl Source {
                 .find(|(key, value)| roots.contains(&key.as_str()) && value.is_object())
                 .map(|(key, _)| key.clone()),
             Tree::Json(_) => None,
+            Tree::Markdown(message) => message
+                .value()
+                .get(DATA)
+                .filter(|data| data.is_object() && roots.contains(&DATA))
+                .map(|_| DATA.to_owned()),
         }
     }
 
-    /// Returns the JSON value within the wrapper, or the whole document without one.
+    /// Returns the value within the wrapper, or the whole document without one.
     pub(super) fn unwrapped<'a>(document: &'a Value, wrapper: Option<&str>) -> &'a Value {
         wrapper
             .and_then(|key| document.get(key))
             .unwrap_or(document)
     }
 
-    /// Returns the names of a JSON contract's members, and whether each holds an object; of XML, none.
+    /// Returns the names of a JSON or Markdown contract's members, and whether each holds an object; of XML,
+    /// none.
     pub fn members(&self, wrapper: Option<&str>) -> Vec<(&str, bool)> {
-        let document = match &self.tree {
-            Tree::Xml(_) => return Vec::new(),
-            Tree::Json(document) => Self::unwrapped(document, wrapper),
-        };
-        let members = document.as_object().into_iter().flatten();
+        let document = self.tree.document();
+        let members = document.and_then(|document| Self::unwrapped(document, wrapper).as_object());
         members
+            .into_iter()
+            .flatten()
             .map(|(key, value)| (key.as_str(), value.is_object()))
             .collect()
     }
@@ -168,14 +191,16 @@ impl Source {
     /// In XML a part of the pointer is the name of a child element or, at the end, of an attribute; a
     /// number is the position of a child element from 0.
     pub fn probe(&self, wrapper: Option<&str>, pointer: &str) -> Option<String> {
-        match &self.tree {
-            Tree::Xml(document) => document.probe(pointer),
-            Tree::Json(document) => match Self::unwrapped(document, wrapper).pointer(pointer)? {
-                Value::String(text) => Some(text.clone()),
-                Value::Number(number) => Some(number.to_string()),
-                Value::Bool(flag) => Some(flag.to_string()),
-                Value::Null | Value::Array(_) | Value::Object(_) => None,
-            },
+        let document = match &self.tree {
+            Tree::Xml(document) => return document.probe(pointer),
+            Tree::Json(document) => document,
+            Tree::Markdown(message) => message.value(),
+        };
+        match Self::unwrapped(document, wrapper).pointer(pointer)? {
+            Value::String(text) => Some(text.clone()),
+            Value::Number(number) => Some(number.to_string()),
+            Value::Bool(flag) => Some(flag.to_string()),
+            Value::Null | Value::Array(_) | Value::Object(_) => None,
         }
     }
 }

@@ -51,6 +51,11 @@ pub(super) fn trim(text: &str) -> &str {
     text.trim_matches([' ', '\t', '\r', '\n'])
 }
 
+/// Trims XML white space at the start.
+pub(super) fn trim_start(text: &str) -> &str {
+    text.trim_start_matches([' ', '\t', '\r', '\n'])
+}
+
 /// Says whether the text is an XML name without a colon.
 pub(super) fn is_name(text: &str) -> bool {
     let mut chars = text.chars();

@@ -1,4 +1,4 @@
-//! From values to XML and JSON.
+//! From values to XML, JSON and Markdown messages.
 
 use quick_xml::escape::partial_escape;
 use serde_json::{Map, Value};
@@ -23,6 +23,43 @@ pub fn write_xml(value: &Value, shape: &Shape, root: &str) -> String {
 /// Writes a value as JSON, indented, with a line feed at the end.
 pub fn write_json(value: &Value) -> String {
     format!("{value:#}\n")
+}
+
+/// Writes an object or a list as the data of a Markdown message, as indented JSON, with a line feed at the end.
+///
+/// Reading it back gives the same value under `/handoff_data`. Names and status may be anyone's text: each becomes
+/// one line, so that none can add a section or a title. An empty status is left out.
+pub fn write_markdown(value: &Value, from: &str, to: &str, status: &str) -> String {
+    let name = |name: &str| {
+        let line = one_line(name).replace(['→', '>'], "-");
+        if line.is_empty() {
+            "?".to_owned()
+        } else {
+            line
+        }
+    };
+    let rule = "=".repeat(48);
+    let mut out = format!("HANDOFF: {} → {}\n{rule}\n", name(from), name(to));
+    let status = one_line(status);
+    if !status.is_empty() {
+        out.push_str(&format!("STATUS: {status}\n\n"));
+    }
+    out.push_str(&format!("HANDOFF DATA:\n{value:#}\n{rule}\n"));
+    out
+}
+
+/// A text on one line, of characters that a contract may hold.
+fn one_line(text: &str) -> String {
+    let line: String = text
+        .chars()
+        .map(|c| match c {
+            '\u{2028}' | '\u{2029}' => ' ',
+            c if c.is_control() => ' ',
+            c if text::is_xml_char(c) => c,
+            _ => '\u{fffd}',
+        })
+        .collect();
+    text::trim(&line).to_owned()
 }
 
 struct Writer<'a> {

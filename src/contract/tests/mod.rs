@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod check;
+mod markdown;
 mod strict;
 
 use serde_json::{Value, json};
