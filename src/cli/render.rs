@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::output::{Output, plain, state};
 use crate::ids::{AgentName, HandoffId};
-use crate::ledger::{Done, Issue, IssueStatus, Record, issue_folder};
+use crate::ledger::{Artifact, Briefing, Done, Issue, IssueStatus, Record, Task, issue_folder};
 use crate::protocol::{AgentKind, State};
 
 /// A moment as text.
@@ -161,6 +161,10 @@ fn about(record: &Record) -> String {
         failure.or_else(|| t.reason.clone())
     });
     let text = why.unwrap_or_else(|| record.summary.clone());
+    let text = match &record.waits_for[..] {
+        [] => text,
+        [first, ..] => format!("waits for {first}: {text}"),
+    };
     text.lines().next().unwrap_or_default().to_owned()
 }
 
@@ -229,12 +233,8 @@ pub(super) fn record_text(record: &Record) -> String {
         let wanted = format!("{} at {}", expected.artifact_type, expected.destination);
         line("expects", &plain(&wanted));
     }
-    for artifact in &record.artifacts {
-        let held = match (&artifact.sha256, artifact.bytes) {
-            (Some(sha256), Some(bytes)) => format!("{bytes} bytes, sha256 {sha256}"),
-            _ => "not there when it was handed over".to_owned(),
-        };
-        line("artifact", &plain(&format!("{}: {held}", artifact.path)));
+    for delivered in &record.artifacts {
+        line("artifact", &plain(&artifact(delivered)));
     }
     line(
         "session",
@@ -294,6 +294,64 @@ fn indented(text: &str) -> String {
         .collect()
 }
 
+/// What goes with a handoff that was claimed.
+pub(super) fn briefing_text(brief: &Briefing) -> String {
+    let mut text = format!("\n{}\n", plain(brief.contract.text.trim_end()));
+    if let Some(basis) = &brief.decided_on {
+        let contract = plain(basis.text.trim_end());
+        text += &format!("\nit was decided on {}:\n\n{contract}\n", basis.id);
+    }
+    let previous = &brief.previous;
+    if let Some(session) = &previous.session {
+        let (agent, id) = (&previous.agent, &previous.id);
+        text += &format!(
+            "\nit continues the work of {agent} ({id}), whose session is {}\n",
+            plain(session)
+        );
+    }
+    let mut section = |title: &str, lines: Vec<String>| {
+        if !lines.is_empty() {
+            text += &format!("\n{title}\n");
+            text.extend(lines.iter().map(|line| format!("  {}\n", plain(line))));
+        }
+    };
+    let facts = brief.facts.iter().map(|(name, value)| fact(name, value));
+    section("known of the issue", facts.collect());
+    section("delivered", brief.artifacts.iter().map(artifact).collect());
+    section("tasks", brief.tasks.iter().map(task).collect());
+    let documents = brief.documents.iter();
+    section(
+        "shared documents",
+        documents.map(|(name, value)| fact(name, value)).collect(),
+    );
+    text
+}
+
+fn fact(name: &str, value: &Value) -> String {
+    let shown = value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned);
+    format!("{name}: {shown}")
+}
+
+fn artifact(artifact: &Artifact) -> String {
+    let held = match (&artifact.sha256, artifact.bytes) {
+        (Some(sha256), Some(bytes)) => format!("{bytes} bytes, sha256 {sha256}"),
+        _ => "not there when it was handed over".to_owned(),
+    };
+    format!("{}: {held}", artifact.path)
+}
+
+fn task(task: &Task) -> String {
+    let of = task.parent.as_ref().map(|p| format!(" of {p}"));
+    let on = match task.depends_on.join(", ") {
+        none if none.is_empty() => none,
+        on => format!(", after {on}"),
+    };
+    let (name, of, state) = (&task.id, of.unwrap_or_default(), task.state.as_str());
+    format!("task {name}{of}: {state} ({}{on})", task.handoff)
+}
+
 /// An issue with what is known of it.
 pub(super) fn issue_text(issue: &Issue, records: &[Record]) -> String {
     let mut text = format!(
@@ -308,24 +366,10 @@ pub(super) fn issue_text(issue: &Issue, records: &[Record]) -> String {
         text += &format!("  completed {}\n", moment(at));
     }
     for (name, value) in &issue.facts {
-        let shown = value
-            .as_str()
-            .map_or_else(|| value.to_string(), str::to_owned);
-        text += &format!("  {name}: {}\n", plain(&shown));
+        text += &format!("  {}\n", plain(&fact(name, value)));
     }
-    for task in &issue.tasks {
-        let of = task.parent.as_ref().map(|p| format!(" of {p}"));
-        let on = match task.depends_on.join(", ") {
-            none if none.is_empty() => none,
-            on => format!(", after {on}"),
-        };
-        let (name, of) = (&task.id, of.unwrap_or_default());
-        let stands = format!(
-            "task {name}{of}: {} ({}{on})",
-            task.state.as_str(),
-            task.handoff
-        );
-        text += &format!("  {}\n", plain(&stands));
+    for one in &issue.tasks {
+        text += &format!("  {}\n", plain(&task(one)));
     }
     for open in &issue.open {
         text += &format!("  {} is {} with {}\n", open.id, state(open.state), open.to);

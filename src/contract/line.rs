@@ -19,6 +19,15 @@ fn key_of(words: &str) -> String {
     key
 }
 
+/// A bullet's words as a key: a name such as `AUTH-3`, in one word and with a digit, as it stands.
+fn name_of(words: &str) -> String {
+    if words.contains(|c: char| c.is_ascii_digit()) && !words.contains(char::is_whitespace) {
+        words.to_owned()
+    } else {
+        key_of(words)
+    }
+}
+
 /// A key as the heading that it comes from.
 pub(super) fn heading_of(key: &str) -> String {
     key.replace('_', " ").to_uppercase()
@@ -26,6 +35,9 @@ pub(super) fn heading_of(key: &str) -> String {
 
 /// A key as the words of the bullet that it comes from.
 pub(super) fn words_of(key: &str) -> String {
+    if key.contains(|c: char| c.is_ascii_digit()) {
+        return key.to_owned();
+    }
     let words = key.replace('_', " ");
     let mut chars = words.chars();
     let first = chars.next().into_iter().flat_map(char::to_uppercase);
@@ -146,7 +158,7 @@ impl Bullet {
             let label = &words[..end - 1];
             let fits = label.starts_with(char::is_alphanumeric)
                 && label.chars().take(KEY_LENGTH + 1).count() <= KEY_LENGTH;
-            fits.then(|| (key_of(label), end))
+            fits.then(|| (name_of(label), end))
         });
         Self {
             offset: line.offset + start,

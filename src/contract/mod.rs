@@ -27,7 +27,7 @@ pub use place::Place;
 pub use schema::{Checked, MAX_FINDINGS, Schema, SchemaError};
 pub use shape::{Shape, ShapeError};
 pub use source::{Format, Source, UnknownFormat};
-pub use write::{write_json, write_markdown, write_xml};
+pub use write::{write_json, write_markdown, write_message, write_xml};
 
 /// The largest contract that is read, in bytes.
 pub const MAX_BYTES: usize = 1 << 20;

@@ -3,6 +3,7 @@
 use quick_xml::escape::partial_escape;
 use serde_json::{Map, Value};
 
+use super::line::{heading_of, words_of};
 use super::shape::{Node, OPEN, Shape, Spot, scalar_text};
 use super::text;
 
@@ -45,6 +46,44 @@ pub fn write_markdown(value: &Value, from: &str, to: &str, status: &str) -> Stri
         out.push_str(&format!("STATUS: {status}\n\n"));
     }
     out.push_str(&format!("HANDOFF DATA:\n{value:#}\n{rule}\n"));
+    out
+}
+
+/// Writes a value as a Markdown message of sections: a text beside its heading, texts by name as bullets, and
+/// anything else as JSON.
+///
+/// Reading it back gives the same value, if its keys are words as headings and bullets make them, and no text is
+/// empty or has several lines.
+pub fn write_message(value: &Value) -> String {
+    let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default();
+    let rule = "=".repeat(48);
+    let name = |name: &str| one_line(name).replace(['→', '>'], "-");
+    let mut out = format!(
+        "HANDOFF: {} → {}\n{rule}\n",
+        name(text("from")),
+        name(text("to"))
+    );
+    let sections = value.as_object().into_iter().flatten();
+    for (key, section) in sections.filter(|(key, _)| !["from", "to"].contains(&key.as_str())) {
+        let heading = heading_of(key);
+        match section {
+            Value::String(text) => out.push_str(&format!("{heading}: {}\n\n", one_line(text))),
+            Value::Object(members)
+                if !members.is_empty() && members.values().all(Value::is_string) =>
+            {
+                out.push_str(&format!("{heading}:\n"));
+                for (key, text) in members {
+                    let text = one_line(text.as_str().unwrap_or_default());
+                    out.push_str(&format!("- {}: {text}\n", words_of(key)));
+                }
+                out.push('\n');
+            }
+            other => out.push_str(&format!("{heading}:\n{other:#}\n\n")),
+        }
+    }
+    let body = out.trim_end().len();
+    out.truncate(body);
+    out.push_str(&format!("\n{rule}\n"));
     out
 }
 

@@ -7,6 +7,7 @@
 //! through `planner` again.
 
 mod artifacts;
+mod briefing;
 mod choice;
 mod context;
 mod error;
@@ -26,6 +27,7 @@ mod turn;
 mod verify;
 mod write;
 
+pub use briefing::{Briefing, Emitted, Previous, briefing};
 pub use choice::{Chosen, Offer};
 pub use context::context;
 pub use error::LedgerError;

@@ -122,6 +122,26 @@ impl Protocol {
         receivers
     }
 
+    /// The types of contract that one agent can send to another: those of the
+    /// routes, answers to what the other may have asked, and notes to it.
+    pub fn types_between(&self, from: &str, to: &str) -> Vec<&ContractType> {
+        let sent = |from: &str, to: &str, kind: &str| {
+            let mut routes = self.routes_from(from).filter(|r| r.to.as_str() == to);
+            routes.any(|r| r.contracts.iter().any(|c| c == kind))
+        };
+        let can = |kind: &&ContractType| {
+            if kind.travels() {
+                return sent(from, to, &kind.name);
+            }
+            let takes_notes = kind.implied_to.as_ref().or_else(|| self.lead());
+            kind.answers.iter().any(|asked| sent(to, from, asked))
+                || kind.note
+                    && self.agent(from).is_some()
+                    && takes_notes.is_some_and(|agent| agent.as_str() == to)
+        };
+        self.definition.contracts.iter().filter(can).collect()
+    }
+
     fn is_end(&self, name: &str) -> bool {
         self.is_kind(name, AgentKind::End)
     }

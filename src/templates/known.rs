@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use chrono::TimeDelta;
+use chrono::{SecondsFormat, TimeDelta};
 use serde_json::{Value, json};
 
 use super::skeleton::Known;
@@ -26,6 +26,7 @@ pub fn known(
     repository: &Repository,
     folder: &IssueFolder<'_>,
     from: &AgentName,
+    to: &AgentName,
     now: Moment,
 ) -> Result<Known, LedgerError> {
     let mut known = Known::new();
@@ -39,7 +40,10 @@ pub fn known(
             .parse::<u64>()
             .map_or_else(|_| json!(key), |n| json!(n)),
     );
+    set("key", json!(key));
     set("from", json!(from));
+    set("to", json!(to));
+    set("now", json!(now.to_rfc3339_opts(SecondsFormat::Secs, true)));
 
     let issue = folder.issue()?;
     // Which commit merged the branch is for the repository to say: an earlier

@@ -4,15 +4,17 @@ use serde_json::{Value, json};
 use crate::cli::context::{Context, handoff_id};
 use crate::cli::environment::session;
 use crate::cli::error::Failure;
-use crate::cli::output::{Output, plain};
+use crate::cli::output::Output;
 use crate::cli::render;
-use crate::ledger::{Request, Target};
+use crate::ledger::{Request, Target, briefing};
 use crate::protocol::Event;
 
 /// Take a handoff that waits for you, and print its contract
 ///
-/// A claim is the acknowledgment: from now on you hold the handoff. Of several
-/// that claim one handoff, one succeeds, and the others exit 5.
+/// A claim is the acknowledgment: from now on you hold the handoff. It prints
+/// everything to begin with: the contract, what is known of the issue, the files
+/// that were delivered, whose work it continues. Of several that claim one
+/// handoff, one succeeds, and the others exit 5.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff claim 123.4 --as fixer-agent
@@ -52,16 +54,13 @@ impl Arguments {
             failure: None,
         })?;
         let record = &done.receipt.record;
-        let folder = ledger.tip()?.issue(record.id.issue())?;
-        let contract = String::from_utf8_lossy(&folder.contract(record)?).into_owned();
+        let tip = ledger.tip()?;
+        let folder = tip.issue(record.id.issue())?;
+        let brief = briefing(&tip, &folder, record)?;
         let mut data = render::done_json(&done);
-        if let Value::Object(fields) = &mut data {
-            let format = record.contract.format;
+        if let (Value::Object(fields), Value::Object(more)) = (&mut data, json!(brief)) {
             fields.insert("record".to_owned(), json!(record));
-            fields.insert(
-                "contract".to_owned(),
-                json!({ "format": format, "text": contract }),
-            );
+            fields.extend(more);
         }
         // Whoever takes it up again needs what happened before: the failure, the
         // answer.
@@ -70,7 +69,7 @@ impl Arguments {
         } else {
             render::done_text(&done)
         };
-        output.answer(&data, &format!("{told}\n{}", plain(&contract)))?;
+        output.answer(&data, &format!("{told}{}", render::briefing_text(&brief)))?;
         render::say_next(&done, output);
         Ok(())
     }

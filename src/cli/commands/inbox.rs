@@ -5,8 +5,8 @@ use crate::cli::context::Context;
 use crate::cli::error::Failure;
 use crate::cli::output::{Output, columns};
 use crate::cli::render;
-use crate::ledger::Refusal;
-use crate::protocol::{AgentKind, State};
+use crate::ledger::{Record, Refusal};
+use crate::protocol::{AgentKind, Protocol, State};
 
 /// List what waits for you and what you hold
 ///
@@ -27,27 +27,43 @@ impl Arguments {
         let ledger = context.ledger(&repository)?;
         let agent = context.acting_agent(&repository)?;
         let tip = ledger.tip()?;
-        let rules = tip.default_rules()?;
-        let protocol = rules.protocol();
-        if !protocol.agent_names().contains(&agent.as_str()) {
-            return Err(Refusal::unknown_agent(&agent, protocol).into());
+        let mut protocols = Vec::new();
+        for name in tip.protocols()? {
+            protocols.push(tip.rules(&name)?.protocol().clone());
         }
-        let leads = protocol.is_kind(agent.as_str(), AgentKind::Orchestrator);
+        let knows = |p: &&Protocol| p.agent(agent.as_str()).is_some();
+        let Some(known) = protocols.iter().find(knows) else {
+            let first = protocols.first().map(|p| Refusal::unknown_agent(&agent, p));
+            return Err(first.unwrap_or(Refusal::NothingToClaim { agent }).into());
+        };
+        // By the name that the protocol has for it.
+        let agent = known
+            .agent(agent.as_str())
+            .map_or(&agent, |a| &a.id)
+            .clone();
+        let protocol = |record: &Record| {
+            let mut all = protocols.iter();
+            all.find(|p| p.name() == record.protocol.as_str())
+        };
+        let decides = |p: &Protocol| p.is_kind(agent.as_str(), AgentKind::Orchestrator);
+        let everywhere = protocols.iter().any(decides);
         let mut records = Vec::new();
-        for entry in tip.open()?.iter().filter(|e| leads || e.to == agent) {
+        for entry in tip.open()?.iter().filter(|e| everywhere || e.to == agent) {
             let record = tip.open_record(entry)?;
-            if record.to == agent || matches!(record.state, State::Failed | State::Blocked) {
+            let stuck = matches!(record.state, State::Failed | State::Blocked);
+            if record.to == agent || stuck && protocol(&record).is_some_and(decides) {
                 records.push(record);
             }
         }
-        let order = |state: State| match state {
+        let order = |record: &Record| match record.state {
             State::InProgress => 0,
-            State::Pending => 1,
-            _ => 2,
+            State::Pending if record.waits_for.is_empty() => 1,
+            State::Pending => 2,
+            _ => 3,
         };
         records.sort_by_key(|r| {
-            let rank = protocol.priority_rank(r.priority.as_deref());
-            (order(r.state), rank, r.sent_at())
+            let rank = protocol(r).map(|p| p.priority_rank(r.priority.as_deref()));
+            (order(r), rank, r.sent_at())
         });
         let text = if records.is_empty() {
             format!("nothing waits for {agent}\n")

@@ -6,11 +6,11 @@ use crate::cli::environment::SystemClock;
 use crate::cli::error::Failure;
 use crate::cli::exit;
 use crate::cli::output::Output;
-use crate::contract::{FILL, write_json, write_xml};
+use crate::contract::{FILL, write_json, write_markdown, write_message, write_xml};
 use crate::git::to_second;
 use crate::ids::{AgentName, IssueKey};
-use crate::ledger::{Clock, Rules, Schemas};
-use crate::protocol::ContractType;
+use crate::ledger::{Clock, IssueFolder, LedgerError, Rules, Schemas, Snapshot, View};
+use crate::protocol::{ContractType, Protocol};
 use crate::templates::{fill, known};
 
 /// Print a contract's skeleton, filled with what is known
@@ -37,9 +37,13 @@ pub(crate) struct Arguments {
     /// The contract's type, where the route has several
     #[arg(long = "type", value_name = "TYPE")]
     kind: Option<String>,
-    /// The contract's format
-    #[arg(long, value_name = "FORMAT", default_value = "xml")]
-    format: Format,
+    /// The contract's format; by default the protocol's first
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<Format>,
+    /// The protocol; by default the issue's, or the first of the ledger's that
+    /// has such a route
+    #[arg(long, value_name = "NAME")]
+    protocol: Option<AgentName>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -48,6 +52,43 @@ enum Format {
     Xml,
     /// JSON
     Json,
+    /// A Markdown message
+    Md,
+}
+
+impl Format {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Xml => "xml",
+            Self::Json => "json",
+            Self::Md => "md",
+        }
+    }
+
+    /// The first of a protocol's formats.
+    fn first(protocol: &Protocol) -> Self {
+        let first = protocol.definition().formats.first();
+        let all = [Self::Xml, Self::Json, Self::Md];
+        let named = |format: &Self| first.is_some_and(|name| name == format.name());
+        all.into_iter().find(named).unwrap_or(Self::Json)
+    }
+
+    /// Says whether a type can be written so. A message can hold any contract
+    /// that is JSON.
+    fn fits(self, protocol: &Protocol, kind: &ContractType) -> bool {
+        let has = |name: &str| {
+            kind.has_format(name) && protocol.definition().formats.iter().any(|f| f == name)
+        };
+        has(self.name())
+            || self == Self::Md && protocol.definition().formats.iter().any(|f| f == "md")
+    }
+}
+
+/// What a message calls an agent.
+fn title(protocol: &Protocol, agent: &AgentName) -> String {
+    let known = protocol.agent(agent.as_str());
+    let alias = known.and_then(|known| known.aliases.first());
+    alias.map_or_else(|| agent.to_string(), Clone::clone)
 }
 
 impl Arguments {
@@ -67,31 +108,43 @@ impl Arguments {
         let ledger = context.ledger(&repository)?;
         let tip = ledger.tip()?;
         let folder = tip.issue(&key)?;
-        let rules = tip.default_rules()?;
-        let kind = self.contract_type(&rules, &from, &to)?;
+        let rules = self.rules(&tip, &folder, &from, &to)?;
+        let format = self
+            .format
+            .unwrap_or_else(|| Format::first(rules.protocol()));
+        let kind = self.contract_type(&rules, format, &from, &to)?;
         let template: Value =
             serde_json::from_slice(&rules.bytes(&kind.template)?).map_err(|e| {
                 let text = format!("{} is not JSON: {e}", kind.template);
                 Failure::new(exit::INTEGRITY, "template_broken", text)
             })?;
-        let known = known(&repository, &folder, &from, to_second(clock.author()))?;
+        let known = known(&repository, &folder, &from, &to, to_second(clock.author()))?;
         let value = fill(&template, &known);
-        let text = match self.format {
+        let text = match format {
             Format::Json => write_json(&value),
             Format::Xml => {
                 let schema = rules.schema(kind)?;
                 write_xml(&value, schema.shape(), &kind.root)
             }
+            // A type of its own for messages has their sections as its fields.
+            Format::Md if kind.has_format("md") && !kind.has_format("json") => {
+                write_message(&value)
+            }
+            Format::Md => {
+                let protocol = rules.protocol();
+                let [from, to] = [&from, &to].map(|agent| title(protocol, agent));
+                write_markdown(&value, &from, &to, &kind.title)
+            }
         };
         let left = text.matches(FILL).count();
         let data = json!({
             "contract_type": kind.name,
-            "format": if self.format == Format::Xml { "xml" } else { "json" },
+            "format": format.name(),
             "text": text,
             "left_to_fill": left,
         });
         output.answer(&data, &text)?;
-        if left > 0 && self.format == Format::Json {
+        if left > 0 && format != Format::Xml {
             output.say("a number, true or false takes the place of a mark and its quotes");
         }
         output.say(&format!(
@@ -100,10 +153,41 @@ impl Arguments {
         Ok(())
     }
 
+    /// The protocol that was named, the issue's, or the first in which a
+    /// contract can go this way.
+    fn rules<'r>(
+        &self,
+        tip: &Snapshot<'r>,
+        folder: &IssueFolder<'_>,
+        from: &AgentName,
+        to: &AgentName,
+    ) -> Result<Rules<'r>, Failure> {
+        let bound = folder.issue()?.map(|issue| issue.protocol);
+        if let Some(name) = self.protocol.clone().or(bound) {
+            if tip.rules_id(name.as_str())?.is_none() {
+                let (name, known) = (name.to_string(), tip.protocols()?);
+                return Err(LedgerError::NoProtocol { name, known }.into());
+            }
+            return Ok(tip.rules(name.as_str())?);
+        }
+        for name in tip.protocols()? {
+            let rules = tip.rules(&name)?;
+            if !rules
+                .protocol()
+                .types_between(from.as_str(), to.as_str())
+                .is_empty()
+            {
+                return Ok(rules);
+            }
+        }
+        Ok(tip.default_rules()?)
+    }
+
     /// The contract type of the route, or the one that was asked for.
     fn contract_type<'a>(
         &self,
         rules: &'a Rules<'_>,
+        format: Format,
         from: &AgentName,
         to: &AgentName,
     ) -> Result<&'a ContractType, Failure> {
@@ -121,12 +205,29 @@ impl Arguments {
                     .hint(format!("agents are: {}", agents.join(", "))));
             }
         }
-        let mut names: Vec<&str> = protocol
-            .routes(from.as_str(), to.as_str())
-            .flat_map(|route| route.contracts.iter().map(String::as_str))
-            .collect();
-        names.dedup();
+        let all = protocol.types_between(from.as_str(), to.as_str());
+        let fitting = all.iter().filter(|kind| format.fits(protocol, kind));
+        let mut names: Vec<&str> = fitting.map(|kind| kind.name.as_str()).collect();
+        // A message that is only sections is asked for by its type.
+        if self.kind.is_none() && names.len() > 1 {
+            let json = |name: &&str| {
+                protocol
+                    .contract_type(name)
+                    .is_some_and(|k| k.has_format("json"))
+            };
+            names.retain(json);
+        }
         let wanted = match (&self.kind, &names[..]) {
+            (_, []) if !all.is_empty() => {
+                let formats = protocol.definition().formats.join(", ");
+                let text = format!(
+                    "no contract from {from} to {to} is written as {}",
+                    format.name()
+                );
+                return Err(
+                    Failure::usage(text).hint(format!("the protocol's formats are: {formats}"))
+                );
+            }
             (_, []) => {
                 let receivers = protocol.receivers(from.as_str());
                 let targets: Vec<&str> = receivers.iter().map(|to| to.as_str()).collect();
