@@ -5,6 +5,7 @@ use jsonschema::{JsonType, ValidationError};
 use serde_json::Value;
 
 use super::choices::listing;
+use super::contains::Contains;
 use super::pattern;
 use super::shape::{Node, Prop, Shape, Spot, scalar_text};
 use super::source::{Format, Source, parts, push_part};
@@ -15,6 +16,7 @@ use crate::finding::Finding;
 pub(super) struct Explainer<'a> {
     pub(super) source: &'a Source,
     pub(super) shape: &'a Shape,
+    pub(super) contains: &'a Contains,
     pub(super) wrapper: Option<&'a str>,
     pub(super) value: &'a Value,
     pub(super) findings: &'a mut Vec<Finding>,
@@ -138,6 +140,14 @@ impl Explainer<'_> {
             Kind::UniqueItems => {
                 let message = "the list holds the same item twice".to_owned();
                 self.add("field.invalid", pointer, message, None);
+            }
+            Kind::Contains => {
+                let wanted = self.contains.get(error.schema_path().as_str());
+                let message = match wanted {
+                    Some(wanted) => format!("no item of the list is {wanted}"),
+                    None => "the list does not hold the items that it must hold".to_owned(),
+                };
+                self.add("field.value", pointer, message, None);
             }
             Kind::FalseSchema => {
                 let message = "this is not allowed here".to_owned();
