@@ -183,7 +183,7 @@ impl Explainer<'_> {
         let place = self.source.place(self.shape, self.wrapper, pointer);
         let mut finding = Finding::error(code, place.path, message);
         (finding.line, finding.column) = (place.line, place.column);
-        finding.fix = fix.or_else(|| self.prop(pointer).and_then(described));
+        finding.fix = fix.or_else(|| self.described(pointer));
         self.findings.push(finding);
     }
 
@@ -191,10 +191,9 @@ impl Explainer<'_> {
         let raw = brief(value);
         let shown = text::short(&raw);
         let blank = value.as_str().is_some_and(text::is_blank);
-        let described = self.prop(pointer).is_some_and(|p| p.description.is_some());
         let message = if blank {
             "the text is blank".to_owned()
-        } else if described {
+        } else if self.described(pointer).is_some() {
             format!("`{}` is not valid here", shown)
         } else {
             format!("`{}` does not match {}", shown, text::short(pattern))
@@ -355,6 +354,12 @@ impl Explainer<'_> {
                 _ => self.shape.property(node, &part).1,
             }
         })
+    }
+
+    /// What is to stand at a pointer; an item of a list or of a map of any key is what these are for.
+    fn described(&self, pointer: &str) -> Option<String> {
+        let whole = || self.prop(pointer.rsplit_once('/')?.0);
+        self.prop(pointer).or_else(whole).and_then(described)
     }
 
     /// The named property at a pointer.
