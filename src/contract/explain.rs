@@ -5,6 +5,7 @@ use jsonschema::{JsonType, ValidationError};
 use serde_json::Value;
 
 use super::choices::listing;
+use super::contains::Contains;
 use super::line::{heading_of, words_of};
 use super::pattern;
 use super::shape::{Node, Prop, Shape, Spot, scalar_text};
@@ -16,6 +17,7 @@ use crate::finding::Finding;
 pub(super) struct Explainer<'a> {
     pub(super) source: &'a Source,
     pub(super) shape: &'a Shape,
+    pub(super) contains: &'a Contains,
     pub(super) wrapper: Option<&'a str>,
     pub(super) value: &'a Value,
     pub(super) findings: &'a mut Vec<Finding>,
@@ -144,6 +146,14 @@ impl Explainer<'_> {
                 let message = "the list holds the same item twice".to_owned();
                 self.add("field.invalid", pointer, message, None);
             }
+            Kind::Contains => {
+                let wanted = self.contains.get(error.schema_path().as_str());
+                let message = match wanted {
+                    Some(wanted) => format!("no item of the list is {wanted}"),
+                    None => "the list does not hold the items that it must hold".to_owned(),
+                };
+                self.add("field.value", pointer, message, None);
+            }
             Kind::FalseSchema => {
                 let message = "this is not allowed here".to_owned();
                 self.add(
@@ -178,7 +188,7 @@ impl Explainer<'_> {
         let place = self.source.place(self.shape, self.wrapper, pointer);
         let mut finding = Finding::error(code, place.path, message);
         (finding.line, finding.column) = (place.line, place.column);
-        finding.fix = fix.or_else(|| self.prop(pointer).and_then(described));
+        finding.fix = fix.or_else(|| self.described(pointer));
         self.findings.push(finding);
     }
 
@@ -186,10 +196,9 @@ impl Explainer<'_> {
         let raw = brief(value);
         let shown = text::short(&raw);
         let blank = value.as_str().is_some_and(text::is_blank);
-        let described = self.prop(pointer).is_some_and(|p| p.description.is_some());
         let message = if blank {
             "the text is blank".to_owned()
-        } else if described {
+        } else if self.described(pointer).is_some() {
             format!("`{}` is not valid here", shown)
         } else {
             format!("`{}` does not match {}", shown, text::short(pattern))
@@ -376,6 +385,12 @@ impl Explainer<'_> {
                 _ => self.shape.property(node, &part).1,
             }
         })
+    }
+
+    /// What is to stand at a pointer; an item of a list or of a map of any key is what these are for.
+    fn described(&self, pointer: &str) -> Option<String> {
+        let whole = || self.prop(pointer.rsplit_once('/')?.0);
+        self.prop(pointer).or_else(whole).and_then(described)
     }
 
     /// The named property at a pointer.

@@ -6,6 +6,7 @@
 //! knows of Git, protocols, the command line, the clock or the environment.
 
 mod choices;
+mod contains;
 mod explain;
 mod json;
 mod line;

@@ -4,6 +4,7 @@ use jsonschema::{Draft, Registry, Validator};
 use serde_json::{Value, json};
 
 use super::FILL;
+use super::contains::{self, Contains};
 use super::explain::Explainer;
 use super::map::{self, Mapped};
 use super::pattern;
@@ -20,6 +21,7 @@ pub const MAX_FINDINGS: usize = 200;
 pub struct Schema {
     validator: Validator,
     shape: Shape,
+    contains: Contains,
 }
 
 /// Why a schema cannot be used.
@@ -75,7 +77,11 @@ impl Schema {
             .should_ignore_unknown_formats(false)
             .build(schema)
             .map_err(|error| invalid(&error))?;
-        Ok(Self { validator, shape })
+        Ok(Self {
+            validator,
+            shape,
+            contains: contains::wanted(schema),
+        })
     }
 
     /// Compiles a schema that passed [`Schema::compile`] when it entered the ledger, without checking it
@@ -103,7 +109,11 @@ impl Schema {
             .should_validate_formats(true)
             .build(&json!({ "$ref": TRUSTED }))
             .map_err(|error| invalid(&error))?;
-        Ok(Self { validator, shape })
+        Ok(Self {
+            validator,
+            shape,
+            contains: contains::wanted(schema),
+        })
     }
 
     fn shape_of(schema: &Value) -> Result<Shape, SchemaError> {
@@ -145,6 +155,7 @@ impl Schema {
             let mut explainer = Explainer {
                 source,
                 shape: &self.shape,
+                contains: &self.contains,
                 wrapper,
                 value: &value,
                 findings: &mut findings,

@@ -536,3 +536,50 @@ fn a_value_that_lists_the_choices_is_a_warning() {
         ["Error field.value /size: `xl` is not one of `s`, `m`, `l`"]
     );
 }
+
+#[test]
+fn a_list_without_the_item_that_it_must_hold_is_told_which() {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "weights": {"$ref": "#/$defs/weights", "description": "How heavy each task is."},
+            "low": {"type": "array", "contains": {"exclusiveMaximum": 0.5}},
+            "steps": {"allOf": [{"contains": {"type": "string", "const": "build"}}]},
+            "a/b": {"type": "array", "xml": {"name": "ab", "nodeType": "element"}, "contains": {"maximum": 2}},
+            "pairs": {"type": "array", "contains": {"type": "object", "required": ["left"]}},
+            "twice": {"type": "array", "contains": {"exclusiveMinimum": 3}, "minContains": 2}
+        },
+        "$defs": {"weights": {"type": "array", "items": {"type": "number"}, "contains": {"minimum": 7}}}
+    });
+    let text = r#"{
+  "weights": [1, 6.5],
+  "low": [1],
+  "steps": [],
+  "a/b": [3],
+  "pairs": [{"right": 1}],
+  "twice": [4, 1]
+}"#;
+    let source = Source::parse(text.as_bytes()).unwrap();
+    let [full, trusted] = [Schema::compile(&schema), Schema::compile_trusted(&schema)]
+        .map(|schema| schema.unwrap().check(&source, None).findings);
+    assert_eq!(full, trusted);
+    let shown: Vec<String> = full
+        .iter()
+        .map(|f| {
+            let line = f.line.unwrap_or(0);
+            let fix = f.fix.as_deref().unwrap_or_default();
+            format!("{line} {} {}: {} ({fix})", f.code, f.path, f.message)
+        })
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            "2 field.value /weights: no item of the list is at least 7 (How heavy each task is)",
+            "3 field.value /low: no item of the list is less than 0.5 ()",
+            "4 field.value /steps: no item of the list is `build` ()",
+            "5 field.value /a~1b: no item of the list is at most 2 ()",
+            "6 field.value /pairs: the list does not hold the items that it must hold ()",
+            "7 field.value /twice: the list does not hold the items that it must hold ()",
+        ]
+    );
+}

@@ -1,0 +1,62 @@
+//! What a schema's `contains` asks of a list, in words: the validator's errors do not say it.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::shape::scalar_text;
+use super::source::push_part;
+use super::text;
+
+/// For each `contains` of a schema, by its place there: what one item has to be, as far as words are
+/// known for it.
+pub(super) type Contains = HashMap<String, String>;
+
+/// Collects them; recursion is bounded, as the shape of the same schema is compiled first.
+pub(super) fn wanted(schema: &Value) -> Contains {
+    let mut found = Contains::new();
+    walk(schema, &mut String::new(), &mut found);
+    found
+}
+
+fn walk(schema: &Value, at: &mut String, found: &mut Contains) {
+    let mut into = |part: &str, value: &Value| {
+        if !value.is_object() && !value.is_array() {
+            return;
+        }
+        let length = at.len();
+        push_part(at, part);
+        if let Some(words) = words(value).filter(|_| part == "contains") {
+            found.insert(at.clone(), words);
+        }
+        walk(value, at, found);
+        at.truncate(length);
+    };
+    match schema {
+        Value::Object(members) => members.iter().for_each(|(key, value)| into(key, value)),
+        Value::Array(items) => {
+            for (index, value) in items.iter().enumerate() {
+                into(&index.to_string(), value);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// What an item has to be, if the schema asks for one thing that has words.
+fn words(item: &Value) -> Option<String> {
+    let mut asked = item.as_object()?.iter().filter(|(key, _)| {
+        let key = key.as_str();
+        key != "type" && key != "description"
+    });
+    let (keyword, value) = asked.next().filter(|_| asked.next().is_none())?;
+    let shown = text::short(&scalar_text(value));
+    match keyword.as_str() {
+        "minimum" => Some(format!("at least {shown}")),
+        "maximum" => Some(format!("at most {shown}")),
+        "exclusiveMinimum" => Some(format!("more than {shown}")),
+        "exclusiveMaximum" => Some(format!("less than {shown}")),
+        "const" if !value.is_object() && !value.is_array() => Some(format!("`{shown}`")),
+        _ => None,
+    }
+}
