@@ -269,6 +269,10 @@ fn refused(refusal: &Refusal, message: String) -> Failure {
             Some(first) => format!("see what it waits for: `git handoff show {first}`"),
             None => format!("see `git handoff show {id}`"),
         }),
+        Refusal::NeedsAnswer { id, from, to } => protocol("needs_answer").hint(format!(
+            "write the answer: `git handoff new --issue {} --from {to} --to {from}`, and send it",
+            id.issue()
+        )),
         Refusal::Answered { id, .. } => {
             Failure::new(exit::CONFLICT, "already_answered", message.clone())
                 .hint(format!("see the answer: `git handoff show {id}`"))

@@ -111,6 +111,13 @@ pub(super) fn done_text(done: &Done) -> String {
     for change in receipt.changes.iter().filter(|c| c.id != record.id) {
         text += &format!("  {change}\n");
     }
+    if !record.violations.is_empty() {
+        let done = plain(&record.violations.join(", "));
+        text += &format!(
+            "  recorded as a violation: the role of {} does not allow {done}; the work goes to {}\n",
+            record.from, record.to
+        );
+    }
     match done.commit {
         Some(commit) => text += &format!("  commit {}\n", commit.short()),
         None => text += "  already in the ledger, where it stands as above; nothing was written\n",

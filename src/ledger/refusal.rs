@@ -123,6 +123,16 @@ pub enum Refusal {
         /// What it waits for.
         waits_for: Vec<HandoffId>,
     },
+    /// A request is answered, not only completed.
+    #[error("{id} is a request: {from} waits for an answer")]
+    NeedsAnswer {
+        /// The handoff.
+        id: HandoffId,
+        /// Who asked.
+        from: AgentName,
+        /// Who was asked.
+        to: AgentName,
+    },
     /// The request has its answer.
     #[error("{id} is {state}: it was answered before")]
     Answered {

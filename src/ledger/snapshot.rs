@@ -171,6 +171,27 @@ impl<'r> Snapshot<'r> {
         Ok(open)
     }
 
+    /// Every open handoff with an agent, which may be named by any of the names
+    /// that a protocol has for it.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when the folder or a protocol can't be read.
+    pub fn waiting_for(&self, agent: &AgentName) -> Result<Vec<OpenEntry>, LedgerError> {
+        let mut open = self.open()?;
+        let mine = |open: &OpenEntry| open.to == *agent;
+        if !open.is_empty() && !open.iter().any(mine) {
+            for name in self.protocols()? {
+                let rules = self.rules(&name)?;
+                if let Some(known) = rules.protocol().agent(agent.as_str()) {
+                    open.retain(|entry| entry.to == known.id);
+                    return Ok(open);
+                }
+            }
+        }
+        open.retain(mine);
+        Ok(open)
+    }
+
     /// The record that an open handoff's entry holds.
     ///
     /// # Errors

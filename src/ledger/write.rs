@@ -493,8 +493,8 @@ fn next_for(tip: &Snapshot<'_>, agent: &AgentName) -> Result<HandoffId, LedgerEr
     let mut rules: BTreeMap<AgentName, Rules<'_>> = BTreeMap::new();
     let mut best: Option<(usize, record::Moment, HandoffId)> = None;
     let mut waits: Option<Refusal> = None;
-    for entry in tip.open()?.iter().filter(|e| e.to == *agent) {
-        let record = tip.open_record(entry)?;
+    for entry in tip.waiting_for(agent)? {
+        let record = tip.open_record(&entry)?;
         let Some(sent) = record.sent_at().filter(|_| record.state == State::Pending) else {
             continue;
         };

@@ -304,13 +304,10 @@ impl Checker<'_> {
                 }
             }
         }
-        // Answers and notes can come from anyone; they are told apart from all
-        // that has its sender in the same place.
-        let from = |c: &ContractType| c.fields.from.clone();
+        // Answers and notes can come from anyone.
         for (a, one) in definition.contracts.iter().enumerate() {
             for (b, other) in definition.contracts.iter().enumerate().skip(a + 1) {
-                let apart = one.travels() && other.travels() || from(one) != from(other);
-                if !apart && alike(one, other) {
+                if !(one.travels() && other.travels()) && alike(one, other) {
                     pairs.insert((b, a));
                 }
             }
@@ -511,7 +508,8 @@ impl Checker<'_> {
     }
 }
 
-/// Says whether no field and no format tells two types apart.
+/// Says whether no field and no format tells two types apart, nor that each has
+/// its sender elsewhere.
 fn alike(a: &ContractType, b: &ContractType) -> bool {
     let apart = |(pointer, words): (&String, &Words)| {
         b.when
@@ -519,7 +517,7 @@ fn alike(a: &ContractType, b: &ContractType) -> bool {
             .is_some_and(|other| words.excludes(other))
     };
     let formats = a.formats.is_empty() || a.formats.iter().any(|f| b.has_format(f));
-    formats && !a.when.iter().any(apart)
+    formats && a.fields.from == b.fields.from && !a.when.iter().any(apart)
 }
 
 fn is_pointer(text: &str) -> bool {

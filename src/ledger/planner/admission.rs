@@ -155,11 +155,14 @@ impl<V> Planner<'_, V> {
     where
         V: View<E>,
     {
-        if let Some(id) = self.task_handoff(issue, kind, contract)
-            && { issue.open.iter() }
-                .any(|open| open.id == id && open.to == *from && open.state == State::InProgress)
-        {
-            return self.record(&id).map(Some);
+        if let Some(id) = self.task_handoff(issue, kind, contract) {
+            let works = |open: &OpenHandoff| open.id == id && open.state == State::InProgress;
+            if issue.open.iter().any(works) || issue.unfollowed.contains(&id) {
+                let record = self.record(&id)?;
+                if record.to == *from {
+                    return Ok(Some(record));
+                }
+            }
         }
         let held = |open: &&OpenHandoff| open.to == *from && open.state == State::InProgress;
         if let Some(open) = issue.open.iter().rev().find(held) {

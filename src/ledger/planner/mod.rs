@@ -152,6 +152,14 @@ impl<V> Planner<'_, V> {
                     let id = record.id;
                     return Err(Refusal::Waits { id, waits_for }.into());
                 }
+                if !self.answers_to(&record).is_empty() {
+                    return Err(Refusal::NeedsAnswer {
+                        id: record.id,
+                        from: record.from,
+                        to: record.to,
+                    }
+                    .into());
+                }
             }
             Event::Retry => {
                 let retries = record.attempt - 1;
@@ -257,14 +265,24 @@ impl<V> Planner<'_, V> {
         })))
     }
 
+    /// The types of contract that answer a handoff.
+    fn answers_to(&self, record: &Record) -> Vec<&str> {
+        let types = self.protocol.definition().contracts.iter();
+        let answers = types.filter(|c| c.answers.contains(&record.contract_type));
+        answers.map(|c| c.name.as_str()).collect()
+    }
+
     fn receipt(&self, record: Record, issue: Issue, changes: Vec<Change>) -> Receipt {
+        // A request is answered before anyone else is asked.
+        let asked = !self.answers_to(&record).is_empty();
+        let asked = asked.then(|| record.from.clone());
+        let receivers = self.protocol.receivers(record.to.as_str());
+        let others = receivers
+            .into_iter()
+            .filter(|to| Some(*to) != asked.as_ref());
+        let onward = asked.iter().chain(others).cloned().collect();
         Receipt {
-            onward: self
-                .protocol
-                .receivers(record.to.as_str())
-                .into_iter()
-                .cloned()
-                .collect(),
+            onward,
             lead: self.protocol.lead().cloned(),
             record,
             issue,

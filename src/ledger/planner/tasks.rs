@@ -352,6 +352,8 @@ pub(in super::super) fn misplaced(
                     );
                     fault("task.state", &fields.completes, text);
                 }
+                // It was completed first, and is told now.
+                None if issue.unfollowed.contains(&task.handoff) => {}
                 None => {
                     let text = format!("task {} is {} already", quoted(id), task.state.as_str());
                     fault("task.state", &fields.completes, text);

@@ -262,9 +262,8 @@ impl<'r, 's> Auditor<'r, 's> {
             }
             Err(Stop::Unreadable(error)) => return Err(error),
         };
-        if asked.contract.is_some() {
-            self.audit.handoffs += 1;
-        }
+        let before = was.map_or(0, |issue| issue.handoffs);
+        self.audit.handoffs += is.handoffs.saturating_sub(before) as usize;
         let actor = Some(&asked.actor);
         self.compare(stored, actor, &step.files, &step.message, changes)
     }
