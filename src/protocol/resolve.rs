@@ -85,8 +85,9 @@ impl Protocol {
         let mut findings = Vec::new();
         let needs_from = contracts.iter().any(|c| !c.note);
         let needs_to = contracts.iter().any(|c| c.travels());
-        // A note's other agents are no parties.
-        let to = to.filter(|_| !contracts.iter().all(|c| c.note));
+        // Another agent that a note names is its receiver only if its type says so.
+        let own = |c: &&ContractType| !c.note || c.fields.to.is_some();
+        let to = to.filter(|_| contracts.iter().any(own));
         let mut party = |at: Option<&str>, text: &Option<String>, needed: bool| {
             let at = at.unwrap_or_default();
             if text.is_none() && !needed {

@@ -93,7 +93,8 @@ impl<V> Planner<'_, V> {
         }
         let mut issue = issue.unwrap_or_else(|| self.opened(sending.contract));
         self.take_id(&mut issue, sending.contract)?;
-        let to = { kind.implied_to.as_ref() }
+        let named = sending.contract.to.as_ref();
+        let to = { named.or(kind.implied_to.as_ref()) }
             .or_else(|| self.protocol.lead())
             .unwrap_or(from)
             .clone();
