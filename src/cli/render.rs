@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::output::{Output, plain, state};
 use crate::ids::{AgentName, HandoffId};
 use crate::ledger::{Artifact, Briefing, Done, Issue, IssueStatus, Record, Task, issue_folder};
-use crate::protocol::{AgentKind, State};
+use crate::protocol::State;
 
 /// A moment as text.
 pub(super) fn moment(at: crate::ledger::Moment) -> String {
@@ -134,16 +134,6 @@ pub(super) fn headline(record: &Record) -> String {
         record.to,
         state(record.state)
     )
-}
-
-/// The word for a kind of agent.
-pub(super) fn kind(kind: AgentKind) -> &'static str {
-    match kind {
-        AgentKind::Orchestrator => "orchestrator",
-        AgentKind::Specialist => "specialist",
-        AgentKind::Human => "human",
-        AgentKind::End => "end",
-    }
 }
 
 /// One handoff as a row of a table.

@@ -477,7 +477,7 @@ impl Checker<'_> {
             }
         }
         if contract.actions.is_some() && self.lead().is_none() {
-            let text = "no agent is an orchestrator, to whom work goes after a violation";
+            let text = "no agent is of the kind to whom work goes after a violation";
             self.fault("protocol.action", at("actions"), text);
         }
     }
