@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use crate::cli::context::Context;
 use crate::cli::environment::session;
 use crate::cli::error::Failure;
-use crate::cli::{exit, input};
 use crate::cli::output::{Output, columns, plain, pretty};
+use crate::cli::{exit, input};
 use crate::ids::AgentName;
 use crate::ledger::{LedgerError, Rules, Snapshot, documents};
 
