@@ -69,23 +69,15 @@ impl Review {
         !self.findings.iter().any(Finding::is_error)
     }
 
-    /// Of what several protocols found in a contract, what the one found that
-    /// it seems to follow: the first that can tell its type.
-    pub fn nearest(reviews: Vec<Self>) -> Self {
+    /// How far a protocol gets with a contract: 2 where nothing refuses it, 1
+    /// where its type and its agents are known, 0 where it is another's.
+    pub fn rank(&self) -> u8 {
         let unknown = |f: &Finding| f.code == "agent.unknown" || f.code == "contract.root";
-        let rank = |review: &Self| {
-            u8::from(review.kind.is_some()) + u8::from(!review.findings.iter().any(unknown))
-        };
-        let mut best: Option<Self> = None;
-        for review in reviews {
-            if best
-                .as_ref()
-                .is_none_or(|known| rank(&review) > rank(known))
-            {
-                best = Some(review);
-            }
+        match self {
+            review if review.kind.is_some() && review.is_complete() => 2,
+            review if review.kind.is_some() => u8::from(!review.findings.iter().any(unknown)),
+            _ => 0,
         }
-        best.unwrap_or_else(|| Self::refused(Vec::new()))
     }
 
     /// What becomes of a document that can't be read.
