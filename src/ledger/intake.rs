@@ -186,7 +186,13 @@ pub fn review<S: Schemas>(
     };
     let status = text(|f| &f.status);
     let mut found = semantic::faults(protocol, kind, schemas, &value)?;
-    let issue = issue_of(protocol, kind, &value, hint, &mut found);
+    let new_issue = protocol.field(kind, |f| &f.new_issue).and_then(|at| {
+        let named = at
+            .starts_with('/')
+            .then(|| value.pointer(at).and_then(scalar));
+        named.unwrap_or_else(|| Some(at.to_owned()))?.parse().ok()
+    });
+    let issue = issue_of(protocol, kind, &value, hint, new_issue.as_ref(), &mut found);
     found.extend(unfinished(protocol, kind, status.as_deref()));
     place_all(&mut found, &source, schema.shape(), wrapper);
     add_all(&mut findings, found);
@@ -197,12 +203,6 @@ pub fn review<S: Schemas>(
         .or_else(|| scalar(own?))
         .unwrap_or_else(|| kind.title.clone());
     let failure = kind.failure.as_ref().and_then(|f| failure(f, &value));
-    let new_issue = protocol.field(kind, |f| &f.new_issue).and_then(|at| {
-        let named = at
-            .starts_with('/')
-            .then(|| value.pointer(at).and_then(scalar));
-        named.unwrap_or_else(|| Some(at.to_owned()))?.parse().ok()
-    });
     let (id, priority) = (text(|f| &f.id), text(|f| &f.priority));
     let session = text(|f| &f.session);
     let contract = match (resolved, issue) {
@@ -385,6 +385,7 @@ fn issue_of(
     kind: &ContractType,
     value: &Value,
     hint: Option<&IssueKey>,
+    new_issue: Option<&IssueKey>,
     findings: &mut Vec<Finding>,
 ) -> Option<IssueKey> {
     let at = protocol.field(kind, |f| &f.issue);
@@ -400,7 +401,13 @@ fn issue_of(
             };
             let mut finding = Finding::error("envelope.issue", at.unwrap_or_default(), text);
             finding.severity = Severity::Note;
-            findings.push(finding.fix("say which one with --issue when it is sent"));
+            let fix = match new_issue {
+                Some(key) => {
+                    format!("it opens issue {key} when it is sent, or say which with --issue")
+                }
+                None => "say which one with --issue when it is sent".to_owned(),
+            };
+            findings.push(finding.fix(fix));
         }
         return hint.cloned();
     };

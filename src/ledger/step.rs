@@ -76,8 +76,9 @@ pub struct Receipt {
     pub issue: Issue,
     /// Every handoff that changed, in the order of the trailers.
     pub changes: Vec<Change>,
-    /// Whom the handoff's receiver may hand on to.
-    pub onward: Vec<AgentName>,
+    /// Whom the handoff's receiver may hand on to, with the contract's type where
+    /// there are several to choose from.
+    pub onward: Vec<(AgentName, Option<String>)>,
     /// Who decides about failures, if the protocol has such an agent.
     pub lead: Option<AgentName>,
     /// Whether the ledger held this already, so that nothing was written.

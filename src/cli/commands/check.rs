@@ -156,7 +156,10 @@ impl<'r> Against<'r> {
                 for (protocol, schemas) in protocols {
                     let review = review(protocol, schemas, offer.bytes, offer.issue)
                         .map_err(|e| Failure::new(exit::INTEGRITY, "schema_broken", chain(&e)))?;
-                    if best.as_ref().is_none_or(|known| review.rank() > known.rank()) {
+                    if best
+                        .as_ref()
+                        .is_none_or(|known| review.rank() > known.rank())
+                    {
                         best = Some(review);
                     }
                     if best.as_ref().is_some_and(|found| found.rank() == 2) {
