@@ -893,3 +893,131 @@ fn the_state_of_a_task_says_whose_turn_it_is() {
     assert_eq!(data["agent"], "task-orchestrator");
     env.assert_sound();
 }
+
+/// A skeleton with these words in the place of its marks, in order.
+fn filled(env: &TestEnvironment, line: &str, words: &[&str]) -> String {
+    let mut text = run(env, line).stdout;
+    for word in words {
+        let start = text.find("{{fill:").unwrap_or_else(|| panic!("{text}"));
+        let end = start + text[start..].find("}}").unwrap() + 2;
+        text.replace_range(start..end, word);
+    }
+    assert!(!text.contains("{{"), "{text}");
+    text
+}
+
+#[test]
+fn messages_carry_the_whole_way() {
+    let env = with_protocol("task-breakdown");
+    let to_planning = "new --issue environment --from environment-architect --to task-orchestrator --type environment-message";
+    let bullets = "- Task 021: \"Water the ferns\" (difficulty: 8)";
+    let words = [
+        "The greenhouse stands",
+        "greenhouse",
+        "5",
+        "valves, sensors",
+        bullets,
+        "Break 021 down",
+        "021",
+        "8",
+        "greenhouse",
+        "Rain is rare",
+    ];
+    let message = filled(&env, to_planning, &words).replace("\"8\"", "8");
+    let data = sent(&env, &message);
+    assert_eq!(data["contract_type"], "environment-message");
+    assert_eq!(tasks(&env), ["021 pending environment.1"]);
+    let claimed = run(&env, "claim environment.1 --as task-orchestrator").stdout;
+    assert!(claimed.contains(message.trim_end()), "{claimed}");
+
+    let to_execution = "new --issue environment --from task-orchestrator --to execution-guardian --type breakdown-message --format md";
+    let words = [
+        "021 in two parts",
+        "021",
+        "\"Water the ferns\"",
+        "- 021_1: \"Open a valve\" (difficulty: 3)\n- 021_2: \"Close it again\" (difficulty: 2)",
+        "021_1, then 021_2",
+        "none",
+        "021_1, 021_2",
+        r#"{"021_2": ["021_1"]}"#,
+        "021_1",
+    ];
+    let message = filled(&env, to_execution, &words);
+    sent(&env, &message);
+    assert_eq!(
+        tasks(&env),
+        [
+            "021 broken_down environment.1",
+            "021_1 pending environment.2",
+            "021_2 pending environment.3"
+        ]
+    );
+    assert_eq!(waits(&env, "environment.3"), json!(["environment.2"]));
+
+    let to_planning = "new --issue environment --from execution-guardian --to task-orchestrator --type execution-message --format md";
+    for (id, part) in [("environment.2", "021_1"), ("environment.3", "021_2")] {
+        run(&env, &format!("claim {id} --as execution-guardian"));
+        let words = [
+            "A valve moved",
+            part,
+            "\"A valve\"",
+            "95%",
+            "25 minutes",
+            "2",
+            "0",
+            "021",
+            "[021_1, 021_2]",
+            "[021_1]",
+            "[021_2]",
+            "See what is left",
+            "1",
+            "1",
+            "0.95",
+            "25 minutes",
+        ];
+        let message = filled(&env, to_planning, &words);
+        let message = message.replace("\"1\"", "1").replace("\"0.95\"", "0.95");
+        let data = sent(&env, &message);
+        assert_eq!(data["contract_type"], "execution-message");
+    }
+    assert_eq!(tasks(&env)[0], "021 completed environment.1");
+    let facts = env.data(&["context", KEY])["issue"]["facts"].take();
+    assert_eq!(facts["template"], "greenhouse");
+    assert_eq!(facts["assumptions"], json!(["Rain is rare"]));
+    assert_eq!(
+        (&facts["breakdowns"], &facts["subtasks_done"]),
+        (&json!(1), &json!(2))
+    );
+    env.assert_sound();
+}
+
+#[test]
+fn a_message_around_a_whole_contract_keeps_its_ids() {
+    let env = with_protocol("task-breakdown");
+    let line =
+        "new --issue environment --from environment-architect --to task-orchestrator --format md";
+    let words = ["AUTH-3", "9", "portal", "Sessions last a day", "0.8"];
+    let message = filled(&env, line, &words);
+    let message = message.replace("\"9\"", "9").replace("\"0.8\"", "0.8");
+    let data = sent(&env, &message);
+    assert_eq!(data["contract_type"], "environment-to-planning");
+    assert_eq!(tasks(&env), ["AUTH-3 pending environment.1"]);
+    let stored = record(&env, "environment.1")["contract"].take();
+    assert_eq!(stored["format"], "md");
+    assert!(stored["file"].as_str().unwrap().ends_with(".md"));
+    run(&env, "claim environment.1 --as task-orchestrator");
+    // The answer may be JSON.
+    let parts = plan("AUTH-3", &[("AUTH-3.a", &[]), ("AUTH-3.b", &["AUTH-3.a"])]);
+    sent(&env, parts.to_string());
+    run(&env, "claim environment.2 --as execution-guardian");
+    sent(&env, done("AUTH-3", "AUTH-3.a"));
+    assert_eq!(
+        tasks(&env),
+        [
+            "AUTH-3 broken_down environment.1",
+            "AUTH-3.a completed environment.2",
+            "AUTH-3.b pending environment.3"
+        ]
+    );
+    env.assert_sound();
+}
