@@ -195,6 +195,10 @@ pub fn review<S: Schemas>(
     let issue = issue_of(protocol, kind, &value, hint, new_issue.as_ref(), &mut found);
     found.extend(unfinished(protocol, kind, status.as_deref()));
     place_all(&mut found, &source, schema.shape(), wrapper);
+    // That the work has not ended says more than which words there are.
+    if let Some(said) = found.iter().find(|f| f.code == UNFINISHED) {
+        findings.retain(|f| f.path != said.path);
+    }
     add_all(&mut findings, found);
     semantic::gates(protocol, &mut findings);
     place_all(&mut findings, &source, schema.shape(), wrapper);
@@ -426,6 +430,9 @@ fn issue_of(
     }
 }
 
+/// The code of the finding that a contract was sent too early.
+const UNFINISHED: &str = "status.unfinished";
+
 /// A contract is sent when its sender is done, one way or another; a request
 /// when nobody has begun.
 fn unfinished(protocol: &Protocol, kind: &ContractType, status: Option<&str>) -> Option<Finding> {
@@ -443,6 +450,6 @@ fn unfinished(protocol: &Protocol, kind: &ContractType, status: Option<&str>) ->
         return (state == State::InProgress).then(|| finding.fix(fix));
     }
     let text = format!("status `{word}` says that the sender is still at work");
-    let finding = Finding::error("status.unfinished", at, text);
+    let finding = Finding::error(UNFINISHED, at, text);
     Some(finding.fix("send the contract when the work is done, has failed or is blocked"))
 }

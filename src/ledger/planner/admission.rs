@@ -22,7 +22,14 @@ impl<V> Planner<'_, V> {
         let Some(held) = basis else {
             return Ok(());
         };
-        let status = held.status.clone().unwrap_or_default();
+        let mut status = held.status.clone().unwrap_or_default();
+        // Whatever its sender says, work against its role has failed.
+        let mut words = self.protocol.definition().status.iter();
+        if !held.violations.is_empty()
+            && let Some((failed, _)) = words.find(|(_, state)| **state == State::Failed)
+        {
+            status.clone_from(failed);
+        }
         for (pointer, rules) in &kind.after {
             let Some(value) = contract.value.pointer(pointer).and_then(scalar) else {
                 continue;

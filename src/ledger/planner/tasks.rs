@@ -131,6 +131,7 @@ impl<V> Planner<'_, V> {
             }
         }
         let first = new.id.number();
+        let mut replaced = Vec::new();
         for (i, id) in (0u32..).zip(&plan.opens) {
             let mut record = new.clone();
             record.id = self.id(first + i);
@@ -142,6 +143,7 @@ impl<V> Planner<'_, V> {
             // A new plan for a task that waits takes the place of the old one.
             if let Some(known) = find(&changed.issue, parent.as_deref(), id) {
                 let mut old = self.record(&known.handoff)?;
+                replaced.push((old.id.clone(), record.id.clone()));
                 if !old.state.is_terminal() {
                     self.advance(&mut old, Event::Cancel, Some(&record.id), None, None)?;
                     changed.records.push(old);
@@ -168,6 +170,36 @@ impl<V> Planner<'_, V> {
                 let tasks = on.filter_map(|on| find(issue, parent.as_deref(), on));
                 let waits = tasks.filter(|t| t.state != TaskState::Completed);
                 record.waits_for = waits.map(|t| t.handoff.clone()).collect();
+            }
+        }
+        self.wait_instead(changed, &replaced)
+    }
+
+    /// Lets what waits for a handoff wait for the one that took its place.
+    fn wait_instead<E>(
+        &self,
+        changed: &mut Changed,
+        replaced: &[(HandoffId, HandoffId)],
+    ) -> Result<(), Stop<E>>
+    where
+        V: View<E>,
+    {
+        let waiting: Vec<HandoffId> = { changed.issue.tasks.iter() }
+            .filter(|t| t.state == TaskState::Pending && !t.depends_on.is_empty())
+            .map(|t| t.handoff.clone())
+            .filter(|id| changed.records.iter().all(|r| r.id != *id))
+            .collect();
+        for id in waiting {
+            let mut record = self.record(&id)?;
+            let mut waits = false;
+            for on in &mut record.waits_for {
+                if let Some((_, new)) = replaced.iter().find(|(old, _)| old == on) {
+                    on.clone_from(new);
+                    waits = true;
+                }
+            }
+            if waits && !record.state.is_terminal() {
+                changed.quiet.push(record);
             }
         }
         Ok(())
@@ -336,6 +368,26 @@ pub(in super::super) fn misplaced(
                 fault("task.unknown_dependency", &fields.dependencies, text);
             }
         }
+    }
+    // What was planned before may wait for what is planned now.
+    let mut whole = plan.clone();
+    for task in issue.tasks.iter().filter(|t| {
+        t.parent.as_deref() == parent
+            && t.state != TaskState::Completed
+            && !plan.opens.contains(&t.id)
+    }) {
+        whole
+            .dependencies
+            .insert(task.id.clone(), task.depends_on.clone());
+    }
+    if !plan.opens.is_empty()
+        && let Some(circle) = whole.circle()
+    {
+        let text = format!(
+            "with what was planned before, the tasks wait for one another: {}",
+            circle.join(" → ")
+        );
+        fault("task.cycle", &fields.dependencies, text);
     }
     if let Some(id) = &plan.completes {
         match find(issue, parent, id) {
