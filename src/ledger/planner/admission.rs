@@ -32,10 +32,10 @@ impl<V> Planner<'_, V> {
                 let fitting = rules.iter().filter(|(_, words)| fits(words));
                 let fitting = fitting.map(|(value, _)| value.clone()).collect();
                 return Err(Refusal::NotAfter {
-                    field: pointer.trim_start_matches('/').to_owned(),
-                    value: quoted(&value),
+                    field: pointer.trim_start_matches('/').into(),
+                    value: quoted(&value).into(),
                     id: held.id.clone(),
-                    status: status.clone(),
+                    status: status.into(),
                     fitting,
                 });
             }
@@ -75,20 +75,24 @@ impl<V> Planner<'_, V> {
         Ok(())
     }
 
-    /// Refuses an id that another contract of the type has; remembers a new one.
-    pub(super) fn take_id(&self, issue: &mut Issue, contract: &Contract) -> Result<(), Refusal> {
-        let Some(own) = &contract.id else {
-            return Ok(());
-        };
-        let ids = issue.contract_ids.entry(contract.kind.clone()).or_default();
-        let taken = ids.get(own).copied();
-        ids.insert(own.clone(), issue.handoffs + 1);
+    /// Refuses an id that another contract of the type has.
+    pub(super) fn unless_taken(&self, issue: &Issue, contract: &Contract) -> Result<(), Refusal> {
+        let ids = issue.contract_ids.get(&contract.kind);
+        let taken = contract.id.as_ref().and_then(|own| ids?.get_key_value(own));
         match taken {
-            Some(number) => Err(Refusal::IdTaken {
+            Some((own, &number)) => Err(Refusal::IdTaken {
                 contract_id: quoted(own),
                 id: self.id(number),
             }),
             None => Ok(()),
+        }
+    }
+
+    /// Remembers the id of the contract that comes next.
+    pub(super) fn take_id(&self, issue: &mut Issue, contract: &Contract) {
+        if let Some(own) = &contract.id {
+            let ids = issue.contract_ids.entry(contract.kind.clone()).or_default();
+            ids.insert(own.clone(), issue.handoffs + 1);
         }
     }
 
