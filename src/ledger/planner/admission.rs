@@ -105,14 +105,13 @@ impl<V> Planner<'_, V> {
         Ok(())
     }
 
-    /// The handoff that these bytes made before.
+    /// The newest handoff that these bytes made before.
     pub(super) fn sent<E>(&self, contract: &Contract) -> Result<Option<u32>, Stop<E>>
     where
         V: View<E>,
     {
-        self.view
-            .sent_before(&contract.bytes)
-            .map_err(Stop::Unreadable)
+        let sent = self.view.sent_before(&contract.bytes);
+        Ok(sent.map_err(Stop::Unreadable)?.first().copied())
     }
 
     /// The handoff that a contract repeats: the one that the same bytes made

@@ -84,10 +84,14 @@ impl<V> Planner<'_, V> {
         V: View<E>,
     {
         if let Some(issue) = &issue {
-            if let Some(number) = self.sent(sending.contract)? {
+            // Agents can find the same; each says it for itself.
+            let sent = self.view.sent_before(&sending.contract.bytes);
+            for number in sent.map_err(Stop::Unreadable)? {
                 let earlier = self.record(&self.id(number))?;
-                let receipt = self.repeated(earlier, issue.clone());
-                return Ok(Planned::Repeat(Box::new(receipt)));
+                if earlier.from == *from {
+                    let receipt = self.repeated(earlier, issue.clone());
+                    return Ok(Planned::Repeat(Box::new(receipt)));
+                }
             }
             self.unless_taken(issue, sending.contract)?;
             self.unless_completed(issue)?;
