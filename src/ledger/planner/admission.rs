@@ -75,17 +75,26 @@ impl<V> Planner<'_, V> {
         Ok(())
     }
 
-    /// Refuses an id that another contract of the type has.
-    pub(super) fn unless_taken(&self, issue: &Issue, contract: &Contract) -> Result<(), Refusal> {
+    /// Refuses an id that another contract of the type has. The same contract may
+    /// be sent once more where there is reason to.
+    pub(super) fn unless_taken<E>(&self, issue: &Issue, contract: &Contract) -> Result<(), Stop<E>>
+    where
+        V: View<E>,
+    {
         let ids = issue.contract_ids.get(&contract.kind);
         let taken = contract.id.as_ref().and_then(|own| ids?.get_key_value(own));
-        match taken {
-            Some((own, &number)) => Err(Refusal::IdTaken {
-                contract_id: quoted(own),
-                id: self.id(number),
-            }),
-            None => Ok(()),
+        let Some((own, number)) = taken else {
+            return Ok(());
+        };
+        let sent = self.view.sent_before(&contract.bytes);
+        if sent.map_err(Stop::Unreadable)?.contains(number) {
+            return Ok(());
         }
+        Err(Refusal::IdTaken {
+            contract_id: quoted(own),
+            id: self.id(*number),
+        }
+        .into())
     }
 
     /// Remembers the id of the contract that comes next.
