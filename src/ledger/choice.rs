@@ -132,11 +132,12 @@ impl<'r> Ledger<'r> {
                 review: first,
             });
         }
-        let issues = issues_of_sender(snapshot, &rules, offer)?;
+        let senders = senders(&rules, offer);
+        let issues = issues_of(snapshot, &senders)?;
         let own = first.new_issue.clone();
         let key = match &issues[..] {
             [only] => Some(only.clone()),
-            [] => match snapshot.sent_anywhere(offer.bytes)? {
+            [] => match snapshot.sent_anywhere(offer.bytes, &senders)? {
                 Some(key) => Some(key),
                 None => own,
             },
@@ -213,25 +214,25 @@ impl<'r> Ledger<'r> {
     }
 }
 
-/// The issues in which the sender of a contract works right now.
-fn issues_of_sender(
-    snapshot: &Snapshot<'_>,
-    rules: &Rules<'_>,
-    offer: &Offer<'_>,
-) -> Result<Vec<IssueKey>, LedgerError> {
+/// Whoever a contract names as its sender, and whoever sends it.
+fn senders<'p>(rules: &'p Rules<'_>, offer: &Offer<'_>) -> Vec<&'p AgentName> {
     let Ok(source) = Source::parse(offer.bytes) else {
-        return Ok(Vec::new());
+        return Vec::new();
     };
     let protocol = rules.protocol();
     let wrapper = Opened::new(protocol, &source).wrapper;
     let own = protocol.definition().contracts.iter().map(|c| &c.fields);
     let fields = own.chain([&protocol.definition().fields]);
     let names = fields.filter_map(|f| source.probe(wrapper.as_deref(), f.from.as_deref()?));
-    let agents: Vec<&AgentName> = names
+    names
         .chain(offer.agent.map(ToString::to_string))
         .filter_map(|name| Some(&protocol.agent(&name)?.id))
         .filter(|name| !protocol.is_kind(name.as_str(), AgentKind::End))
-        .collect();
+        .collect()
+}
+
+/// The issues in which one of these agents works right now.
+fn issues_of(snapshot: &Snapshot<'_>, agents: &[&AgentName]) -> Result<Vec<IssueKey>, LedgerError> {
     let mut issues = Vec::new();
     for entry in snapshot.open()? {
         if agents.contains(&&entry.to) && snapshot.open_record(&entry)?.state == State::InProgress {
