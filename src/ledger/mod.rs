@@ -7,6 +7,7 @@
 //! through `planner` again.
 
 mod artifacts;
+mod asked;
 mod briefing;
 mod choice;
 mod context;
