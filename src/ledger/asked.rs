@@ -2,7 +2,8 @@
 //! the state before: who asked for what. The audit plans it again and compares,
 //! an export writes it down.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
+use std::rc::Rc;
 
 use super::error::LedgerError;
 use super::intake::{Contract, Review, review};
@@ -11,7 +12,7 @@ use super::record::{Issue, Record};
 use super::snapshot::{IssueFolder, Rules};
 use super::step::{Request, View};
 use crate::finding::Finding;
-use crate::git::{Change, EntryKind};
+use crate::git::{Change, EntryKind, ObjectId, Repository, Tree};
 use crate::ids::{AgentName, IssueKey};
 use crate::protocol::Event;
 
@@ -183,6 +184,33 @@ impl States<'_, '_> {
             }
         }
         Ok(about)
+    }
+}
+
+/// The protocols that a walk through history met, by their folders' objects.
+#[derive(Default)]
+pub(super) struct KnownRules<'r>(HashMap<ObjectId, Rc<Rules<'r>>>);
+
+impl<'r> KnownRules<'r> {
+    /// A protocol in a ledger's tree.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when it is missing or at fault.
+    pub(super) fn read(
+        &mut self,
+        repository: &'r Repository,
+        tree: Tree<'r>,
+        name: &str,
+    ) -> Result<Rc<Rules<'r>>, LedgerError> {
+        let path = layout::protocol_file(name, "");
+        let path = path.trim_end_matches('/').to_owned();
+        let (_, id) = tree.entry(&path)?.ok_or(LedgerError::Missing { path })?;
+        if let Some(rules) = self.0.get(&id) {
+            return Ok(Rc::clone(rules));
+        }
+        let rules = Rc::new(Rules::read(repository, tree, name)?);
+        self.0.insert(id, Rc::clone(&rules));
+        Ok(rules)
     }
 }
 

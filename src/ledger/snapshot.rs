@@ -368,10 +368,13 @@ impl IssueFolder<'_> {
 
     /// The newest handoff whose contract is this object.
     pub(super) fn sent_as(&self, id: ObjectId) -> Option<u32> {
+        self.all_sent_as(id).max()
+    }
+
+    /// Every handoff whose contract is this object.
+    pub(super) fn all_sent_as(&self, id: ObjectId) -> impl Iterator<Item = u32> {
         let names = self.listing.names_of(id).filter(|n| n.contains("-to-"));
-        names
-            .filter_map(|name| name.split_once('-')?.0.parse().ok())
-            .max()
+        names.filter_map(|name| name.split_once('-')?.0.parse().ok())
     }
 }
 

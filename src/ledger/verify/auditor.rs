@@ -1,13 +1,13 @@
 //! One commit at a time: what it claims to be, derived again and compared.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::{Audit, AuditScope, Part, unreadable};
 use crate::finding::Finding;
 use crate::git::{Change, Commit, EntryKind, ObjectId, Repository, Stored, Tree, to_second};
 use crate::ids::{AgentName, IssueKey, quoted};
-use crate::ledger::asked::{Shared, States, difference, issues_of, shared_of};
+use crate::ledger::asked::{KnownRules, Shared, States, difference, issues_of, shared_of};
 use crate::ledger::error::LedgerError;
 use crate::ledger::layout;
 use crate::ledger::planner::plan;
@@ -20,7 +20,7 @@ use crate::ledger::step::{Actor, Planned, Stop, View};
 pub(super) struct Auditor<'r, 's> {
     repository: &'r Repository,
     scope: AuditScope<'s>,
-    rules: HashMap<ObjectId, Rc<Rules<'r>>>,
+    rules: KnownRules<'r>,
     parsed: Rc<Parsed>,
     pub(super) audit: Audit,
 }
@@ -30,7 +30,7 @@ impl<'r, 's> Auditor<'r, 's> {
         Self {
             repository,
             scope,
-            rules: HashMap::new(),
+            rules: KnownRules::default(),
             parsed: Rc::new(Parsed::new()),
             audit: Audit::default(),
         }
@@ -186,18 +186,7 @@ impl<'r, 's> Auditor<'r, 's> {
     }
 
     fn rules_in(&mut self, tree: Tree<'r>, name: &str) -> Result<Rc<Rules<'r>>, LedgerError> {
-        let path = layout::protocol_file(name, "");
-        let path = path.trim_end_matches('/');
-        let missing = || LedgerError::Missing {
-            path: path.to_owned(),
-        };
-        let (_, id) = tree.entry(path)?.ok_or_else(missing)?;
-        if let Some(rules) = self.rules.get(&id) {
-            return Ok(Rc::clone(rules));
-        }
-        let rules = Rc::new(Rules::read(self.repository, tree, name)?);
-        self.rules.insert(id, Rc::clone(&rules));
-        Ok(rules)
+        self.rules.read(self.repository, tree, name)
     }
 
     /// Derives the step again and compares.
