@@ -3,6 +3,8 @@
 
 use std::error::Error;
 
+use serde_json::Value;
+
 use super::exit;
 use crate::finding::Finding;
 use crate::git::{GitError, OpenError};
@@ -23,6 +25,8 @@ pub(super) struct Failure {
     pub hint: Option<String>,
     /// Every fault, where there can be several.
     pub findings: Vec<Finding>,
+    /// What was done all the same.
+    pub data: Option<Value>,
 }
 
 impl Failure {
@@ -34,6 +38,7 @@ impl Failure {
             message: message.into(),
             hint: None,
             findings: Vec::new(),
+            data: None,
         }
     }
 
@@ -51,6 +56,13 @@ impl Failure {
     #[must_use]
     pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// Adds what was done all the same.
+    #[must_use]
+    pub(super) fn data(mut self, data: Value) -> Self {
+        self.data = Some(data);
         self
     }
 

@@ -186,6 +186,18 @@ impl Repository {
         self.inner.commondir()
     }
 
+    /// Keeps every object that is written from now on in memory, where it is
+    /// lost when the program ends.
+    ///
+    /// # Errors
+    /// [`GitError`] when the object database can't be opened.
+    pub fn keep_new_objects_in_memory(&self) -> Result<(), GitError> {
+        // Above the loose objects and the packs, so that it is asked first.
+        const FIRST: i32 = 1000;
+        self.inner.odb()?.add_new_mempack_backend(FIRST)?;
+        Ok(())
+    }
+
     /// Says whether the repository has an object.
     pub fn has(&self, id: ObjectId) -> bool {
         self.inner.odb().is_ok_and(|odb| odb.exists(id.0))

@@ -215,7 +215,7 @@ impl<'r> Ledger<'r> {
 }
 
 /// Whoever a contract names as its sender, and whoever sends it.
-fn senders<'p>(rules: &'p Rules<'_>, offer: &Offer<'_>) -> Vec<&'p AgentName> {
+fn senders(rules: &Rules<'_>, offer: &Offer<'_>) -> Vec<AgentName> {
     let Ok(source) = Source::parse(offer.bytes) else {
         return Vec::new();
     };
@@ -226,16 +226,16 @@ fn senders<'p>(rules: &'p Rules<'_>, offer: &Offer<'_>) -> Vec<&'p AgentName> {
     let names = fields.filter_map(|f| source.probe(wrapper.as_deref(), f.from.as_deref()?));
     names
         .chain(offer.agent.map(ToString::to_string))
-        .filter_map(|name| Some(&protocol.agent(&name)?.id))
+        .filter_map(|name| Some(protocol.agent(&name)?.id.clone()))
         .filter(|name| !protocol.is_kind(name.as_str(), AgentKind::End))
         .collect()
 }
 
 /// The issues in which one of these agents works right now.
-fn issues_of(snapshot: &Snapshot<'_>, agents: &[&AgentName]) -> Result<Vec<IssueKey>, LedgerError> {
+fn issues_of(snapshot: &Snapshot<'_>, agents: &[AgentName]) -> Result<Vec<IssueKey>, LedgerError> {
     let mut issues = Vec::new();
     for entry in snapshot.open()? {
-        if agents.contains(&&entry.to) && snapshot.open_record(&entry)?.state == State::InProgress {
+        if agents.contains(&entry.to) && snapshot.open_record(&entry)?.state == State::InProgress {
             issues.push(entry.id.issue().clone());
         }
     }

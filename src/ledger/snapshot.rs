@@ -122,7 +122,7 @@ impl<'r> Snapshot<'r> {
     pub(super) fn sent_anywhere(
         &self,
         bytes: &[u8],
-        senders: &[&AgentName],
+        senders: &[AgentName],
     ) -> Result<Option<IssueKey>, LedgerError> {
         let id = ObjectId::of_blob(bytes)?;
         if !self.repository.has(id) {
@@ -132,7 +132,7 @@ impl<'r> Snapshot<'r> {
             let folder = self.issue(&key)?;
             for number in folder.sent_as(id) {
                 let record = folder.record(number)?;
-                if record.is_some_and(|r| senders.contains(&&r.from)) {
+                if record.is_some_and(|r| senders.contains(&r.from)) {
                     return Ok(Some(key));
                 }
             }

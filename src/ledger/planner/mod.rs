@@ -23,7 +23,7 @@ use super::step::{Actor, Planned, Receipt, Request, Step, Stop, View};
 use crate::ids::{HandoffId, IssueKey, quoted};
 use crate::protocol::{AgentKind, Event, Protocol, State};
 use send::Sending;
-pub(super) use tasks::misplaced;
+pub(super) use tasks::{misplaced, task_handoff};
 
 /// Decides what a request does to an issue.
 ///
