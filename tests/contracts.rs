@@ -337,10 +337,10 @@ fn without_any_one_required_field_a_message_is_refused_naming_it() {
             let source = git_handoff::contract::Source::parse(&sample.bytes).unwrap();
             let schema = git_handoff::contract::Schema::compile(&rules.schema(&kind)).unwrap();
             let value = schema.check(&source, None).value;
-            let whole = rules.review(write_message(&value).as_bytes());
+            let whole = rules.review(write_message(&value, schema.shape()).as_bytes());
             assert!(whole.is_complete(), "{}", sample.name);
             for pointer in required(&rules, &kind, &value, "") {
-                let text = write_message(&without(&value, &pointer));
+                let text = write_message(&without(&value, &pointer), schema.shape());
                 assert_missing(&rules, &sample.name, &pointer, text.as_bytes());
                 taken += 1;
             }
