@@ -190,7 +190,6 @@ fn tasks_that_are_not_hard_need_no_breakdown() {
     );
     let unequal = environment(&[("021", 8.0)]).replace("[8.0]", "[8.0, 9.0]");
     let unequal = refused(&env, &["--issue", KEY], unequal);
-    println!("{unequal:#?}");
     assert_eq!(unequal.codes(), ["gate.data_integrity", "task.count"]);
     sent(&env, environment(&[("021", 6.9), ("022", 7.0)]));
     env.assert_sound();
