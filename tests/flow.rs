@@ -58,6 +58,12 @@ fn a_step_prints_its_receipt_and_the_next_command() {
         <requirement>An export of 50,000 rows takes less than ten seconds</requirement>
       </requirements>
     </handoff>
+
+    known of the issue
+      issue_title: Export delivery history as CSV
+      issue_url: https://github.com/quayside/parcel-desk/issues/87
+      priority: medium
+      type: enhancement
     --- stderr
     next: git handoff new --issue 87 --from prep-agent --to implementer-agent
       or: git handoff new --issue 87 --from prep-agent --to orchestrator

@@ -367,7 +367,7 @@ fn an_issue_file_altered_within_a_step_is_found() {
         commit.tree = ledger.edited(&commit.tree, &[set(&path, &*altered)]);
     });
     assert_snapshot!(damage(&ledger), @"
-    8 step.none issues/88/00/88/issue.json
+    8 issue.altered issues/88/00/88/issue.json
     9 file.missing issues/88/00/88/0003.json
     ");
 }

@@ -3,6 +3,8 @@
 
 use std::error::Error;
 
+use serde_json::Value;
+
 use super::exit;
 use crate::finding::Finding;
 use crate::git::{GitError, OpenError};
@@ -23,6 +25,8 @@ pub(super) struct Failure {
     pub hint: Option<String>,
     /// Every fault, where there can be several.
     pub findings: Vec<Finding>,
+    /// What was done all the same.
+    pub data: Option<Value>,
 }
 
 impl Failure {
@@ -34,6 +38,7 @@ impl Failure {
             message: message.into(),
             hint: None,
             findings: Vec::new(),
+            data: None,
         }
     }
 
@@ -51,6 +56,13 @@ impl Failure {
     #[must_use]
     pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// Adds what was done all the same.
+    #[must_use]
+    pub(super) fn data(mut self, data: Value) -> Self {
+        self.data = Some(data);
         self
     }
 
@@ -217,9 +229,11 @@ fn refused(refusal: &Refusal, message: String) -> Failure {
                 State::Failed => format!("retry {id}"),
                 _ => format!("show {id}"),
             };
-            protocol("not_working").hint(format!(
-                "`git handoff {next}` comes first, then a claim by {agent}"
-            ))
+            protocol("not_working").hint(if state.is_terminal() {
+                format!("{state} is final; see `git handoff {next}`")
+            } else {
+                format!("`git handoff {next}` comes first, then a claim by {agent}")
+            })
         }
         Refusal::NotHeld { open, issue, .. } => {
             let open: Vec<String> = open
@@ -273,9 +287,9 @@ fn refused(refusal: &Refusal, message: String) -> Failure {
             "write the answer: `git handoff new --issue {} --from {to} --to {from}`, and send it",
             id.issue()
         )),
-        Refusal::Answered { id, .. } => {
+        Refusal::Answered { answer, .. } => {
             Failure::new(exit::CONFLICT, "already_answered", message.clone())
-                .hint(format!("see the answer: `git handoff show {id}`"))
+                .hint(format!("see the answer: `git handoff show {answer}`"))
         }
         Refusal::IdTaken { id, .. } => Failure::new(exit::CONFLICT, "id_taken", message.clone())
             .hint(format!(

@@ -9,6 +9,7 @@ mod commands;
 mod context;
 mod environment;
 mod error;
+mod exchange;
 pub mod exit;
 mod input;
 mod output;

@@ -89,7 +89,10 @@ impl Output {
                 "hint": failure.hint,
                 "findings": failure.findings,
             });
-            let document = json!({ "schema": SCHEMA, "ok": false, "error": error });
+            let mut document = json!({ "schema": SCHEMA, "ok": false, "error": error });
+            if let Some(data) = &failure.data {
+                document["data"] = data.clone();
+            }
             let _ = self.raw(pretty(&document).as_bytes());
             return;
         }

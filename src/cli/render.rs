@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::output::{Output, plain, state};
 use crate::ids::{AgentName, HandoffId};
 use crate::ledger::{Artifact, Briefing, Done, Issue, IssueStatus, Record, Task, issue_folder};
-use crate::protocol::{AgentKind, State};
+use crate::protocol::State;
 
 /// A moment as text.
 pub(super) fn moment(at: crate::ledger::Moment) -> String {
@@ -46,10 +46,15 @@ fn next_steps(done: &Done) -> Vec<String> {
     if issue.status == IssueStatus::Completed {
         return Vec::new();
     }
-    let hand_on = |from: &AgentName, targets: &[AgentName]| -> Vec<String> {
-        let one = |to| format!("git handoff new --issue {key} --from {from} --to {to}");
+    let hand_on = |from: &AgentName, targets: &[(AgentName, Option<String>)]| -> Vec<String> {
+        let one = |(to, kind): &(AgentName, Option<String>)| {
+            let kind = kind.as_ref().map(|kind| format!(" --type {kind}"));
+            let kind = kind.unwrap_or_default();
+            format!("git handoff new --issue {key} --from {from} --to {to}{kind}")
+        };
         targets.iter().map(one).collect()
     };
+    let back = [(to.clone(), None)];
     let lead = receipt.lead.as_ref().unwrap_or(from);
     // The failed or blocked handoff that this one reports.
     let reported = issue
@@ -71,14 +76,14 @@ fn next_steps(done: &Done) -> Vec<String> {
         }
         // What was turned down goes back to its sender, and so does an issue that
         // its sender completed, once it is reopened.
-        State::Rejected | State::Cancelled => hand_on(from, std::slice::from_ref(to)),
+        State::Rejected | State::Cancelled => hand_on(from, &back),
         State::Completed
             if record
                 .follows
                 .as_ref()
                 .is_some_and(|f| issue.unfollowed.contains(f)) =>
         {
-            hand_on(from, std::slice::from_ref(to))
+            hand_on(from, &back)
         }
         State::Completed | State::Dead => Vec::new(),
     }
@@ -134,16 +139,6 @@ pub(super) fn headline(record: &Record) -> String {
         record.to,
         state(record.state)
     )
-}
-
-/// The word for a kind of agent.
-pub(super) fn kind(kind: AgentKind) -> &'static str {
-    match kind {
-        AgentKind::Orchestrator => "orchestrator",
-        AgentKind::Specialist => "specialist",
-        AgentKind::Human => "human",
-        AgentKind::End => "end",
-    }
 }
 
 /// One handoff as a row of a table.

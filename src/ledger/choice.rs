@@ -89,33 +89,28 @@ impl<'r> Ledger<'r> {
             }
             return self.under(snapshot, &name, offer);
         }
-        let mut best: Option<(u8, Chosen<'r>)> = None;
+        let mut best: Option<Chosen<'r>> = None;
         for name in snapshot.protocols()? {
             let chosen = self.under(snapshot, &name, offer)?;
-            let unknown = |f: &Finding| f.code == "agent.unknown" || f.code == "contract.root";
-            let rank = match &chosen.review {
-                review if review.contract.is_some() => 2,
-                review => u8::from(review.kind.is_some() && !review.findings.iter().any(unknown)),
-            };
             if let Some(contract) = &chosen.review.contract
                 && let Some(own) = bound(&contract.issue)?.filter(|own| *own != name)
             {
                 return self.under(snapshot, &own, offer);
             }
-            if best.as_ref().is_none_or(|(known, _)| rank > *known) {
-                best = Some((rank, chosen));
+            let rank = chosen.review.rank();
+            if best.as_ref().is_none_or(|known| rank > known.review.rank()) {
+                best = Some(chosen);
             }
             if rank == 2 {
                 break;
             }
         }
         match best {
-            Some((_, chosen)) => Ok(chosen),
-            None => self.under(
-                snapshot,
-                snapshot.manifest().default_protocol.as_str(),
-                offer,
-            ),
+            Some(chosen) => Ok(chosen),
+            None => {
+                let name = snapshot.manifest().default_protocol.as_str();
+                self.under(snapshot, name, offer)
+            }
         }
     }
 
@@ -137,11 +132,12 @@ impl<'r> Ledger<'r> {
                 review: first,
             });
         }
-        let issues = issues_of_sender(snapshot, &rules, offer)?;
+        let senders = senders(&rules, offer);
+        let issues = issues_of(snapshot, &senders)?;
         let own = first.new_issue.clone();
         let key = match &issues[..] {
             [only] => Some(only.clone()),
-            [] => match snapshot.sent_anywhere(offer.bytes)? {
+            [] => match snapshot.sent_anywhere(offer.bytes, &senders)? {
                 Some(key) => Some(key),
                 None => own,
             },
@@ -218,28 +214,28 @@ impl<'r> Ledger<'r> {
     }
 }
 
-/// The issues in which the sender of a contract works right now.
-fn issues_of_sender(
-    snapshot: &Snapshot<'_>,
-    rules: &Rules<'_>,
-    offer: &Offer<'_>,
-) -> Result<Vec<IssueKey>, LedgerError> {
+/// Whoever a contract names as its sender, and whoever sends it.
+fn senders(rules: &Rules<'_>, offer: &Offer<'_>) -> Vec<AgentName> {
     let Ok(source) = Source::parse(offer.bytes) else {
-        return Ok(Vec::new());
+        return Vec::new();
     };
     let protocol = rules.protocol();
     let wrapper = Opened::new(protocol, &source).wrapper;
     let own = protocol.definition().contracts.iter().map(|c| &c.fields);
     let fields = own.chain([&protocol.definition().fields]);
     let names = fields.filter_map(|f| source.probe(wrapper.as_deref(), f.from.as_deref()?));
-    let agents: Vec<&AgentName> = names
+    names
         .chain(offer.agent.map(ToString::to_string))
-        .filter_map(|name| Some(&protocol.agent(&name)?.id))
+        .filter_map(|name| Some(protocol.agent(&name)?.id.clone()))
         .filter(|name| !protocol.is_kind(name.as_str(), AgentKind::End))
-        .collect();
+        .collect()
+}
+
+/// The issues in which one of these agents works right now.
+fn issues_of(snapshot: &Snapshot<'_>, agents: &[AgentName]) -> Result<Vec<IssueKey>, LedgerError> {
     let mut issues = Vec::new();
     for entry in snapshot.open()? {
-        if agents.contains(&&entry.to) && snapshot.open_record(&entry)?.state == State::InProgress {
+        if agents.contains(&entry.to) && snapshot.open_record(&entry)?.state == State::InProgress {
             issues.push(entry.id.issue().clone());
         }
     }

@@ -69,23 +69,15 @@ impl Review {
         !self.findings.iter().any(Finding::is_error)
     }
 
-    /// Of what several protocols found in a contract, what the one found that
-    /// it seems to follow: the first that can tell its type.
-    pub fn nearest(reviews: Vec<Self>) -> Self {
+    /// How far a protocol gets with a contract: 2 where nothing refuses it, 1
+    /// where its type and its agents are known, 0 where it is another's.
+    pub fn rank(&self) -> u8 {
         let unknown = |f: &Finding| f.code == "agent.unknown" || f.code == "contract.root";
-        let rank = |review: &Self| {
-            u8::from(review.kind.is_some()) + u8::from(!review.findings.iter().any(unknown))
-        };
-        let mut best: Option<Self> = None;
-        for review in reviews {
-            if best
-                .as_ref()
-                .is_none_or(|known| rank(&review) > rank(known))
-            {
-                best = Some(review);
-            }
+        match self {
+            review if review.kind.is_some() && review.is_complete() => 2,
+            review if review.kind.is_some() => u8::from(!review.findings.iter().any(unknown)),
+            _ => 0,
         }
-        best.unwrap_or_else(|| Self::refused(Vec::new()))
     }
 
     /// What becomes of a document that can't be read.
@@ -194,7 +186,13 @@ pub fn review<S: Schemas>(
     };
     let status = text(|f| &f.status);
     let mut found = semantic::faults(protocol, kind, schemas, &value)?;
-    let issue = issue_of(protocol, kind, &value, hint, &mut found);
+    let new_issue = protocol.field(kind, |f| &f.new_issue).and_then(|at| {
+        let named = at
+            .starts_with('/')
+            .then(|| value.pointer(at).and_then(scalar));
+        named.unwrap_or_else(|| Some(at.to_owned()))?.parse().ok()
+    });
+    let issue = issue_of(protocol, kind, &value, hint, new_issue.as_ref(), &mut found);
     found.extend(unfinished(protocol, kind, status.as_deref()));
     place_all(&mut found, &source, schema.shape(), wrapper);
     // That the work has not ended says more than which words there are.
@@ -209,12 +207,6 @@ pub fn review<S: Schemas>(
         .or_else(|| scalar(own?))
         .unwrap_or_else(|| kind.title.clone());
     let failure = kind.failure.as_ref().and_then(|f| failure(f, &value));
-    let new_issue = protocol.field(kind, |f| &f.new_issue).and_then(|at| {
-        let named = at
-            .starts_with('/')
-            .then(|| value.pointer(at).and_then(scalar));
-        named.unwrap_or_else(|| Some(at.to_owned()))?.parse().ok()
-    });
     let (id, priority) = (text(|f| &f.id), text(|f| &f.priority));
     let session = text(|f| &f.session);
     let contract = match (resolved, issue) {
@@ -397,6 +389,7 @@ fn issue_of(
     kind: &ContractType,
     value: &Value,
     hint: Option<&IssueKey>,
+    new_issue: Option<&IssueKey>,
     findings: &mut Vec<Finding>,
 ) -> Option<IssueKey> {
     let at = protocol.field(kind, |f| &f.issue);
@@ -412,7 +405,13 @@ fn issue_of(
             };
             let mut finding = Finding::error("envelope.issue", at.unwrap_or_default(), text);
             finding.severity = Severity::Note;
-            findings.push(finding.fix("say which one with --issue when it is sent"));
+            let fix = match new_issue {
+                Some(key) => {
+                    format!("it opens issue {key} when it is sent, or say which with --issue")
+                }
+                None => "say which one with --issue when it is sent".to_owned(),
+            };
+            findings.push(finding.fix(fix));
         }
         return hint.cloned();
     };

@@ -4,13 +4,16 @@
 //! `intake` is the door for contracts, `planner` decides what a request does,
 //! `step` holds the types of that, `record` is the stored form, `layout` says
 //! where things are, `message` what a commit says. `verify` runs history
-//! through `planner` again.
+//! through `planner` again, and `exchange` writes it out and reads it back;
+//! both learn from `asked` what a commit claims to be.
 
 mod artifacts;
+mod asked;
 mod briefing;
 mod choice;
 mod context;
 mod error;
+mod exchange;
 mod intake;
 mod layout;
 mod message;
@@ -31,6 +34,10 @@ pub use briefing::{Briefing, Emitted, Previous, briefing};
 pub use choice::{Chosen, Offer};
 pub use context::context;
 pub use error::LedgerError;
+pub use exchange::{
+    ExchangeError, Export, Exported, Fault, Import, Imported, Item, Layout, Refused, Source,
+    export, import,
+};
 pub use intake::{Contract, Review, Schemas, review};
 pub use layout::{issue_folder, record_file};
 pub use message::{Change, trailers};

@@ -114,19 +114,27 @@ impl<'r> Snapshot<'r> {
         Ok(names)
     }
 
-    /// The newest handoff in any issue whose contract has these bytes. Reads the
-    /// folder of every issue.
+    /// An issue in which one of these agents sent these bytes. Reads the folder
+    /// of every issue.
     ///
     /// # Errors
     /// [`LedgerError`] when a folder can't be read.
-    pub(super) fn sent_anywhere(&self, bytes: &[u8]) -> Result<Option<IssueKey>, LedgerError> {
+    pub(super) fn sent_anywhere(
+        &self,
+        bytes: &[u8],
+        senders: &[AgentName],
+    ) -> Result<Option<IssueKey>, LedgerError> {
         let id = ObjectId::of_blob(bytes)?;
         if !self.repository.has(id) {
             return Ok(None);
         }
         for key in self.issues()? {
-            if self.issue(&key)?.sent_as(id).is_some() {
-                return Ok(Some(key));
+            let folder = self.issue(&key)?;
+            for number in folder.sent_as(id) {
+                let record = folder.record(number)?;
+                if record.is_some_and(|r| senders.contains(&r.from)) {
+                    return Ok(Some(key));
+                }
             }
         }
         Ok(None)
@@ -366,12 +374,13 @@ impl IssueFolder<'_> {
         Ok(self.listing.find(name)?)
     }
 
-    /// The newest handoff whose contract is this object.
-    pub(super) fn sent_as(&self, id: ObjectId) -> Option<u32> {
+    /// The handoffs whose contract is this object, the newest first.
+    pub(super) fn sent_as(&self, id: ObjectId) -> Vec<u32> {
         let names = self.listing.names_of(id).filter(|n| n.contains("-to-"));
-        names
-            .filter_map(|name| name.split_once('-')?.0.parse().ok())
-            .max()
+        let numbers = names.filter_map(|name| name.split_once('-')?.0.parse().ok());
+        let mut numbers: Vec<u32> = numbers.collect();
+        numbers.sort_unstable_by(|a, b| b.cmp(a));
+        numbers
     }
 }
 
@@ -385,7 +394,7 @@ impl View<LedgerError> for IssueFolder<'_> {
         self.stored(&layout::record_name(number), parsed)
     }
 
-    fn sent_before(&self, bytes: &[u8]) -> Result<Option<u32>, LedgerError> {
+    fn sent_before(&self, bytes: &[u8]) -> Result<Vec<u32>, LedgerError> {
         Ok(self.sent_as(ObjectId::of_blob(bytes)?))
     }
 }

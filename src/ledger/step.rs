@@ -60,11 +60,11 @@ pub trait View<E> {
     /// When it can't be read.
     fn record(&self, number: u32) -> Result<Option<Record>, E>;
 
-    /// The newest handoff whose contract has exactly these bytes.
+    /// The handoffs whose contracts have exactly these bytes, the newest first.
     ///
     /// # Errors
     /// When the folder can't be read.
-    fn sent_before(&self, bytes: &[u8]) -> Result<Option<u32>, E>;
+    fn sent_before(&self, bytes: &[u8]) -> Result<Vec<u32>, E>;
 }
 
 /// What became of a request.
@@ -76,8 +76,9 @@ pub struct Receipt {
     pub issue: Issue,
     /// Every handoff that changed, in the order of the trailers.
     pub changes: Vec<Change>,
-    /// Whom the handoff's receiver may hand on to.
-    pub onward: Vec<AgentName>,
+    /// Whom the handoff's receiver may hand on to, with the contract's type where
+    /// there are several to choose from.
+    pub onward: Vec<(AgentName, Option<String>)>,
     /// Who decides about failures, if the protocol has such an agent.
     pub lead: Option<AgentName>,
     /// Whether the ledger held this already, so that nothing was written.

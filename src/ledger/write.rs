@@ -1,6 +1,7 @@
 //! Writing: load the tip, plan, prepare, publish by compare-and-swap; when the
 //! tip moved, plan again on the new one.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -9,13 +10,13 @@ use super::error::LedgerError;
 use super::intake::{Contract, Review};
 use super::layout;
 use super::planner::plan;
-use super::record::{self, Evidence, Manifest, VERSION};
+use super::record::{self, Artifact, Evidence, Manifest, VERSION};
 use super::refusal::Refusal;
 use super::session::{Session, author};
 use super::snapshot::{Rules, Snapshot};
 use super::step::{Actor, Planned, Receipt, Request, View};
 use crate::finding::{Finding, Severity};
-use crate::git::{ObjectId, Prepared, PublishError, Queue, Repository, to_second};
+use crate::git::{Code, ObjectId, Prepared, PublishError, Queue, Repository, to_second};
 use crate::ids::{AgentName, HandoffId, IssueKey, quoted};
 use crate::protocol::{Gate, Protocol, State};
 
@@ -24,6 +25,17 @@ pub struct Ledger<'r> {
     repository: &'r Repository,
     branch: String,
     refname: String,
+    /// Set where nothing is published: the commit that would be the tip.
+    rehearsed: Option<Cell<Option<ObjectId>>>,
+}
+
+/// What a contract is sent with that it does not hold itself.
+#[derive(Clone, Debug)]
+pub(super) struct Gathered {
+    /// Where the code branch stands.
+    pub(super) code: Option<Code>,
+    /// The files that the contract delivers.
+    pub(super) artifacts: Vec<Artifact>,
 }
 
 /// A handoff, named or to be chosen.
@@ -91,7 +103,19 @@ impl<'r> Ledger<'r> {
             repository,
             branch: branch.to_owned(),
             refname,
+            rehearsed: None,
         })
+    }
+
+    /// The same ledger for a rehearsal: every step is planned on what the steps
+    /// before it would have written, and nothing reaches the repository.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when the repository can't keep objects in memory.
+    pub fn rehearsal(mut self) -> Result<Self, LedgerError> {
+        self.repository.keep_new_objects_in_memory()?;
+        self.rehearsed = Some(Cell::new(None));
+        Ok(self)
     }
 
     /// The branch.
@@ -109,6 +133,9 @@ impl<'r> Ledger<'r> {
     /// # Errors
     /// [`LedgerError`] when the ref can't be read.
     pub fn tip_id(&self) -> Result<Option<ObjectId>, LedgerError> {
+        if let Some(id) = self.rehearsed.as_ref().and_then(Cell::get) {
+            return Ok(Some(id));
+        }
         Ok(self.repository.resolve(&self.refname)?)
     }
 
@@ -225,10 +252,25 @@ impl<'r> Ledger<'r> {
     /// # Errors
     /// [`LedgerError`]; the ledger is then unchanged.
     pub fn send(&self, session: &Session, offer: &Offer<'_>) -> Result<Done, LedgerError> {
+        self.send_with(session, offer, None)
+    }
+
+    /// Sends a contract; `known` is what was gathered for it when it was sent
+    /// elsewhere, and is gathered here if it was not.
+    pub(super) fn send_with(
+        &self,
+        session: &Session,
+        offer: &Offer<'_>,
+        known: Option<&Gathered>,
+    ) -> Result<Done, LedgerError> {
         let snapshot = self.tip()?;
         let mut chosen = self.choose(&snapshot, offer)?;
         let mut contract = accepted(chosen.review.clone())?;
-        let mut artifacts = self.artifacts(&snapshot, &chosen.rules, &contract)?;
+        let gather = |tip: &Snapshot<'r>, rules: &Rules<'r>, contract: &Contract| match known {
+            Some(known) => Ok(known.artifacts.clone()),
+            None => self.artifacts(tip, rules, contract),
+        };
+        let mut artifacts = gather(&snapshot, &chosen.rules, &contract)?;
         let code_of = |contract: &Contract, rules: &Rules<'r>, snapshot: &Snapshot<'r>| {
             let pointer = branch_of(contract, rules);
             let known = || {
@@ -239,13 +281,16 @@ impl<'r> Ledger<'r> {
                 .or_else(known)
                 .and_then(|branch| self.repository.code(&branch))
         };
-        let code = code_of(&contract, &chosen.rules, &snapshot);
+        let code = match known {
+            Some(known) => known.code.clone(),
+            None => code_of(&contract, &chosen.rules, &snapshot),
+        };
         self.publish(session, Some(snapshot), |tip, actor_at| {
             let name = chosen.rules.protocol().name();
             if tip.rules_id(name)? != Some(chosen.rules.id()) {
                 chosen = self.choose(tip, offer)?;
                 contract = accepted(chosen.review.clone())?;
-                artifacts = self.artifacts(tip, &chosen.rules, &contract)?;
+                artifacts = gather(tip, &chosen.rules, &contract)?;
             }
             let protocol = chosen.rules.protocol();
             let name = canonical(protocol, offer.agent.or(contract.from.as_ref()));
@@ -363,7 +408,10 @@ impl<'r> Ledger<'r> {
     ) -> Result<(T, Option<ObjectId>), LedgerError> {
         self.guard(session)?;
         let start = Instant::now();
-        let mut queue = self.join_queue(session);
+        let mut queue = match &self.rehearsed {
+            Some(_) => None,
+            None => Some(self.join_queue(session)),
+        };
         let mut attempts = 0;
         loop {
             attempts += 1;
@@ -392,9 +440,16 @@ impl<'r> Ledger<'r> {
                 &session.committer(),
                 &draft.message,
             )?;
+            let Some(queue) = &mut queue else {
+                let commit = prepared.commit();
+                if let Some(tip) = &self.rehearsed {
+                    tip.set(Some(commit));
+                }
+                return Ok((draft.outcome, Some(commit)));
+            };
             let subject = draft.message.lines().next().unwrap_or_default();
             let late = start.elapsed() >= session.patience;
-            match in_turn(&mut queue, prepared, &format!("handoff: {subject}")) {
+            match in_turn(queue, prepared, &format!("handoff: {subject}")) {
                 Ok(commit) => return Ok((draft.outcome, Some(commit))),
                 Err(PublishError::Moved) if late => {
                     return Err(LedgerError::Contended { attempts });
@@ -429,7 +484,8 @@ fn back_off(session: &Session, attempts: u32) {
     std::thread::sleep(Duration::from_micros(pause + (session.jitter)(pause)));
 }
 
-fn accepted(review: Review) -> Result<Contract, LedgerError> {
+/// The contract of a review that nothing refuses.
+pub(super) fn accepted(review: Review) -> Result<Contract, LedgerError> {
     let Review {
         mut findings,
         contract,
@@ -482,7 +538,10 @@ fn gated(protocol: &Protocol, error: LedgerError) -> LedgerError {
         {
             let text = "the gate is not passed: the sender may not send this now";
             let findings = vec![Finding::error(gate.code(), "", text)];
-            LedgerError::Gate { refusal, findings }
+            LedgerError::Gate {
+                refusal: Box::new(refusal),
+                findings,
+            }
         }
         other => other,
     }

@@ -33,6 +33,18 @@ pub enum AgentKind {
     End,
 }
 
+impl AgentKind {
+    /// The kind as a definition names it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Orchestrator => "orchestrator",
+            Self::Specialist => "specialist",
+            Self::Human => "human",
+            Self::End => "end",
+        }
+    }
+}
+
 /// One party of a protocol.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -5,6 +5,9 @@ use serde_json::{Map, Value};
 use super::definition::FactRule;
 use super::loaded::Protocol;
 
+/// How many items are collected at most; the oldest give way.
+const COLLECTED: usize = 1000;
+
 impl Protocol {
     /// Adds what a contract of this type says to the facts gathered so far.
     pub fn gather(&self, facts: &mut Map<String, Value>, kind: &str, contract: &Value) {
@@ -35,6 +38,8 @@ impl Protocol {
                             && !known.contains(item)
                         {
                             known.push(item.clone());
+                            let over = known.len().saturating_sub(COLLECTED);
+                            known.drain(..over);
                         }
                     }
                 }

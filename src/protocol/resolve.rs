@@ -132,8 +132,8 @@ impl Protocol {
     }
 
     /// The types that have their parties where this contract has its own: those
-    /// of which it has the most, and of these, where they differ, the one that
-    /// the discriminating fields tell.
+    /// of which it has the most, counting its time last, and of these, where
+    /// they differ, the one that the discriminating fields tell.
     fn with_the_same_parties<'a>(
         &'a self,
         contracts: Vec<&'a ContractType>,
@@ -157,14 +157,20 @@ impl Protocol {
         let has = |at: Option<&str>| usize::from(at.and_then(envelope.probe).is_some());
         let score = |kind: &'a ContractType| {
             let (from, to) = pointers(kind);
-            2 * has(from) + has(to.filter(|_| kind.travels()))
+            let at = self.field(kind, |f| &f.at);
+            let to = to.filter(|_| kind.travels() || kind.fields.to.is_some() && !kind.note);
+            4 * has(from) + 2 * has(to) + has(at)
         };
         let most = contracts.iter().map(|c| score(c)).max();
-        let best: Vec<_> = { contracts.into_iter() }
+        let best: Vec<_> = { contracts.iter().copied() }
             .filter(|c| Some(score(c)) == most)
             .collect();
         if differ(&best) {
             return Err(undecided(&best, envelope));
+        }
+        // A receiver alone may be anyone's.
+        if most < Some(3) {
+            return Err(undecided(&contracts, envelope));
         }
         Ok(best)
     }
@@ -322,7 +328,14 @@ fn undecided(candidates: &[&ContractType], envelope: &Envelope<'_>) -> Vec<Findi
                 ),
             ),
         };
-        made.fix(format!("use one of: {}", allowed.join(", ")))
+        if !allowed.contains(&"*") {
+            return made.fix(format!("use one of: {}", allowed.join(", ")));
+        }
+        let has = |c: &&&ContractType| c.when.contains_key(pointer);
+        let types: Vec<&str> = { candidates.iter().filter(has) }
+            .map(|c| c.name.as_str())
+            .collect();
+        made.fix(format!("a contract of type {} has it", types.join(" or ")))
     };
     if pointers.is_empty() {
         let types: Vec<&str> = candidates.iter().map(|c| c.name.as_str()).collect();

@@ -11,6 +11,9 @@ use crate::ids::quoted;
 /// The longest name of a task, in bytes.
 const MAX_ID: usize = 128;
 
+/// How many tasks one contract may open: each is a handoff of its own.
+const MAX_TASKS: usize = 1000;
+
 /// Where a contract says what becomes of tasks: a JSON Pointer each. A list of
 /// tasks is an array of names, or an object whose keys they are.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -143,6 +146,14 @@ impl TaskFields {
             ));
         };
         let known: BTreeSet<&str> = plan.opens.iter().map(String::as_str).collect();
+        if plan.opens.len() > MAX_TASKS {
+            let text = format!(
+                "{} tasks at once, and at most {MAX_TASKS} are opened",
+                plan.opens.len()
+            );
+            fault("task.count", &self.opens, text);
+            return found;
+        }
         for (list, pointer) in [(&plan.opens, &self.opens), (&plan.order, &self.order)] {
             if let Some(twice) = repeated(list) {
                 fault(

@@ -10,6 +10,7 @@ use super::skeleton::Known;
 use crate::git::Repository;
 use crate::ids::AgentName;
 use crate::ledger::{IssueFolder, LedgerError, Moment, View};
+use crate::protocol::Protocol;
 
 /// How many commits a skeleton lists at most.
 const COMMITS: usize = 1000;
@@ -24,6 +25,7 @@ const COMMITS: usize = 1000;
 /// [`LedgerError`] when the issue can't be read.
 pub fn known(
     repository: &Repository,
+    protocol: &Protocol,
     folder: &IssueFolder<'_>,
     from: &AgentName,
     to: &AgentName,
@@ -43,6 +45,12 @@ pub fn known(
     set("key", json!(key));
     set("from", json!(from));
     set("to", json!(to));
+    for (name, agent) in [("from_phase", from), ("to_phase", to)] {
+        let phase = protocol.agent(agent.as_str()).and_then(|known| known.phase);
+        if let Some(phase) = phase {
+            set(name, json!(phase));
+        }
+    }
     set("now", json!(now.to_rfc3339_opts(SecondsFormat::Secs, true)));
 
     let issue = folder.issue()?;

@@ -152,16 +152,21 @@ impl<'r> Against<'r> {
         match self {
             Self::Ledger(ledger, snapshot) => Ok(ledger.check(snapshot, offer)?),
             Self::BuiltIn(protocols) => {
-                let mut reviews = Vec::new();
+                let mut best: Option<Review> = None;
                 for (protocol, schemas) in protocols {
                     let review = review(protocol, schemas, offer.bytes, offer.issue)
                         .map_err(|e| Failure::new(exit::INTEGRITY, "schema_broken", chain(&e)))?;
-                    if review.is_complete() {
-                        return Ok(review);
+                    if best
+                        .as_ref()
+                        .is_none_or(|known| review.rank() > known.rank())
+                    {
+                        best = Some(review);
                     }
-                    reviews.push(review);
+                    if best.as_ref().is_some_and(|found| found.rank() == 2) {
+                        break;
+                    }
                 }
-                Ok(Review::nearest(reviews))
+                Ok(best.unwrap_or_else(|| Review::refused(Vec::new())))
             }
         }
     }

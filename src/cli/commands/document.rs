@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use crate::cli::context::Context;
 use crate::cli::environment::session;
 use crate::cli::error::Failure;
-use crate::cli::input;
 use crate::cli::output::{Output, columns, plain, pretty};
+use crate::cli::{exit, input};
 use crate::ids::AgentName;
 use crate::ledger::{LedgerError, Rules, Snapshot, documents};
 
@@ -70,7 +70,7 @@ impl Arguments {
                 let found = known.into_iter().find(|(known, _)| known == name);
                 let Some((_, value)) = found else {
                     let text = format!("document {name} was never set");
-                    let failure = Failure::new(crate::cli::exit::NOT_FOUND, "no_document", text);
+                    let failure = Failure::new(exit::NOT_FOUND, "no_document", text);
                     return Err(
                         failure.hint(format!("`git handoff document set {name} FILE` sets it"))
                     );

@@ -8,6 +8,8 @@ mod completions;
 mod context;
 mod demo;
 mod document;
+mod export;
+mod import;
 mod inbox;
 mod init;
 mod list;
@@ -54,6 +56,8 @@ pub(super) enum Command {
     Verify(verify::Arguments),
     Protocol(protocol::Arguments),
     Document(document::Arguments),
+    Export(export::Arguments),
+    Import(import::Arguments),
     Demo(demo::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
@@ -89,6 +93,8 @@ impl Command {
             Self::Verify(a) => a.run(context, output),
             Self::Protocol(a) => a.run(context, output),
             Self::Document(a) => a.run(context, output),
+            Self::Export(a) => a.run(context, output),
+            Self::Import(a) => a.run(context, output),
             Self::Demo(a) => a.run(context, output),
             Self::Completions(a) => a.run(output),
             Self::Man(a) => a.run(output),

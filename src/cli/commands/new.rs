@@ -121,7 +121,9 @@ impl Arguments {
                 let text = format!("{} is not JSON: {e}", kind.template);
                 Failure::new(exit::INTEGRITY, "template_broken", text)
             })?;
-        let known = known(&repository, &folder, &from, &to, to_second(clock.author()))?;
+        let protocol = rules.protocol();
+        let now = to_second(clock.author());
+        let known = known(&repository, protocol, &folder, &from, &to, now)?;
         let value = fill(&template, &known);
         let text = match format {
             Format::Json => write_json(&value),

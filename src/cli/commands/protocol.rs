@@ -8,7 +8,7 @@ use crate::cli::context::Context;
 use crate::cli::environment::session;
 use crate::cli::error::Failure;
 use crate::cli::output::{Output, columns, plain, render};
-use crate::cli::{exit, protocols, render as records};
+use crate::cli::{exit, protocols};
 use crate::ledger::{ProtocolChange, ProtocolStep, check_protocol, open_issues};
 use crate::protocol::{Definition, Style};
 use crate::templates::{BUILT_IN, built_in};
@@ -208,7 +208,7 @@ fn described(definition: &Definition) -> String {
         }
         vec![
             format!("  {}", agent.id),
-            records::kind(agent.kind).to_owned(),
+            agent.kind.as_str().to_owned(),
             phase,
             plain(&role),
         ]
@@ -288,7 +288,7 @@ fn check(context: &Context, output: &mut Output, name: &str) -> Result<(), Failu
         return Err(Failure::reported(exit::NO));
     }
     let text = format!("{count} {plural} found");
-    Err(Failure::new(exit::NO, "check_failed", text)
+    Err(Failure::new(exit::NO, "protocol_faults", text)
         .hint("mend what the findings name and check again")
         .findings(findings))
 }

@@ -39,10 +39,10 @@ impl<V> Planner<'_, V> {
                 let fitting = rules.iter().filter(|(_, words)| fits(words));
                 let fitting = fitting.map(|(value, _)| value.clone()).collect();
                 return Err(Refusal::NotAfter {
-                    field: pointer.trim_start_matches('/').to_owned(),
-                    value: quoted(&value),
+                    field: pointer.trim_start_matches('/').into(),
+                    value: quoted(&value).into(),
                     id: held.id.clone(),
-                    status: status.clone(),
+                    status: status.into(),
                     fitting,
                 });
             }
@@ -82,20 +82,33 @@ impl<V> Planner<'_, V> {
         Ok(())
     }
 
-    /// Refuses an id that another contract of the type has; remembers a new one.
-    pub(super) fn take_id(&self, issue: &mut Issue, contract: &Contract) -> Result<(), Refusal> {
-        let Some(own) = &contract.id else {
+    /// Refuses an id that another contract of the type has. The same contract may
+    /// be sent once more where there is reason to.
+    pub(super) fn unless_taken<E>(&self, issue: &Issue, contract: &Contract) -> Result<(), Stop<E>>
+    where
+        V: View<E>,
+    {
+        let ids = issue.contract_ids.get(&contract.kind);
+        let taken = contract.id.as_ref().and_then(|own| ids?.get_key_value(own));
+        let Some((own, number)) = taken else {
             return Ok(());
         };
-        let ids = issue.contract_ids.entry(contract.kind.clone()).or_default();
-        let taken = ids.get(own).copied();
-        ids.insert(own.clone(), issue.handoffs + 1);
-        match taken {
-            Some(number) => Err(Refusal::IdTaken {
-                contract_id: quoted(own),
-                id: self.id(number),
-            }),
-            None => Ok(()),
+        let sent = self.view.sent_before(&contract.bytes);
+        if sent.map_err(Stop::Unreadable)?.contains(number) {
+            return Ok(());
+        }
+        Err(Refusal::IdTaken {
+            contract_id: quoted(own),
+            id: self.id(*number),
+        }
+        .into())
+    }
+
+    /// Remembers the id of the contract that comes next.
+    pub(super) fn take_id(&self, issue: &mut Issue, contract: &Contract) {
+        if let Some(own) = &contract.id {
+            let ids = issue.contract_ids.entry(contract.kind.clone()).or_default();
+            ids.insert(own.clone(), issue.handoffs + 1);
         }
     }
 
@@ -108,14 +121,13 @@ impl<V> Planner<'_, V> {
         Ok(())
     }
 
-    /// The handoff that these bytes made before.
+    /// The newest handoff that these bytes made before.
     pub(super) fn sent<E>(&self, contract: &Contract) -> Result<Option<u32>, Stop<E>>
     where
         V: View<E>,
     {
-        self.view
-            .sent_before(&contract.bytes)
-            .map_err(Stop::Unreadable)
+        let sent = self.view.sent_before(&contract.bytes);
+        Ok(sent.map_err(Stop::Unreadable)?.first().copied())
     }
 
     /// The handoff that a contract repeats: the one that the same bytes made

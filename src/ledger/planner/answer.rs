@@ -160,19 +160,20 @@ impl<V> Planner<'_, V> {
                 });
             }
         }
-        let ids = kind
-            .answers
-            .iter()
-            .filter_map(|t| issue.contract_ids.get(t));
-        let number = contract
-            .id
-            .as_ref()
-            .and_then(|own| { ids }.find_map(|ids| ids.get(own)));
-        if let Some(&number) = number {
+        for number in (1..=issue.handoffs).rev() {
             let record = self.record(&self.id(number))?;
-            if record.to == *from && record.state.is_terminal() {
+            if record.to == *from && record.state.is_terminal() && answers(kind, contract, &record)
+            {
+                let answer = record.latest().and_then(|t| t.sent.clone());
                 let (id, state) = (record.id, record.state);
-                return Ok(Refusal::Answered { id, state });
+                return Ok(match answer {
+                    Some(answer) => Refusal::Answered { id, state, answer },
+                    None => Refusal::NotWorking {
+                        id,
+                        agent: from.clone(),
+                        state,
+                    },
+                });
             }
         }
         Ok(Refusal::NotHeld {

@@ -23,7 +23,7 @@ use super::step::{Actor, Planned, Receipt, Request, Step, Stop, View};
 use crate::ids::{HandoffId, IssueKey, quoted};
 use crate::protocol::{AgentKind, Event, Protocol, State};
 use send::Sending;
-pub(super) use tasks::misplaced;
+pub(super) use tasks::{misplaced, task_handoff};
 
 /// Decides what a request does to an issue.
 ///
@@ -274,13 +274,12 @@ impl<V> Planner<'_, V> {
 
     fn receipt(&self, record: Record, issue: Issue, changes: Vec<Change>) -> Receipt {
         // A request is answered before anyone else is asked.
-        let asked = !self.answers_to(&record).is_empty();
-        let asked = asked.then(|| record.from.clone());
-        let receivers = self.protocol.receivers(record.to.as_str());
-        let others = receivers
-            .into_iter()
-            .filter(|to| Some(*to) != asked.as_ref());
-        let onward = asked.iter().chain(others).cloned().collect();
+        let answers = self.answers_to(&record);
+        let kind = |kind: &str| (answers.len() > 1).then(|| kind.to_owned());
+        let asked = answers.iter().map(|a| (record.from.clone(), kind(a)));
+        let receivers = self.protocol.receivers(record.to.as_str()).into_iter();
+        let others = receivers.filter(|to| answers.is_empty() || **to != record.from);
+        let onward = asked.chain(others.map(|to| (to.clone(), None))).collect();
         Receipt {
             onward,
             lead: self.protocol.lead().cloned(),

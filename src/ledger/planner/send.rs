@@ -84,15 +84,20 @@ impl<V> Planner<'_, V> {
         V: View<E>,
     {
         if let Some(issue) = &issue {
-            if let Some(number) = self.sent(sending.contract)? {
+            // Agents can find the same; each says it for itself.
+            let sent = self.view.sent_before(&sending.contract.bytes);
+            for number in sent.map_err(Stop::Unreadable)? {
                 let earlier = self.record(&self.id(number))?;
-                let receipt = self.repeated(earlier, issue.clone());
-                return Ok(Planned::Repeat(Box::new(receipt)));
+                if earlier.from == *from {
+                    let receipt = self.repeated(earlier, issue.clone());
+                    return Ok(Planned::Repeat(Box::new(receipt)));
+                }
             }
+            self.unless_taken(issue, sending.contract)?;
             self.unless_completed(issue)?;
         }
         let mut issue = issue.unwrap_or_else(|| self.opened(sending.contract));
-        self.take_id(&mut issue, sending.contract)?;
+        self.take_id(&mut issue, sending.contract);
         let named = sending.contract.to.as_ref();
         let to = { named.or(kind.implied_to.as_ref()) }
             .or_else(|| self.protocol.lead())
@@ -126,11 +131,15 @@ impl<V> Planner<'_, V> {
             let receipt = self.repeated(earlier, issue.clone());
             return Ok(Planned::Repeat(Box::new(receipt)));
         }
+        // Whatever else speaks against it, another contract under a known id is no news.
+        if let Some(issue) = &issue {
+            self.unless_taken(issue, contract)?;
+        }
         let to = { contract.to.clone() }
             .or_else(|| self.protocol.lead().cloned())
             .unwrap_or_else(|| from.clone());
         let mut issue = self.admit(issue, contract, from, &to, basis.as_ref())?;
-        self.take_id(&mut issue, contract)?;
+        self.take_id(&mut issue, contract);
         self.fits_basis(kind, contract, basis.as_ref())?;
         if calls {
             self.unless_loop(from, &to, basis.as_ref())?;

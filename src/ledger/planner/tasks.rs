@@ -19,12 +19,7 @@ impl<V> Planner<'_, V> {
         kind: &ContractType,
         contract: &Contract,
     ) -> Option<HandoffId> {
-        let plan = kind.tasks.as_ref()?.read(&contract.value);
-        let task = match &plan.completes {
-            Some(done) => find(issue, plan.parent.as_deref(), done),
-            None => root(issue, plan.parent.as_deref()?),
-        };
-        task.map(|task| task.handoff.clone())
+        task_handoff(issue, kind, contract)
     }
 
     /// Says whether a contract breaks down the task of the handoff that its
@@ -291,6 +286,21 @@ impl<V> Planner<'_, V> {
         }
         Ok(())
     }
+}
+
+/// The handoff of the task that a contract completes, or of the one that it
+/// breaks down.
+pub(in super::super) fn task_handoff(
+    issue: &Issue,
+    kind: &ContractType,
+    contract: &Contract,
+) -> Option<HandoffId> {
+    let plan = kind.tasks.as_ref()?.read(&contract.value);
+    let task = match &plan.completes {
+        Some(done) => find(issue, plan.parent.as_deref(), done),
+        None => root(issue, plan.parent.as_deref()?),
+    };
+    task.map(|task| task.handoff.clone())
 }
 
 /// A task by its name and its parent's.

@@ -1,27 +1,26 @@
 //! One commit at a time: what it claims to be, derived again and compared.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::{Audit, AuditScope, Part, unreadable};
 use crate::finding::Finding;
 use crate::git::{Change, Commit, EntryKind, ObjectId, Repository, Stored, Tree, to_second};
 use crate::ids::{AgentName, IssueKey, quoted};
+use crate::ledger::asked::{KnownRules, Shared, States, difference, issues_of, shared_of};
 use crate::ledger::error::LedgerError;
-use crate::ledger::intake::{Contract, Review, review};
 use crate::ledger::layout;
 use crate::ledger::planner::plan;
 use crate::ledger::record::{Issue, Record};
 use crate::ledger::shared::{Change as ProtocolStep, document_step, protocol_step};
 use crate::ledger::snapshot::{IssueFolder, Parsed, Rules, Snapshot};
-use crate::ledger::step::{Actor, Planned, Request, Stop, View};
-use crate::protocol::Event;
+use crate::ledger::step::{Actor, Planned, Stop, View};
 
 /// Audits commits, one after the other.
 pub(super) struct Auditor<'r, 's> {
     repository: &'r Repository,
     scope: AuditScope<'s>,
-    rules: HashMap<ObjectId, Rc<Rules<'r>>>,
+    rules: KnownRules<'r>,
     parsed: Rc<Parsed>,
     pub(super) audit: Audit,
 }
@@ -31,7 +30,7 @@ impl<'r, 's> Auditor<'r, 's> {
         Self {
             repository,
             scope,
-            rules: HashMap::new(),
+            rules: KnownRules::default(),
             parsed: Rc::new(Parsed::new()),
             audit: Audit::default(),
         }
@@ -69,10 +68,7 @@ impl<'r, 's> Auditor<'r, 's> {
             return Ok(());
         };
         let changes = tree.changes_since(Some(before))?;
-        let touched: BTreeSet<IssueKey> = changes
-            .iter()
-            .filter_map(|c| issue_of_path(&c.path))
-            .collect();
+        let touched = issues_of(&changes);
         if !self.scope.covers(&touched) {
             return Ok(());
         }
@@ -190,18 +186,7 @@ impl<'r, 's> Auditor<'r, 's> {
     }
 
     fn rules_in(&mut self, tree: Tree<'r>, name: &str) -> Result<Rc<Rules<'r>>, LedgerError> {
-        let path = layout::protocol_file(name, "");
-        let path = path.trim_end_matches('/');
-        let missing = || LedgerError::Missing {
-            path: path.to_owned(),
-        };
-        let (_, id) = tree.entry(path)?.ok_or_else(missing)?;
-        if let Some(rules) = self.rules.get(&id) {
-            return Ok(Rc::clone(rules));
-        }
-        let rules = Rc::new(Rules::read(self.repository, tree, name)?);
-        self.rules.insert(id, Rc::clone(&rules));
-        Ok(rules)
+        self.rules.read(self.repository, tree, name)
     }
 
     /// Derives the step again and compares.
@@ -230,10 +215,20 @@ impl<'r, 's> Auditor<'r, 's> {
             .map_or(&is.protocol, |issue| &issue.protocol)
             .clone();
         let rules = self.rules_in(old, protocol.as_str())?;
-        let Some(asked) =
-            self.derive(commit, &rules, was.as_ref(), &is, &before, &after, changes)?
-        else {
-            return Ok(());
+        let states = States {
+            was: was.as_ref(),
+            is: &is,
+            before: &before,
+            after: &after,
+        };
+        let asked = match states.asked(&rules, changes)? {
+            Ok(asked) => asked,
+            Err(findings) => {
+                for finding in findings {
+                    self.report(commit.id, finding);
+                }
+                return Ok(());
+            }
         };
         let actor = Actor {
             name: &asked.actor,
@@ -266,116 +261,6 @@ impl<'r, 's> Auditor<'r, 's> {
         self.audit.handoffs += is.handoffs.saturating_sub(before) as usize;
         let actor = Some(&asked.actor);
         self.compare(stored, actor, &step.files, &step.message, changes)
-    }
-
-    /// Reads from the new state what was asked for.
-    fn derive(
-        &mut self,
-        commit: &Commit,
-        rules: &Rules<'_>,
-        was: Option<&Issue>,
-        is: &Issue,
-        before: &IssueFolder<'_>,
-        after: &IssueFolder<'_>,
-        changes: &[Change],
-    ) -> Result<Option<Asked>, LedgerError> {
-        let key = after.key();
-        let handoffs = was.map_or(0, |issue| issue.handoffs);
-        let number = if is.handoffs > handoffs {
-            handoffs + 1
-        } else if let Some(last) = is.reopened.last()
-            && was.is_some_and(|issue| issue.reopened.len() < is.reopened.len())
-        {
-            return Ok(Some(Asked {
-                actor: last.by.clone(),
-                path: layout::issue_file(key),
-                contract: None,
-                record: None,
-                reason: last.reason.clone(),
-            }));
-        } else {
-            let folder = format!("{}/", layout::issue_folder(key));
-            let numbers = changes.iter().filter_map(|change| {
-                change
-                    .path
-                    .strip_prefix(&folder)?
-                    .strip_suffix(".json")?
-                    .parse()
-                    .ok()
-            });
-            let numbers: Vec<u32> = numbers.collect();
-            let mut about = Vec::new();
-            for &number in &numbers {
-                // What only follows from the step has no event of its own.
-                let own = |r: &Record| r.latest().is_some_and(|t| t.sent.is_none());
-                let (now, then) = (after.record(number)?, before.record(number)?);
-                let events = |r: &Option<Record>| r.as_ref().map(|r| r.transitions.len());
-                if events(&now) != events(&then) && now.as_ref().is_none_or(own) {
-                    about.push(number);
-                }
-            }
-            match if numbers.len() > 1 { about } else { numbers }[..] {
-                [number] => number,
-                [] => {
-                    for change in changes {
-                        self.report(commit.id, difference(change, false));
-                    }
-                    return Ok(None);
-                }
-                _ => {
-                    let text = "the commit changes an issue without a step of one handoff";
-                    let finding = Finding::error("step.none", layout::issue_file(key), text);
-                    self.report(commit.id, finding);
-                    return Ok(None);
-                }
-            }
-        };
-        let path = format!(
-            "{}/{}",
-            layout::issue_folder(key),
-            layout::record_name(number)
-        );
-        let Some(record) = after.record(number)? else {
-            self.report(
-                commit.id,
-                Finding::error("file.missing", path, "the record is missing"),
-            );
-            return Ok(None);
-        };
-        if number <= handoffs {
-            let actor = record.latest().map_or(&record.to, |t| &t.by).clone();
-            let reason = String::new();
-            return Ok(Some(Asked {
-                actor,
-                path,
-                contract: None,
-                record: Some(record),
-                reason,
-            }));
-        }
-        let bytes = after.contract(&record)?;
-        let Review {
-            findings, contract, ..
-        } = review(rules.protocol(), rules, &bytes, Some(key))?;
-        let Some(contract) = contract else {
-            let file = format!("{}/{}", layout::issue_folder(key), record.contract.file);
-            for finding in findings.into_iter().filter(Finding::is_error) {
-                let text = format!("{}: {}", finding.path, finding.message);
-                let mut found = Finding::error(finding.code, file.clone(), text);
-                (found.line, found.column) = (finding.line, finding.column);
-                self.report(commit.id, found);
-            }
-            return Ok(None);
-        };
-        let actor = contract.from.as_ref().unwrap_or(&record.from).clone();
-        let contract = Some(Box::new(contract));
-        Ok(Some(Asked {
-            actor,
-            path,
-            contract,
-            record: Some(record),
-            reason: String::new(),
-        }))
     }
 
     /// Says whether a blob has these bytes; reports one that has their id and
@@ -482,108 +367,10 @@ impl View<LedgerError> for Before<'_> {
         self.folder.record(number)
     }
 
-    fn sent_before(&self, bytes: &[u8]) -> Result<Option<u32>, LedgerError> {
+    fn sent_before(&self, bytes: &[u8]) -> Result<Vec<u32>, LedgerError> {
         match self.contract {
             Some(id) => Ok(self.folder.sent_as(id)),
             None => self.folder.sent_before(bytes),
         }
     }
-}
-
-/// What a commit claims to be.
-struct Asked {
-    actor: AgentName,
-    path: String,
-    contract: Option<Box<Contract>>,
-    record: Option<Record>,
-    reason: String,
-}
-
-impl Asked {
-    fn request(&self) -> Request<'_> {
-        match (&self.contract, &self.record) {
-            (Some(contract), record) => {
-                let code = record.as_ref().and_then(|r| r.code.clone());
-                let artifacts = record.as_ref().map(|r| r.artifacts.clone());
-                Request::Send {
-                    contract,
-                    code,
-                    artifacts: artifacts.unwrap_or_default(),
-                }
-            }
-            (None, Some(record)) => {
-                let last = record.latest();
-                Request::Change {
-                    number: record.id.number(),
-                    // A record without an event can only be a new one.
-                    event: last.and_then(|t| t.event).unwrap_or(Event::Claim),
-                    reason: last.and_then(|t| t.reason.clone()),
-                    failure: last.and_then(|t| t.failure.clone()),
-                }
-            }
-            (None, None) => Request::Reopen {
-                reason: self.reason.clone(),
-            },
-        }
-    }
-}
-
-fn difference(change: &Change, expected: bool) -> Finding {
-    let path = &change.path;
-    let contract = path.contains("-to-") && path.starts_with(layout::ISSUES);
-    let code = match () {
-        () if !expected && change.old.is_none() => "file.stray",
-        () if contract => "contract.altered",
-        () if path.starts_with(layout::OPEN) => "open.stale",
-        () if path.ends_with("/issue.json") => "issue.altered",
-        () if path.starts_with(layout::ISSUES) => "record.altered",
-        () => "file.altered",
-    };
-    let text = match (expected, change.new) {
-        (_, Some(_)) if change.kind == EntryKind::Other => {
-            "the file is executable, a link or a module, not a plain file"
-        }
-        (true, Some(_)) => "the file does not say what the step says",
-        (true, None) => "the step should have kept this file",
-        (false, Some(_)) => "the step has no business with this file",
-        (false, None) => "the step should not have removed this file",
-    };
-    Finding::error(code, path.clone(), text)
-}
-
-/// What a commit changes that belongs to no issue.
-enum Shared {
-    /// A protocol, by its name.
-    Protocol(String),
-    /// A document of a protocol's issues.
-    Document(String, AgentName),
-}
-
-/// The one shared thing that all changes are about.
-fn shared_of(changes: &[Change]) -> Option<Shared> {
-    let first = changes.first()?.path.as_str();
-    let all_in = |folder: &str| changes.iter().all(|c| c.path.starts_with(folder));
-    let mut parts = first.split('/');
-    let (top, name) = (parts.next()?, parts.next()?);
-    if top == layout::PROTOCOLS && all_in(&layout::protocol_file(name, "")) {
-        return Some(Shared::Protocol(name.to_owned()));
-    }
-    let document = parts.next()?.strip_suffix(".json")?.parse().ok()?;
-    let only = changes.len() == 1 && first == layout::document(name, &document);
-    (top == layout::DOCUMENTS && only).then(|| Shared::Document(name.to_owned(), document))
-}
-
-/// The issue that a path belongs to.
-fn issue_of_path(path: &str) -> Option<IssueKey> {
-    if let Some(entry) = path.strip_prefix("open/") {
-        return layout::parse_open_entry(entry).map(|(id, _)| id.issue().clone());
-    }
-    let key: IssueKey = path
-        .strip_prefix("issues/")?
-        .split('/')
-        .nth(2)?
-        .parse()
-        .ok()?;
-    path.starts_with(&format!("{}/", layout::issue_folder(&key)))
-        .then_some(key)
 }

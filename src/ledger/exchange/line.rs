@@ -1,0 +1,232 @@
+//! One step of a ledger as one line of `steps.jsonl`.
+//!
+//! The first line is a header with a version; reading an unknown one is an
+//! error that says so.
+
+use chrono::{DateTime, FixedOffset};
+use serde::{Deserialize, Serialize};
+
+use crate::contract::Format;
+use crate::git::Code;
+use crate::ids::{AgentName, IssueKey};
+use crate::ledger::record::{Artifact, Failure};
+use crate::protocol::Event;
+
+/// The file's name.
+pub(super) const STEPS: &str = "steps.jsonl";
+/// The version of its form.
+pub(super) const VERSION: u64 = 1;
+
+/// The first line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Header {
+    /// The version of the form: 1.
+    pub(super) version: u64,
+    /// The protocol that new issues of the ledger are bound to.
+    pub(super) default_protocol: AgentName,
+    /// The only issue that was exported, if not all were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) issue: Option<IssueKey>,
+}
+
+/// A line's version, whatever else is in it.
+#[derive(Deserialize)]
+pub(super) struct Versioned {
+    pub(super) version: u64,
+}
+
+/// What a step changes: each of them has its own steps, numbered from 1.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Key {
+    /// An issue.
+    Issue(IssueKey),
+    /// A protocol in force.
+    Protocol(AgentName),
+    /// A document that the issues of a protocol share.
+    Document(AgentName, AgentName),
+}
+
+impl std::fmt::Display for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Issue(key) => write!(f, "issue {key}"),
+            Self::Protocol(name) => write!(f, "protocol {name}"),
+            Self::Document(protocol, name) => write!(f, "document {name} of protocol {protocol}"),
+        }
+    }
+}
+
+/// A step.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Line {
+    /// The issue; none for what governs or is shared by all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) issue: Option<IssueKey>,
+    /// Its number among the steps of the issue, the protocol or the document.
+    pub(super) step: u32,
+    /// When, with the zone it was recorded in.
+    #[serde(with = "zoned")]
+    pub(super) at: DateTime<FixedOffset>,
+    /// The agent; for a protocol, who ran the program.
+    pub(super) by: String,
+    /// What was asked for.
+    pub(super) request: Asked,
+}
+
+/// What was asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Asked {
+    /// A contract was sent.
+    Send(Send),
+    /// A handoff's state was changed.
+    Change(Change),
+    /// A completed issue was opened again.
+    Reopen(Reopen),
+    /// A protocol was put in force.
+    Protocol(Protocol),
+    /// A shared document was set.
+    Document(Document),
+}
+
+/// A contract that was sent, and what was gathered for it then.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Send {
+    /// Its file, from the folder of `steps.jsonl`.
+    pub(super) contract: String,
+    /// Its format.
+    pub(super) format: Format,
+    /// Its SHA-256, in hexadecimal.
+    pub(super) sha256: String,
+    /// The protocol it follows.
+    pub(super) protocol: AgentName,
+    /// Where the code branch stood.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) code: Option<Code>,
+    /// The files that it delivered.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) artifacts: Vec<Artifact>,
+}
+
+/// A change of one handoff's state.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Change {
+    /// The handoff's number in the issue.
+    pub(super) handoff: u32,
+    /// What happened to it.
+    pub(super) event: Event,
+    /// Why, or the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) reason: Option<String>,
+    /// What went wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) failure: Option<Failure>,
+}
+
+/// Why an issue was opened again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Reopen {
+    /// Why.
+    pub(super) reason: String,
+}
+
+/// A protocol that was put in force, or that the ledger started with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Protocol {
+    /// Its name.
+    pub(super) name: AgentName,
+    /// The folder of its files, from the folder of `steps.jsonl`.
+    pub(super) folder: String,
+    /// All of its files, by path in that folder.
+    pub(super) files: Vec<Named>,
+}
+
+/// A file by its name and what it holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Named {
+    /// Its path.
+    pub(super) path: String,
+    /// Its SHA-256, in hexadecimal.
+    pub(super) sha256: String,
+}
+
+/// A shared document that was set.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Document {
+    /// The protocol whose issues share it.
+    pub(super) protocol: AgentName,
+    /// Its name.
+    pub(super) name: AgentName,
+    /// Its file, from the folder of `steps.jsonl`.
+    pub(super) file: String,
+    /// Its SHA-256, in hexadecimal.
+    pub(super) sha256: String,
+}
+
+impl Line {
+    /// What it changes; none where it does not say.
+    pub(super) fn key(&self) -> Option<Key> {
+        match (&self.request, &self.issue) {
+            (Asked::Protocol(p), None) => Some(Key::Protocol(p.name.clone())),
+            (Asked::Document(d), None) => Some(Key::Document(d.protocol.clone(), d.name.clone())),
+            (Asked::Protocol(_) | Asked::Document(_), Some(_)) | (_, None) => None,
+            (_, Some(key)) => Some(Key::Issue(key.clone())),
+        }
+    }
+
+    /// The same step, wherever its files are. A protocol counts by its files:
+    /// each ledger was started at a time of its own, by someone of its own.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        let bare = |line: &Self| {
+            let mut line = line.clone();
+            match &mut line.request {
+                Asked::Send(send) => send.contract.clear(),
+                Asked::Document(document) => document.file.clear(),
+                Asked::Protocol(protocol) => {
+                    protocol.folder.clear();
+                    protocol.files.sort_by(|a, b| a.path.cmp(&b.path));
+                    line.by.clear();
+                    line.at = DateTime::default();
+                }
+                Asked::Change(_) | Asked::Reopen(_) => {}
+            }
+            line
+        };
+        bare(self) == bare(other)
+    }
+}
+
+mod zoned {
+    use chrono::{DateTime, FixedOffset};
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    /// 10000-01-01: git takes years of four digits, since 1970.
+    const END: i64 = 253_402_300_800;
+
+    pub(super) fn serialize<S: Serializer>(
+        at: &DateTime<FixedOffset>,
+        s: S,
+    ) -> Result<S::Ok, S::Error> {
+        s.serialize_str(&at.to_rfc3339())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        d: D,
+    ) -> Result<DateTime<FixedOffset>, D::Error> {
+        let text = String::deserialize(d)?;
+        let at = DateTime::parse_from_rfc3339(&text).map_err(D::Error::custom)?;
+        if (0..END).contains(&at.timestamp()) {
+            Ok(at)
+        } else {
+            Err(D::Error::custom("no commit can have this date"))
+        }
+    }
+}
