@@ -150,7 +150,7 @@ fn a_template_is_complete_but_for_the_marks() {
                     "xml" => write_xml(&value, schema.shape(), &contract.root),
                     "json" => write_json(&value),
                     _ if contract.has_format("json") => write_markdown(&value, &from, &to, "done"),
-                    _ => write_message(&value),
+                    _ => write_message(&value, schema.shape()),
                 };
                 assert_left_to_fill(&rules, &contract.name, &text);
             }
