@@ -465,6 +465,25 @@ fn what_a_role_does_not_allow_stops_the_work() {
 }
 
 #[test]
+fn a_violation_in_the_first_contract_is_recorded_too() {
+    let env = with_protocol("directive");
+    let mut research = handoff("research-1", "ResearchGPT", "DesignGPT", "success");
+    research["actions"] = json!(["web-search", "design-decisions"]);
+    sent(&env, research.to_string());
+    let first = record(&env, "ferry-71.1");
+    assert_eq!(first["violations"], json!(["design-decisions"]));
+    assert_eq!(first["to"], "MetaGPT");
+    run(&env, "claim ferry-71.1 --as MetaGPT");
+    let onward = decision("research-1", "DesignGPT", "advance");
+    let onward = refused(&env, &[], onward.to_string());
+    assert_eq!(onward.says(), (4, "decision_refused"));
+    assert_eq!(onward.hint, "what fits: ask, retry, terminate");
+    let again = decision("research-1", "ResearchGPT", "retry");
+    sent(&env, again.to_string());
+    env.assert_sound();
+}
+
+#[test]
 fn after_a_violation_the_evaluator_may_retry_or_terminate() {
     let mut text = String::new();
     for (what, to) in [

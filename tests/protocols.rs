@@ -5,86 +5,14 @@
 mod support;
 mod team_support;
 
-use std::fs;
-use std::path::Path;
-
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 use support::TestEnvironment;
 use support::contracts::{Format, opening, prepared, sample};
 use team_support::{
-    Refused, at_once, commits, exits, record, refused, refused_command, run, said, sent, states,
-    trailers, with_protocol,
+    BUILT_IN, Folder, Refused, at_once, commits, exits, record, refused, refused_command, run,
+    said, sent, states, trailers, with_protocol,
 };
-
-const BUILT_IN: [&str; 5] = [
-    "issue-to-pr",
-    "orchestrator-specialist",
-    "task-breakdown",
-    "delegation",
-    "directive",
-];
-
-/// A copy of a built-in protocol, to be changed.
-struct Folder<'e> {
-    env: &'e TestEnvironment,
-    name: String,
-}
-
-impl<'e> Folder<'e> {
-    fn copy(env: &'e TestEnvironment, protocol: &str, name: &str) -> Self {
-        let folder = Self {
-            env,
-            name: name.to_owned(),
-        };
-        env.handoff(&["protocol", "copy", protocol, &folder.path()])
-            .success();
-        folder
-    }
-
-    fn path(&self) -> String {
-        let path = self.env.root().join(&self.name);
-        path.to_str().unwrap().to_owned()
-    }
-
-    fn write(&self, file: &str, bytes: impl AsRef<[u8]>) {
-        let path = Path::new(&self.path()).join(file);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, bytes).unwrap();
-    }
-
-    fn read(&self, file: &str) -> Value {
-        let bytes = fs::read(Path::new(&self.path()).join(file)).unwrap();
-        serde_json::from_slice(&bytes).unwrap()
-    }
-
-    fn remove(&self, file: &str) {
-        fs::remove_file(Path::new(&self.path()).join(file)).unwrap();
-    }
-
-    /// Changes one of its JSON files.
-    fn edit(&self, file: &str, change: impl FnOnce(&mut Value)) {
-        let mut value = self.read(file);
-        change(&mut value);
-        self.write(file, value.to_string());
-    }
-
-    /// Changes its definition.
-    fn define(&self, change: impl FnOnce(&mut Value)) {
-        self.edit("protocol.json", change);
-    }
-
-    fn put(&self, action: &str) -> support::Ran {
-        self.env.handoff(&["protocol", action, &self.path()])
-    }
-
-    fn refused(&self, action: &str) -> Refused {
-        let before = self.env.tip();
-        let args = ["protocol", action, &self.path(), "--json"];
-        let refused = Refused::of(&self.env.handoff(&args));
-        assert_eq!(self.env.tip(), before);
-        refused
-    }
-}
 
 /// Keeps the entries of a list for which this holds.
 fn keep(list: &mut Value, holds: impl Fn(&Value) -> bool) {
@@ -635,10 +563,7 @@ fn an_agent_is_added_by_data_alone() {
 
 /// A protocol of two agents and one type.
 fn kitchen(env: &TestEnvironment) -> Folder<'_> {
-    let folder = Folder {
-        env,
-        name: "kitchen".to_owned(),
-    };
+    let folder = Folder::new(env, "kitchen");
     let definition = json!({
         "format": 1,
         "name": "kitchen",
@@ -707,10 +632,7 @@ fn a_protocol_is_added_once() {
     for round in 0..4 {
         let env = TestEnvironment::with_ledger();
         let (first, second) = (kitchen(&env), {
-            let other = Folder {
-                env: &env,
-                name: "diner".to_owned(),
-            };
+            let other = Folder::new(&env, "diner");
             for file in [
                 "protocol.json",
                 "schemas/order.schema.json",
@@ -775,4 +697,248 @@ fn an_update_while_contracts_are_sent_loses_none() {
         }
         env.assert_sound();
     }
+}
+
+/// A commit on top of the ledger as anybody could make it with plain git.
+fn tamper(env: &TestEnvironment, message: &str, edits: &[(&str, Option<&[u8]>)]) {
+    tamper_by(env, "Robin", message, edits);
+}
+
+/// The same, in the name of an author.
+fn tamper_by(env: &TestEnvironment, author: &str, message: &str, edits: &[(&str, Option<&[u8]>)]) {
+    let index = env.root().join("index");
+    let _ = std::fs::remove_file(&index);
+    let git = |args: &[&str], input: Option<&[u8]>| -> String {
+        let mut command = env.command("git");
+        command.env("GIT_AUTHOR_NAME", author);
+        command.env("GIT_AUTHOR_EMAIL", format!("{author}@handoff.invalid"));
+        command.env("GIT_INDEX_FILE", &index).args(args);
+        let ran = env.run(command, args, input).success();
+        ran.stdout.trim().to_owned()
+    };
+    git(&["read-tree", "handoffs"], None);
+    for (path, bytes) in edits {
+        match bytes {
+            Some(bytes) => {
+                let id = git(&["hash-object", "-w", "--stdin"], Some(bytes));
+                let entry = format!("100644,{id},{path}");
+                git(&["update-index", "--add", "--cacheinfo", &entry], None);
+            }
+            None => drop(git(&["update-index", "--force-remove", path], None)),
+        }
+    }
+    let tree = git(&["write-tree"], None);
+    let commit = git(
+        &["commit-tree", &tree, "-p", "handoffs", "-F", "-"],
+        Some(message.as_bytes()),
+    );
+    git(&["update-ref", "refs/heads/handoffs", &commit], None);
+}
+
+/// Paths and what is to be there.
+type Edits = Vec<(String, Option<String>)>;
+
+/// What verify finds after such a commit, which must be damage.
+fn damage(env: &TestEnvironment) -> String {
+    let ran = env.handoff(&["verify", "--json"]);
+    assert_eq!(ran.status, 10, "{}", ran.shown);
+    Refused::of(&ran).findings.join("\n")
+}
+
+#[test]
+fn a_protocol_that_is_tampered_with_is_found() {
+    let file = "protocols/kitchen/protocol.json";
+    let schema = "protocols/kitchen/schemas/order.schema.json";
+    let all = [file, schema, "protocols/kitchen/templates/order.json"];
+    let made = || {
+        let env = TestEnvironment::with_ledger();
+        let folder = kitchen(&env);
+        folder.put("add").success();
+        sent(&env, order("T1", "Soup"));
+        let text = folder.read("protocol.json");
+        (env, text)
+    };
+    let updated = |definition: &Value| {
+        let mut definition = definition.clone();
+        definition["version"] = json!("0.2.0");
+        definition
+    };
+    let right = "Update protocol kitchen from 0.1.0 to 0.2.0\n\nProtocol: kitchen\n";
+    let mut text = String::new();
+    let mut told = |what: &str, message: &str, edits: &dyn Fn(&Value) -> Edits| {
+        let (env, definition) = made();
+        let edits = edits(&definition);
+        let edits: Vec<(&str, Option<&[u8]>)> = edits
+            .iter()
+            .map(|(path, bytes)| (path.as_str(), bytes.as_deref().map(str::as_bytes)))
+            .collect();
+        tamper(&env, message, &edits);
+        text += &format!("{what}:\n{}\n\n", damage(&env));
+    };
+    let set = |path: &str, value: &Value| (path.to_owned(), Some(value.to_string()));
+    told("removed", "Remove it\n", &|_| {
+        all.iter().map(|path| ((*path).to_owned(), None)).collect()
+    });
+    told("orphans an open handoff", right, &|d| {
+        let mut d = updated(d);
+        d["agents"][1]["id"] = json!("chef");
+        d["routes"][0]["to"] = json!("chef");
+        vec![set(file, &d)]
+    });
+    told(
+        "a message that lies",
+        "Mend a slip\n\nProtocol: kitchen\n",
+        &|d| vec![set(file, &updated(d))],
+    );
+    told("faulty", right, &|d| {
+        let mut d = updated(d);
+        d["routes"][0]["to"] = json!("nobody");
+        vec![set(file, &d)]
+    });
+    told("an extra file", right, &|d| {
+        let extra = (
+            "protocols/kitchen/notes.txt".to_owned(),
+            Some("x".to_owned()),
+        );
+        vec![set(file, &updated(d)), extra]
+    });
+    told("a file of another protocol", right, &|d| {
+        let extra = "protocols/issue-to-pr/templates/error.json".to_owned();
+        vec![set(file, &updated(d)), (extra, Some("{}".to_owned()))]
+    });
+    told("a schema that is gone", right, &|d| {
+        vec![set(file, &updated(d)), (schema.to_owned(), None)]
+    });
+    told(
+        "another name",
+        "Add protocol diner 0.1.0\n\nProtocol: diner\n",
+        &|d| vec![set("protocols/diner/protocol.json", d)],
+    );
+    told("together with a step", right, &|d| {
+        let record = "issues/t1/00/T1/0001.json".to_owned();
+        vec![set(file, &updated(d)), (record, Some("{}".to_owned()))]
+    });
+    insta::assert_snapshot!(text, @"
+    removed:
+    file.missing protocols/kitchen/protocol.json: protocols/kitchen/protocol.json is missing
+
+    orphans an open handoff:
+    step.illegal protocols/kitchen/protocol.json: no protocol allows this step: protocol kitchen cannot change so while handoffs are open
+
+    a message that lies:
+    commit.message: the message or its trailers do not tell what the step did
+
+    faulty:
+    step.illegal protocols/kitchen/protocol.json: no protocol allows this step: protocol kitchen is at fault
+
+    an extra file:
+    file.stray protocols/kitchen/notes.txt: the step has no business with this file
+
+    a file of another protocol:
+    step.none protocols/issue-to-pr/templates/error.json: the commit is not a step: it changes no issue
+
+    a schema that is gone:
+    step.illegal protocols/kitchen/protocol.json: no protocol allows this step: the protocol is at fault
+
+    another name:
+    step.illegal protocols/diner/protocol.json: no protocol allows this step: the protocol is at fault
+
+    together with a step:
+    file.unreadable issues/t1/00/T1/0001.json: issues/t1/00/T1/0001.json cannot be read: it is not a valid record: missing field `version` at line 1 column 2
+    ");
+    // Whoever says what is done does what the command does.
+    let (env, definition) = made();
+    let honest = updated(&definition).to_string();
+    tamper(&env, right, &[(file, Some(honest.as_bytes()))]);
+    env.assert_sound();
+}
+
+#[test]
+fn a_document_that_is_tampered_with_is_found() {
+    let file = "documents/orchestrator-specialist/phase-status.json";
+    let phase = |status: &str| json!({"phases": [{"phase": 1, "status": status}]}).to_string();
+    let message = |bytes: &str| {
+        let digest = Sha256::digest(bytes.as_bytes());
+        let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        format!(
+            "Set document phase-status\n\nDocument: phase-status\nDocument-Sha256: {digest}\n\
+             From: @backend-specialist\nProtocol: orchestrator-specialist\n"
+        )
+    };
+    let made = || {
+        let env = with_protocol("orchestrator-specialist");
+        let path = env.file("phases.json", phase("pending"));
+        run(
+            &env,
+            &format!("document set phase-status {path} --as @backend-specialist"),
+        );
+        env.assert_sound();
+        env
+    };
+    let author = "@backend-specialist";
+    let (right, wrong) = (phase("completed"), phase("finished"));
+    let table: [(&str, &str, String, Option<&str>); 7] = [
+        ("nobody's", "Robin", message(&right), Some(&right)),
+        ("a message that lies", author, message(&wrong), Some(&right)),
+        ("no message", author, "x\n".to_owned(), Some(&right)),
+        ("against its schema", author, message(&wrong), Some(&wrong)),
+        ("not JSON", author, message("{"), Some("{")),
+        ("removed", author, message(""), None),
+        ("unchanged", author, message(&right), Some("")),
+    ];
+    let mut text = String::new();
+    for (what, by, message, bytes) in table {
+        let env = made();
+        let same = phase("pending");
+        let bytes = bytes.map(|b| {
+            if b.is_empty() {
+                same.as_bytes()
+            } else {
+                b.as_bytes()
+            }
+        });
+        tamper_by(&env, by, &message, &[(file, bytes)]);
+        text += &format!("{what}:\n{}\n\n", damage(&env));
+    }
+    let env = made();
+    let stray = "documents/orchestrator-specialist/diary.json";
+    tamper_by(&env, author, &message(&right), &[(stray, Some(b"{}"))]);
+    text += &format!("no document of the protocol:\n{}\n\n", damage(&env));
+    insta::assert_snapshot!(text, @"
+    nobody's:
+    step.illegal documents/orchestrator-specialist/phase-status.json: no protocol allows this step: Robin is not an agent of protocol orchestrator-specialist
+
+    a message that lies:
+    commit.message: the message or its trailers do not tell what the step did
+
+    no message:
+    commit.message: the message or its trailers do not tell what the step did
+
+    against its schema:
+    step.illegal documents/orchestrator-specialist/phase-status.json: no protocol allows this step: the contract was refused
+
+    not JSON:
+    step.illegal documents/orchestrator-specialist/phase-status.json: no protocol allows this step: the contract was refused
+
+    removed:
+    step.illegal documents/orchestrator-specialist/phase-status.json: no protocol allows this step: the contract was refused
+
+    unchanged:
+    step.none: the commit changes nothing
+
+    no document of the protocol:
+    step.illegal documents/orchestrator-specialist/diary.json: no protocol allows this step: the protocol has no document diary
+    ");
+    // In the name of an agent, with its digest, it is what the command does.
+    let env = made();
+    tamper_by(
+        &env,
+        author,
+        &message(&right),
+        &[(file, Some(right.as_bytes()))],
+    );
+    env.assert_sound();
+    let shown: Value =
+        serde_json::from_str(&run(&env, "document show phase-status").stdout).unwrap();
+    assert_eq!(shown["phases"][0]["status"], "completed");
 }

@@ -190,7 +190,6 @@ fn tasks_that_are_not_hard_need_no_breakdown() {
     );
     let unequal = environment(&[("021", 8.0)]).replace("[8.0]", "[8.0, 9.0]");
     let unequal = refused(&env, &["--issue", KEY], unequal);
-    println!("{unequal:#?}");
     assert_eq!(unequal.codes(), ["gate.data_integrity", "task.count"]);
     sent(&env, environment(&[("021", 6.9), ("022", 7.0)]));
     env.assert_sound();
@@ -1017,6 +1016,132 @@ fn a_message_around_a_whole_contract_keeps_its_ids() {
             "AUTH-3 broken_down environment.1",
             "AUTH-3.a completed environment.2",
             "AUTH-3.b pending environment.3"
+        ]
+    );
+    env.assert_sound();
+}
+
+#[test]
+fn the_last_part_may_be_told_of_after_its_parent_is_done() {
+    let env = begun();
+    sent(&env, plan("021", &[("021_1", &[])]).to_string());
+    run(&env, "claim environment.3 --as execution-guardian");
+    run(&env, "complete environment.3 --as execution-guardian");
+    assert_eq!(tasks(&env)[0], "021 completed environment.1");
+    sent(&env, done("021", "021_1"));
+    assert_eq!(record(&env, "environment.4")["follows"], "environment.3");
+    env.assert_sound();
+}
+
+#[test]
+fn the_same_contract_again_changes_nothing() {
+    let env = broken_down();
+    let before = commits(&env);
+    let again = sent(&env, three_parts().to_string());
+    assert_eq!(
+        (&again["id"], &again["repeated"]),
+        (&json!("environment.3"), &json!(true))
+    );
+    run(&env, "claim environment.3 --as execution-guardian");
+    let again = sent(&env, three_parts().to_string());
+    assert_eq!(again["repeated"], true);
+    sent(&env, done("021", "021_1"));
+    let more = plan("021", &[("021_4", &[])]).to_string();
+    sent(&env, &more);
+    // What its sender holds now is newer than the report.
+    run(&env, "claim environment.7 --as execution-guardian");
+    for (contract, id) in [
+        (done("021", "021_1"), "environment.6"),
+        (three_parts().to_string(), "environment.3"),
+        (more, "environment.7"),
+    ] {
+        let again = sent(&env, contract);
+        assert_eq!(
+            (&again["id"], &again["repeated"]),
+            (&json!(id), &json!(true))
+        );
+    }
+    assert_eq!(commits(&env), before + 5 - 1);
+    env.assert_sound();
+}
+
+#[test]
+fn a_plan_that_was_turned_down_may_be_sent_again() {
+    let env = begun();
+    let one = plan("021", &[("021_1", &[])]).to_string();
+    sent(&env, &one);
+    run(
+        &env,
+        "reject environment.3 --as execution-guardian --reason unclear",
+    );
+    let again = sent(&env, &one);
+    assert_eq!(
+        (&again["id"], &again["repeated"]),
+        (&json!("environment.4"), &json!(false))
+    );
+    let again = sent(&env, &one);
+    assert_eq!(
+        (&again["id"], &again["repeated"]),
+        (&json!("environment.4"), &json!(true))
+    );
+    // So may a report.
+    run(&env, "claim environment.4 --as execution-guardian");
+    sent(&env, done("021", "021_1"));
+    run(
+        &env,
+        "reject environment.5 --as task-orchestrator --reason where",
+    );
+    let again = sent(&env, done("021", "021_1"));
+    assert_eq!(
+        (&again["id"], &again["repeated"]),
+        (&json!("environment.6"), &json!(false))
+    );
+    env.assert_sound();
+}
+
+#[test]
+fn a_parent_that_failed_meanwhile_still_completes_with_its_last_part() {
+    let env = first_done();
+    run(
+        &env,
+        "fail environment.1 --as task-orchestrator --code AWAY --reason storm",
+    );
+    run(&env, "claim environment.4 --as execution-guardian");
+    sent(&env, done("021", "021_2"));
+    run(
+        &env,
+        "retry environment.1 --as task-orchestrator --reason back",
+    );
+    run(&env, "claim environment.1 --as task-orchestrator");
+    assert_eq!(tasks(&env)[0], "021 broken_down environment.1");
+    run(&env, "claim environment.5 --as execution-guardian");
+    sent(&env, done("021", "021_3"));
+    assert_eq!(tasks(&env)[0], "021 completed environment.1");
+    env.assert_sound();
+}
+
+#[test]
+fn an_environment_is_followed_by_another() {
+    let env = with_protocol("task-breakdown");
+    sent(&env, environment(&[("021", 8.0)]));
+    run(&env, "claim environment.1 --as task-orchestrator");
+    sent(&env, plan("021", &[("021_1", &[])]).to_string());
+    let early = refused(&env, &["--issue", KEY], environment(&[("031", 9.0)]));
+    assert_eq!(early.says(), (4, "not_held"));
+    run(&env, "claim environment.2 --as execution-guardian");
+    sent(&env, done("021", "021_1"));
+    run(&env, "claim environment.3 --as task-orchestrator");
+    run(&env, "complete environment.3 --as task-orchestrator");
+    let known = refused(&env, &[], environment(&[("021", 9.0)]));
+    assert_eq!(known.says(), (4, "tasks_refused"));
+    assert_eq!(known.codes(), ["task.state", "gate.state_consistency"]);
+    sent(&env, environment(&[("031", 9.0)]));
+    assert_eq!(
+        tasks(&env),
+        [
+            "021 completed environment.1",
+            "021_1 completed environment.2",
+            "031 pending environment.4"
         ]
     );
     env.assert_sound();

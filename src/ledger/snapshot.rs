@@ -448,7 +448,10 @@ impl<'r> Rules<'r> {
         let mut files = Vec::new();
         for folder in ["", "schemas/", "templates/"] {
             let entries = self.tree.list(folder.trim_end_matches('/'))?;
-            for entry in entries.iter().filter(|e| e.kind != EntryKind::Tree) {
+            // Beside its two folders, a protocol is its definition and nothing else.
+            let own = |name: &str| !folder.is_empty() || name == layout::DEFINITION;
+            let files_here = entries.iter().filter(|e| e.kind != EntryKind::Tree);
+            for entry in files_here.filter(|e| own(&e.name)) {
                 let path = format!("{folder}{}", entry.name);
                 let bytes = self.bytes(&path)?.to_vec();
                 files.push((path, bytes));

@@ -2,11 +2,22 @@
 //! and many processes at once.
 #![allow(dead_code, missing_docs, unreachable_pub)]
 
+use std::fs;
+use std::path::Path;
 use std::process::{Child, Output, Stdio};
 
 use serde_json::Value;
 
 use crate::support::{Ran, TestEnvironment};
+
+/// The built-in protocols.
+pub const BUILT_IN: [&str; 5] = [
+    "issue-to-pr",
+    "orchestrator-specialist",
+    "task-breakdown",
+    "delegation",
+    "directive",
+];
 
 /// A repository whose ledger has this protocol.
 pub fn with_protocol(name: &str) -> TestEnvironment {
@@ -163,4 +174,72 @@ pub fn said(outputs: &[Output]) -> String {
         )
     };
     outputs.iter().map(show).collect()
+}
+
+/// A copy of a built-in protocol, to be changed.
+pub struct Folder<'e> {
+    env: &'e TestEnvironment,
+    name: String,
+}
+
+impl<'e> Folder<'e> {
+    /// One that is not there yet.
+    pub fn new(env: &'e TestEnvironment, name: &str) -> Self {
+        let name = name.to_owned();
+        Self { env, name }
+    }
+
+    pub fn copy(env: &'e TestEnvironment, protocol: &str, name: &str) -> Self {
+        let folder = Self::new(env, name);
+        env.handoff(&["protocol", "copy", protocol, &folder.path()])
+            .success();
+        folder
+    }
+
+    pub fn path(&self) -> String {
+        let path = self.env.root().join(&self.name);
+        path.to_str().unwrap().to_owned()
+    }
+
+    pub fn write(&self, file: &str, bytes: impl AsRef<[u8]>) {
+        let path = Path::new(&self.path()).join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+
+    pub fn read(&self, file: &str) -> Value {
+        let bytes = fs::read(Path::new(&self.path()).join(file)).unwrap();
+        serde_json::from_slice(&bytes).unwrap()
+    }
+
+    pub fn remove(&self, file: &str) {
+        fs::remove_file(Path::new(&self.path()).join(file)).unwrap();
+    }
+
+    /// Changes one of its JSON files.
+    pub fn edit(&self, file: &str, change: impl FnOnce(&mut Value)) {
+        let mut value = self.read(file);
+        change(&mut value);
+        self.write(file, value.to_string());
+    }
+
+    /// Changes its definition.
+    pub fn define(&self, change: impl FnOnce(&mut Value)) {
+        self.edit("protocol.json", change);
+    }
+
+    /// Adds it, or updates to it.
+    pub fn put(&self, action: &str) -> Ran {
+        self.env.handoff(&["protocol", action, &self.path()])
+    }
+
+    /// The same where it must be refused, and leave no trace.
+    #[track_caller]
+    pub fn refused(&self, action: &str) -> Refused {
+        let before = self.env.tip();
+        let args = ["protocol", action, &self.path(), "--json"];
+        let refused = Refused::of(&self.env.handoff(&args));
+        assert_eq!(self.env.tip(), before);
+        refused
+    }
 }

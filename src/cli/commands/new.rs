@@ -222,6 +222,13 @@ impl Arguments {
             };
             names.retain(json);
         }
+        // So is a note, where something else goes this way.
+        if self.kind.is_none() && names.len() > 1 {
+            let note = |name: &&str| protocol.contract_type(name).is_some_and(|k| k.note);
+            if !names.iter().all(note) {
+                names.retain(|name| !note(name));
+            }
+        }
         let wanted = match (&self.kind, &names[..]) {
             (_, []) if !all.is_empty() => {
                 let formats = protocol.definition().formats.join(", ");

@@ -137,6 +137,7 @@ impl<V> Planner<'_, V> {
     pub(super) fn sent_before<E>(
         &self,
         issue: &Issue,
+        kind: &ContractType,
         contract: &Contract,
         basis: Option<&Record>,
     ) -> Result<Option<Record>, Stop<E>>
@@ -151,6 +152,14 @@ impl<V> Planner<'_, V> {
         let again = match basis {
             // A request leaves what its sender holds as it is.
             _ if self.protocol.definition().style == Style::Call => turned_down,
+            // Whoever breaks a task down keeps it, and a report is about its task,
+            // whatever else its sender holds.
+            Some(held) if self.breaks_down(kind, contract, held) => {
+                self.plan_turned_down(issue, kind, contract)?
+            }
+            Some(held) if kind.tasks.as_ref().is_some_and(|t| t.completes.is_some()) => {
+                earlier.follows.as_ref() == Some(&held.id)
+            }
             Some(held) => held.id.number() > number || earlier.follows.as_ref() == Some(&held.id),
             None => {
                 let reopened = issue.reopened.last().is_some_and(|r| number <= r.handoffs);

@@ -126,7 +126,7 @@ impl<V> Planner<'_, V> {
             None => None,
         };
         if let Some(issue) = &issue
-            && let Some(earlier) = self.sent_before(issue, contract, basis.as_ref())?
+            && let Some(earlier) = self.sent_before(issue, kind, contract, basis.as_ref())?
         {
             let receipt = self.repeated(earlier, issue.clone());
             return Ok(Planned::Repeat(Box::new(receipt)));
@@ -372,7 +372,10 @@ impl<V> Planner<'_, V> {
             return Ok(None);
         };
         let mut record = self.record(reported)?;
-        if !matches!(record.state, State::Failed | State::Blocked) {
+        let by_report = |t: &Transition| t.sent.as_ref() == Some(&held.id);
+        if !matches!(record.state, State::Failed | State::Blocked)
+            || !record.latest().is_some_and(by_report)
+        {
             return Ok(None);
         }
         self.advance(&mut record, Event::Cancel, Some(sent), None, None)?;
