@@ -3,7 +3,7 @@
 use super::artifacts::gather;
 use super::error::LedgerError;
 use super::intake::{Contract, Opened, Review, review};
-use super::planner::misplaced;
+use super::planner::{answers, misplaced};
 use super::record::Artifact;
 use super::semantic::gates;
 use super::snapshot::{Rules, Snapshot};
@@ -191,14 +191,12 @@ impl<'r> Ledger<'r> {
         if completes && !kind.answers.is_empty() {
             let folder = snapshot.issue(&contract.issue)?;
             let open = folder.issue()?.map(|issue| issue.open).unwrap_or_default();
-            let mine = open
-                .iter()
-                .rev()
-                .filter(|open| Some(&open.to) == contract.from.as_ref());
+            let mine = open.iter().rev().filter(|open| {
+                Some(&open.to) == contract.from.as_ref() && open.state == State::InProgress
+            });
             for open in mine {
                 let record = folder.record(open.id.number())?;
-                let record = record.filter(|r| kind.answers.contains(&r.contract_type));
-                if let Some(record) = record {
+                if let Some(record) = record.filter(|r| answers(kind, contract, r)) {
                     expected = record.expects;
                     break;
                 }
