@@ -89,28 +89,25 @@ impl<'r> Ledger<'r> {
             }
             return self.under(snapshot, &name, offer);
         }
-        let mut best: Option<(u8, Chosen<'r>)> = None;
+        let mut best: Option<Chosen<'r>> = None;
         for name in snapshot.protocols()? {
             let chosen = self.under(snapshot, &name, offer)?;
-            let unknown = |f: &Finding| f.code == "agent.unknown" || f.code == "contract.root";
-            let rank = match &chosen.review {
-                review if review.contract.is_some() => 2,
-                review => u8::from(review.kind.is_some() && !review.findings.iter().any(unknown)),
-            };
-            if let Some(contract) = &chosen.review.contract
-                && let Some(own) = bound(&contract.issue)?.filter(|own| *own != name)
+            if let Some(contract) = &chosen.review.contract {
+                return match bound(&contract.issue)?.filter(|own| *own != name) {
+                    Some(own) => self.under(snapshot, &own, offer),
+                    None => Ok(chosen),
+                };
+            }
+            let strangeness = |chosen: &Chosen<'r>| chosen.review.strangeness();
+            if best
+                .as_ref()
+                .is_none_or(|known| strangeness(&chosen) < strangeness(known))
             {
-                return self.under(snapshot, &own, offer);
-            }
-            if best.as_ref().is_none_or(|(known, _)| rank > *known) {
-                best = Some((rank, chosen));
-            }
-            if rank == 2 {
-                break;
+                best = Some(chosen);
             }
         }
         match best {
-            Some((_, chosen)) => Ok(chosen),
+            Some(chosen) => Ok(chosen),
             None => self.under(
                 snapshot,
                 snapshot.manifest().default_protocol.as_str(),

@@ -70,22 +70,25 @@ impl Review {
     }
 
     /// Of what several protocols found in a contract, what the one found that
-    /// it seems to follow: the first that can tell its type.
+    /// it seems to follow: the first to which it is the least strange.
     pub fn nearest(reviews: Vec<Self>) -> Self {
-        let unknown = |f: &Finding| f.code == "agent.unknown" || f.code == "contract.root";
-        let rank = |review: &Self| {
-            u8::from(review.kind.is_some()) + u8::from(!review.findings.iter().any(unknown))
+        let nearest = reviews.into_iter().min_by_key(Self::strangeness);
+        nearest.unwrap_or_else(|| Self::refused(Vec::new()))
+    }
+
+    /// How far a document is from what the protocol knows: by fields and agents
+    /// that it does not have, then by all faults. Where the type can't be told,
+    /// each fault is one of the envelope.
+    pub(super) fn strangeness(&self) -> (usize, usize) {
+        let errors = || self.findings.iter().filter(|f| f.is_error());
+        let strange = match self.kind {
+            Some(_) => { errors() }
+                .filter(|f| f.code == "field.unknown" || f.code == "agent.unknown")
+                .count(),
+            None => 3 + errors().count(),
         };
-        let mut best: Option<Self> = None;
-        for review in reviews {
-            if best
-                .as_ref()
-                .is_none_or(|known| rank(&review) > rank(known))
-            {
-                best = Some(review);
-            }
-        }
-        best.unwrap_or_else(|| Self::refused(Vec::new()))
+        let rooted = !errors().any(|f| f.code == "contract.root");
+        (strange + usize::from(!rooted) * 3, errors().count())
     }
 
     /// What becomes of a document that can't be read.
