@@ -164,7 +164,7 @@ fn every_type_of_every_protocol_has_a_skeleton() {
                         continue;
                     }
                     let args = [
-                        "new", "--issue", "87", "--from", from, "--to", to, "--type", &kind.name,
+                        "new", "--issue", key, "--from", from, "--to", to, "--type", &kind.name,
                         "--format", format,
                     ];
                     let text = env.handoff(&args).success().stdout;
