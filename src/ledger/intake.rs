@@ -1,6 +1,7 @@
 //! The contract pipeline at the ledger's door: bytes become a checked
 //! [`Contract`] or findings, under one protocol.
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use serde_json::Value;
@@ -61,6 +62,8 @@ pub struct Review {
     pub new_issue: Option<IssueKey>,
     /// Whether the only fault is that the protocol has no such route.
     pub no_route: bool,
+    /// How many of the protocol's envelope fields the document has.
+    known: usize,
 }
 
 impl Review {
@@ -77,18 +80,21 @@ impl Review {
     }
 
     /// How far a document is from what the protocol knows: by fields and agents
-    /// that it does not have, then by all faults. Where the type can't be told,
-    /// each fault is one of the envelope.
-    pub(super) fn strangeness(&self) -> (usize, usize) {
+    /// that it does not have, less the fields of the envelope that it has; then
+    /// by all faults. Where the type can't be told, each fault is one of the
+    /// envelope.
+    pub(super) fn strangeness(&self) -> (i64, usize) {
         let errors = || self.findings.iter().filter(|f| f.is_error());
+        let count = |code: &str| errors().filter(|f| f.code == code).count();
         let strange = match self.kind {
-            Some(_) => { errors() }
-                .filter(|f| f.code == "field.unknown" || f.code == "agent.unknown")
-                .count(),
+            Some(_) => count("field.unknown") + count("agent.unknown"),
+            // Its parties are known, and only the way between them is not.
+            None if errors().any(|f| f.code.starts_with("route.")) => 0,
             None => 3 + errors().count(),
         };
-        let rooted = !errors().any(|f| f.code == "contract.root");
-        (strange + usize::from(!rooted) * 3, errors().count())
+        let strange = strange + 3 * count("contract.root");
+        let distance = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
+        (distance(strange) - distance(self.known), errors().count())
     }
 
     /// What becomes of a document that can't be read.
@@ -99,6 +105,7 @@ impl Review {
             contract: None,
             new_issue: None,
             no_route: false,
+            known: 0,
         }
     }
 }
@@ -158,10 +165,16 @@ pub fn review<S: Schemas>(
     let opened = Opened::new(protocol, &source);
     let wrapper = opened.wrapper.as_deref();
     let probe = |pointer: &str| source.probe(wrapper, pointer);
+    let known = known_fields(protocol, &probe);
     let mut misplaced = wrapped_wrong(protocol, &source, wrapper);
     if !misplaced.is_empty() {
         place_all(&mut misplaced, &source, &Shape::open(), wrapper);
-        return Ok(Review::refused(misplaced));
+        // Its parties are in there: more than outweighs the faults.
+        let known = 4 * (misplaced.len() + 1);
+        return Ok(Review {
+            known,
+            ..Review::refused(misplaced)
+        });
     }
     let envelope = Envelope {
         root: opened.root.as_deref(),
@@ -184,6 +197,7 @@ pub fn review<S: Schemas>(
         place_all(&mut findings, &source, &shape, wrapper);
         return Ok(Review {
             no_route,
+            known,
             ..Review::refused(findings)
         });
     };
@@ -248,7 +262,29 @@ pub fn review<S: Schemas>(
         contract,
         new_issue,
         no_route: false,
+        known,
     })
+}
+
+/// How many of the fields that tell a protocol's contracts a document has.
+fn known_fields(protocol: &Protocol, probe: &dyn Fn(&str) -> Option<String>) -> usize {
+    let definition = protocol.definition();
+    let own = definition.contracts.iter();
+    let own = own.flat_map(|c| {
+        c.fields
+            .given()
+            .map(|(_, at)| at)
+            .chain(c.when.keys().map(|k| &**k))
+    });
+    let all: BTreeSet<&str> = definition
+        .fields
+        .given()
+        .map(|(_, at)| at)
+        .chain(own)
+        .collect();
+    all.into_iter()
+        .filter(|at| at.starts_with('/') && probe(at).is_some())
+        .count()
 }
 
 /// What a document is wrapped in.
