@@ -202,7 +202,7 @@ fn a_log_tells_every_handoff_and_comes_back_as_notes() {
         "duration_ms": entries[0]["duration_ms"],
     });
     assert_eq!(entries[0], first);
-    assert_eq!(entries.len(), 12, "{log:#}");
+    assert_eq!(entries.len(), 11, "{log:#}");
     fs::remove_file(dir.join("steps.jsonl")).unwrap();
     let repo = fresh(&env, "notes", "task-breakdown");
     let data = twice(&env, &repo, &dir, &[]);
@@ -241,7 +241,9 @@ fn a_log_tells_every_handoff_and_comes_back_as_notes() {
     assert_eq!(status, 3);
     let told = refused(&data);
     assert!(
-        told[0].starts_with("handoff_log.json#/handoff_log/0 contract_refused agent.unknown"),
+        told[0].starts_with(
+            "handoff_log.json#/handoff_log/0 contract_refused gate.valid_transition,agent.unknown"
+        ),
         "{told:?}"
     );
     assert_eq!(told.len(), 2);
@@ -287,6 +289,8 @@ fn a_contract_whose_sender_holds_nothing_is_refused_and_the_others_go_on() {
     let env = started("directive");
     let to_evaluator = handoff("research", "ResearchGPT", "DesignGPT", "success");
     let unheld = handoff("design", "DesignGPT", "ImplementationGPT", "success");
+    let later = handoff("later", "ImplementationGPT", "ResearchGPT", "success");
+    let later = with(later, &[("/session_id", json!("weir-5"))]);
     let line = |id: &str| format!("{{\"handoff_id\":\"{id}\"}}\n");
     let log = ["design-0", "research", "design", "../out"]
         .map(line)
@@ -301,10 +305,7 @@ fn a_contract_whose_sender_holds_nothing_is_refused_and_the_others_go_on() {
                 text(&to_evaluator).into(),
             ),
             ("handoff_contracts/design.json", text(&unheld).into()),
-            (
-                "handoff_contracts/later.json",
-                text(&decision("research", "DesignGPT", "advance")).into(),
-            ),
+            ("handoff_contracts/later.json", text(&later).into()),
         ],
     );
     let data = twice(&env, &env.repo(), &dir, &[]);
@@ -720,4 +721,48 @@ fn an_import_needs_a_ledger() {
         .exits(9)
         .says("no ledger");
     assert!(!env.repo().join("out").exists());
+}
+
+#[test]
+fn what_no_command_could_have_asked_for_is_refused() {
+    let (env, dir) = altered(|number, line| match number {
+        2 => line.replace("schemas/error.xsd", "schemas//error.xsd"),
+        4 => line.replace("\"claim\"", "\"claim\",\"reason\":\" \""),
+        6 => line.replace("\"xml\"", "\"json\""),
+        _ => line.to_owned(),
+    });
+    let repo = fresh(&env, "odd", "issue-to-pr");
+    let (data, status) = import(&env, &repo, &dir, &[]);
+    assert_eq!(status, 3);
+    let told = [
+        "steps.jsonl:2 import_unreadable import.line",
+        "steps.jsonl:4 import_unreadable import.line",
+        "steps.jsonl:5 out_of_order",
+        "steps.jsonl:6 import_unreadable import.line",
+        "steps.jsonl:7 out_of_order",
+        "steps.jsonl:8 out_of_order",
+    ];
+    assert_eq!(refused(&data), told);
+    assert_eq!(commits(&env, &repo), 2);
+    // A time with a fraction is the second that a commit can hold.
+    let (env, dir) = altered(|_, line| line.replace(":00+00:00", ":00.5+00:00"));
+    let repo = fresh(&env, "fraction", "issue-to-pr");
+    assert_eq!(counts(&twice(&env, &repo, &dir, &[])), (6, 1, 0, 6));
+    assert_eq!(trees(&env, &repo), trees(&env, &env.repo()));
+}
+
+#[test]
+fn a_note_without_a_sender_is_sent_by_whoever_says_so() {
+    let env = started("delegation");
+    let issue = ["--issue", "berth-4"];
+    let sample = exchange_support::sample_bytes("delegation", "decision-without-target.json");
+    let dir = folder(&env, "notes", &[("decision.json", sample)]);
+    let (data, status) = import(&env, &env.repo(), &dir, &issue);
+    assert_eq!(
+        (status, refused(&data)),
+        (4, vec!["decision.json usage".to_owned()])
+    );
+    let named = [&issue[..], &["--as", "document_generator"]].concat();
+    let data = twice(&env, &env.repo(), &dir, &named);
+    assert_eq!(counts(&data), (1, 0, 0, 1));
 }

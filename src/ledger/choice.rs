@@ -132,7 +132,7 @@ impl<'r> Ledger<'r> {
                 review: first,
             });
         }
-        let issues = issues_of_sender(snapshot, &rules, offer)?;
+        let issues = issues_of_sender(snapshot, &rules, offer, State::InProgress)?;
         let own = first.new_issue.clone();
         let key = match &issues[..] {
             [only] => Some(only.clone()),
@@ -213,11 +213,13 @@ impl<'r> Ledger<'r> {
     }
 }
 
-/// The issues in which the sender of a contract works right now.
-fn issues_of_sender(
+/// The issues in which the sender of a contract has a handoff in this state:
+/// those in which it works, or in which work waits for it.
+pub(super) fn issues_of_sender(
     snapshot: &Snapshot<'_>,
     rules: &Rules<'_>,
     offer: &Offer<'_>,
+    state: State,
 ) -> Result<Vec<IssueKey>, LedgerError> {
     let Ok(source) = Source::parse(offer.bytes) else {
         return Ok(Vec::new());
@@ -234,7 +236,7 @@ fn issues_of_sender(
         .collect();
     let mut issues = Vec::new();
     for entry in snapshot.open()? {
-        if agents.contains(&&entry.to) && snapshot.open_record(&entry)?.state == State::InProgress {
+        if agents.contains(&&entry.to) && snapshot.open_record(&entry)?.state == state {
             issues.push(entry.id.issue().clone());
         }
     }
