@@ -218,6 +218,7 @@ fn forbidden_ways_are_refused_with_the_reason() {
         assert_eq!(finding["path"], "/handoffTo");
         assert!(error.to_string().contains(reason), "{error:#}");
     }
+    env.assert_sound();
 }
 
 #[test]
