@@ -633,25 +633,75 @@ fn an_artifact_that_is_not_there_is_recorded_as_such() {
     env.assert_sound();
 }
 
-/// The protocol with a schema that lets an artifact be anywhere.
-fn lenient(env: &TestEnvironment) {
-    let folder = env.root().join("lenient");
+/// A ledger with a changed copy of the protocol.
+fn changed(change: impl FnOnce(&Path)) -> TestEnvironment {
+    let env = TestEnvironment::with_repository();
+    let folder = env.root().join("changed");
     let path = folder.to_str().unwrap();
     env.handoff(&["protocol", "copy", "orchestrator-specialist", path])
         .success();
-    for file in ["response", "request"] {
-        let file = folder.join(format!("schemas/{file}.schema.json"));
-        let mut schema: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
-        schema["$defs"]["path"] = json!({"type": "string"});
-        fs::write(file, schema.to_string()).unwrap();
-    }
+    change(&folder);
     env.handoff(&["init", "--protocol", path]).success();
+    env
+}
+
+fn edit(file: &Path, change: impl FnOnce(&mut Value)) {
+    let mut value: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
+    change(&mut value);
+    fs::write(file, value.to_string()).unwrap();
+}
+
+#[test]
+fn an_artifact_is_compared_with_the_request_that_is_answered() {
+    let schema = "stories.output.schema.json";
+    // One issue for all requests of a project, and a schema of its own.
+    let env = changed(|folder| {
+        let stories = json!({"type": "object", "required": ["stories"]});
+        fs::write(folder.join("schemas").join(schema), stories.to_string()).unwrap();
+        edit(&folder.join("protocol.json"), |definition| {
+            definition["fields"]["issue"] = json!("/context/project_id");
+            for kind in definition["contracts"].as_array_mut().unwrap() {
+                if kind["type"] != "request" {
+                    kind["fields"]["issue"] = json!("/output/artifact_id");
+                }
+            }
+            definition["contracts"][2]["fields"]["issue"] = json!("/error/message");
+        });
+    });
+    let project = ("/context/project_id", json!("desk"));
+    let answer = |id: &str| response(id, &[("/output/artifact_id", json!("desk"))]);
+    env.send(request("one", std::slice::from_ref(&project)))
+        .success();
+    env.send(request(
+        "two",
+        &[
+            project,
+            ("/expected_output/schema", json!(schema)),
+            ("/priority", json!("low")),
+        ],
+    ))
+    .success();
+    artifact(&env, ARTIFACT);
+    env.claim("desk.1", REACT).success();
+    env.send(answer("one")).success();
+    assert_eq!(record(&env, "desk.3")["answers"], "desk.1");
+    env.claim("desk.2", REACT).success();
+    let error = refused(&env, answer("two"), 3, "contract_refused");
+    assert_eq!(error["findings"][0]["code"], "artifact.schema");
+    let said = error["findings"][0]["fix"].as_str().unwrap();
+    assert!(said.contains(schema), "{said}");
+    env.assert_sound();
 }
 
 #[test]
 fn artifacts_are_read_only_inside_the_working_tree() {
-    let env = TestEnvironment::with_repository();
-    lenient(&env);
+    let env = changed(|folder| {
+        for name in ["response", "request"] {
+            edit(&folder.join(format!("schemas/{name}.schema.json")), |s| {
+                s["$defs"]["path"] = json!({"type": "string"});
+            });
+        }
+    });
     let text = artifact(&env, "inside/a.json");
     fs::write(env.root().join("secret.json"), &text).unwrap();
     fs::write(env.repo().join(".git/own.json"), &text).unwrap();

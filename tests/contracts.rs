@@ -337,10 +337,10 @@ fn without_any_one_required_field_a_message_is_refused_naming_it() {
             let source = git_handoff::contract::Source::parse(&sample.bytes).unwrap();
             let schema = git_handoff::contract::Schema::compile(&rules.schema(&kind)).unwrap();
             let value = schema.check(&source, None).value;
-            let whole = rules.review(write_message(&value).as_bytes());
+            let whole = rules.review(write_message(&value, schema.shape()).as_bytes());
             assert!(whole.is_complete(), "{}", sample.name);
             for pointer in required(&rules, &kind, &value, "") {
-                let text = write_message(&without(&value, &pointer));
+                let text = write_message(&without(&value, &pointer), schema.shape());
                 assert_missing(&rules, &sample.name, &pointer, text.as_bytes());
                 taken += 1;
             }
@@ -462,4 +462,30 @@ fn a_value_that_lists_the_choices_is_a_warning_and_no_refusal() {
     warning field.undecided 8:21 /workspace_type: `worktree|in-place|cloud` lists all the choices: pick one (use one of: worktree, in-place, cloud)
     warning field.undecided 8:3 /handoff/workspace_type: `worktree|in-place|cloud` lists all the choices: pick one (use one of: worktree, in-place, cloud)
     ");
+}
+
+/// Where no protocol is named, a contract with faults is judged by the one that it seems to follow.
+#[test]
+fn a_refused_contract_is_told_what_its_own_protocol_finds() {
+    use git_handoff::ledger::Review;
+    let all: Vec<Rules> = Rules::all().collect();
+    let (mut own, mut others) = (0, Vec::new());
+    for rules in &all {
+        for sample in rules.samples("invalid") {
+            let reviews = all.iter().map(|r| r.review(&sample.bytes)).collect();
+            let lines = |review: &Review| review.findings.iter().map(line).collect::<Vec<_>>();
+            let expected = lines(&rules.review(&sample.bytes));
+            if lines(&Review::nearest(reviews)) == expected {
+                own += 1;
+            } else {
+                others.push(format!("{} {}", rules.name, sample.name));
+            }
+        }
+    }
+    insta::assert_snapshot!(others.join("\n"), @"
+    issue-to-pr empty-object.json
+    issue-to-pr wrapped-by-other-root.json
+    delegation missing-decision-confidence.json
+    ");
+    assert!(own > 500, "{own}");
 }

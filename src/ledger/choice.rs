@@ -3,7 +3,7 @@
 use super::artifacts::gather;
 use super::error::LedgerError;
 use super::intake::{Contract, Opened, Review, review};
-use super::planner::misplaced;
+use super::planner::{answers, misplaced};
 use super::record::Artifact;
 use super::semantic::gates;
 use super::snapshot::{Rules, Snapshot};
@@ -92,25 +92,27 @@ impl<'r> Ledger<'r> {
         let mut best: Option<Chosen<'r>> = None;
         for name in snapshot.protocols()? {
             let chosen = self.under(snapshot, &name, offer)?;
-            if let Some(contract) = &chosen.review.contract
-                && let Some(own) = bound(&contract.issue)?.filter(|own| *own != name)
+            if let Some(contract) = &chosen.review.contract {
+                return match bound(&contract.issue)?.filter(|own| *own != name) {
+                    Some(own) => self.under(snapshot, &own, offer),
+                    None => Ok(chosen),
+                };
+            }
+            let strangeness = |chosen: &Chosen<'r>| chosen.review.strangeness();
+            if best
+                .as_ref()
+                .is_none_or(|known| strangeness(&chosen) < strangeness(known))
             {
-                return self.under(snapshot, &own, offer);
-            }
-            let rank = chosen.review.rank();
-            if best.as_ref().is_none_or(|known| rank > known.review.rank()) {
                 best = Some(chosen);
-            }
-            if rank == 2 {
-                break;
             }
         }
         match best {
             Some(chosen) => Ok(chosen),
-            None => {
-                let name = snapshot.manifest().default_protocol.as_str();
-                self.under(snapshot, name, offer)
-            }
+            None => self.under(
+                snapshot,
+                snapshot.manifest().default_protocol.as_str(),
+                offer,
+            ),
         }
     }
 
@@ -186,14 +188,12 @@ impl<'r> Ledger<'r> {
         if completes && !kind.answers.is_empty() {
             let folder = snapshot.issue(&contract.issue)?;
             let open = folder.issue()?.map(|issue| issue.open).unwrap_or_default();
-            let mine = open
-                .iter()
-                .rev()
-                .filter(|open| Some(&open.to) == contract.from.as_ref());
+            let mine = open.iter().rev().filter(|open| {
+                Some(&open.to) == contract.from.as_ref() && open.state == State::InProgress
+            });
             for open in mine {
                 let record = folder.record(open.id.number())?;
-                let record = record.filter(|r| kind.answers.contains(&r.contract_type));
-                if let Some(record) = record {
+                if let Some(record) = record.filter(|r| answers(kind, contract, r)) {
                     expected = record.expects;
                     break;
                 }

@@ -65,7 +65,8 @@ impl<V> Planner<'_, V> {
         };
         let mut request = basis.cloned();
         while let Some(waiting) = request {
-            if waiting.from == *to {
+            // Who has its answer waits no more.
+            if waiting.from == *to && !waiting.state.is_terminal() {
                 return Err(Refusal::Loop {
                     from: from.clone(),
                     to: to.clone(),

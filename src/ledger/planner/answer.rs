@@ -187,7 +187,11 @@ impl<V> Planner<'_, V> {
 }
 
 /// Says whether a contract answers this request: type, id and requester fit.
-fn answers(kind: &ContractType, contract: &Contract, request: &Record) -> bool {
+pub(in crate::ledger) fn answers(
+    kind: &ContractType,
+    contract: &Contract,
+    request: &Record,
+) -> bool {
     kind.answers.contains(&request.contract_type)
         && (contract.id.is_none() || contract.id == request.contract_id)
         && contract.to.as_ref().is_none_or(|to| *to == request.from)
