@@ -181,7 +181,7 @@ fn an_export_needs_a_folder_of_its_own() {
     let cut = env.root().join("cut");
     let args = ["export", "--format", "files", "out"];
     env.handoff_in(&cut, &args)
-        .exits(9)
+        .exits(6)
         .says("git fetch --unshallow");
 }
 
@@ -247,6 +247,21 @@ fn a_log_tells_every_handoff_and_comes_back_as_notes() {
         "{told:?}"
     );
     assert_eq!(told.len(), 2);
+}
+
+#[test]
+fn a_log_that_is_none_is_told() {
+    let env = started("task-breakdown");
+    for (bytes, code) in [
+        ("{\"handoff_log\": {}}", "import.entries"),
+        ("[1, ", "import.entries"),
+    ] {
+        let file = env.file("handoff_log.json", bytes);
+        let args = ["--format", "log"];
+        let (data, status) = import(&env, &env.repo(), Path::new(&file), &args);
+        let told = format!("handoff_log.json import_unreadable {code}");
+        assert_eq!((status, refused(&data)), (3, vec![told]));
+    }
 }
 
 #[test]

@@ -414,47 +414,20 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
       protocol.unknown_status /contracts/8/outcome: `gone` is not a word in `status`
     issue-to-pr /routes/1/from = "nobody"
       protocol.unknown_agent /routes/1/from: no agent is called `nobody`
-      protocol.unreachable_agent /agents/2: no route reaches `implementer-agent` from where issues are opened
-      protocol.unreachable_agent /agents/3: no route reaches `reviewer-agent` from where issues are opened
-      protocol.unreachable_agent /agents/4: no route reaches `fixer-agent` from where issues are opened
-      protocol.unreachable_agent /agents/5: no route reaches `validator-agent` from where issues are opened
-      protocol.unreachable_agent /agents/6: no route reaches `closer-agent` from where issues are opened
-      protocol.unreachable_agent /agents/8: no route reaches `workflow-complete` from where issues are opened
     issue-to-pr /routes/1/to = "nobody"
       protocol.unknown_agent /routes/1/to: no agent is called `nobody`
-      protocol.unreachable_agent /agents/2: no route reaches `implementer-agent` from where issues are opened
-      protocol.unreachable_agent /agents/3: no route reaches `reviewer-agent` from where issues are opened
-      protocol.unreachable_agent /agents/4: no route reaches `fixer-agent` from where issues are opened
-      protocol.unreachable_agent /agents/5: no route reaches `validator-agent` from where issues are opened
-      protocol.unreachable_agent /agents/6: no route reaches `closer-agent` from where issues are opened
-      protocol.unreachable_agent /agents/8: no route reaches `workflow-complete` from where issues are opened
     issue-to-pr /routes/1/via = "nobody"
       protocol.unknown_agent /routes/1/via: no agent is called `nobody`
     issue-to-pr /routes/1/via = "prep-agent"
       protocol.route /routes/1/via: `prep-agent` is a party of the route already
     issue-to-pr /routes/1/from = "workflow-complete"
       protocol.route /routes/1/from: `workflow-complete` is the end, and sends nothing
-      protocol.unreachable_agent /agents/2: no route reaches `implementer-agent` from where issues are opened
-      protocol.unreachable_agent /agents/3: no route reaches `reviewer-agent` from where issues are opened
-      protocol.unreachable_agent /agents/4: no route reaches `fixer-agent` from where issues are opened
-      protocol.unreachable_agent /agents/5: no route reaches `validator-agent` from where issues are opened
-      protocol.unreachable_agent /agents/6: no route reaches `closer-agent` from where issues are opened
-      protocol.unreachable_agent /agents/8: no route reaches `workflow-complete` from where issues are opened
     issue-to-pr /routes/1/contracts = []
       protocol.route /routes/1/contracts: no contract type travels this route
-      protocol.unused_type /contracts/1: no route has contracts of type `prep-agent-to-implementer-agent`
     issue-to-pr /routes/1/contracts/- = "letter"
       protocol.unknown_type /routes/1/contracts/1: no contract type is called `letter`
     issue-to-pr /routes/0/opens = false
       protocol.route /routes: no route opens an issue, so that none can begin
-      protocol.unreachable_agent /agents/0: no route reaches `issue-manager` from where issues are opened
-      protocol.unreachable_agent /agents/1: no route reaches `prep-agent` from where issues are opened
-      protocol.unreachable_agent /agents/2: no route reaches `implementer-agent` from where issues are opened
-      protocol.unreachable_agent /agents/3: no route reaches `reviewer-agent` from where issues are opened
-      protocol.unreachable_agent /agents/4: no route reaches `fixer-agent` from where issues are opened
-      protocol.unreachable_agent /agents/5: no route reaches `validator-agent` from where issues are opened
-      protocol.unreachable_agent /agents/6: no route reaches `closer-agent` from where issues are opened
-      protocol.unreachable_agent /agents/8: no route reaches `workflow-complete` from where issues are opened
     issue-to-pr /routes/7/contracts/- = "reviewer-agent-to-fixer-agent"
       protocol.ambiguous /contracts/7/when: `reviewer-agent-to-fixer-agent` and `validator-agent-to-fixer-agent` can come from the same agents, and no field in `when` tells them apart
     issue-to-pr /forbidden = [{"from":"nobody","to":"noone","reason":"x"}]
@@ -579,7 +552,7 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
     directive /contracts/1/after = {"/verdict":{}}
       protocol.unknown_field /contracts/1/after: `/verdict` is a field that the schema does not have
     directive /agents/3/kind = "specialist"
-      protocol.action /contracts/0/actions: no agent is an orchestrator, to whom work goes after a violation
+      protocol.action /contracts/0/actions: no agent is of the kind to whom work goes after a violation
     directive /contracts/0/artifacts/path = "/where"
       protocol.unknown_field /contracts/0/artifacts/path: `/produced_artifacts/0/where` is a field that the schema does not have
     "#);
@@ -624,25 +597,25 @@ fn every_fault_of_a_protocols_files_is_told() {
         }
     }
     insta::assert_snapshot!(text, @r##"
-    schemas/request.schema.json = nothing: 1 check_failed
+    schemas/request.schema.json = nothing: 1 protocol_faults
       protocol.missing_file /contracts/0/schema: no file schemas/request.schema.json describes it
-    schemas/request.schema.json = {: 1 check_failed
+    schemas/request.schema.json = {: 1 protocol_faults
       protocol.schema schemas/request.schema.json: it is not JSON: EOF while parsing an object at line 1 column 1
-    schemas/request.schema.json = {"type": "thing"}: 1 check_failed
+    schemas/request.schema.json = {"type": "thing"}: 1 protocol_faults
       protocol.schema schemas/request.schema.json: the schema is not valid at `/type`: value is not valid under any of the schemas listed in the 'a…
-    schemas/request.schema.json = {"$ref": "#/$defs/gone"}: 1 check_failed
+    schemas/request.schema.json = {"$ref": "#/$defs/gone"}: 1 protocol_faults
       protocol.schema schemas/request.schema.json: the schema has no XML form: the reference `#/$defs/gone` does not lead to a place in this schema
-    schemas/tech-stack.schema.json = nothing: 1 check_failed
+    schemas/tech-stack.schema.json = nothing: 1 protocol_faults
       protocol.missing_file /documents/tech-stack/schema: no file schemas/tech-stack.schema.json describes it
-    schemas/tech-stack.schema.json = []: 1 check_failed
+    schemas/tech-stack.schema.json = []: 1 protocol_faults
       protocol.schema schemas/tech-stack.schema.json: a schema is a JSON object
-    schemas/react-specialist.input.schema.json = no: 1 check_failed
+    schemas/react-specialist.input.schema.json = no: 1 protocol_faults
       protocol.schema schemas/react-specialist.input.schema.json: it is not JSON: expected ident at line 1 column 2
-    templates/request.json = nothing: 1 check_failed
+    templates/request.json = nothing: 1 protocol_faults
       protocol.missing_file /contracts/0/template: there is no file templates/request.json
-    templates/request.json = {: 1 check_failed
+    templates/request.json = {: 1 protocol_faults
       protocol.template templates/request.json: it is not JSON: EOF while parsing an object at line 1 column 1
-    protocol.json = {"format": 1, "name": "x"}: 1 check_failed
+    protocol.json = {"format": 1, "name": "x"}: 1 protocol_faults
       protocol.syntax: missing field `version`
     "##);
     // For people, with the number of faults.

@@ -109,7 +109,7 @@ fn one(
 
 /// Imports a log: each entry is a contract of its own.
 fn log(folder: &Folder, file: &str, importer: &mut Importer<'_, '_>) -> Result<(), ExchangeError> {
-    let refused = |text: String| Fault::unreadable("import.log", text);
+    let refused = |text: String| Fault::unreadable("import.entries", text);
     let read = folder.read_up_to(file, LONGEST_LOG).and_then(|bytes| {
         if bytes.len() as u64 > LONGEST_LOG {
             return Err(refused(format!("at most {LONGEST_LOG} bytes are read")));
