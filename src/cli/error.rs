@@ -324,8 +324,15 @@ fn refused(refusal: &Refusal, message: String) -> Failure {
         }
         Refusal::NoSender => Failure::usage(message.clone())
             .hint("say who sends it: with --as AGENT or GIT_HANDOFF_AGENT"),
-        Refusal::NothingToClaim { .. } => {
-            Failure::new(exit::NOT_FOUND, "nothing_to_claim", message.clone())
+        Refusal::NothingToClaim { waits, .. } => {
+            let failure = Failure::new(exit::NOT_FOUND, "nothing_to_claim", message.clone());
+            match waits {
+                Some((id, on)) => failure.hint(format!("{id} waits for {on}; come again later")),
+                None => failure,
+            }
         }
+        Refusal::OneRequest { issue } => protocol("one_request").hint(format!(
+            "see it with `git handoff status {issue}`; send a new request with an id of its own"
+        )),
     }
 }

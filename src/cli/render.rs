@@ -30,6 +30,7 @@ pub(super) fn done_json(done: &Done) -> Value {
         "contract_sha256": receipt.record.contract.sha256,
         "path": format!("{}/{}", issue_folder(&receipt.issue.issue), receipt.record.contract.file),
         "attempt": receipt.record.attempt,
+        "artifacts": receipt.record.artifacts,
         "commit": done.commit.map(|c| c.to_string()),
         "repeated": receipt.repeated,
         "transitions": changes,
@@ -122,6 +123,10 @@ pub(super) fn done_text(done: &Done) -> String {
             "  recorded as a violation: the role of {} does not allow {done}; the work goes to {}\n",
             record.from, record.to
         );
+    }
+    for missing in record.artifacts.iter().filter(|a| a.sha256.is_none()) {
+        let path = plain(&missing.path);
+        text += &format!("  {path}: there is no such file here, so that it was not checked\n");
     }
     match done.commit {
         Some(commit) => text += &format!("  commit {}\n", commit.short()),
@@ -339,7 +344,7 @@ fn fact(name: &str, value: &Value) -> String {
 fn artifact(artifact: &Artifact) -> String {
     let held = match (&artifact.sha256, artifact.bytes) {
         (Some(sha256), Some(bytes)) => format!("{bytes} bytes, sha256 {sha256}"),
-        _ => "not there when it was handed over".to_owned(),
+        _ => "no such file when it was handed over".to_owned(),
     };
     format!("{}: {held}", artifact.path)
 }

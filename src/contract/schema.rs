@@ -22,6 +22,8 @@ pub struct Schema {
     validator: Validator,
     shape: Shape,
     contains: Contains,
+    /// Why its values have no XML form, if they have none.
+    without_xml: Option<ShapeError>,
 }
 
 /// Why a schema cannot be used.
@@ -38,8 +40,8 @@ pub enum SchemaError {
     /// It is not an object.
     #[error("a schema is a JSON object")]
     NotAnObject,
-    /// Its values have no clear XML form.
-    #[error("the schema has no XML form")]
+    /// Its references can't be followed.
+    #[error("the schema cannot be followed")]
     Shape(#[from] ShapeError),
 }
 
@@ -67,9 +69,9 @@ impl Schema {
     /// Compiles a schema after checking it against the 2020-12 meta-schema.
     ///
     /// # Errors
-    /// [`SchemaError`], if it is not a valid schema or its values have no XML form.
+    /// [`SchemaError`], if it is not a valid schema.
     pub fn compile(schema: &Value) -> Result<Self, SchemaError> {
-        let shape = Self::shape_of(schema)?;
+        let (shape, without_xml) = Self::shape_of(schema)?;
         let validator = jsonschema::options()
             .with_draft(Draft::Draft202012)
             .offline()
@@ -80,6 +82,7 @@ impl Schema {
         Ok(Self {
             validator,
             shape,
+            without_xml,
             contains: contains::wanted(schema),
         })
     }
@@ -90,7 +93,7 @@ impl Schema {
     /// # Errors
     /// [`SchemaError`], if it cannot be compiled.
     pub fn compile_trusted(schema: &Value) -> Result<Self, SchemaError> {
-        let shape = Self::shape_of(schema)?;
+        let (shape, without_xml) = Self::shape_of(schema)?;
         // jsonschema offers no way to skip the check of the schema it builds, but takes the schemas in
         // a registry as they are, and checks a draft 4 schema with a far smaller meta-schema.
         let registry = Registry::new()
@@ -112,15 +115,21 @@ impl Schema {
         Ok(Self {
             validator,
             shape,
+            without_xml,
             contains: contains::wanted(schema),
         })
     }
 
-    fn shape_of(schema: &Value) -> Result<Shape, SchemaError> {
+    fn shape_of(schema: &Value) -> Result<(Shape, Option<ShapeError>), SchemaError> {
         if !schema.is_object() {
             return Err(SchemaError::NotAnObject);
         }
-        Ok(Shape::from_schema(schema)?)
+        Ok(Shape::as_far_as_possible(schema)?)
+    }
+
+    /// Returns why the schema's values can't be written as XML, if they can't.
+    pub fn without_xml(&self) -> Option<&ShapeError> {
+        self.without_xml.as_ref()
     }
 
     /// Returns how the schema's values are written as XML.

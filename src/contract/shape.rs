@@ -117,7 +117,19 @@ impl Shape {
     /// # Errors
     /// [`ShapeError`], if a reference leads nowhere or in a circle, or values have no clear XML form.
     pub fn from_schema(schema: &Value) -> Result<Self, ShapeError> {
+        match Self::as_far_as_possible(schema)? {
+            (_, Some(error)) => Err(error),
+            (shape, None) => Ok(shape),
+        }
+    }
+
+    /// As [`Shape::from_schema`], but a place whose values have no clear XML form takes anything: contracts in
+    /// other formats need none. The second part says why there is none, for the first such place.
+    pub(super) fn as_far_as_possible(
+        schema: &Value,
+    ) -> Result<(Self, Option<ShapeError>), ShapeError> {
         refuse_endless(schema)?;
+        let mut without = None;
         let mut builder = Builder {
             schema,
             known: HashMap::new(),
@@ -127,8 +139,18 @@ impl Shape {
         };
         builder.node(&[schema])?;
         while let Some((index, schemas)) = builder.work.pop() {
-            let node = builder.compile(index, &schemas)?;
-            builder.nodes[index] = Some(node);
+            builder.nodes[index] = match builder.compile(index, &schemas) {
+                Ok(node) => Some(node),
+                Err(
+                    error @ (ShapeError::Name { .. }
+                    | ShapeError::Ambiguous { .. }
+                    | ShapeError::Unsupported { .. }),
+                ) => {
+                    without.get_or_insert(error);
+                    None
+                }
+                Err(error) => return Err(error),
+            };
         }
         let nodes: Vec<Node> = builder
             .nodes
@@ -137,7 +159,7 @@ impl Shape {
             .collect();
         let mut choices = builder.choices;
         choices.link(&nodes);
-        Ok(Self { nodes, choices })
+        Ok((Self { nodes, choices }, without))
     }
 
     /// The shape of a document that no schema describes.

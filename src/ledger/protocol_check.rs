@@ -9,7 +9,9 @@ use super::layout::DEFINITION;
 use super::shared::ProtocolFiles;
 use crate::contract::Schema;
 use crate::finding::Finding;
-use crate::protocol::{ContractType, Definition, FactRule, Protocol, State, schema_values};
+use crate::protocol::{
+    ContractType, Definition, FactRule, Protocol, State, schema_types, schema_values,
+};
 
 /// Checks a protocol's folder. Paths are those of files; where the fault is in
 /// the definition, a JSON Pointer into it.
@@ -22,6 +24,10 @@ pub fn check_protocol(files: &ProtocolFiles) -> Vec<Finding> {
         Ok(protocol) => protocol,
         Err(findings) => return findings,
     };
+    if let Some(at) = not_an_object(definition) {
+        let text = "expected an object, in braces";
+        return vec![Finding::error("protocol.syntax", at, text)];
+    }
     let mut checker = Checker {
         files,
         definition: protocol.definition(),
@@ -33,6 +39,24 @@ pub fn check_protocol(files: &ProtocolFiles) -> Vec<Finding> {
     checker.pointers(&schemas);
     checker.words(&schemas);
     checker.found
+}
+
+/// The first place that must be an object and is a list, which is read as its
+/// fields in some order.
+fn not_an_object(definition: &[u8]) -> Option<String> {
+    let definition: Value = serde_json::from_slice(definition).ok()?;
+    if !definition.is_object() {
+        return Some(String::new());
+    }
+    let lists = ["agents", "contracts", "routes", "forbidden"].into_iter();
+    let items = lists.flat_map(|key| {
+        let list = definition[key].as_array().into_iter().flatten();
+        list.enumerate()
+            .map(move |(i, item)| (format!("/{key}/{i}"), item))
+    });
+    let fields = definition.get("fields");
+    let mut all = items.chain(fields.map(|fields| ("/fields".to_owned(), fields)));
+    all.find(|(_, item)| !item.is_object()).map(|(at, _)| at)
 }
 
 fn file<'f>(files: &'f ProtocolFiles, path: &str) -> Option<&'f [u8]> {
@@ -56,7 +80,7 @@ impl Checker<'_> {
     }
 
     /// Reads a schema and compiles it.
-    fn schema(&mut self, at: String, path: &str) -> Option<Value> {
+    fn schema(&mut self, at: String, path: &str, as_xml: bool) -> Option<Value> {
         let Some(bytes) = file(self.files, path) else {
             let text = format!("no file {path} describes it");
             self.fault("protocol.missing_file", at, text);
@@ -69,15 +93,25 @@ impl Checker<'_> {
                 return None;
             }
         };
-        if let Err(error) = Schema::compile(&value) {
-            let mut text = error.to_string();
-            if let Some(cause) = std::error::Error::source(&error) {
-                text += &format!(": {cause}");
+        match Schema::compile(&value) {
+            Ok(schema) => {
+                if let Some(error) = schema.without_xml().filter(|_| as_xml) {
+                    let text = format!("contracts may be XML, and {error}");
+                    let finding = Finding::error("protocol.schema", path, text);
+                    let fix = "say how with the keyword `xml`, such as {\"xml\": {\"name\": …}}, or leave xml out of `formats`";
+                    self.found.push(finding.fix(fix));
+                }
+                Some(value)
             }
-            self.fault("protocol.schema", path, text);
-            return None;
+            Err(error) => {
+                let mut text = error.to_string();
+                if let Some(cause) = std::error::Error::source(&error) {
+                    text += &format!(": {cause}");
+                }
+                self.fault("protocol.schema", path, text);
+                None
+            }
         }
-        Some(value)
     }
 
     fn schemas(&mut self) -> Schemas {
@@ -86,16 +120,18 @@ impl Checker<'_> {
         let mut schemas = Vec::new();
         for (i, kind) in definition.contracts.iter().enumerate() {
             used.insert(kind.schema.as_str());
-            schemas.push(self.schema(format!("/contracts/{i}/schema"), &kind.schema));
+            let as_xml = kind.has_format("xml") && definition.formats.iter().any(|f| f == "xml");
+            let at = format!("/contracts/{i}/schema");
+            schemas.push(self.schema(at, &kind.schema, as_xml));
         }
         for (name, document) in &definition.documents {
             used.insert(document.schema.as_str());
-            self.schema(format!("/documents/{name}/schema"), &document.schema);
+            self.schema(format!("/documents/{name}/schema"), &document.schema, false);
         }
         // Contracts may name the others.
         for (path, _) in self.files {
             if path.ends_with(".json") && path.starts_with("schemas/") && !used.contains(&**path) {
-                self.schema(String::new(), path);
+                self.schema(String::new(), path, false);
             }
         }
         schemas
@@ -111,8 +147,12 @@ impl Checker<'_> {
                     self.fault("protocol.missing_file", at("template"), text);
                 }
                 Some(bytes) => {
-                    if let Err(error) = serde_json::from_slice::<Value>(bytes) {
-                        let text = format!("it is not JSON: {error}");
+                    let text = match serde_json::from_slice::<Value>(bytes) {
+                        Err(error) => Some(format!("it is not JSON: {error}")),
+                        Ok(value) if !value.is_object() => Some("it is not an object".to_owned()),
+                        Ok(_) => None,
+                    };
+                    if let Some(text) = text {
                         self.fault("protocol.template", &kind.template, text);
                     }
                 }
@@ -152,6 +192,14 @@ impl Checker<'_> {
         }
         for (i, (kind, schema)) in definition.contracts.iter().zip(schemas).enumerate() {
             let Some(schema) = schema else { continue };
+            for (at, pointer, wanted) in typed_pointers(kind) {
+                let types = schema_types(schema, pointer);
+                let fits = |types: &BTreeSet<String>| wanted.iter().any(|t| types.contains(*t));
+                if types.is_some_and(|types| !fits(&types)) {
+                    let text = format!("`{pointer}` is not of the type {}", wanted.join(" or "));
+                    self.fault("protocol.field_type", format!("/contracts/{i}/{at}"), text);
+                }
+            }
             for (at, pointer) in own_pointers(kind) {
                 if !has(schema, &pointer) {
                     missing.push((format!("/contracts/{i}/{at}"), pointer));
@@ -220,6 +268,35 @@ impl Checker<'_> {
             self.fault("protocol.unreachable_state", at, text);
         }
     }
+}
+
+/// The pointers of a type to what must be of a certain type, with the place of
+/// each and the types that would do.
+fn typed_pointers(kind: &ContractType) -> Vec<(String, &str, &'static [&'static str])> {
+    const LIST: &[&str] = &["array"];
+    let mut found: Vec<(String, &str, &'static [&'static str])> = Vec::new();
+    let artifacts = kind.artifacts.as_ref().and_then(|a| a.list.as_ref());
+    let critical = kind.critical_inputs.as_ref().map(|c| &c.at);
+    let single = [
+        ("max_retries", kind.max_retries.as_ref(), &["integer"][..]),
+        ("actions", kind.actions.as_ref(), LIST),
+        ("artifacts/list", artifacts, LIST),
+        ("critical_inputs/at", critical, LIST),
+    ];
+    for (at, pointer, wanted) in single {
+        found.extend(pointer.map(|p| (at.to_owned(), p.as_str(), wanted)));
+    }
+    for (key, pointer) in kind.tasks.iter().flat_map(|tasks| tasks.given()) {
+        let wanted: &[&str] = match key {
+            "parent" | "completes" => &["string"],
+            "dependencies" => &["object"],
+            "weights" | "groups" => LIST,
+            // A message's bullets are an object, and a list in one is a text.
+            _ => &["array", "object", "string"],
+        };
+        found.push((format!("tasks/{key}"), pointer, wanted));
+    }
+    found
 }
 
 /// The pointers that a type has for itself, with the place of each.

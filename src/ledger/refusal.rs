@@ -103,6 +103,12 @@ pub enum Refusal {
         /// State and event.
         illegal: IllegalEvent,
     },
+    /// The issue is one request, which has its answer.
+    #[error("issue {issue} is one request, and has its answer")]
+    OneRequest {
+        /// The issue.
+        issue: IssueKey,
+    },
     /// There is no such issue.
     #[error("there is no issue {issue}")]
     NoIssue {
@@ -222,11 +228,14 @@ pub enum Refusal {
     /// Nobody is named as sender.
     #[error("the contract names no sender")]
     NoSender,
-    /// Nothing waits for this agent.
-    #[error("nothing waits for {agent}")]
+    /// Nothing waits for this agent that could be claimed.
+    #[error("nothing waits for {agent}{}", if waits.is_some() { " that can be claimed yet" } else { "" })]
     NothingToClaim {
         /// The agent.
         agent: AgentName,
+        /// The first handoff that others must be completed for, and the first of
+        /// these.
+        waits: Option<(HandoffId, HandoffId)>,
     },
 }
 

@@ -11,15 +11,16 @@ use super::layout::{self, DEFINITION};
 use super::protocol_check::check_protocol;
 use super::record::{IssueStatus, digest};
 use super::refusal::Refusal;
+use super::semantic::part;
 use super::session::Session;
 use super::snapshot::{Rules, Snapshot};
 use super::step::View;
 use super::write::{Decided, Draft, Ledger};
-use crate::contract::Source;
+use crate::contract::{Schema, Source};
 use crate::finding::Finding;
 use crate::git::ObjectId;
 use crate::ids::{AgentName, quoted};
-use crate::protocol::{AgentKind, Protocol};
+use crate::protocol::{AgentKind, ContractType, Protocol};
 
 /// A protocol's files by path in its folder.
 pub type ProtocolFiles = [(String, Vec<u8>)];
@@ -150,7 +151,15 @@ pub(super) fn protocol_step(
             format!("Add protocol {name} {version}\n\nProtocol: {name}\n")
         }
         (Some(before), Change::Update) => {
-            let orphans = orphans(tip, &protocol)?;
+            if *before == version {
+                let text = format!("version {version} is in force, with other files");
+                let finding = Finding::error("protocol.version", "/version", text);
+                return Err(refused(vec![
+                    finding.fix("give the new one another version"),
+                ]));
+            }
+            let mut orphans = orphans(tip, &protocol, files)?;
+            orphans.extend(misfit_documents(tip, &protocol, files)?);
             if !orphans.is_empty() {
                 return Err(LedgerError::Orphans {
                     name,
@@ -202,8 +211,13 @@ fn differences(
 }
 
 /// The open handoffs that could not go on under another definition.
-fn orphans(tip: &Snapshot<'_>, protocol: &Protocol) -> Result<Vec<Finding>, LedgerError> {
+fn orphans(
+    tip: &Snapshot<'_>,
+    protocol: &Protocol,
+    files: &ProtocolFiles,
+) -> Result<Vec<Finding>, LedgerError> {
     let old = tip.rules(protocol.name())?;
+    let was = old.protocol();
     let mut found = Vec::new();
     for entry in tip.open()? {
         let record = tip.open_record(&entry)?;
@@ -231,14 +245,79 @@ fn orphans(tip: &Snapshot<'_>, protocol: &Protocol) -> Result<Vec<Finding>, Ledg
             let kind = quoted(&record.contract_type);
             orphan(format!("{} needs the contract type {kind}", record.id));
         }
-        let onward = |p: &Protocol| !p.receivers(record.to.as_str()).is_empty();
-        if onward(old.protocol()) && !onward(protocol) {
+        let way = |p: &Protocol| {
+            let answers = p.definition().contracts.iter();
+            let answered = |c: &ContractType| c.answers.contains(&record.contract_type);
+            (
+                !p.receivers(record.to.as_str()).is_empty(),
+                { answers }.any(answered),
+            )
+        };
+        let ((onward, answered), (still_onward, still_answered)) = (way(was), way(protocol));
+        if onward && !still_onward {
             let to = &record.to;
             orphan(format!(
                 "{} needs a route on which {to} can hand it on",
                 record.id
             ));
         }
+        if answered && !still_answered {
+            orphan(format!(
+                "{} needs a contract type that answers it",
+                record.id
+            ));
+        }
+        if was.definition().style != protocol.definition().style {
+            orphan(format!("{} was handed over in the other style", record.id));
+        }
+        if let Some(expected) = &record.expects {
+            let path = format!("schemas/{}", expected.schema);
+            if !files.iter().any(|(known, _)| *known == path) {
+                orphan(format!("{} needs {path} for its answer", record.id));
+            }
+        }
+        if record.task.is_some() && task_rules(was) != task_rules(protocol) {
+            orphan(format!(
+                "{} needs the tasks of contracts where they are",
+                record.id
+            ));
+        }
+    }
+    Ok(found)
+}
+
+/// Where the contract types of a protocol have their tasks.
+fn task_rules(protocol: &Protocol) -> Vec<(&str, Value)> {
+    let types = protocol.definition().contracts.iter();
+    let rules = types.filter_map(|c| Some((c.name.as_str(), c.tasks.as_ref()?)));
+    rules
+        .map(|(name, tasks)| (name, serde_json::json!(tasks)))
+        .collect()
+}
+
+/// The shared documents that a new definition has no place for, or refuses.
+fn misfit_documents(
+    tip: &Snapshot<'_>,
+    protocol: &Protocol,
+    files: &ProtocolFiles,
+) -> Result<Vec<Finding>, LedgerError> {
+    let old = tip.rules(protocol.name())?;
+    let mut found = Vec::new();
+    for (name, value) in documents(tip, &old)? {
+        let path = layout::document(protocol.name(), &name);
+        let document = protocol.definition().documents.get(&name);
+        let schema = document.and_then(|d| files.iter().find(|(path, _)| *path == d.schema));
+        let schema = schema.and_then(|(_, bytes)| serde_json::from_slice(bytes).ok());
+        let schema = schema.and_then(|schema: Value| Schema::compile(&schema).ok());
+        let text = match schema {
+            None => "the new definition has no such document",
+            Some(schema) if !part(&schema, &value, "").is_empty() => {
+                "the new schema refuses what the document says"
+            }
+            Some(_) => continue,
+        };
+        let finding = Finding::error("protocol.orphan", path, text);
+        found.push(finding.fix("keep it, or set it to what both accept first"));
     }
     Ok(found)
 }

@@ -551,15 +551,14 @@ fn gated(protocol: &Protocol, error: LedgerError) -> LedgerError {
 fn next_for(tip: &Snapshot<'_>, agent: &AgentName) -> Result<HandoffId, LedgerError> {
     let mut rules: BTreeMap<AgentName, Rules<'_>> = BTreeMap::new();
     let mut best: Option<(usize, record::Moment, HandoffId)> = None;
-    let mut waits: Option<Refusal> = None;
+    let mut waits: Option<(HandoffId, HandoffId)> = None;
     for entry in tip.waiting_for(agent)? {
         let record = tip.open_record(&entry)?;
         let Some(sent) = record.sent_at().filter(|_| record.state == State::Pending) else {
             continue;
         };
-        if !record.waits_for.is_empty() {
-            let (id, waits_for) = (record.id, record.waits_for);
-            waits.get_or_insert(Refusal::Waits { id, waits_for });
+        if let Some(on) = record.waits_for.first() {
+            waits.get_or_insert((record.id.clone(), on.clone()));
             continue;
         }
         if !rules.contains_key(&record.protocol) {
@@ -577,8 +576,8 @@ fn next_for(tip: &Snapshot<'_>, agent: &AgentName) -> Result<HandoffId, LedgerEr
         }
     }
     let found = best.map(|(_, _, id)| id);
-    let none = Refusal::NothingToClaim {
+    Ok(found.ok_or_else(|| Refusal::NothingToClaim {
         agent: agent.clone(),
-    };
-    Ok(found.ok_or_else(|| waits.unwrap_or(none))?)
+        waits,
+    })?)
 }

@@ -34,7 +34,7 @@ impl Outcome {
 
 /// What a field must say: one text, one of several, or, as `*`, anything.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a text or a list of texts")]
 pub enum Words {
     /// This text.
     One(String),

@@ -2,8 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use serde_json::Value;
+use serde_path_to_error::Segment;
+
 use super::contract_type::{ContractType, Outcome};
-use super::definition::{Agent, AgentKind, Definition, Fields, Route};
+use super::definition::{Agent, AgentKind, Definition, Fields, Forbidden, Route};
 use super::faults::faults;
 use crate::finding::Finding;
 use crate::ids::AgentName;
@@ -20,16 +23,7 @@ impl Protocol {
     /// # Errors
     /// Every fault found in it, each naming its place as a JSON Pointer.
     pub fn load(bytes: &[u8]) -> Result<Self, Vec<Finding>> {
-        let definition: Definition = serde_json::from_slice(bytes).map_err(|e| {
-            let shown = e.to_string();
-            let said = shown
-                .rsplit_once(" at line ")
-                .map_or(&*shown, |(said, _)| said);
-            let mut finding = Finding::error("protocol.syntax", "", said);
-            finding.line = u32::try_from(e.line()).ok();
-            finding.column = u32::try_from(e.column()).ok();
-            vec![finding]
-        })?;
+        let definition: Definition = read(bytes).map_err(|finding| vec![*finding])?;
         let findings = faults(&definition);
         if findings.is_empty() {
             Ok(Self { definition })
@@ -142,6 +136,12 @@ impl Protocol {
         self.definition.contracts.iter().filter(can).collect()
     }
 
+    /// The rule that forbids a way, if there is one.
+    pub fn forbidden(&self, from: &str, to: &str) -> Option<&Forbidden> {
+        let mut forbidden = self.definition.forbidden.iter();
+        forbidden.find(|f| f.from.as_str() == from && f.to.as_str() == to)
+    }
+
     fn is_end(&self, name: &str) -> bool {
         self.is_kind(name, AgentKind::End)
     }
@@ -162,4 +162,40 @@ impl Protocol {
             .copied()
             .unwrap_or(Outcome::Complete)
     }
+}
+
+/// Reads the stored form; the finding names the place in it.
+fn read(bytes: &[u8]) -> Result<Definition, Box<Finding>> {
+    let syntax = |pointer: String, error: &serde_json::Error| {
+        let shown = error.to_string();
+        let said = shown
+            .rsplit_once(" at line ")
+            .map_or(&*shown, |(said, _)| said);
+        let mut finding = Finding::error("protocol.syntax", pointer, said);
+        if error.line() > 0 {
+            finding.line = u32::try_from(error.line()).ok();
+            finding.column = u32::try_from(error.column()).ok();
+        }
+        Box::new(finding)
+    };
+    if let Ok(definition) = serde_json::from_slice(bytes) {
+        return Ok(definition);
+    }
+    // Only who is told of a fault needs its place.
+    let whole: Result<Value, _> = serde_json::from_slice(bytes);
+    whole.map_err(|e| syntax(String::new(), &e))?;
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+        let pointer = error
+            .path()
+            .iter()
+            .fold(String::new(), |at, segment| match segment {
+                Segment::Seq { index } => format!("{at}/{index}"),
+                Segment::Map { key } => {
+                    format!("{at}/{}", key.replace('~', "~0").replace('/', "~1"))
+                }
+                Segment::Enum { .. } | Segment::Unknown => at,
+            });
+        syntax(pointer, error.inner())
+    })
 }

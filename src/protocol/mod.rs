@@ -30,6 +30,6 @@ pub use definition::{
 };
 pub use lifecycle::{Event, IllegalEvent, State};
 pub use loaded::Protocol;
-pub use pointers::{schema_has, schema_values};
+pub use pointers::{schema_has, schema_types, schema_values};
 pub use resolve::{Envelope, Resolved, Unresolved};
 pub use tasks::{TaskFields, TaskPlan, TaskState};

@@ -28,6 +28,21 @@ pub fn schema_values(schema: &Value, pointer: &str) -> Option<BTreeSet<String>> 
     any.then_some(texts)
 }
 
+/// The types that a schema allows at a pointer, if it says so.
+pub fn schema_types(schema: &Value, pointer: &str) -> Option<BTreeSet<String>> {
+    let mut types = BTreeSet::new();
+    for node in nodes(schema, pointer) {
+        match &node["type"] {
+            Value::String(one) => types.extend([one.clone()]),
+            Value::Array(several) => {
+                types.extend(several.iter().filter_map(Value::as_str).map(str::to_owned));
+            }
+            _ => {}
+        }
+    }
+    (!types.is_empty()).then_some(types)
+}
+
 /// The subschemas that say what is at a pointer.
 fn nodes<'s>(schema: &'s Value, pointer: &str) -> Vec<&'s Value> {
     let mut here = spread(schema, vec![schema]);

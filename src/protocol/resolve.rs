@@ -280,11 +280,7 @@ impl Protocol {
     }
 
     fn no_route(&self, at: Option<&str>, from: &str, to: &str) -> Finding {
-        let forbidden = self
-            .definition()
-            .forbidden
-            .iter()
-            .find(|f| f.from.as_str() == from && f.to.as_str() == to);
+        let forbidden = self.forbidden(from, to);
         let receivers = self.receivers(from);
         let targets: Vec<&str> = receivers.iter().map(|to| to.as_str()).collect();
         let why = forbidden.map_or_else(String::new, |f| format!(": {}", f.reason));

@@ -83,9 +83,12 @@ impl Folder {
                     let text = format!("it has more than {MAX_FILES} files");
                     return Err(io::Error::other(text));
                 }
-                if entry.path().is_file() {
-                    files.push((format!("{folder}/{name}"), read(&entry.path())?));
+                // A link could lead to what is no part of the protocol.
+                if !entry.file_type()?.is_file() {
+                    let text = format!("{folder}/{name} is not a plain file");
+                    return Err(io::Error::other(text));
                 }
+                files.push((format!("{folder}/{name}"), read(&entry.path())?));
             }
         }
         files.sort();
@@ -119,7 +122,8 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
         .read_to_end(&mut bytes)
         .map_err(named)?;
     if bytes.len() > MAX_BYTES {
-        return Err(io::Error::other(format!("{} is too large", name())));
+        let text = format!("{} has more than {MAX_BYTES} bytes", name());
+        return Err(io::Error::other(text));
     }
     Ok(bytes)
 }

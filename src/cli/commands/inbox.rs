@@ -34,7 +34,9 @@ impl Arguments {
         let knows = |p: &&Protocol| p.agent(agent.as_str()).is_some();
         let Some(known) = protocols.iter().find(knows) else {
             let first = protocols.first().map(|p| Refusal::unknown_agent(&agent, p));
-            return Err(first.unwrap_or(Refusal::NothingToClaim { agent }).into());
+            return Err(first
+                .unwrap_or(Refusal::NothingToClaim { agent, waits: None })
+                .into());
         };
         // By the name that the protocol has for it.
         let agent = known

@@ -243,9 +243,12 @@ impl Arguments {
             (_, []) => {
                 let receivers = protocol.receivers(from.as_str());
                 let targets: Vec<&str> = receivers.iter().map(|to| to.as_str()).collect();
+                let forbidden = protocol.forbidden(from.as_str(), to.as_str());
+                let why = forbidden.map(|f| format!(": {}", f.reason));
                 let text = format!(
-                    "protocol {} has no route from {from} to {to}",
-                    protocol.name()
+                    "protocol {} has no route from {from} to {to}{}",
+                    protocol.name(),
+                    why.unwrap_or_default()
                 );
                 let hint = if targets.is_empty() {
                     format!("{from} hands nothing on; see `git handoff inbox --as {from}`")

@@ -84,7 +84,8 @@ impl<V> Planner<'_, V> {
     }
 
     /// Refuses an id that another contract of the type has. The same contract may
-    /// be sent once more where there is reason to.
+    /// be sent once more where there is reason to, and another one where the
+    /// first was turned down, so that nothing rests on it.
     pub(super) fn unless_taken<E>(&self, issue: &Issue, contract: &Contract) -> Result<(), Stop<E>>
     where
         V: View<E>,
@@ -96,6 +97,10 @@ impl<V> Planner<'_, V> {
         };
         let sent = self.view.sent_before(&contract.bytes);
         if sent.map_err(Stop::Unreadable)?.contains(number) {
+            return Ok(());
+        }
+        let state = self.record(&self.id(*number))?.state;
+        if matches!(state, State::Rejected | State::Cancelled) {
             return Ok(());
         }
         Err(Refusal::IdTaken {

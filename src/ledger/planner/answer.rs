@@ -81,16 +81,21 @@ impl<V> Planner<'_, V> {
         new.follows = Some(request.id.clone());
         new.answers = Some(request.id.clone());
         // An issue that is one request ends with it.
-        let asked = self.protocol.contract_type(&request.contract_type);
-        let is_one = asked.is_some_and(|asked| {
-            let own = self.protocol.field(asked, |f| &f.id);
-            own.is_some() && own == self.protocol.field(asked, |f| &f.issue)
-        });
-        if is_one && event == Event::Complete {
+        if self.is_one_request(&request.contract_type) && event == Event::Complete {
             issue.status = IssueStatus::Completed;
             issue.completed_at = Some(self.actor.at);
         }
         Ok(self.written(issue, vec![request, new], sending))
+    }
+
+    /// Says whether a request of a type has an issue to itself: the issue's key
+    /// is the request's own id.
+    pub(super) fn is_one_request(&self, kind: &str) -> bool {
+        let kind = self.protocol.contract_type(kind);
+        kind.is_some_and(|kind| {
+            let own = self.protocol.field(kind, |f| &f.id);
+            own.is_some() && own == self.protocol.field(kind, |f| &f.issue)
+        })
     }
 
     /// What an answer does to its request, and why, where it blocks it.

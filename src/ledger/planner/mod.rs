@@ -241,6 +241,13 @@ impl<V> Planner<'_, V> {
             }
             .into());
         }
+        let first = self.record(&self.id(1))?;
+        if self.is_one_request(&first.contract_type) {
+            return Err(Refusal::OneRequest {
+                issue: self.key.clone(),
+            }
+            .into());
+        }
         issue.status = IssueStatus::Open;
         issue.completed_at = None;
         issue.unfollowed.extend(record.follows.clone());

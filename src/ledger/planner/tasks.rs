@@ -90,7 +90,8 @@ impl<V> Planner<'_, V> {
 
     /// What must be completed before a handoff can be: the parts of its task.
     pub(super) fn open_parts(&self, issue: &Issue, record: &Record) -> Vec<HandoffId> {
-        let Some(task) = issue.tasks.iter().find(|t| t.handoff == record.id) else {
+        let mut roots = issue.tasks.iter().filter(|t| t.parent.is_none());
+        let Some(task) = roots.find(|t| t.handoff == record.id) else {
             return Vec::new();
         };
         let parts = { issue.tasks.iter() }.filter(|t| t.parent.as_ref() == Some(&task.id));
