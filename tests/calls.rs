@@ -549,6 +549,7 @@ fn data_is_checked_against_the_schema_that_the_request_names() {
         assert!(findings[0]["line"].is_u64());
     }
     assert_eq!(env.data(&["list"])["handoffs"], json!([]));
+    env.assert_sound();
 }
 
 #[test]

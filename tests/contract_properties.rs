@@ -69,8 +69,11 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
     .unwrap()
 });
 
-/// Every built-in protocol with its valid samples.
-static ALL: LazyLock<Vec<(&str, Vec<Vec<u8>>)>> = LazyLock::new(|| {
+/// A protocol's name and its valid samples.
+type Samples = (&'static str, Vec<Vec<u8>>);
+
+/// Every built-in protocol.
+static ALL: LazyLock<Vec<Samples>> = LazyLock::new(|| {
     let bytes = |rules: &Rules| {
         { rules.samples("valid").into_iter() }
             .map(|s| s.bytes)
@@ -297,9 +300,9 @@ proptest! {
         value in value(),
         edits in vec((any::<usize>(), any::<u8>(), prop_oneof![Just(b'<'), Just(b'"'), Just(b'>'), any::<u8>()]), 1..4),
     ) {
-        survive(&mutate(&write_xml(&value, SCHEMA.shape(), "note"), &edits));
-        survive(&mutate(&write_json(&json!({ "note": value })), &edits));
-        survive(&mutate(&write_markdown(&value, "a", "b", "done"), &edits));
+        survive(&mutate(write_xml(&value, SCHEMA.shape(), "note"), &edits));
+        survive(&mutate(write_json(&json!({ "note": value })), &edits));
+        survive(&mutate(write_markdown(&value, "a", "b", "done"), &edits));
     }
 
     #[test]

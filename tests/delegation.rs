@@ -159,17 +159,18 @@ fn each_answer_does_to_its_request_what_its_status_says() {
 fn what_is_blocked_or_failed_is_taken_up_again() {
     let env = env();
     asked(&env, WRITER, RESEARCH, "Depths of berth 4");
-    let open = json!({"unresolved": ["scope"]});
-    env.send(answers(RESEARCH, "partial", open)).success();
-    env.handoff(&[
-        "answer",
-        &id(1),
-        "Only the inner berths",
-        "--as",
-        "orchestrator",
-    ])
-    .success();
-    env.claim(&id(1), RESEARCH).success();
+    // The same answer blocks it again once it was taken up again: nothing is only acknowledged.
+    let partial = answers(RESEARCH, "partial", json!({"unresolved": ["scope"]}));
+    for advice in ["Only the inner berths", "All of them"] {
+        env.send(&partial).success();
+        let tip = env.tip();
+        env.send(&partial).success();
+        assert_eq!(env.tip(), tip);
+        assert_eq!(record(&env, 1)["state"], "blocked");
+        env.handoff(&["answer", &id(1), advice, "--as", "orchestrator"])
+            .success();
+        env.claim(&id(1), RESEARCH).success();
+    }
     env.send(answers(RESEARCH, "failed", json!({}))).success();
     env.handoff(&["retry", &id(1), "--as", WRITER]).success();
     env.claim(&id(1), RESEARCH).success();
@@ -180,7 +181,7 @@ fn what_is_blocked_or_failed_is_taken_up_again() {
     let facts = env.data(&["status", TRACE])["issue"]["facts"].clone();
     assert_eq!(
         (&facts["requests"], &facts["responses"]),
-        (&json!(1), &json!(3))
+        (&json!(1), &json!(4))
     );
     env.assert_sound();
 }
@@ -217,6 +218,7 @@ fn forbidden_ways_are_refused_with_the_reason() {
         assert_eq!(finding["path"], "/handoffTo");
         assert!(error.to_string().contains(reason), "{error:#}");
     }
+    env.assert_sound();
 }
 
 #[test]

@@ -178,7 +178,9 @@ fn every_finding_code_is_described() {
                 .split_once('.')
                 .is_some_and(|(area, word)| is_word(area) && is_word(word));
             dotted
-                && ![".json", ".sh"].iter().any(|end| text.ends_with(end))
+                && ![".json", ".jsonl", ".log", ".sh"]
+                    .iter()
+                    .any(|end| text.ends_with(end))
                 && !CONFIGURATION.contains(&text)
         }));
     }
@@ -308,6 +310,11 @@ fn answers_have_the_fields_that_are_described() {
     let log = env.data(&["log", "87"]);
     assert_described("`log`", 0, &log);
     assert_described("`log`", 1, &log["steps"][0]);
+    let out = env.root().join("out");
+    let out = out.to_str().unwrap();
+    let exported = env.data(&["export", "--format", "files", out]);
+    assert_described("`export`", 0, &exported);
+    assert_described("`import`", 0, &env.data(&["import", out]));
     let tour = env.root().join("tour");
     let tour = env.data(&["demo", tour.to_str().unwrap()]);
     assert_described("`demo`", 0, &tour);

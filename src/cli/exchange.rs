@@ -54,8 +54,9 @@ impl From<ExchangeError> for Failure {
             }
             ExchangeError::Version { .. } => at(exit::CONTRACT, "import_version")
                 .hint("use a program of the version that wrote it, or a later one"),
-            ExchangeError::CutOff => at(exit::ENVIRONMENT, "history_cut_off")
-                .hint("fetch the rest with `git fetch --unshallow`"),
+            ExchangeError::CutOff => {
+                at(exit::NOT_FOUND, "shallow").hint("fetch the rest with `git fetch --unshallow`")
+            }
             ExchangeError::Damaged { findings } => at(exit::INTEGRITY, "ledger_damaged")
                 .hint("`git handoff verify` shows where the damage began")
                 .findings(findings),

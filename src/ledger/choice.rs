@@ -135,7 +135,7 @@ impl<'r> Ledger<'r> {
             });
         }
         let senders = senders(&rules, offer);
-        let issues = issues_of(snapshot, &senders)?;
+        let issues = issues_of(snapshot, &senders, State::InProgress)?;
         let own = first.new_issue.clone();
         let key = match &issues[..] {
             [only] => Some(only.clone()),
@@ -215,7 +215,7 @@ impl<'r> Ledger<'r> {
 }
 
 /// Whoever a contract names as its sender, and whoever sends it.
-fn senders(rules: &Rules<'_>, offer: &Offer<'_>) -> Vec<AgentName> {
+pub(super) fn senders(rules: &Rules<'_>, offer: &Offer<'_>) -> Vec<AgentName> {
     let Ok(source) = Source::parse(offer.bytes) else {
         return Vec::new();
     };
@@ -231,11 +231,16 @@ fn senders(rules: &Rules<'_>, offer: &Offer<'_>) -> Vec<AgentName> {
         .collect()
 }
 
-/// The issues in which one of these agents works right now.
-fn issues_of(snapshot: &Snapshot<'_>, agents: &[AgentName]) -> Result<Vec<IssueKey>, LedgerError> {
+/// The issues in which one of these agents has a handoff in this state: those
+/// in which it works, or in which work waits for it.
+pub(super) fn issues_of(
+    snapshot: &Snapshot<'_>,
+    agents: &[AgentName],
+    state: State,
+) -> Result<Vec<IssueKey>, LedgerError> {
     let mut issues = Vec::new();
     for entry in snapshot.open()? {
-        if agents.contains(&entry.to) && snapshot.open_record(&entry)?.state == State::InProgress {
+        if agents.contains(&entry.to) && snapshot.open_record(&entry)?.state == state {
             issues.push(entry.id.issue().clone());
         }
     }

@@ -79,6 +79,18 @@ pub(super) fn protocol_file(protocol: &str, file: &str) -> String {
     format!("{PROTOCOLS}/{protocol}/{file}")
 }
 
+/// Says whether a protocol's folder can have a file at this path.
+pub(super) fn is_protocol_file(path: &str) -> bool {
+    let plain = |name: &str| {
+        let allowed = |c: char| !c.is_control() && c != '\\' && c != '/';
+        !name.is_empty() && !name.starts_with('.') && name.chars().all(allowed)
+    };
+    match path.split_once('/') {
+        None => path == DEFINITION,
+        Some((folder, name)) => ["schemas", "templates"].contains(&folder) && plain(name),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -91,6 +103,28 @@ mod tests {
         assert_eq!(folder("123"), "issues/23/01/123");
         assert_eq!(folder("98765"), "issues/65/87/98765");
         assert_eq!(folder("AB"), "issues/ab/00/AB");
+    }
+
+    #[test]
+    fn a_protocols_files_are_in_three_places() {
+        for path in [
+            "protocol.json",
+            "schemas/a.schema.json",
+            "templates/a b.xml",
+        ] {
+            assert!(is_protocol_file(path), "{path}");
+        }
+        for path in [
+            "",
+            "other.json",
+            "schemas/",
+            "schemas//a.json",
+            "schemas/a/b.json",
+            "templates/.git",
+            "../a",
+        ] {
+            assert!(!is_protocol_file(path), "{path}");
+        }
     }
 
     #[test]

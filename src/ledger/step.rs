@@ -9,6 +9,9 @@ use crate::git::Code;
 use crate::ids::AgentName;
 use crate::protocol::Event;
 
+/// Longest text that a step may carry beside its contract, in bytes.
+pub const MAX_TEXT: usize = 64 * 1024;
+
 /// What an agent asks for.
 pub enum Request<'a> {
     /// Hands work on, with a contract that passed the pipeline.

@@ -106,7 +106,7 @@ impl Protocol {
         let (from, to) = (named(&from_name, from), named(&to_name, to));
         let candidates: Vec<&ContractType> = contracts
             .into_iter()
-            .filter(|c| !c.travels() || self.routed(c, from.as_deref(), to.as_deref()))
+            .filter(|c| c.note || self.can_go(c, from.as_deref(), to.as_deref()))
             .collect();
         let (Ok(from), Ok(to)) = (from_name, to_name) else {
             let only = match candidates[..] {
@@ -122,6 +122,15 @@ impl Protocol {
                     Some(finding) => Unresolved::Envelope(vec![finding], None),
                     None => Unresolved::Route(Box::new(self.no_route(to_at, from, to))),
                 })
+            }
+            ([], Some(from), None) if !needs_to => {
+                let text = format!("nobody asks {from}, which has nothing to answer");
+                let finding = Finding::error("route.unknown", from_at.unwrap_or_default(), text);
+                let fix = format!(
+                    "see who asks whom: `git handoff protocol show {}`",
+                    self.name()
+                );
+                Err(Unresolved::Route(Box::new(finding.fix(fix))))
             }
             ([kind], ..) => Ok(Resolved { kind, from, to }),
             _ => match discriminated(&candidates, envelope.probe) {
@@ -241,6 +250,19 @@ impl Protocol {
         );
         let fix = format!("use {} as the root", quoted(&meant.root));
         Some(Finding::error("contract.root", "", text).fix(fix))
+    }
+
+    /// Says whether a contract of a type can go between these parties, as far as
+    /// known: along a route, or back along that of what it answers.
+    fn can_go(&self, kind: &ContractType, from: Option<&str>, to: Option<&str>) -> bool {
+        if kind.travels() {
+            return self.routed(kind, from, to);
+        }
+        let asked = kind
+            .answers
+            .iter()
+            .filter_map(|name| self.contract_type(name));
+        asked.into_iter().any(|asked| self.routed(asked, to, from))
     }
 
     /// Says whether a type may travel between these parties, as far as known.

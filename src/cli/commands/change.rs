@@ -7,7 +7,7 @@ use crate::cli::environment::session;
 use crate::cli::error::Failure;
 use crate::cli::output::Output;
 use crate::cli::render;
-use crate::ledger::{Failure as Reported, Request, Target};
+use crate::ledger::{Failure as Reported, MAX_TEXT, Request, Target};
 use crate::protocol::Event;
 
 /// Finish a handoff that you hold, without a contract
@@ -212,9 +212,6 @@ impl Fail {
         change(context, output, &self.id, Event::Fail, None, Some(reported))
     }
 }
-
-/// Longest text that a step may carry, in bytes.
-const MAX_TEXT: usize = 64 * 1024;
 
 /// Refuses an empty text and one that is too long to keep in a record.
 pub(super) fn told(text: &str) -> Result<String, Failure> {

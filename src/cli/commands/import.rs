@@ -88,6 +88,7 @@ impl Arguments {
                 Kind::Other(format) => Source::Layout(format.into()),
             }),
             issue: self.issue.clone(),
+            agent: context.agent(&repository)?,
         };
         let done = ledger::import(&ledger, session, &self.path, wanted)?;
         let text = self.told(&done);
@@ -105,7 +106,9 @@ impl Arguments {
             first.get_or_insert(failure.exit);
             let file = plain(&item.file);
             lines += &format!("{file}: {} ({})\n", plain(&failure.message), failure.code);
-            if let Some(hint) = &failure.hint {
+            // What findings say is said below.
+            let own = failure.findings.is_empty();
+            if let Some(hint) = failure.hint.as_ref().filter(|_| own) {
                 lines += &format!("    {}\n", plain(hint));
             }
             let mut own = Vec::new();
@@ -138,7 +141,10 @@ impl Arguments {
             exit::CONTRACT | exit::PROTOCOL | exit::CONFLICT => first,
             _ => exit::PROTOCOL,
         };
-        let text = format!("{count} of what was to be imported was refused");
+        let text = match count {
+            1 => "1 item was refused".to_owned(),
+            _ => format!("{count} items were refused"),
+        };
         let failure = match exit {
             exit::CONTRACT => Failure::new(exit::CONTRACT, "import_refused", text),
             exit::CONFLICT => Failure::new(exit::CONFLICT, "import_refused", text),

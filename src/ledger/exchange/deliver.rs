@@ -12,7 +12,7 @@ use super::pending::to_claim;
 use super::{ExchangeError, Source};
 use crate::git::ObjectId;
 use crate::ids::{AgentName, HandoffId, IssueKey};
-use crate::ledger::choice::{Chosen, Offer};
+use crate::ledger::choice::{Chosen, Offer, issues_of, senders};
 use crate::ledger::error::LedgerError;
 use crate::ledger::intake::Contract;
 use crate::ledger::session::{Clock, Session};
@@ -28,6 +28,8 @@ pub struct Import {
     pub source: Option<Source>,
     /// The issue of contracts that name none.
     pub issue: Option<IssueKey>,
+    /// The sender of contracts that name none.
+    pub agent: Option<AgentName>,
 }
 
 /// An item that the ledger has now, or had before.
@@ -84,6 +86,7 @@ pub(super) struct Importer<'a, 'r> {
     pub(super) ledger: &'a Ledger<'r>,
     pub(super) session: Session,
     pub(super) issue: Option<IssueKey>,
+    agent: Option<AgentName>,
     at: Rc<Cell<Option<DateTime<FixedOffset>>>>,
     /// For contracts that were met: the handoffs that had them before the
     /// import, of which the first so many are accounted for.
@@ -105,7 +108,7 @@ impl<'a, 'r> Importer<'a, 'r> {
     pub(super) fn new(
         ledger: &'a Ledger<'r>,
         session: Session,
-        issue: Option<IssueKey>,
+        wanted: Import,
         source: Source,
     ) -> Self {
         let at = Rc::new(Cell::new(None));
@@ -116,7 +119,8 @@ impl<'a, 'r> Importer<'a, 'r> {
         Self {
             ledger,
             session: Session { clock, ..session },
-            issue,
+            issue: wanted.issue,
+            agent: wanted.agent,
             at,
             met: HashMap::new(),
             report: Imported {
@@ -184,21 +188,43 @@ impl<'a, 'r> Importer<'a, 'r> {
             protocol: None,
         };
         let chosen = self.ledger.choose(tip, &offer)?;
-        if self.issue.is_none() || chosen.review.contract.is_some() {
+        if self.issue.is_some() {
+            if chosen.review.contract.is_some() {
+                return Ok(chosen);
+            }
+            let own = self.ledger.choose(
+                tip,
+                &Offer {
+                    issue: None,
+                    ..offer
+                },
+            )?;
+            let better = own.review.contract.is_some();
+            return Ok(if better { own } else { chosen });
+        }
+        let named = match &chosen.review.contract {
+            Some(contract) => names_issue(&chosen.rules, contract),
+            None => !chosen.review.is_complete(),
+        };
+        let senders = senders(&chosen.rules, &offer);
+        let in_state = |state| issues_of(tip, &senders, state);
+        if named || !in_state(State::InProgress)?.is_empty() {
             return Ok(chosen);
         }
-        let own = self.ledger.choose(
-            tip,
-            &Offer {
-                issue: None,
-                ..offer
-            },
-        )?;
-        Ok(if own.review.contract.is_some() {
-            own
-        } else {
-            chosen
-        })
+        // The sender will claim what waits for it: that is where it works.
+        let waiting = in_state(State::Pending)?;
+        let own = &chosen.review.new_issue;
+        let key = match &waiting[..] {
+            [only] => Some(only),
+            several => several.iter().find(|key| Some(*key) == own.as_ref()),
+        };
+        match key {
+            Some(key) => {
+                let issue = Some(key);
+                Ok(self.ledger.choose(tip, &Offer { issue, ..offer })?)
+            }
+            None => Ok(chosen),
+        }
     }
 
     /// Sends a contract, after its sender has claimed what it continues. Says
@@ -253,7 +279,7 @@ impl<'a, 'r> Importer<'a, 'r> {
         let protocol = &rules.protocol().definition().name;
         let offer = Offer {
             bytes,
-            agent: contract.from.as_ref(),
+            agent: contract.from.as_ref().or(self.agent.as_ref()),
             issue: Some(&key),
             protocol: Some(protocol),
         };

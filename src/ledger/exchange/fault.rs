@@ -56,6 +56,14 @@ impl Fault {
         }
     }
 
+    /// Says whether a finding of it has this code.
+    pub(super) fn is_of(&self, code: &str) -> bool {
+        match self {
+            Self::Unreadable { findings } => findings.iter().any(|f| f.code == code),
+            _ => false,
+        }
+    }
+
     /// An error of the ledger as the fault of one item, where it is one; an
     /// error that would meet every other item too is given back.
     pub(super) fn of(error: LedgerError) -> Result<Self, LedgerError> {

@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 use crate::contract::Format;
 use crate::git::Code;
 use crate::ids::{AgentName, IssueKey};
+use crate::ledger::layout;
 use crate::ledger::record::{Artifact, Failure};
+use crate::ledger::step::MAX_TEXT;
 use crate::protocol::Event;
 
 /// The file's name.
@@ -182,6 +184,47 @@ impl Line {
         }
     }
 
+    /// What is wrong with a line that has the right form: what no command could
+    /// have asked for.
+    pub(super) fn fault(&self) -> Option<&'static str> {
+        if self.key().is_none() {
+            return Some("the step is not about what its request is about");
+        }
+        let hex = |text: &String, lengths: &[usize]| {
+            lengths.contains(&text.len()) && text.bytes().all(|b| b.is_ascii_hexdigit())
+        };
+        let told = |text: &String| !text.trim().is_empty() && text.len() <= MAX_TEXT;
+        match &self.request {
+            Asked::Send(send) => {
+                let mut digests = send.artifacts.iter().filter_map(|a| a.sha256.as_ref());
+                let code = send.code.iter().flat_map(|code| [&code.commit, &code.tree]);
+                let right = digests.all(|d| hex(d, &[64])) && { code }.all(|c| hex(c, &[40, 64]));
+                (!right).then_some("a digest or a commit is none")
+            }
+            Asked::Change(change) => {
+                let failure = change.failure.iter().flat_map(|failure| {
+                    let more = [&failure.details, &failure.suggested_action];
+                    [&failure.code, &failure.message]
+                        .into_iter()
+                        .chain(more.into_iter().flatten())
+                });
+                let right = change.reason.iter().chain(failure).all(told);
+                (!right).then_some("a text is empty, or too long to be kept")
+            }
+            Asked::Reopen(reopen) => {
+                (!told(&reopen.reason)).then_some("a text is empty, or too long to be kept")
+            }
+            Asked::Protocol(protocol) => {
+                let mut paths: Vec<&str> = protocol.files.iter().map(|f| f.path.as_str()).collect();
+                paths.sort_unstable();
+                let twice = paths.windows(2).any(|two| two[0] == two[1]);
+                let right = !twice && paths.into_iter().all(layout::is_protocol_file);
+                (!right).then_some("a file has no place in a protocol's folder")
+            }
+            Asked::Document(_) => None,
+        }
+    }
+
     /// The same step, wherever its files are. A protocol counts by its files:
     /// each ledger was started at a time of its own, by someone of its own.
     pub(super) fn is_same(&self, other: &Self) -> bool {
@@ -205,7 +248,7 @@ impl Line {
 }
 
 mod zoned {
-    use chrono::{DateTime, FixedOffset};
+    use chrono::{DateTime, FixedOffset, Timelike};
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
     /// 10000-01-01: git takes years of four digits, since 1970.
@@ -223,10 +266,9 @@ mod zoned {
     ) -> Result<DateTime<FixedOffset>, D::Error> {
         let text = String::deserialize(d)?;
         let at = DateTime::parse_from_rfc3339(&text).map_err(D::Error::custom)?;
-        if (0..END).contains(&at.timestamp()) {
-            Ok(at)
-        } else {
-            Err(D::Error::custom("no commit can have this date"))
-        }
+        // A commit holds whole seconds.
+        at.with_nanosecond(0)
+            .filter(|at| (0..END).contains(&at.timestamp()))
+            .ok_or_else(|| D::Error::custom("no commit can have this date"))
     }
 }

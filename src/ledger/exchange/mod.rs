@@ -6,7 +6,8 @@
 //! that nothing enters which `send` would refuse. `history` reads the steps from
 //! the ledger, `line` is their stored form, `layouts` writes the four layouts,
 //! `files` reads foreign folders with care. `deliver` imports a contract,
-//! `replay` the steps of an export, `inbound` what other systems keep.
+//! `replay` the steps of an export, `inbound` and `states` what other systems
+//! keep.
 
 mod deliver;
 mod export;
@@ -18,6 +19,7 @@ mod layouts;
 mod line;
 mod pending;
 mod replay;
+mod states;
 
 use std::io;
 use std::path::{Path, PathBuf};

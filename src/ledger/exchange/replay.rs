@@ -9,9 +9,10 @@ use super::files::{Folder, TextLine, open};
 use super::history::History;
 use super::line::{self, Asked, Header, Key, Line, STEPS, Versioned};
 use super::{ExchangeError, Source, inbound};
+use crate::contract::Source as Contract;
 use crate::finding::Finding;
 use crate::git::Repository;
-use crate::ids::{AgentName, HandoffId, quoted};
+use crate::ids::{AgentName, HandoffId, IssueKey, quoted};
 use crate::ledger::choice::Offer;
 use crate::ledger::error::LedgerError;
 use crate::ledger::record::digest;
@@ -39,7 +40,7 @@ pub fn import(
         Some(source) => source,
         None => inbound::source_of(&folder, file.as_deref()),
     };
-    let mut importer = Importer::new(ledger, session, wanted.issue, source);
+    let mut importer = Importer::new(ledger, session, wanted, source);
     match source {
         Source::Steps => {
             let name = file.as_deref().unwrap_or(STEPS);
@@ -115,11 +116,10 @@ fn parse(line: &TextLine) -> Result<Line, Fault> {
     let read: Line = serde_json::from_str(text).map_err(|error| {
         Fault::unreadable("import.line", format!("the line is no step: {error}"))
     })?;
-    if read.key().is_none() {
-        let text = "the step is not about what its request is about";
-        return Err(Fault::unreadable("import.line", text));
+    match read.fault() {
+        Some(text) => Err(Fault::unreadable("import.line", text)),
+        None => Ok(read),
     }
-    Ok(read)
 }
 
 /// Takes the steps of an export again.
@@ -273,7 +273,7 @@ impl<'a, 'r> Replay<'a, 'r> {
         &mut self,
         place: &str,
         request: &Asked,
-        issue: &crate::ids::IssueKey,
+        issue: &IssueKey,
         agent: &AgentName,
     ) -> Result<(), Taking> {
         let (ledger, session) = (self.importer.ledger, &self.importer.session);
@@ -281,6 +281,11 @@ impl<'a, 'r> Replay<'a, 'r> {
             Asked::Send(send) => {
                 let bytes = self.folder.contract(&send.contract)?;
                 same_digest(&send.contract, &bytes, &send.sha256)?;
+                let format = Contract::parse(&bytes).map(|source| source.format());
+                if format.is_ok_and(|format| format != send.format) {
+                    let text = format!("{} is not {}", quoted(&send.contract), send.format);
+                    return Err(Fault::unreadable("import.line", text).into());
+                }
                 let offer = Offer {
                     bytes: &bytes,
                     agent: Some(agent),
@@ -379,7 +384,7 @@ impl From<LedgerError> for Taking {
 /// Refuses a step of an issue that others write to meanwhile.
 fn unmoved(
     tip: &Snapshot<'_>,
-    key: &crate::ids::IssueKey,
+    key: &IssueKey,
     step: u32,
 ) -> Result<Result<(), Fault>, LedgerError> {
     let steps = tip.issue(key)?.issue()?.map_or(0, |issue| issue.steps);

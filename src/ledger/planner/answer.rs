@@ -34,10 +34,10 @@ impl<V> Planner<'_, V> {
         let request = self.request(&issue, kind, contract, from)?;
         if let Some(number) = self.sent(contract)? {
             let earlier = self.record(&self.id(number))?;
-            // Once a request is retried, the same answer may be given again.
+            // Once a request is taken up again, the same answer may be given again.
             let again = request
                 .as_ref()
-                .is_some_and(|r| r.attempt > 1 && earlier.answers.as_ref() == Some(&r.id));
+                .is_some_and(|r| earlier.answers.as_ref() == Some(&r.id));
             if !again {
                 let receipt = self.repeated(earlier, issue);
                 return Ok(Planned::Repeat(Box::new(receipt)));
