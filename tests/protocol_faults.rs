@@ -392,6 +392,7 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
     issue-to-pr /contracts/1/type = "error"
       protocol.duplicate /contracts/8/type: contract type `error` is defined twice
       protocol.unknown_type /routes/1/contracts/0: no contract type is called `prep-agent-to-implementer-agent`
+      protocol.ambiguous /contracts/8/when: `error` and `error` can go between the same agents, and no field in `when` tells them apart
     issue-to-pr /contracts/0/root = "hand off"
       protocol.root /contracts/0/root: `hand off` cannot be a root element
     issue-to-pr /contracts/0/when = {"type":"x"}
@@ -429,7 +430,7 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
     issue-to-pr /routes/0/opens = false
       protocol.route /routes: no route opens an issue, so that none can begin
     issue-to-pr /routes/7/contracts/- = "reviewer-agent-to-fixer-agent"
-      protocol.ambiguous /contracts/7/when: `reviewer-agent-to-fixer-agent` and `validator-agent-to-fixer-agent` can come from the same agents, and no field in `when` tells them apart
+      protocol.ambiguous /contracts/7/when: `reviewer-agent-to-fixer-agent` and `validator-agent-to-fixer-agent` can go between the same agents, and no field in `when` tells them apart
     issue-to-pr /forbidden = [{"from":"nobody","to":"noone","reason":"x"}]
       protocol.unknown_agent /forbidden/0/from: no agent is called `nobody`
       protocol.unknown_agent /forbidden/0/to: no agent is called `noone`
@@ -448,30 +449,13 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
     issue-to-pr /contracts/0/formats = ["md"]
       protocol.format /contracts/0/formats/0: `md` is not a format that the protocol has
     issue-to-pr /contracts/8/answers = ["error"]
+      protocol.answer /contracts/8/answers/0: `error` is an answer or a note, and asks nothing
       protocol.answer /contracts/8/answers: only a protocol of style `call` has answers
       protocol.route /routes/8/contracts/0: `error` is an answer or a note, which needs no route
-      protocol.ambiguous /contracts/8/when: `issue-manager-to-prep-agent` and `error` can come from the same agents, and no field in `when` tells them apart
-      protocol.ambiguous /contracts/8/when: `prep-agent-to-implementer-agent` and `error` can come from the same agents, and no field in `when` tells them apart
-      protocol.ambiguous /contracts/8/when: `implementer-agent-to-reviewer-agent` and `error` can come from the same agents, and no field in `when` tells them apart
-      protocol.ambiguous /contracts/8/when: `reviewer-agent-to-fixer-agent` and `error` can come from the same agents, and no field in `when` tells them apart
-      protocol.ambiguous /contracts/8/when: `reviewer-agent-to-validator-agent` and `error` can come from the same agents, and no field in `when` tells them apart
-      protocol.ambiguous /contracts/8/when: `fixer-agent-to-reviewer-agent` and `error` can come from the same agents, and no field in `when` tells them apart
-      protocol.ambiguous /contracts/8/when: `validator-agent-to-closer-agent` and `error` can come from the same agents, and no field in `when` tells them apart
-      protocol.ambiguous /contracts/8/when: `validator-agent-to-fixer-agent` and `error` can come from the same agents, and no field in `when` tells them apart
-      protocol.ambiguous /contracts/9/when: `error` and `workflow-complete` can come from the same agents, and no field in `when` tells them apart
     issue-to-pr /contracts/8/answers = ["letter"]
       protocol.unknown_type /contracts/8/answers/0: no contract type is called `letter`
       protocol.answer /contracts/8/answers: only a protocol of style `call` has answers
       protocol.route /routes/8/contracts/0: `error` is an answer or a note, which needs no route
-      protocol.ambiguous /contracts/8/when: `issue-manager-to-prep-agent` and `error` can come from the same agents, and no field in `when` tells them apart
-      protocol.ambiguous /contracts/8/when: `prep-agent-to-implementer-agent` and `error` can come from the same agents, and no field in `when` tells them apart
-      protocol.ambiguous /contracts/8/when: `implementer-agent-to-reviewer-agent` and `error` can come from the same agents, and no field in `when` tells them apart
-      protocol.ambiguous /contracts/8/when: `reviewer-agent-to-fixer-agent` and `error` can come from the same agents, and no field in `when` tells them apart
-      protocol.ambiguous /contracts/8/when: `reviewer-agent-to-validator-agent` and `error` can come from the same agents, and no field in `when` tells them apart
-      protocol.ambiguous /contracts/8/when: `fixer-agent-to-reviewer-agent` and `error` can come from the same agents, and no field in `when` tells them apart
-      protocol.ambiguous /contracts/8/when: `validator-agent-to-closer-agent` and `error` can come from the same agents, and no field in `when` tells them apart
-      protocol.ambiguous /contracts/8/when: `validator-agent-to-fixer-agent` and `error` can come from the same agents, and no field in `when` tells them apart
-      protocol.ambiguous /contracts/9/when: `error` and `workflow-complete` can come from the same agents, and no field in `when` tells them apart
     issue-to-pr /loops = {"reason":"x"}
       protocol.loops /loops: only a protocol of style `call` has requests that wait
     issue-to-pr /turns = {"pending":"nobody"}
@@ -528,7 +512,7 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
     orchestrator-specialist /routes/0/contracts/- = "response"
       protocol.route /routes/0/contracts/1: `response` is an answer or a note, which needs no route
     orchestrator-specialist /contracts/2/when = {"/status":["completed","failed"]}
-      protocol.ambiguous /contracts/2/when: `response` and `failure` can come from the same agents, and no field in `when` tells them apart
+      protocol.ambiguous /contracts/2/when: `response` and `failure` can go between the same agents, and no field in `when` tells them apart
     task-breakdown /contracts/1/tasks/groups = "groups"
       protocol.pointer /contracts/1/tasks/groups: `groups` is not a JSON Pointer to a field, such as /from
     task-breakdown /contracts/1/tasks/parent = "/data/parent"

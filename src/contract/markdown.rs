@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::line::{Bullet, Fence, Heading, Line};
 use super::source::push_part;
-use super::{MAX_FINDINGS, json, text};
+use super::{FILL, MAX_FINDINGS, json, text};
 use crate::finding::Finding;
 
 /// What a message begins with.
@@ -318,7 +318,9 @@ impl<'a> Reader<'a> {
             if let Some(fence) = first.fence() {
                 return self.fenced(first, fence, path);
             }
-            if text::trim_start(first.text).starts_with(['{', '[']) {
+            let body = text::trim_start(first.text);
+            // A skeleton's mark is text, whatever is to take its place.
+            if body.starts_with(['{', '[']) && !body.starts_with(FILL) {
                 let start = first.offset + first.blanks(0);
                 let end = self.block_end(None);
                 let found = self.json(start..end, path);
@@ -532,7 +534,7 @@ impl<'a> Reader<'a> {
             // Data that is cut into lines of text would be lost as data.
             let foreign = line.bullet().is_some()
                 || line.fence().is_some()
-                || shown.starts_with('{')
+                || shown.starts_with('{') && !shown.starts_with(FILL)
                 || (!shown.is_empty() && heading.text.starts_with(['{', '[']));
             if foreign && !mixed {
                 mixed = true;
