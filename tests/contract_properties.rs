@@ -1,12 +1,15 @@
 //! Properties of the contract pipeline: no input makes it panic, and no value is lost on the way.
 #![allow(clippy::unwrap_used)]
 
+mod protocol_support;
+
 use std::sync::LazyLock;
 
 use git_handoff::contract::{Format, Schema, Source, write_json, write_markdown, write_xml};
 use proptest::collection::{btree_map, vec};
 use proptest::option;
 use proptest::prelude::*;
+use protocol_support::Rules;
 use serde_json::{Map, Value, json};
 
 static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
@@ -64,6 +67,21 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
         }
     }))
     .unwrap()
+});
+
+/// A protocol's name and its valid samples.
+type Samples = (&'static str, Vec<Vec<u8>>);
+
+/// Every built-in protocol.
+static ALL: LazyLock<Vec<Samples>> = LazyLock::new(|| {
+    let bytes = |rules: &Rules| {
+        { rules.samples("valid").into_iter() }
+            .map(|s| s.bytes)
+            .collect()
+    };
+    Rules::all()
+        .map(|rules| (rules.name, bytes(&rules)))
+        .collect()
 });
 
 /// Text of any characters that XML allows, and often of those that are hard to keep.
@@ -241,8 +259,8 @@ fn placed(text: &str) {
 }
 
 /// Overwrites, removes and inserts bytes.
-fn mutate(text: &str, edits: &[(usize, u8, u8)]) -> Vec<u8> {
-    let mut bytes = text.as_bytes().to_vec();
+fn mutate(text: impl AsRef<[u8]>, edits: &[(usize, u8, u8)]) -> Vec<u8> {
+    let mut bytes = text.as_ref().to_vec();
     for &(at, kind, byte) in edits {
         if bytes.is_empty() {
             break;
@@ -282,9 +300,27 @@ proptest! {
         value in value(),
         edits in vec((any::<usize>(), any::<u8>(), prop_oneof![Just(b'<'), Just(b'"'), Just(b'>'), any::<u8>()]), 1..4),
     ) {
-        survive(&mutate(&write_xml(&value, SCHEMA.shape(), "note"), &edits));
-        survive(&mutate(&write_json(&json!({ "note": value })), &edits));
-        survive(&mutate(&write_markdown(&value, "a", "b", "done"), &edits));
+        survive(&mutate(write_xml(&value, SCHEMA.shape(), "note"), &edits));
+        survive(&mutate(write_json(&json!({ "note": value })), &edits));
+        survive(&mutate(write_markdown(&value, "a", "b", "done"), &edits));
+    }
+
+    #[test]
+    fn damaged_samples_of_every_protocol_are_survived(
+        protocol in 0..ALL.len(),
+        sample in any::<usize>(),
+        edits in vec((any::<usize>(), any::<u8>(), prop_oneof![Just(b'<'), Just(b'"'), Just(b'}'), Just(b'\n'), any::<u8>()]), 0..3),
+    ) {
+        let samples = &ALL[protocol].1;
+        let bytes = mutate(&samples[sample % samples.len()], &edits);
+        for name in [ALL[protocol].0, ALL[(protocol + 1) % ALL.len()].0] {
+            let review = Rules::of(name).review(&bytes);
+            prop_assert!(review.contract.is_none() || review.is_complete());
+            prop_assert!(review.contract.is_none_or(|contract| contract.bytes == bytes));
+            for finding in &review.findings {
+                prop_assert!(finding.message.len() < 2_000, "{:?}", finding);
+            }
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What ships as data: schemas, templates, and the protocol that names them.
+//! What ships as data: schemas, templates, and the protocols that name them.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod protocol_support;
@@ -6,14 +6,16 @@ mod protocol_support;
 use std::collections::BTreeSet;
 use std::fs;
 
-use git_handoff::contract::{Schema, write_json, write_xml};
-use git_handoff::protocol::Protocol;
+use git_handoff::contract::{Schema, write_json, write_markdown, write_message, write_xml};
+use git_handoff::ids::AgentName;
+use git_handoff::ledger::check_protocol;
+use git_handoff::protocol::{ContractType, Protocol};
 use git_handoff::templates::{BUILT_IN, Known, built_in, fill};
-use protocol_support::{NAME, Rules, line, root, samples};
+use protocol_support::{NAME, Rules, line, root};
 use serde_json::{Value, json};
 
 #[test]
-fn every_schema_passes_the_meta_schema_and_has_an_xml_form() {
+fn every_schema_passes_the_meta_schema() {
     for name in BUILT_IN {
         let files = built_in(name).unwrap().into_files();
         let schemas: Vec<_> = files
@@ -37,27 +39,29 @@ fn every_schema_passes_the_meta_schema_and_has_an_xml_form() {
 #[test]
 fn schemas_find_the_same_however_they_are_compiled() {
     use git_handoff::contract::{Format, Source};
-    let rules = Rules::new();
-    let roots = rules.protocol.roots();
-    for contract in &rules.protocol.definition().contracts {
-        let schema = rules.schema(&contract.name);
-        let (full, trusted) = (
-            Schema::compile(&schema).unwrap(),
-            Schema::compile_trusted(&schema).unwrap(),
-        );
-        for sample in samples("valid").iter().chain(&samples("invalid")) {
-            let Ok(source) = Source::parse(&sample.bytes) else {
-                continue;
-            };
-            let wrapper = source
-                .root(&roots)
-                .filter(|_| source.format() == Format::Json);
-            let (a, b) = (
-                full.check(&source, wrapper.as_deref()),
-                trusted.check(&source, wrapper.as_deref()),
+    for rules in Rules::all() {
+        let roots = rules.protocol.roots();
+        let (valid, invalid) = (rules.samples("valid"), rules.samples("invalid"));
+        for contract in &rules.protocol.definition().contracts {
+            let schema = rules.schema(&contract.name);
+            let (full, trusted) = (
+                Schema::compile(&schema).unwrap(),
+                Schema::compile_trusted(&schema).unwrap(),
             );
-            assert_eq!(a.value, b.value, "{} {}", contract.name, sample.name);
-            assert_eq!(a.findings, b.findings, "{} {}", contract.name, sample.name);
+            for sample in valid.iter().chain(&invalid) {
+                let Ok(source) = Source::parse(&sample.bytes) else {
+                    continue;
+                };
+                let wrapper = source
+                    .root(&roots)
+                    .filter(|_| source.format() == Format::Json);
+                let (a, b) = (
+                    full.check(&source, wrapper.as_deref()),
+                    trusted.check(&source, wrapper.as_deref()),
+                );
+                assert_eq!(a.value, b.value, "{} {}", contract.name, sample.name);
+                assert_eq!(a.findings, b.findings, "{} {}", contract.name, sample.name);
+            }
         }
     }
 }
@@ -73,61 +77,105 @@ fn every_field_is_described() {
             );
             walk(own, &format!("{at}/{key}"));
         }
-        if schema["items"].is_object() {
-            walk(&schema["items"], &format!("{at}/*"));
+        for key in ["items", "additionalProperties"] {
+            if schema[key].is_object() {
+                walk(&schema[key], &format!("{at}/*"));
+            }
+        }
+        for (key, own) in schema["$defs"].as_object().into_iter().flatten() {
+            walk(own, &format!("{at}#{key}"));
         }
     }
-    let rules = Rules::new();
-    for contract in &rules.protocol.definition().contracts {
-        walk(&rules.schema(&contract.name), &contract.name);
+    for rules in Rules::all() {
+        for (path, bytes) in built_in(rules.name).unwrap().into_files() {
+            if path.ends_with(".schema.json") {
+                let schema: Value = serde_json::from_slice(&bytes).unwrap();
+                walk(&schema, &format!("{} {path}", rules.name));
+            }
+        }
     }
+}
+
+/// Who sends a contract type to whom, on one of its ways.
+fn parties(rules: &Rules, kind: &ContractType) -> (String, String) {
+    let routes = &rules.protocol.definition().routes;
+    let on = |kinds: &[String]| {
+        let found = routes
+            .iter()
+            .find(|r| r.contracts.iter().any(|c| kinds.contains(c)));
+        let route = found.unwrap();
+        let agents = rules.protocol.agent_names();
+        let other = agents.into_iter().find(|a| *a != route.to.as_str());
+        let from = match &*route.from {
+            "*" => other.unwrap().to_owned(),
+            from => from.to_owned(),
+        };
+        (from, route.to.to_string())
+    };
+    if kind.note {
+        let (from, _) = on(&routes[0].contracts);
+        return (from.clone(), from);
+    }
+    let (from, to) = match &kind.answers[..] {
+        [] => on(std::slice::from_ref(&kind.name)),
+        requests => {
+            let (from, to) = on(requests);
+            (to, from)
+        }
+    };
+    let implied = |name: &Option<AgentName>, given| name.as_ref().map_or(given, |n| n.to_string());
+    (
+        implied(&kind.implied_from, from),
+        implied(&kind.implied_to, to),
+    )
 }
 
 #[test]
 fn a_template_is_complete_but_for_the_marks() {
-    let rules = Rules::new();
-    let folder = built_in(NAME).unwrap();
-    for contract in &rules.protocol.definition().contracts {
-        let template: Value =
-            serde_json::from_slice(folder.file(&contract.template).unwrap()).unwrap();
-        // Sender and receiver are what the skeleton is made for, and always known.
-        let from = match (&contract.implied_from, contract.name.split_once("-to-")) {
-            (Some(from), _) => from.to_string(),
-            (None, Some((from, _))) => from.to_owned(),
-            (None, None) => "fixer-agent".to_owned(),
-        };
-        let known = Known::from([("from".to_owned(), json!(from))]);
-        let value = fill(&template, &known);
-        let schema = Schema::compile(&rules.schema(&contract.name)).unwrap();
-        for text in [
-            write_json(&value),
-            write_xml(&value, schema.shape(), &contract.root),
-        ] {
-            let review = rules.review(text.as_bytes());
-            let lines: Vec<String> = review.findings.iter().map(line).collect();
-            assert_eq!(
-                review.kind.as_ref(),
-                Some(&contract.name),
-                "{lines:#?}\n{text}"
-            );
-            assert!(!review.is_complete(), "{}", contract.name);
-            let expected =
-                |f: &git_handoff::finding::Finding| !f.is_error() || f.code == "field.unfilled";
-            assert!(
-                review.findings.iter().all(expected),
-                "{}: {lines:#?}",
-                contract.name
-            );
-            // One finding for each mark: none hides another.
-            let marks = text.matches("{{fill").count();
-            let unfilled = review
-                .findings
-                .iter()
-                .filter(|f| f.code == "field.unfilled")
-                .count();
-            assert_eq!(unfilled, marks, "{}: {lines:#?}", contract.name);
+    for rules in Rules::all() {
+        let folder = built_in(rules.name).unwrap();
+        for contract in &rules.protocol.definition().contracts {
+            let template: Value =
+                serde_json::from_slice(folder.file(&contract.template).unwrap()).unwrap();
+            // Sender and receiver are what the skeleton is made for, and always known.
+            let (from, to) = parties(&rules, contract);
+            let known = Known::from([
+                ("from".to_owned(), json!(from)),
+                ("to".to_owned(), json!(to)),
+            ]);
+            let value = fill(&template, &known);
+            let schema = Schema::compile(&rules.schema(&contract.name)).unwrap();
+            for format in rules.formats(contract) {
+                let text = match &*format {
+                    "xml" => write_xml(&value, schema.shape(), &contract.root),
+                    "json" => write_json(&value),
+                    _ if contract.has_format("json") => write_markdown(&value, &from, &to, "done"),
+                    _ => write_message(&value, schema.shape()),
+                };
+                assert_left_to_fill(&rules, &contract.name, &text);
+            }
         }
     }
+}
+
+/// Asserts that nothing is wrong with a skeleton but its marks.
+fn assert_left_to_fill(rules: &Rules, kind: &str, text: &str) {
+    let review = rules.review(text.as_bytes());
+    let lines: Vec<String> = review.findings.iter().map(line).collect();
+    assert!(!review.is_complete(), "{kind}");
+    assert_eq!(review.kind.as_deref(), Some(kind), "{lines:#?}\n{text}");
+    let expected = |f: &git_handoff::finding::Finding| {
+        !f.is_error() || f.code == "field.unfilled" || f.code == "gate.required_fields"
+    };
+    assert!(
+        review.findings.iter().all(expected),
+        "{kind}: {lines:#?}\n{text}"
+    );
+    // One finding for each mark: none hides another.
+    let marks = text.matches("{{fill").count();
+    let unfilled = review.findings.iter();
+    let unfilled = unfilled.filter(|f| f.code == "field.unfilled").count();
+    assert_eq!(unfilled, marks, "{kind}: {lines:#?}\n{text}");
 }
 
 #[test]
@@ -140,6 +188,21 @@ fn the_protocol_names_every_file_and_every_file_it_names_is_there() {
         for contract in &protocol.definition().contracts {
             named.extend([contract.schema.clone(), contract.template.clone()]);
             named.extend(contract.xsd.clone());
+        }
+        let documents = protocol.definition().documents.values();
+        named.extend(documents.map(|document| document.schema.clone()));
+        // Contracts may name the others, and samples do.
+        let mut contracts = protocol.definition().contracts.iter();
+        if contracts.any(|c| !c.named_schemas.is_empty()) {
+            let samples = Rules::of(name).samples("valid");
+            let files = fs::read_dir(root().join("schemas").join(name)).unwrap();
+            for file in files {
+                let file = file.unwrap().file_name().into_string().unwrap();
+                let quoted = format!("\"{file}\"");
+                if samples.iter().any(|s| s.text().contains(&quoted)) {
+                    named.insert(format!("schemas/{file}"));
+                }
+            }
         }
         let present: BTreeSet<String> = folder
             .into_files()
@@ -162,7 +225,16 @@ fn the_protocol_names_every_file_and_every_file_it_names_is_there() {
     }
 }
 
-/// The built-in protocol with one value set, or removed.
+#[test]
+fn no_built_in_protocol_has_a_fault() {
+    for name in BUILT_IN {
+        let files = built_in(name).unwrap().into_files();
+        let found: Vec<String> = check_protocol(&files).iter().map(line).collect();
+        assert!(found.is_empty(), "{name}: {found:#?}");
+    }
+}
+
+/// A built-in protocol with one value set, or removed.
 fn broken(changes: &[(&str, Option<Value>)]) -> Vec<String> {
     let folder = built_in(NAME).unwrap();
     let mut protocol: Value =
@@ -241,8 +313,8 @@ fn each_fault_of_a_protocol_is_told_with_its_place() {
     ];
     insta::assert_snapshot!(cases.iter().map(|lines| lines.join("\n")).collect::<Vec<_>>().join("\n"), @"
     protocol.format /format: form 2 of protocol.json is not known; this program reads 1
-    protocol.format /formats: there is no format that a contract may have; use xml or json
-    protocol.format /formats/0: `yaml` is not a contract format; use xml or json
+    protocol.format /formats: there is no format that a contract may have; use xml, json, md
+    protocol.format /formats/0: `yaml` is not a contract format; use xml, json, md
     protocol.pointer /fields/issue: `issue_number` is not a JSON Pointer to a field, such as /from
     protocol.pointer /fields/status: `` is not a JSON Pointer to a field, such as /from
     protocol.pointer /fields/at: `/a~2b` is not a JSON Pointer to a field, such as /from
@@ -261,12 +333,34 @@ fn each_fault_of_a_protocol_is_told_with_its_place() {
     protocol.unknown_agent /contracts/9/implied_to: no agent is called `nobody`
     protocol.unknown_status /contracts/8/outcome: `gone` is not a word in `status`
     protocol.unknown_agent /routes/0/from: no agent is called `nobody`
+    protocol.unreachable_agent /agents/0: no route reaches `issue-manager` from where issues are opened
     protocol.unknown_agent /routes/1/to: no agent is called `nobody`
+    protocol.unreachable_agent /agents/2: no route reaches `implementer-agent` from where issues are opened
+    protocol.unreachable_agent /agents/3: no route reaches `reviewer-agent` from where issues are opened
+    protocol.unreachable_agent /agents/4: no route reaches `fixer-agent` from where issues are opened
+    protocol.unreachable_agent /agents/5: no route reaches `validator-agent` from where issues are opened
+    protocol.unreachable_agent /agents/6: no route reaches `closer-agent` from where issues are opened
+    protocol.unreachable_agent /agents/8: no route reaches `workflow-complete` from where issues are opened
     protocol.route /routes/1/from: `workflow-complete` is the end, and sends nothing
+    protocol.unreachable_agent /agents/2: no route reaches `implementer-agent` from where issues are opened
+    protocol.unreachable_agent /agents/3: no route reaches `reviewer-agent` from where issues are opened
+    protocol.unreachable_agent /agents/4: no route reaches `fixer-agent` from where issues are opened
+    protocol.unreachable_agent /agents/5: no route reaches `validator-agent` from where issues are opened
+    protocol.unreachable_agent /agents/6: no route reaches `closer-agent` from where issues are opened
+    protocol.unreachable_agent /agents/8: no route reaches `workflow-complete` from where issues are opened
     protocol.route /routes/1/contracts: no contract type travels this route
+    protocol.unused_type /contracts/1: no route has contracts of type `prep-agent-to-implementer-agent`
     protocol.unknown_type /routes/1/contracts/1: no contract type is called `letter`
     protocol.route /routes: no route opens an issue, so that none can begin
-    protocol.ambiguous /contracts/10/when: `error` and `note` travel between the same agents, and no field in `when` tells them apart
+    protocol.unreachable_agent /agents/0: no route reaches `issue-manager` from where issues are opened
+    protocol.unreachable_agent /agents/1: no route reaches `prep-agent` from where issues are opened
+    protocol.unreachable_agent /agents/2: no route reaches `implementer-agent` from where issues are opened
+    protocol.unreachable_agent /agents/3: no route reaches `reviewer-agent` from where issues are opened
+    protocol.unreachable_agent /agents/4: no route reaches `fixer-agent` from where issues are opened
+    protocol.unreachable_agent /agents/5: no route reaches `validator-agent` from where issues are opened
+    protocol.unreachable_agent /agents/6: no route reaches `closer-agent` from where issues are opened
+    protocol.unreachable_agent /agents/8: no route reaches `workflow-complete` from where issues are opened
+    protocol.ambiguous /contracts/10/when: `error` and `note` can come from the same agents, and no field in `when` tells them apart
     protocol.unknown_agent /forbidden/0/from: no agent is called `nobody`
     protocol.unknown_agent /forbidden/0/to: no agent is called `noone`
     protocol.route /forbidden/0: a route goes from fixer-agent to reviewer-agent
@@ -288,6 +382,11 @@ fn all_faults_of_a_protocol_are_told_at_once() {
     protocol.format /format: form 3 of protocol.json is not known; this program reads 1
     protocol.path /contracts/0/schema: `a//b` is not a plain relative path
     protocol.unknown_agent /routes/2/to: no agent is called `nobody`
+    protocol.unreachable_agent /agents/3: no route reaches `reviewer-agent` from where issues are opened
+    protocol.unreachable_agent /agents/4: no route reaches `fixer-agent` from where issues are opened
+    protocol.unreachable_agent /agents/5: no route reaches `validator-agent` from where issues are opened
+    protocol.unreachable_agent /agents/6: no route reaches `closer-agent` from where issues are opened
+    protocol.unreachable_agent /agents/8: no route reaches `workflow-complete` from where issues are opened
     protocol.pointer /facts/branch/last/0: `` is not a JSON Pointer to a field, such as /from
     ");
 }
@@ -307,13 +406,13 @@ fn a_protocol_that_is_not_of_the_form_is_told_where() {
         assert_eq!(lines.len(), 1);
     }
     insta::assert_snapshot!(cases.concat().join("\n"), @r#"
-    protocol.syntax : unknown field `colour`, expected one of `format`, `name`, `version`, `title`, `style`, `formats`, `fields`, `priorities`, `status`, `agents`, `contracts`, `routes`, `forbidden`, `facts`
+    protocol.syntax : unknown field `colour`, expected one of `format`, `name`, `version`, `title`, `style`, `formats`, `fields`, `priorities`, `status`, `agents`, `contracts`, `routes`, `forbidden`, `facts`, `errors`, `gates`, `documents`, `loops`, `turns`
     protocol.syntax : missing field `agents`
     protocol.syntax : agent name "a b" may hold only letters, digits, `.`, `_`, `-` and `@`, the first a letter, a digit or `@`, and no `..`
     protocol.syntax : unknown variant `king`, expected one of `orchestrator`, `specialist`, `human`, `end`
-    protocol.syntax : unknown variant `mail`, expected `relay`
+    protocol.syntax : unknown variant `mail`, expected `relay` or `call`
     protocol.syntax : unknown variant `done`, expected one of `pending`, `in_progress`, `completed`, `failed`, `blocked`, `rejected`, `cancelled`, `dead`
-    protocol.syntax : unknown variant `first`, expected one of `last`, `sum`, `count`
+    protocol.syntax : unknown variant `first`, expected one of `last`, `sum`, `count`, `collect`
     "#);
     for bytes in [&b""[..], b"{", b"[]", b"{} {}", b"\xff"] {
         let findings = Protocol::load(bytes).map(|_| ()).unwrap_err();

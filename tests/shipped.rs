@@ -80,6 +80,52 @@ fn the_hook_refuses_what_is_staged_and_incomplete() {
 }
 
 #[test]
+fn the_hook_knows_the_contracts_of_every_protocol() {
+    let env = TestEnvironment::with_repository();
+    let hook = Path::new(env!("CARGO_MANIFEST_DIR")).join("hooks/pre-commit");
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/samples");
+    let folder = env.repo().join("handoffs");
+    fs::create_dir_all(&folder).unwrap();
+    let staged = |path: &Path| {
+        fs::copy(path, folder.join("contract.json")).unwrap();
+        env.git(&env.repo(), &["add", "."]);
+        let output = env.command("sh").arg(&hook).output().unwrap();
+        (
+            output.status.success(),
+            String::from_utf8(output.stderr).unwrap(),
+        )
+    };
+    for (valid, invalid) in [
+        (
+            "issue-to-pr/valid/error.json",
+            "issue-to-pr/invalid/bad-merge-status.json",
+        ),
+        (
+            "orchestrator-specialist/valid/request.json",
+            "orchestrator-specialist/invalid/missing-priority.json",
+        ),
+        (
+            "task-breakdown/valid/planning-to-execution.json",
+            "task-breakdown/invalid/missing-data.json",
+        ),
+        (
+            "delegation/valid/response.json",
+            "delegation/invalid/bad-status.json",
+        ),
+        (
+            "directive/valid/handoff.json",
+            "directive/invalid/missing-context-summary.json",
+        ),
+    ] {
+        let (passed, said) = staged(&samples.join(valid));
+        assert!(passed, "{valid}: {said}");
+        let (passed, said) = staged(&samples.join(invalid));
+        assert!(!passed, "{invalid}: {said}");
+        assert!(said.contains("1 fault"), "{said}");
+    }
+}
+
+#[test]
 fn there_is_a_manual_page_for_each_command_and_completions_for_each_shell() {
     let env = TestEnvironment::new();
     let folder = env.root().join("man1");

@@ -3,6 +3,7 @@
 
 mod support;
 
+use std::collections::BTreeSet;
 use std::fs;
 
 use serde_json::{Value, json};
@@ -130,6 +131,69 @@ fn every_route_has_a_skeleton_that_is_refused_until_it_is_filled() {
             env.handoff_with(&["check", "-"], &whole)
                 .success()
                 .says("complete");
+        }
+    }
+}
+
+/// Every type of every protocol can be asked for, in each of its formats, and only its marks are at fault.
+#[test]
+fn every_type_of_every_protocol_has_a_skeleton() {
+    use git_handoff::protocol::Protocol;
+    use git_handoff::templates::{BUILT_IN, built_in};
+    for name in BUILT_IN {
+        let env = TestEnvironment::with_repository();
+        env.handoff(&["init", "--protocol", name]).success();
+        let folder = built_in(name).unwrap();
+        let protocol = Protocol::load(folder.file("protocol.json").unwrap()).unwrap();
+        let agents = protocol.definition().agents.iter();
+        let agents: Vec<&str> = agents.map(|a| a.id.as_str()).collect();
+        // A trace is named by a UUID.
+        let key = match name {
+            "delegation" => "5a1c7e90-0b2d-4f38-9c64-d07e1f2a3b4c",
+            _ => "87",
+        };
+        let mut found = BTreeSet::new();
+        for (from, to) in agents
+            .iter()
+            .flat_map(|a| agents.iter().map(move |b| (*a, *b)))
+        {
+            for kind in protocol.types_between(from, to) {
+                for format in &protocol.definition().formats {
+                    // One way for each type and format is enough.
+                    if !kind.has_format(format) || !found.insert((&kind.name, format)) {
+                        continue;
+                    }
+                    let args = [
+                        "new", "--issue", key, "--from", from, "--to", to, "--type", &kind.name,
+                        "--format", format,
+                    ];
+                    let text = env.handoff(&args).success().stdout;
+                    let marks = text.matches("{{fill").count();
+                    assert!(marks > 0, "{text}");
+                    let left = env.handoff_with(&["check", "-", "--json"], &text).exits(1);
+                    let findings = left.json()["error"]["findings"].clone();
+                    let findings = findings.as_array().unwrap();
+                    let errors: Vec<&str> = findings
+                        .iter()
+                        .filter(|f| f["severity"] == "error" && f["code"] != "gate.required_fields")
+                        .map(|f| f["code"].as_str().unwrap())
+                        .collect();
+                    assert_eq!(
+                        errors,
+                        vec!["field.unfilled"; marks],
+                        "{findings:#?}\n{text}"
+                    );
+                }
+            }
+        }
+        for kind in &protocol.definition().contracts {
+            for format in { protocol.definition().formats.iter() }.filter(|f| kind.has_format(f)) {
+                assert!(
+                    found.contains(&(&kind.name, format)),
+                    "{name}: {} {format}",
+                    kind.name
+                );
+            }
         }
     }
 }

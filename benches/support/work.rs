@@ -45,9 +45,9 @@ impl View<Infallible> for InMemory {
         Ok(self.records.get(number as usize - 1).cloned())
     }
 
-    fn sent_before(&self, bytes: &[u8]) -> Result<Option<u32>, Infallible> {
+    fn sent_before(&self, bytes: &[u8]) -> Result<Vec<u32>, Infallible> {
         let found = self.contracts.iter().rposition(|sent| sent == bytes);
-        Ok(found.map(|at| at as u32 + 1))
+        Ok(found.map(|at| at as u32 + 1).into_iter().collect())
     }
 }
 

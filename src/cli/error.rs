@@ -229,9 +229,11 @@ fn refused(refusal: &Refusal, message: String) -> Failure {
                 State::Failed => format!("retry {id}"),
                 _ => format!("show {id}"),
             };
-            protocol("not_working").hint(format!(
-                "`git handoff {next}` comes first, then a claim by {agent}"
-            ))
+            protocol("not_working").hint(if state.is_terminal() {
+                format!("{state} is final; see `git handoff {next}`")
+            } else {
+                format!("`git handoff {next}` comes first, then a claim by {agent}")
+            })
         }
         Refusal::NotHeld { open, issue, .. } => {
             let open: Vec<String> = open
@@ -285,9 +287,9 @@ fn refused(refusal: &Refusal, message: String) -> Failure {
             "write the answer: `git handoff new --issue {} --from {to} --to {from}`, and send it",
             id.issue()
         )),
-        Refusal::Answered { id, .. } => {
+        Refusal::Answered { answer, .. } => {
             Failure::new(exit::CONFLICT, "already_answered", message.clone())
-                .hint(format!("see the answer: `git handoff show {id}`"))
+                .hint(format!("see the answer: `git handoff show {answer}`"))
         }
         Refusal::IdTaken { id, .. } => Failure::new(exit::CONFLICT, "id_taken", message.clone())
             .hint(format!(

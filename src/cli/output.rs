@@ -194,6 +194,8 @@ pub(super) fn columns(rows: &[Vec<String>]) -> String {
                 text += &" ".repeat(widths[i] - width(cell) + 2);
             }
         }
+        // An empty last cell leaves no blanks behind.
+        text.truncate(text.trim_end_matches(' ').len());
         text.push('\n');
     }
     text

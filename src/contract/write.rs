@@ -53,8 +53,9 @@ pub fn write_markdown(value: &Value, from: &str, to: &str, status: &str) -> Stri
 /// anything else as JSON.
 ///
 /// Reading it back gives the same value, if its keys are words as headings and bullets make them, and no text is
-/// empty or has several lines.
-pub fn write_message(value: &Value) -> String {
+/// empty or has several lines. A text where the shape has no text stands below its heading, and one that is a
+/// member where the shape has numbers stands in JSON: it is a mark, and what takes its place can be read there.
+pub fn write_message(value: &Value, shape: &Shape) -> String {
     let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default();
     let rule = "=".repeat(48);
     let name = |name: &str| one_line(name).replace(['→', '>'], "-");
@@ -66,10 +67,21 @@ pub fn write_message(value: &Value) -> String {
     let sections = value.as_object().into_iter().flatten();
     for (key, section) in sections.filter(|(key, _)| !["from", "to"].contains(&key.as_str())) {
         let heading = heading_of(key);
+        let (_, node) = shape.property(shape.root(), key);
+        let is_text = |node: usize| match shape.node(node) {
+            Node::Leaf(leaf) => leaf.string,
+            Node::Open { object } => !object,
+            Node::Object { .. } | Node::Array { .. } => false,
+        };
         match section {
+            Value::String(text) if !is_text(node) => {
+                out.push_str(&format!("{heading}:\n{}\n\n", one_line(text)));
+            }
             Value::String(text) => out.push_str(&format!("{heading}: {}\n\n", one_line(text))),
             Value::Object(members)
-                if !members.is_empty() && members.values().all(Value::is_string) =>
+                if !members.is_empty()
+                    && members.values().all(Value::is_string)
+                    && members.keys().all(|k| is_text(shape.property(node, k).1)) =>
             {
                 out.push_str(&format!("{heading}:\n"));
                 for (key, text) in members {

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::fmt;
 use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::rc::Rc;
 use std::str::FromStr;
 
@@ -206,11 +206,17 @@ impl Repository {
     /// Opens a file of the working tree, by its path from the root; none if there is no such file, or
     /// if the path leads out of the tree.
     pub fn open_file(&self, path: &str) -> Option<File> {
+        let plain = |part| matches!(part, Component::Normal(_) | Component::CurDir);
+        if !Path::new(path).components().all(plain) {
+            return None;
+        }
         let root = self.workdir()?.canonicalize().ok()?;
         let path = root.join(path).canonicalize().ok()?;
         let inside = path.strip_prefix(&root).ok()?;
         // What git keeps for itself is no one's artifact.
-        let own = inside.components().any(|part| part.as_os_str() == ".git");
+        let kept = self.common_dir().canonicalize().ok();
+        let own = inside.components().any(|part| part.as_os_str() == ".git")
+            || kept.is_some_and(|kept| kept.starts_with(&root) && path.starts_with(kept));
         let is_file = path.metadata().is_ok_and(|found| found.is_file());
         if own || !is_file {
             return None;

@@ -3,7 +3,7 @@
 use super::artifacts::gather;
 use super::error::LedgerError;
 use super::intake::{Contract, Opened, Review, review};
-use super::planner::misplaced;
+use super::planner::{answers, misplaced};
 use super::record::Artifact;
 use super::semantic::gates;
 use super::snapshot::{Rules, Snapshot};
@@ -92,25 +92,27 @@ impl<'r> Ledger<'r> {
         let mut best: Option<Chosen<'r>> = None;
         for name in snapshot.protocols()? {
             let chosen = self.under(snapshot, &name, offer)?;
-            if let Some(contract) = &chosen.review.contract
-                && let Some(own) = bound(&contract.issue)?.filter(|own| *own != name)
+            if let Some(contract) = &chosen.review.contract {
+                return match bound(&contract.issue)?.filter(|own| *own != name) {
+                    Some(own) => self.under(snapshot, &own, offer),
+                    None => Ok(chosen),
+                };
+            }
+            let strangeness = |chosen: &Chosen<'r>| chosen.review.strangeness();
+            if best
+                .as_ref()
+                .is_none_or(|known| strangeness(&chosen) < strangeness(known))
             {
-                return self.under(snapshot, &own, offer);
-            }
-            let rank = chosen.review.rank();
-            if best.as_ref().is_none_or(|known| rank > known.review.rank()) {
                 best = Some(chosen);
-            }
-            if rank == 2 {
-                break;
             }
         }
         match best {
             Some(chosen) => Ok(chosen),
-            None => {
-                let name = snapshot.manifest().default_protocol.as_str();
-                self.under(snapshot, name, offer)
-            }
+            None => self.under(
+                snapshot,
+                snapshot.manifest().default_protocol.as_str(),
+                offer,
+            ),
         }
     }
 
@@ -132,11 +134,12 @@ impl<'r> Ledger<'r> {
                 review: first,
             });
         }
-        let issues = issues_of_sender(snapshot, &rules, offer, State::InProgress)?;
+        let senders = senders(&rules, offer);
+        let issues = issues_of(snapshot, &senders, State::InProgress)?;
         let own = first.new_issue.clone();
         let key = match &issues[..] {
             [only] => Some(only.clone()),
-            [] => match snapshot.sent_anywhere(offer.bytes)? {
+            [] => match snapshot.sent_anywhere(offer.bytes, &senders)? {
                 Some(key) => Some(key),
                 None => own,
             },
@@ -185,14 +188,12 @@ impl<'r> Ledger<'r> {
         if completes && !kind.answers.is_empty() {
             let folder = snapshot.issue(&contract.issue)?;
             let open = folder.issue()?.map(|issue| issue.open).unwrap_or_default();
-            let mine = open
-                .iter()
-                .rev()
-                .filter(|open| Some(&open.to) == contract.from.as_ref());
+            let mine = open.iter().rev().filter(|open| {
+                Some(&open.to) == contract.from.as_ref() && open.state == State::InProgress
+            });
             for open in mine {
                 let record = folder.record(open.id.number())?;
-                let record = record.filter(|r| kind.answers.contains(&r.contract_type));
-                if let Some(record) = record {
+                if let Some(record) = record.filter(|r| answers(kind, contract, r)) {
                     expected = record.expects;
                     break;
                 }
@@ -213,30 +214,33 @@ impl<'r> Ledger<'r> {
     }
 }
 
-/// The issues in which the sender of a contract has a handoff in this state:
-/// those in which it works, or in which work waits for it.
-pub(super) fn issues_of_sender(
-    snapshot: &Snapshot<'_>,
-    rules: &Rules<'_>,
-    offer: &Offer<'_>,
-    state: State,
-) -> Result<Vec<IssueKey>, LedgerError> {
+/// Whoever a contract names as its sender, and whoever sends it.
+pub(super) fn senders(rules: &Rules<'_>, offer: &Offer<'_>) -> Vec<AgentName> {
     let Ok(source) = Source::parse(offer.bytes) else {
-        return Ok(Vec::new());
+        return Vec::new();
     };
     let protocol = rules.protocol();
     let wrapper = Opened::new(protocol, &source).wrapper;
     let own = protocol.definition().contracts.iter().map(|c| &c.fields);
     let fields = own.chain([&protocol.definition().fields]);
     let names = fields.filter_map(|f| source.probe(wrapper.as_deref(), f.from.as_deref()?));
-    let agents: Vec<&AgentName> = names
+    names
         .chain(offer.agent.map(ToString::to_string))
-        .filter_map(|name| Some(&protocol.agent(&name)?.id))
+        .filter_map(|name| Some(protocol.agent(&name)?.id.clone()))
         .filter(|name| !protocol.is_kind(name.as_str(), AgentKind::End))
-        .collect();
+        .collect()
+}
+
+/// The issues in which one of these agents has a handoff in this state: those
+/// in which it works, or in which work waits for it.
+pub(super) fn issues_of(
+    snapshot: &Snapshot<'_>,
+    agents: &[AgentName],
+    state: State,
+) -> Result<Vec<IssueKey>, LedgerError> {
     let mut issues = Vec::new();
     for entry in snapshot.open()? {
-        if agents.contains(&&entry.to) && snapshot.open_record(&entry)?.state == state {
+        if agents.contains(&entry.to) && snapshot.open_record(&entry)?.state == state {
             issues.push(entry.id.issue().clone());
         }
     }

@@ -80,7 +80,7 @@ pub enum LedgerError {
     #[error("{refusal}")]
     Gate {
         /// Why it was refused.
-        refusal: Refusal,
+        refusal: Box<Refusal>,
         /// The gate.
         findings: Vec<Finding>,
     },

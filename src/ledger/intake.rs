@@ -1,6 +1,7 @@
 //! The contract pipeline at the ledger's door: bytes become a checked
 //! [`Contract`] or findings, under one protocol.
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use serde_json::Value;
@@ -61,6 +62,8 @@ pub struct Review {
     pub new_issue: Option<IssueKey>,
     /// Whether the only fault is that the protocol has no such route.
     pub no_route: bool,
+    /// How many of the protocol's envelope fields the document has.
+    known: usize,
 }
 
 impl Review {
@@ -69,15 +72,29 @@ impl Review {
         !self.findings.iter().any(Finding::is_error)
     }
 
-    /// How far a protocol gets with a contract: 2 where nothing refuses it, 1
-    /// where its type and its agents are known, 0 where it is another's.
-    pub fn rank(&self) -> u8 {
-        let unknown = |f: &Finding| f.code == "agent.unknown" || f.code == "contract.root";
-        match self {
-            review if review.kind.is_some() && review.is_complete() => 2,
-            review if review.kind.is_some() => u8::from(!review.findings.iter().any(unknown)),
-            _ => 0,
-        }
+    /// Of what several protocols found in a contract, what the one found that
+    /// it seems to follow: the first to which it is the least strange.
+    pub fn nearest(reviews: Vec<Self>) -> Self {
+        let nearest = reviews.into_iter().min_by_key(Self::strangeness);
+        nearest.unwrap_or_else(|| Self::refused(Vec::new()))
+    }
+
+    /// How far a document is from what the protocol knows: by fields and agents
+    /// that it does not have, less the fields of the envelope that it has; then
+    /// by all faults. Where the type can't be told, each fault is one of the
+    /// envelope.
+    pub(super) fn strangeness(&self) -> (i64, usize) {
+        let errors = || self.findings.iter().filter(|f| f.is_error());
+        let count = |code: &str| errors().filter(|f| f.code == code).count();
+        let strange = match self.kind {
+            Some(_) => count("field.unknown") + count("agent.unknown"),
+            // Its parties are known, and only the way between them is not.
+            None if errors().any(|f| f.code.starts_with("route.")) => 0,
+            None => 3 + errors().count(),
+        };
+        let strange = strange + 3 * count("contract.root");
+        let distance = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
+        (distance(strange) - distance(self.known), errors().count())
     }
 
     /// What becomes of a document that can't be read.
@@ -88,6 +105,7 @@ impl Review {
             contract: None,
             new_issue: None,
             no_route: false,
+            known: 0,
         }
     }
 }
@@ -147,10 +165,16 @@ pub fn review<S: Schemas>(
     let opened = Opened::new(protocol, &source);
     let wrapper = opened.wrapper.as_deref();
     let probe = |pointer: &str| source.probe(wrapper, pointer);
+    let known = known_fields(protocol, &probe);
     let mut misplaced = wrapped_wrong(protocol, &source, wrapper);
     if !misplaced.is_empty() {
         place_all(&mut misplaced, &source, &Shape::open(), wrapper);
-        return Ok(Review::refused(misplaced));
+        // Its parties are in there: more than outweighs the faults.
+        let known = 4 * (misplaced.len() + 1);
+        return Ok(Review {
+            known,
+            ..Review::refused(misplaced)
+        });
     }
     let envelope = Envelope {
         root: opened.root.as_deref(),
@@ -173,6 +197,7 @@ pub fn review<S: Schemas>(
         place_all(&mut findings, &source, &shape, wrapper);
         return Ok(Review {
             no_route,
+            known,
             ..Review::refused(findings)
         });
     };
@@ -195,6 +220,10 @@ pub fn review<S: Schemas>(
     let issue = issue_of(protocol, kind, &value, hint, new_issue.as_ref(), &mut found);
     found.extend(unfinished(protocol, kind, status.as_deref()));
     place_all(&mut found, &source, schema.shape(), wrapper);
+    // That the work has not ended says more than which words there are.
+    if let Some(said) = found.iter().find(|f| f.code == UNFINISHED) {
+        findings.retain(|f| f.path != said.path);
+    }
     add_all(&mut findings, found);
     semantic::gates(protocol, &mut findings);
     place_all(&mut findings, &source, schema.shape(), wrapper);
@@ -237,7 +266,29 @@ pub fn review<S: Schemas>(
         contract,
         new_issue,
         no_route: false,
+        known,
     })
+}
+
+/// How many of the fields that tell a protocol's contracts a document has.
+fn known_fields(protocol: &Protocol, probe: &dyn Fn(&str) -> Option<String>) -> usize {
+    let definition = protocol.definition();
+    let own = definition.contracts.iter();
+    let own = own.flat_map(|c| {
+        c.fields
+            .given()
+            .map(|(_, at)| at)
+            .chain(c.when.keys().map(|k| &**k))
+    });
+    let all: BTreeSet<&str> = definition
+        .fields
+        .given()
+        .map(|(_, at)| at)
+        .chain(own)
+        .collect();
+    all.into_iter()
+        .filter(|at| at.starts_with('/') && probe(at).is_some())
+        .count()
 }
 
 /// What a document is wrapped in.
@@ -426,6 +477,9 @@ fn issue_of(
     }
 }
 
+/// The code of the finding that a contract was sent too early.
+const UNFINISHED: &str = "status.unfinished";
+
 /// A contract is sent when its sender is done, one way or another; a request
 /// when nobody has begun.
 fn unfinished(protocol: &Protocol, kind: &ContractType, status: Option<&str>) -> Option<Finding> {
@@ -443,6 +497,6 @@ fn unfinished(protocol: &Protocol, kind: &ContractType, status: Option<&str>) ->
         return (state == State::InProgress).then(|| finding.fix(fix));
     }
     let text = format!("status `{word}` says that the sender is still at work");
-    let finding = Finding::error("status.unfinished", at, text);
+    let finding = Finding::error(UNFINISHED, at, text);
     Some(finding.fix("send the contract when the work is done, has failed or is blocked"))
 }

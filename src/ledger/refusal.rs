@@ -134,12 +134,14 @@ pub enum Refusal {
         to: AgentName,
     },
     /// The request has its answer.
-    #[error("{id} is {state}: it was answered before")]
+    #[error("{id} is {state}: {answer} is its answer")]
     Answered {
         /// The request.
         id: HandoffId,
         /// Its state.
         state: State,
+        /// The answer.
+        answer: HandoffId,
     },
     /// The contract's own id belongs to another contract.
     #[error("{contract_id} is the id of {id}, which has another contract")]
@@ -197,13 +199,13 @@ pub enum Refusal {
     #[error("`{field}` cannot be {value} after {id}, whose status is {status}")]
     NotAfter {
         /// The field.
-        field: String,
+        field: Box<str>,
         /// Its value, escaped for display.
-        value: String,
+        value: Box<str>,
         /// The handoff that the sender works on.
         id: HandoffId,
         /// The status of its contract.
-        status: String,
+        status: Box<str>,
         /// The values that fit.
         fitting: Vec<String>,
     },

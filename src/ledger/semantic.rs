@@ -4,10 +4,10 @@
 use serde_json::Value;
 
 use super::intake::{Schemas, scalar};
-use crate::contract::{Schema, Source};
+use crate::contract::{FILL, Schema, Source};
 use crate::finding::Finding;
 use crate::ids::quoted;
-use crate::protocol::{ContractType, Gate, Protocol};
+use crate::protocol::{ContractType, Gate, Protocol, TaskFields};
 
 /// Checks a contract by its type's rules; paths are JSON Pointers.
 pub(super) fn faults<S: Schemas>(
@@ -71,10 +71,25 @@ pub(super) fn faults<S: Schemas>(
         let finding = Finding::error("error.unknown", &failure.code, text);
         found.push(finding.fix(format!("use one of: {}", known.join(", "))));
     }
-    if let Some(tasks) = &kind.tasks {
+    // What is not filled in yet is no task's name.
+    let named = |tasks: &&TaskFields| {
+        let mut given = tasks.given();
+        !given.any(|(_, at)| value.pointer(at).is_some_and(has_mark))
+    };
+    if let Some(tasks) = kind.tasks.as_ref().filter(named) {
         found.extend(tasks.faults(value, &tasks.read(value)));
     }
     Ok(found)
+}
+
+/// Says whether something in there is left to be filled in.
+fn has_mark(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains(FILL),
+        Value::Array(items) => items.iter().any(has_mark),
+        Value::Object(members) => members.iter().any(|(k, v)| k.contains(FILL) || has_mark(v)),
+        _ => false,
+    }
 }
 
 /// The schema of a name, or what is wrong with the name.

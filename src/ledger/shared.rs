@@ -205,13 +205,11 @@ fn differences(
 fn orphans(tip: &Snapshot<'_>, protocol: &Protocol) -> Result<Vec<Finding>, LedgerError> {
     let old = tip.rules(protocol.name())?;
     let mut found = Vec::new();
-    let mut unfollowed = BTreeSet::new();
     for entry in tip.open()? {
         let record = tip.open_record(&entry)?;
         if record.protocol.as_str() != protocol.name() {
             continue;
         }
-        unfollowed.insert(record.id.issue().clone());
         let path = layout::record_file(&record.id);
         let mut orphan = |text: String| {
             let finding = Finding::error("protocol.orphan", path.clone(), text);

@@ -114,19 +114,27 @@ impl<'r> Snapshot<'r> {
         Ok(names)
     }
 
-    /// The newest handoff in any issue whose contract has these bytes. Reads the
-    /// folder of every issue.
+    /// An issue in which one of these agents sent these bytes. Reads the folder
+    /// of every issue.
     ///
     /// # Errors
     /// [`LedgerError`] when a folder can't be read.
-    pub(super) fn sent_anywhere(&self, bytes: &[u8]) -> Result<Option<IssueKey>, LedgerError> {
+    pub(super) fn sent_anywhere(
+        &self,
+        bytes: &[u8],
+        senders: &[AgentName],
+    ) -> Result<Option<IssueKey>, LedgerError> {
         let id = ObjectId::of_blob(bytes)?;
         if !self.repository.has(id) {
             return Ok(None);
         }
         for key in self.issues()? {
-            if self.issue(&key)?.sent_as(id).is_some() {
-                return Ok(Some(key));
+            let folder = self.issue(&key)?;
+            for number in folder.sent_as(id) {
+                let record = folder.record(number)?;
+                if record.is_some_and(|r| senders.contains(&r.from)) {
+                    return Ok(Some(key));
+                }
             }
         }
         Ok(None)
@@ -366,15 +374,13 @@ impl IssueFolder<'_> {
         Ok(self.listing.find(name)?)
     }
 
-    /// The newest handoff whose contract is this object.
-    pub(super) fn sent_as(&self, id: ObjectId) -> Option<u32> {
-        self.all_sent_as(id).max()
-    }
-
-    /// Every handoff whose contract is this object.
-    pub(super) fn all_sent_as(&self, id: ObjectId) -> impl Iterator<Item = u32> {
+    /// The handoffs whose contract is this object, the newest first.
+    pub(super) fn sent_as(&self, id: ObjectId) -> Vec<u32> {
         let names = self.listing.names_of(id).filter(|n| n.contains("-to-"));
-        names.filter_map(|name| name.split_once('-')?.0.parse().ok())
+        let numbers = names.filter_map(|name| name.split_once('-')?.0.parse().ok());
+        let mut numbers: Vec<u32> = numbers.collect();
+        numbers.sort_unstable_by(|a, b| b.cmp(a));
+        numbers
     }
 }
 
@@ -388,7 +394,7 @@ impl View<LedgerError> for IssueFolder<'_> {
         self.stored(&layout::record_name(number), parsed)
     }
 
-    fn sent_before(&self, bytes: &[u8]) -> Result<Option<u32>, LedgerError> {
+    fn sent_before(&self, bytes: &[u8]) -> Result<Vec<u32>, LedgerError> {
         Ok(self.sent_as(ObjectId::of_blob(bytes)?))
     }
 }
@@ -442,7 +448,10 @@ impl<'r> Rules<'r> {
         let mut files = Vec::new();
         for folder in ["", "schemas/", "templates/"] {
             let entries = self.tree.list(folder.trim_end_matches('/'))?;
-            for entry in entries.iter().filter(|e| e.kind != EntryKind::Tree) {
+            // Beside its two folders, a protocol is its definition and nothing else.
+            let own = |name: &str| !folder.is_empty() || name == layout::DEFINITION;
+            let files_here = entries.iter().filter(|e| e.kind != EntryKind::Tree);
+            for entry in files_here.filter(|e| own(&e.name)) {
                 let path = format!("{folder}{}", entry.name);
                 let bytes = self.bytes(&path)?.to_vec();
                 files.push((path, bytes));

@@ -63,11 +63,11 @@ pub trait View<E> {
     /// When it can't be read.
     fn record(&self, number: u32) -> Result<Option<Record>, E>;
 
-    /// The newest handoff whose contract has exactly these bytes.
+    /// The handoffs whose contracts have exactly these bytes, the newest first.
     ///
     /// # Errors
     /// When the folder can't be read.
-    fn sent_before(&self, bytes: &[u8]) -> Result<Option<u32>, E>;
+    fn sent_before(&self, bytes: &[u8]) -> Result<Vec<u32>, E>;
 }
 
 /// What became of a request.

@@ -54,11 +54,13 @@ pub fn turn(
     agents.sort_by_key(|name| (phase(name).unwrap_or(u32::MAX), name.as_str().to_owned()));
     agents.dedup();
     let first = (*agents.first()?).clone();
-    let others = agents[1..].iter().map(|a| a.as_str());
-    let why = match (phase(&first), others.collect::<Vec<_>>().join(", ")) {
-        (_, others) if others.is_empty() => "nobody else could act".to_owned(),
-        (Some(phase), others) => format!("its phase, {phase}, is the lowest; {others} yield"),
-        (None, others) => format!("no phase decides; {others} yield"),
+    let others: Vec<&str> = agents[1..].iter().map(|a| a.as_str()).collect();
+    let yields = if others.len() == 1 { "yields" } else { "yield" };
+    let others = others.join(", ");
+    let why = match phase(&first) {
+        _ if others.is_empty() => "nobody else could act".to_owned(),
+        Some(phase) => format!("its phase, {phase}, is the lowest; {others} {yields}"),
+        None => format!("no phase decides; {others} {yields}"),
     };
     Some(Turn {
         handoff: open(&first).map(|o| o.id.clone()),

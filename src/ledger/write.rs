@@ -538,7 +538,10 @@ fn gated(protocol: &Protocol, error: LedgerError) -> LedgerError {
         {
             let text = "the gate is not passed: the sender may not send this now";
             let findings = vec![Finding::error(gate.code(), "", text)];
-            LedgerError::Gate { refusal, findings }
+            LedgerError::Gate {
+                refusal: Box::new(refusal),
+                findings,
+            }
         }
         other => other,
     }

@@ -2,14 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use super::contract_type::{ContractType, Words};
+use super::contract_type::ContractType;
 use super::definition::{AgentKind, Definition, FactRule, Fields, Route, Style};
 use super::tasks::TaskFields;
 use crate::finding::Finding;
-use crate::ids::{AgentName, IssueKey};
+use crate::ids::{AgentName, IssueKey, quoted};
 
 /// The form of `protocol.json` that this program reads.
 const FORMAT: u32 = 1;
+
+/// The longest version, in characters. It stands in commit messages.
+const VERSION: usize = 64;
 
 /// The formats that contracts may have.
 const FORMATS: [&str; 3] = ["xml", "json", "md"];
@@ -35,15 +38,20 @@ pub(super) fn faults(definition: &Definition) -> Vec<Finding> {
     checker.found
 }
 
-struct Checker<'d> {
-    definition: &'d Definition,
-    agents: BTreeSet<&'d str>,
+pub(super) struct Checker<'d> {
+    pub(super) definition: &'d Definition,
+    pub(super) agents: BTreeSet<&'d str>,
     types: BTreeSet<&'d str>,
-    found: Vec<Finding>,
+    pub(super) found: Vec<Finding>,
 }
 
 impl Checker<'_> {
-    fn fault(&mut self, code: &'static str, path: impl Into<String>, message: impl Into<String>) {
+    pub(super) fn fault(
+        &mut self,
+        code: &'static str,
+        path: impl Into<String>,
+        message: impl Into<String>,
+    ) {
         self.found.push(Finding::error(code, path, message));
     }
 
@@ -76,6 +84,17 @@ impl Checker<'_> {
                 definition.format
             );
             self.fault("protocol.format", "/format", text);
+        }
+        if !is_version(&definition.version) {
+            let text = format!(
+                "{} cannot be a version: 1 to {VERSION} letters, digits, `.`, `-`, `_` and `+`",
+                quoted(&definition.version)
+            );
+            self.fault("protocol.version", "/version", text);
+        }
+        if definition.title.trim().is_empty() || definition.title.contains(char::is_control) {
+            let text = "the title is one line that says what the protocol is for";
+            self.fault("protocol.title", "/title", text);
         }
         if definition.formats.is_empty() {
             let text = format!(
@@ -274,59 +293,16 @@ impl Checker<'_> {
         named.is_some_and(|agent| agent.kind == AgentKind::End)
     }
 
-    /// Types between the same agents that no field tells apart.
-    fn undecidable(&mut self) {
-        let definition = self.definition;
-        let mut pairs = BTreeSet::new();
-        for to in &definition.agents {
-            for from in &definition.agents {
-                let goes = |route: &&Route| {
-                    route.to == to.id
-                        && (route.from == from.id.as_str()
-                            || (route.from == "*" && from.id != to.id))
-                };
-                let travel: BTreeSet<usize> = definition
-                    .routes
-                    .iter()
-                    .filter(goes)
-                    .flat_map(|route| &route.contracts)
-                    .filter_map(|name| definition.contracts.iter().position(|c| c.name == *name))
-                    .collect();
-                for &a in &travel {
-                    for &b in travel.range(a + 1..) {
-                        let (one, other) = (&definition.contracts[a], &definition.contracts[b]);
-                        // Only XML always shows its root.
-                        let by_root = definition.formats == ["xml"] && one.root != other.root;
-                        if !by_root && alike(one, other) {
-                            pairs.insert((b, a));
-                        }
-                    }
-                }
-            }
-        }
-        // Answers and notes can come from anyone.
-        for (a, one) in definition.contracts.iter().enumerate() {
-            for (b, other) in definition.contracts.iter().enumerate().skip(a + 1) {
-                if !(one.travels() && other.travels()) && alike(one, other) {
-                    pairs.insert((b, a));
-                }
-            }
-        }
-        for (b, a) in pairs {
-            let (first, second) = (&definition.contracts[a].name, &definition.contracts[b].name);
-            let text = format!(
-                "`{first}` and `{second}` can come from the same agents, and no field in `when` tells them apart"
-            );
-            self.fault("protocol.ambiguous", format!("/contracts/{b}/when"), text);
-        }
-    }
-
     fn forbidden(&mut self) {
         let definition = self.definition;
         for (i, forbidden) in definition.forbidden.iter().enumerate() {
             let (from, to) = (forbidden.from.as_str(), forbidden.to.as_str());
             self.known_agent(format!("/forbidden/{i}/from"), from);
             self.known_agent(format!("/forbidden/{i}/to"), to);
+            if forbidden.reason.trim().is_empty() {
+                let text = "there is no reason to show";
+                self.fault("protocol.route", format!("/forbidden/{i}/reason"), text);
+            }
             let goes = |route: &Route| {
                 route.to.as_str() == to && (route.from == from || (route.from == "*" && from != to))
             };
@@ -362,56 +338,6 @@ impl Checker<'_> {
         }
     }
 
-    /// Agents that no work reaches, and types that nobody can send.
-    fn unreachable(&mut self) {
-        // What is wrong with a route or an agent would be told once more for
-        // everything behind it.
-        let apart = |f: &Finding| !f.path.starts_with("/routes") && !f.path.starts_with("/agents");
-        if !self.found.iter().all(apart) {
-            return;
-        }
-        let definition = self.definition;
-        let opening = definition.routes.iter().filter(|r| r.opens);
-        let mut reached: BTreeSet<&str> = opening
-            .flat_map(|route| match route.from.as_str() {
-                "*" => self.agents.iter().copied().collect(),
-                from => vec![from],
-            })
-            .collect();
-        loop {
-            let goes = |r: &&Route| r.from == "*" || reached.contains(r.from.as_str());
-            let routes: Vec<&Route> = definition.routes.iter().filter(goes).collect();
-            let receivers = routes.iter().flat_map(|r| r.via.iter().chain([&r.to]));
-            let more: Vec<&str> = receivers
-                .map(|agent| agent.as_str())
-                .filter(|agent| !reached.contains(agent))
-                .collect();
-            if more.is_empty() {
-                break;
-            }
-            reached.extend(more);
-        }
-        for (i, agent) in definition.agents.iter().enumerate() {
-            // A person can step in anywhere.
-            if agent.kind != AgentKind::Human && !reached.contains(agent.id.as_str()) {
-                let text = format!(
-                    "no route reaches `{}` from where issues are opened",
-                    agent.id
-                );
-                self.fault("protocol.unreachable_agent", format!("/agents/{i}"), text);
-            }
-        }
-        let sent: BTreeSet<&str> = { definition.routes.iter() }
-            .flat_map(|route| route.contracts.iter().map(String::as_str))
-            .collect();
-        for (i, contract) in definition.contracts.iter().enumerate() {
-            if contract.travels() && !sent.contains(contract.name.as_str()) {
-                let text = format!("no route has contracts of type `{}`", contract.name);
-                self.fault("protocol.unused_type", format!("/contracts/{i}"), text);
-            }
-        }
-    }
-
     /// The rules that a contract type has beside its form.
     fn contract_rules(&mut self, i: usize, contract: &ContractType) {
         let at = |key: &str| format!("/contracts/{i}/{key}");
@@ -427,6 +353,42 @@ impl Checker<'_> {
         }
         for (j, answered) in contract.answers.iter().enumerate() {
             self.known_type(format!("/contracts/{i}/answers/{j}"), answered);
+            let mut types = self.definition.contracts.iter();
+            if types.any(|c| c.name == *answered && !c.travels()) {
+                let text = format!("`{answered}` is an answer or a note, and asks nothing");
+                self.fault(
+                    "protocol.answer",
+                    format!("/contracts/{i}/answers/{j}"),
+                    text,
+                );
+            }
+        }
+        for (pointer, words) in &contract.when {
+            if words.texts().is_empty() {
+                let text = format!("no text at `{pointer}` would do");
+                self.fault("protocol.when", at("when"), text);
+            }
+        }
+        if let Some(failure) = &contract.failure
+            && !failure.code.starts_with('/')
+            && !self.definition.errors.is_empty()
+            && !self.definition.errors.contains_key(&failure.code)
+        {
+            let text = format!("`{}` is not a code in `errors`", failure.code);
+            self.fault("protocol.error_code", at("failure"), text);
+        }
+        if let Some(tasks) = &contract.tasks {
+            let text = match (&tasks.opens, &tasks.completes) {
+                _ if self.definition.style == Style::Call => {
+                    Some("only a protocol of style `relay` has tasks")
+                }
+                (Some(_), Some(_)) => Some("a contract opens tasks or completes one, not both"),
+                (None, None) => Some("a contract with tasks opens or completes some"),
+                _ => None,
+            };
+            if let Some(text) = text {
+                self.fault("protocol.tasks", at("tasks"), text);
+            }
         }
         if contract.note && !contract.answers.is_empty() {
             let text = "a note answers nothing";
@@ -507,6 +469,12 @@ impl Checker<'_> {
         for (state, agent) in &definition.turns {
             self.known_agent(format!("/turns/{}", state.as_str()), agent.as_str());
         }
+        if definition.style == Style::Call
+            && definition.contracts.iter().all(|c| c.answers.is_empty())
+        {
+            let text = "no type answers a request";
+            self.fault("protocol.answer", "/contracts", text);
+        }
         if definition.loops.is_some() && definition.style == Style::Relay {
             let text = "only a protocol of style `call` has requests that wait";
             self.fault("protocol.loops", "/loops", text);
@@ -514,16 +482,9 @@ impl Checker<'_> {
     }
 }
 
-/// Says whether no field and no format tells two types apart, nor that each has
-/// its sender elsewhere.
-fn alike(a: &ContractType, b: &ContractType) -> bool {
-    let apart = |(pointer, words): (&String, &Words)| {
-        b.when
-            .get(pointer)
-            .is_some_and(|other| words.excludes(other))
-    };
-    let formats = a.formats.is_empty() || a.formats.iter().any(|f| b.has_format(f));
-    formats && a.fields.from == b.fields.from && !a.when.iter().any(apart)
+fn is_version(text: &str) -> bool {
+    let fits = |b: u8| b.is_ascii_alphanumeric() || b"._+-".contains(&b);
+    !text.is_empty() && text.len() <= VERSION && text.bytes().all(fits)
 }
 
 fn is_pointer(text: &str) -> bool {

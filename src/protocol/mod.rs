@@ -6,8 +6,8 @@
 //! name. `definition` and `contract_type` hold the stored form, `loaded` what it
 //! says about itself, `lifecycle` the states that every protocol shares,
 //! `resolve` the choice of a contract's type, `tasks` what contracts say of
-//! tasks, `facts` what is gathered from them, `faults` the checks of a
-//! definition.
+//! tasks, `facts` what is gathered from them, `faults` and `ways` the
+//! checks of a definition.
 
 mod contract_type;
 mod definition;
@@ -18,6 +18,7 @@ mod loaded;
 mod pointers;
 mod resolve;
 mod tasks;
+mod ways;
 
 pub use contract_type::{
     ArtifactFields, ContractType, CriticalInputs, ExpectedFields, FailureFields, NamedSchema,

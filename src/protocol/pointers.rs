@@ -33,7 +33,10 @@ fn nodes<'s>(schema: &'s Value, pointer: &str) -> Vec<&'s Value> {
     let mut here = spread(schema, vec![schema]);
     for part in pointer.split('/').skip(1) {
         let part = part.replace("~1", "/").replace("~0", "~");
-        let next: Vec<&Value> = here.iter().flat_map(|node| child(node, &part)).collect();
+        let mut next: Vec<&Value> = here.iter().flat_map(|node| child(node, &part)).collect();
+        if !here.iter().any(|node| describes(node)) && here.iter().any(|node| is_open(node)) {
+            next.push(&Value::Null);
+        }
         here = spread(schema, next);
     }
     here
@@ -56,25 +59,32 @@ fn child<'s>(node: &'s Value, part: &str) -> Vec<&'s Value> {
         found.extend(node.get("items"));
         found.extend(node["prefixItems"].as_array().into_iter().flatten());
     }
-    // Nothing is said about what it holds.
-    let opaque = [
+    found
+}
+
+/// Says whether a schema tells what a value holds.
+fn describes(node: &Value) -> bool {
+    let keys = [
         "properties",
         "patternProperties",
         "additionalProperties",
         "items",
         "prefixItems",
     ];
-    let closed = ["enum", "const", "$ref"];
+    keys.iter().any(|key| node.get(*key).is_some())
+}
+
+/// Says whether a schema leaves open what a value holds, if no other one at the
+/// same place describes it.
+fn is_open(node: &Value) -> bool {
     let scalar = matches!(
         node["type"].as_str(),
         Some("string" | "number" | "integer" | "boolean" | "null")
     );
-    let combined = ["allOf", "anyOf", "oneOf", "if", "then", "else"];
-    let says = |keys: &[&str]| keys.iter().any(|key| node.get(*key).is_some());
-    if !says(&opaque) && !says(&closed) && !says(&combined) && !scalar && !node.is_boolean() {
-        found.push(&Value::Null);
-    }
-    found
+    let elsewhere = [
+        "enum", "const", "$ref", "allOf", "anyOf", "oneOf", "if", "then", "else",
+    ];
+    !scalar && !node.is_boolean() && !elsewhere.iter().any(|key| node.get(*key).is_some())
 }
 
 /// Adds everything that applies at the same place: references and alternatives.
@@ -109,7 +119,7 @@ mod tests {
     fn pointers_are_followed_through_references_alternatives_and_lists() {
         let schema = json!({"type": "object", "additionalProperties": false,
             "properties": {"a": {"$ref": "#/$defs/a"}, "l": {"items": {"properties": {"x": {}}}}, "m": {"additionalProperties": {"type": "string"}},
-                "open": {"type": "object"}, "text": {"type": "string"}, "either": {"anyOf": [{"properties": {"p": {}}}, {"properties": {"q": {}}}]}},
+                "open": {"type": "object"}, "told": {"properties": {"p": {}}, "allOf": [{"required": ["p"]}, {"then": {"required": ["p"]}}]}, "text": {"type": "string"}, "either": {"anyOf": [{"properties": {"p": {}}}, {"properties": {"q": {}}}]}},
             "$defs": {"a": {"properties": {"b": {"enum": ["x", "y"]}}}}});
         for known in [
             "/a",
@@ -119,10 +129,19 @@ mod tests {
             "/open/what/ever",
             "/either/p",
             "/either/q",
+            "/told/p",
         ] {
             assert!(schema_has(&schema, known), "{known}");
         }
-        for unknown in ["/z", "/a/c", "/l/0/y", "/text/more", "/a/b/c", "/either/r"] {
+        for unknown in [
+            "/z",
+            "/a/c",
+            "/l/0/y",
+            "/text/more",
+            "/a/b/c",
+            "/either/r",
+            "/told/q",
+        ] {
             assert!(!schema_has(&schema, unknown), "{unknown}");
         }
         let values = schema_values(&schema, "/a/b");

@@ -106,7 +106,7 @@ impl Protocol {
         let (from, to) = (named(&from_name, from), named(&to_name, to));
         let candidates: Vec<&ContractType> = contracts
             .into_iter()
-            .filter(|c| !c.travels() || self.routed(c, from.as_deref(), to.as_deref()))
+            .filter(|c| c.note || self.can_go(c, from.as_deref(), to.as_deref()))
             .collect();
         let (Ok(from), Ok(to)) = (from_name, to_name) else {
             let only = match candidates[..] {
@@ -123,6 +123,15 @@ impl Protocol {
                     None => Unresolved::Route(Box::new(self.no_route(to_at, from, to))),
                 })
             }
+            ([], Some(from), None) if !needs_to => {
+                let text = format!("nobody asks {from}, which has nothing to answer");
+                let finding = Finding::error("route.unknown", from_at.unwrap_or_default(), text);
+                let fix = format!(
+                    "see who asks whom: `git handoff protocol show {}`",
+                    self.name()
+                );
+                Err(Unresolved::Route(Box::new(finding.fix(fix))))
+            }
             ([kind], ..) => Ok(Resolved { kind, from, to }),
             _ => match discriminated(&candidates, envelope.probe) {
                 Some(kind) => Ok(Resolved { kind, from, to }),
@@ -132,8 +141,8 @@ impl Protocol {
     }
 
     /// The types that have their parties where this contract has its own: those
-    /// of which it has the most, and of these, where they differ, the one that
-    /// the discriminating fields tell.
+    /// of which it has the most, counting its time last, and of these, where
+    /// they differ, the one that the discriminating fields tell.
     fn with_the_same_parties<'a>(
         &'a self,
         contracts: Vec<&'a ContractType>,
@@ -157,14 +166,20 @@ impl Protocol {
         let has = |at: Option<&str>| usize::from(at.and_then(envelope.probe).is_some());
         let score = |kind: &'a ContractType| {
             let (from, to) = pointers(kind);
-            2 * has(from) + has(to.filter(|_| kind.travels()))
+            let at = self.field(kind, |f| &f.at);
+            let to = to.filter(|_| kind.travels() || kind.fields.to.is_some() && !kind.note);
+            4 * has(from) + 2 * has(to) + has(at)
         };
         let most = contracts.iter().map(|c| score(c)).max();
-        let best: Vec<_> = { contracts.into_iter() }
+        let best: Vec<_> = { contracts.iter().copied() }
             .filter(|c| Some(score(c)) == most)
             .collect();
         if differ(&best) {
             return Err(undecided(&best, envelope));
+        }
+        // A receiver alone may be anyone's.
+        if most < Some(3) {
+            return Err(undecided(&contracts, envelope));
         }
         Ok(best)
     }
@@ -235,6 +250,19 @@ impl Protocol {
         );
         let fix = format!("use {} as the root", quoted(&meant.root));
         Some(Finding::error("contract.root", "", text).fix(fix))
+    }
+
+    /// Says whether a contract of a type can go between these parties, as far as
+    /// known: along a route, or back along that of what it answers.
+    fn can_go(&self, kind: &ContractType, from: Option<&str>, to: Option<&str>) -> bool {
+        if kind.travels() {
+            return self.routed(kind, from, to);
+        }
+        let asked = kind
+            .answers
+            .iter()
+            .filter_map(|name| self.contract_type(name));
+        asked.into_iter().any(|asked| self.routed(asked, to, from))
     }
 
     /// Says whether a type may travel between these parties, as far as known.
@@ -322,7 +350,14 @@ fn undecided(candidates: &[&ContractType], envelope: &Envelope<'_>) -> Vec<Findi
                 ),
             ),
         };
-        made.fix(format!("use one of: {}", allowed.join(", ")))
+        if !allowed.contains(&"*") {
+            return made.fix(format!("use one of: {}", allowed.join(", ")));
+        }
+        let has = |c: &&&ContractType| c.when.contains_key(pointer);
+        let types: Vec<&str> = { candidates.iter().filter(has) }
+            .map(|c| c.name.as_str())
+            .collect();
+        made.fix(format!("a contract of type {} has it", types.join(" or ")))
     };
     if pointers.is_empty() {
         let types: Vec<&str> = candidates.iter().map(|c| c.name.as_str()).collect();

@@ -266,7 +266,7 @@ impl TaskPlan {
 
     /// Tasks that wait for one another, if there are any, the first once more
     /// at the end.
-    fn circle(&self) -> Option<Vec<&str>> {
+    pub fn circle(&self) -> Option<Vec<&str>> {
         // Tasks are taken away as long as one waits for none of the others.
         let mut left: BTreeSet<&str> = self.dependencies.keys().map(String::as_str).collect();
         loop {

@@ -1,4 +1,4 @@
-//! The built-in protocol and its sample contracts.
+//! The built-in protocols and their sample contracts.
 #![allow(dead_code, missing_docs, unreachable_pub)]
 
 use std::fs;
@@ -6,26 +6,38 @@ use std::path::{Path, PathBuf};
 
 use git_handoff::finding::{Finding, Severity};
 use git_handoff::ledger::{Review, review};
-use git_handoff::protocol::Protocol;
-use git_handoff::templates::{FolderSchemas, built_in};
+use git_handoff::protocol::{ContractType, Protocol};
+use git_handoff::templates::{BUILT_IN, FolderSchemas, built_in};
 use serde_json::Value;
 
+/// The protocol whose contracts may be XML.
 pub const NAME: &str = "issue-to-pr";
 
-/// The built-in protocol with its schemas.
+/// A built-in protocol with its schemas.
 pub struct Rules {
+    pub name: &'static str,
     pub protocol: Protocol,
     schemas: FolderSchemas,
 }
 
 impl Rules {
+    /// The protocol whose contracts may be XML.
     pub fn new() -> Self {
-        let folder = built_in(NAME).unwrap();
+        Self::of(NAME)
+    }
+
+    pub fn of(name: &'static str) -> Self {
+        let folder = built_in(name).unwrap();
         let protocol = Protocol::load(folder.file("protocol.json").unwrap()).unwrap();
         Self {
+            name,
             protocol,
             schemas: FolderSchemas::new(folder),
         }
+    }
+
+    pub fn all() -> impl Iterator<Item = Self> {
+        BUILT_IN.into_iter().map(Self::of)
     }
 
     pub fn review(&self, bytes: &[u8]) -> Review {
@@ -34,9 +46,37 @@ impl Rules {
 
     /// The JSON Schema of a contract type.
     pub fn schema(&self, kind: &str) -> Value {
-        let file = &self.protocol.contract_type(kind).unwrap().schema;
-        let folder = built_in(NAME).unwrap();
-        serde_json::from_slice(folder.file(file).unwrap()).unwrap()
+        self.file(&self.protocol.contract_type(kind).unwrap().schema)
+    }
+
+    /// A JSON file of the protocol's folder.
+    pub fn file(&self, path: &str) -> Value {
+        let folder = built_in(self.name).unwrap();
+        serde_json::from_slice(folder.file(path).unwrap()).unwrap()
+    }
+
+    /// The formats that a contract type may have.
+    pub fn formats(&self, kind: &ContractType) -> Vec<String> {
+        let formats = self.protocol.definition().formats.iter();
+        formats.filter(|f| kind.has_format(f)).cloned().collect()
+    }
+
+    /// The samples in `valid` or `invalid`, by name.
+    pub fn samples(&self, folder: &str) -> Vec<Sample> {
+        let path = root().join("tests/samples").join(self.name).join(folder);
+        let mut samples: Vec<Sample> = fs::read_dir(path)
+            .unwrap()
+            .map(|entry| {
+                let path = entry.unwrap().path();
+                Sample {
+                    name: path.file_name().unwrap().to_str().unwrap().to_owned(),
+                    bytes: fs::read(&path).unwrap(),
+                }
+            })
+            .collect();
+        samples.sort_by(|a, b| a.name.cmp(&b.name));
+        assert!(samples.len() > 15, "{} {folder} has its samples", self.name);
+        samples
     }
 }
 
@@ -51,27 +91,23 @@ impl Sample {
         self.name.ends_with(".xml")
     }
 
+    pub fn is_json(&self) -> bool {
+        self.name.ends_with(".json")
+    }
+
+    /// The format that the name's ending stands for.
+    pub fn format(&self) -> &str {
+        self.name.rsplit('.').next().unwrap()
+    }
+
     pub fn text(&self) -> &str {
         std::str::from_utf8(&self.bytes).unwrap()
     }
 }
 
-/// The samples in `valid` or `invalid`, by name.
+/// The samples of the protocol whose contracts may be XML.
 pub fn samples(folder: &str) -> Vec<Sample> {
-    let mut samples: Vec<Sample> =
-        fs::read_dir(root().join("tests/samples").join(NAME).join(folder))
-            .unwrap()
-            .map(|entry| {
-                let path = entry.unwrap().path();
-                Sample {
-                    name: path.file_name().unwrap().to_str().unwrap().to_owned(),
-                    bytes: fs::read(&path).unwrap(),
-                }
-            })
-            .collect();
-    samples.sort_by(|a, b| a.name.cmp(&b.name));
-    assert!(samples.len() > 50, "{folder} has its samples");
-    samples
+    Rules::new().samples(folder)
 }
 
 pub fn root() -> PathBuf {

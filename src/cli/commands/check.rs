@@ -152,21 +152,16 @@ impl<'r> Against<'r> {
         match self {
             Self::Ledger(ledger, snapshot) => Ok(ledger.check(snapshot, offer)?),
             Self::BuiltIn(protocols) => {
-                let mut best: Option<Review> = None;
+                let mut reviews = Vec::new();
                 for (protocol, schemas) in protocols {
                     let review = review(protocol, schemas, offer.bytes, offer.issue)
                         .map_err(|e| Failure::new(exit::INTEGRITY, "schema_broken", chain(&e)))?;
-                    if best
-                        .as_ref()
-                        .is_none_or(|known| review.rank() > known.rank())
-                    {
-                        best = Some(review);
+                    if review.kind.is_some() && review.is_complete() {
+                        return Ok(review);
                     }
-                    if best.as_ref().is_some_and(|found| found.rank() == 2) {
-                        break;
-                    }
+                    reviews.push(review);
                 }
-                Ok(best.unwrap_or_else(|| Review::refused(Vec::new())))
+                Ok(Review::nearest(reviews))
             }
         }
     }

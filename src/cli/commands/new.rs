@@ -37,7 +37,7 @@ pub(crate) struct Arguments {
     /// The contract's type, where the route has several
     #[arg(long = "type", value_name = "TYPE")]
     kind: Option<String>,
-    /// The contract's format; by default the protocol's first
+    /// The contract's format; by default the type's or the protocol's first
     #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
     /// The protocol; by default the issue's, or the first of the ledger's that
@@ -65,9 +65,12 @@ impl Format {
         }
     }
 
-    /// The first of a protocol's formats.
-    fn first(protocol: &Protocol) -> Self {
-        let first = protocol.definition().formats.first();
+    /// The first of the formats of the type that was asked for, or of the
+    /// protocol's.
+    fn first(protocol: &Protocol, kind: Option<&str>) -> Self {
+        let kind = kind.and_then(|name| protocol.contract_type(name));
+        let own = kind.and_then(|kind| kind.formats.first());
+        let first = own.or_else(|| protocol.definition().formats.first());
         let all = [Self::Xml, Self::Json, Self::Md];
         let named = |format: &Self| first.is_some_and(|name| name == format.name());
         all.into_iter().find(named).unwrap_or(Self::Json)
@@ -111,7 +114,7 @@ impl Arguments {
         let rules = self.rules(&tip, &folder, &from, &to)?;
         let format = self
             .format
-            .unwrap_or_else(|| Format::first(rules.protocol()));
+            .unwrap_or_else(|| Format::first(rules.protocol(), self.kind.as_deref()));
         let kind = self.contract_type(&rules, format, &from, &to)?;
         let template: Value =
             serde_json::from_slice(&rules.bytes(&kind.template)?).map_err(|e| {
@@ -130,7 +133,7 @@ impl Arguments {
             }
             // A type of its own for messages has their sections as its fields.
             Format::Md if kind.has_format("md") && !kind.has_format("json") => {
-                write_message(&value)
+                write_message(&value, rules.schema(kind)?.shape())
             }
             Format::Md => {
                 let protocol = rules.protocol();
@@ -218,6 +221,13 @@ impl Arguments {
                     .is_some_and(|k| k.has_format("json"))
             };
             names.retain(json);
+        }
+        // So is a note, where something else goes this way.
+        if self.kind.is_none() && names.len() > 1 {
+            let note = |name: &&str| protocol.contract_type(name).is_some_and(|k| k.note);
+            if !names.iter().all(note) {
+                names.retain(|name| !note(name));
+            }
         }
         let wanted = match (&self.kind, &names[..]) {
             (_, []) if !all.is_empty() => {

@@ -12,7 +12,7 @@ use super::pending::to_claim;
 use super::{ExchangeError, Source};
 use crate::git::ObjectId;
 use crate::ids::{AgentName, HandoffId, IssueKey};
-use crate::ledger::choice::{Chosen, Offer, issues_of_sender};
+use crate::ledger::choice::{Chosen, Offer, issues_of, senders};
 use crate::ledger::error::LedgerError;
 use crate::ledger::intake::Contract;
 use crate::ledger::session::{Clock, Session};
@@ -206,7 +206,8 @@ impl<'a, 'r> Importer<'a, 'r> {
             Some(contract) => names_issue(&chosen.rules, contract),
             None => !chosen.review.is_complete(),
         };
-        let in_state = |state| issues_of_sender(tip, &chosen.rules, &offer, state);
+        let senders = senders(&chosen.rules, &offer);
+        let in_state = |state| issues_of(tip, &senders, state);
         if named || !in_state(State::InProgress)?.is_empty() {
             return Ok(chosen);
         }
@@ -261,7 +262,7 @@ impl<'a, 'r> Importer<'a, 'r> {
         // now: where the contract went before is where it belongs.
         if !names_issue(&rules, &contract)
             && self.issue.is_none()
-            && let Some(key) = tip.sent_anywhere(bytes)?
+            && let Some(key) = tip.sent_anywhere(bytes, contract.from.as_slice())?
             && self.is_there(&tip, &key, bytes)?
         {
             contract.issue = key;
@@ -295,7 +296,7 @@ impl<'a, 'r> Importer<'a, 'r> {
         bytes: &[u8],
     ) -> Result<&mut (Vec<u32>, usize), LedgerError> {
         let id = ObjectId::of_blob(bytes)?;
-        let mut before: Vec<u32> = tip.issue(key)?.all_sent_as(id).collect();
+        let mut before = tip.issue(key)?.sent_as(id);
         before.sort_unstable();
         let entry = self.met.entry((key.clone(), id));
         Ok(entry.or_insert((before, 0)))

@@ -22,7 +22,14 @@ impl<V> Planner<'_, V> {
         let Some(held) = basis else {
             return Ok(());
         };
-        let status = held.status.clone().unwrap_or_default();
+        let mut status = held.status.clone().unwrap_or_default();
+        // Whatever its sender says, work against its role has failed.
+        let mut words = self.protocol.definition().status.iter();
+        if !held.violations.is_empty()
+            && let Some((failed, _)) = words.find(|(_, state)| **state == State::Failed)
+        {
+            status.clone_from(failed);
+        }
         for (pointer, rules) in &kind.after {
             let Some(value) = contract.value.pointer(pointer).and_then(scalar) else {
                 continue;
@@ -32,10 +39,10 @@ impl<V> Planner<'_, V> {
                 let fitting = rules.iter().filter(|(_, words)| fits(words));
                 let fitting = fitting.map(|(value, _)| value.clone()).collect();
                 return Err(Refusal::NotAfter {
-                    field: pointer.trim_start_matches('/').to_owned(),
-                    value: quoted(&value),
+                    field: pointer.trim_start_matches('/').into(),
+                    value: quoted(&value).into(),
                     id: held.id.clone(),
-                    status: status.clone(),
+                    status: status.into(),
                     fitting,
                 });
             }
@@ -58,7 +65,8 @@ impl<V> Planner<'_, V> {
         };
         let mut request = basis.cloned();
         while let Some(waiting) = request {
-            if waiting.from == *to {
+            // Who has its answer waits no more.
+            if waiting.from == *to && !waiting.state.is_terminal() {
                 return Err(Refusal::Loop {
                     from: from.clone(),
                     to: to.clone(),
@@ -75,20 +83,33 @@ impl<V> Planner<'_, V> {
         Ok(())
     }
 
-    /// Refuses an id that another contract of the type has; remembers a new one.
-    pub(super) fn take_id(&self, issue: &mut Issue, contract: &Contract) -> Result<(), Refusal> {
-        let Some(own) = &contract.id else {
+    /// Refuses an id that another contract of the type has. The same contract may
+    /// be sent once more where there is reason to.
+    pub(super) fn unless_taken<E>(&self, issue: &Issue, contract: &Contract) -> Result<(), Stop<E>>
+    where
+        V: View<E>,
+    {
+        let ids = issue.contract_ids.get(&contract.kind);
+        let taken = contract.id.as_ref().and_then(|own| ids?.get_key_value(own));
+        let Some((own, number)) = taken else {
             return Ok(());
         };
-        let ids = issue.contract_ids.entry(contract.kind.clone()).or_default();
-        let taken = ids.get(own).copied();
-        ids.insert(own.clone(), issue.handoffs + 1);
-        match taken {
-            Some(number) => Err(Refusal::IdTaken {
-                contract_id: quoted(own),
-                id: self.id(number),
-            }),
-            None => Ok(()),
+        let sent = self.view.sent_before(&contract.bytes);
+        if sent.map_err(Stop::Unreadable)?.contains(number) {
+            return Ok(());
+        }
+        Err(Refusal::IdTaken {
+            contract_id: quoted(own),
+            id: self.id(*number),
+        }
+        .into())
+    }
+
+    /// Remembers the id of the contract that comes next.
+    pub(super) fn take_id(&self, issue: &mut Issue, contract: &Contract) {
+        if let Some(own) = &contract.id {
+            let ids = issue.contract_ids.entry(contract.kind.clone()).or_default();
+            ids.insert(own.clone(), issue.handoffs + 1);
         }
     }
 
@@ -101,14 +122,13 @@ impl<V> Planner<'_, V> {
         Ok(())
     }
 
-    /// The handoff that these bytes made before.
+    /// The newest handoff that these bytes made before.
     pub(super) fn sent<E>(&self, contract: &Contract) -> Result<Option<u32>, Stop<E>>
     where
         V: View<E>,
     {
-        self.view
-            .sent_before(&contract.bytes)
-            .map_err(Stop::Unreadable)
+        let sent = self.view.sent_before(&contract.bytes);
+        Ok(sent.map_err(Stop::Unreadable)?.first().copied())
     }
 
     /// The handoff that a contract repeats: the one that the same bytes made
@@ -118,6 +138,7 @@ impl<V> Planner<'_, V> {
     pub(super) fn sent_before<E>(
         &self,
         issue: &Issue,
+        kind: &ContractType,
         contract: &Contract,
         basis: Option<&Record>,
     ) -> Result<Option<Record>, Stop<E>>
@@ -132,6 +153,14 @@ impl<V> Planner<'_, V> {
         let again = match basis {
             // A request leaves what its sender holds as it is.
             _ if self.protocol.definition().style == Style::Call => turned_down,
+            // Whoever breaks a task down keeps it, and a report is about its task,
+            // whatever else its sender holds.
+            Some(held) if self.breaks_down(kind, contract, held) => {
+                self.plan_turned_down(issue, kind, contract)?
+            }
+            Some(held) if kind.tasks.as_ref().is_some_and(|t| t.completes.is_some()) => {
+                earlier.follows.as_ref() == Some(&held.id)
+            }
             Some(held) => held.id.number() > number || earlier.follows.as_ref() == Some(&held.id),
             None => {
                 let reopened = issue.reopened.last().is_some_and(|r| number <= r.handoffs);

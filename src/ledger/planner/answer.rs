@@ -34,10 +34,10 @@ impl<V> Planner<'_, V> {
         let request = self.request(&issue, kind, contract, from)?;
         if let Some(number) = self.sent(contract)? {
             let earlier = self.record(&self.id(number))?;
-            // Once a request is retried, the same answer may be given again.
+            // Once a request is taken up again, the same answer may be given again.
             let again = request
                 .as_ref()
-                .is_some_and(|r| r.attempt > 1 && earlier.answers.as_ref() == Some(&r.id));
+                .is_some_and(|r| earlier.answers.as_ref() == Some(&r.id));
             if !again {
                 let receipt = self.repeated(earlier, issue);
                 return Ok(Planned::Repeat(Box::new(receipt)));
@@ -160,19 +160,20 @@ impl<V> Planner<'_, V> {
                 });
             }
         }
-        let ids = kind
-            .answers
-            .iter()
-            .filter_map(|t| issue.contract_ids.get(t));
-        let number = contract
-            .id
-            .as_ref()
-            .and_then(|own| { ids }.find_map(|ids| ids.get(own)));
-        if let Some(&number) = number {
+        for number in (1..=issue.handoffs).rev() {
             let record = self.record(&self.id(number))?;
-            if record.to == *from && record.state.is_terminal() {
+            if record.to == *from && record.state.is_terminal() && answers(kind, contract, &record)
+            {
+                let answer = record.latest().and_then(|t| t.sent.clone());
                 let (id, state) = (record.id, record.state);
-                return Ok(Refusal::Answered { id, state });
+                return Ok(match answer {
+                    Some(answer) => Refusal::Answered { id, state, answer },
+                    None => Refusal::NotWorking {
+                        id,
+                        agent: from.clone(),
+                        state,
+                    },
+                });
             }
         }
         Ok(Refusal::NotHeld {
@@ -186,7 +187,11 @@ impl<V> Planner<'_, V> {
 }
 
 /// Says whether a contract answers this request: type, id and requester fit.
-fn answers(kind: &ContractType, contract: &Contract, request: &Record) -> bool {
+pub(in crate::ledger) fn answers(
+    kind: &ContractType,
+    contract: &Contract,
+    request: &Record,
+) -> bool {
     kind.answers.contains(&request.contract_type)
         && (contract.id.is_none() || contract.id == request.contract_id)
         && contract.to.as_ref().is_none_or(|to| *to == request.from)

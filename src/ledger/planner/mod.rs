@@ -22,6 +22,7 @@ use super::refusal::Refusal;
 use super::step::{Actor, Planned, Receipt, Request, Step, Stop, View};
 use crate::ids::{HandoffId, IssueKey, quoted};
 use crate::protocol::{AgentKind, Event, Protocol, State};
+pub(super) use answer::answers;
 use send::Sending;
 pub(super) use tasks::{misplaced, task_handoff};
 

@@ -84,15 +84,20 @@ impl<V> Planner<'_, V> {
         V: View<E>,
     {
         if let Some(issue) = &issue {
-            if let Some(number) = self.sent(sending.contract)? {
+            // Agents can find the same; each says it for itself.
+            let sent = self.view.sent_before(&sending.contract.bytes);
+            for number in sent.map_err(Stop::Unreadable)? {
                 let earlier = self.record(&self.id(number))?;
-                let receipt = self.repeated(earlier, issue.clone());
-                return Ok(Planned::Repeat(Box::new(receipt)));
+                if earlier.from == *from {
+                    let receipt = self.repeated(earlier, issue.clone());
+                    return Ok(Planned::Repeat(Box::new(receipt)));
+                }
             }
+            self.unless_taken(issue, sending.contract)?;
             self.unless_completed(issue)?;
         }
         let mut issue = issue.unwrap_or_else(|| self.opened(sending.contract));
-        self.take_id(&mut issue, sending.contract)?;
+        self.take_id(&mut issue, sending.contract);
         let named = sending.contract.to.as_ref();
         let to = { named.or(kind.implied_to.as_ref()) }
             .or_else(|| self.protocol.lead())
@@ -121,16 +126,20 @@ impl<V> Planner<'_, V> {
             None => None,
         };
         if let Some(issue) = &issue
-            && let Some(earlier) = self.sent_before(issue, contract, basis.as_ref())?
+            && let Some(earlier) = self.sent_before(issue, kind, contract, basis.as_ref())?
         {
             let receipt = self.repeated(earlier, issue.clone());
             return Ok(Planned::Repeat(Box::new(receipt)));
+        }
+        // Whatever else speaks against it, another contract under a known id is no news.
+        if let Some(issue) = &issue {
+            self.unless_taken(issue, contract)?;
         }
         let to = { contract.to.clone() }
             .or_else(|| self.protocol.lead().cloned())
             .unwrap_or_else(|| from.clone());
         let mut issue = self.admit(issue, contract, from, &to, basis.as_ref())?;
-        self.take_id(&mut issue, contract)?;
+        self.take_id(&mut issue, contract);
         self.fits_basis(kind, contract, basis.as_ref())?;
         if calls {
             self.unless_loop(from, &to, basis.as_ref())?;
@@ -363,7 +372,10 @@ impl<V> Planner<'_, V> {
             return Ok(None);
         };
         let mut record = self.record(reported)?;
-        if !matches!(record.state, State::Failed | State::Blocked) {
+        let by_report = |t: &Transition| t.sent.as_ref() == Some(&held.id);
+        if !matches!(record.state, State::Failed | State::Blocked)
+            || !record.latest().is_some_and(by_report)
+        {
             return Ok(None);
         }
         self.advance(&mut record, Event::Cancel, Some(sent), None, None)?;

@@ -39,6 +39,30 @@ impl<V> Planner<'_, V> {
         })
     }
 
+    /// Says whether a part that a plan hands over was turned down, so that its
+    /// sender has reason to send the plan once more.
+    pub(super) fn plan_turned_down<E>(
+        &self,
+        issue: &Issue,
+        kind: &ContractType,
+        contract: &Contract,
+    ) -> Result<bool, Stop<E>>
+    where
+        V: View<E>,
+    {
+        let plan = kind.tasks.as_ref().map(|t| t.read(&contract.value));
+        let plan = plan.unwrap_or_default();
+        for id in &plan.opens {
+            if let Some(task) = find(issue, plan.parent.as_deref(), id) {
+                let state = self.record(&task.handoff)?.state;
+                if matches!(state, State::Rejected | State::Cancelled) {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
     /// Completes what the holder of a task works on that reports on its parts:
     /// a new plan is what follows from it.
     pub(super) fn reports_on<E>(
@@ -126,6 +150,7 @@ impl<V> Planner<'_, V> {
             }
         }
         let first = new.id.number();
+        let mut replaced = Vec::new();
         for (i, id) in (0u32..).zip(&plan.opens) {
             let mut record = new.clone();
             record.id = self.id(first + i);
@@ -137,6 +162,7 @@ impl<V> Planner<'_, V> {
             // A new plan for a task that waits takes the place of the old one.
             if let Some(known) = find(&changed.issue, parent.as_deref(), id) {
                 let mut old = self.record(&known.handoff)?;
+                replaced.push((old.id.clone(), record.id.clone()));
                 if !old.state.is_terminal() {
                     self.advance(&mut old, Event::Cancel, Some(&record.id), None, None)?;
                     changed.records.push(old);
@@ -165,6 +191,36 @@ impl<V> Planner<'_, V> {
                 record.waits_for = waits.map(|t| t.handoff.clone()).collect();
             }
         }
+        self.wait_instead(changed, &replaced)
+    }
+
+    /// Lets what waits for a handoff wait for the one that took its place.
+    fn wait_instead<E>(
+        &self,
+        changed: &mut Changed,
+        replaced: &[(HandoffId, HandoffId)],
+    ) -> Result<(), Stop<E>>
+    where
+        V: View<E>,
+    {
+        let waiting: Vec<HandoffId> = { changed.issue.tasks.iter() }
+            .filter(|t| t.state == TaskState::Pending && !t.depends_on.is_empty())
+            .map(|t| t.handoff.clone())
+            .filter(|id| changed.records.iter().all(|r| r.id != *id))
+            .collect();
+        for id in waiting {
+            let mut record = self.record(&id)?;
+            let mut waits = false;
+            for on in &mut record.waits_for {
+                if let Some((_, new)) = replaced.iter().find(|(old, _)| old == on) {
+                    on.clone_from(new);
+                    waits = true;
+                }
+            }
+            if waits && !record.state.is_terminal() {
+                changed.quiet.push(record);
+            }
+        }
         Ok(())
     }
 
@@ -181,14 +237,18 @@ impl<V> Planner<'_, V> {
         while let Some(record) = changed.records.get(next) {
             next += 1;
             let (id, state) = (record.id.clone(), record.state);
-            let mut tasks = changed.issue.tasks.iter_mut();
-            let Some(task) = tasks.find(|task| task.handoff == id) else {
+            let tasks = &mut changed.issue.tasks;
+            let Some(at) = tasks.iter().position(|task| task.handoff == id) else {
                 continue;
             };
-            task.state = match (state, task.state) {
-                (State::Completed, _) => TaskState::Completed,
-                (State::InProgress, TaskState::BrokenDown) => TaskState::BrokenDown,
-                (State::InProgress, _) => TaskState::InProgress,
+            let is_whole = tasks[at].parent.is_none();
+            let whole = Some(&tasks[at].id).filter(|_| is_whole);
+            let has_parts = whole.is_some() && tasks.iter().any(|t| t.parent.as_ref() == whole);
+            let task = &mut tasks[at];
+            task.state = match state {
+                State::Completed => TaskState::Completed,
+                State::InProgress if has_parts => TaskState::BrokenDown,
+                State::InProgress => TaskState::InProgress,
                 _ => TaskState::Pending,
             };
             if state != State::Completed {
@@ -303,13 +363,16 @@ pub(in super::super) fn misplaced(
         open.find(|open| open.id == task.handoff)
             .map(|open| (open.to.clone(), open.state))
     };
+    let part = { plan.completes.as_deref() }.and_then(|id| find(issue, parent, id));
+    let late = part.is_some_and(|part| issue.unfollowed.contains(&part.handoff));
     if let Some(id) = parent {
         match root(issue, id) {
             None => {
                 let text = format!("no task {} was handed over in this issue", quoted(id));
                 fault("task.orphan", &fields.parent, text);
             }
-            Some(task) if task.state == TaskState::Completed => {
+            // Its last part may be told of when it is done itself.
+            Some(task) if task.state == TaskState::Completed && !late => {
                 let text = format!("task {} is completed", quoted(id));
                 fault("task.state", &fields.parent, text);
             }
@@ -346,6 +409,26 @@ pub(in super::super) fn misplaced(
                 fault("task.unknown_dependency", &fields.dependencies, text);
             }
         }
+    }
+    // What was planned before may wait for what is planned now.
+    let mut whole = plan.clone();
+    for task in issue.tasks.iter().filter(|t| {
+        t.parent.as_deref() == parent
+            && t.state != TaskState::Completed
+            && !plan.opens.contains(&t.id)
+    }) {
+        whole
+            .dependencies
+            .insert(task.id.clone(), task.depends_on.clone());
+    }
+    if !plan.opens.is_empty()
+        && let Some(circle) = whole.circle()
+    {
+        let text = format!(
+            "with what was planned before, the tasks wait for one another: {}",
+            circle.join(" → ")
+        );
+        fault("task.cycle", &fields.dependencies, text);
     }
     if let Some(id) = &plan.completes {
         match find(issue, parent, id) {

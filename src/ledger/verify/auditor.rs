@@ -367,7 +367,7 @@ impl View<LedgerError> for Before<'_> {
         self.folder.record(number)
     }
 
-    fn sent_before(&self, bytes: &[u8]) -> Result<Option<u32>, LedgerError> {
+    fn sent_before(&self, bytes: &[u8]) -> Result<Vec<u32>, LedgerError> {
         match self.contract {
             Some(id) => Ok(self.folder.sent_as(id)),
             None => self.folder.sent_before(bytes),

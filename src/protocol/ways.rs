@@ -1,0 +1,129 @@
+//! Where work can go: types that can't be told apart on their way, agents that
+//! nothing reaches, types that nobody can send.
+
+use std::collections::BTreeSet;
+
+use super::contract_type::{ContractType, Words};
+use super::definition::{AgentKind, Definition, Route};
+use super::faults::Checker;
+use crate::finding::Finding;
+
+impl Checker<'_> {
+    /// Types between the same agents that no field tells apart.
+    pub(super) fn undecidable(&mut self) {
+        let definition = self.definition;
+        let types = &definition.contracts;
+        let ways: Vec<BTreeSet<Way<'_>>> = types.iter().map(|c| ways(definition, c)).collect();
+        for (b, other) in types.iter().enumerate() {
+            for (a, one) in types.iter().enumerate().take(b) {
+                // Only XML always shows its root.
+                let by_root = definition.formats == ["xml"] && one.root != other.root;
+                if by_root || !alike(one, other) || ways[a].is_disjoint(&ways[b]) {
+                    continue;
+                }
+                let text = format!(
+                    "`{}` and `{}` can go between the same agents, and no field in `when` tells them apart",
+                    one.name, other.name
+                );
+                self.fault("protocol.ambiguous", format!("/contracts/{b}/when"), text);
+            }
+        }
+    }
+
+    /// Agents that no work reaches, and types that nobody can send.
+    pub(super) fn unreachable(&mut self) {
+        // What is wrong with a route or an agent would be told once more for
+        // everything behind it.
+        let apart = |f: &Finding| !f.path.starts_with("/routes") && !f.path.starts_with("/agents");
+        if !self.found.iter().all(apart) {
+            return;
+        }
+        let definition = self.definition;
+        let opening = definition.routes.iter().filter(|r| r.opens);
+        let mut reached: BTreeSet<&str> = opening
+            .flat_map(|route| match route.from.as_str() {
+                "*" => self.agents.iter().copied().collect(),
+                from => vec![from],
+            })
+            .collect();
+        loop {
+            let goes = |r: &&Route| r.from == "*" || reached.contains(r.from.as_str());
+            let routes: Vec<&Route> = definition.routes.iter().filter(goes).collect();
+            let receivers = routes.iter().flat_map(|r| r.via.iter().chain([&r.to]));
+            let more: Vec<&str> = receivers
+                .map(|agent| agent.as_str())
+                .filter(|agent| !reached.contains(agent))
+                .collect();
+            if more.is_empty() {
+                break;
+            }
+            reached.extend(more);
+        }
+        for (i, agent) in definition.agents.iter().enumerate() {
+            // A person can step in anywhere.
+            if agent.kind != AgentKind::Human && !reached.contains(agent.id.as_str()) {
+                let text = format!(
+                    "no route reaches `{}` from where issues are opened",
+                    agent.id
+                );
+                self.fault("protocol.unreachable_agent", format!("/agents/{i}"), text);
+            }
+        }
+        let sent: BTreeSet<&str> = { definition.routes.iter() }
+            .flat_map(|route| route.contracts.iter().map(String::as_str))
+            .collect();
+        for (i, contract) in definition.contracts.iter().enumerate() {
+            if contract.travels() && !sent.contains(contract.name.as_str()) {
+                let text = format!("no route has contracts of type `{}`", contract.name);
+                self.fault("protocol.unused_type", format!("/contracts/{i}"), text);
+            }
+        }
+    }
+}
+
+/// A sender and a receiver.
+type Way<'d> = (&'d str, &'d str);
+
+/// Between whom contracts of a type can go.
+fn ways<'d>(definition: &'d Definition, kind: &ContractType) -> BTreeSet<Way<'d>> {
+    let agents = || definition.agents.iter().map(|agent| agent.id.as_str());
+    let sent = |name: &str| {
+        let routes = definition.routes.iter();
+        let routes = routes.filter(|route| route.contracts.iter().any(|c| c == name));
+        let ways = routes.flat_map(|route| {
+            let from = agents().filter(|from| route.from == *from || route.from == "*");
+            from.filter(|from| route.to.as_str() != *from)
+                .map(|from| (from, route.to.as_str()))
+        });
+        ways.collect::<BTreeSet<_>>()
+    };
+    if kind.note {
+        return agents()
+            .flat_map(|from| agents().map(move |to| (from, to)))
+            .collect();
+    }
+    if kind.answers.is_empty() {
+        return sent(&kind.name);
+    }
+    // An answer goes back; one that names no receiver may go to anyone.
+    let names_receiver = kind.fields.to.is_some();
+    let asked = kind.answers.iter().flat_map(|asked| sent(asked));
+    asked
+        .flat_map(|(from, to)| match names_receiver {
+            true => vec![(to, from)],
+            false => agents().map(|any| (to, any)).collect(),
+        })
+        .collect()
+}
+
+/// Says whether no field and no format tells two types apart, nor that each has
+/// its sender elsewhere.
+fn alike(a: &ContractType, b: &ContractType) -> bool {
+    let apart = |(pointer, words): (&String, &Words)| {
+        b.when
+            .get(pointer)
+            .is_some_and(|other| words.excludes(other))
+    };
+    let formats = a.formats.is_empty() || a.formats.iter().any(|f| b.has_format(f));
+    formats && a.fields.from == b.fields.from && !a.when.iter().any(apart)
+}
