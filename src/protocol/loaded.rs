@@ -128,10 +128,11 @@ impl Protocol {
                 return sent(from, to, &kind.name);
             }
             let takes_notes = kind.implied_to.as_ref().or_else(|| self.lead());
+            // A note that names its receiver may go to anyone.
+            let may_get = kind.fields.to.is_some() && self.agent(to).is_some()
+                || takes_notes.is_some_and(|agent| agent.as_str() == to);
             kind.answers.iter().any(|asked| sent(to, from, asked))
-                || kind.note
-                    && self.agent(from).is_some()
-                    && takes_notes.is_some_and(|agent| agent.as_str() == to)
+                || kind.note && self.agent(from).is_some() && may_get
         };
         self.definition.contracts.iter().filter(can).collect()
     }
