@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::exit;
 use crate::finding::Finding;
 use crate::git::{GitError, OpenError};
-use crate::ids::IdError;
+use crate::ids::{IdError, quoted};
 use crate::ledger::{DEFAULT_BRANCH, LedgerError, Refusal};
 use crate::protocol::{Event, State};
 
@@ -152,6 +152,12 @@ impl From<LedgerError> for Failure {
             LedgerError::Contract { findings } => at(exit::CONTRACT, "contract_refused")
                 .hint("mend the contract, see `git handoff check FILE`, and send it again")
                 .findings(findings),
+            LedgerError::Artifact { findings } => at(exit::CONTRACT, "artifact_refused")
+                .hint("mend the file that the contract delivers, and send the contract again")
+                .findings(findings),
+            LedgerError::Document { findings } => at(exit::CONTRACT, "document_refused")
+                .hint("mend the document, and set it again")
+                .findings(findings),
             LedgerError::Route { findings } => {
                 at(exit::PROTOCOL, "route_refused").findings(findings)
             }
@@ -283,9 +289,15 @@ fn refused(refusal: &Refusal, message: String) -> Failure {
             Some(first) => format!("see what it waits for: `git handoff show {first}`"),
             None => format!("see `git handoff show {id}`"),
         }),
-        Refusal::NeedsAnswer { id, from, to } => protocol("needs_answer").hint(format!(
-            "write the answer: `git handoff new --issue {} --from {to} --to {from}`, and send it",
-            id.issue()
+        Refusal::NeedsAnswer {
+            id,
+            from,
+            to,
+            types,
+        } => protocol("needs_answer").hint(format!(
+            "write the answer: `git handoff new --issue {} --from {to} --to {from} --type {}`, and send it",
+            id.issue(),
+            types.join("|")
         )),
         Refusal::Answered { answer, .. } => {
             Failure::new(exit::CONFLICT, "already_answered", message.clone())
@@ -319,6 +331,9 @@ fn refused(refusal: &Refusal, message: String) -> Failure {
                 format!("what fits: {}", fitting.join(", "))
             },
         ),
+        Refusal::NotAbout { field, known, .. } => {
+            protocol("not_about").hint(format!("name the contract in hand: `{field}` is {}", quoted(known)))
+        }
         Refusal::UnknownErrorCode { codes, .. } => {
             protocol("unknown_error_code").hint(format!("use one of: {}", codes.join(", ")))
         }

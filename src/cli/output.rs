@@ -131,8 +131,13 @@ pub(super) fn render(finding: &Finding) -> String {
         place += &format!("{line}:{column} ");
     }
     let path = plain(&finding.path);
+    let weight = match finding.severity {
+        Severity::Error => "",
+        Severity::Warning => "warning ",
+        Severity::Note => "note ",
+    };
     let mut text = format!(
-        "  {place}{path} {style}{}{style:#} {}\n",
+        "  {place}{path} {style}{weight}{}{style:#} {}\n",
         finding.code,
         plain(&finding.message)
     );

@@ -31,6 +31,7 @@ pub(super) fn done_json(done: &Done) -> Value {
         "path": format!("{}/{}", issue_folder(&receipt.issue.issue), receipt.record.contract.file),
         "attempt": receipt.record.attempt,
         "artifacts": receipt.record.artifacts,
+        "violations": receipt.record.violations,
         "commit": done.commit.map(|c| c.to_string()),
         "repeated": receipt.repeated,
         "transitions": changes,
@@ -64,6 +65,10 @@ fn next_steps(done: &Done) -> Vec<String> {
         .find(|o| Some(&o.id) == record.follows.as_ref());
     let recovery = reported.and_then(|open| recover(&open.id, open.state, lead));
     match record.state {
+        // Of several tasks, some may have to wait.
+        State::Pending if record.task.is_some() => {
+            vec![format!("git handoff claim --next --as {to}")]
+        }
         State::Pending => vec![format!("git handoff claim {id} --as {to}")],
         State::InProgress if receipt.onward.is_empty() => {
             let complete = format!("git handoff complete {id} --as {to}");
@@ -71,6 +76,9 @@ fn next_steps(done: &Done) -> Vec<String> {
         }
         State::InProgress => hand_on(to, &receipt.onward),
         State::Failed | State::Blocked => recover(id, record.state, lead).into_iter().collect(),
+        State::Completed if record.answers.is_some() => { reported.iter() }
+            .filter_map(|open| recover(&open.id, open.state, to))
+            .collect(),
         State::Completed if issue.unfollowed.contains(id) => hand_on(to, &receipt.onward),
         State::Completed if receipt.onward.is_empty() && recovery.is_some() => {
             recovery.into_iter().collect()
@@ -168,7 +176,16 @@ fn about(record: &Record) -> String {
         failure.or_else(|| t.reason.clone())
     });
     let text = why.unwrap_or_else(|| record.summary.clone());
-    let text = match &record.waits_for[..] {
+    let text = match &record.task {
+        Some(task) => format!("{}: {text}", task.id),
+        None => text,
+    };
+    let waits = if record.state == State::Pending {
+        &record.waits_for[..]
+    } else {
+        &[]
+    };
+    let text = match waits {
         [] => text,
         [first, ..] => format!("waits for {first}: {text}"),
     };

@@ -131,6 +131,15 @@ pub(super) fn gather<S: Schemas>(
             });
             continue;
         };
+        let size = opened.metadata().map_or(0, |about| about.len());
+        if expected.is_some() && i == 0 && size > MAX_CHECKED {
+            let text = format!(
+                "{} has {size} bytes, and at most {MAX_CHECKED} are checked",
+                file.path
+            );
+            found.push(Finding::error("artifact.schema", &file.at, text));
+            continue;
+        }
         let mut hash = Sha256::new();
         let mut start = Vec::new();
         let mut chunk = vec![0; 1 << 16];
@@ -154,11 +163,6 @@ pub(super) fn gather<S: Schemas>(
             && let Ok(schema) = named_schema(schemas, &expected.schema)?
         {
             let faults = match Source::parse(&start) {
-                _ if size > MAX_CHECKED => {
-                    let text =
-                        format!("it has {size} bytes, and at most {MAX_CHECKED} are checked");
-                    vec![Finding::error("input.too_large", "", text)]
-                }
                 Ok(source) => schema.check(&source, None).findings,
                 Err(findings) => findings,
             };

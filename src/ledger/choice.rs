@@ -87,7 +87,18 @@ impl<'r> Ledger<'r> {
                 let known = snapshot.protocols()?;
                 return Err(LedgerError::NoProtocol { name, known });
             }
-            return self.under(snapshot, &name, offer);
+            let chosen = self.under(snapshot, &name, offer)?;
+            if offer.protocol.is_some() || chosen.review.is_complete() {
+                return Ok(chosen);
+            }
+            // A contract of another protocol is told that it is one.
+            for other in snapshot.protocols()?.iter().filter(|other| **other != name) {
+                let other = self.under(snapshot, other, offer)?;
+                if other.review.contract.is_some() {
+                    return Ok(other);
+                }
+            }
+            return Ok(chosen);
         }
         let mut best: Option<Chosen<'r>> = None;
         for name in snapshot.protocols()? {
@@ -143,7 +154,7 @@ impl<'r> Ledger<'r> {
                 Some(key) => Some(key),
                 None => own,
             },
-            several => own.filter(|key| several.contains(key)),
+            several => own.filter(|key| first.names_session && several.contains(key)),
         };
         if let Some(key) = key {
             let review = with(Some(&key))?;
@@ -167,7 +178,7 @@ impl<'r> Ledger<'r> {
     /// The files that a contract delivers, as they are now.
     ///
     /// # Errors
-    /// [`LedgerError::Contract`] when one is not what the request asked for.
+    /// [`LedgerError::Artifact`] when one is not what the request asked for.
     pub(super) fn artifacts(
         &self,
         snapshot: &Snapshot<'r>,
@@ -209,7 +220,7 @@ impl<'r> Ledger<'r> {
         if findings.is_empty() {
             Ok(artifacts)
         } else {
-            Err(LedgerError::Contract { findings })
+            Err(LedgerError::Artifact { findings })
         }
     }
 }

@@ -67,6 +67,18 @@ pub enum LedgerError {
         /// Why, all of it.
         findings: Vec<Finding>,
     },
+    /// A file that the contract delivers is not what was asked for.
+    #[error("the artifact was refused")]
+    Artifact {
+        /// Why, all of it.
+        findings: Vec<Finding>,
+    },
+    /// A shared document is not as its schema wants it.
+    #[error("the document was refused")]
+    Document {
+        /// Why, all of it.
+        findings: Vec<Finding>,
+    },
     /// The contract is well formed, and the protocol has no such route.
     #[error("the protocol refuses the contract")]
     Route {

@@ -13,7 +13,8 @@ use crate::contract::{Format, Place, Schema, Shape, Source};
 use crate::finding::{Finding, Severity};
 use crate::ids::{AgentName, IssueKey, quoted};
 use crate::protocol::{
-    ContractType, Envelope, FailureFields, Fields, Protocol, Resolved, State, Style, Unresolved,
+    ContractType, Envelope, FailureFields, Fields, Protocol, Resolved, Route, State, Style,
+    Unresolved,
 };
 
 /// A contract that passed the pipeline.
@@ -60,6 +61,8 @@ pub struct Review {
     pub contract: Option<Contract>,
     /// The issue that it would open, where it names none.
     pub new_issue: Option<IssueKey>,
+    /// Whether that is its own words, and not the protocol's.
+    pub names_session: bool,
     /// Whether the only fault is that the protocol has no such route.
     pub no_route: bool,
     /// How many of the protocol's envelope fields the document has.
@@ -104,6 +107,7 @@ impl Review {
             kind: None,
             contract: None,
             new_issue: None,
+            names_session: false,
             no_route: false,
             known: 0,
         }
@@ -211,12 +215,41 @@ pub fn review<S: Schemas>(
     };
     let status = text(|f| &f.status);
     let mut found = semantic::faults(protocol, kind, schemas, &value)?;
-    let new_issue = protocol.field(kind, |f| &f.new_issue).and_then(|at| {
+    let opens = |route: &&Route| route.opens && route.contracts.contains(&kind.name);
+    let new_at = protocol.field(kind, |f| &f.new_issue).filter(|_| {
+        kind.note
+            || protocol
+                .definition()
+                .routes
+                .iter()
+                .any(|route| opens(&route))
+    });
+    let new_issue = new_at.and_then(|at| {
         let named = at
             .starts_with('/')
             .then(|| value.pointer(at).and_then(scalar));
         named.unwrap_or_else(|| Some(at.to_owned()))?.parse().ok()
     });
+    if opened.embedded
+        && let Some(Resolved { from, to, .. }) = &resolved
+    {
+        for (title, party) in [("/from", from), ("/to", to)] {
+            let named = source.probe(None, title);
+            let known = named.as_deref().and_then(|name| protocol.agent(name));
+            if let (Some(named), Some(party)) = (named, party)
+                && known.is_none_or(|agent| agent.id != *party)
+            {
+                let text = format!(
+                    "the title says {}, and the contract {party}",
+                    quoted(&named)
+                );
+                let mut finding = Finding::error("markdown.parties", "", text);
+                let place = source.place(&Shape::open(), None, title);
+                (finding.line, finding.column) = (place.line, place.column);
+                findings.push(finding.fix("let both name the same agents"));
+            }
+        }
+    }
     let issue = issue_of(protocol, kind, &value, hint, new_issue.as_ref(), &mut found);
     found.extend(unfinished(protocol, kind, status.as_deref()));
     place_all(&mut found, &source, schema.shape(), wrapper);
@@ -265,6 +298,7 @@ pub fn review<S: Schemas>(
         kind: Some(kind.name.clone()),
         contract,
         new_issue,
+        names_session: new_at.is_some_and(|at| at.starts_with('/')),
         no_route: false,
         known,
     })
@@ -299,6 +333,8 @@ pub(super) struct Opened {
     pub(super) wrapper: Option<String>,
     /// The format of the contract itself.
     format: &'static str,
+    /// Whether it is a whole contract inside a message.
+    embedded: bool,
 }
 
 /// The member of a Markdown message that may hold a whole contract.
@@ -325,6 +361,7 @@ impl Opened {
             root,
             wrapper,
             format: format.extension(),
+            embedded,
         }
     }
 }

@@ -41,7 +41,7 @@ pub use exchange::{
 pub use intake::{Contract, Review, Schemas, review};
 pub use layout::{issue_folder, record_file};
 pub use message::{Change, trailers};
-pub use planner::plan;
+pub use planner::{UNSPECIFIED, plan};
 pub use protocol_check::check_protocol;
 pub use record::{
     Artifact, ContractFile, Evidence, Expected, Failure, Issue, IssueStatus, Lease, Manifest,

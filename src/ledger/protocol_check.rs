@@ -316,6 +316,7 @@ fn own_pointers(kind: &ContractType) -> Vec<(String, String)> {
         ("summary", &kind.summary),
         ("max_retries", &kind.max_retries),
         ("actions", &kind.actions),
+        ("about", &kind.about),
     ];
     for (key, pointer) in single {
         pointer.iter().for_each(|p| add(key.to_owned(), p));

@@ -138,6 +138,8 @@ pub enum Refusal {
         from: AgentName,
         /// Who was asked.
         to: AgentName,
+        /// The types of contract that answer it.
+        types: Vec<String>,
     },
     /// The request has its answer.
     #[error("{id} is {state}: {answer} is its answer")]
@@ -214,6 +216,18 @@ pub enum Refusal {
         status: Box<str>,
         /// The values that fit.
         fitting: Vec<String>,
+    },
+    /// The contract is about another one than its sender works on.
+    #[error("`{field}` is {value}, and {id} is about another contract")]
+    NotAbout {
+        /// The field.
+        field: Box<str>,
+        /// Its value, escaped for display.
+        value: Box<str>,
+        /// The handoff that the sender works on.
+        id: HandoffId,
+        /// The id of that handoff's contract.
+        known: Box<str>,
     },
     /// The protocol has no such error code.
     #[error("{code} is not an error code of protocol {protocol}")]

@@ -344,10 +344,10 @@ pub(super) fn document_step(
             known: known.map(ToString::to_string).collect(),
         });
     };
-    let source = Source::parse(bytes).map_err(|findings| LedgerError::Contract { findings })?;
+    let source = Source::parse(bytes).map_err(|findings| LedgerError::Document { findings })?;
     let findings = rules.file(&document.schema)?.check(&source, None).findings;
     if findings.iter().any(Finding::is_error) {
-        return Err(LedgerError::Contract { findings });
+        return Err(LedgerError::Document { findings });
     }
     let path = layout::document(protocol.name(), name);
     if tip.file(&path)?.is_some_and(|known| *known == *bytes) {

@@ -44,7 +44,14 @@ pub fn turn(
             why: format!("the task is {}", state.as_str()),
         });
     }
-    let acting = |open: &&OpenHandoff| matches!(open.state, State::Pending | State::InProgress);
+    // Whoever broke a task down can only wait for its parts.
+    let waits = |open: &OpenHandoff| {
+        let mut tasks = issue.tasks.iter();
+        tasks.any(|t| t.handoff == open.id && t.state == TaskState::BrokenDown)
+    };
+    let acting = |open: &&OpenHandoff| {
+        matches!(open.state, State::Pending | State::InProgress) && !waits(open)
+    };
     let waiting = issue.open.iter().filter(acting).map(|open| &open.to);
     let mut agents: Vec<&AgentName> = match between {
         [] => waiting.collect(),
@@ -53,7 +60,14 @@ pub fn turn(
     let phase = |name: &AgentName| protocol.agent(name.as_str()).and_then(|a| a.phase);
     agents.sort_by_key(|name| (phase(name).unwrap_or(u32::MAX), name.as_str().to_owned()));
     agents.dedup();
-    let first = (*agents.first()?).clone();
+    let Some(first) = agents.first().map(|first| (*first).clone()) else {
+        let open = issue.open.first()?;
+        return Some(Turn {
+            agent: protocol.lead().unwrap_or(&open.to).clone(),
+            handoff: Some(open.id.clone()),
+            why: format!("{} is {}", open.id, open.state),
+        });
+    };
     let others: Vec<&str> = agents[1..].iter().map(|a| a.as_str()).collect();
     let yields = if others.len() == 1 { "yields" } else { "yield" };
     let others = others.join(", ");

@@ -205,6 +205,10 @@ pub struct ContractType {
     /// Inputs that an answer must not leave open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub critical_inputs: Option<CriticalInputs>,
+    /// Where it names, by its own id, the contract that it is about, which is
+    /// the one that its sender works on or one that this follows from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub about: Option<String>,
     /// For the values of a field, the status words that the contract which the
     /// sender works on must have.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

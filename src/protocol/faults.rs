@@ -422,6 +422,7 @@ impl Checker<'_> {
                 .as_deref()
                 .map(|p| (at("max_retries"), p)),
         );
+        pointers.extend(contract.about.as_deref().map(|p| (at("about"), p)));
         pointers.extend(contract.actions.as_deref().map(|p| (at("actions"), p)));
         let agents = contract.agents.iter().enumerate();
         pointers.extend(agents.map(|(j, p)| (format!("/contracts/{i}/agents/{j}"), p.as_str())));

@@ -10,7 +10,7 @@ use super::skeleton::Known;
 use crate::git::Repository;
 use crate::ids::AgentName;
 use crate::ledger::{IssueFolder, LedgerError, Moment, View};
-use crate::protocol::Protocol;
+use crate::protocol::{Protocol, State};
 
 /// How many commits a skeleton lists at most.
 const COMMITS: usize = 1000;
@@ -54,6 +54,17 @@ pub fn known(
     set("now", json!(now.to_rfc3339_opts(SecondsFormat::Secs, true)));
 
     let issue = folder.issue()?;
+    let open = issue.iter().flat_map(|issue| &issue.open);
+    let held = open.filter(|open| open.to == *from && open.state == State::InProgress);
+    for open in held {
+        if let Some(task) = folder.record(open.id.number())?.and_then(|r| r.task) {
+            set("task", json!(task.id));
+            if let Some(parent) = task.parent {
+                set("parent_task", json!(parent));
+            }
+            break;
+        }
+    }
     // Which commit merged the branch is for the repository to say: an earlier
     // round's is not this one's.
     let told = issue.iter().flat_map(|i| &i.facts);

@@ -7,7 +7,7 @@ use crate::cli::environment::session;
 use crate::cli::error::Failure;
 use crate::cli::output::Output;
 use crate::cli::render;
-use crate::ledger::{Failure as Reported, MAX_TEXT, Request, Target};
+use crate::ledger::{Failure as Reported, MAX_TEXT, Request, Target, UNSPECIFIED};
 use crate::protocol::Event;
 
 /// Finish a handoff that you hold, without a contract
@@ -54,7 +54,7 @@ pub(crate) struct Fail {
     )]
     message: String,
     /// A short, stable word for the kind of failure
-    #[arg(long, value_name = "WORD", default_value = "FAILED")]
+    #[arg(long, value_name = "WORD", default_value = UNSPECIFIED)]
     code: String,
     /// More about it
     #[arg(long, value_name = "TEXT")]

@@ -6,7 +6,7 @@ use crate::cli::error::Failure;
 use crate::cli::output::{Output, columns};
 use crate::cli::render;
 use crate::ledger::{Record, Refusal};
-use crate::protocol::{AgentKind, Protocol, State};
+use crate::protocol::{AgentKind, Protocol, State, Style};
 
 /// List what waits for you and what you hold
 ///
@@ -48,12 +48,15 @@ impl Arguments {
             all.find(|p| p.name() == record.protocol.as_str())
         };
         let decides = |p: &Protocol| p.is_kind(agent.as_str(), AgentKind::Orchestrator);
-        let everywhere = protocols.iter().any(decides);
+        // In a call, whoever asked decides what becomes of a request that failed.
+        let calls = |p: &Protocol| p.definition().style == Style::Call;
+        let everywhere = protocols.iter().any(|p| decides(p) || calls(p));
         let mut records = Vec::new();
         for entry in tip.open()?.iter().filter(|e| everywhere || e.to == agent) {
             let record = tip.open_record(entry)?;
             let stuck = matches!(record.state, State::Failed | State::Blocked);
-            if record.to == agent || stuck && protocol(&record).is_some_and(decides) {
+            let own = |p: &Protocol| decides(p) || calls(p) && record.from == agent;
+            if record.to == agent || stuck && protocol(&record).is_some_and(own) {
                 records.push(record);
             }
         }

@@ -71,7 +71,6 @@ impl Arguments {
         let repository = context.repository()?;
         let ledger = context.ledger(&repository)?;
         let tip = ledger.tip()?;
-        self.know(&tip)?;
         let mut records = Vec::new();
         let only_open = !self.state.is_empty() && self.state.iter().all(|s| !s.is_terminal());
         if let Some(issue) = &self.issue {
@@ -91,6 +90,9 @@ impl Arguments {
             }
         }
         records.retain(|record| self.wants(record));
+        if records.is_empty() {
+            self.know(&tip)?;
+        }
         // Of the same second: numbers by size, then names.
         records.sort_by_key(|r| {
             let key = r.id.issue().as_str().to_owned();
@@ -107,35 +109,21 @@ impl Arguments {
     /// Refuses a name that nothing in the ledger can have, rather than finding
     /// nothing.
     fn know(&self, tip: &Snapshot<'_>) -> Result<(), Failure> {
-        let rules = tip.default_rules()?;
-        let protocol = rules.protocol();
-        if let Some(agent) = &self.agent
-            && protocol.agent(agent).is_none()
-        {
-            let text = format!(
-                "{} is not an agent of protocol {}",
-                quoted(agent),
-                protocol.name()
-            );
-            let names = protocol.agent_names().join(", ");
-            return Err(Failure::new(exit::PROTOCOL, "unknown_agent", text)
-                .hint(format!("agents are: {names}")));
+        let (mut agents, mut types) = (Vec::new(), Vec::new());
+        for name in tip.protocols()? {
+            let rules = tip.rules(&name)?;
+            let definition = rules.protocol().definition();
+            agents.extend(definition.agents.iter().map(|a| a.id.to_string()));
+            types.extend(definition.contracts.iter().map(|c| c.name.clone()));
         }
-        if let Some(kind) = &self.kind
-            && protocol.contract_type(kind).is_none()
-        {
-            let text = format!(
-                "protocol {} has no contract type {}",
-                protocol.name(),
-                quoted(kind)
-            );
-            let types = protocol
-                .definition()
-                .contracts
-                .iter()
-                .map(|c| c.name.as_str());
-            let names: Vec<&str> = types.collect();
-            return Err(Failure::usage(text).hint(format!("types are: {}", names.join(", "))));
+        if let Some(agent) = self.agent.as_ref().filter(|a| !agents.contains(a)) {
+            let text = format!("{} is not an agent of any protocol here", quoted(agent));
+            return Err(Failure::new(exit::PROTOCOL, "unknown_agent", text)
+                .hint(format!("agents are: {}", agents.join(", "))));
+        }
+        if let Some(kind) = self.kind.as_ref().filter(|k| !types.contains(k)) {
+            let text = format!("no protocol here has a contract type {}", quoted(kind));
+            return Err(Failure::usage(text).hint(format!("types are: {}", types.join(", "))));
         }
         Ok(())
     }

@@ -13,12 +13,15 @@ use crate::protocol::{ContractType, State, Style};
 
 impl<V> Planner<'_, V> {
     /// Refuses a decision that what it is about does not allow.
-    pub(super) fn fits_basis(
+    pub(super) fn fits_basis<E>(
         &self,
         kind: &ContractType,
         contract: &Contract,
         basis: Option<&Record>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Stop<E>>
+    where
+        V: View<E>,
+    {
         let Some(held) = basis else {
             return Ok(());
         };
@@ -29,6 +32,28 @@ impl<V> Planner<'_, V> {
             && let Some((failed, _)) = words.find(|(_, state)| **state == State::Failed)
         {
             status.clone_from(failed);
+        }
+        let about = kind.about.as_deref();
+        let about = about.and_then(|at| Some((at, scalar(contract.value.pointer(at)?)?)));
+        if let Some((pointer, own)) = about {
+            let mut earlier = Some(held.clone());
+            let mut ids: Vec<String> = Vec::new();
+            while let Some(record) = earlier {
+                ids.extend(record.contract_id);
+                earlier = match &record.follows {
+                    Some(id) => Some(self.record(id)?),
+                    None => None,
+                };
+            }
+            if !ids.contains(&own) {
+                return Err(Refusal::NotAbout {
+                    field: pointer.trim_start_matches('/').into(),
+                    value: quoted(&own).into(),
+                    id: held.id.clone(),
+                    known: ids.first().cloned().unwrap_or_default().into(),
+                }
+                .into());
+            }
         }
         for (pointer, rules) in &kind.after {
             let Some(value) = contract.value.pointer(pointer).and_then(scalar) else {
@@ -44,7 +69,8 @@ impl<V> Planner<'_, V> {
                     id: held.id.clone(),
                     status: status.into(),
                     fitting,
-                });
+                }
+                .into());
             }
         }
         Ok(())

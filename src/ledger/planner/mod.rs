@@ -21,7 +21,7 @@ use super::record::{
 use super::refusal::Refusal;
 use super::step::{Actor, Planned, Receipt, Request, Step, Stop, View};
 use crate::ids::{HandoffId, IssueKey, quoted};
-use crate::protocol::{AgentKind, Event, Protocol, State};
+use crate::protocol::{AgentKind, ContractType, Event, Protocol, State};
 pub(super) use answer::answers;
 use send::Sending;
 pub(super) use tasks::{misplaced, task_handoff};
@@ -91,6 +91,9 @@ struct Changed {
     quiet: Vec<Record>,
 }
 
+/// The code of a failure that was given none.
+pub const UNSPECIFIED: &str = "FAILED";
+
 /// One issue, one actor, one protocol: what the requests have in common.
 struct Planner<'a, V> {
     protocol: &'a Protocol,
@@ -153,8 +156,10 @@ impl<V> Planner<'_, V> {
                     let id = record.id;
                     return Err(Refusal::Waits { id, waits_for }.into());
                 }
-                if !self.answers_to(&record).is_empty() {
+                if !self.answers_to(&record).is_empty() && record.state == State::InProgress {
+                    let types = self.answers_to(&record).into_iter();
                     return Err(Refusal::NeedsAnswer {
+                        types: types.map(str::to_owned).collect(),
                         id: record.id,
                         from: record.from,
                         to: record.to,
@@ -173,7 +178,14 @@ impl<V> Planner<'_, V> {
         }
         self.advance(&mut record, event, None, reason, failure)?;
         match event {
-            Event::Complete if !self.protocol.receivers(record.to.as_str()).is_empty() => {
+            // What follows from a task that was broken down are its parts.
+            Event::Complete
+                if !self.protocol.receivers(record.to.as_str()).is_empty()
+                    && record
+                        .task
+                        .as_ref()
+                        .is_none_or(|task| task.parent.is_some()) =>
+            {
                 issue.unfollowed.push(record.id.clone());
             }
             // What was handed over comes back: its sender may send again.
@@ -204,7 +216,8 @@ impl<V> Planner<'_, V> {
     /// A failure with what the protocol says of its code.
     fn reported(&self, failure: Option<&Failure>) -> Result<Option<Failure>, Refusal> {
         let codes = &self.protocol.definition().errors;
-        let Some(failure) = failure.filter(|_| !codes.is_empty()) else {
+        let coded = |failure: &&Failure| !codes.is_empty() && failure.code != UNSPECIFIED;
+        let Some(failure) = failure.filter(coded) else {
             return Ok(failure.cloned());
         };
         let known = codes.get(&failure.code);
@@ -287,7 +300,18 @@ impl<V> Planner<'_, V> {
         let asked = answers.iter().map(|a| (record.from.clone(), kind(a)));
         let receivers = self.protocol.receivers(record.to.as_str()).into_iter();
         let others = receivers.filter(|to| answers.is_empty() || **to != record.from);
-        let onward = asked.chain(others.map(|to| (to.clone(), None))).collect();
+        let others = others.flat_map(|to| {
+            let first = self.protocol.definition().formats.first();
+            let types = self.protocol.types_between(record.to.as_str(), to.as_str());
+            let types = types
+                .into_iter()
+                .filter(|c| first.is_none_or(|f| c.has_format(f)));
+            let types: Vec<&ContractType> = types.filter(|c| c.travels()).collect();
+            let several = types.len() > 1;
+            let named = |c: &ContractType| (to.clone(), several.then(|| c.name.clone()));
+            types.into_iter().map(named).collect::<Vec<_>>()
+        });
+        let onward = asked.chain(others).collect();
         Receipt {
             onward,
             lead: self.protocol.lead().cloned(),
