@@ -39,6 +39,13 @@ fn followed() -> TestEnvironment {
     for told in [
         "two-desks: sound",
         "issue tides: completed (two-desks, 4 handoffs",
+        "bakery: sound",
+        "TOO_HOT: all black",
+        "w-1.1 in_progress..completed",
+        "labels/label-1767225600.json: 17 bytes, sha256 ",
+        "works: sound",
+        "task shed: completed (yard.1)",
+        "task roof of shed: completed (yard.4, after walls)",
         "audited: sound",
         "updated protocol issue-to-pr from 1.0.0 to 1.1.0",
         "security-auditor → fixer-agent",
