@@ -457,9 +457,6 @@ fn error_codes_are_the_protocols() {
             .unwrap()
             .contains("DEPENDENCY_MISSING")
     );
-    // Without a code, `fail` has one of its own, which this protocol does not know.
-    let plain = ["fail", "loans.1", "--as", REACT, "--reason", "it broke"];
-    denied(&env, &plain, 4, "unknown_error_code");
     env.handoff(&fail("TIMEOUT")).success();
     let before = env.tip();
     env.handoff(&fail("TIMEOUT")).success();
@@ -593,7 +590,7 @@ fn an_answer_delivers_what_was_asked_for() {
         ("\u{0}\u{1}", ""),
     ] {
         write(&env, ARTIFACT, text);
-        let error = refused(&env, response("loans", &[]), 3, "contract_refused");
+        let error = refused(&env, response("loans", &[]), 3, "artifact_refused");
         let finding = &error["findings"][0];
         assert_eq!(finding["code"], "artifact.schema", "{text:?}: {error:#}");
         assert_eq!(finding["path"], "/output/artifact_path");
@@ -630,7 +627,7 @@ fn an_artifact_that_is_not_there_is_recorded_as_such() {
         json!([{"path": ARTIFACT}])
     );
     let shown = env.handoff(&["show", "loans.2"]).success();
-    assert!(shown.stdout.contains(&format!("{ARTIFACT}: not there")));
+    assert!(shown.stdout.contains(&format!("{ARTIFACT}: no such file")));
     env.assert_sound();
 }
 
@@ -687,7 +684,7 @@ fn an_artifact_is_compared_with_the_request_that_is_answered() {
     env.send(answer("one")).success();
     assert_eq!(record(&env, "desk.3")["answers"], "desk.1");
     env.claim("desk.2", REACT).success();
-    let error = refused(&env, answer("two"), 3, "contract_refused");
+    let error = refused(&env, answer("two"), 3, "artifact_refused");
     assert_eq!(error["findings"][0]["code"], "artifact.schema");
     let said = error["findings"][0]["fix"].as_str().unwrap();
     assert!(said.contains(schema), "{said}");
@@ -760,7 +757,7 @@ fn documents_are_shared_by_all_issues() {
     let error = no(
         set("tech-stack", &json!({"framework": "React"})),
         3,
-        "contract_refused",
+        "document_refused",
         || {},
     );
     assert_eq!(error["findings"][0]["path"], "/version");
@@ -768,7 +765,7 @@ fn documents_are_shared_by_all_issues() {
     no(set("menu", &stack), 6, "no_document", || {});
     let file = env.file("broken.json", "{");
     let args = ["document", "set", "tech-stack", &file, "--as", FRONTEND];
-    denied(&env, &args, 3, "contract_refused");
+    denied(&env, &args, 3, "document_refused");
     let file = env.file("stack.json", stack.to_string());
     let args = ["document", "set", "tech-stack", &file, "--as", "stranger"];
     denied(&env, &args, 4, "unknown_agent");

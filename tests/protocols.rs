@@ -283,6 +283,7 @@ fn an_update_leaves_no_open_handoff_behind() {
         let folder = Folder::copy(&env, "issue-to-pr", name);
         folder.define(|d| {
             d["facts"] = json!({});
+            d["version"] = json!("1.1.0");
             change(d);
         });
         let refused = folder.refused("update");

@@ -14,6 +14,7 @@ mod map;
 mod markdown;
 mod pattern;
 mod place;
+mod reference;
 mod schema;
 mod shape;
 mod source;

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::{Map, Value};
 
 use super::choices::{Choices, listing};
+use super::reference::{refuse_endless, resolve};
 use super::text;
 
 /// How a JSON Schema's values are written as XML.
@@ -109,7 +110,7 @@ pub(super) struct Prop {
 pub(super) const OPEN: usize = 0;
 const ROOT: usize = 1;
 const MAX_NODES: usize = 10_000;
-const MAX_NESTING: usize = 256;
+pub(super) const MAX_NESTING: usize = 256;
 
 impl Shape {
     /// Compiles the `xml` keywords of a schema.
@@ -507,113 +508,4 @@ pub(super) fn scalar_text(value: &Value) -> String {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     }
-}
-
-fn resolve<'s>(root: &'s Value, reference: &str) -> Result<&'s Value, ShapeError> {
-    let pointer = reference.strip_prefix('#').map(percent_decoded);
-    pointer
-        .and_then(|pointer| root.pointer(&pointer))
-        .ok_or_else(|| ShapeError::Reference {
-            reference: text::short(reference),
-        })
-}
-
-fn percent_decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, tail @ ..] = rest {
-        let hex = |byte: u8| (byte as char).to_digit(16);
-        if let (b'%', [high, low, after @ ..]) = (first, tail)
-            && let (Some(high), Some(low)) = (hex(*high), hex(*low))
-        {
-            bytes.push(u8::try_from(high * 16 + low).unwrap_or_default());
-            rest = after;
-            continue;
-        }
-        bytes.push(*first);
-        rest = tail;
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-/// Refuses schemas that lead back to themselves without going down into the value: no validator ends.
-fn refuse_endless(schema: &Value) -> Result<(), ShapeError> {
-    let mut done = HashSet::new();
-    let mut walk = vec![(schema, 0_usize)];
-    while let Some((value, depth)) = walk.pop() {
-        if depth > MAX_NESTING {
-            return Err(ShapeError::TooLarge);
-        }
-        match value {
-            Value::Object(members) => {
-                // What the walk below cannot follow, it must not let pass.
-                let nested = (depth > 0).then_some("$id");
-                for key in ["$dynamicRef", "$recursiveRef"].into_iter().chain(nested) {
-                    if let Some(Value::String(reference)) = members.get(key) {
-                        return Err(ShapeError::Reference {
-                            reference: text::short(reference),
-                        });
-                    }
-                }
-                if let Some(Value::String(reference)) = members.get("$ref") {
-                    resolve(schema, reference)?;
-                    let mut path = Vec::new();
-                    descend(schema, value, reference, &mut path, &mut done)?;
-                }
-                walk.extend(members.values().map(|value| (value, depth + 1)));
-            }
-            Value::Array(items) => walk.extend(items.iter().map(|value| (value, depth + 1))),
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-fn descend<'s>(
-    root: &'s Value,
-    value: &'s Value,
-    reference: &str,
-    path: &mut Vec<*const Value>,
-    done: &mut HashSet<*const Value>,
-) -> Result<(), ShapeError> {
-    let this = std::ptr::from_ref(value);
-    if path.contains(&this) {
-        return Err(ShapeError::Endless {
-            reference: text::short(reference),
-        });
-    }
-    if done.contains(&this) {
-        return Ok(());
-    }
-    if path.len() >= MAX_NESTING {
-        return Err(ShapeError::TooLarge);
-    }
-    let Value::Object(members) = value else {
-        return Ok(());
-    };
-    path.push(this);
-    for (key, member) in members {
-        match (key.as_str(), member) {
-            ("$ref", Value::String(next)) => {
-                descend(root, resolve(root, next)?, next, path, done)?;
-            }
-            ("allOf" | "anyOf" | "oneOf", Value::Array(branches)) => {
-                for branch in branches {
-                    descend(root, branch, reference, path, done)?;
-                }
-            }
-            ("dependentSchemas", Value::Object(branches)) => {
-                for branch in branches.values() {
-                    descend(root, branch, reference, path, done)?;
-                }
-            }
-            ("if" | "then" | "else" | "not", member) => {
-                descend(root, member, reference, path, done)?;
-            }
-            _ => {}
-        }
-    }
-    path.pop();
-    done.insert(this);
-    Ok(())
 }

@@ -13,8 +13,7 @@ use crate::contract::{Format, Place, Schema, Shape, Source};
 use crate::finding::{Finding, Severity};
 use crate::ids::{AgentName, IssueKey, quoted};
 use crate::protocol::{
-    ContractType, Envelope, FailureFields, Fields, Protocol, Resolved, Route, State, Style,
-    Unresolved,
+    ContractType, Envelope, FailureFields, Fields, Protocol, Resolved, State, Style, Unresolved,
 };
 
 /// A contract that passed the pipeline.
@@ -215,15 +214,7 @@ pub fn review<S: Schemas>(
     };
     let status = text(|f| &f.status);
     let mut found = semantic::faults(protocol, kind, schemas, &value)?;
-    let opens = |route: &&Route| route.opens && route.contracts.contains(&kind.name);
-    let new_at = protocol.field(kind, |f| &f.new_issue).filter(|_| {
-        kind.note
-            || protocol
-                .definition()
-                .routes
-                .iter()
-                .any(|route| opens(&route))
-    });
+    let new_at = protocol.field(kind, |f| &f.new_issue);
     let new_issue = new_at.and_then(|at| {
         let named = at
             .starts_with('/')
@@ -489,10 +480,13 @@ fn issue_of(
             };
             let mut finding = Finding::error("envelope.issue", at.unwrap_or_default(), text);
             finding.severity = Severity::Note;
+            let mut routes = protocol.definition().routes.iter();
+            let opens = routes.any(|route| route.opens && route.contracts.contains(&kind.name));
             let fix = match new_issue {
-                Some(key) => {
+                Some(key) if opens => {
                     format!("it opens issue {key} when it is sent, or say which with --issue")
                 }
+                Some(key) => format!("it is taken to be about {key}, or say which with --issue"),
                 None => "say which one with --issue when it is sent".to_owned(),
             };
             findings.push(finding.fix(fix));

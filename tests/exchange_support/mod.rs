@@ -422,7 +422,7 @@ fn evaluated(env: &TestEnvironment) {
     );
     send(env, &answer);
     run(env, "claim weir-4.5 --as MetaGPT");
-    send(env, &decision("design-2", "DesignGPT", "advance"));
+    send(env, &decision("design", "DesignGPT", "advance"));
     run(env, "claim weir-4.6 --as DesignGPT");
     send(env, &handoff("design-3", "DesignGPT", "METAGPT", "failed"));
     run(env, "claim weir-4.7 --as MetaGPT");
