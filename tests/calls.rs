@@ -170,7 +170,8 @@ fn a_request_is_answered_and_its_issue_is_complete() {
       project_id: loan-desk
       tech_stack_artifact_id: stack-loan-desk-3
     --- stderr
-    next: git handoff new --issue loan-list-21 --from @react-specialist --to @frontend-specialist
+    next: git handoff new --issue loan-list-21 --from @react-specialist --to @frontend-specialist --type response
+      or: git handoff new --issue loan-list-21 --from @react-specialist --to @frontend-specialist --type failure
     $ git handoff send -
     loan-list-21.2 @react-specialist → @frontend-specialist: completed
       loan-list-21.1 in_progress..completed

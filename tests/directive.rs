@@ -412,7 +412,7 @@ fn a_claim_brings_everything_to_begin_with() {
 
     delivered
       notes/tides.md: 12 bytes, sha256 [sha256]
-      notes/lost.md: not there when it was handed over
+      notes/lost.md: no such file when it was handed over
     --- stderr
     next: git handoff new --issue ferry-71 --from DesignGPT --to ResearchGPT
       or: git handoff new --issue ferry-71 --from DesignGPT --to ImplementationGPT

@@ -588,7 +588,7 @@ fn every_fault_of_a_protocols_files_is_told() {
     schemas/request.schema.json = {"type": "thing"}: 1 protocol_faults
       protocol.schema schemas/request.schema.json: the schema is not valid at `/type`: value is not valid under any of the schemas listed in the 'a…
     schemas/request.schema.json = {"$ref": "#/$defs/gone"}: 1 protocol_faults
-      protocol.schema schemas/request.schema.json: the schema has no XML form: the reference `#/$defs/gone` does not lead to a place in this schema
+      protocol.schema schemas/request.schema.json: the schema cannot be followed: the reference `#/$defs/gone` does not lead to a place in this schema
     schemas/tech-stack.schema.json = nothing: 1 protocol_faults
       protocol.missing_file /documents/tech-stack/schema: no file schemas/tech-stack.schema.json describes it
     schemas/tech-stack.schema.json = []: 1 protocol_faults

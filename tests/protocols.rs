@@ -352,6 +352,7 @@ fn an_update_leaves_no_open_handoff_behind() {
     let folder = Folder::copy(&env, "issue-to-pr", "later");
     folder.define(|d| {
         d["facts"] = json!({});
+        d["version"] = json!("1.1.0");
         d["contracts"][1]["type"] = json!("prepared");
         d["routes"][1]["contracts"] = json!(["prepared"]);
     });
@@ -916,13 +917,13 @@ fn a_document_that_is_tampered_with_is_found() {
     commit.message: the message or its trailers do not tell what the step did
 
     against its schema:
-    step.illegal documents/orchestrator-specialist/phase-status.json: no protocol allows this step: the contract was refused
+    step.illegal documents/orchestrator-specialist/phase-status.json: no protocol allows this step: the document was refused
 
     not JSON:
-    step.illegal documents/orchestrator-specialist/phase-status.json: no protocol allows this step: the contract was refused
+    step.illegal documents/orchestrator-specialist/phase-status.json: no protocol allows this step: the document was refused
 
     removed:
-    step.illegal documents/orchestrator-specialist/phase-status.json: no protocol allows this step: the contract was refused
+    step.illegal documents/orchestrator-specialist/phase-status.json: no protocol allows this step: the document was refused
 
     unchanged:
     step.none: the commit changes nothing

@@ -333,34 +333,12 @@ fn each_fault_of_a_protocol_is_told_with_its_place() {
     protocol.unknown_agent /contracts/9/implied_to: no agent is called `nobody`
     protocol.unknown_status /contracts/8/outcome: `gone` is not a word in `status`
     protocol.unknown_agent /routes/0/from: no agent is called `nobody`
-    protocol.unreachable_agent /agents/0: no route reaches `issue-manager` from where issues are opened
     protocol.unknown_agent /routes/1/to: no agent is called `nobody`
-    protocol.unreachable_agent /agents/2: no route reaches `implementer-agent` from where issues are opened
-    protocol.unreachable_agent /agents/3: no route reaches `reviewer-agent` from where issues are opened
-    protocol.unreachable_agent /agents/4: no route reaches `fixer-agent` from where issues are opened
-    protocol.unreachable_agent /agents/5: no route reaches `validator-agent` from where issues are opened
-    protocol.unreachable_agent /agents/6: no route reaches `closer-agent` from where issues are opened
-    protocol.unreachable_agent /agents/8: no route reaches `workflow-complete` from where issues are opened
     protocol.route /routes/1/from: `workflow-complete` is the end, and sends nothing
-    protocol.unreachable_agent /agents/2: no route reaches `implementer-agent` from where issues are opened
-    protocol.unreachable_agent /agents/3: no route reaches `reviewer-agent` from where issues are opened
-    protocol.unreachable_agent /agents/4: no route reaches `fixer-agent` from where issues are opened
-    protocol.unreachable_agent /agents/5: no route reaches `validator-agent` from where issues are opened
-    protocol.unreachable_agent /agents/6: no route reaches `closer-agent` from where issues are opened
-    protocol.unreachable_agent /agents/8: no route reaches `workflow-complete` from where issues are opened
     protocol.route /routes/1/contracts: no contract type travels this route
-    protocol.unused_type /contracts/1: no route has contracts of type `prep-agent-to-implementer-agent`
     protocol.unknown_type /routes/1/contracts/1: no contract type is called `letter`
     protocol.route /routes: no route opens an issue, so that none can begin
-    protocol.unreachable_agent /agents/0: no route reaches `issue-manager` from where issues are opened
-    protocol.unreachable_agent /agents/1: no route reaches `prep-agent` from where issues are opened
-    protocol.unreachable_agent /agents/2: no route reaches `implementer-agent` from where issues are opened
-    protocol.unreachable_agent /agents/3: no route reaches `reviewer-agent` from where issues are opened
-    protocol.unreachable_agent /agents/4: no route reaches `fixer-agent` from where issues are opened
-    protocol.unreachable_agent /agents/5: no route reaches `validator-agent` from where issues are opened
-    protocol.unreachable_agent /agents/6: no route reaches `closer-agent` from where issues are opened
-    protocol.unreachable_agent /agents/8: no route reaches `workflow-complete` from where issues are opened
-    protocol.ambiguous /contracts/10/when: `error` and `note` can come from the same agents, and no field in `when` tells them apart
+    protocol.ambiguous /contracts/10/when: `error` and `note` can go between the same agents, and no field in `when` tells them apart
     protocol.unknown_agent /forbidden/0/from: no agent is called `nobody`
     protocol.unknown_agent /forbidden/0/to: no agent is called `noone`
     protocol.route /forbidden/0: a route goes from fixer-agent to reviewer-agent
@@ -382,11 +360,6 @@ fn all_faults_of_a_protocol_are_told_at_once() {
     protocol.format /format: form 3 of protocol.json is not known; this program reads 1
     protocol.path /contracts/0/schema: `a//b` is not a plain relative path
     protocol.unknown_agent /routes/2/to: no agent is called `nobody`
-    protocol.unreachable_agent /agents/3: no route reaches `reviewer-agent` from where issues are opened
-    protocol.unreachable_agent /agents/4: no route reaches `fixer-agent` from where issues are opened
-    protocol.unreachable_agent /agents/5: no route reaches `validator-agent` from where issues are opened
-    protocol.unreachable_agent /agents/6: no route reaches `closer-agent` from where issues are opened
-    protocol.unreachable_agent /agents/8: no route reaches `workflow-complete` from where issues are opened
     protocol.pointer /facts/branch/last/0: `` is not a JSON Pointer to a field, such as /from
     ");
 }
@@ -406,13 +379,13 @@ fn a_protocol_that_is_not_of_the_form_is_told_where() {
         assert_eq!(lines.len(), 1);
     }
     insta::assert_snapshot!(cases.concat().join("\n"), @r#"
-    protocol.syntax : unknown field `colour`, expected one of `format`, `name`, `version`, `title`, `style`, `formats`, `fields`, `priorities`, `status`, `agents`, `contracts`, `routes`, `forbidden`, `facts`, `errors`, `gates`, `documents`, `loops`, `turns`
+    protocol.syntax /colour: unknown field `colour`, expected one of `format`, `name`, `version`, `title`, `style`, `formats`, `fields`, `priorities`, `status`, `agents`, `contracts`, `routes`, `forbidden`, `facts`, `errors`, `gates`, `documents`, `loops`, `turns`
     protocol.syntax : missing field `agents`
-    protocol.syntax : agent name "a b" may hold only letters, digits, `.`, `_`, `-` and `@`, the first a letter, a digit or `@`, and no `..`
-    protocol.syntax : unknown variant `king`, expected one of `orchestrator`, `specialist`, `human`, `end`
-    protocol.syntax : unknown variant `mail`, expected `relay` or `call`
-    protocol.syntax : unknown variant `done`, expected one of `pending`, `in_progress`, `completed`, `failed`, `blocked`, `rejected`, `cancelled`, `dead`
-    protocol.syntax : unknown variant `first`, expected one of `last`, `sum`, `count`, `collect`
+    protocol.syntax /agents/0/id: agent name "a b" may hold only letters, digits, `.`, `_`, `-` and `@`, the first a letter, a digit or `@`, and no `..`
+    protocol.syntax /agents/0/kind: unknown variant `king`, expected one of `orchestrator`, `specialist`, `human`, `end`
+    protocol.syntax /style: unknown variant `mail`, expected `relay` or `call`
+    protocol.syntax /status/ready: unknown variant `done`, expected one of `pending`, `in_progress`, `completed`, `failed`, `blocked`, `rejected`, `cancelled`, `dead`
+    protocol.syntax /facts/branch: unknown variant `first`, expected one of `last`, `sum`, `count`, `collect`
     "#);
     for bytes in [&b""[..], b"{", b"[]", b"{} {}", b"\xff"] {
         let findings = Protocol::load(bytes).map(|_| ()).unwrap_err();
