@@ -548,3 +548,25 @@ fn links_lead_somewhere() {
     }
     assert!(count > 8, "{count} links were found");
 }
+
+#[test]
+fn every_rule_names_a_test_that_there_is() {
+    let tables = tables(&read("docs/rules.md"));
+    let built_in = git_handoff::templates::BUILT_IN.len();
+    assert_eq!(tables.len(), built_in, "one table for each protocol");
+    for table in tables {
+        assert!(table.rows.len() > 10);
+        for row in &table.rows {
+            assert_eq!(row.len(), 3, "{row:?}");
+            assert!(row.iter().all(|cell| !cell.trim().is_empty()), "{row:?}");
+            let tests = coded(&row[2]);
+            assert!(!tests.is_empty(), "{row:?}");
+            for test in tests {
+                let (file, name) = test.split_once("::").unwrap();
+                let text = read(&format!("tests/{file}.rs"));
+                let is_test = format!("#[test]\nfn {name}() {{");
+                assert!(text.contains(&is_test), "there is no test {test}");
+            }
+        }
+    }
+}

@@ -26,7 +26,7 @@ pub(super) struct Failure {
     /// Every fault, where there can be several.
     pub findings: Vec<Finding>,
     /// What was done all the same.
-    pub data: Option<Value>,
+    pub data: Option<Box<Value>>,
 }
 
 impl Failure {
@@ -62,7 +62,7 @@ impl Failure {
     /// Adds what was done all the same.
     #[must_use]
     pub(super) fn data(mut self, data: Value) -> Self {
-        self.data = Some(data);
+        self.data = Some(Box::new(data));
         self
     }
 

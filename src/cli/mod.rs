@@ -26,7 +26,7 @@ use output::Output;
 
 /// Keep a ledger of handoffs between agents, in Git
 ///
-/// Each handoff is a contract (XML or JSON) that becomes one commit on a branch
+/// Each handoff is a contract (XML, JSON or Markdown) that becomes one commit on a branch
 /// of its own, in its issue's folder. A contract that is incomplete, or that
 /// the protocol does not allow, is refused. Your working tree, index, HEAD and
 /// other branches are never touched.

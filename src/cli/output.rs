@@ -91,7 +91,7 @@ impl Output {
             });
             let mut document = json!({ "schema": SCHEMA, "ok": false, "error": error });
             if let Some(data) = &failure.data {
-                document["data"] = data.clone();
+                document["data"] = Value::clone(data);
             }
             let _ = self.raw(pretty(&document).as_bytes());
             return;

@@ -51,7 +51,7 @@ pub use refusal::Refusal;
 pub use session::{Clock, Session};
 pub use shared::{Change as ProtocolStep, ProtocolChange, ProtocolFiles, documents, open_issues};
 pub use snapshot::{IssueFolder, OpenEntry, Rules, Snapshot};
-pub use step::{Actor, MAX_TEXT, Planned, Receipt, Request, Step, Stop, View};
+pub use step::{Actor, FileChanges, MAX_TEXT, Planned, Receipt, Request, Step, Stop, View};
 pub use turn::{Turn, turn};
 pub use verify::{Audit, AuditScope};
 pub use write::{Done, Founding, Ledger, Target};

@@ -14,7 +14,7 @@ use super::refusal::Refusal;
 use super::semantic::part;
 use super::session::Session;
 use super::snapshot::{Rules, Snapshot};
-use super::step::View;
+use super::step::{FileChanges, View};
 use super::write::{Decided, Draft, Ledger};
 use crate::contract::{Schema, Source};
 use crate::finding::Finding;
@@ -28,7 +28,7 @@ pub type ProtocolFiles = [(String, Vec<u8>)];
 /// A change of something shared.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct SharedStep {
-    pub(super) files: Vec<(String, Option<Vec<u8>>)>,
+    pub(super) files: FileChanges,
     pub(super) message: String,
 }
 
@@ -190,7 +190,7 @@ pub(super) fn protocol_step(
 fn differences(
     known: Option<&Rules<'_>>,
     files: &ProtocolFiles,
-) -> Result<Vec<(String, Option<Vec<u8>>)>, LedgerError> {
+) -> Result<FileChanges, LedgerError> {
     let mut changes = Vec::new();
     let old = known.map(Rules::files).transpose()?.unwrap_or_default();
     let definition = files.iter().find(|(path, _)| path == DEFINITION);

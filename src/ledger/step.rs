@@ -88,11 +88,14 @@ pub struct Receipt {
     pub repeated: bool,
 }
 
+/// Each file with its new bytes, or nothing to remove it.
+pub type FileChanges = Vec<(String, Option<Vec<u8>>)>;
+
 /// A step that is ready to be written.
 #[derive(Debug)]
 pub struct Step {
-    /// Each file with its new bytes, or nothing to remove it.
-    pub files: Vec<(String, Option<Vec<u8>>)>,
+    /// What it changes.
+    pub files: FileChanges,
     /// The commit's message.
     pub message: String,
     /// What it does.

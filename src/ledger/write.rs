@@ -14,7 +14,7 @@ use super::record::{self, Artifact, Evidence, Manifest, VERSION};
 use super::refusal::Refusal;
 use super::session::{Session, author};
 use super::snapshot::{Rules, Snapshot};
-use super::step::{Actor, Planned, Receipt, Request, View};
+use super::step::{Actor, FileChanges, Planned, Receipt, Request, View};
 use crate::finding::{Finding, Severity};
 use crate::git::{Code, ObjectId, Prepared, PublishError, Queue, Repository, to_second};
 use crate::ids::{AgentName, HandoffId, IssueKey, quoted};
@@ -59,8 +59,8 @@ pub struct Done {
 pub(super) struct Draft<T> {
     /// The agent whose step it is; without one, it is whoever runs the program.
     pub(super) author: Option<AgentName>,
-    /// Each file with its new bytes, or nothing to remove it.
-    pub(super) files: Vec<(String, Option<Vec<u8>>)>,
+    /// What it changes.
+    pub(super) files: FileChanges,
     /// Its message.
     pub(super) message: String,
     /// What it comes to.

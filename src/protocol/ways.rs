@@ -18,7 +18,11 @@ impl Checker<'_> {
             for (a, one) in types.iter().enumerate().take(b) {
                 // Only XML always shows its root.
                 let by_root = definition.formats == ["xml"] && one.root != other.root;
-                if by_root || one.name == other.name || !alike(one, other) || ways[a].is_disjoint(&ways[b]) {
+                if by_root
+                    || one.name == other.name
+                    || !alike(one, other)
+                    || ways[a].is_disjoint(&ways[b])
+                {
                     continue;
                 }
                 let text = format!(
