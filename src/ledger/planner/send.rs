@@ -162,7 +162,8 @@ impl<V> Planner<'_, V> {
                 touched.extend(self.reports_on(&issue, &held, &id)?);
             }
         }
-        let closes = self.protocol.is_kind(to.as_str(), AgentKind::End);
+        let ends = self.protocol.is_kind(to.as_str(), AgentKind::End);
+        let closes = ends && violations.is_empty();
         if closes {
             let held: Vec<_> = touched.iter().map(|r| r.id.clone()).collect();
             for open in issue.open.clone() {

@@ -35,7 +35,6 @@ impl<V> Planner<'_, V> {
             !plan.opens.is_empty()
                 && plan.parent.is_some()
                 && held.task.as_ref().map(|task| &task.id) == plan.parent.as_ref()
-                && held.answers.is_none()
         })
     }
 
