@@ -328,6 +328,26 @@ fn a_loop_through_others_is_one_as_well() {
 }
 
 #[test]
+fn who_works_on_two_requests_says_which_one_is_answered() {
+    let env = with_routes(&[("validator", RESEARCH)]);
+    env.send(asks(WRITER, RESEARCH, "Tides")).success();
+    env.send(asks("validator", RESEARCH, "Currents")).success();
+    env.claim(&id(1), RESEARCH).success();
+    env.claim(&id(2), RESEARCH).success();
+    let first = answers(RESEARCH, "resolved", json!({"tokensUsed": 1}));
+    let to_none = ["send", "-", "--answers", &id(7)];
+    env.handoff_with(&to_none, &first).exits(4);
+    env.handoff_with(&["send", "-", "--answers", &id(1)], &first)
+        .success();
+    assert_eq!(record(&env, 3)["answers"], id(1));
+    assert_eq!(record(&env, 3)["to"], WRITER);
+    env.send(answers(RESEARCH, "resolved", json!({"tokensUsed": 2})))
+        .success();
+    assert_eq!(record(&env, 4)["answers"], id(2));
+    env.assert_sound();
+}
+
+#[test]
 fn several_requests_in_one_trace_each_get_their_answer() {
     let env = with_routes(&[("validator", RESEARCH)]);
     env.send(asks(WRITER, RESEARCH, "Tides")).success();

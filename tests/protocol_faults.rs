@@ -392,7 +392,6 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
     issue-to-pr /contracts/1/type = "error"
       protocol.duplicate /contracts/8/type: contract type `error` is defined twice
       protocol.unknown_type /routes/1/contracts/0: no contract type is called `prep-agent-to-implementer-agent`
-      protocol.ambiguous /contracts/8/when: `error` and `error` can go between the same agents, and no field in `when` tells them apart
     issue-to-pr /contracts/0/root = "hand off"
       protocol.root /contracts/0/root: `hand off` cannot be a root element
     issue-to-pr /contracts/0/when = {"type":"x"}

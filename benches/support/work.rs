@@ -88,6 +88,7 @@ impl InMemory {
                     .expect("the contract names its sender"),
                 Request::Send {
                     artifacts: Vec::new(),
+                    answers: None,
                     contract,
                     code: None,
                 },

@@ -40,6 +40,9 @@ impl Asked {
                     contract,
                     code,
                     artifacts: artifacts.unwrap_or_default(),
+                    answers: record
+                        .as_ref()
+                        .and_then(|r| Some(r.answers.as_ref()?.number())),
                 }
             }
             (None, Some(record)) => {

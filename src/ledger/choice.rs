@@ -25,6 +25,9 @@ pub struct Offer<'a> {
     pub issue: Option<&'a IssueKey>,
     /// The protocol it follows, where that is said.
     pub protocol: Option<&'a AgentName>,
+    /// The number of the request that it answers, where its sender works on
+    /// several; else it is the newest.
+    pub answers: Option<u32>,
 }
 
 /// A protocol, and what its pipeline makes of a contract.
@@ -184,6 +187,7 @@ impl<'r> Ledger<'r> {
         snapshot: &Snapshot<'r>,
         rules: &Rules<'r>,
         contract: &Contract,
+        number: Option<u32>,
     ) -> Result<Vec<Artifact>, LedgerError> {
         let Some(kind) = rules.protocol().contract_type(&contract.kind) else {
             return Ok(Vec::new());
@@ -200,7 +204,9 @@ impl<'r> Ledger<'r> {
             let folder = snapshot.issue(&contract.issue)?;
             let open = folder.issue()?.map(|issue| issue.open).unwrap_or_default();
             let mine = open.iter().rev().filter(|open| {
-                Some(&open.to) == contract.from.as_ref() && open.state == State::InProgress
+                number.is_none_or(|n| open.id.number() == n)
+                    && Some(&open.to) == contract.from.as_ref()
+                    && open.state == State::InProgress
             });
             for open in mine {
                 let record = folder.record(open.id.number())?;

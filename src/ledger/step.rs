@@ -22,6 +22,8 @@ pub enum Request<'a> {
         code: Option<Code>,
         /// The files that the contract delivers, as they are.
         artifacts: Vec<Artifact>,
+        /// The number of the request that it answers, where that is said.
+        answers: Option<u32>,
     },
     /// Changes the state of one handoff.
     Change {

@@ -268,7 +268,7 @@ impl<'r> Ledger<'r> {
         let mut contract = accepted(chosen.review.clone())?;
         let gather = |tip: &Snapshot<'r>, rules: &Rules<'r>, contract: &Contract| match known {
             Some(known) => Ok(known.artifacts.clone()),
-            None => self.artifacts(tip, rules, contract),
+            None => self.artifacts(tip, rules, contract, offer.answers),
         };
         let mut artifacts = gather(&snapshot, &chosen.rules, &contract)?;
         let code_of = |contract: &Contract, rules: &Rules<'r>, snapshot: &Snapshot<'r>| {
@@ -300,6 +300,7 @@ impl<'r> Ledger<'r> {
                 contract: &contract,
                 code: code.clone(),
                 artifacts: artifacts.clone(),
+                answers: offer.answers,
             };
             let actor = Actor {
                 name: &name,

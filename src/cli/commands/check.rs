@@ -82,6 +82,7 @@ impl Arguments {
                     agent: agent.as_ref(),
                     issue: issue.as_ref(),
                     protocol: protocol.as_ref(),
+                    answers: None,
                 })?,
                 Err(failure) => {
                     verdict = verdict.max(failure.exit);

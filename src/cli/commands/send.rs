@@ -5,7 +5,7 @@ use crate::cli::environment::session;
 use crate::cli::error::Failure;
 use crate::cli::output::Output;
 use crate::cli::{input, render};
-use crate::ids::IssueKey;
+use crate::ids::{HandoffId, IssueKey};
 use crate::ledger::Offer;
 
 /// Hand work on with a contract
@@ -32,6 +32,10 @@ pub(crate) struct Arguments {
     /// first of the ledger's under which it is complete
     #[arg(long, value_name = "NAME")]
     protocol: Option<String>,
+    /// The request that the contract answers, where its sender works on several
+    /// in one issue; by default the newest
+    #[arg(long, value_name = "ID")]
+    answers: Option<String>,
 }
 
 impl Arguments {
@@ -51,11 +55,13 @@ impl Arguments {
             .transpose()?;
         let bytes = input::contract(&self.file)?;
         let protocol = self.protocol.as_deref().map(str::parse).transpose()?;
+        let answers: Option<HandoffId> = self.answers.as_deref().map(str::parse).transpose()?;
         let offer = Offer {
             bytes: &bytes,
             agent: agent.as_ref(),
             issue: issue.as_ref(),
             protocol: protocol.as_ref(),
+            answers: answers.map(|id| id.number()),
         };
         let done = ledger.send(&session, &offer)?;
         output.answer(&render::done_json(&done), &render::done_text(&done))?;

@@ -186,6 +186,7 @@ impl<'a, 'r> Importer<'a, 'r> {
             agent: None,
             issue: self.issue.as_ref(),
             protocol: None,
+            answers: None,
         };
         let chosen = self.ledger.choose(tip, &offer)?;
         if self.issue.is_some() {
@@ -282,6 +283,7 @@ impl<'a, 'r> Importer<'a, 'r> {
             agent: contract.from.as_ref().or(self.agent.as_ref()),
             issue: Some(&key),
             protocol: Some(protocol),
+            answers: None,
         };
         let done = self.ledger.send(&self.session, &offer)?;
         Ok((done.receipt.record.id.number(), key, Some(done)))

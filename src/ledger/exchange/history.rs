@@ -218,6 +218,7 @@ impl<'r> History<'r> {
                 contract,
                 code,
                 artifacts,
+                answers,
             } => {
                 let name = asked.record.as_ref().map(|r| r.contract.file.clone());
                 files.push((name.unwrap_or_default(), contract.bytes.clone()));
@@ -228,6 +229,7 @@ impl<'r> History<'r> {
                     protocol: contract.protocol.clone(),
                     code,
                     artifacts,
+                    answers,
                 })
             }
             Request::Change {

@@ -111,6 +111,9 @@ pub(super) struct Send {
     /// The files that it delivered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) artifacts: Vec<Artifact>,
+    /// The number of the request that it answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) answers: Option<u32>,
 }
 
 /// A change of one handoff's state.

@@ -291,6 +291,7 @@ impl<'a, 'r> Replay<'a, 'r> {
                     agent: Some(agent),
                     issue: Some(issue),
                     protocol: Some(&send.protocol),
+                    answers: send.answers,
                 };
                 let known = Gathered {
                     code: send.code.clone(),

@@ -8,7 +8,7 @@ use super::super::refusal::Refusal;
 use super::super::step::{Planned, Stop, View};
 use super::Planner;
 use super::send::{Beginning, Sending};
-use crate::ids::AgentName;
+use crate::ids::{AgentName, HandoffId};
 use crate::protocol::{ContractType, Event, State};
 
 /// The code of the failure of a request whose answer has none.
@@ -31,7 +31,7 @@ impl<V> Planner<'_, V> {
             issue: self.key.clone(),
         };
         let mut issue = issue.ok_or_else(none)?;
-        let request = self.request(&issue, kind, contract, from)?;
+        let request = self.request(&issue, kind, sending, from)?;
         if let Some(number) = self.sent(contract)? {
             let earlier = self.record(&self.id(number))?;
             // Once a request is taken up again, the same answer may be given again.
@@ -127,13 +127,15 @@ impl<V> Planner<'_, V> {
         &self,
         issue: &Issue,
         kind: &ContractType,
-        contract: &Contract,
+        sending: &Sending<'_>,
         from: &AgentName,
     ) -> Result<Option<Record>, Stop<E>>
     where
         V: View<E>,
     {
-        for open in issue.open.iter().rev() {
+        let contract = sending.contract;
+        let meant = |id: &HandoffId| sending.answers.is_none_or(|n| id.number() == n);
+        for open in issue.open.iter().rev().filter(|open| meant(&open.id)) {
             if open.to == *from && open.state == State::InProgress {
                 let record = self.record(&open.id)?;
                 if answers(kind, contract, &record) {

@@ -55,12 +55,14 @@ pub fn plan<E>(
             contract,
             code,
             artifacts,
+            answers,
         } => planner.send(
             issue,
             &Sending {
                 contract,
                 code: code.as_ref(),
                 artifacts,
+                answers: *answers,
             },
         ),
         Request::Change {

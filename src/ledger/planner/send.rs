@@ -24,6 +24,7 @@ pub(super) struct Sending<'a> {
     pub(super) contract: &'a Contract,
     pub(super) code: Option<&'a Code>,
     pub(super) artifacts: &'a [Artifact],
+    pub(super) answers: Option<u32>,
 }
 
 /// What is decided about the handoff that a contract begins.
