@@ -172,7 +172,10 @@ impl From<LedgerError> for Failure {
             LedgerError::ProtocolExists { name, .. } => at(exit::PROTOCOL, "protocol_exists")
                 .hint(format!("`git handoff protocol update` puts a new version in force; see `git handoff protocol show {name}`")),
             LedgerError::NoProtocol { known, .. } => at(exit::NOT_FOUND, "no_protocol")
-                .hint(format!("it has: {}", known.join(", "))),
+                .hint(format!(
+                    "it has: {}; `git handoff protocol add` puts another in force",
+                    known.join(", ")
+                )),
             LedgerError::Orphans { findings, .. } => at(exit::PROTOCOL, "protocol_orphans")
                 .hint("finish what is open first, or keep in the definition what it needs")
                 .findings(findings),

@@ -25,7 +25,11 @@ pub(super) fn folder(name: &str) -> Result<Folder, Failure> {
         });
     }
     let text = format!("no protocol is called {}, and no folder", quoted(name));
-    let hint = format!("built in: {}", BUILT_IN.join(", "));
+    let hint = match path.parent().filter(|_| path.is_file()) {
+        Some(parent) if parent != Path::new("") => format!("name the folder: {}", parent.display()),
+        Some(_) => "name the folder: .".to_owned(),
+        None => format!("built in: {}", BUILT_IN.join(", ")),
+    };
     Err(Failure::new(exit::NOT_FOUND, "no_protocol", text).hint(hint))
 }
 
