@@ -239,6 +239,33 @@ fn a_decision_fits_what_it_is_about() {
 }
 
 #[test]
+fn a_decision_names_the_contract_in_hand() {
+    let env = designing();
+    let design = handoff("design-1", "DesignGPT", "ImplementationGPT", "blocked");
+    sent(&env, design.to_string());
+    run(&env, "claim ferry-71.3 --as MetaGPT");
+    for other in ["research-1", "nobody-1"] {
+        let wrong = decision(other, "USER", "ask").to_string();
+        assert_eq!(
+            refused(&env, &[], wrong).says(),
+            (4, "not_about"),
+            "{other}"
+        );
+    }
+    sent(&env, decision("design-1", "USER", "ask").to_string());
+    run(&env, "claim ferry-71.4 --as USER");
+    let mut input = answer("research-1");
+    let wrong = refused(&env, &[], input.to_string());
+    assert_eq!(wrong.says(), (4, "not_about"));
+    input["handoff_id"] = json!("design-1");
+    sent(&env, input.to_string());
+    run(&env, "claim ferry-71.5 --as MetaGPT");
+    // After the answer it is still the design that is decided on.
+    sent(&env, decision("design-1", "DesignGPT", "retry").to_string());
+    env.assert_sound();
+}
+
+#[test]
 fn a_block_is_lifted_by_an_answer() {
     let env = designing();
     let blocked = handoff("design-1", "DesignGPT", "ImplementationGPT", "blocked");

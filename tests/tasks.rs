@@ -238,6 +238,8 @@ fn a_plan_opens_a_handoff_for_each_part_with_what_it_waits_for() {
     assert_eq!(next["id"], "environment.3");
     let none = refused_command(&env, "claim --next --as execution-guardian");
     assert_eq!(none.says(), (6, "nothing_to_claim"));
+    let nobody = refused_command(&env, "claim --next --as execution-guard");
+    assert_eq!(nobody.says(), (4, "unknown_agent"));
     env.assert_sound();
 }
 
@@ -321,6 +323,21 @@ fn the_parent_completes_with_its_last_part() {
         run(&env, "claim environment.2 --as task-orchestrator");
         env.assert_sound();
     }
+}
+
+#[test]
+fn a_report_is_taken_note_of_by_completing_it() {
+    let env = first_done();
+    let data = env.data(&["list", "--type", "execution-to-planning"]);
+    let report = data["handoffs"][0]["id"].as_str().unwrap().to_owned();
+    let claimed = env.data(&["claim", &report, "--as", "task-orchestrator"]);
+    let next = claimed["next"][0].as_str().unwrap();
+    assert_eq!(
+        next,
+        format!("git handoff complete {report} --as task-orchestrator")
+    );
+    run(&env, next.strip_prefix("git handoff ").unwrap());
+    env.assert_sound();
 }
 
 #[test]

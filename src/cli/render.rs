@@ -74,7 +74,20 @@ fn next_steps(done: &Done) -> Vec<String> {
             let complete = format!("git handoff complete {id} --as {to}");
             recovery.into_iter().chain([complete]).collect()
         }
+        // A report on a task may need no more than to be taken note of.
+        State::InProgress
+            if record.task.is_some() && issue.tasks.iter().all(|t| t.handoff != *id) =>
+        {
+            let complete = format!("git handoff complete {id} --as {to}");
+            [complete]
+                .into_iter()
+                .chain(hand_on(to, &receipt.onward))
+                .collect()
+        }
         State::InProgress => hand_on(to, &receipt.onward),
+        State::Failed if record.max_retries.is_some_and(|most| record.attempt > most) => {
+            vec![format!("git handoff cancel {id} --as {from}")]
+        }
         State::Failed | State::Blocked => recover(id, record.state, lead).into_iter().collect(),
         State::Completed if record.answers.is_some() => { reported.iter() }
             .filter_map(|open| recover(&open.id, open.state, to))

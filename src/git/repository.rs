@@ -203,6 +203,15 @@ impl Repository {
         self.inner.odb().is_ok_and(|odb| odb.exists(id.0))
     }
 
+    /// Says whether a path from the working tree's root leads out of it, or to anything at all in it.
+    pub fn leads_somewhere(&self, path: &str) -> bool {
+        let inside = |part| matches!(part, Component::Normal(_) | Component::CurDir);
+        !Path::new(path).components().all(inside)
+            || self
+                .workdir()
+                .is_some_and(|root| root.join(path).symlink_metadata().is_ok())
+    }
+
     /// Opens a file of the working tree, by its path from the root; none if there is no such file, or
     /// if the path leads out of the tree.
     pub fn open_file(&self, path: &str) -> Option<File> {

@@ -122,6 +122,11 @@ pub(super) fn gather<S: Schemas>(
             continue;
         }
         let Some(mut opened) = repository.open_file(&file.path) else {
+            if expected.is_some() && i == 0 && repository.leads_somewhere(&file.path) {
+                let text = format!("{} is no file of the working tree", file.path);
+                let finding = Finding::error("artifact.schema", &file.at, text);
+                found.push(finding.fix("deliver a plain file inside the repository"));
+            }
             let Named { path, .. } = file;
             let (bytes, sha256) = (None, None);
             artifacts.push(Artifact {
@@ -167,7 +172,11 @@ pub(super) fn gather<S: Schemas>(
                 Err(findings) => findings,
             };
             found.extend(faults.into_iter().filter(Finding::is_error).map(|fault| {
-                let text = format!("{}: {} {}", file.path, fault.path, fault.message);
+                let place = match &*fault.path {
+                    "" => String::new(),
+                    path => format!(" {path}"),
+                };
+                let text = format!("{}:{place} {}", file.path, fault.message);
                 let finding = Finding::error("artifact.schema", &file.at, text);
                 finding.fix(format!(
                     "the request wants it as {} says",

@@ -577,6 +577,16 @@ fn next_for(tip: &Snapshot<'_>, agent: &AgentName) -> Result<HandoffId, LedgerEr
         }
     }
     let found = best.map(|(_, _, id)| id);
+    if found.is_none() && waits.is_none() {
+        let mut known = Vec::new();
+        for name in tip.protocols()? {
+            known.push(tip.rules(&name)?);
+        }
+        let knows = |rules: &Rules<'_>| rules.protocol().agent(agent.as_str()).is_some();
+        if let Some(first) = known.first().filter(|_| !known.iter().any(knows)) {
+            return Err(Refusal::unknown_agent(agent, first.protocol()).into());
+        }
+    }
     Ok(found.ok_or_else(|| Refusal::NothingToClaim {
         agent: agent.clone(),
         waits,

@@ -205,8 +205,8 @@ pub struct ContractType {
     /// Inputs that an answer must not leave open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub critical_inputs: Option<CriticalInputs>,
-    /// Where it names, by its own id, the contract that it is about, which is
-    /// the one that its sender works on or one that this follows from.
+    /// Where it names, by its own id, the contract that it is about: the one
+    /// that its sender works on, or the one that this is about itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub about: Option<String>,
     /// For the values of a field, the status words that the contract which the

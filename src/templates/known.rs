@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::skeleton::Known;
 use crate::git::Repository;
 use crate::ids::AgentName;
-use crate::ledger::{IssueFolder, LedgerError, Moment, View};
+use crate::ledger::{IssueFolder, LedgerError, Moment, OpenHandoff, View};
 use crate::protocol::{Protocol, State};
 
 /// How many commits a skeleton lists at most.
@@ -56,7 +56,10 @@ pub fn known(
     let issue = folder.issue()?;
     let open = issue.iter().flat_map(|issue| &issue.open);
     let held = open.filter(|open| open.to == *from && open.state == State::InProgress);
-    for open in held {
+    // A report on a task is not the task.
+    let tasks = issue.iter().flat_map(|issue| &issue.tasks);
+    let is_task = |open: &&OpenHandoff| tasks.clone().any(|task| task.handoff == open.id);
+    for open in held.filter(is_task) {
         if let Some(task) = folder.record(open.id.number())?.and_then(|r| r.task) {
             set("task", json!(task.id));
             if let Some(parent) = task.parent {

@@ -155,6 +155,12 @@ impl Arguments {
         output.say(&format!(
             "{left} places are left to fill; check it with: git handoff check FILE"
         ));
+        let issue = rules.protocol().field(kind, |f| &f.issue);
+        if issue.is_none_or(|pointer| value.pointer(pointer).is_none()) {
+            output.say(&format!(
+                "it does not name its issue; send it with: git handoff send FILE --issue {key}"
+            ));
+        }
         Ok(())
     }
 

@@ -318,7 +318,7 @@ fn copy(context: &Context, output: &mut Output, name: &str, folder: &Path) -> Re
         &format!("{name}: {} files in {shown}\n", files.len()),
     )?;
     output.say(&format!(
-        "next: change `name` in {shown}/protocol.json, then git handoff protocol check {shown}"
+        "next: change what is there (`name` for one beside the other), then git handoff protocol check {shown}"
     ));
     Ok(())
 }

@@ -36,21 +36,21 @@ impl<V> Planner<'_, V> {
         let about = kind.about.as_deref();
         let about = about.and_then(|at| Some((at, scalar(contract.value.pointer(at)?)?)));
         if let Some((pointer, own)) = about {
-            let mut earlier = Some(held.clone());
-            let mut ids: Vec<String> = Vec::new();
-            while let Some(record) = earlier {
-                ids.extend(record.contract_id);
-                earlier = match &record.follows {
-                    Some(id) => Some(self.record(id)?),
-                    None => None,
-                };
+            // What only speaks about another contract is passed over.
+            let speaks_of_another = |record: &Record| {
+                let kind = self.protocol.contract_type(&record.contract_type);
+                kind.is_some_and(|kind| kind.about.is_some())
+            };
+            let mut meant = held.clone();
+            while let Some(id) = meant.follows.clone().filter(|_| speaks_of_another(&meant)) {
+                meant = self.record(&id)?;
             }
-            if !ids.contains(&own) {
+            if meant.contract_id.as_ref() != Some(&own) {
                 return Err(Refusal::NotAbout {
                     field: pointer.trim_start_matches('/').into(),
                     value: quoted(&own).into(),
                     id: held.id.clone(),
-                    known: ids.first().cloned().unwrap_or_default().into(),
+                    known: meant.contract_id.unwrap_or_default().into(),
                 }
                 .into());
             }
