@@ -355,6 +355,7 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
       protocol.pointer /fields/at: `timestamp` is not a JSON Pointer to a field, such as /from
     issue-to-pr /fields/summary = "/a~2"
       protocol.pointer /fields/summary: `/a~2` is not a JSON Pointer to a field, such as /from
+      protocol.unknown_field /fields/summary: `/a~2` is a field that the schema does not have
     issue-to-pr /fields/from = null
       protocol.field /contracts/0/fields/from: nothing says where `issue-manager-to-prep-agent` has its `from`
       protocol.field /contracts/1/fields/from: nothing says where `prep-agent-to-implementer-agent` has its `from`
@@ -402,16 +403,20 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
       protocol.pointer /contracts/8/failure: `details` is not a JSON Pointer to a field, such as /from
     issue-to-pr /contracts/0/schema = "../x.json"
       protocol.path /contracts/0/schema: `../x.json` is not a plain relative path
+      protocol.missing_file /contracts/0/schema: no file ../x.json describes it
     issue-to-pr /contracts/0/template = "/etc/x.json"
       protocol.path /contracts/0/template: `/etc/x.json` is not a plain relative path
+      protocol.missing_file /contracts/0/template: there is no file /etc/x.json
     issue-to-pr /contracts/0/xsd = "schemas/.x.xsd"
       protocol.path /contracts/0/xsd: `schemas/.x.xsd` is not a plain relative path
+      protocol.missing_file /contracts/0/xsd: there is no file schemas/.x.xsd
     issue-to-pr /contracts/9/implied_from = "nobody"
       protocol.unknown_agent /contracts/9/implied_from: no agent is called `nobody`
     issue-to-pr /contracts/9/implied_to = "nobody"
       protocol.unknown_agent /contracts/9/implied_to: no agent is called `nobody`
     issue-to-pr /contracts/8/outcome/gone = "fail"
       protocol.unknown_status /contracts/8/outcome: `gone` is not a word in `status`
+      protocol.unreachable_state /contracts/8/outcome: no contract of type `error` can have the status `gone`
     issue-to-pr /routes/1/from = "nobody"
       protocol.unknown_agent /routes/1/from: no agent is called `nobody`
     issue-to-pr /routes/1/to = "nobody"
@@ -461,6 +466,7 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
       protocol.unknown_agent /turns/pending: no agent is called `nobody`
     issue-to-pr /documents = {"map":{"title":"Map","schema":"../map.json"}}
       protocol.path /documents/map/schema: `../map.json` is not a plain relative path
+      protocol.missing_file /documents/map/schema: no file ../map.json describes it
     issue-to-pr /contracts/8/after = {"/status":{"failure":["gone"]}}
       protocol.unknown_status /contracts/8/after: `gone` is not a word in `status`
     issue-to-pr /contracts/0/schema = "schemas/gone.schema.json"
@@ -504,6 +510,7 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
       protocol.unknown_field /contracts/1/artifacts/type: `/outputs/0/output/artifact_type` is a field that the schema does not have
     orchestrator-specialist /contracts/0/max_retries = "retries"
       protocol.pointer /contracts/0/max_retries: `retries` is not a JSON Pointer to a field, such as /from
+      protocol.field_type /contracts/0/max_retries: `retries` is not of the type integer
     orchestrator-specialist /contracts/0/max_retries = "/retry_policy/most"
       protocol.unknown_field /contracts/0/max_retries: `/retry_policy/most` is a field that the schema does not have
     orchestrator-specialist /contracts/1/note = true
@@ -514,12 +521,14 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
       protocol.ambiguous /contracts/2/when: `response` and `failure` can go between the same agents, and no field in `when` tells them apart
     task-breakdown /contracts/1/tasks/groups = "groups"
       protocol.pointer /contracts/1/tasks/groups: `groups` is not a JSON Pointer to a field, such as /from
+      protocol.field_type /contracts/1/tasks/groups: `groups` is not of the type array
     task-breakdown /contracts/1/tasks/parent = "/data/parent"
       protocol.unknown_field /contracts/1/tasks/parent: `/data/parent` is a field that the schema does not have
     task-breakdown /fields/new_issue = "/data/none"
       protocol.unknown_field /fields/new_issue: `/data/none` is a field that the schema does not have
     delegation /contracts/1/critical_inputs/at = "open"
       protocol.pointer /contracts/1/critical_inputs/at: `open` is not a JSON Pointer to a field, such as /from
+      protocol.field_type /contracts/1/critical_inputs/at: `open` is not of the type array
     delegation /contracts/1/critical_inputs/at = "/open"
       protocol.unknown_field /contracts/1/critical_inputs/at: `/open` is a field that the schema does not have
     delegation /contracts/2/agents = ["who"]
@@ -530,6 +539,7 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
       protocol.unknown_type /contracts/1/answers/0: no contract type is called `letter`
     directive /contracts/0/actions = "actions"
       protocol.pointer /contracts/0/actions: `actions` is not a JSON Pointer to a field, such as /from
+      protocol.field_type /contracts/0/actions: `actions` is not of the type array
     directive /contracts/0/actions = "/deeds"
       protocol.unknown_field /contracts/0/actions: `/deeds` is a field that the schema does not have
     directive /contracts/1/after = {"/verdict":{}}

@@ -20,8 +20,8 @@ pub fn check_protocol(files: &ProtocolFiles) -> Vec<Finding> {
         let text = "the folder has no protocol.json";
         return vec![Finding::error("file.missing", DEFINITION, text)];
     };
-    let protocol = match Protocol::load(definition) {
-        Ok(protocol) => protocol,
+    let (protocol, found) = match Protocol::with_faults(definition) {
+        Ok(read) => read,
         Err(findings) => return findings,
     };
     if let Some(at) = not_an_object(definition) {
@@ -32,7 +32,7 @@ pub fn check_protocol(files: &ProtocolFiles) -> Vec<Finding> {
         files,
         definition: protocol.definition(),
         protocol: &protocol,
-        found: Vec::new(),
+        found,
     };
     let schemas = checker.schemas();
     checker.templates();

@@ -23,13 +23,21 @@ impl Protocol {
     /// # Errors
     /// Every fault found in it, each naming its place as a JSON Pointer.
     pub fn load(bytes: &[u8]) -> Result<Self, Vec<Finding>> {
-        let definition: Definition = read(bytes).map_err(|finding| vec![*finding])?;
-        let findings = faults(&definition);
-        if findings.is_empty() {
-            Ok(Self { definition })
-        } else {
-            Err(findings)
+        match Self::with_faults(bytes)? {
+            (protocol, found) if found.is_empty() => Ok(protocol),
+            (_, found) => Err(found),
         }
+    }
+
+    /// Reads a `protocol.json` whose parts need not fit together, so that what
+    /// they name can be checked as well. The second part is what does not fit.
+    ///
+    /// # Errors
+    /// Where it is not of the form of a protocol.
+    pub fn with_faults(bytes: &[u8]) -> Result<(Self, Vec<Finding>), Vec<Finding>> {
+        let definition: Definition = read(bytes).map_err(|finding| vec![*finding])?;
+        let found = faults(&definition);
+        Ok((Self { definition }, found))
     }
 
     /// The protocol's name.
