@@ -102,8 +102,7 @@ impl InMemory {
                     Request::Change {
                         number,
                         event,
-                        reason: None,
-                        failure: None,
+                        told: Box::default(),
                     },
                 )
             }

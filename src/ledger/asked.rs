@@ -8,9 +8,9 @@ use std::rc::Rc;
 use super::error::LedgerError;
 use super::intake::{Contract, Review, review};
 use super::layout;
-use super::record::{Issue, Record};
+use super::record::{Issue, Record, Transition};
 use super::snapshot::{IssueFolder, Rules};
-use super::step::{Request, View};
+use super::step::{Request, Told, View};
 use crate::finding::Finding;
 use crate::git::{Change, EntryKind, ObjectId, Repository, Tree};
 use crate::ids::{AgentName, IssueKey};
@@ -51,14 +51,27 @@ impl Asked {
                     number: record.id.number(),
                     // A record without an event can only be a new one.
                     event: last.and_then(|t| t.event).unwrap_or(Event::Claim),
-                    reason: last.and_then(|t| t.reason.clone()),
-                    failure: last.and_then(|t| t.failure.clone()),
+                    told: Box::new(last.map(told).unwrap_or_default()),
                 }
             }
             (None, None) => Request::Reopen {
                 reason: self.reason.clone(),
             },
         }
+    }
+}
+
+/// What went with a change of state.
+fn told(transition: &Transition) -> Told {
+    let transition = transition.clone();
+    Told {
+        reason: transition.reason,
+        failure: transition.failure,
+        questions: transition.questions,
+        values: transition.values,
+        receiver: transition.receiver,
+        jitter: transition.jitter,
+        ..Told::default()
     }
 }
 

@@ -44,14 +44,15 @@ pub use message::{Change, trailers};
 pub use planner::{UNSPECIFIED, plan};
 pub use protocol_check::check_protocol;
 pub use record::{
-    Artifact, ContractFile, Evidence, Expected, Failure, Issue, IssueStatus, Lease, Manifest,
-    Moment, OpenHandoff, Record, Reopening, StoredError, Task, TaskName, Transition,
+    Artifact, ContractFile, Decision, Evidence, Expected, Failure, Issue, IssueStatus, Lease,
+    Manifest, Moment, OpenHandoff, Progress, Question, Record, Reopening, StoredError, Task,
+    TaskName, Transition,
 };
 pub use refusal::Refusal;
 pub use session::{Clock, Session};
 pub use shared::{Change as ProtocolStep, ProtocolChange, ProtocolFiles, documents, open_issues};
 pub use snapshot::{IssueFolder, OpenEntry, Rules, Snapshot};
-pub use step::{Actor, FileChanges, MAX_TEXT, Planned, Receipt, Request, Step, Stop, View};
+pub use step::{Actor, FileChanges, MAX_TEXT, Planned, Receipt, Request, Step, Stop, Told, View};
 pub use turn::{Turn, turn};
 pub use verify::{Audit, AuditScope};
 pub use write::{Done, Founding, Ledger, Target};

@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 use crate::contract::Format;
 use crate::git::Code;
 use crate::ids::{AgentName, HandoffId, IssueKey};
-use crate::protocol::{Event, State, TaskState};
+use crate::protocol::{Action, Event, State, TaskState};
 
 /// The version that every stored file carries.
 pub(super) const VERSION: u32 = 1;
@@ -145,6 +145,30 @@ pub struct OpenHandoff {
     pub to: AgentName,
     /// Its state.
     pub state: State,
+    /// When the lease of whoever works on it runs out.
+    #[serde(
+        default,
+        with = "optional_moment",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub expires_at: Option<Moment>,
+}
+
+/// What was decided about a handoff, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Decision {
+    /// When.
+    #[serde(with = "moment")]
+    pub at: Moment,
+    /// By whom.
+    pub by: AgentName,
+    /// The handoff.
+    pub id: HandoffId,
+    /// What is to be done.
+    pub action: Action,
+    /// Why.
+    pub why: String,
 }
 
 /// Why and by whom a completed issue was opened again.
@@ -197,6 +221,9 @@ pub struct Issue {
     /// When it was opened again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reopened: Vec<Reopening>,
+    /// What was decided about its handoffs, the oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub decisions: Vec<Decision>,
     /// The tasks that were handed over, in the order in which they came.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<Task>,
@@ -309,6 +336,44 @@ pub struct Lease {
     pub since: Moment,
     /// Which claim of this handoff this is, from 1.
     pub token: u32,
+    /// When it runs out; never, where the holder waits for others.
+    #[serde(
+        default,
+        with = "optional_moment",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub expires_at: Option<Moment>,
+    /// What its holder last said of the work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<Progress>,
+}
+
+/// A sign of life.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Progress {
+    /// When.
+    #[serde(with = "moment")]
+    pub at: Moment,
+    /// How far the work is.
+    pub text: String,
+}
+
+/// What whoever is blocked needs to know.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Question {
+    /// The name that the answer has.
+    pub key: String,
+    /// What kind of value it is, in the words of whoever asks.
+    #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// What it is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Whether the work can go on without it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub optional: bool,
 }
 
 /// What went wrong, as the agent that failed tells it.
@@ -355,6 +420,18 @@ pub struct Transition {
     /// What went wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
+    /// What is asked, by whoever is blocked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub questions: Vec<Question>,
+    /// What was answered, by the question's key.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub values: Map<String, Value>,
+    /// The agent that is to do it from now on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receiver: Option<AgentName>,
+    /// How much of the delay before another attempt was drawn, in thousandths.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jitter: Option<u32>,
 }
 
 /// `NNNN.json`: one handoff.
@@ -423,6 +500,16 @@ pub struct Record {
     pub code: Option<Code>,
     /// Which attempt this is, from 1.
     pub attempt: u32,
+    /// The first attempt since it was given new ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub redriven_at: Option<u32>,
+    /// When it can be claimed again, while it waits for another attempt.
+    #[serde(
+        default,
+        with = "optional_moment",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub not_before: Option<Moment>,
     /// Who works on it, while someone does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<Lease>,

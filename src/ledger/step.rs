@@ -1,13 +1,16 @@
 //! One step as data: what is asked for, what has to be known for it, and what it
 //! comes to.
 
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
 use super::intake::Contract;
 use super::message::Change;
-use super::record::{Artifact, Failure, Issue, Moment, Record};
+use super::record::{Artifact, Failure, Issue, Moment, Question, Record};
 use super::refusal::Refusal;
 use crate::git::Code;
 use crate::ids::AgentName;
-use crate::protocol::Event;
+use crate::protocol::{Action, Event};
 
 /// Longest text that a step may carry beside its contract, in bytes.
 pub const MAX_TEXT: usize = 64 * 1024;
@@ -31,16 +34,51 @@ pub enum Request<'a> {
         number: u32,
         /// What happens to it.
         event: Event,
-        /// Why, or the answer.
-        reason: Option<String>,
-        /// What went wrong.
-        failure: Option<Failure>,
+        /// What goes with it.
+        told: Box<Told>,
     },
     /// Opens a completed issue again.
     Reopen {
         /// Why.
         reason: String,
     },
+}
+
+/// What goes with a change of state.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Told {
+    /// Why, or the answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// What went wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Failure>,
+    /// The claim that the holder acts under; not kept.
+    #[serde(skip)]
+    pub token: Option<u32>,
+    /// How long a claim holds, in seconds, if not as long as the protocol says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lease: Option<u64>,
+    /// How far the work is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub progress: Option<String>,
+    /// What is asked, by whoever is blocked.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub questions: Vec<Question>,
+    /// What is answered, by the question's key.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub values: Map<String, Value>,
+    /// The agent that is to do it from now on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub receiver: Option<AgentName>,
+    /// How much of the delay before another attempt to take, in thousandths,
+    /// where the protocol wants a part of it that is drawn by lot.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jitter: Option<u32>,
+    /// The decision that this carries out, and its rationale.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decision: Option<(Action, String)>,
 }
 
 /// Who asks, and when.

@@ -68,11 +68,13 @@ impl State {
             (Self::Pending, E::Claim) => Ok(Self::InProgress),
             (Self::Pending, E::Reject) => Ok(Self::Rejected),
             (Self::InProgress, E::Complete) => Ok(Self::Completed),
-            (Self::InProgress, E::Fail) => Ok(Self::Failed),
+            (Self::InProgress, E::Fail | E::Expire) => Ok(Self::Failed),
+            (Self::InProgress, E::Extend) => Ok(Self::InProgress),
             (Self::InProgress, E::Block) => Ok(Self::Blocked),
-            (Self::Blocked, E::Answer) | (Self::Failed, E::Retry) | (Self::Dead, E::Redrive) => {
-                Ok(Self::Pending)
-            }
+            (Self::Blocked, E::Answer)
+            | (Self::Failed, E::Retry)
+            | (Self::Dead, E::Redrive)
+            | (Self::Pending | Self::Failed, E::Reassign) => Ok(Self::Pending),
             (Self::Failed, E::Exhaust) => Ok(Self::Dead),
             (state, E::Cancel) if !state.is_terminal() => Ok(Self::Cancelled),
             (state, event) => Err(IllegalEvent { state, event }),
@@ -115,11 +117,17 @@ pub enum Event {
     Exhaust,
     /// A dead handoff gets new attempts.
     Redrive,
+    /// Another agent is to do it.
+    Reassign,
+    /// The holder is still at work.
+    Extend,
+    /// The holder's lease ran out.
+    Expire,
 }
 
 impl Event {
     /// Every event.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 13] = [
         Self::Claim,
         Self::Complete,
         Self::Fail,
@@ -130,6 +138,9 @@ impl Event {
         Self::Answer,
         Self::Exhaust,
         Self::Redrive,
+        Self::Reassign,
+        Self::Extend,
+        Self::Expire,
     ];
 
     /// The event's name as stored and as the command that causes it.
@@ -145,6 +156,9 @@ impl Event {
             Self::Answer => "answer",
             Self::Exhaust => "exhaust",
             Self::Redrive => "redrive",
+            Self::Reassign => "reassign",
+            Self::Extend => "extend",
+            Self::Expire => "expire",
         }
     }
 
@@ -153,7 +167,7 @@ impl Event {
     pub fn is_receivers(self) -> bool {
         matches!(
             self,
-            Self::Claim | Self::Complete | Self::Fail | Self::Block | Self::Reject
+            Self::Claim | Self::Complete | Self::Fail | Self::Block | Self::Reject | Self::Extend
         )
     }
 }

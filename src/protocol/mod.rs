@@ -10,6 +10,7 @@
 //! checks of a definition.
 
 mod contract_type;
+mod decision;
 mod definition;
 mod facts;
 mod faults;
@@ -24,6 +25,7 @@ pub use contract_type::{
     ArtifactFields, ContractType, CriticalInputs, ExpectedFields, FailureFields, NamedSchema,
     Outcome, Words,
 };
+pub use decision::Action;
 pub use definition::{
     Agent, AgentKind, Definition, Document, ErrorCode, FactRule, Fields, Forbidden, Gate, Loops,
     Route, Style,

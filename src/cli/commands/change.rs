@@ -7,7 +7,7 @@ use crate::cli::environment::session;
 use crate::cli::error::Failure;
 use crate::cli::output::Output;
 use crate::cli::render;
-use crate::ledger::{Failure as Reported, MAX_TEXT, Request, Target, UNSPECIFIED};
+use crate::ledger::{Failure as Reported, MAX_TEXT, Request, Target, Told, UNSPECIFIED};
 use crate::protocol::Event;
 
 /// Finish a handoff that you hold, without a contract
@@ -245,8 +245,11 @@ fn change(
     let done = ledger.act(&session, &agent, &target, |number| Request::Change {
         number,
         event,
-        reason: reason.clone(),
-        failure: failure.clone(),
+        told: Box::new(Told {
+            reason: reason.clone(),
+            failure: failure.clone(),
+            ..Told::default()
+        }),
     })?;
     output.answer(&render::done_json(&done), &render::done_text(&done))?;
     render::say_next(&done, output);

@@ -50,8 +50,7 @@ impl Arguments {
         let done = ledger.act(&session, &agent, &target, |number| Request::Change {
             number,
             event: Event::Claim,
-            reason: None,
-            failure: None,
+            told: Box::default(),
         })?;
         let record = &done.receipt.record;
         let tip = ledger.tip()?;

@@ -335,8 +335,7 @@ impl<'a, 'r> Importer<'a, 'r> {
             .act(&self.session, agent, &target, |number| Request::Change {
                 number,
                 event: Event::Claim,
-                reason: None,
-                failure: None,
+                told: Box::default(),
             })?;
         self.report.commits += usize::from(done.commit.is_some());
         Ok(())

@@ -235,13 +235,11 @@ impl<'r> History<'r> {
             Request::Change {
                 number,
                 event,
-                reason,
-                failure,
+                told,
             } => Asked::Change(Change {
                 handoff: number,
                 event,
-                reason,
-                failure,
+                told,
             }),
             Request::Reopen { reason } => Asked::Reopen(Reopen { reason }),
         };

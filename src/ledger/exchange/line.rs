@@ -10,8 +10,8 @@ use crate::contract::Format;
 use crate::git::Code;
 use crate::ids::{AgentName, IssueKey};
 use crate::ledger::layout;
-use crate::ledger::record::{Artifact, Failure};
-use crate::ledger::step::MAX_TEXT;
+use crate::ledger::record::Artifact;
+use crate::ledger::step::{MAX_TEXT, Told};
 use crate::protocol::Event;
 
 /// The file's name.
@@ -124,12 +124,9 @@ pub(super) struct Change {
     pub(super) handoff: u32,
     /// What happened to it.
     pub(super) event: Event,
-    /// Why, or the answer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) reason: Option<String>,
-    /// What went wrong.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) failure: Option<Failure>,
+    /// What went with it.
+    #[serde(default)]
+    pub(super) told: Box<Told>,
 }
 
 /// Why an issue was opened again.
@@ -205,13 +202,14 @@ impl Line {
                 (!right).then_some("a digest or a commit is none")
             }
             Asked::Change(change) => {
-                let failure = change.failure.iter().flat_map(|failure| {
+                let told_of = &change.told;
+                let failure = told_of.failure.iter().flat_map(|failure| {
                     let more = [&failure.details, &failure.suggested_action];
                     [&failure.code, &failure.message]
                         .into_iter()
                         .chain(more.into_iter().flatten())
                 });
-                let right = change.reason.iter().chain(failure).all(told);
+                let right = told_of.reason.iter().chain(failure).all(told);
                 (!right).then_some("a text is empty, or too long to be kept")
             }
             Asked::Reopen(reopen) => {

@@ -305,8 +305,7 @@ impl<'a, 'r> Replay<'a, 'r> {
                     Request::Change {
                         number,
                         event: change.event,
-                        reason: change.reason.clone(),
-                        failure: change.failure.clone(),
+                        told: change.told.clone(),
                     }
                 })?
             }

@@ -68,11 +68,11 @@ pub fn plan<E>(
         Request::Change {
             number,
             event,
-            reason,
-            failure,
+            told,
         } => {
             let issue = issue.ok_or_else(|| Refusal::NoIssue { issue: key.clone() })?;
-            planner.change(issue, *number, *event, reason.as_ref(), failure.as_ref())
+            let (reason, failure) = (told.reason.as_ref(), told.failure.as_ref());
+            planner.change(issue, *number, *event, reason, failure)
         }
         Request::Reopen { reason } => {
             let issue = issue.ok_or_else(|| Refusal::NoIssue { issue: key.clone() })?;
@@ -383,6 +383,8 @@ impl<V> Planner<'_, V> {
             holder: self.actor.name.clone(),
             since: self.actor.at,
             token: 1 + claims(record),
+            expires_at: None,
+            progress: None,
         });
         if matches!(event, Event::Retry | Event::Redrive) {
             record.attempt += 1;
@@ -396,6 +398,10 @@ impl<V> Planner<'_, V> {
             sent: sent.cloned(),
             reason: reason.cloned(),
             failure: failure.cloned(),
+            questions: Vec::new(),
+            values: serde_json::Map::new(),
+            receiver: None,
+            jitter: None,
         });
         Ok(())
     }
@@ -435,6 +441,7 @@ impl<V> Planner<'_, V> {
                     id: record.id.clone(),
                     to: record.to.clone(),
                     state: record.state,
+                    expires_at: record.lease.as_ref().and_then(|l| l.expires_at),
                 });
             }
         }

@@ -284,6 +284,8 @@ impl<V> Planner<'_, V> {
             violations: Vec::new(),
             code: sending.code.cloned(),
             attempt: 1,
+            redriven_at: None,
+            not_before: None,
             lease: None,
             transitions: vec![Transition {
                 at: self.actor.at,
@@ -294,6 +296,10 @@ impl<V> Planner<'_, V> {
                 sent: None,
                 reason: None,
                 failure: None,
+                questions: Vec::new(),
+                values: serde_json::Map::new(),
+                receiver: None,
+                jitter: None,
             }],
         }
     }
