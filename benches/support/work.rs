@@ -119,14 +119,10 @@ impl InMemory {
         let contract = contract.map(|c| c.bytes);
         for change in &step.receipt.changes {
             let path = record_file(&change.id);
-            let bytes = step
-                .files
-                .iter()
-                .find(|(p, _)| *p == path)
-                .unwrap()
-                .1
-                .as_ref()
-                .unwrap();
+            let written = step.files.iter().find(|(p, _)| *p == path);
+            let Some((_, Edit::Bytes(bytes))) = written else {
+                panic!("issue {}: the record is not written", self.key);
+            };
             let record: Record = serde_json::from_slice(bytes).unwrap();
             let at = change.id.number() as usize - 1;
             self.records.truncate(self.records.len().max(at));

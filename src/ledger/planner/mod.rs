@@ -20,6 +20,7 @@ use super::record::{
 };
 use super::refusal::Refusal;
 use super::step::{Actor, Planned, Receipt, Request, Step, Stop, View};
+use crate::git::Edit;
 use crate::ids::{HandoffId, IssueKey, quoted};
 use crate::protocol::{AgentKind, ContractType, Event, Protocol, State};
 pub(super) use answer::answers;
@@ -279,7 +280,10 @@ impl<V> Planner<'_, V> {
             ..Message::about(&record, self.key, reason)
         };
         let message = message.render();
-        let files = vec![(layout::issue_file(self.key), Some(record::write(&issue)))];
+        let files = vec![(
+            layout::issue_file(self.key),
+            Edit::Bytes(record::write(&issue)),
+        )];
         let receipt = self.receipt(record, issue, Vec::new());
         Ok(Planned::Write(Box::new(Step {
             files,
@@ -424,11 +428,11 @@ impl<V> Planner<'_, V> {
             let was_open = from.is_some_and(|state| !state.is_terminal());
             let is_open = !record.state.is_terminal();
             if is_open {
-                files.push((entry, Some(stored.clone())));
+                files.push((entry, Edit::Bytes(stored.clone())));
             } else if was_open {
-                files.push((entry, None));
+                files.push((entry, Edit::Gone));
             }
-            files.push((layout::record_file(&record.id), Some(stored)));
+            files.push((layout::record_file(&record.id), Edit::Bytes(stored)));
             changes.push(Change {
                 id: record.id.clone(),
                 from,
@@ -449,11 +453,14 @@ impl<V> Planner<'_, V> {
         for record in &quiet {
             let stored = record::write(record);
             let entry = layout::open_entry(&record.id, &record.to);
-            files.push((entry, Some(stored.clone())));
-            files.push((layout::record_file(&record.id), Some(stored)));
+            files.push((entry, Edit::Bytes(stored.clone())));
+            files.push((layout::record_file(&record.id), Edit::Bytes(stored)));
         }
         issue.open.sort_by_key(|open| open.id.number());
-        files.push((layout::issue_file(self.key), Some(record::write(&issue))));
+        files.push((
+            layout::issue_file(self.key),
+            Edit::Bytes(record::write(&issue)),
+        ));
         let record = { records.into_iter() }
             .find(|record| record.id == subject)
             .expect("the subject is one of the handoffs that change");
