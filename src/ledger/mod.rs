@@ -44,8 +44,8 @@ pub use message::{Change, trailers};
 pub use planner::{UNSPECIFIED, plan};
 pub use protocol_check::check_protocol;
 pub use record::{
-    Artifact, ContractFile, Decision, Evidence, Expected, Failure, Issue, IssueStatus, Lease,
-    Manifest, Moment, OpenHandoff, Progress, Question, Record, Reopening, StoredError, Task,
+    Artifact, ContractFile, Counted, Decision, Evidence, Expected, Failure, Issue, IssueStatus,
+    Lease, Manifest, Moment, OpenHandoff, Progress, Question, Record, Reopening, StoredError, Task,
     TaskName, Transition,
 };
 pub use refusal::Refusal;

@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 use crate::contract::Format;
 use crate::git::Code;
 use crate::ids::{AgentName, HandoffId, IssueKey};
-use crate::protocol::{Action, Event, State, TaskState};
+use crate::protocol::{Action, Event, OwnRetry, State, TaskState};
 
 /// The version that every stored file carries.
 pub(super) const VERSION: u32 = 1;
@@ -154,6 +154,30 @@ pub struct OpenHandoff {
     pub expires_at: Option<Moment>,
 }
 
+/// A handoff that the protocol's limits count.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Counted {
+    /// Its number.
+    pub number: u32,
+    /// Its sender.
+    pub from: AgentName,
+    /// The receiver that its contract names.
+    pub to: AgentName,
+    /// When it was sent.
+    #[serde(with = "moment")]
+    pub at: Moment,
+    /// What it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub item: Option<String>,
+    /// Its contract's reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The rounds that it is one of.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rounds: Vec<String>,
+}
+
 /// What was decided about a handoff, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -221,6 +245,9 @@ pub struct Issue {
     /// When it was opened again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reopened: Vec<Reopening>,
+    /// What was handed over that the protocol's limits count, the oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub counted: Vec<Counted>,
     /// What was decided about its handoffs, the oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub decisions: Vec<Decision>,
@@ -489,6 +516,15 @@ pub struct Record {
     /// How often it may be retried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_retries: Option<u32>,
+    /// How soon it is retried, as its contract says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry: Option<OwnRetry>,
+    /// How long its receiver may take, as its contract says, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_seconds: Option<u64>,
+    /// What its sender lacks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<Question>,
     /// Where its sender's own session is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,

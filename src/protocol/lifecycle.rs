@@ -214,15 +214,15 @@ mod tests {
             }
             table.push('\n');
         }
-        insta::assert_snapshot!(table, @r"
-        pending     claim:work complete:- fail:- block:- reject:rjct cancel:cncl retry:- answer:- exhaust:- redrive:-
-        in_progress claim:- complete:done fail:fail block:blck reject:- cancel:cncl retry:- answer:- exhaust:- redrive:-
-        blocked     claim:- complete:- fail:- block:- reject:- cancel:cncl retry:- answer:pend exhaust:- redrive:-
-        failed      claim:- complete:- fail:- block:- reject:- cancel:cncl retry:pend answer:- exhaust:dead redrive:-
-        dead        claim:- complete:- fail:- block:- reject:- cancel:cncl retry:- answer:- exhaust:- redrive:pend
-        completed   claim:- complete:- fail:- block:- reject:- cancel:- retry:- answer:- exhaust:- redrive:-
-        rejected    claim:- complete:- fail:- block:- reject:- cancel:- retry:- answer:- exhaust:- redrive:-
-        cancelled   claim:- complete:- fail:- block:- reject:- cancel:- retry:- answer:- exhaust:- redrive:-
+        insta::assert_snapshot!(table, @"
+        pending     claim:work complete:- fail:- block:- reject:rjct cancel:cncl retry:- answer:- exhaust:- redrive:- reassign:pend extend:- expire:-
+        in_progress claim:- complete:done fail:fail block:blck reject:- cancel:cncl retry:- answer:- exhaust:- redrive:- reassign:- extend:work expire:fail
+        blocked     claim:- complete:- fail:- block:- reject:- cancel:cncl retry:- answer:pend exhaust:- redrive:- reassign:- extend:- expire:-
+        failed      claim:- complete:- fail:- block:- reject:- cancel:cncl retry:pend answer:- exhaust:dead redrive:- reassign:pend extend:- expire:-
+        dead        claim:- complete:- fail:- block:- reject:- cancel:cncl retry:- answer:- exhaust:- redrive:pend reassign:- extend:- expire:-
+        completed   claim:- complete:- fail:- block:- reject:- cancel:- retry:- answer:- exhaust:- redrive:- reassign:- extend:- expire:-
+        rejected    claim:- complete:- fail:- block:- reject:- cancel:- retry:- answer:- exhaust:- redrive:- reassign:- extend:- expire:-
+        cancelled   claim:- complete:- fail:- block:- reject:- cancel:- retry:- answer:- exhaust:- redrive:- reassign:- extend:- expire:-
         ");
     }
 }

@@ -314,6 +314,7 @@ impl<V> Planner<'_, V> {
             open: Vec::new(),
             unfollowed: Vec::new(),
             reopened: Vec::new(),
+            counted: Vec::new(),
             decisions: Vec::new(),
             tasks: Vec::new(),
             contract_ids: BTreeMap::new(),
