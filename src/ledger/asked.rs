@@ -67,6 +67,7 @@ fn told(transition: &Transition) -> Told {
     Told {
         reason: transition.reason,
         failure: transition.failure,
+        context: transition.context,
         questions: transition.questions,
         values: transition.values,
         receiver: transition.receiver,

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
+use super::failure::FailureContext;
 use crate::contract::Format;
 use crate::git::Code;
 use crate::ids::{AgentName, HandoffId, IssueKey};
@@ -58,15 +59,15 @@ pub(super) fn write<T: Serialize>(value: &T) -> Vec<u8> {
 /// A moment, to the second, in UTC.
 pub type Moment = DateTime<Utc>;
 
-mod moment {
+pub(super) mod moment {
     use super::{DateTime, Moment, SecondsFormat, Utc};
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
-    pub(super) fn serialize<S: Serializer>(at: &Moment, s: S) -> Result<S::Ok, S::Error> {
+    pub(in crate::ledger) fn serialize<S: Serializer>(at: &Moment, s: S) -> Result<S::Ok, S::Error> {
         s.serialize_str(&at.to_rfc3339_opts(SecondsFormat::Secs, true))
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Moment, D::Error> {
+    pub(in crate::ledger) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Moment, D::Error> {
         let text = String::deserialize(d)?;
         let at = DateTime::parse_from_rfc3339(&text).map_err(D::Error::custom)?;
         Ok(at.with_timezone(&Utc))
@@ -447,6 +448,9 @@ pub struct Transition {
     /// What went wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
+    /// Where the context of the failure is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<FailureContext>,
     /// What is asked, by whoever is blocked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub questions: Vec<Question>,
