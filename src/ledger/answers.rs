@@ -142,10 +142,10 @@ mod tests {
         }
     }
 
-    fn codes(kind: &str, optional: bool, values: &Value) -> Vec<&'static str> {
+    fn codes(kind: &str, optional: bool, values: &Value) -> Vec<String> {
         let values = values.as_object().unwrap();
         let found = faults(&[question(kind, optional)], values);
-        found.into_iter().map(|finding| finding.code).collect()
+        found.into_iter().map(|f| f.code.into_owned()).collect()
     }
 
     #[test]
