@@ -89,6 +89,7 @@ impl InMemory {
                 Request::Send {
                     artifacts: Vec::new(),
                     answers: None,
+                    token: None,
                     contract,
                     code: None,
                 },

@@ -14,7 +14,7 @@ use crate::ids::{AgentName, HandoffId};
 use crate::ledger::error::LedgerError;
 use crate::ledger::layout;
 use crate::ledger::record::{self, Failure, Moment, Record, moment};
-use crate::protocol::Event;
+use crate::protocol::{Event, State};
 
 /// One failure of a handoff.
 #[derive(Clone, Debug, Serialize)]
@@ -39,7 +39,8 @@ pub fn failures(record: &Record) -> Vec<PastFailure> {
     for t in &record.transitions {
         match t.event {
             Some(Event::Retry | Event::Redrive) => attempt += 1,
-            Some(Event::Fail) => found.push(PastFailure {
+            Some(Event::Reassign) if t.from == Some(State::Failed) => attempt += 1,
+            Some(Event::Fail | Event::Expire) => found.push(PastFailure {
                 attempt,
                 at: t.at,
                 by: t.by.clone(),
