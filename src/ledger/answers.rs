@@ -65,6 +65,12 @@ pub fn read(questions: &[Question], key: &str, text: &str) -> Value {
     value.unwrap_or_else(|| Value::String(text.to_owned()))
 }
 
+/// Says whether words alone can answer: no value of another kind is asked for.
+pub(super) fn can_be_words(questions: &[Question]) -> bool {
+    let mut kinds = questions.iter().map(|q| Kind::of(q.kind.as_deref()));
+    kinds.all(|kind| matches!(kind, Kind::Text | Kind::Any))
+}
+
 /// What is wrong with answers: of the wrong kind, missing, not asked for, empty.
 /// Without questions by name, anything is an answer.
 pub(super) fn faults(questions: &[Question], values: &Map<String, Value>) -> Vec<Finding> {

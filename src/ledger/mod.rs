@@ -7,6 +7,7 @@
 //! through `planner` again, and `exchange` writes it out and reads it back;
 //! both learn from `asked` what a commit claims to be.
 
+mod advice;
 mod answers;
 mod artifacts;
 mod asked;
@@ -32,6 +33,7 @@ mod turn;
 mod verify;
 mod write;
 
+pub use advice::{Advice, Choice, advise, choices, decider};
 pub use answers::read as read_answer;
 pub use briefing::{Briefing, Emitted, Previous, briefing};
 pub use choice::{Chosen, Offer};
