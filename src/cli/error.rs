@@ -218,9 +218,7 @@ fn unkept(error: &CaptureError) -> String {
         CaptureError::Changing { .. } => "stop what writes to it, and run the same again",
         CaptureError::TooLarge { .. }
         | CaptureError::TooMuch { .. }
-        | CaptureError::TooMany { .. } => {
-            "name in .git/info/exclude what is not part of the work"
-        }
+        | CaptureError::TooMany { .. } => "name in .git/info/exclude what is not part of the work",
         CaptureError::Git(_) => "see what `git status` says",
     };
     format!(

@@ -27,4 +27,4 @@ pub use recent::Recent;
 pub use repository::{GitError, ObjectId, OpenError, Prepared, PublishError, Repository, tune};
 pub use restore::{RestoreError, is_ignored_by_hfs, is_inside, put_file};
 pub use tree::{Change, Edit, Entry, EntryKind, FlatEntry, Listing, Mode, Tree};
-pub use worktree::{CaptureError, Caps, Hidden, KeptFile, RawPath, Unfinished};
+pub use worktree::{Caps, CaptureError, Hidden, KeptFile, RawPath, Unfinished};

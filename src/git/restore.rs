@@ -110,9 +110,9 @@ impl Repository {
         }
         let header = String::from_utf8_lossy(raw).into_owned();
         let header = header.split("\n\n").next().unwrap_or_default().to_owned();
-        let mut named = header.lines().filter_map(|line| {
-            line.strip_prefix("tree ").or(line.strip_prefix("parent "))
-        });
+        let mut named = header
+            .lines()
+            .filter_map(|line| line.strip_prefix("tree ").or(line.strip_prefix("parent ")));
         if !named.all(|id| id.parse().is_ok_and(|id| self.has(id))) {
             return Ok(false);
         }
@@ -137,7 +137,11 @@ impl Repository {
             text += &format!("parent {parent}\n");
         }
         text += &format!("author {author}\ncommitter {committer}\n\n{message}");
-        Ok(ObjectId(self.inner.odb()?.write(ObjectType::Commit, text.as_bytes())?))
+        Ok(ObjectId(
+            self.inner
+                .odb()?
+                .write(ObjectType::Commit, text.as_bytes())?,
+        ))
     }
 
     /// Starts a branch, unless there is one of that name.
@@ -164,11 +168,21 @@ impl Repository {
         branch: Option<&str>,
     ) -> Result<(), RestoreError> {
         let mut command = Command::new("git");
-        for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX"] {
+        for name in [
+            "GIT_DIR",
+            "GIT_WORK_TREE",
+            "GIT_INDEX_FILE",
+            "GIT_COMMON_DIR",
+            "GIT_PREFIX",
+        ] {
             command.env_remove(name);
         }
         command.arg("--git-dir").arg(self.common_dir());
-        let off = ["core.hooksPath=/dev/null", "core.fsmonitor=false", "core.sparseCheckout=false"];
+        let off = [
+            "core.hooksPath=/dev/null",
+            "core.fsmonitor=false",
+            "core.sparseCheckout=false",
+        ];
         for setting in off {
             command.args(["-c", setting]);
         }
@@ -218,7 +232,11 @@ impl Repository {
         }
         let own = git2::Repository::open(dir)?.path().to_owned();
         let lines: String = heads.iter().map(|head| format!("{head}\n")).collect();
-        let files = [("MERGE_MSG", message), ("MERGE_MODE", b"" as &[u8]), ("MERGE_HEAD", lines.as_bytes())];
+        let files = [
+            ("MERGE_MSG", message),
+            ("MERGE_MODE", b"" as &[u8]),
+            ("MERGE_HEAD", lines.as_bytes()),
+        ];
         for (name, bytes) in files {
             fs::write(own.join(name), bytes).map_err(|source| failed(name.as_bytes(), source))?;
         }
@@ -292,7 +310,11 @@ pub fn put_file(dir: &Path, path: &[u8], mode: Mode, bytes: &[u8]) -> Result<(),
     #[cfg(unix)]
     {
         use std::os::unix::fs::OpenOptionsExt;
-        options.mode(if mode == Mode::Executable { 0o777 } else { 0o666 });
+        options.mode(if mode == Mode::Executable {
+            0o777
+        } else {
+            0o666
+        });
     }
     let mut file = options.open(&full).map_err(fail)?;
     file.write_all(bytes).map_err(fail)
@@ -326,7 +348,11 @@ fn put_index(dir: &Path, state: &Unfinished) -> Result<(), RestoreError> {
     for path in &state.intended {
         let empty = Oid::hash_object(ObjectType::Blob, b"")?;
         let mut entry = plain_entry(path, 0o100_644, empty);
-        if state.files.iter().any(|f| f.path == *path && f.mode == Mode::Executable) {
+        if state
+            .files
+            .iter()
+            .any(|f| f.path == *path && f.mode == Mode::Executable)
+        {
             entry.mode = 0o100_755;
         }
         entry.flags_extended = IndexEntryExtendedFlag::INTENT_TO_ADD.bits();
@@ -383,12 +409,33 @@ mod tests {
 
     #[test]
     fn paths_that_lead_out_are_told() {
-        for path in ["a", "a/b", ".gitignore", "a/.github/x", "...", "git", "\u{1}\n"] {
+        for path in [
+            "a",
+            "a/b",
+            ".gitignore",
+            "a/.github/x",
+            "...",
+            "git",
+            "\u{1}\n",
+        ] {
             assert!(is_inside(path.as_bytes()), "{path:?}");
         }
         for path in [
-            "", "/a", "a/", "a//b", ".", "..", "a/../b", ".git", "a/.GIT/b", ".git/config",
-            "GIT~1/x", ".git ./x", ".g\u{200c}it/x", ".git::$INDEX_ALLOCATION/x", "a\0b",
+            "",
+            "/a",
+            "a/",
+            "a//b",
+            ".",
+            "..",
+            "a/../b",
+            ".git",
+            "a/.GIT/b",
+            ".git/config",
+            "GIT~1/x",
+            ".git ./x",
+            ".g\u{200c}it/x",
+            ".git::$INDEX_ALLOCATION/x",
+            "a\0b",
         ] {
             assert!(!is_inside(path.as_bytes()), "{path:?}");
         }

@@ -135,7 +135,9 @@ pub enum CaptureError {
         limit: u64,
     },
     /// All files together are too large.
-    #[error("the files have more than {limit} bytes together; the largest is {shown}, with {bytes}")]
+    #[error(
+        "the files have more than {limit} bytes together; the largest is {shown}, with {bytes}"
+    )]
     TooMuch {
         /// The largest file, for display.
         shown: String,
@@ -198,7 +200,12 @@ fn link_bytes(target: PathBuf) -> Vec<u8> {
 #[cfg(unix)]
 fn stamp(found: &Metadata) -> impl PartialEq {
     use std::os::unix::fs::MetadataExt;
-    let changed = (found.mtime(), found.mtime_nsec(), found.ctime(), found.ctime_nsec());
+    let changed = (
+        found.mtime(),
+        found.mtime_nsec(),
+        found.ctime(),
+        found.ctime_nsec(),
+    );
     (found.dev(), found.ino(), found.mode(), found.len(), changed)
 }
 
@@ -279,7 +286,11 @@ impl Repository {
     ///
     /// # Errors
     /// [`CaptureError`]; nothing is written where a file is refused.
-    pub fn unfinished(&self, head: Option<ObjectId>, caps: Caps) -> Result<Unfinished, CaptureError> {
+    pub fn unfinished(
+        &self,
+        head: Option<ObjectId>,
+        caps: Caps,
+    ) -> Result<Unfinished, CaptureError> {
         let root = self.workdir().ok_or(CaptureError::Bare)?;
         let mut tries = 0;
         loop {
@@ -325,8 +336,14 @@ impl Repository {
                 return Err(CaptureError::Submodule { shown });
             }
             if let Some(folder) = folder {
-                if on_disk(root, folder).join(".git").symlink_metadata().is_ok() {
-                    return Err(CaptureError::Nested { shown: shown(folder) });
+                if on_disk(root, folder)
+                    .join(".git")
+                    .symlink_metadata()
+                    .is_ok()
+                {
+                    return Err(CaptureError::Nested {
+                        shown: shown(folder),
+                    });
                 }
                 continue;
             }
@@ -351,7 +368,10 @@ impl Repository {
 
         // What libgit2 does not compare, or compares in ways of its own.
         let in_conflict = entries.stages.iter().map(|(path, ..)| path);
-        for path in in_conflict.chain(&entries.intended).collect::<BTreeSet<_>>() {
+        for path in in_conflict
+            .chain(&entries.intended)
+            .collect::<BTreeSet<_>>()
+        {
             match find(root, path)? {
                 Some(metadata) => {
                     files.insert(path.clone(), metadata);
@@ -364,14 +384,20 @@ impl Repository {
         for (path, mark) in &entries.marked {
             match (find(root, path)?, mark) {
                 (Some(metadata), _) => {
-                    let (mode, id) = entries.plain.get(path).copied().unwrap_or((0, Oid::ZERO_SHA1));
+                    let (mode, id) = entries
+                        .plain
+                        .get(path)
+                        .copied()
+                        .unwrap_or((0, Oid::ZERO_SHA1));
                     let found = Found {
                         path: path.clone(),
                         metadata: metadata.clone(),
                     };
                     if self.size_of(id)? == metadata.len() || metadata.is_symlink() {
                         let (kind, bytes) = found.read(root)?;
-                        if kind == mode_of(mode) && Oid::hash_object(ObjectType::Blob, &bytes)? == id {
+                        if kind == mode_of(mode)
+                            && Oid::hash_object(ObjectType::Blob, &bytes)? == id
+                        {
                             continue;
                         }
                     }
@@ -540,11 +566,19 @@ fn within(
     let shown = || shown(path);
     if bytes > caps.file {
         let limit = caps.file;
-        return Err(CaptureError::TooLarge { shown: shown(), bytes, limit });
+        return Err(CaptureError::TooLarge {
+            shown: shown(),
+            bytes,
+            limit,
+        });
     }
     if all.iter().map(|(_, bytes)| bytes).sum::<u64>() > caps.total {
         let limit = caps.total;
-        return Err(CaptureError::TooMuch { shown: shown(), bytes, limit });
+        return Err(CaptureError::TooMuch {
+            shown: shown(),
+            bytes,
+            limit,
+        });
     }
     if all.len() > caps.files {
         let mut folders: BTreeMap<&[u8], usize> = BTreeMap::new();
@@ -600,7 +634,11 @@ impl Found {
             return Err(changing());
         }
         let executable = is_executable(&self.metadata);
-        let mode = if executable { Mode::Executable } else { Mode::Plain };
+        let mode = if executable {
+            Mode::Executable
+        } else {
+            Mode::Plain
+        };
         Ok((mode, bytes))
     }
 }

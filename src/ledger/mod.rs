@@ -44,9 +44,9 @@ pub use exchange::{
     export, import,
 };
 pub use failure::{
-    Attached, Attachment, CAPS, FailureContext, FailureFile, Host, Keep, Kept, MOST_COMMITS, Mark,
-    Merge, PastFailure, Place, RestoreFailure, Restored, SnapshotFile, SnapshotManifest, Stand,
-    Summary, failures, restore, restore_attachments,
+    Attached, Attachment, CAPS, Contents, FailureContext, FailureFile, Host, Keep, Kept,
+    MOST_COMMITS, Mark, Merge, PastFailure, Place, RestoreFailure, Restored, Shown, SnapshotFile,
+    SnapshotManifest, Stand, Summary, failures, failures_in_full, restore, restore_attachments,
 };
 pub use intake::{Contract, Review, Schemas, review};
 pub use layout::{issue_folder, record_file};

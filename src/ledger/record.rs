@@ -63,11 +63,16 @@ pub(super) mod moment {
     use super::{DateTime, Moment, SecondsFormat, Utc};
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
-    pub(in crate::ledger) fn serialize<S: Serializer>(at: &Moment, s: S) -> Result<S::Ok, S::Error> {
+    pub(in crate::ledger) fn serialize<S: Serializer>(
+        at: &Moment,
+        s: S,
+    ) -> Result<S::Ok, S::Error> {
         s.serialize_str(&at.to_rfc3339_opts(SecondsFormat::Secs, true))
     }
 
-    pub(in crate::ledger) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Moment, D::Error> {
+    pub(in crate::ledger) fn deserialize<'de, D: Deserializer<'de>>(
+        d: D,
+    ) -> Result<Moment, D::Error> {
         let text = String::deserialize(d)?;
         let at = DateTime::parse_from_rfc3339(&text).map_err(D::Error::custom)?;
         Ok(at.with_timezone(&Utc))

@@ -8,7 +8,7 @@ use super::stored::{
     Summary,
 };
 use crate::git::{
-    CaptureError, Caps, GitError, Hidden, KeptFile, Mode, ObjectId, Position, RawPath, Repository,
+    Caps, CaptureError, GitError, Hidden, KeptFile, Mode, ObjectId, Position, RawPath, Repository,
     Unfinished,
 };
 use crate::ledger::error::LedgerError;
@@ -229,7 +229,11 @@ fn snapshot(
             })
             .collect(),
         sparse: unfinished.sparse as u64,
-        commits: unpublished.commits.iter().map(ToString::to_string).collect(),
+        commits: unpublished
+            .commits
+            .iter()
+            .map(ToString::to_string)
+            .collect(),
         more_commits: unpublished.more,
     };
     folder.write("snapshot.json", &record::write(&manifest))?;

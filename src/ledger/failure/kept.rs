@@ -1,12 +1,15 @@
 //! Reading back what was kept of a failure.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::name::{mode_of, unescape};
-use super::stored::{FailureContext, FailureFile, Manifest, Mark, SnapshotFile};
+use super::stored::{
+    Attachment, FailureContext, FailureFile, Host, Manifest as SnapshotManifest, Mark,
+    SnapshotFile, Stand,
+};
 use crate::git::{
     FlatEntry, Hidden, KeptFile, Mode, ObjectId, RawPath, Repository, Tree, Unfinished,
 };
@@ -30,7 +33,44 @@ pub struct PastFailure {
     pub error: Option<Failure>,
     /// Where its context is, if it was kept.
     pub context: Option<FailureContext>,
+    /// What is in it; of the newest context only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kept: Option<Box<Contents>>,
 }
+
+/// An attachment, with the end of it where it is text.
+#[derive(Clone, Debug, Serialize)]
+pub struct Shown {
+    /// What is known of it.
+    #[serde(flatten)]
+    pub attachment: Attachment,
+    /// Its text, or the last part of that; none where it is not text.
+    pub tail: Option<String>,
+    /// Whether there is more text before.
+    pub cut: bool,
+}
+
+/// What was kept of a failure, for whoever goes on.
+#[derive(Clone, Debug, Serialize)]
+pub struct Contents {
+    /// The folder's path in the ledger.
+    pub path: String,
+    /// The machine it failed on.
+    pub host: Host,
+    /// The version of each tool.
+    pub tools: BTreeMap<String, String>,
+    /// Where the code stood.
+    pub code: Stand,
+    /// The attached files.
+    pub attachments: Vec<Shown>,
+    /// What is in the snapshot, if one was made.
+    pub snapshot: Option<SnapshotManifest>,
+    /// The command that gives the unfinished work back.
+    pub restore: Option<String>,
+}
+
+/// How much is shown of an attached text, in bytes.
+const TAIL: usize = 4 * 1024;
 
 /// The failures of a handoff, the oldest first.
 pub fn failures(record: &Record) -> Vec<PastFailure> {
@@ -46,11 +86,31 @@ pub fn failures(record: &Record) -> Vec<PastFailure> {
                 by: t.by.clone(),
                 error: t.failure.clone(),
                 context: t.context.clone(),
+                kept: None,
             }),
             _ => {}
         }
     }
     found
+}
+
+/// The failures of a handoff, the newest kept context with what is in it.
+///
+/// # Errors
+/// [`LedgerError`] when the context can't be read.
+pub fn failures_in_full(
+    repository: &Repository,
+    record: &Record,
+) -> Result<Vec<PastFailure>, LedgerError> {
+    let mut found = failures(record);
+    let newest = found.iter_mut().rev().find(|f| f.context.is_some());
+    if let Some(failure) = newest
+        && let Some(context) = &failure.context
+    {
+        let kept = Kept::open(repository, &record.id, context)?;
+        failure.kept = Some(Box::new(kept.contents()?));
+    }
+    Ok(found)
 }
 
 /// What was kept of a failure.
@@ -89,8 +149,31 @@ impl<'r> Kept<'r> {
     ///
     /// # Errors
     /// [`LedgerError`] when it can't be read.
-    pub fn manifest(&self) -> Result<Option<Manifest>, LedgerError> {
+    pub fn manifest(&self) -> Result<Option<SnapshotManifest>, LedgerError> {
         stored(self.tree, &self.path, "snapshot.json")
+    }
+
+    /// What there is, in short.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when it can't be read.
+    pub fn contents(&self) -> Result<Contents, LedgerError> {
+        let file = self.file.clone();
+        let attached = file.attachments.into_iter().zip(self.attachments()?);
+        let snapshot = self.manifest()?;
+        let (id, attempt) = (&file.handoff, file.attempt);
+        let restore = format!("git handoff restore {id} --attempt {attempt} --worktree DIR");
+        Ok(Contents {
+            path: self.path.clone(),
+            host: file.host,
+            tools: file.tools,
+            code: file.code,
+            attachments: attached
+                .map(|(attachment, (_, _, bytes))| shown(attachment, &bytes))
+                .collect(),
+            restore: snapshot.is_some().then_some(restore),
+            snapshot,
+        })
     }
 
     /// The attachments: name, mode and bytes.
@@ -122,7 +205,7 @@ impl<'r> Kept<'r> {
     ///
     /// # Errors
     /// [`LedgerError`] when the two disagree.
-    pub fn unfinished(&self, manifest: &Manifest) -> Result<Unfinished, LedgerError> {
+    pub fn unfinished(&self, manifest: &SnapshotManifest) -> Result<Unfinished, LedgerError> {
         let mut held: HashMap<RawPath, FlatEntry> = HashMap::new();
         for name in ["worktree", "staged", "unmerged"] {
             if let Some((_, id)) = self.tree.entry(name)? {
@@ -183,6 +266,30 @@ impl<'r> Kept<'r> {
     }
 }
 
+fn shown(attachment: Attachment, bytes: &[u8]) -> Shown {
+    let text = std::str::from_utf8(bytes)
+        .ok()
+        .filter(|t| !t.contains('\0'));
+    let start = text.map(|text| {
+        let mut start = text.len().saturating_sub(TAIL);
+        while !text.is_char_boundary(start) {
+            start += 1;
+        }
+        // A part begins with a whole line, where it has one.
+        match text[start..].find('\n') {
+            Some(end) if start > 0 && start + end + 1 < text.len() => start + end + 1,
+            _ => start,
+        }
+    });
+    Shown {
+        attachment,
+        tail: text
+            .zip(start)
+            .map(|(text, start)| text[start..].to_owned()),
+        cut: start.is_some_and(|start| start > 0),
+    }
+}
+
 fn missing(folder: &str, file: &str) -> LedgerError {
     let path = format!("{folder}/{file}");
     LedgerError::Missing { path }
@@ -197,5 +304,6 @@ fn stored<T: DeserializeOwned>(
         return Ok(None);
     };
     let read = record::read(&bytes);
-    read.map(Some).map_err(|e| LedgerError::stored(&format!("{folder}/{file}"), e))
+    read.map(Some)
+        .map_err(|e| LedgerError::stored(&format!("{folder}/{file}"), e))
 }

@@ -13,7 +13,7 @@ mod restore;
 mod stored;
 
 pub use keep::{Attached, CAPS, Keep, MOST_COMMITS};
-pub use kept::{Kept, PastFailure, failures};
+pub use kept::{Contents, Kept, PastFailure, Shown, failures, failures_in_full};
 pub use restore::{Place, RestoreFailure, Restored, restore, restore_attachments};
 pub use stored::{
     Attachment, FailureContext, FailureFile, Host, Manifest as SnapshotManifest, Mark, Merge,

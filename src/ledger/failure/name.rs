@@ -34,7 +34,11 @@ pub(super) fn unescape(text: &str) -> Option<Vec<u8>> {
     for part in parts {
         let (digits, rest) = part.split_at_checked(2)?;
         let hexadecimal = digits.bytes().all(|b| b.is_ascii_hexdigit());
-        bytes.push(u8::from_str_radix(digits, 16).ok().filter(|_| hexadecimal)?);
+        bytes.push(
+            u8::from_str_radix(digits, 16)
+                .ok()
+                .filter(|_| hexadecimal)?,
+        );
         bytes.extend_from_slice(rest.as_bytes());
     }
     Some(bytes)
@@ -63,7 +67,9 @@ pub(super) fn stored(path: &[u8]) -> Vec<u8> {
 /// Says whether a name stands for nothing but itself.
 fn is_plain(name: &[u8]) -> bool {
     let text = String::from_utf8_lossy(name);
-    let special = text.chars().any(|c| "%~\\:".contains(c) || is_ignored_by_hfs(c));
+    let special = text
+        .chars()
+        .any(|c| "%~\\:".contains(c) || is_ignored_by_hfs(c));
     let start = text.to_ascii_lowercase();
     !special && !start.starts_with(".git") && !start.starts_with(".mailmap")
 }
@@ -87,7 +93,13 @@ mod tests {
 
     #[test]
     fn every_name_reads_back() {
-        for name in [&b"a b"[..], b"100%", b"\xff\n\x00", "ä\u{7}é".as_bytes(), b"%25"] {
+        for name in [
+            &b"a b"[..],
+            b"100%",
+            b"\xff\n\x00",
+            "ä\u{7}é".as_bytes(),
+            b"%25",
+        ] {
             assert_eq!(unescape(&escape(name)).unwrap(), name);
         }
         assert_eq!(escape("grün 100%\n\u{e9}".as_bytes()), "grün 100%25%0aé");
@@ -105,7 +117,10 @@ mod tests {
         assert_eq!(stored_as("a/.gitmodules"), "a/%2egitmodules");
         assert_eq!(stored_as("GIT~1/x"), "%47IT%7e1/x");
         assert_eq!(stored_as("%2egitmodules"), "%252egitmodules");
-        assert_eq!(stored_as(".g\u{200c}itattributes"), "%2eg%e2%80%8citattributes");
+        assert_eq!(
+            stored_as(".g\u{200c}itattributes"),
+            "%2eg%e2%80%8citattributes"
+        );
         assert_eq!(stored_as("a\\b"), "%61%5cb");
     }
 }

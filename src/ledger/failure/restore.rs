@@ -7,6 +7,7 @@ use super::name::unescape;
 use super::stored::Manifest;
 use crate::git::{Mode, ObjectId, Person, RawPath, Repository, RestoreError, Unfinished, put_file};
 use crate::ledger::error::LedgerError;
+use crate::ledger::session::author;
 
 /// Why work was not restored.
 #[derive(Debug, thiserror::Error)]
@@ -57,9 +58,7 @@ pub struct Place<'a> {
     pub worktree: Option<&'a Path>,
     /// The name of a new branch.
     pub branch: Option<&'a str>,
-    /// Who is the author of a commit that has to be made.
-    pub author: Person,
-    /// Who records it.
+    /// Who records a commit that has to be made.
     pub committer: Person,
 }
 
@@ -99,7 +98,11 @@ pub fn restore(
             let shown = crate::ids::quoted(name);
             return Err(RestoreFailure::BranchName { shown });
         }
-        if repository.resolve(&refname).map_err(LedgerError::from)?.is_some() {
+        if repository
+            .resolve(&refname)
+            .map_err(LedgerError::from)?
+            .is_some()
+        {
             let name = name.to_owned();
             return Err(RestoreFailure::BranchExists { name });
         }
@@ -137,9 +140,9 @@ pub fn restore(
 /// Says whether a place holds anything; an empty folder does not count.
 fn is_taken(path: &Path) -> bool {
     match path.symlink_metadata() {
-        Ok(found) if found.is_dir() => {
-            path.read_dir().map_or(true, |mut entries| entries.next().is_some())
-        }
+        Ok(found) if found.is_dir() => path
+            .read_dir()
+            .map_or(true, |mut entries| entries.next().is_some()),
         Ok(_) => true,
         Err(_) => false,
     }
@@ -147,7 +150,11 @@ fn is_taken(path: &Path) -> bool {
 
 fn all_paths(unfinished: &Unfinished) -> impl Iterator<Item = &RawPath> {
     let files = unfinished.files.iter().chain(&unfinished.staged);
-    let paths = [&unfinished.deleted, &unfinished.removed, &unfinished.intended];
+    let paths = [
+        &unfinished.deleted,
+        &unfinished.removed,
+        &unfinished.intended,
+    ];
     files
         .map(|file| &file.path)
         .chain(paths.into_iter().flatten())
@@ -186,19 +193,27 @@ fn base(
     let (tree, message) = match (commit, parsed(&manifest.base.tree)?) {
         (Some(commit), Some(tree)) if repository.has(tree) => {
             let text = "It stands for a commit whose history is not in this clone:";
-            (tree, format!("The tree of {}\n\n{text}\n{commit}\n", commit.short()))
+            (
+                tree,
+                format!("The tree of {}\n\n{text}\n{commit}\n", commit.short()),
+            )
         }
         (Some(commit), _) => {
             let commit = commit.to_string();
             return Err(RestoreFailure::NoBase { commit });
         }
         (None, _) => {
-            let tree = repository.write_tree(None, &[]).map_err(LedgerError::from)?;
-            (tree, "Nothing yet\n\nThe work began before the first commit.\n".to_owned())
+            let tree = repository
+                .write_tree(None, &[])
+                .map_err(LedgerError::from)?;
+            (
+                tree,
+                "Nothing yet\n\nThe work began before the first commit.\n".to_owned(),
+            )
         }
     };
-    let (author, committer) = (&place.author, &place.committer);
-    let made = repository.write_commit(tree, None, author, committer, &message);
+    let author = failed_by(kept);
+    let made = repository.write_commit(tree, None, &author, &place.committer, &message);
     Ok((made.map_err(LedgerError::from)?, true))
 }
 
@@ -222,7 +237,13 @@ fn commit_work(
         crate::ledger::message::one_line(&kept.file.error.message)
     );
     let parent = Some(restored.commit);
-    Ok(repository.write_commit(tree, parent, &place.author, &place.committer, &message)?)
+    let author = failed_by(kept);
+    Ok(repository.write_commit(tree, parent, &author, &place.committer, &message)?)
+}
+
+/// The agent whose work it is, as an author.
+fn failed_by(kept: &Kept<'_>) -> Person {
+    author(&kept.file.by, kept.file.at.fixed_offset())
 }
 
 /// Writes the attachments of a failure into a folder of their own.
