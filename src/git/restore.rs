@@ -45,22 +45,37 @@ impl From<git2::Error> for RestoreError {
     }
 }
 
-/// Says whether a path stays in its folder and out of what git keeps for itself.
+/// Says whether a path stays in its folder and out of what git keeps for itself,
+/// on this system.
 pub fn is_inside(path: &[u8]) -> bool {
     path.split(|&b| b == b'/').all(|name| {
-        // What some file systems take for `.git`.
-        let plain: String = String::from_utf8_lossy(name)
-            .chars()
-            .filter(|c| !is_ignored_by_hfs(*c))
-            .collect::<String>()
-            .to_ascii_lowercase();
-        let plain = plain.split(':').next().unwrap_or_default();
-        let plain = plain.trim_end_matches(['.', ' ']);
-        !name.contains(&0)
-            && !(cfg!(windows) && (name.contains(&b'\\') || name.contains(&b':')))
-            && !["", ".git", "git~1"].contains(&plain)
-            && !["", ".", ".."].map(str::as_bytes).contains(&name)
+        let own = match () {
+            () if cfg!(windows) => is_git_on_ntfs(name),
+            () if cfg!(target_os = "macos") => is_git_on_hfs(name),
+            () => name.eq_ignore_ascii_case(b".git"),
+        };
+        !own && !name.contains(&0) && !["", ".", ".."].map(str::as_bytes).contains(&name)
     })
+}
+
+/// Says whether NTFS may take a name for `.git`, or for a path.
+fn is_git_on_ntfs(name: &[u8]) -> bool {
+    let lower = name.to_ascii_lowercase();
+    let plain = lower.split(|&b| b == b':').next().unwrap_or_default();
+    let end = plain
+        .iter()
+        .rposition(|b| !b". ".contains(b))
+        .map_or(0, |at| at + 1);
+    name.contains(&b'\\')
+        || name.contains(&b':')
+        || [&b""[..], b".git", b"git~1"].contains(&&plain[..end])
+}
+
+/// Says whether HFS+ may take a name for `.git`.
+fn is_git_on_hfs(name: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(name);
+    let seen: String = text.chars().filter(|c| !is_ignored_by_hfs(*c)).collect();
+    seen.eq_ignore_ascii_case(".git")
 }
 
 /// Characters that HFS+ leaves out where it compares names.
@@ -186,9 +201,9 @@ impl Repository {
         for setting in off {
             command.args(["-c", setting]);
         }
-        command.args(["worktree", "add", "--quiet", "--no-track"]);
+        command.args(["worktree", "add", "--quiet"]);
         match branch {
-            Some(branch) => command.args(["-b", branch]),
+            Some(branch) => command.args(["--no-track", "-b", branch]),
             None => command.arg("--detach"),
         };
         command.arg("--").arg(dir).arg(commit.to_string());
@@ -405,7 +420,7 @@ fn entry_of(file: &KeptFile) -> IndexEntry {
 
 #[cfg(test)]
 mod tests {
-    use super::is_inside;
+    use super::{is_git_on_hfs, is_git_on_ntfs, is_inside};
 
     #[test]
     fn paths_that_lead_out_are_told() {
@@ -431,14 +446,15 @@ mod tests {
             ".git",
             "a/.GIT/b",
             ".git/config",
-            "GIT~1/x",
-            ".git ./x",
-            ".g\u{200c}it/x",
-            ".git::$INDEX_ALLOCATION/x",
             "a\0b",
         ] {
             assert!(!is_inside(path.as_bytes()), "{path:?}");
         }
         assert!(is_inside(b"\xff\xfe"));
+        for name in ["GIT~1", ".git .", ".git::$INDEX_ALLOCATION", "a\\b", ".."] {
+            assert!(is_git_on_ntfs(name.as_bytes()), "{name:?}");
+        }
+        assert!(!is_git_on_ntfs(b"git~2") && !is_git_on_ntfs(b"a."));
+        assert!(is_git_on_hfs(".g\u{200c}IT".as_bytes()) && !is_git_on_hfs(b".gitx"));
     }
 }

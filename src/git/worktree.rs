@@ -413,6 +413,19 @@ impl Repository {
         }
 
         self.compare_with_head(head, &entries, &mut state)?;
+        // What is staged differs from HEAD, even where the file is as the index has it.
+        for path in state.staged.iter().map(|file| &file.path) {
+            if !files.contains_key(path) && !deleted.contains(path) {
+                match find(root, path)? {
+                    Some(metadata) => {
+                        files.insert(path.clone(), metadata);
+                    }
+                    None => {
+                        deleted.insert(path.clone());
+                    }
+                }
+            }
+        }
         for path in &state.removed {
             if !files.contains_key(path) {
                 deleted.insert(path.clone());
