@@ -321,7 +321,8 @@ impl Repository {
             .recurse_untracked_dirs(true)
             .include_typechange(true)
             .include_unreadable(true)
-            .include_ignored(false)
+            // Repositories in this one are among what libgit2 ignores.
+            .include_ignored(true)
             .update_index(false)
             .disable_pathspec_match(true);
         let diff = self
@@ -335,16 +336,16 @@ impl Repository {
                 let shown = shown(folder.unwrap_or(path));
                 return Err(CaptureError::Submodule { shown });
             }
-            if let Some(folder) = folder {
-                if on_disk(root, folder)
-                    .join(".git")
-                    .symlink_metadata()
-                    .is_ok()
-                {
-                    return Err(CaptureError::Nested {
-                        shown: shown(folder),
-                    });
+            let within = on_disk(root, folder.unwrap_or(path)).join(".git");
+            let ignored = delta.status() == Delta::Ignored;
+            if (ignored || folder.is_some()) && within.symlink_metadata().is_ok() {
+                let asked = on_disk(Path::new(""), path);
+                if !self.inner.is_path_ignored(asked)? {
+                    let shown = shown(folder.unwrap_or(path));
+                    return Err(CaptureError::Nested { shown });
                 }
+            }
+            if ignored || folder.is_some() {
                 continue;
             }
             if entries.is_special(path) {
