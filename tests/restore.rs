@@ -541,3 +541,31 @@ fn a_base_that_is_published_has_to_be_fetched() {
     env.handoff_in(&clone, &args).success();
     assert_same(&env, &env.repo(), &dir);
 }
+
+#[test]
+fn a_folder_that_became_a_link_to_its_own_files_is_seen() {
+    let env = held();
+    let repo = env.repo();
+    base(&env, &repo);
+    // By size, times and inode the file behind the link is the one of the index.
+    fs::rename(repo.join("from-folder"), repo.join("moved")).unwrap();
+    symlink("moved", repo.join("from-folder")).unwrap();
+    fail(&env, &["--snapshot"]).success();
+    let restored = restore(&env, "restored");
+    assert_same(&env, &repo, &restored);
+}
+
+#[test]
+fn a_file_of_the_same_size_written_with_the_index_is_seen() {
+    let env = held();
+    let repo = env.repo();
+    for round in 0..20 {
+        let name = format!("racy-{round}.txt");
+        write(&repo.join(&name), "one\n");
+        env.git(&repo, &["add", "-A"]);
+        write(&repo.join(&name), "two\n");
+    }
+    fail(&env, &["--snapshot"]).success();
+    let restored = restore(&env, "restored");
+    assert_same(&env, &repo, &restored);
+}

@@ -16,6 +16,7 @@ mod queue;
 mod recent;
 mod repository;
 mod restore;
+mod suspects;
 mod tree;
 mod worktree;
 

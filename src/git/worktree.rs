@@ -9,10 +9,13 @@ use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use git2::{Delta, DiffOptions, IndexEntryExtendedFlag, IndexEntryFlag, ObjectType, Oid};
+use git2::{
+    Delta, DiffOptions, IndexEntry, IndexEntryExtendedFlag, IndexEntryFlag, ObjectType, Oid,
+};
 
 use super::repository::{GitError, ObjectId, Repository};
-use super::tree::Mode;
+use super::suspects::{Written, suspects};
+use super::tree::{FlatEntry, Mode, Tree};
 
 /// A path as git holds it: bytes from the root, with `/` between names.
 pub type RawPath = Vec<u8>;
@@ -261,8 +264,8 @@ struct Found {
 /// What the index says.
 #[derive(Default)]
 struct Entries {
-    /// Those of stage 0 by path, that are no submodules: mode and id.
-    plain: BTreeMap<RawPath, (u32, Oid)>,
+    /// Those of stage 0 that are no submodules, in the order of their paths.
+    plain: Vec<IndexEntry>,
     /// Those in conflict.
     stages: Vec<(RawPath, u32, Oid, u16)>,
     submodules: BTreeMap<RawPath, Oid>,
@@ -308,14 +311,27 @@ impl Repository {
         head: Option<ObjectId>,
         caps: Caps,
     ) -> Result<Unfinished, CaptureError> {
-        let index = self.inner.index();
-        let index = index.map_err(|e| CaptureError::Index(e.into()))?;
+        // HEAD's files are listed while this thread reads the index.
+        let listed = head.map(|tree| {
+            std::thread::spawn(move || Tree::new(&Self::open_here().ok()?, tree).files().ok())
+        });
+        let failed = |error: git2::Error| CaptureError::Index(error.into());
+        let mut index = self.inner.index().map_err(failed)?;
+        let written = index.path().map_or((0, 0), written);
+        index.read(false).map_err(failed)?;
         let entries = Entries::read(&index);
         let mut state = Unfinished::default();
         let mut files: BTreeMap<RawPath, Metadata> = BTreeMap::new();
         let mut deleted: BTreeSet<RawPath> = BTreeSet::new();
 
         let mut options = DiffOptions::new();
+        let suspects = suspects(root, &entries.plain, written);
+        for path in suspects.iter().flatten().chain(entries.submodules.keys()) {
+            if suspects.is_some() {
+                options.pathspec(path.as_slice());
+            }
+        }
+        let nothing = entries.submodules.is_empty() && suspects.is_some_and(|s| s.is_empty());
         options
             .include_untracked(true)
             .recurse_untracked_dirs(true)
@@ -325,10 +341,13 @@ impl Repository {
             .include_ignored(true)
             .update_index(false)
             .disable_pathspec_match(true);
-        let diff = self
-            .inner
-            .diff_index_to_workdir(Some(&index), Some(&mut options))?;
-        for delta in diff.deltas() {
+        let compare = || {
+            self.inner
+                .diff_index_to_workdir(Some(&index), Some(&mut options))
+        };
+        // Without any path, libgit2 would look at all of them.
+        let diff = (!nothing).then(compare).transpose()?;
+        for delta in diff.iter().flat_map(git2::Diff::deltas) {
             let path = delta.new_file().path_bytes();
             let path = path.or(delta.old_file().path_bytes()).unwrap_or_default();
             let folder = path.strip_suffix(b"/");
@@ -360,7 +379,7 @@ impl Repository {
                     files.insert(path.to_owned(), metadata);
                 }
                 // A folder, or nothing any more.
-                None if entries.plain.contains_key(path) => {
+                None if entries.get(path).is_some() => {
                     deleted.insert(path.to_owned());
                 }
                 None => {}
@@ -385,11 +404,7 @@ impl Repository {
         for (path, mark) in &entries.marked {
             match (find(root, path)?, mark) {
                 (Some(metadata), _) => {
-                    let (mode, id) = entries
-                        .plain
-                        .get(path)
-                        .copied()
-                        .unwrap_or((0, Oid::ZERO_SHA1));
+                    let (mode, id) = entries.get(path).unwrap_or((0, Oid::ZERO_SHA1));
                     let found = Found {
                         path: path.clone(),
                         metadata: metadata.clone(),
@@ -413,7 +428,13 @@ impl Repository {
             }
         }
 
-        self.compare_with_head(head, &entries, &mut state)?;
+        let listed = listed.and_then(|thread| thread.join().ok().flatten());
+        let listed = match (listed, head) {
+            (Some(listed), _) => listed,
+            (None, Some(tree)) => Tree::new(self, tree).files()?,
+            (None, None) => Vec::new(),
+        };
+        self.compare_with_head(listed, &entries, &mut state)?;
         // What is staged differs from HEAD, even where the file is as the index has it.
         for path in state.staged.iter().map(|file| &file.path) {
             if !files.contains_key(path) && !deleted.contains(path) {
@@ -460,24 +481,25 @@ impl Repository {
     /// Fills in what is staged and what is removed.
     fn compare_with_head(
         &self,
-        head: Option<ObjectId>,
+        head: Vec<FlatEntry>,
         entries: &Entries,
         state: &mut Unfinished,
     ) -> Result<(), CaptureError> {
-        let flat = match head {
-            Some(tree) => super::tree::Tree::new(self, tree).files()?,
-            None => Vec::new(),
-        };
+        // Both are in the order of their paths: what one has alone is left over.
         let mut known: BTreeMap<RawPath, (u32, Oid)> = BTreeMap::new();
-        for file in flat {
-            known.insert(file.path, (file.mode, file.id.0));
-        }
-        for (path, &(mode, id)) in &entries.plain {
-            if known.remove(path) == Some((mode, id)) || entries.intended.contains(path) {
-                continue;
+        let mut head = head.into_iter().peekable();
+        for entry in &entries.plain {
+            while let Some(file) = head.next_if(|file| file.path < entry.path) {
+                known.insert(file.path, (file.mode, file.id.0));
             }
-            state.staged.push(self.staged(path, mode, id, 0)?);
+            let same = head.next_if(|file| file.path == entry.path);
+            let same = same.is_some_and(|file| (file.mode, file.id.0) == (entry.mode, entry.id));
+            if !same && !entries.intended.contains(&entry.path) {
+                let (path, mode, id) = (&entry.path, entry.mode, entry.id);
+                state.staged.push(self.staged(path, mode, id, 0)?);
+            }
         }
+        known.extend(head.map(|file| (file.path, (file.mode, file.id.0))));
         for (path, id) in &entries.submodules {
             if known.remove(path) != Some((GITLINK, *id)) {
                 let shown = shown(path);
@@ -522,25 +544,34 @@ impl Entries {
             let extended = IndexEntryExtendedFlag::from_bits_truncate(entry.flags_extended);
             let flags = IndexEntryFlag::from_bits_truncate(entry.flags);
             let stage = (entry.flags >> 12) & 3;
-            let path = entry.path;
             if stage > 0 {
-                entries.stages.push((path, entry.mode, entry.id, stage));
+                let (mode, id) = (entry.mode, entry.id);
+                entries.stages.push((entry.path, mode, id, stage));
                 continue;
             }
             if entry.mode == GITLINK {
-                entries.submodules.insert(path, entry.id);
+                entries.submodules.insert(entry.path, entry.id);
                 continue;
             }
+            let path = || entry.path.clone();
             if extended.contains(IndexEntryExtendedFlag::INTENT_TO_ADD) {
-                entries.intended.insert(path.clone());
+                entries.intended.insert(path());
             } else if extended.contains(IndexEntryExtendedFlag::SKIP_WORKTREE) {
-                entries.marked.insert(path.clone(), Hidden::SkipWorktree);
+                entries.marked.insert(path(), Hidden::SkipWorktree);
             } else if flags.contains(IndexEntryFlag::VALID) {
-                entries.marked.insert(path.clone(), Hidden::AssumeUnchanged);
+                entries.marked.insert(path(), Hidden::AssumeUnchanged);
             }
-            entries.plain.insert(path, (entry.mode, entry.id));
+            entries.plain.push(entry);
         }
+        // Where case does not count, libgit2 has another order.
+        entries.plain.sort_by(|a, b| a.path.cmp(&b.path));
         entries
+    }
+
+    /// The mode and the object of a path.
+    fn get(&self, path: &[u8]) -> Option<(u32, Oid)> {
+        let at = self.plain.binary_search_by(|e| e.path.as_slice().cmp(path));
+        at.ok().map(|at| (self.plain[at].mode, self.plain[at].id))
     }
 
     /// Says whether a path is looked at by itself.
@@ -549,6 +580,24 @@ impl Entries {
             || self.marked.contains_key(path)
             || self.stages.iter().any(|(p, ..)| p == path)
     }
+}
+
+/// When a file was written; the beginning of time where that is not known, so
+/// that nothing counts as written before it.
+#[cfg(unix)]
+fn written(path: &Path) -> Written {
+    use std::os::unix::fs::MetadataExt;
+    path.metadata().map_or((0, 0), |found| {
+        (
+            found.mtime(),
+            u32::try_from(found.mtime_nsec()).unwrap_or(0),
+        )
+    })
+}
+
+#[cfg(not(unix))]
+fn written(_: &Path) -> Written {
+    (0, 0)
 }
 
 /// What is at a path, which must be something that can be kept.
