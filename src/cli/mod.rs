@@ -14,6 +14,7 @@ pub mod exit;
 mod input;
 mod output;
 mod protocols;
+mod refused;
 mod render;
 
 use std::ffi::OsString;

@@ -7,6 +7,7 @@
 //! through `planner` again, and `exchange` writes it out and reads it back;
 //! both learn from `asked` what a commit claims to be.
 
+mod answers;
 mod artifacts;
 mod asked;
 mod briefing;
@@ -30,6 +31,7 @@ mod turn;
 mod verify;
 mod write;
 
+pub use answers::read as read_answer;
 pub use briefing::{Briefing, Emitted, Previous, briefing};
 pub use choice::{Chosen, Offer};
 pub use context::context;
@@ -48,7 +50,7 @@ pub use record::{
     Lease, Manifest, Moment, OpenHandoff, Progress, Question, Record, Reopening, StoredError, Task,
     TaskName, Transition,
 };
-pub use refusal::Refusal;
+pub use refusal::{Limit, Refusal};
 pub use session::{Clock, Session};
 pub use shared::{Change as ProtocolStep, ProtocolChange, ProtocolFiles, documents, open_issues};
 pub use snapshot::{IssueFolder, OpenEntry, Rules, Snapshot};

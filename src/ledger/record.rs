@@ -363,6 +363,9 @@ pub struct Lease {
     pub since: Moment,
     /// Which claim of this handoff this is, from 1.
     pub token: u32,
+    /// How long it was when it began or was last extended, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<u64>,
     /// When it runs out; never, where the holder waits for others.
     #[serde(
         default,
@@ -459,6 +462,26 @@ pub struct Transition {
     /// How much of the delay before another attempt was drawn, in thousandths.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter: Option<u32>,
+}
+
+impl Transition {
+    /// A change to a state by an agent, of which nothing else is said.
+    pub(super) fn new(at: Moment, by: AgentName, to: State) -> Self {
+        Self {
+            at,
+            by,
+            event: None,
+            from: None,
+            to,
+            sent: None,
+            reason: None,
+            failure: None,
+            questions: Vec::new(),
+            values: Map::new(),
+            receiver: None,
+            jitter: None,
+        }
+    }
 }
 
 /// `NNNN.json`: one handoff.
@@ -559,8 +582,28 @@ impl Record {
         self.transitions.first().map(|t| t.at)
     }
 
-    /// Its newest change.
+    /// Its newest change; that its attempts are spent is part of the failure
+    /// before it.
     pub fn latest(&self) -> Option<&Transition> {
-        self.transitions.last()
+        let mut newest = self.transitions.iter().rev();
+        newest.find(|t| t.event != Some(Event::Exhaust))
+    }
+
+    /// What whoever is blocked asks.
+    pub fn questions(&self) -> &[Question] {
+        let mut newest = self.transitions.iter().rev();
+        let blocked = newest.find(|t| t.event == Some(Event::Block));
+        blocked.map_or(&[], |t| &t.questions)
+    }
+
+    /// Why it failed, if that is how its last attempt ended.
+    pub fn failure(&self) -> Option<&Failure> {
+        let stands = matches!(self.state, State::Failed | State::Dead);
+        self.latest().filter(|_| stands)?.failure.as_ref()
+    }
+
+    /// How often it was retried since it was given its attempts.
+    pub fn retries(&self) -> u32 {
+        self.attempt - self.redriven_at.unwrap_or(1)
     }
 }

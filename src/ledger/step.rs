@@ -27,6 +27,8 @@ pub enum Request<'a> {
         artifacts: Vec<Artifact>,
         /// The number of the request that it answers, where that is said.
         answers: Option<u32>,
+        /// The claim that its sender acts under, where that is said.
+        token: Option<u32>,
     },
     /// Changes the state of one handoff.
     Change {
@@ -36,6 +38,15 @@ pub enum Request<'a> {
         event: Event,
         /// What goes with it.
         told: Box<Told>,
+    },
+    /// Records what was decided about a handoff, which stays as it is.
+    Decide {
+        /// Its number in the issue.
+        number: u32,
+        /// What is to be done.
+        action: Action,
+        /// Why.
+        why: String,
     },
     /// Opens a completed issue again.
     Reopen {

@@ -234,9 +234,9 @@ impl<'r, 's> Auditor<'r, 's> {
             name: &asked.actor,
             at: to_second(commit.author.at),
         };
-        let contract = match &asked.record {
-            Some(record) if asked.contract.is_some() => after.object(&record.contract.file)?,
-            _ => None,
+        let contract = match asked.sent() {
+            Some(record) => after.object(&record.contract.file)?,
+            None => None,
         };
         let view = Before {
             folder: &before,
