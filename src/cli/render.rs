@@ -306,6 +306,11 @@ pub(super) fn record_text(record: &Record) -> String {
         if let Some(reason) = &t.reason {
             text += &indented(reason);
         }
+        for allowed in &t.allowed_secrets {
+            text += &indented(&format!(
+                "allowed although it looks like a secret: {allowed}"
+            ));
+        }
         if let Some(failure) = &t.failure {
             let retry = if failure.recoverable {
                 "recoverable"

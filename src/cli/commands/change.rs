@@ -7,6 +7,7 @@ use crate::cli::environment::session;
 use crate::cli::error::Failure;
 use crate::cli::output::Output;
 use crate::cli::render;
+use crate::contract::Allowance;
 use crate::ledger::{Failure as Reported, MAX_TEXT, Request, Target, Told, UNSPECIFIED};
 use crate::protocol::Event;
 
@@ -65,6 +66,10 @@ pub(crate) struct Fail {
     /// What to do about it
     #[arg(long, value_name = "TEXT")]
     suggested_action: Option<String>,
+    /// Keep what a rule takes for a secret, at one place or wherever it stands;
+    /// that is recorded
+    #[arg(long, value_name = "RULE[@PLACE]")]
+    allow_secret: Vec<Allowance>,
 }
 
 /// Say that you need an answer before you can go on
@@ -101,6 +106,10 @@ pub(crate) struct Answer {
     /// The answer
     #[arg(value_name = "TEXT")]
     answer: String,
+    /// Keep what a rule takes for a secret, at one place or wherever it stands;
+    /// that is recorded
+    #[arg(long, value_name = "RULE[@PLACE]")]
+    allow_secret: Vec<Allowance>,
 }
 
 /// Give a failed handoff another attempt
@@ -171,7 +180,7 @@ pub(crate) struct Cancel {
 }
 
 macro_rules! reasoned {
-    ($name:ident, $event:expr, $reason:expr) => {
+    ($name:ident, $event:expr, $said:expr) => {
         impl $name {
             /// Runs the command.
             ///
@@ -182,19 +191,28 @@ macro_rules! reasoned {
                 context: &Context,
                 output: &mut Output,
             ) -> Result<(), Failure> {
-                let reason: fn(&Self) -> Option<String> = $reason;
-                change(context, output, &self.id, $event, reason(self), None)
+                let said: fn(&Self) -> (Option<&String>, &[Allowance]) = $said;
+                let (reason, allow) = said(self);
+                let told = Told {
+                    reason: reason.map(|reason| told(reason)).transpose()?,
+                    allow: allow.to_vec(),
+                    ..Told::default()
+                };
+                change(context, output, &self.id, $event, &told)
             }
         }
     };
 }
 
-reasoned!(Complete, Event::Complete, |a| a.reason.clone());
-reasoned!(Block, Event::Block, |a| Some(a.reason.clone()));
-reasoned!(Answer, Event::Answer, |a| Some(a.answer.clone()));
-reasoned!(Retry, Event::Retry, |a| a.reason.clone());
-reasoned!(Reject, Event::Reject, |a| Some(a.reason.clone()));
-reasoned!(Cancel, Event::Cancel, |a| a.reason.clone());
+reasoned!(Complete, Event::Complete, |a| (a.reason.as_ref(), &[]));
+reasoned!(Block, Event::Block, |a| (Some(&a.reason), &[]));
+reasoned!(Answer, Event::Answer, |a| (
+    Some(&a.answer),
+    &a.allow_secret
+));
+reasoned!(Retry, Event::Retry, |a| (a.reason.as_ref(), &[]));
+reasoned!(Reject, Event::Reject, |a| (Some(&a.reason), &[]));
+reasoned!(Cancel, Event::Cancel, |a| (a.reason.as_ref(), &[]));
 
 impl Fail {
     /// Runs the command.
@@ -209,7 +227,12 @@ impl Fail {
             recoverable: self.recoverable,
             suggested_action: self.suggested_action.as_deref().map(told).transpose()?,
         };
-        change(context, output, &self.id, Event::Fail, None, Some(reported))
+        let told = Told {
+            failure: Some(reported),
+            allow: self.allow_secret.clone(),
+            ..Told::default()
+        };
+        change(context, output, &self.id, Event::Fail, &told)
     }
 }
 
@@ -233,10 +256,8 @@ fn change(
     output: &mut Output,
     id: &str,
     event: Event,
-    reason: Option<String>,
-    failure: Option<Reported>,
+    told: &Told,
 ) -> Result<(), Failure> {
-    let reason = reason.as_deref().map(told).transpose()?;
     let repository = context.repository()?;
     let session = session(&repository)?;
     let ledger = context.ledger(&repository)?;
@@ -245,11 +266,7 @@ fn change(
     let done = ledger.act(&session, &agent, &target, |number| Request::Change {
         number,
         event,
-        told: Box::new(Told {
-            reason: reason.clone(),
-            failure: failure.clone(),
-            ..Told::default()
-        }),
+        told: Box::new(told.clone()),
     })?;
     output.answer(&render::done_json(&done), &render::done_text(&done))?;
     render::say_next(&done, output);

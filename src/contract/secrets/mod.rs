@@ -45,7 +45,7 @@ impl fmt::Display for Allowance {
 
 /// A rule that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no rule {shown} for secrets")]
+#[error("there is no rule {shown} for secrets{}", close.map(|rule| format!("; did you mean {rule}?")).unwrap_or_default())]
 pub struct UnknownRule {
     /// The name, fit to be shown.
     pub shown: String,
@@ -124,7 +124,7 @@ impl Secret {
             finding = finding.at(line, column);
         }
         finding.fix(format!(
-            "take it out, and replace it where it is in use; if it is none, allow it: --allow-secret {}",
+            "take it out, and replace it where it is in use; as {} it can be allowed, if it is none",
             quoted(&self.allowance().to_string())
         ))
     }
@@ -241,6 +241,11 @@ impl Secrets {
     /// Keeps those that are not allowed.
     pub fn retain(&mut self, keep: impl FnMut(&Secret) -> bool) {
         self.0.retain(keep);
+    }
+
+    /// Adds others.
+    pub fn extend(&mut self, others: Self) {
+        self.0.extend(others.0);
     }
 
     /// Says whether there is none.

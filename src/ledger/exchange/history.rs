@@ -231,6 +231,7 @@ impl<'r> History<'r> {
                     code,
                     artifacts,
                     answers,
+                    allowed_secrets: contract.allowed_secrets.clone(),
                 })
             }
             Request::Change {
