@@ -205,6 +205,7 @@ impl Secrets {
         let mut known: Vec<bool> = vec![false; self.0.len()];
         for hit in hits(bytes) {
             let value = &bytes[hit.range.clone()];
+            let read = unescaped(value);
             let position = match std::str::from_utf8(bytes) {
                 Ok(text) => text::position(text, hit.range.start),
                 Err(_) => {
@@ -213,7 +214,9 @@ impl Secrets {
                 }
             };
             let same = self.0.iter().zip(&known).position(|(secret, known)| {
-                !known && (contains(&secret.value, value) || contains(value, &secret.value))
+                let alike =
+                    |value: &[u8]| contains(&secret.value, value) || contains(value, &secret.value);
+                !known && (alike(value) || read.as_deref().is_some_and(alike))
             });
             match same {
                 Some(at) => {
@@ -291,6 +294,15 @@ impl Secrets {
         }
         *text = masked;
     }
+}
+
+/// A part of a JSON text as it is once escapes are read.
+fn unescaped(raw: &[u8]) -> Option<Vec<u8>> {
+    let quoted = [b"\"", raw, b"\""].concat();
+    let read: String = raw
+        .contains(&b'\\')
+        .then(|| serde_json::from_slice(&quoted).ok())??;
+    Some(read.into_bytes())
 }
 
 /// Says whether one text holds another.
