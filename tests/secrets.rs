@@ -168,7 +168,7 @@ fn kinds() -> Vec<Made> {
         lot.word(32),
         " was used",
     );
-    named("generic-api-key", "export SESSION_TOKEN=", lot.hex(40), "");
+    named("generic-secret", "export SESSION_TOKEN=", lot.hex(40), "");
     named(
         "basic-auth",
         "curl -H 'Authorization: Bearer ",

@@ -39,7 +39,8 @@ enum Form {
     Chosen,
 }
 
-/// A word that calls for a rule. One in lower case is found in upper case as well.
+/// A word that calls for a rule. One in lower case is found in upper case as well; one that ends with
+/// `=` calls only where a value stands beside it.
 struct Word {
     pair: u16,
     text: &'static str,
@@ -160,14 +161,19 @@ fn words_in(text: &[u8]) -> Option<Vec<bool>> {
             .take_while(|word| word.pair == pair)
             .filter(longer)
         {
-            let end = at - 1 + word.text.len();
+            let (name, assigned) = match word.text.strip_suffix('=') {
+                Some(name) => (name.as_bytes(), true),
+                None => (word.text.as_bytes(), false),
+            };
+            let end = at - 1 + name.len();
             let stands = text.get(at - 1..end).is_some_and(|here| {
-                if word.text.bytes().any(|byte| byte.is_ascii_uppercase()) {
-                    here == word.text.as_bytes()
+                if name.iter().any(u8::is_ascii_uppercase) {
+                    here == name
                 } else {
-                    here.eq_ignore_ascii_case(word.text.as_bytes())
+                    here.eq_ignore_ascii_case(name)
                 }
             });
+            let stands = stands && (!assigned || has_value(&text[end..]));
             if stands {
                 found.get_or_insert_with(|| vec![false; WORDS.len()])[word.number] = true;
             }
@@ -180,6 +186,23 @@ fn words_in(text: &[u8]) -> Option<Vec<bool>> {
         }
     }
     found
+}
+
+/// Says whether a name is followed by a sign that gives it a value, and by something that may be a
+/// secret: prose about passwords must not cost what a password does.
+fn has_value(rest: &[u8]) -> bool {
+    let between = |byte: &u8| b"\"'`\\ \t\r\n".contains(byte);
+    let sign = rest.iter().position(|byte| !between(byte));
+    let Some((b'=' | b':', rest)) = sign.and_then(|at| rest[at..].split_first()) else {
+        return false;
+    };
+    let value = rest
+        .iter()
+        .position(|byte| !between(byte) && !b"=>".contains(byte));
+    value.is_some_and(|at| {
+        let length = rest[at..].iter().take_while(|byte| !between(byte)).count();
+        length >= 8
+    })
 }
 
 #[cfg(test)]
@@ -207,12 +230,17 @@ mod tests {
     #[test]
     fn words_are_found_wherever_they_stand() {
         for word in WORDS.iter().filter(|word| word.text.len() > 1) {
-            let text = format!("a {} b", word.text);
-            let found = words_in(text.as_bytes());
-            assert!(found.is_some_and(|f| f[word.number]), "{}", word.text);
-            let found = words_in(word.text.as_bytes());
-            assert!(found.is_some_and(|f| f[word.number]), "{}", word.text);
+            for text in [
+                format!("a {}", word.text),
+                word.text.to_owned(),
+                format!("a {} b", word.text),
+            ] {
+                let text = text.replace('=', "=abcdefgh");
+                let found = words_in(text.as_bytes());
+                assert!(found.is_some_and(|f| f[word.number]), "{text}");
+            }
         }
+        assert!(words_in(b"the password is reset by a token: see there").is_none());
         assert!(words_in(b"").is_none());
         assert!(words_in(b"a").is_none());
         assert!(words_in("übrig geblieben".as_bytes()).is_none());
