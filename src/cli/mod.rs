@@ -5,8 +5,10 @@
 //! are its help, and it holds no Git logic. `error` gives every failure its
 //! exit code and its hint, `output` prints, `context` opens what is needed.
 
+mod advice;
 mod commands;
 mod context;
+mod duration;
 mod environment;
 mod error;
 mod exchange;

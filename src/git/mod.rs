@@ -20,4 +20,4 @@ pub use history::{Commit, Person, Stored, to_second};
 pub use queue::Queue;
 pub use recent::Recent;
 pub use repository::{GitError, ObjectId, OpenError, Prepared, PublishError, Repository, tune};
-pub use tree::{Change, Entry, EntryKind, Listing, Tree};
+pub use tree::{Change, Edit, Entry, EntryKind, Listing, Mode, Tree};

@@ -65,6 +65,12 @@ pub fn read(questions: &[Question], key: &str, text: &str) -> Value {
     value.unwrap_or_else(|| Value::String(text.to_owned()))
 }
 
+/// Says whether words alone can answer: no value of another kind is asked for.
+pub(super) fn can_be_words(questions: &[Question]) -> bool {
+    let mut kinds = questions.iter().map(|q| Kind::of(q.kind.as_deref()));
+    kinds.all(|kind| matches!(kind, Kind::Text | Kind::Any))
+}
+
 /// What is wrong with answers: of the wrong kind, missing, not asked for, empty.
 /// Without questions by name, anything is an answer.
 pub(super) fn faults(questions: &[Question], values: &Map<String, Value>) -> Vec<Finding> {
@@ -142,10 +148,10 @@ mod tests {
         }
     }
 
-    fn codes(kind: &str, optional: bool, values: &Value) -> Vec<&'static str> {
+    fn codes(kind: &str, optional: bool, values: &Value) -> Vec<String> {
         let values = values.as_object().unwrap();
         let found = faults(&[question(kind, optional)], values);
-        found.into_iter().map(|finding| finding.code).collect()
+        found.into_iter().map(|f| f.code.into_owned()).collect()
     }
 
     #[test]

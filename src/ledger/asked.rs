@@ -276,6 +276,7 @@ pub(super) fn difference(change: &Change, expected: bool) -> Finding {
     let code = match () {
         () if !expected && change.old.is_none() => "file.stray",
         () if contract => "contract.altered",
+        () if layout::is_failure_folder(path) => "failure.altered",
         () if path.starts_with(layout::OPEN) => "open.stale",
         () if path.ends_with("/issue.json") => "issue.altered",
         () if path.starts_with(layout::ISSUES) => "record.altered",

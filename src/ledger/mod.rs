@@ -7,6 +7,7 @@
 //! through `planner` again, and `exchange` writes it out and reads it back;
 //! both learn from `asked` what a commit claims to be.
 
+mod advice;
 mod answers;
 mod artifacts;
 mod asked;
@@ -28,10 +29,12 @@ mod session;
 mod shared;
 mod snapshot;
 mod step;
+mod stored;
 mod turn;
 mod verify;
 mod write;
 
+pub use advice::{Advice, Choice, advise, choices, decider};
 pub use answers::read as read_answer;
 pub use briefing::{Briefing, Emitted, Previous, briefing};
 pub use choice::{Chosen, Offer};

@@ -9,7 +9,7 @@ use super::message::Change;
 use super::record::{Artifact, Failure, Issue, Moment, Question, Record};
 use super::refusal::Refusal;
 use crate::contract::Allowance;
-use crate::git::Code;
+use crate::git::{Code, Edit};
 use crate::ids::AgentName;
 use crate::protocol::{Action, Event};
 
@@ -146,8 +146,8 @@ pub struct Receipt {
     pub repeated: bool,
 }
 
-/// Each file with its new bytes, or nothing to remove it.
-pub type FileChanges = Vec<(String, Option<Vec<u8>>)>;
+/// Each path with what becomes of it.
+pub type FileChanges = Vec<(String, Edit)>;
 
 /// A step that is ready to be written.
 #[derive(Debug)]

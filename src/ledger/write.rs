@@ -18,7 +18,7 @@ use super::snapshot::{Rules, Snapshot};
 use super::step::{Actor, FileChanges, Planned, Receipt, Request, Step, View};
 use crate::contract::Allowance;
 use crate::finding::{Finding, Severity};
-use crate::git::{Code, ObjectId, Prepared, PublishError, Queue, Repository, to_second};
+use crate::git::{Code, Edit, ObjectId, Prepared, PublishError, Queue, Repository, to_second};
 use crate::ids::{AgentName, HandoffId, IssueKey, quoted};
 use crate::protocol::{Event, Gate, Protocol, State};
 
@@ -241,13 +241,16 @@ impl<'r> Ledger<'r> {
         let mut files = vec![
             (
                 layout::README.to_owned(),
-                Some(founding.readme.clone().into_bytes()),
+                Edit::Bytes(founding.readme.clone().into_bytes()),
             ),
-            (layout::MANIFEST.to_owned(), Some(record::write(&manifest))),
+            (
+                layout::MANIFEST.to_owned(),
+                Edit::Bytes(record::write(&manifest)),
+            ),
         ];
         for (file, bytes) in &founding.files {
             let path = layout::protocol_file(founding.protocol.as_str(), file);
-            files.push((path, Some(bytes.clone())));
+            files.push((path, Edit::Bytes(bytes.clone())));
         }
         let mut person = session.committer();
         person.at = now;

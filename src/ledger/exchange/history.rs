@@ -148,7 +148,8 @@ impl<'r> History<'r> {
         wanted: &impl Fn(&Key) -> bool,
     ) -> Result<Option<Taken>, ExchangeError> {
         let new = Tree::new(self.repository, commit.tree);
-        let changes = new.changes_since(Some(before)).map_err(LedgerError::from)?;
+        let changes = new.changes_since(Some(before), layout::is_failure_folder);
+        let changes = changes.map_err(LedgerError::from)?;
         let touched: Vec<IssueKey> = issues_of(&changes).into_iter().collect();
         match (&touched[..], shared_of(&changes)) {
             ([], Some(Shared::Protocol(name))) => {

@@ -140,8 +140,10 @@ impl<V> Planner<'_, V> {
                 }
             }
             Event::Answer if record.state == State::Blocked => {
-                let findings = answers::faults(record.questions(), &told.values);
-                if findings.is_empty() {
+                let asked = record.questions();
+                let findings = answers::faults(asked, &told.values);
+                let words = told.reason.is_some() && told.values.is_empty();
+                if findings.is_empty() || words && answers::can_be_words(asked) {
                     Ok(())
                 } else {
                     Err(Refusal::AnswerUnfit { id: id(), findings })

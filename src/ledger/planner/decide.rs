@@ -5,6 +5,7 @@ use super::super::message::Message;
 use super::super::record::{self, Decision, Issue};
 use super::super::step::{Planned, Step, Stop, View};
 use super::Planner;
+use crate::git::Edit;
 use crate::ids::HandoffId;
 use crate::protocol::Action;
 
@@ -45,7 +46,10 @@ impl<V> Planner<'_, V> {
             ..Message::about(&record, self.key, why)
         };
         let message = message.render();
-        let files = vec![(layout::issue_file(self.key), Some(record::write(&issue)))];
+        let files = vec![(
+            layout::issue_file(self.key),
+            Edit::Bytes(record::write(&issue)),
+        )];
         let receipt = self.receipt(record, issue, Vec::new());
         Ok(Planned::Write(Box::new(Step {
             files,

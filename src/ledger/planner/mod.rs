@@ -25,6 +25,7 @@ use super::message::{Change, Message};
 use super::record::{self, Issue, IssueStatus, OpenHandoff, Record, Reopening, Transition};
 use super::refusal::Refusal;
 use super::step::{Actor, Planned, Receipt, Request, Step, Stop, Told, View};
+use crate::git::Edit;
 use crate::ids::{AgentName, HandoffId, IssueKey};
 use crate::protocol::{AgentKind, ContractType, Event, Protocol, State};
 pub(super) use answer::answers;
@@ -195,7 +196,10 @@ impl<V> Planner<'_, V> {
             ..Message::about(&record, self.key, reason)
         };
         let message = message.render();
-        let files = vec![(layout::issue_file(self.key), Some(record::write(&issue)))];
+        let files = vec![(
+            layout::issue_file(self.key),
+            Edit::Bytes(record::write(&issue)),
+        )];
         let receipt = self.receipt(record, issue, Vec::new());
         Ok(Planned::Write(Box::new(Step {
             files,
@@ -328,11 +332,11 @@ impl<V> Planner<'_, V> {
             let was_open = from.is_some_and(|state| !state.is_terminal());
             let is_open = !record.state.is_terminal();
             if is_open {
-                files.push((entry, Some(stored.clone())));
+                files.push((entry, Edit::Bytes(stored.clone())));
             } else if was_open {
-                files.push((entry, None));
+                files.push((entry, Edit::Gone));
             }
-            files.push((layout::record_file(&record.id), Some(stored)));
+            files.push((layout::record_file(&record.id), Edit::Bytes(stored)));
             changes.push(Change {
                 id: record.id.clone(),
                 from,
@@ -350,20 +354,23 @@ impl<V> Planner<'_, V> {
             }
         }
         if let Some(agent) = was_with {
-            files.push((layout::open_entry(&subject, &agent), None));
+            files.push((layout::open_entry(&subject, &agent), Edit::Gone));
         }
         // Only what is open waits for others.
         for record in &quiet {
             let stored = record::write(record);
             let entry = layout::open_entry(&record.id, &record.to);
-            files.push((entry, Some(stored.clone())));
-            files.push((layout::record_file(&record.id), Some(stored)));
+            files.push((entry, Edit::Bytes(stored.clone())));
+            files.push((layout::record_file(&record.id), Edit::Bytes(stored)));
             if let Some(open) = issue.open.iter_mut().find(|open| open.id == record.id) {
                 open.expires_at = record.lease.as_ref().and_then(|l| l.expires_at);
             }
         }
         issue.open.sort_by_key(|open| open.id.number());
-        files.push((layout::issue_file(self.key), Some(record::write(&issue))));
+        files.push((
+            layout::issue_file(self.key),
+            Edit::Bytes(record::write(&issue)),
+        ));
         let record = { records.into_iter() }
             .find(|record| record.id == subject)
             .expect("the subject is one of the handoffs that change");

@@ -13,7 +13,7 @@ use super::super::record::{
 use super::super::refusal::Refusal;
 use super::super::step::{Planned, Step, Stop, Told, View};
 use super::{Changed, Planner};
-use crate::git::Code;
+use crate::git::{Code, Edit};
 use crate::ids::{AgentName, HandoffId};
 use crate::protocol::{AgentKind, ContractType, Event, OwnRetry, State, Style};
 
@@ -218,7 +218,7 @@ impl<V> Planner<'_, V> {
         self.follow_tasks(&mut changed)?;
         let mut step = self.commit(changed, &summary);
         step.files
-            .push((contract_path, Some(contract.bytes.clone())));
+            .push((contract_path, Edit::Bytes(contract.bytes.clone())));
         Ok(Planned::Write(Box::new(step)))
     }
 
@@ -241,7 +241,7 @@ impl<V> Planner<'_, V> {
         };
         let mut step: Step = self.commit(changed, &summary);
         step.files
-            .push((path, Some(sending.contract.bytes.clone())));
+            .push((path, Edit::Bytes(sending.contract.bytes.clone())));
         Planned::Write(Box::new(step))
     }
 

@@ -1,0 +1,57 @@
+//! Durations on the command line: `90s`, `15m`, `2h 30m`.
+
+use std::time::Duration;
+
+use crate::ids::quoted;
+use crate::protocol::LONGEST;
+
+/// Reads a duration of at least a second, in whole seconds.
+///
+/// # Errors
+/// What is wrong with the text.
+pub(super) fn seconds(text: &str) -> Result<u64, String> {
+    let duration = parse(text)?;
+    let seconds = duration.as_secs() + u64::from(duration.subsec_nanos() > 0);
+    match seconds {
+        0 => Err(format!("{} is no time at all", quoted(text))),
+        seconds if seconds > LONGEST => Err(format!("{} is longer than ten years", quoted(text))),
+        seconds => Ok(seconds),
+    }
+}
+
+/// Reads a duration.
+///
+/// # Errors
+/// What is wrong with the text.
+fn parse(text: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text).map_err(|error| {
+        format!(
+            "{} is not a duration ({error}): write 90s, 15m or 2h",
+            quoted(text)
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::seconds;
+
+    #[test]
+    fn durations_are_whole_seconds_within_bounds() {
+        assert_eq!(seconds("90s"), Ok(90));
+        assert_eq!(seconds("1h 30m"), Ok(5400));
+        assert_eq!(seconds("1ms"), Ok(1));
+        for text in [
+            "",
+            "0s",
+            "0",
+            "5",
+            "-5s",
+            "soon",
+            "11years",
+            "99999999999999999999s",
+        ] {
+            assert!(seconds(text).is_err(), "{text}");
+        }
+    }
+}
