@@ -53,7 +53,7 @@ pub(super) fn is_placeholder(value: &[u8]) -> bool {
     let mut kinds = lower.clone();
     kinds.sort_unstable();
     kinds.dedup();
-    WORDS.iter().any(|word| holds(word))
+    WORDS.iter().any(holds)
         || starts.iter().any(|start| value.starts_with(start))
         || kinds.len() < 4
 }
