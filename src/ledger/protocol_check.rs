@@ -7,8 +7,9 @@ use serde_json::Value;
 
 use super::layout::DEFINITION;
 use super::shared::ProtocolFiles;
-use crate::contract::Schema;
+use crate::contract::{Schema, is_rule};
 use crate::finding::Finding;
+use crate::ids::quoted;
 use crate::protocol::{
     ContractType, Definition, FactRule, Protocol, State, schema_types, schema_values,
 };
@@ -38,6 +39,7 @@ pub fn check_protocol(files: &ProtocolFiles) -> Vec<Finding> {
     checker.templates();
     checker.pointers(&schemas);
     checker.words(&schemas);
+    checker.secrets();
     checker.found
 }
 
@@ -137,6 +139,20 @@ impl Checker<'_> {
         schemas
     }
 
+    fn secrets(&mut self) {
+        let rules = self.definition.secrets.iter().flat_map(|s| &s.allow);
+        for (i, allowed) in rules.enumerate() {
+            if !is_rule(&allowed.rule) {
+                let text = format!("there is no rule {} for secrets", quoted(&allowed.rule));
+                self.fault(
+                    "protocol.unknown_rule",
+                    format!("/secrets/allow/{i}/rule"),
+                    text,
+                );
+            }
+        }
+    }
+
     fn templates(&mut self) {
         let definition = self.definition;
         for (i, kind) in definition.contracts.iter().enumerate() {
@@ -188,6 +204,22 @@ impl Checker<'_> {
             };
             for (i, pointer) in list.iter().enumerate().filter(|(_, p)| !anywhere(p)) {
                 missing.push((format!("/facts/{name}/{key}/{i}"), pointer.clone()));
+            }
+        }
+        if let Some(limits) = &definition.limits {
+            let item = limits
+                .item
+                .iter()
+                .map(|item| ("item/at".to_owned(), &item.at));
+            let cycle = { limits.cycle.iter() }.map(|c| ("cycle/reason".to_owned(), &c.reason));
+            let rounds = limits.rounds.iter().flat_map(|(name, round)| {
+                let at = format!("rounds/{name}/when");
+                round.when.keys().map(move |pointer| (at.clone(), pointer))
+            });
+            for (at, pointer) in item.chain(cycle).chain(rounds) {
+                if !anywhere(pointer) {
+                    missing.push((format!("/limits/{at}"), pointer.clone()));
+                }
             }
         }
         for (i, (kind, schema)) in definition.contracts.iter().zip(schemas).enumerate() {
@@ -286,6 +318,22 @@ fn typed_pointers(kind: &ContractType) -> Vec<(String, &str, &'static [&'static 
     for (at, pointer, wanted) in single {
         found.extend(pointer.map(|p| (at.to_owned(), p.as_str(), wanted)));
     }
+    const NUMBER: &[&str] = &["number", "integer"];
+    let times = [
+        ("timeout/at", &kind.timeout),
+        ("retry_delay/at", &kind.retry_delay),
+    ];
+    for (at, field) in times {
+        found.extend(
+            field
+                .as_ref()
+                .map(|f| (at.to_owned(), f.at.as_str(), NUMBER)),
+        );
+    }
+    let multiplier = kind.retry_multiplier.as_deref();
+    found.extend(multiplier.map(|p| ("retry_multiplier".to_owned(), p, NUMBER)));
+    let inputs = kind.inputs.as_ref();
+    found.extend(inputs.map(|i| ("inputs/list".to_owned(), i.list.as_str(), LIST)));
     for (key, pointer) in kind.tasks.iter().flat_map(|tasks| tasks.given()) {
         let wanted: &[&str] = match key {
             "parent" | "completes" => &["string"],
@@ -360,6 +408,29 @@ fn own_pointers(kind: &ContractType) -> Vec<(String, String)> {
     }
     for (key, pointer) in kind.tasks.iter().flat_map(|tasks| tasks.given()) {
         add(format!("tasks/{key}"), pointer);
+    }
+    let times = [
+        ("timeout/at", &kind.timeout),
+        ("retry_delay/at", &kind.retry_delay),
+    ];
+    for (key, field) in times {
+        field.iter().for_each(|f| add(key.to_owned(), &f.at));
+    }
+    { kind.retry_multiplier.iter() }.for_each(|p| add("retry_multiplier".to_owned(), p));
+    if let Some(inputs) = &kind.inputs {
+        add("inputs/list".to_owned(), &inputs.list);
+        let optional = [
+            ("type", &inputs.kind),
+            ("description", &inputs.description),
+            ("blocking", &inputs.blocking),
+        ];
+        let entry = |pointer: &str| format!("{}/0{pointer}", inputs.list);
+        add("inputs/key".to_owned(), &entry(&inputs.key));
+        for (key, pointer) in optional {
+            pointer
+                .iter()
+                .for_each(|p| add(format!("inputs/{key}"), &entry(p)));
+        }
     }
     found
 }

@@ -12,6 +12,7 @@ use crate::cli::error::Failure;
 use crate::cli::exit;
 use crate::cli::output::Output;
 use crate::cli::render;
+use crate::contract::Allowance;
 use crate::ledger::{Attached, CAPS, Failure as Reported, Keep, Told, UNSPECIFIED};
 
 /// Say that you can't do what you hold
@@ -60,6 +61,10 @@ pub(crate) struct Arguments {
     /// Keep the unfinished work of this worktree
     #[arg(long)]
     snapshot: bool,
+    /// Keep what a rule takes for a secret, at one place or wherever it stands;
+    /// that is recorded
+    #[arg(long, value_name = "RULE[@PLACE]")]
+    allow_secret: Vec<Allowance>,
     /// The token that your claim returned; another claim's is refused
     #[arg(long, value_name = "N")]
     token: Option<u32>,
@@ -81,6 +86,7 @@ impl Arguments {
         let told = Told {
             failure: Some(reported),
             token: self.token,
+            allow: self.allow_secret.clone(),
             ..Told::default()
         };
         let repository = context.repository()?;

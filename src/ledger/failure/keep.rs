@@ -37,6 +37,13 @@ pub struct Attached {
     pub executable: bool,
 }
 
+impl Attached {
+    /// Its path as it was given, escaped.
+    pub fn name(&self) -> String {
+        escape(&self.path)
+    }
+}
+
 /// What is to be kept with a failure.
 #[derive(Clone, Debug)]
 pub struct Keep {
@@ -174,7 +181,7 @@ fn attach(folder: &mut Folder<'_>, attached: &[Attached]) -> Result<Vec<Attachme
         folder.bytes += file.bytes.len() as u64;
         attachments.push(Attachment {
             name: escape(&name),
-            path: escape(&file.path),
+            path: file.name(),
             bytes: file.bytes.len() as u64,
             sha256: digest(&file.bytes),
             mode: mode_text(mode),

@@ -21,8 +21,10 @@ pub use stored::{
 };
 
 use super::error::LedgerError;
+use super::refusal::Refusal;
+use super::screening::screen_failure;
 use super::session::Session;
-use super::step::{Planned, Request, Told};
+use super::step::{Planned, Request, Told, View};
 use super::write::{Done, Ledger, Target};
 use crate::git::to_second;
 use crate::ids::{AgentName, HandoffId};
@@ -44,6 +46,13 @@ impl Ledger<'_> {
     ) -> Result<Done, LedgerError> {
         self.guard(session)?;
         let at = to_second(session.clock.author());
+        let tip = self.tip()?;
+        let issue = tip.issue(id.issue())?.issue()?;
+        let issue = issue.ok_or_else(|| Refusal::NoIssue {
+            issue: id.issue().clone(),
+        })?;
+        let rules = tip.rules(issue.protocol.as_str())?;
+        let told = screen_failure(rules.protocol(), told, &keep.attached)?;
         let request = |context: Option<FailureContext>| Request::Change {
             number: id.number(),
             event: Event::Fail,
@@ -53,8 +62,7 @@ impl Ledger<'_> {
             }),
         };
         // What the protocol refuses is refused before anything is read.
-        let tip = self.tip()?;
-        let context = match self.plan_on(&tip, agent, at, id.issue(), &request(None))? {
+        let context = match self.plan_on(&tip, agent, at, id.issue(), request(None))? {
             (_, Planned::Repeat(_)) => None,
             (_, Planned::Write(step)) => {
                 let record = &step.receipt.record;
