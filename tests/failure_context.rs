@@ -646,3 +646,20 @@ fn a_forged_snapshot_writes_nothing_outside_its_folder() {
     env.handoff(&args).exits(10).says("is not what was kept");
     assert!(!other.exists());
 }
+
+#[test]
+fn secrets_in_attached_files_do_not_enter() {
+    let env = held();
+    let secret = format!("ghp_{}", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8");
+    let log = env.file("build.log", format!("fetching\ntoken: {secret}\n"));
+    let objects = || env.git(&env.repo(), &["count-objects", "-v"]);
+    let before = (env.tip(), objects());
+    let ran = fail(&env, &["--attach", &log]).exits(3).says("build.log");
+    assert!(!ran.shown.contains(&secret), "{}", ran.shown);
+    assert_eq!((env.tip(), objects()), before);
+    fail(&env, &["--attach", &log, "--allow-secret", "github-pat"]).success();
+    let allowed =
+        env.data(&["show", "87.1"])["record"]["transitions"][2]["allowed_secrets"].clone();
+    assert_eq!(allowed[0]["rule"], "github-pat");
+    env.assert_sound();
+}

@@ -10,6 +10,7 @@
 //! `restore` writes into a worktree that it just made, and into no other.
 
 mod code;
+mod disk;
 mod history;
 mod position;
 mod queue;
