@@ -663,3 +663,54 @@ fn secrets_in_attached_files_do_not_enter() {
     assert_eq!(allowed[0]["rule"], "github-pat");
     env.assert_sound();
 }
+
+#[test]
+fn what_was_kept_goes_out_and_comes_in_with_the_ledger() {
+    let env = held();
+    base(&env, &env.repo());
+    change(&env, &env.repo());
+    fail(&env, &["--snapshot"]).success();
+    let out = env.root().join("out");
+    let out = out.to_str().unwrap();
+    env.handoff(&["export", "--format", "files", out]).success();
+    env.git(env.root(), &["init", "-q", "other"]);
+    let other = env.root().join("other");
+    env.handoff_in(&other, &["init"]).success();
+    env.handoff_in(&other, &["import", out]).success();
+    let issues = |dir: &std::path::Path| env.git(dir, &["rev-parse", "handoffs:issues"]);
+    assert_eq!(issues(&other), issues(&env.repo()));
+    env.handoff_in(&other, &["verify"]).success();
+    assert_eq!(
+        env.git_any(&other, &["fsck", "--strict", "--no-dangling"])
+            .status,
+        0
+    );
+
+    // Bytes that are not those of their name come in nowhere.
+    let id = env.git(
+        &env.repo(),
+        &[
+            "rev-parse",
+            &format!("handoffs:{FOLDER}/worktree/changed.txt"),
+        ],
+    );
+    let (start, rest) = id.trim().split_at(2);
+    let object = format!("{out}/shared/objects/{start}/{rest}");
+    let import = |says: &str| {
+        let third = env.root().join("third");
+        env.git(env.root(), &["init", "-q", "third"]);
+        env.handoff_in(&third, &["init"]).success();
+        env.handoff_in(&third, &["import", out]).exits(3).says(says);
+        env.handoff_in(&third, &["verify"]).success();
+        assert_eq!(
+            env.git_any(&third, &["fsck", "--strict", "--no-dangling"])
+                .status,
+            0
+        );
+        fs::remove_dir_all(third).unwrap();
+    };
+    fs::write(&object, "evil\n").unwrap();
+    import("is another object");
+    fs::remove_file(&object).unwrap();
+    import("is not there");
+}

@@ -19,6 +19,7 @@ mod repository;
 mod restore;
 mod suspects;
 mod tree;
+mod whole;
 mod worktree;
 
 pub use code::{Code, CodeCommit};

@@ -140,6 +140,12 @@ pub enum ExchangeError {
     },
 }
 
+impl From<GitError> for ExchangeError {
+    fn from(error: GitError) -> Self {
+        Self::Ledger(error.into())
+    }
+}
+
 fn unreadable(path: &Path) -> impl FnOnce(io::Error) -> ExchangeError + '_ {
     |source| ExchangeError::Unreadable {
         path: path.to_owned(),

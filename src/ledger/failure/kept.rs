@@ -71,7 +71,7 @@ pub struct Contents {
 }
 
 /// A file that is held: its path, its mode and its bytes.
-pub type HeldFile = (RawPath, Mode, Rc<[u8]>);
+pub(super) type HeldFile = (RawPath, Mode, Rc<[u8]>);
 
 /// How much is shown of an attached text, in bytes.
 const TAIL: usize = 4 * 1024;
