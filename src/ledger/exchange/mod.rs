@@ -31,6 +31,7 @@ pub use replay::import;
 
 use super::error::LedgerError;
 use crate::finding::Finding;
+use crate::git::GitError;
 
 /// How a folder of handoffs is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
