@@ -62,14 +62,13 @@ pub(super) fn refused(refusal: &Refusal, message: String) -> Failure {
                 open.join(", ")
             })
         }
-        Refusal::NotYours { id, event, to, .. } => {
-            protocol("not_yours").hint(if event.is_receivers() {
-                format!("only {to} can; see `git handoff show {id}`")
-            } else {
-                format!(
-                    "its sender, {to} or an orchestrator can; see `git handoff show {id}`"
-                )
-            })
+        Refusal::NotYours { id, event, to, .. } if event.is_receivers() => {
+            protocol("not_yours").hint(format!("only {to} can; see `git handoff show {id}`"))
+        }
+        Refusal::NotYours { id, to, .. } | Refusal::NotDecider { id, to, .. } => {
+            protocol("not_yours").hint(format!(
+                "its sender, {to} or an orchestrator can; see `git handoff show {id}`"
+            ))
         }
         Refusal::AlreadyClaimed { id, .. } => {
             Failure::new(exit::CONFLICT, "already_claimed", message.clone())

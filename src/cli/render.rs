@@ -199,8 +199,7 @@ pub(super) fn record_json(record: &Record, now: Moment) -> Value {
 /// A handoff's state, and what time makes of it.
 fn standing(record: &Record, now: Moment) -> String {
     let shown = state(record.state);
-    let later = record.not_before.filter(|at| *at > now);
-    match later {
+    match record.waits_until(now) {
         _ if record.is_expired(now) => format!("{shown}, lease ran out"),
         Some(at) => format!("{shown} from {}", moment(at)),
         None => shown,

@@ -86,6 +86,16 @@ pub enum Refusal {
         /// The receiver.
         to: AgentName,
     },
+    /// The decision belongs to someone else.
+    #[error("{agent} cannot decide about {id}, which was handed to {to}")]
+    NotDecider {
+        /// The handoff.
+        id: HandoffId,
+        /// Who tried.
+        agent: AgentName,
+        /// The receiver.
+        to: AgentName,
+    },
     /// Someone else was first.
     #[error("{id} is claimed by {holder} since {}", time(*since))]
     AlreadyClaimed {
