@@ -158,6 +158,11 @@ impl From<LedgerError> for Failure {
             LedgerError::Document { findings } => at(exit::CONTRACT, "document_refused")
                 .hint("mend the document, and set it again")
                 .findings(findings),
+            LedgerError::Secret { findings } => at(exit::CONTRACT, "secret_found")
+                .hint("nothing was written: take it out and run the command again; what is no secret is allowed by `--allow-secret RULE@PLACE` where the command has it, or by the protocol's `secrets`")
+                .findings(findings),
+            LedgerError::UnusedAllowance { .. } => at(exit::USAGE, "unused_allowance")
+                .hint("leave it out; `git handoff check FILE` names rules and places"),
             LedgerError::Route { findings } => {
                 at(exit::PROTOCOL, "route_refused").findings(findings)
             }

@@ -367,6 +367,11 @@ pub(super) fn record_text(record: &Record, now: Moment) -> String {
         if let Some(reason) = &t.reason {
             text += &indented(reason);
         }
+        for allowed in &t.allowed_secrets {
+            text += &indented(&format!(
+                "allowed although it looks like a secret: {allowed}"
+            ));
+        }
         for (key, value) in &t.values {
             text += &indented(&fact(key, value));
         }

@@ -16,6 +16,7 @@ mod pattern;
 mod place;
 mod reference;
 mod schema;
+mod secrets;
 mod shape;
 mod source;
 mod text;
@@ -27,6 +28,7 @@ mod tests;
 
 pub use place::Place;
 pub use schema::{Checked, MAX_FINDINGS, Schema, SchemaError};
+pub use secrets::{Allowance, SECRET, Secret, Secrets, UnknownRule, is_rule};
 pub use shape::{Shape, ShapeError};
 pub use source::{Format, Source, UnknownFormat};
 pub use write::{write_json, write_markdown, write_message, write_xml};

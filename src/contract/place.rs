@@ -45,6 +45,18 @@ impl Source {
         }
     }
 
+    /// Returns line and column of a byte offset or, without one, of the value at a pointer into the whole
+    /// document.
+    pub(super) fn position(&self, pointer: &str, offset: Option<usize>) -> Option<(u32, u32)> {
+        match offset {
+            Some(offset) => Some(text::position(self.text(), offset)),
+            None => {
+                let place = self.place(&Shape::open(), None, pointer);
+                place.line.zip(place.column)
+            }
+        }
+    }
+
     /// Says whether the value at a pointer is, or would be, written as JSON.
     pub(super) fn is_json_at(&self, wrapper: Option<&str>, pointer: &str) -> bool {
         match self.tree() {

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::secrets::each_text;
 use super::{MAX_BYTES, json, markdown, text, xml};
 use crate::finding::Finding;
 
@@ -184,6 +185,22 @@ impl Source {
             .flatten()
             .map(|(key, value)| (key.as_str(), value.is_object()))
             .collect()
+    }
+
+    /// Visits every text that the document holds, as it is once escapes are read, with its path in the
+    /// source's own terms, the nearest name, and the byte offset where that is known.
+    pub(super) fn each_text(&self, visit: &mut impl FnMut(&str, &str, &str, Option<usize>)) {
+        match &self.tree {
+            Tree::Xml(document) => document.each_text(&mut |path, name, text, offset| {
+                visit(path, name, text, Some(offset));
+            }),
+            Tree::Json(_) | Tree::Markdown(_) => {
+                let document = self.tree.document().unwrap_or(&Value::Null);
+                each_text(document, &mut String::new(), "", &mut |path, key, text| {
+                    visit(path, key, text, None);
+                });
+            }
+        }
     }
 
     /// Returns the scalar at a JSON Pointer as text, as it stands, before any schema is known.

@@ -1,5 +1,6 @@
 //! Strict XML: a bounded scan, then roxmltree, then a small arena that owns what it found.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use roxmltree::{Document as Tree, Error, Node, NodeType, ParsingOptions};
@@ -50,6 +51,49 @@ impl Document {
             .children
             .iter()
             .map(|&index| &self.elements[index as usize])
+    }
+
+    /// Visits every text and attribute with its element path, the element's or attribute's name and its
+    /// offset. Elements that share their parent and name are numbered from 1.
+    pub(super) fn each_text(&self, visit: &mut impl FnMut(&str, &str, &str, usize)) {
+        let root = self.root();
+        self.each_text_in(root, &mut format!("/{}", root.name), visit);
+    }
+
+    /// Recursion is bounded by `MAX_DEPTH`, which `scan` enforced.
+    fn each_text_in(
+        &self,
+        element: &Element,
+        path: &mut String,
+        visit: &mut impl FnMut(&str, &str, &str, usize),
+    ) {
+        let length = path.len();
+        for Attribute {
+            name,
+            value,
+            offset,
+        } in &element.attributes
+        {
+            path.push_str(&format!("/@{name}"));
+            visit(path, name, value, *offset);
+            path.truncate(length);
+        }
+        visit(path, &element.name, &element.text, element.text_offset);
+        let mut seen: HashMap<&str, usize> = HashMap::new();
+        for child in self.children(element) {
+            *seen.entry(&child.name).or_default() += 1;
+        }
+        let mut number: HashMap<&str, usize> = HashMap::new();
+        for child in self.children(element) {
+            path.push_str(&format!("/{}", child.name));
+            if seen.get(&*child.name).is_some_and(|&count| count > 1) {
+                let number = number.entry(&child.name).or_default();
+                *number += 1;
+                path.push_str(&format!("[{number}]"));
+            }
+            self.each_text_in(child, path, visit);
+            path.truncate(length);
+        }
     }
 
     /// The text at a pointer of element, attribute and position parts; see `Source::probe`.

@@ -107,6 +107,7 @@ fn change(before: Option<&Record>, after: &Record, decision: Option<&Decision>) 
     told.values = last.values;
     told.receiver = last.receiver;
     told.jitter = last.jitter;
+    told.allowed_secrets = last.allowed_secrets;
     // A record without an event can only be a new one.
     (last.event.unwrap_or(Event::Claim), told)
 }
@@ -197,7 +198,7 @@ impl States<'_, '_> {
         let Review {
             findings, contract, ..
         } = review(rules.protocol(), rules, &bytes, Some(key))?;
-        let Some(contract) = contract else {
+        let Some(mut contract) = contract else {
             let file = format!("{folder}/{}", record.contract.file);
             let errors = findings.into_iter().filter(Finding::is_error);
             let found = errors.map(|finding| {
@@ -208,6 +209,8 @@ impl States<'_, '_> {
             });
             return Ok(Err(found.collect()));
         };
+        let sent = record.transitions.first();
+        contract.allowed_secrets = sent.map_or_else(Vec::new, |t| t.allowed_secrets.clone());
         let actor = contract.from.as_ref().unwrap_or(&record.from).clone();
         Ok(Ok(Asked {
             actor,

@@ -9,7 +9,7 @@ use super::semantic::gates;
 use super::snapshot::{Rules, Snapshot};
 use super::step::View;
 use super::write::Ledger;
-use crate::contract::Source;
+use crate::contract::{Allowance, Source};
 use crate::finding::Finding;
 use crate::ids::{AgentName, IssueKey};
 use crate::protocol::{AgentKind, State};
@@ -30,6 +30,8 @@ pub struct Offer<'a> {
     pub answers: Option<u32>,
     /// The claim that its sender acts under, where that is said.
     pub token: Option<u32>,
+    /// What it may hold although it looks like a secret.
+    pub allow: &'a [Allowance],
 }
 
 /// A protocol, and what its pipeline makes of a contract.
@@ -69,11 +71,21 @@ impl<'r> Ledger<'r> {
 
     /// Decides which of the ledger's protocols a contract follows: the one that
     /// was named, the one of its issue, or the first, beginning with the default
-    /// one, under which it is complete.
+    /// one, under which it is complete. The contract is screened for secrets.
     ///
     /// # Errors
     /// [`LedgerError`] when the ledger can't be read.
     pub fn choose(
+        &self,
+        snapshot: &Snapshot<'r>,
+        offer: &Offer<'_>,
+    ) -> Result<Chosen<'r>, LedgerError> {
+        let Chosen { rules, review } = self.fitting(snapshot, offer)?;
+        let review = review.screened(rules.protocol(), offer.bytes, offer.allow);
+        Ok(Chosen { rules, review })
+    }
+
+    fn fitting(
         &self,
         snapshot: &Snapshot<'r>,
         offer: &Offer<'_>,

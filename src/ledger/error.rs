@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::record::StoredError;
 use super::refusal::Refusal;
 use super::step::Stop;
-use crate::contract::SchemaError;
+use crate::contract::{Allowance, SchemaError};
 use crate::finding::Finding;
 use crate::git::GitError;
 
@@ -78,6 +78,18 @@ pub enum LedgerError {
     Document {
         /// Why, all of it.
         findings: Vec<Finding>,
+    },
+    /// What was to be kept holds secrets.
+    #[error("it holds what looks like a secret, and was not kept")]
+    Secret {
+        /// Each of them, and whatever else is wrong.
+        findings: Vec<Finding>,
+    },
+    /// Something was allowed that is not there.
+    #[error("nothing needs the allowance {allowance}")]
+    UnusedAllowance {
+        /// What was allowed.
+        allowance: Allowance,
     },
     /// The contract is well formed, and the protocol has no such route.
     #[error("the protocol refuses the contract")]

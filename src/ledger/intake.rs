@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::message::one_line;
 use super::record::Failure;
 use super::semantic;
-use crate::contract::{Format, Place, Schema, Shape, Source};
+use crate::contract::{Allowance, Format, Place, Schema, Shape, Source};
 use crate::finding::{Finding, Severity};
 use crate::ids::{AgentName, IssueKey, quoted};
 use crate::protocol::{
@@ -45,6 +45,8 @@ pub struct Contract {
     pub session: Option<String>,
     /// What went wrong, where it reports that.
     pub failure: Option<Failure>,
+    /// What it holds that was allowed although it looks like a secret.
+    pub allowed_secrets: Vec<Allowance>,
     /// What it says, in the value model.
     pub value: Value,
 }
@@ -64,6 +66,8 @@ pub struct Review {
     pub names_session: bool,
     /// Whether the only fault is that the protocol has no such route.
     pub no_route: bool,
+    /// An allowance for a secret that it does not hold.
+    pub unused: Option<Allowance>,
     /// How many of the protocol's envelope fields the document has.
     known: usize,
 }
@@ -108,6 +112,7 @@ impl Review {
             new_issue: None,
             names_session: false,
             no_route: false,
+            unused: None,
             known: 0,
         }
     }
@@ -276,6 +281,7 @@ pub fn review<S: Schemas>(
                 summary: one_line(&summary),
                 session,
                 failure,
+                allowed_secrets: Vec::new(),
                 value,
             })
         }
@@ -291,6 +297,7 @@ pub fn review<S: Schemas>(
         new_issue,
         names_session: new_at.is_some_and(|at| at.starts_with('/')),
         no_route: false,
+        unused: None,
         known,
     })
 }

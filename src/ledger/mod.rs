@@ -23,6 +23,7 @@ mod planner;
 mod protocol_check;
 mod record;
 mod refusal;
+mod screening;
 mod semantic;
 mod session;
 mod shared;

@@ -7,8 +7,9 @@ use serde_json::Value;
 
 use super::layout::DEFINITION;
 use super::shared::ProtocolFiles;
-use crate::contract::Schema;
+use crate::contract::{Schema, is_rule};
 use crate::finding::Finding;
+use crate::ids::quoted;
 use crate::protocol::{
     ContractType, Definition, FactRule, Protocol, State, schema_types, schema_values,
 };
@@ -38,6 +39,7 @@ pub fn check_protocol(files: &ProtocolFiles) -> Vec<Finding> {
     checker.templates();
     checker.pointers(&schemas);
     checker.words(&schemas);
+    checker.secrets();
     checker.found
 }
 
@@ -135,6 +137,20 @@ impl Checker<'_> {
             }
         }
         schemas
+    }
+
+    fn secrets(&mut self) {
+        let rules = self.definition.secrets.iter().flat_map(|s| &s.allow);
+        for (i, allowed) in rules.enumerate() {
+            if !is_rule(&allowed.rule) {
+                let text = format!("there is no rule {} for secrets", quoted(&allowed.rule));
+                self.fault(
+                    "protocol.unknown_rule",
+                    format!("/secrets/allow/{i}/rule"),
+                    text,
+                );
+            }
+        }
     }
 
     fn templates(&mut self) {

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 pub use super::stored::{Moment, StoredError};
 pub(super) use super::stored::{VERSION, moment, optional_moment, read, write};
-use crate::contract::Format;
+use crate::contract::{Allowance, Format};
 use crate::git::Code;
 use crate::ids::{AgentName, HandoffId, IssueKey};
 use crate::protocol::{Action, Event, OwnRetry, State, TaskState};
@@ -383,6 +383,9 @@ pub struct Transition {
     /// How much of the delay before another attempt was drawn, in thousandths.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter: Option<u32>,
+    /// What came with it that looks like a secret and was allowed, where.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allowed_secrets: Vec<Allowance>,
 }
 
 impl Transition {
@@ -401,6 +404,7 @@ impl Transition {
             values: Map::new(),
             receiver: None,
             jitter: None,
+            allowed_secrets: Vec::new(),
         }
     }
 }

@@ -11,6 +11,7 @@ use super::layout::{self, DEFINITION};
 use super::protocol_check::check_protocol;
 use super::record::{IssueStatus, digest};
 use super::refusal::Refusal;
+use super::screening::{Screen, screen_protocol};
 use super::semantic::part;
 use super::session::Session;
 use super::snapshot::{Rules, Snapshot};
@@ -67,6 +68,7 @@ impl<'r> Ledger<'r> {
         change: Change,
     ) -> Result<ProtocolChange, LedgerError> {
         let (mut done, commit) = self.write(session, None, |tip, _| {
+            screen_protocol(files)?;
             let (step, outcome) = protocol_step(tip, files, change)?;
             Ok(match step {
                 None => Decided::Nothing(outcome),
@@ -97,6 +99,9 @@ impl<'r> Ledger<'r> {
     ) -> Result<Option<ObjectId>, LedgerError> {
         let ((), commit) = self.write(session, None, |tip, _| {
             let rules = tip.rules(protocol.as_str())?;
+            let mut screen = Screen::new(rules.protocol().definition(), &[]);
+            screen.contract(bytes);
+            screen.finish()?;
             let step = document_step(tip, &rules, agent, name, bytes)?;
             Ok(match step {
                 None => Decided::Nothing(()),

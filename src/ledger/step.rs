@@ -8,6 +8,7 @@ use super::intake::Contract;
 use super::message::Change;
 use super::record::{Artifact, Failure, Issue, Moment, Question, Record};
 use super::refusal::Refusal;
+use crate::contract::Allowance;
 use crate::git::{Code, Edit};
 use crate::ids::AgentName;
 use crate::protocol::{Action, Event};
@@ -90,6 +91,12 @@ pub struct Told {
     /// The decision that this carries out, and its rationale.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decision: Option<(Action, String)>,
+    /// What it may hold although it looks like a secret.
+    #[serde(skip)]
+    pub allow: Vec<Allowance>,
+    /// What of that it does hold, where.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allowed_secrets: Vec<Allowance>,
 }
 
 /// Who asks, and when.

@@ -5,16 +5,18 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use super::choice::Offer;
+use super::choice::{Chosen, Offer};
 use super::error::LedgerError;
 use super::intake::{Contract, Review};
 use super::layout;
 use super::planner::plan;
 use super::record::{self, Artifact, Evidence, Manifest, VERSION};
 use super::refusal::Refusal;
+use super::screening::{screen_protocol, screen_request};
 use super::session::{Session, author};
 use super::snapshot::{Rules, Snapshot};
 use super::step::{Actor, FileChanges, Planned, Receipt, Request, Step, View};
+use crate::contract::Allowance;
 use crate::finding::{Finding, Severity};
 use crate::git::{Code, Edit, ObjectId, Prepared, PublishError, Queue, Repository, to_second};
 use crate::ids::{AgentName, HandoffId, IssueKey, quoted};
@@ -36,6 +38,8 @@ pub(super) struct Gathered {
     pub(super) code: Option<Code>,
     /// The files that the contract delivers.
     pub(super) artifacts: Vec<Artifact>,
+    /// What it holds that was allowed although it looks like a secret.
+    pub(super) allowed_secrets: Vec<Allowance>,
 }
 
 /// A handoff, named or to be chosen.
@@ -226,6 +230,7 @@ impl<'r> Ledger<'r> {
             return Ok(None);
         }
         self.guard(session)?;
+        screen_protocol(&founding.files)?;
         let now = session.clock.author();
         let manifest = Manifest {
             version: VERSION,
@@ -294,8 +299,20 @@ impl<'r> Ledger<'r> {
         known: Option<&Gathered>,
     ) -> Result<Done, LedgerError> {
         let snapshot = self.tip()?;
+        let admit = |chosen: &Chosen<'r>| {
+            let mut contract = accepted(chosen.review.clone())?;
+            match (known, &chosen.review.unused) {
+                (Some(known), _) => contract.allowed_secrets.clone_from(&known.allowed_secrets),
+                (None, Some(allowance)) => {
+                    let allowance = allowance.clone();
+                    return Err(LedgerError::UnusedAllowance { allowance });
+                }
+                (None, None) => {}
+            }
+            Ok(contract)
+        };
         let mut chosen = self.choose(&snapshot, offer)?;
-        let mut contract = accepted(chosen.review.clone())?;
+        let mut contract = admit(&chosen)?;
         let gather = |tip: &Snapshot<'r>, rules: &Rules<'r>, contract: &Contract| match known {
             Some(known) => Ok(known.artifacts.clone()),
             None => self.artifacts(tip, rules, contract, offer.answers),
@@ -319,7 +336,7 @@ impl<'r> Ledger<'r> {
             let name = chosen.rules.protocol().name();
             if tip.rules_id(name)? != Some(chosen.rules.id()) {
                 chosen = self.choose(tip, offer)?;
-                contract = accepted(chosen.review.clone())?;
+                contract = admit(&chosen)?;
                 artifacts = gather(tip, &chosen.rules, &contract)?;
             }
             let protocol = chosen.rules.protocol();
@@ -363,7 +380,7 @@ impl<'r> Ledger<'r> {
                     &chosen
                 }
             };
-            self.plan_on(tip, agent, at, id.issue(), &request(id.number()))
+            self.plan_on(tip, agent, at, id.issue(), request(id.number()))
         })
     }
 
@@ -382,7 +399,7 @@ impl<'r> Ledger<'r> {
             let request = Request::Reopen {
                 reason: reason.to_owned(),
             };
-            self.plan_on(tip, agent, at, issue, &request)
+            self.plan_on(tip, agent, at, issue, request)
         })
     }
 
@@ -392,7 +409,7 @@ impl<'r> Ledger<'r> {
         agent: &AgentName,
         at: record::Moment,
         key: &IssueKey,
-        request: &Request<'_>,
+        mut request: Request<'_>,
     ) -> Result<(AgentName, Planned), LedgerError> {
         let folder = tip.issue(key)?;
         let issue = folder
@@ -402,7 +419,8 @@ impl<'r> Ledger<'r> {
         let protocol = rules.protocol();
         let name = canonical(protocol, Some(agent)).unwrap_or_else(|| agent.clone());
         let actor = Actor { name: &name, at };
-        let planned = plan(protocol, key, &folder, &actor, request)?;
+        screen_request(protocol, &mut request)?;
+        let planned = plan(protocol, key, &folder, &actor, &request)?;
         Ok((name, planned))
     }
 
@@ -447,7 +465,7 @@ impl<'r> Ledger<'r> {
             event: Event::Expire,
             told: Box::default(),
         };
-        self.plan_on(tip, &record.to, at, id.issue(), &request)
+        self.plan_on(tip, &record.to, at, id.issue(), request)
     }
 
     /// Records every lease that ran out.
@@ -571,6 +589,7 @@ fn back_off(session: &Session, attempts: u32) {
 
 /// The contract of a review that nothing refuses.
 pub(super) fn accepted(review: Review) -> Result<Contract, LedgerError> {
+    let holds_secrets = review.holds_secrets();
     let Review {
         mut findings,
         contract,
@@ -578,6 +597,7 @@ pub(super) fn accepted(review: Review) -> Result<Contract, LedgerError> {
         ..
     } = review;
     match contract {
+        None if holds_secrets => Err(LedgerError::Secret { findings }),
         Some(contract) => Ok(contract),
         None if no_route => Err(LedgerError::Route { findings }),
         None => {

@@ -238,6 +238,26 @@ pub struct Loops {
     pub reason: String,
 }
 
+/// What is kept although it looks like a secret.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SecretRules {
+    /// Each kind of value that is allowed.
+    pub allow: Vec<AllowedSecret>,
+}
+
+/// A kind of value that looks like a secret and is none.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AllowedSecret {
+    /// The id of the rule that takes it for one.
+    pub rule: String,
+    /// The one place where it is allowed, as findings name it; everywhere, if
+    /// none is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<String>,
+}
+
 /// A protocol as `protocol.json` holds it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -303,4 +323,7 @@ pub struct Definition {
     /// can be carried out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub decisions: Vec<DecisionRule>,
+    /// What is kept although it looks like a secret.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secrets: Option<SecretRules>,
 }

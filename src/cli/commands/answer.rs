@@ -6,6 +6,7 @@ use crate::cli::context::{Context, handoff_id};
 use crate::cli::error::Failure;
 use crate::cli::input;
 use crate::cli::output::Output;
+use crate::contract::Allowance;
 use crate::ids::quoted;
 use crate::ledger::{Question, Refusal, Told, View, read_answer};
 use crate::protocol::Event;
@@ -28,6 +29,10 @@ pub(crate) struct Arguments {
     /// answer in words
     #[arg(value_name = "ANSWER", required = true)]
     answer: Vec<String>,
+    /// Keep what a rule takes for a secret, at one place or wherever it stands;
+    /// that is recorded
+    #[arg(long, value_name = "RULE[@PLACE]")]
+    allow_secret: Vec<Allowance>,
 }
 
 impl Arguments {
@@ -37,7 +42,10 @@ impl Arguments {
     /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let questions = self.questions(context)?;
-        let told = self.read(&questions)?;
+        let told = Told {
+            allow: self.allow_secret.clone(),
+            ..self.read(&questions)?
+        };
         change(context, output, &self.id, Event::Answer, told)
     }
 

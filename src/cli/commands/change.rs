@@ -7,6 +7,7 @@ use crate::cli::environment::{drawn, session};
 use crate::cli::error::Failure;
 use crate::cli::output::Output;
 use crate::cli::render;
+use crate::contract::Allowance;
 use crate::ids::AgentName;
 use crate::ledger::{Failure as Reported, MAX_TEXT, Question, Request, Target, Told, UNSPECIFIED};
 use crate::protocol::Event;
@@ -69,6 +70,10 @@ pub(crate) struct Fail {
     /// What to do about it
     #[arg(long, value_name = "TEXT")]
     suggested_action: Option<String>,
+    /// Keep what a rule takes for a secret, at one place or wherever it stands;
+    /// that is recorded
+    #[arg(long, value_name = "RULE[@PLACE]")]
+    allow_secret: Vec<Allowance>,
     /// The token that your claim returned; another claim's is refused
     #[arg(long, value_name = "N")]
     token: Option<u32>,
@@ -309,6 +314,7 @@ impl Fail {
         let told = Told {
             failure: Some(reported),
             token: self.token,
+            allow: self.allow_secret.clone(),
             ..Told::default()
         };
         change(context, output, &self.id, Event::Fail, told)

@@ -84,6 +84,7 @@ impl Arguments {
                     protocol: protocol.as_ref(),
                     answers: None,
                     token: None,
+                    allow: &[],
                 })?,
                 Err(failure) => {
                     verdict = verdict.max(failure.exit);
@@ -158,6 +159,7 @@ impl<'r> Against<'r> {
                 for (protocol, schemas) in protocols {
                     let review = review(protocol, schemas, offer.bytes, offer.issue)
                         .map_err(|e| Failure::new(exit::INTEGRITY, "schema_broken", chain(&e)))?;
+                    let review = review.screened(protocol, offer.bytes, offer.allow);
                     if review.kind.is_some() && review.is_complete() {
                         return Ok(review);
                     }

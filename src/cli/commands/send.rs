@@ -5,6 +5,7 @@ use crate::cli::environment::session;
 use crate::cli::error::Failure;
 use crate::cli::output::Output;
 use crate::cli::{input, render};
+use crate::contract::Allowance;
 use crate::ids::{HandoffId, IssueKey};
 use crate::ledger::Offer;
 
@@ -40,6 +41,10 @@ pub(crate) struct Arguments {
     /// taken over is refused
     #[arg(long, value_name = "N")]
     token: Option<u32>,
+    /// Send what a rule takes for a secret, at one place or wherever it stands;
+    /// that is recorded. `check` names rules and places
+    #[arg(long, value_name = "RULE[@PLACE]")]
+    allow_secret: Vec<Allowance>,
 }
 
 impl Arguments {
@@ -67,6 +72,7 @@ impl Arguments {
             protocol: protocol.as_ref(),
             answers: answers.map(|id| id.number()),
             token: self.token,
+            allow: &self.allow_secret,
         };
         let done = ledger.send(&session, &offer)?;
         output.answer(&render::done_json(&done), &render::done_text(&done))?;

@@ -188,6 +188,7 @@ impl<'a, 'r> Importer<'a, 'r> {
             protocol: None,
             answers: None,
             token: None,
+            allow: &[],
         };
         let chosen = self.ledger.choose(tip, &offer)?;
         if self.issue.is_some() {
@@ -286,6 +287,7 @@ impl<'a, 'r> Importer<'a, 'r> {
             protocol: Some(protocol),
             answers: None,
             token: None,
+            allow: &[],
         };
         let done = self.ledger.send(&self.session, &offer)?;
         Ok((done.receipt.record.id.number(), key, Some(done)))

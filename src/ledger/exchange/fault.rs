@@ -70,6 +70,7 @@ impl Fault {
         let own = matches!(
             error,
             LedgerError::Contract { .. }
+                | LedgerError::Secret { .. }
                 | LedgerError::Route { .. }
                 | LedgerError::Refused(_)
                 | LedgerError::Gate { .. }

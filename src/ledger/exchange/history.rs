@@ -232,6 +232,7 @@ impl<'r> History<'r> {
                     code,
                     artifacts,
                     answers,
+                    allowed_secrets: contract.allowed_secrets.clone(),
                 })
             }
             Request::Change {

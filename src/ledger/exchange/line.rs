@@ -6,7 +6,7 @@
 use chrono::{DateTime, FixedOffset};
 use serde::{Deserialize, Serialize};
 
-use crate::contract::Format;
+use crate::contract::{Allowance, Format};
 use crate::git::Code;
 use crate::ids::{AgentName, IssueKey};
 use crate::ledger::layout;
@@ -116,6 +116,9 @@ pub(super) struct Send {
     /// The number of the request that it answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) answers: Option<u32>,
+    /// What it holds that was allowed although it looks like a secret.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) allowed_secrets: Vec<Allowance>,
 }
 
 /// A change of one handoff's state.

@@ -293,10 +293,12 @@ impl<'a, 'r> Replay<'a, 'r> {
                     protocol: Some(&send.protocol),
                     answers: send.answers,
                     token: None,
+                    allow: &send.allowed_secrets,
                 };
                 let known = Gathered {
                     code: send.code.clone(),
                     artifacts: send.artifacts.clone(),
+                    allowed_secrets: send.allowed_secrets.clone(),
                 };
                 ledger.send_with(session, &offer, Some(&known))?
             }

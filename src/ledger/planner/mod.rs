@@ -307,6 +307,7 @@ impl<V> Planner<'_, V> {
             values: told.values,
             receiver: told.receiver,
             jitter: told.jitter.filter(|_| record.not_before.is_some()),
+            allowed_secrets: told.allowed_secrets,
         });
         if to == State::Failed {
             self.exhaust(record);

@@ -304,11 +304,10 @@ impl<V> Planner<'_, V> {
             redriven_at: None,
             not_before: None,
             lease: None,
-            transitions: vec![Transition::new(
-                self.actor.at,
-                self.actor.name.clone(),
-                state,
-            )],
+            transitions: vec![Transition {
+                allowed_secrets: contract.allowed_secrets.clone(),
+                ..Transition::new(self.actor.at, self.actor.name.clone(), state)
+            }],
         }
     }
 

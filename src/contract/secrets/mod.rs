@@ -1,0 +1,342 @@
+//! Secrets in what is about to be kept: found, named by place and rule, and never shown.
+//!
+//! A text is screened as it stands and, where it can be read as a contract, by its values: an escape
+//! in JSON or XML hides nothing. A value is looked at together with its key, which is often all that
+//! tells a password. What is found can be told to no one: [`Secret`] shows its rule and its place only.
+
+mod rules;
+mod value;
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::source::{Source, push_part};
+use super::text;
+use crate::finding::Finding;
+pub use rules::is_rule;
+use rules::{Rule, hits};
+
+/// The code of the finding that a text holds a secret.
+pub const SECRET: &str = "secret.found";
+
+/// Leave to keep what a rule takes for a secret: `RULE`, or `RULE@PLACE` for one place only.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Allowance {
+    /// The rule's id.
+    pub rule: String,
+    /// The place as a finding names it: a path, `LINE:COLUMN`, or both as `PATH:LINE:COLUMN`; every
+    /// place, if none is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
+}
+
+impl fmt::Display for Allowance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.place {
+            Some(place) => write!(f, "{}@{place}", self.rule),
+            None => f.write_str(&self.rule),
+        }
+    }
+}
+
+/// A rule that does not exist.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no rule {shown} for secrets{}", close.map(|rule| format!("; did you mean {rule}?")).unwrap_or_default())]
+pub struct UnknownRule {
+    /// The name, fit to be shown.
+    pub shown: String,
+    /// The rule that was probably meant.
+    pub close: Option<&'static str>,
+}
+
+impl FromStr for Allowance {
+    type Err = UnknownRule;
+
+    fn from_str(text: &str) -> Result<Self, UnknownRule> {
+        let (rule, place) = match text.split_once('@') {
+            Some((rule, place)) => (rule, Some(place.to_owned())),
+            None => (text, None),
+        };
+        if is_rule(rule) {
+            let rule = rule.to_owned();
+            return Ok(Self { rule, place });
+        }
+        Err(UnknownRule {
+            shown: format!("`{}`", text::short(rule)),
+            close: text::closest(rule, rules::ids()),
+        })
+    }
+}
+
+/// One secret: what it is and where, for all to see, and what it says, for [`Secrets::mask`] alone.
+#[derive(Clone)]
+pub struct Secret {
+    rule: &'static Rule,
+    path: String,
+    position: Option<(u32, u32)>,
+    value: Vec<u8>,
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Secret({}@{})", self.rule.id, self.place())
+    }
+}
+
+impl Secret {
+    /// Its place as an allowance names it: its path, or its line and column where it has none.
+    pub fn place(&self) -> String {
+        match (self.position, self.path.is_empty()) {
+            (Some((line, column)), true) => format!("{line}:{column}"),
+            _ => self.path.clone(),
+        }
+    }
+
+    /// What an allowance for this place alone says.
+    pub fn allowance(&self) -> Allowance {
+        Allowance {
+            rule: self.rule.id.to_owned(),
+            place: Some(self.place()),
+        }
+    }
+
+    /// Says whether an allowance is about it.
+    pub fn is_allowed_by(&self, allowance: &Allowance) -> bool {
+        let named = |place: &String| {
+            let (line, column) = self.position.unwrap_or_default();
+            *place == self.place()
+                || *place == format!("{line}:{column}")
+                || *place == format!("{}:{line}:{column}", self.path)
+        };
+        allowance.rule == self.rule.id && allowance.place.as_ref().is_none_or(named)
+    }
+
+    /// The finding that says so.
+    pub fn finding(&self) -> Finding {
+        let Rule { id, name, .. } = self.rule;
+        let text = format!("this looks like a secret: {name} (rule {id})");
+        let mut finding = Finding::error(SECRET, self.path.clone(), text);
+        if let Some((line, column)) = self.position {
+            finding = finding.at(line, column);
+        }
+        finding.fix(format!(
+            "take it out, and replace it where it is in use; as {} it can be allowed, if it is none",
+            quoted(&self.allowance().to_string())
+        ))
+    }
+}
+
+/// A word of a command line, in quotes where a shell would take it apart.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "@%+=:,./_-".contains(c);
+    if word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+/// Every secret in what is about to be kept.
+#[derive(Clone, Debug, Default)]
+pub struct Secrets(Vec<Secret>);
+
+impl Secrets {
+    /// Finds the secrets in a contract, or in anything else that may be one, with their places.
+    pub fn in_contract(bytes: &[u8]) -> Self {
+        let mut found = Self::default();
+        if let Ok(source) = Source::parse(bytes) {
+            let mut offsets = Vec::new();
+            source.each_text(&mut |path, key, value, offset| {
+                found.under(path, key, value);
+                offsets.resize(found.0.len(), offset);
+            });
+            for (secret, offset) in found.0.iter_mut().zip(offsets) {
+                secret.position = source.position(&secret.path, offset);
+            }
+        }
+        found.raw("", bytes);
+        found.hide_paths()
+    }
+
+    /// Finds the secrets in a file of any kind; `name` is the path that findings have.
+    pub fn in_file(name: &str, bytes: &[u8]) -> Self {
+        let mut found = Self::default();
+        found.raw(name, bytes);
+        found.hide_paths()
+    }
+
+    /// Finds the secrets in a value; paths are JSON Pointers.
+    pub fn in_value(value: &Value) -> Self {
+        let mut found = Self::default();
+        each_text(value, &mut String::new(), "", &mut |path, key, value| {
+            found.under(path, key, value);
+        });
+        found.hide_paths()
+    }
+
+    /// Takes secrets out of the paths: a key may be one.
+    fn hide_paths(mut self) -> Self {
+        let mut paths: Vec<String> = self.0.iter().map(|secret| secret.path.clone()).collect();
+        paths.iter_mut().for_each(|path| self.mask_text(path));
+        for (secret, path) in self.0.iter_mut().zip(paths) {
+            secret.path = path;
+        }
+        self
+    }
+
+    /// Screens a value together with its key.
+    fn under(&mut self, path: &str, key: &str, value: &str) {
+        let text = format!("{key}=\"{value}\"");
+        for hit in hits(text.as_bytes()) {
+            self.0.push(Secret {
+                rule: hit.rule,
+                path: path.to_owned(),
+                position: None,
+                value: text.as_bytes()[hit.range].to_vec(),
+            });
+        }
+    }
+
+    /// Screens bytes as they stand. What was found as a value already only gets a better position.
+    fn raw(&mut self, path: &str, bytes: &[u8]) {
+        let mut known: Vec<bool> = vec![false; self.0.len()];
+        for hit in hits(bytes) {
+            let value = &bytes[hit.range.clone()];
+            let read = unescaped(value);
+            let position = match std::str::from_utf8(bytes) {
+                Ok(text) => text::position(text, hit.range.start),
+                Err(_) => {
+                    let before = String::from_utf8_lossy(&bytes[..hit.range.start]);
+                    text::position(&before, before.len())
+                }
+            };
+            let same = self.0.iter().zip(&known).position(|(secret, known)| {
+                let alike =
+                    |value: &[u8]| contains(&secret.value, value) || contains(value, &secret.value);
+                !known && (alike(value) || read.as_deref().is_some_and(alike))
+            });
+            match same {
+                Some(at) => {
+                    known[at] = true;
+                    self.0[at].position = Some(position);
+                }
+                None => {
+                    known.push(true);
+                    self.0.push(Secret {
+                        rule: hit.rule,
+                        path: path.to_owned(),
+                        position: Some(position),
+                        value: value.to_vec(),
+                    });
+                }
+            }
+        }
+    }
+
+    /// Each of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Secret> {
+        self.0.iter()
+    }
+
+    /// Keeps those that are not allowed.
+    pub fn retain(&mut self, keep: impl FnMut(&Secret) -> bool) {
+        self.0.retain(keep);
+    }
+
+    /// Adds others.
+    pub fn extend(&mut self, others: Self) {
+        self.0.extend(others.0);
+    }
+
+    /// Says whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Takes out of findings whatever they tell of a secret.
+    pub fn mask(&self, findings: &mut [Finding]) {
+        if self.0.is_empty() {
+            return;
+        }
+        for finding in findings.iter_mut().filter(|f| f.code != SECRET) {
+            self.mask_text(&mut finding.message);
+            self.mask_text(&mut finding.path);
+            if let Some(fix) = &mut finding.fix {
+                self.mask_text(fix);
+            }
+        }
+    }
+
+    /// Puts a mark in the place of every run of characters that a secret has too.
+    fn mask_text(&self, text: &mut String) {
+        // Shorter runs tell nothing, and words of messages would be taken for them.
+        const RUN: usize = 6;
+        let bytes = text.as_bytes();
+        let mut told = vec![false; bytes.len()];
+        for (at, run) in bytes.windows(RUN).enumerate() {
+            if self.0.iter().any(|secret| contains(&secret.value, run)) {
+                told[at..at + RUN].fill(true);
+            }
+        }
+        if !told.contains(&true) {
+            return;
+        }
+        let mut masked = String::new();
+        for (at, c) in text.char_indices() {
+            if !told[at] {
+                masked.push(c);
+            } else if !masked.ends_with('…') {
+                masked.push('…');
+            }
+        }
+        *text = masked;
+    }
+}
+
+/// A part of a JSON text as it is once escapes are read.
+fn unescaped(raw: &[u8]) -> Option<Vec<u8>> {
+    let quoted = [b"\"", raw, b"\""].concat();
+    let read: String = raw
+        .contains(&b'\\')
+        .then(|| serde_json::from_slice(&quoted).ok())??;
+    Some(read.into_bytes())
+}
+
+/// Says whether one text holds another.
+fn contains(text: &[u8], part: &[u8]) -> bool {
+    !part.is_empty() && text.windows(part.len()).any(|here| here == part)
+}
+
+/// Visits every text of a value, and every key, with its JSON Pointer and the nearest key.
+pub(super) fn each_text(
+    value: &Value,
+    pointer: &mut String,
+    key: &str,
+    visit: &mut impl FnMut(&str, &str, &str),
+) {
+    let length = pointer.len();
+    match value {
+        Value::Object(members) => {
+            for (key, value) in members {
+                push_part(pointer, key);
+                if !value.is_string() {
+                    visit(pointer, "", key);
+                }
+                each_text(value, pointer, key, visit);
+                pointer.truncate(length);
+            }
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                push_part(pointer, &index.to_string());
+                each_text(item, pointer, key, visit);
+                pointer.truncate(length);
+            }
+        }
+        Value::String(text) => visit(pointer, key, text),
+        Value::Number(_) | Value::Null | Value::Bool(_) => {}
+    }
+}

@@ -1,0 +1,253 @@
+//! The rules, and which of them a text calls for.
+//!
+//! Rules are tables that the build script makes of `rules.toml` and of the crate that keeps the common
+//! ones. Compiling an expression costs more than reading a contract, so only those are compiled whose
+//! words stand in the text; of most contracts, that is none.
+
+use std::ops::Range;
+use std::sync::{LazyLock, OnceLock};
+
+use regex::bytes::{Regex, RegexBuilder};
+
+use super::value::{is_chosen, is_drawn, is_placeholder};
+
+include!(concat!(env!("OUT_DIR"), "/secret_rules.rs"));
+
+/// One kind of secret.
+#[derive(Debug)]
+pub(super) struct Rule {
+    /// Its stable name.
+    pub(super) id: &'static str,
+    /// Its name in words.
+    pub(super) name: &'static str,
+    pattern: &'static str,
+    form: Form,
+    /// Each of these lists is enough to try the rule: words that the text must hold, all of them.
+    needs: &'static [&'static [usize]],
+    /// What a value looks like that is no secret after all.
+    allowed: &'static [&'static str],
+}
+
+/// What tells that a value is a secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// Its own form, such as a prefix.
+    Own,
+    /// A name beside it, and that it looks as if drawn by lot.
+    Drawn,
+    /// A name beside it, and that it looks like a password.
+    Chosen,
+}
+
+/// A word that calls for a rule. One in lower case is found in upper case as well; one that ends with
+/// `=` calls only where a value stands beside it.
+struct Word {
+    pair: u16,
+    text: &'static str,
+    number: usize,
+}
+
+/// A value that a rule takes for a secret.
+#[derive(Clone, Debug)]
+pub(super) struct Hit {
+    pub(super) rule: &'static Rule,
+    pub(super) range: Range<usize>,
+}
+
+/// Finds every secret in a text, in the order of the text; where two rules take the same value for
+/// one, the one with a form of its own.
+pub(super) fn hits(text: &[u8]) -> Vec<Hit> {
+    let mut found: Vec<Hit> = Vec::new();
+    for (number, rule) in called_for(text) {
+        if let Some(compiled) = Compiled::get(number) {
+            let ranges = compiled.matches(rule, text);
+            found.extend(ranges.map(|range| Hit { rule, range }));
+        }
+    }
+    found.sort_by_key(|hit| (hit.rule.form != Form::Own, hit.range.start));
+    let mut kept: Vec<Hit> = Vec::new();
+    for hit in found {
+        let overlaps = |k: &Hit| hit.range.start < k.range.end && k.range.start < hit.range.end;
+        if !kept.iter().any(overlaps) {
+            kept.push(hit);
+        }
+    }
+    kept.sort_by_key(|hit| hit.range.start);
+    kept
+}
+
+/// The rules that a text calls for by its words.
+fn called_for(text: &[u8]) -> impl Iterator<Item = (usize, &'static Rule)> {
+    let words = words_in(text).unwrap_or_default();
+    let all = if words.is_empty() { &[] } else { RULES };
+    all.iter().enumerate().filter(move |(_, rule)| {
+        let mut needs = rule.needs.iter();
+        needs.any(|all| all.iter().all(|&number| words[number]))
+    })
+}
+
+/// Says whether there is a rule of this id.
+pub fn is_rule(id: &str) -> bool {
+    RULES.iter().any(|rule| rule.id == id)
+}
+
+/// The ids of all rules, in alphabetical order.
+pub(super) fn ids() -> impl Iterator<Item = &'static str> {
+    RULES.iter().map(|rule| rule.id)
+}
+
+/// A rule's expressions.
+struct Compiled {
+    pattern: Regex,
+    allowed: Vec<Regex>,
+}
+
+impl Compiled {
+    /// A rule's expressions, compiled when they are first needed.
+    fn get(number: usize) -> Option<&'static Self> {
+        static COMPILED: LazyLock<Vec<OnceLock<Option<Compiled>>>> =
+            LazyLock::new(|| RULES.iter().map(|_| OnceLock::new()).collect());
+        let compile = || {
+            let rule = &RULES[number];
+            let allowed = rule.allowed.iter().map(|text| expression(text));
+            Some(Compiled {
+                pattern: expression(rule.pattern)?,
+                allowed: allowed.collect::<Option<_>>()?,
+            })
+        };
+        COMPILED[number].get_or_init(compile).as_ref()
+    }
+
+    fn matches<'t>(
+        &'t self,
+        rule: &'t Rule,
+        text: &'t [u8],
+    ) -> impl Iterator<Item = Range<usize>> + 't {
+        let values = self.pattern.captures_iter(text).filter_map(|captures| {
+            let group = captures.iter().skip(1).flatten().next();
+            group.or_else(|| captures.get(0)).map(|found| found.range())
+        });
+        values.filter(move |range| {
+            let value = &text[range.clone()];
+            let fits = match rule.form {
+                Form::Own => true,
+                Form::Drawn => is_drawn(value),
+                Form::Chosen => is_chosen(value),
+            };
+            fits && !is_placeholder(value) && !self.allowed.iter().any(|a| a.is_match(value))
+        })
+    }
+}
+
+/// Rules are about ASCII: without Unicode's classes an expression is compiled in a fraction of the time.
+fn expression(pattern: &str) -> Option<Regex> {
+    RegexBuilder::new(pattern).unicode(false).build().ok()
+}
+
+/// Marks the words that stand in a text; none, if none do.
+fn words_in(text: &[u8]) -> Option<Vec<bool>> {
+    // One bit for each pair of characters that a word can begin with.
+    let mut begins = [0_u64; 16];
+    for word in WORDS {
+        begins[usize::from(word.pair >> 6)] |= 1 << (word.pair & 63);
+    }
+    let mut found: Option<Vec<bool>> = None;
+    let longer = |word: &&Word| word.text.len() > 1;
+    for at in 1..text.len() {
+        let pair = u16::from(text[at - 1] & 31) << 5 | u16::from(text[at] & 31);
+        if begins[usize::from(pair >> 6)] & (1 << (pair & 63)) == 0 {
+            continue;
+        }
+        let first = WORDS.partition_point(|word| word.pair < pair);
+        for word in WORDS[first..]
+            .iter()
+            .take_while(|word| word.pair == pair)
+            .filter(longer)
+        {
+            let (name, assigned) = match word.text.strip_suffix('=') {
+                Some(name) => (name.as_bytes(), true),
+                None => (word.text.as_bytes(), false),
+            };
+            let end = at - 1 + name.len();
+            let stands = text.get(at - 1..end).is_some_and(|here| {
+                if name.iter().any(u8::is_ascii_uppercase) {
+                    here == name
+                } else {
+                    here.eq_ignore_ascii_case(name)
+                }
+            });
+            let stands = stands && (!assigned || has_value(&text[end..]));
+            if stands {
+                found.get_or_insert_with(|| vec![false; WORDS.len()])[word.number] = true;
+            }
+        }
+    }
+    // A single character calls for nothing by itself.
+    if let Some(found) = &mut found {
+        for word in WORDS.iter().filter(|word| word.text.len() == 1) {
+            found[word.number] = text.contains(&word.text.as_bytes()[0]);
+        }
+    }
+    found
+}
+
+/// Says whether a name is followed by a sign that gives it a value, and by something that may be a
+/// secret: prose about passwords must not cost what a password does.
+fn has_value(rest: &[u8]) -> bool {
+    let between = |byte: &u8| b"\"'`\\ \t\r\n".contains(byte);
+    let sign = rest.iter().position(|byte| !between(byte));
+    let Some((b'=' | b':', rest)) = sign.and_then(|at| rest[at..].split_first()) else {
+        return false;
+    };
+    let value = rest
+        .iter()
+        .position(|byte| !between(byte) && !b"=>".contains(byte));
+    value.is_some_and(|at| {
+        let length = rest[at..].iter().take_while(|byte| !between(byte)).count();
+        length >= 8
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_rule_compiles_and_can_be_called_for() {
+        for (number, rule) in RULES.iter().enumerate() {
+            let compiled = Compiled::get(number);
+            assert!(compiled.is_some(), "{} does not compile", rule.id);
+            assert!(!rule.needs.is_empty(), "{} has no word", rule.id);
+            assert!(!rule.name.is_empty(), "{} has no name", rule.id);
+            assert_eq!(
+                rule.allowed.len(),
+                compiled.map_or(0, |c| c.allowed.len()),
+                "{}",
+                rule.id
+            );
+        }
+        assert!(RULES.len() > 80, "the crate's rules and the own ones");
+        assert!(RULES.windows(2).all(|two| two[0].id < two[1].id));
+    }
+
+    #[test]
+    fn words_are_found_wherever_they_stand() {
+        for word in WORDS.iter().filter(|word| word.text.len() > 1) {
+            for text in [
+                format!("a {}", word.text),
+                word.text.to_owned(),
+                format!("a {} b", word.text),
+            ] {
+                let text = text.replace('=', "=abcdefgh");
+                let found = words_in(text.as_bytes());
+                assert!(found.is_some_and(|f| f[word.number]), "{text}");
+            }
+        }
+        let prose = b"the password is reset by a token: see there; the API key is in src/key_1.rs";
+        let called: Vec<&str> = called_for(prose).map(|(_, rule)| rule.id).collect();
+        assert!(called.is_empty(), "{called:?}");
+        assert!(words_in(b"").is_none());
+        assert!(words_in(b"a").is_none());
+        assert!(words_in("übrig geblieben".as_bytes()).is_none());
+    }
+}

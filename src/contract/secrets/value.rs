@@ -1,0 +1,104 @@
+//! What a value looks like: drawn by lot, chosen as a password, or put there in the place of a secret.
+
+/// How many bits of information each character has, by how often each stands in the value.
+fn bits_per_character(value: &[u8]) -> f64 {
+    let mut counts = [0_u32; 256];
+    for &byte in value {
+        counts[usize::from(byte)] += 1;
+    }
+    let length = value.len() as f64;
+    let shares = counts.iter().filter(|&&count| count > 0).map(|&count| {
+        let share = f64::from(count) / length;
+        -share * share.log2()
+    });
+    shares.sum()
+}
+
+/// Says whether a value looks as if drawn by lot: digits among letters, and few characters that come
+/// back. A UUID does not count: contracts name everything by them.
+pub(super) fn is_drawn(value: &[u8]) -> bool {
+    let digits = value.iter().filter(|b| b.is_ascii_digit()).count();
+    let letters = value.iter().filter(|b| b.is_ascii_alphabetic()).count();
+    // Between 3.6 and 4 bits for 32 hexadecimal digits; words and paths with a number in them are below.
+    let least = if value.len() < 20 { 3.0 } else { 3.4 };
+    digits > 1 && letters > 1 && !is_uuid(value) && bits_per_character(value) >= least
+}
+
+/// Says whether a value looks like a password that someone chose: letters, and a digit or a sign that
+/// names in code do not have.
+pub(super) fn is_chosen(value: &[u8]) -> bool {
+    let letters = value.iter().any(u8::is_ascii_alphabetic);
+    let others = |byte: &u8| byte.is_ascii_digit() || b"!@#$%^&*+?~|".contains(byte);
+    let calls = value.windows(2).any(|two| two == b"()") || value.ends_with(b")");
+    letters && value.iter().any(others) && !calls
+}
+
+/// Says whether a value stands there for a secret that is to be put in its place.
+pub(super) fn is_placeholder(value: &[u8]) -> bool {
+    const WORDS: [&[u8]; 10] = [
+        b"example",
+        b"placeholder",
+        b"redacted",
+        b"changeme",
+        b"change_me",
+        b"your_",
+        b"your-",
+        b"xxxxx",
+        b"*****",
+        b"12345678",
+    ];
+    let starts: [&[u8]; 6] = [b"${", b"$(", b"{{", b"<", b"%(", b"$"];
+    let lower = value.to_ascii_lowercase();
+    let holds = |word: &&[u8]| lower.windows(word.len()).any(|here| here == *word);
+    let mut kinds = lower.clone();
+    kinds.sort_unstable();
+    kinds.dedup();
+    WORDS.iter().any(holds)
+        || starts.iter().any(|start| value.starts_with(start))
+        || kinds.len() < 4
+}
+
+fn is_uuid(value: &[u8]) -> bool {
+    let right = |(at, byte): (usize, &u8)| match at {
+        8 | 13 | 18 | 23 => *byte == b'-',
+        _ => byte.is_ascii_hexdigit(),
+    };
+    value.len() == 36 && value.iter().enumerate().all(right)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_drawn_by_lot_is_told_from_words() {
+        assert!(is_drawn(b"9f86d081884c7d659a2feaa0c55ad015"));
+        assert!(is_drawn(b"kX2pQv9LmT4zRb7WnY1c"));
+        assert!(!is_drawn(b"handle_authentication_flow_2"));
+        assert!(!is_drawn(b"aaaaaaaaaaaaaaaaaaaa11"));
+        assert!(!is_drawn(b"2c5ea4c0-4067-11e9-8bad-9b1deb4d3b7d"));
+    }
+
+    #[test]
+    fn passwords_are_told_from_names_in_code() {
+        assert!(is_chosen(b"hunter2hunter2"));
+        assert!(is_chosen(b"corr3ct-horse"));
+        assert!(!is_chosen(b"required"));
+        assert!(!is_chosen(b"password_hash"));
+        assert!(!is_chosen(b"getPassword2()"));
+    }
+
+    #[test]
+    fn placeholders_are_none() {
+        for text in [
+            "${DB_PASSWORD}",
+            "<token>",
+            "xxxxxxxxxxxx",
+            "your-api-key-1",
+            "$TOKEN",
+        ] {
+            assert!(is_placeholder(text.as_bytes()), "{text}");
+        }
+        assert!(!is_placeholder(b"kX2pQv9LmT4zRb7WnY1c"));
+    }
+}
