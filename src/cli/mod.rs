@@ -13,6 +13,7 @@ mod environment;
 mod error;
 mod exchange;
 pub mod exit;
+mod failure;
 mod input;
 mod output;
 mod protocols;

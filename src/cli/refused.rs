@@ -14,6 +14,10 @@ const NOT_COMMANDS: [Event; 2] = [Event::Exhaust, Event::Expire];
 pub(super) fn refused(refusal: &Refusal, message: String) -> Failure {
     let protocol = |code| Failure::new(exit::PROTOCOL, code, message.clone());
     match refusal {
+        Refusal::OtherAttempt { id, .. } => {
+            Failure::new(exit::CONFLICT, "other_attempt", message.clone())
+                .hint(format!("nothing was written; see `git handoff show {id}`"))
+        }
         Refusal::UnknownAgent { agents, .. } => {
             protocol("unknown_agent").hint(format!("agents are: {}", agents.join(", ")))
         }

@@ -3,7 +3,7 @@
 //! [`Ledger`] opens it and writes to it; [`Snapshot`] reads it at one commit.
 //! `intake` is the door for contracts, `planner` decides what a request does,
 //! `step` holds the types of that, `record` is the stored form, `layout` says
-//! where things are, `message` what a commit says. `verify` runs history
+//! where things are, `message` what a commit says. `failure` keeps what is needed to go on after one. `verify` runs history
 //! through `planner` again, and `exchange` writes it out and reads it back;
 //! both learn from `asked` what a commit claims to be.
 
@@ -16,6 +16,7 @@ mod choice;
 mod context;
 mod error;
 mod exchange;
+mod failure;
 mod intake;
 mod layout;
 mod message;
@@ -43,6 +44,11 @@ pub use error::LedgerError;
 pub use exchange::{
     ExchangeError, Export, Exported, Fault, Import, Imported, Item, Layout, Refused, Source,
     export, import,
+};
+pub use failure::{
+    Attached, Attachment, CAPS, Contents, FailureContext, FailureFile, Host, Keep, Kept,
+    MOST_COMMITS, Mark, Merge, PastFailure, Place, RestoreFailure, Restored, Shown, SnapshotFile,
+    SnapshotManifest, Stand, Summary, failures, failures_in_full, restore, restore_attachments,
 };
 pub use intake::{Contract, Review, Schemas, review};
 pub use layout::{issue_folder, record_file};

@@ -8,6 +8,14 @@ use crate::protocol::{Event, IllegalEvent, Protocol, State};
 /// A refused step. The ledger is unchanged.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Refusal {
+    /// What was kept belongs to another attempt.
+    #[error("{id} is at attempt {attempt}, and what was kept is of another one")]
+    OtherAttempt {
+        /// The handoff.
+        id: HandoffId,
+        /// Its attempt.
+        attempt: u32,
+    },
     /// Nobody by that name takes part.
     #[error("{agent} is not an agent of protocol {protocol}")]
     UnknownAgent {

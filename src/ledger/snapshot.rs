@@ -64,6 +64,11 @@ impl<'r> Snapshot<'r> {
         Self::read(repository, tree, tree, "")
     }
 
+    /// The repository that it is in.
+    pub fn repository(&self) -> &'r Repository {
+        self.repository
+    }
+
     /// The commit it is at.
     pub fn commit(&self) -> ObjectId {
         self.commit

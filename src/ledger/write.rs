@@ -188,7 +188,7 @@ impl<'r> Ledger<'r> {
 
     /// Refuses to write where a write could hurt: from a hook that receives a
     /// push, and under a working tree whose next commit would undo the step.
-    fn guard(&self, session: &Session) -> Result<(), LedgerError> {
+    pub(super) fn guard(&self, session: &Session) -> Result<(), LedgerError> {
         if session.quarantined {
             return Err(LedgerError::Quarantine);
         }
@@ -403,7 +403,7 @@ impl<'r> Ledger<'r> {
         })
     }
 
-    fn plan_on(
+    pub(super) fn plan_on(
         &self,
         tip: &Snapshot<'r>,
         agent: &AgentName,

@@ -11,6 +11,7 @@ mod demo;
 mod document;
 mod export;
 mod extend;
+mod fail;
 mod import;
 mod inbox;
 mod init;
@@ -22,6 +23,7 @@ mod next;
 mod protocol;
 mod reap;
 mod reopen;
+mod restore;
 mod send;
 mod show;
 mod status;
@@ -44,7 +46,7 @@ pub(super) enum Command {
     Claim(claim::Arguments),
     Extend(extend::Arguments),
     Complete(change::Complete),
-    Fail(change::Fail),
+    Fail(fail::Arguments),
     Block(change::Block),
     Answer(answer::Arguments),
     Retry(change::Retry),
@@ -54,6 +56,7 @@ pub(super) enum Command {
     Reject(change::Reject),
     Cancel(change::Cancel),
     Reopen(reopen::Arguments),
+    Restore(restore::Arguments),
     Status(status::Arguments),
     Show(show::Arguments),
     Context(context::Arguments),
@@ -95,6 +98,7 @@ impl Command {
             Self::Reject(a) => a.run(context, output),
             Self::Cancel(a) => a.run(context, output),
             Self::Reopen(a) => a.run(context, output),
+            Self::Restore(a) => a.run(context, output),
             Self::Status(a) => a.run(context, output),
             Self::Show(a) => a.run(context, output),
             Self::Context(a) => a.run(context, output),
