@@ -7,11 +7,13 @@
 
 mod commands;
 mod context;
+mod duration;
 mod environment;
 mod error;
 mod exchange;
 pub mod exit;
 mod input;
+mod interruption;
 mod output;
 mod protocols;
 mod render;

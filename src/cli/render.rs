@@ -4,7 +4,9 @@ use serde_json::{Value, json};
 
 use super::output::{Output, plain, state};
 use crate::ids::{AgentName, HandoffId};
-use crate::ledger::{Artifact, Briefing, Done, Issue, IssueStatus, Record, Task, issue_folder};
+use crate::ledger::{
+    Artifact, Briefing, Done, Issue, IssueStatus, Record, Task, Transition, issue_folder,
+};
 use crate::protocol::State;
 
 /// A moment as text.
@@ -290,35 +292,39 @@ pub(super) fn record_text(record: &Record) -> String {
     if record.attempt > 1 {
         line("attempt", &record.attempt.to_string());
     }
-    for t in &record.transitions {
-        let event = t.event.map_or("send", crate::protocol::Event::as_str);
-        let sent = t
-            .sent
-            .as_ref()
-            .map(|id| format!(" by sending {id}"))
-            .unwrap_or_default();
-        text += &format!(
-            "  {} {event} by {} → {}{sent}\n",
-            moment(t.at),
-            t.by,
-            state(t.to)
-        );
-        if let Some(reason) = &t.reason {
-            text += &indented(reason);
-        }
-        if let Some(failure) = &t.failure {
-            let retry = if failure.recoverable {
-                "recoverable"
-            } else {
-                "not recoverable"
-            };
-            text += &indented(&format!("{}: {} ({retry})", failure.code, failure.message));
-            for more in [&failure.details, &failure.suggested_action]
-                .into_iter()
-                .flatten()
-            {
-                text += &indented(more);
-            }
+    text.extend(record.transitions.iter().map(transition_text));
+    text
+}
+
+/// One change of a state, with its time and its reasons.
+pub(super) fn transition_text(t: &Transition) -> String {
+    let event = t.event.map_or("send", crate::protocol::Event::as_str);
+    let sent = t
+        .sent
+        .as_ref()
+        .map(|id| format!(" by sending {id}"))
+        .unwrap_or_default();
+    let mut text = format!(
+        "  {} {event} by {} → {}{sent}\n",
+        moment(t.at),
+        t.by,
+        state(t.to)
+    );
+    if let Some(reason) = &t.reason {
+        text += &indented(reason);
+    }
+    if let Some(failure) = &t.failure {
+        let retry = if failure.recoverable {
+            "recoverable"
+        } else {
+            "not recoverable"
+        };
+        text += &indented(&format!("{}: {} ({retry})", failure.code, failure.message));
+        for more in [&failure.details, &failure.suggested_action]
+            .into_iter()
+            .flatten()
+        {
+            text += &indented(more);
         }
     }
     text

@@ -14,11 +14,13 @@ mod choice;
 mod context;
 mod error;
 mod exchange;
+mod feed;
 mod intake;
 mod layout;
 mod message;
 mod planner;
 mod protocol_check;
+mod ready;
 mod record;
 mod refusal;
 mod semantic;
@@ -28,6 +30,7 @@ mod snapshot;
 mod step;
 mod turn;
 mod verify;
+mod waiting;
 mod write;
 
 pub use briefing::{Briefing, Emitted, Previous, briefing};
@@ -38,11 +41,13 @@ pub use exchange::{
     ExchangeError, Export, Exported, Fault, Import, Imported, Item, Layout, Refused, Source,
     export, import,
 };
+pub use feed::{FollowError, Happening, Kind, commits_after, happenings};
 pub use intake::{Contract, Review, Schemas, review};
 pub use layout::{issue_folder, record_file};
 pub use message::{Change, trailers};
 pub use planner::{UNSPECIFIED, plan};
 pub use protocol_check::check_protocol;
+pub use ready::{Ready, ready};
 pub use record::{
     Artifact, ContractFile, Decision, Evidence, Expected, Failure, Issue, IssueStatus, Lease,
     Manifest, Moment, OpenHandoff, Progress, Question, Record, Reopening, StoredError, Task,
@@ -55,6 +60,7 @@ pub use snapshot::{IssueFolder, OpenEntry, Rules, Snapshot};
 pub use step::{Actor, FileChanges, MAX_TEXT, Planned, Receipt, Request, Step, Stop, Told, View};
 pub use turn::{Turn, turn};
 pub use verify::{Audit, AuditScope};
+pub use waiting::{Outcome, Standing};
 pub use write::{Done, Founding, Ledger, Target};
 
 /// The branch that a ledger is on unless something else is said.

@@ -58,11 +58,14 @@ pub(super) fn write<T: Serialize>(value: &T) -> Vec<u8> {
 /// A moment, to the second, in UTC.
 pub type Moment = DateTime<Utc>;
 
-mod moment {
+pub(super) mod moment {
     use super::{DateTime, Moment, SecondsFormat, Utc};
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
-    pub(super) fn serialize<S: Serializer>(at: &Moment, s: S) -> Result<S::Ok, S::Error> {
+    pub(in crate::ledger) fn serialize<S: Serializer>(
+        at: &Moment,
+        s: S,
+    ) -> Result<S::Ok, S::Error> {
         s.serialize_str(&at.to_rfc3339_opts(SecondsFormat::Secs, true))
     }
 
@@ -73,14 +76,17 @@ mod moment {
     }
 }
 
-mod optional_moment {
+pub(super) mod optional_moment {
     use super::{Moment, moment};
     use serde::{Deserialize, Deserializer, Serializer};
 
     #[derive(Deserialize)]
     struct Wrapped(#[serde(with = "moment")] Moment);
 
-    pub(super) fn serialize<S: Serializer>(at: &Option<Moment>, s: S) -> Result<S::Ok, S::Error> {
+    pub(in crate::ledger) fn serialize<S: Serializer>(
+        at: &Option<Moment>,
+        s: S,
+    ) -> Result<S::Ok, S::Error> {
         match at {
             Some(at) => moment::serialize(at, s),
             None => s.serialize_none(),
