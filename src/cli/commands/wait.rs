@@ -457,6 +457,8 @@ impl<'r> There<'r> {
                     .hint("a remote is read with the `git` command: put it on the PATH"));
             }
             Err(RemoteError::Interrupted) => {}
+            // The last look was cut short, and an earlier one says more.
+            Err(RemoteError::TimedOut) if self.is_late() && self.was_read_or_refused() => {}
             Err(error) => {
                 let trouble = chain(&error);
                 if self.trouble.as_ref() != Some(&trouble) {
@@ -480,6 +482,14 @@ impl<'r> There<'r> {
             .known
             .map(|id| Snapshot::at(self.repository, id, &self.branch));
         Ok(known.transpose()?)
+    }
+
+    fn is_late(&self) -> bool {
+        self.deadline.is_some_and(|end| Instant::now() >= end)
+    }
+
+    fn was_read_or_refused(&self) -> bool {
+        self.known.is_some() || self.trouble.is_some()
     }
 
     /// Where the branch is there, once its objects are here.

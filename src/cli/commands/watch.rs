@@ -37,8 +37,8 @@ pub(crate) struct Arguments {
     #[arg(long)]
     all: bool,
     /// Only what this agent did, sent or receives
-    #[arg(long, value_name = "AGENT")]
-    agent: Option<AgentName>,
+    #[arg(long = "agent", value_name = "AGENT")]
+    involved: Option<AgentName>,
     /// Print what there is and end, instead of waiting for more
     #[arg(long, visible_alias = "no-follow")]
     once: bool,
@@ -126,7 +126,7 @@ impl Arguments {
         let commit = history.commit(id).map_err(LedgerError::from)?;
         let mut all = happenings(history, &commit)?;
         all.retain(|h| issue.is_none() || h.issue.as_ref() == issue);
-        all.retain(|h| self.agent.as_ref().is_none_or(|agent| h.concerns(agent)));
+        all.retain(|h| self.involved.as_ref().is_none_or(|agent| h.concerns(agent)));
         let (commit, of, mut text) = (id.to_string(), all.len(), String::new());
         for (i, happening) in all.iter().enumerate() {
             let line = Line {
