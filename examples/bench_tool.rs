@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use chrono::{DateTime, FixedOffset};
 use git_handoff::contract::Format;
-use git_handoff::git::{ObjectId, Repository, tune};
+use git_handoff::git::{Edit, ObjectId, Repository, tune};
 use git_handoff::ledger::{Clock, DEFAULT_BRANCH, Evidence, Founding, Ledger, Session};
 use git_handoff::templates::built_in;
 use support::contracts::Stage;
@@ -96,14 +96,15 @@ fn ledger(handoffs: usize) {
         if commits == 1 {
             writeln!(out, "from {root}").unwrap();
         }
-        for (path, bytes) in &planned.step.files {
-            match bytes {
-                Some(bytes) => {
+        for (path, edit) in &planned.step.files {
+            match edit {
+                Edit::Bytes(bytes) => {
                     write!(out, "M 100644 inline {path}\ndata {}\n", bytes.len()).unwrap();
                     out.write_all(bytes).unwrap();
                     out.write_all(b"\n").unwrap();
                 }
-                None => writeln!(out, "D {path}").unwrap(),
+                Edit::Gone => writeln!(out, "D {path}").unwrap(),
+                Edit::Folder(_) => panic!("a step of this work keeps no folder"),
             }
         }
         commits += 1;
@@ -134,8 +135,10 @@ fn steps(count: u32, first: u32, dir: &Path) {
         fs::write(dir.join("author"), text).unwrap();
         let mut blobs: Vec<&Vec<u8>> = Vec::new();
         let mut edits = String::new();
-        for (path, bytes) in &planned.step.files {
-            let bytes = bytes.as_ref().unwrap();
+        for (path, edit) in &planned.step.files {
+            let Edit::Bytes(bytes) = edit else {
+                panic!("the first step of an issue only writes files");
+            };
             let known = blobs.iter().position(|blob| *blob == bytes);
             let at = known.unwrap_or_else(|| {
                 fs::write(dir.join(format!("blob-{}", blobs.len())), bytes).unwrap();

@@ -288,7 +288,7 @@ fn what_is_not_there_is_not_waited_for() {
     for bad in ["0s", "5", "soon", "99999999999999999999s", "20years"] {
         env.handoff(&["wait", "87", "--timeout", bad])
             .exits(2)
-            .says("write 90s, 5m or 1h30m");
+            .says("--timeout <DURATION>");
     }
     env.handoff(&["wait", "87", "--poll", "1s"]).exits(2);
     let other = TestEnvironment::with_repository();

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 
 use chrono::{DateTime, FixedOffset};
 use git_handoff::contract::Format;
-use git_handoff::git::{Person, to_second};
+use git_handoff::git::{Edit, Person, to_second};
 use git_handoff::ids::{AgentName, IssueKey};
 use git_handoff::ledger::{self, Actor, Issue, Record, Request, Step, View, record_file};
 use git_handoff::protocol::Event;
@@ -89,6 +89,7 @@ impl InMemory {
                 Request::Send {
                     artifacts: Vec::new(),
                     answers: None,
+                    token: None,
                     contract,
                     code: None,
                 },
@@ -119,14 +120,10 @@ impl InMemory {
         let contract = contract.map(|c| c.bytes);
         for change in &step.receipt.changes {
             let path = record_file(&change.id);
-            let bytes = step
-                .files
-                .iter()
-                .find(|(p, _)| *p == path)
-                .unwrap()
-                .1
-                .as_ref()
-                .unwrap();
+            let written = step.files.iter().find(|(p, _)| *p == path);
+            let Some((_, Edit::Bytes(bytes))) = written else {
+                panic!("issue {}: the record is not written", self.key);
+            };
             let record: Record = serde_json::from_slice(bytes).unwrap();
             let at = change.id.number() as usize - 1;
             self.records.truncate(self.records.len().max(at));

@@ -7,9 +7,9 @@ use std::time::Duration;
 use chrono::{DateTime, FixedOffset, Local, NaiveDateTime, Offset, TimeZone};
 
 use super::error::Failure;
-use crate::git::Repository;
+use crate::git::{Repository, to_second};
 use crate::ids::quoted;
-use crate::ledger::{Clock, Session};
+use crate::ledger::{Clock, Moment, Session};
 
 /// How long a write waits for other writers.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -133,6 +133,19 @@ pub(super) fn session(repository: &Repository) -> Result<Session, Failure> {
             .iter()
             .any(|name| env::var_os(name).is_some()),
     })
+}
+
+/// The time of a step that is made now.
+///
+/// # Errors
+/// A [`Failure`] of usage when the environment sets a date that is none.
+pub(super) fn now() -> Result<Moment, Failure> {
+    Ok(to_second(SystemClock::from_environment()?.author()))
+}
+
+/// A number drawn by lot, from 0 to 1000.
+pub(super) fn drawn() -> u32 {
+    u32::try_from(RandomState::new().hash_one(()) % 1001).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! are its help, and it holds no Git logic. `error` gives every failure its
 //! exit code and its hint, `output` prints, `context` opens what is needed.
 
+mod advice;
 mod commands;
 mod context;
 mod duration;
@@ -16,6 +17,7 @@ mod input;
 mod interruption;
 mod output;
 mod protocols;
+mod refused;
 mod render;
 
 use std::ffi::OsString;

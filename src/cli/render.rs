@@ -5,13 +5,18 @@ use serde_json::{Value, json};
 use super::output::{Output, plain, state};
 use crate::ids::{AgentName, HandoffId};
 use crate::ledger::{
-    Artifact, Briefing, Done, Issue, IssueStatus, Record, Task, Transition, issue_folder,
+    Artifact, Briefing, Done, Issue, IssueStatus, Moment, Record, Task, Transition, issue_folder,
 };
 use crate::protocol::State;
 
 /// A moment as text.
-pub(super) fn moment(at: crate::ledger::Moment) -> String {
+pub(super) fn moment(at: Moment) -> String {
     at.format("%Y-%m-%d %H:%M:%SZ").to_string()
+}
+
+/// A moment as data.
+pub(super) fn rfc3339(at: Moment) -> String {
+    at.to_rfc3339_opts(chrono::SecondsFormat::Secs, true)
 }
 
 /// What a write did, as data.
@@ -32,6 +37,9 @@ pub(super) fn done_json(done: &Done) -> Value {
         "contract_sha256": receipt.record.contract.sha256,
         "path": format!("{}/{}", issue_folder(&receipt.issue.issue), receipt.record.contract.file),
         "attempt": receipt.record.attempt,
+        "token": receipt.record.lease.as_ref().map(|lease| lease.token),
+        "expires_at": receipt.record.lease.as_ref().and_then(|l| l.expires_at).map(rfc3339),
+        "not_before": receipt.record.not_before.map(rfc3339),
         "artifacts": receipt.record.artifacts,
         "violations": receipt.record.violations,
         "commit": done.commit.map(|c| c.to_string()),
@@ -87,10 +95,12 @@ fn next_steps(done: &Done) -> Vec<String> {
                 .collect()
         }
         State::InProgress => hand_on(to, &receipt.onward),
-        State::Failed if record.max_retries.is_some_and(|most| record.attempt > most) => {
-            vec![format!("git handoff cancel {id} --as {from}")]
-        }
-        State::Failed | State::Blocked => recover(id, record.state, lead).into_iter().collect(),
+        State::Dead => vec![
+            format!("git handoff redrive {id} --as {lead} --reason WHY"),
+            format!("git handoff cancel {id} --as {lead} --reason WHY"),
+        ],
+        State::Blocked => vec![super::advice::answer(record, lead)],
+        State::Failed => recover(id, record.state, lead).into_iter().collect(),
         State::Completed if record.answers.is_some() => { reported.iter() }
             .filter_map(|open| recover(&open.id, open.state, to))
             .collect(),
@@ -109,7 +119,7 @@ fn next_steps(done: &Done) -> Vec<String> {
         {
             hand_on(from, &back)
         }
-        State::Completed | State::Dead => Vec::new(),
+        State::Completed => Vec::new(),
     }
 }
 
@@ -118,6 +128,7 @@ fn recover(id: &HandoffId, state: State, lead: &AgentName) -> Option<String> {
     match state {
         State::Failed => Some(format!("git handoff retry {id} --as {lead} --reason WHY")),
         State::Blocked => Some(format!("git handoff answer {id} ANSWER --as {lead}")),
+        State::Dead => Some(format!("git handoff redrive {id} --as {lead} --reason WHY")),
         _ => None,
     }
 }
@@ -151,6 +162,15 @@ pub(super) fn done_text(done: &Done) -> String {
         let path = plain(&missing.path);
         text += &format!("  {path}: there is no such file here, so that it was not checked\n");
     }
+    if let Some(lease) = &record.lease {
+        let end = lease
+            .expires_at
+            .map(|end| format!("held until {}, ", moment(end)));
+        text += &format!("  {}token {}\n", end.unwrap_or_default(), lease.token);
+    }
+    if let Some(at) = record.not_before {
+        text += &format!("  not before {}\n", moment(at));
+    }
     match done.commit {
         Some(commit) => text += &format!("  commit {}\n", commit.short()),
         None => text += "  already in the ledger, where it stands as above; nothing was written\n",
@@ -169,12 +189,30 @@ pub(super) fn headline(record: &Record) -> String {
     )
 }
 
+/// One handoff as data, with whether its lease ran out.
+pub(super) fn record_json(record: &Record, now: Moment) -> Value {
+    let mut data = json!(record);
+    data["expired"] = record.is_expired(now).into();
+    data
+}
+
+/// A handoff's state, and what time makes of it.
+fn standing(record: &Record, now: Moment) -> String {
+    let shown = state(record.state);
+    let later = record.not_before.filter(|at| *at > now);
+    match later {
+        _ if record.is_expired(now) => format!("{shown}, lease ran out"),
+        Some(at) => format!("{shown} from {}", moment(at)),
+        None => shown,
+    }
+}
+
 /// One handoff as a row of a table.
-pub(super) fn row(record: &Record) -> Vec<String> {
+pub(super) fn row(record: &Record, now: Moment) -> Vec<String> {
     let since = record.latest().map(|t| moment(t.at)).unwrap_or_default();
     vec![
         record.id.to_string(),
-        state(record.state),
+        standing(record, now),
         format!("{} → {}", record.from, record.to),
         record.priority.clone().unwrap_or_default(),
         since,
@@ -184,7 +222,7 @@ pub(super) fn row(record: &Record) -> Vec<String> {
 
 /// What a handoff is about right now: why it stands still, or its summary.
 fn about(record: &Record) -> String {
-    let stands = matches!(record.state, State::Failed | State::Blocked);
+    let stands = matches!(record.state, State::Failed | State::Blocked | State::Dead);
     let last = record.latest().filter(|_| stands);
     let why = last.and_then(|t| {
         let failure = t.failure.as_ref().map(|f| f.message.clone());
@@ -208,7 +246,7 @@ fn about(record: &Record) -> String {
 }
 
 /// One handoff with its history.
-pub(super) fn record_text(record: &Record) -> String {
+pub(super) fn record_text(record: &Record, now: Moment) -> String {
     let mut text = format!("{}\n  {}\n", headline(record), plain(&record.summary));
     let mut line = |name: &str, value: &str| {
         if !value.is_empty() {
@@ -244,13 +282,28 @@ pub(super) fn record_text(record: &Record) -> String {
         line("branch", &stood);
     }
     if let Some(lease) = &record.lease {
+        let end = lease.expires_at.map(|end| {
+            let ran_out = record.is_expired(now);
+            let word = if ran_out { "ran out" } else { "until" };
+            format!(", {word} {}", moment(end))
+        });
         let held = format!(
-            "{} since {}, claim {}",
+            "{} since {}{}, token {}",
             lease.holder,
             moment(lease.since),
+            end.unwrap_or_default(),
             lease.token
         );
         line("held by", &held);
+        if let Some(progress) = &lease.progress {
+            line(
+                "progress",
+                &format!("{} ({})", plain(&progress.text), moment(progress.at)),
+            );
+        }
+    }
+    if let Some(at) = record.not_before {
+        line("not before", &moment(at));
     }
     let ids = |ids: &[HandoffId]| {
         let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
@@ -292,6 +345,10 @@ pub(super) fn record_text(record: &Record) -> String {
     if record.attempt > 1 {
         line("attempt", &record.attempt.to_string());
     }
+    if record.state == State::Blocked && !record.questions().is_empty() {
+        text += "  asked\n";
+        text += &indented(&super::advice::questions_text(record.questions()));
+    }
     text.extend(record.transitions.iter().map(transition_text));
     text
 }
@@ -310,8 +367,14 @@ pub(super) fn transition_text(t: &Transition) -> String {
         t.by,
         state(t.to)
     );
+    if let Some(receiver) = &t.receiver {
+        text += &indented(&format!("now with {receiver}"));
+    }
     if let Some(reason) = &t.reason {
         text += &indented(reason);
+    }
+    for (key, value) in &t.values {
+        text += &indented(&fact(key, value));
     }
     if let Some(failure) = &t.failure {
         let retry = if failure.recoverable {
@@ -396,7 +459,7 @@ fn task(task: &Task) -> String {
 }
 
 /// An issue with what is known of it.
-pub(super) fn issue_text(issue: &Issue, records: &[Record]) -> String {
+pub(super) fn issue_text(issue: &Issue, records: &[Record], now: Moment) -> String {
     let mut text = format!(
         "issue {}: {} ({}, {} handoffs, since {})\n",
         issue.issue,
@@ -415,11 +478,25 @@ pub(super) fn issue_text(issue: &Issue, records: &[Record]) -> String {
         text += &format!("  {}\n", plain(&task(one)));
     }
     for open in &issue.open {
-        text += &format!("  {} is {} with {}\n", open.id, state(open.state), open.to);
+        let late = open.expires_at.is_some_and(|end| end <= now);
+        let late = if late { ", lease ran out" } else { "" };
+        text += &format!(
+            "  {} is {}{late} with {}\n",
+            open.id,
+            state(open.state),
+            open.to
+        );
     }
     for id in &issue.unfollowed {
         text += &format!("  {id} is completed, and nothing was sent on from it yet\n");
     }
-    let rows: Vec<Vec<String>> = records.iter().map(row).collect();
+    for decision in &issue.decisions {
+        let (at, by, why) = (moment(decision.at), &decision.by, plain(&decision.why));
+        text += &format!(
+            "  {at} {by} decided to {}: {why}\n",
+            decision.action.as_str()
+        );
+    }
+    let rows: Vec<Vec<String>> = records.iter().map(|r| row(r, now)).collect();
     text + &super::output::columns(&rows)
 }

@@ -136,7 +136,8 @@ impl Repository {
             return Ok(None);
         };
         let tree = |oid: Oid| Ok::<_, GitError>(ObjectId(self.inner.find_commit(oid)?.tree_id()));
-        let changes = super::tree::Tree::new(self, tree(tip)?).changes_since(Some(tree(fork)?))?;
+        let tip = super::tree::Tree::new(self, tree(tip)?);
+        let changes = tip.changes_since(Some(tree(fork)?), |_| false)?;
         Ok(Some(changes.len()))
     }
 

@@ -25,5 +25,5 @@ pub use recent::{ById, Recent};
 pub use remote::{Patience, Remote, RemoteError};
 pub use repository::{GitError, ObjectId, OpenError, Prepared, PublishError, Repository, tune};
 pub use scratch::Scratch;
-pub use tree::{Change, Entry, EntryKind, Listing, Tree};
+pub use tree::{Change, Edit, Entry, EntryKind, Listing, Mode, Tree};
 pub use watch::{RefWatch, Waker};

@@ -11,7 +11,7 @@ use git2::{ErrorClass, ErrorCode, ObjectType, Oid};
 
 use super::history::Person;
 use super::recent::Recent;
-use super::tree;
+use super::tree::{self, Edit, Mode};
 
 /// The id of a Git object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -356,8 +356,7 @@ impl Repository {
 
     /// Writes blobs, trees and a commit that nothing points to yet.
     ///
-    /// Each edit is a path and its new bytes, or nothing to remove it; the tree
-    /// is edited once for all of them, and equal bytes are written once.
+    /// The tree is edited once for all edits, and equal bytes are written once.
     ///
     /// # Errors
     /// [`GitError`] when an object can't be read or written.
@@ -365,7 +364,7 @@ impl Repository {
         &self,
         refname: &str,
         parent: Option<(ObjectId, ObjectId)>,
-        edits: &[(String, Option<Vec<u8>>)],
+        edits: &[(String, Edit)],
         author: &Person,
         committer: &Person,
         message: &str,
@@ -373,19 +372,24 @@ impl Repository {
         let odb = self.inner.odb()?;
         let mut written: Vec<(&[u8], ObjectId)> = Vec::with_capacity(edits.len());
         let mut entries = Vec::with_capacity(edits.len());
-        for (path, bytes) in edits {
-            let id = match bytes {
-                None => None,
-                Some(bytes) => match written.iter().find(|(known, _)| known == bytes) {
-                    Some(&(_, id)) => Some(id),
-                    None => {
-                        let id = ObjectId(odb.write(ObjectType::Blob, bytes)?);
-                        written.push((bytes, id));
-                        Some(id)
-                    }
-                },
+        for (path, edit) in edits {
+            let entry = match edit {
+                Edit::Gone => None,
+                Edit::Folder(id) => Some((Mode::Folder, *id)),
+                Edit::Bytes(bytes) => {
+                    let known = written.iter().find(|(known, _)| known == bytes);
+                    let id = match known {
+                        Some(&(_, id)) => id,
+                        None => {
+                            let id = ObjectId(odb.write(ObjectType::Blob, bytes)?);
+                            written.push((bytes, id));
+                            id
+                        }
+                    };
+                    Some((Mode::Plain, id))
+                }
             };
-            entries.push((path.as_str(), id));
+            entries.push((path.as_bytes(), entry));
         }
         let tree = tree::edit(self, &odb, parent.map(|(_, tree)| tree), &mut entries)?;
         let mut text = format!("tree {tree}\n");

@@ -9,6 +9,44 @@ use git2::{ObjectType, Odb, Oid};
 
 use super::repository::{GitError, ObjectId, Repository};
 
+/// What becomes of one path of a tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Edit {
+    /// A regular file has these bytes.
+    Bytes(Vec<u8>),
+    /// The folder is this tree, which the repository has.
+    Folder(ObjectId),
+    /// Nothing is there any more.
+    Gone,
+}
+
+/// The mode of a tree's entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// A folder.
+    Folder,
+    /// A regular file.
+    Plain,
+    /// A regular file that may be executed.
+    Executable,
+    /// A symbolic link, whose bytes are its target.
+    Link,
+}
+
+impl Mode {
+    fn stored(self) -> &'static [u8] {
+        match self {
+            Self::Folder => b"40000",
+            Self::Plain => b"100644",
+            Self::Executable => b"100755",
+            Self::Link => b"120000",
+        }
+    }
+}
+
+/// A path with the entry that it gets, or none to remove it.
+pub(super) type Placed<'a> = (&'a [u8], Option<(Mode, ObjectId)>);
+
 /// What a tree entry is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryKind {
@@ -159,16 +197,28 @@ impl<'r> Tree<'r> {
             .collect()
     }
 
-    /// Every file that differs between an older tree and this one.
+    /// Every file that differs between an older tree and this one. A folder that
+    /// is `closed` by its path counts as one file, whatever is in it.
     ///
     /// # Errors
     /// [`GitError`] when an object can't be read.
-    pub fn changes_since(&self, old: Option<ObjectId>) -> Result<Vec<Change>, GitError> {
-        let mut changes = Vec::new();
-        compare(self.repository, "", old, Some(self.id), &mut changes)?;
-        Ok(changes)
+    pub fn changes_since(
+        &self,
+        old: Option<ObjectId>,
+        closed: fn(&str) -> bool,
+    ) -> Result<Vec<Change>, GitError> {
+        let mut found = Comparison {
+            repository: self.repository,
+            closed,
+            changes: Vec::new(),
+        };
+        found.compare("", old, Some(self.id))?;
+        Ok(found.changes)
     }
 }
+
+/// A name, and what it ends in where git compares it.
+type Order<'a> = (&'a [u8], u8);
 
 /// One entry as it is stored: `MODE SP NAME NUL ID`.
 struct RawEntry<'a> {
@@ -196,7 +246,7 @@ impl RawEntry<'_> {
     }
 
     /// Git's order: as if a folder's name ended in `/`.
-    fn order(&self) -> (&[u8], u8) {
+    fn order(&self) -> Order<'_> {
         (
             self.name,
             if self.kind() == EntryKind::Tree {
@@ -228,10 +278,10 @@ fn raw_entries(mut data: &[u8]) -> impl Iterator<Item = RawEntry<'_>> {
 }
 
 /// Compares names in git's order.
-fn compare_order(a: (&[u8], u8), b: (&[u8], u8)) -> std::cmp::Ordering {
+fn compare_order(a: Order<'_>, b: Order<'_>) -> std::cmp::Ordering {
     let shared = a.0.len().min(b.0.len());
     a.0[..shared].cmp(&b.0[..shared]).then_with(|| {
-        let next = |(name, end): (&[u8], u8)| name.get(shared).copied().unwrap_or(end);
+        let next = |(name, end): Order<'_>| name.get(shared).copied().unwrap_or(end);
         next(a).cmp(&next(b)).then(a.0.len().cmp(&b.0.len()))
     })
 }
@@ -248,77 +298,79 @@ fn same_entries(a: &[u8], b: &[u8]) -> usize {
     ends.last().unwrap_or(0)
 }
 
-fn compare(
-    repository: &Repository,
-    prefix: &str,
-    old: Option<ObjectId>,
-    new: Option<ObjectId>,
-    changes: &mut Vec<Change>,
-) -> Result<(), GitError> {
-    if old == new {
-        return Ok(());
-    }
-    let read = |id: Option<ObjectId>| match id {
-        Some(id) => repository.object(id, ObjectType::Tree),
-        None => Ok(Rc::default()),
-    };
-    let (old, new) = (read(old)?, read(new)?);
-    let same = same_entries(&old, &new);
-    let (mut old, mut new) = (&old[same..], &new[same..]);
-    // Behind the last difference everything is the same.
-    while old != new {
-        let (a, b) = (first_entry(old), first_entry(new));
-        let order = match (&a, &b) {
-            (None, None) => return Ok(()),
-            (Some(_), None) => std::cmp::Ordering::Less,
-            (None, Some(_)) => std::cmp::Ordering::Greater,
-            (Some(a), Some(b)) => compare_order(a.order(), b.order()),
-        };
-        let before = a.filter(|_| order.is_le());
-        let after = b.filter(|_| order.is_ge());
-        let length = |entry: &Option<RawEntry<'_>>| entry.as_ref().map_or(0, RawEntry::length);
-        (old, new) = (&old[length(&before)..], &new[length(&after)..]);
-        if let (Some(a), Some(b)) = (&before, &after)
-            && a.id == b.id
-            && a.mode == b.mode
-        {
-            continue;
-        }
-        let Some(shown) = after.as_ref().or(before.as_ref()) else {
-            continue;
-        };
-        let path = format!("{prefix}{}", String::from_utf8_lossy(shown.name));
-        let id_of = |entry: &Option<RawEntry<'_>>| entry.as_ref().map(RawEntry::id).transpose();
-        if shown.kind() == EntryKind::Tree {
-            let prefix = format!("{path}/");
-            compare(
-                repository,
-                &prefix,
-                id_of(&before)?,
-                id_of(&after)?,
-                changes,
-            )?;
-        } else {
-            let kind = shown.kind();
-            changes.push(Change {
-                path,
-                old: id_of(&before)?,
-                new: id_of(&after)?,
-                kind,
-            });
-        }
-    }
-    Ok(())
+/// Two trees as they are compared.
+struct Comparison<'r> {
+    repository: &'r Repository,
+    closed: fn(&str) -> bool,
+    changes: Vec<Change>,
 }
 
-/// Writes the tree that results from setting and removing files, and every
+impl Comparison<'_> {
+    fn compare(
+        &mut self,
+        prefix: &str,
+        old: Option<ObjectId>,
+        new: Option<ObjectId>,
+    ) -> Result<(), GitError> {
+        if old == new {
+            return Ok(());
+        }
+        let read = |id: Option<ObjectId>| match id {
+            Some(id) => self.repository.object(id, ObjectType::Tree),
+            None => Ok(Rc::default()),
+        };
+        let (old, new) = (read(old)?, read(new)?);
+        let same = same_entries(&old, &new);
+        let (mut old, mut new) = (&old[same..], &new[same..]);
+        // Behind the last difference everything is the same.
+        while old != new {
+            let (a, b) = (first_entry(old), first_entry(new));
+            let order = match (&a, &b) {
+                (None, None) => return Ok(()),
+                (Some(_), None) => std::cmp::Ordering::Less,
+                (None, Some(_)) => std::cmp::Ordering::Greater,
+                (Some(a), Some(b)) => compare_order(a.order(), b.order()),
+            };
+            let before = a.filter(|_| order.is_le());
+            let after = b.filter(|_| order.is_ge());
+            let length = |entry: &Option<RawEntry<'_>>| entry.as_ref().map_or(0, RawEntry::length);
+            (old, new) = (&old[length(&before)..], &new[length(&after)..]);
+            if let (Some(a), Some(b)) = (&before, &after)
+                && a.id == b.id
+                && a.mode == b.mode
+            {
+                continue;
+            }
+            let Some(shown) = after.as_ref().or(before.as_ref()) else {
+                continue;
+            };
+            let path = format!("{prefix}{}", String::from_utf8_lossy(shown.name));
+            let id_of = |entry: &Option<RawEntry<'_>>| entry.as_ref().map(RawEntry::id).transpose();
+            let kind = shown.kind();
+            if kind == EntryKind::Tree && !(self.closed)(&path) {
+                let prefix = format!("{path}/");
+                self.compare(&prefix, id_of(&before)?, id_of(&after)?)?;
+            } else {
+                self.changes.push(Change {
+                    path,
+                    old: id_of(&before)?,
+                    new: id_of(&after)?,
+                    kind,
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Writes the tree that results from setting and removing entries, and every
 /// folder between; a folder that becomes empty goes too. Removing what is not
 /// there is not an error.
 pub(super) fn edit(
     repository: &Repository,
     odb: &Odb<'_>,
     base: Option<ObjectId>,
-    edits: &mut [(&str, Option<ObjectId>)],
+    edits: &mut [Placed<'_>],
 ) -> Result<ObjectId, GitError> {
     edits.sort_unstable_by_key(|(path, _)| *path);
     match edit_folder(repository, odb, base, edits, 0)? {
@@ -332,81 +384,71 @@ fn edit_folder(
     repository: &Repository,
     odb: &Odb<'_>,
     base: Option<ObjectId>,
-    edits: &[(&str, Option<ObjectId>)],
+    edits: &[Placed<'_>],
     skip: usize,
 ) -> Result<Option<ObjectId>, GitError> {
     let data = match base {
         Some(id) => repository.object(id, ObjectType::Tree)?,
         None => Rc::default(),
     };
-    // Each changed name with its new entry: (name, is a folder, id or removed).
-    let mut changed: Vec<(&str, bool, Option<ObjectId>)> = Vec::new();
+    // Each changed name, as a folder or as a file, with its new entry.
+    let mut changed: Vec<(Order<'_>, Option<(Mode, ObjectId)>)> = Vec::new();
     let mut rest = edits;
-    while let Some(((path, id), others)) = rest.split_first() {
-        match path[skip..].split_once('/') {
+    while let Some(((path, entry), others)) = rest.split_first() {
+        let name = &path[skip..];
+        match name.iter().position(|&b| b == b'/') {
             None => {
-                changed.push((&path[skip..], false, *id));
+                let folder = matches!(entry, Some((Mode::Folder, _)));
+                changed.push(((name, if folder { b'/' } else { 0 }), *entry));
                 rest = others;
             }
-            Some((name, _)) => {
-                let inside = skip + name.len() + 1;
-                let same = |(p, _): &&(&str, Option<ObjectId>)| {
-                    p.get(skip..inside)
-                        .is_some_and(|s| s == &path[skip..inside])
-                };
+            Some(length) => {
+                let inside = skip + length + 1;
+                let name = &name[..length];
+                let same = |(p, _): &&Placed<'_>| p.get(skip..inside) == Some(&path[skip..inside]);
                 let count = rest.iter().take_while(same).count();
                 let (group, others) = rest.split_at(count);
-                let old = raw_entries(&data)
-                    .find(|e| e.name == name.as_bytes() && e.kind() == EntryKind::Tree);
+                let old =
+                    raw_entries(&data).find(|e| e.name == name && e.kind() == EntryKind::Tree);
                 let old = old.map(|e| e.id()).transpose()?;
-                changed.push((
-                    name,
-                    true,
-                    edit_folder(repository, odb, old, group, inside)?,
-                ));
+                let new = edit_folder(repository, odb, old, group, inside)?;
+                changed.push(((name, b'/'), new.map(|id| (Mode::Folder, id))));
                 rest = others;
             }
         }
     }
-    let order = |name: &'_ str, folder: bool| (name.to_owned(), if folder { b'/' } else { 0 });
-    let mut changed: Vec<_> = changed
-        .into_iter()
-        .map(|(name, folder, id)| (order(name, folder), folder, id))
-        .collect();
-    changed.sort_by(|a, b| compare_order((a.0.0.as_bytes(), a.0.1), (b.0.0.as_bytes(), b.0.1)));
+    changed.sort_by(|a, b| compare_order(a.0, b.0));
 
     let mut out = Vec::with_capacity(data.len() + changed.len() * 64);
     let mut pending = changed.iter().peekable();
-    let push_new = |out: &mut Vec<u8>, name: &str, folder: bool, id: Option<ObjectId>| {
-        if let Some(id) = id {
-            out.extend_from_slice(if folder { b"40000 " } else { b"100644 " });
-            out.extend_from_slice(name.as_bytes());
-            out.push(0);
-            out.extend_from_slice(id.0.as_bytes());
-        }
+    let mut push = |mode: &[u8], name: &[u8], id: &[u8]| {
+        out.extend_from_slice(mode);
+        out.push(b' ');
+        out.extend_from_slice(name);
+        out.push(0);
+        out.extend_from_slice(id);
     };
     for entry in raw_entries(&data) {
         let mut replaced = false;
-        while let Some(((name, end), folder, id)) = pending.peek() {
-            match compare_order((name.as_bytes(), *end), entry.order()) {
-                std::cmp::Ordering::Greater => break,
-                order => {
-                    replaced |= order.is_eq();
-                    push_new(&mut out, name, *folder, *id);
-                    pending.next();
-                }
+        while let Some((name, new)) = pending.peek() {
+            let order = compare_order(*name, entry.order());
+            if order.is_gt() {
+                break;
             }
+            replaced |= order.is_eq();
+            if let Some((mode, id)) = new {
+                push(mode.stored(), name.0, id.0.as_bytes());
+            }
+            pending.next();
         }
         if !replaced {
-            out.extend_from_slice(entry.mode);
-            out.push(b' ');
-            out.extend_from_slice(entry.name);
-            out.push(0);
-            out.extend_from_slice(entry.id);
+            push(entry.mode, entry.name, entry.id);
         }
     }
-    for ((name, _), folder, id) in pending {
-        push_new(&mut out, name, *folder, *id);
+    for (name, new) in pending {
+        if let Some((mode, id)) = new {
+            push(mode.stored(), name.0, id.0.as_bytes());
+        }
     }
     if out.is_empty() {
         return Ok(None);

@@ -8,12 +8,12 @@ use std::rc::Rc;
 use super::error::LedgerError;
 use super::intake::{Contract, Review, review};
 use super::layout;
-use super::record::{Issue, Record, Transition};
+use super::record::{Decision, Issue, Record};
 use super::snapshot::{IssueFolder, Rules};
 use super::step::{Request, Told, View};
 use crate::finding::Finding;
 use crate::git::{Change, EntryKind, ObjectId, Repository, Tree};
-use crate::ids::{AgentName, IssueKey};
+use crate::ids::{AgentName, HandoffId, IssueKey};
 use crate::protocol::Event;
 
 /// What a commit claims to be.
@@ -22,57 +22,87 @@ pub(super) struct Asked {
     pub(super) actor: AgentName,
     /// The file that it is about.
     pub(super) path: String,
-    /// The contract that was sent, if one was.
-    pub(super) contract: Option<Box<Contract>>,
-    /// The handoff that it is about; none where the issue was opened again.
-    pub(super) record: Option<Record>,
-    reason: String,
+    /// What it did.
+    pub(super) what: What,
+}
+
+/// What a commit did.
+pub(super) enum What {
+    /// A contract was sent, which began a handoff.
+    Sent(Box<Contract>, Box<Record>),
+    /// Something happened to one handoff.
+    Changed(u32, Event, Box<Told>),
+    /// A handoff was decided about.
+    Decided(Decision),
+    /// The issue was opened again, for this reason.
+    Reopened(String),
 }
 
 impl Asked {
+    /// The handoff that the commit began, if it sent a contract.
+    pub(super) fn sent(&self) -> Option<&Record> {
+        match &self.what {
+            What::Sent(_, record) => Some(record),
+            _ => None,
+        }
+    }
+
     /// The request.
     pub(super) fn request(&self) -> Request<'_> {
-        match (&self.contract, &self.record) {
-            (Some(contract), record) => {
-                let code = record.as_ref().and_then(|r| r.code.clone());
-                let artifacts = record.as_ref().map(|r| r.artifacts.clone());
-                Request::Send {
-                    contract,
-                    code,
-                    artifacts: artifacts.unwrap_or_default(),
-                    answers: record
-                        .as_ref()
-                        .and_then(|r| Some(r.answers.as_ref()?.number())),
-                }
-            }
-            (None, Some(record)) => {
-                let last = record.latest();
-                Request::Change {
-                    number: record.id.number(),
-                    // A record without an event can only be a new one.
-                    event: last.and_then(|t| t.event).unwrap_or(Event::Claim),
-                    told: Box::new(last.map(told).unwrap_or_default()),
-                }
-            }
-            (None, None) => Request::Reopen {
-                reason: self.reason.clone(),
+        match &self.what {
+            What::Sent(contract, record) => Request::Send {
+                contract,
+                code: record.code.clone(),
+                artifacts: record.artifacts.clone(),
+                answers: record.answers.as_ref().map(HandoffId::number),
+                token: None,
+            },
+            &What::Changed(number, event, ref told) => Request::Change {
+                number,
+                event,
+                told: told.clone(),
+            },
+            What::Decided(decision) => Request::Decide {
+                number: decision.id.number(),
+                action: decision.action,
+                why: decision.why.clone(),
+            },
+            What::Reopened(reason) => Request::Reopen {
+                reason: reason.clone(),
             },
         }
     }
 }
 
-/// What went with a change of state.
-fn told(transition: &Transition) -> Told {
-    let transition = transition.clone();
-    Told {
-        reason: transition.reason,
-        failure: transition.failure,
-        questions: transition.questions,
-        values: transition.values,
-        receiver: transition.receiver,
-        jitter: transition.jitter,
+/// What happened to a handoff, and what went with it.
+fn change(before: Option<&Record>, after: &Record, decision: Option<&Decision>) -> (Event, Told) {
+    let mut told = Told {
+        decision: decision.map(|d| (d.action, d.why.clone())),
         ..Told::default()
+    };
+    let lease = after.lease.as_ref();
+    if let Some(lease) = lease {
+        told.lease = lease.seconds;
     }
+    // Only the lease of one who goes on working changes without an event.
+    let count = |record: &Record| record.transitions.len();
+    if before.map(count) == Some(count(after)) {
+        let was = before.and_then(|r| r.lease.as_ref()?.progress.clone());
+        let progress = lease.and_then(|lease| lease.progress.clone());
+        told.progress = progress.filter(|p| Some(p) != was.as_ref()).map(|p| p.text);
+        return (Event::Extend, told);
+    }
+    let Some(last) = after.latest().cloned() else {
+        return (Event::Claim, told);
+    };
+    told.reason = last.reason;
+    told.failure = last.failure;
+    told.questions = last.questions;
+    told.values = last.values;
+    told.receiver = last.receiver;
+    told.jitter = last.jitter;
+    // A record without an event can only be a new one.
+    (last.event.unwrap_or(Event::Claim), told)
 }
 
 /// An issue before and after a commit.
@@ -101,9 +131,11 @@ impl States<'_, '_> {
         let Self {
             was,
             is,
-            before: _,
+            before,
             after,
         } = *self;
+        let decided = was.map_or(0, |issue| issue.decisions.len());
+        let decision = is.decisions.get(decided);
         let key = after.key();
         let handoffs = was.map_or(0, |issue| issue.handoffs);
         let number = if is.handoffs > handoffs {
@@ -114,14 +146,19 @@ impl States<'_, '_> {
             return Ok(Ok(Asked {
                 actor: last.by.clone(),
                 path: layout::issue_file(key),
-                contract: None,
-                record: None,
-                reason: last.reason.clone(),
+                what: What::Reopened(last.reason.clone()),
             }));
         } else {
             match &self.about(changes)?[..] {
                 [number] => *number,
                 [] => {
+                    if let Some(decision) = decision.cloned() {
+                        return Ok(Ok(Asked {
+                            actor: decision.by.clone(),
+                            path: layout::issue_file(key),
+                            what: What::Decided(decision),
+                        }));
+                    }
                     let all = changes.iter().map(|change| difference(change, false));
                     return Ok(Err(all.collect()));
                 }
@@ -138,15 +175,16 @@ impl States<'_, '_> {
             let finding = Finding::error("file.missing", path, "the record is missing");
             return Ok(Err(vec![finding]));
         };
-        let reason = String::new();
         if number <= handoffs {
-            let actor = record.latest().map_or(&record.to, |t| &t.by).clone();
+            let (event, told) = change(before.record(number)?.as_ref(), &record, decision);
+            let by = match event {
+                Event::Extend => None,
+                _ => record.latest().map(|t| &t.by),
+            };
             return Ok(Ok(Asked {
-                actor,
+                actor: by.unwrap_or(&record.to).clone(),
                 path,
-                contract: None,
-                record: Some(record),
-                reason,
+                what: What::Changed(number, event, Box::new(told)),
             }));
         }
         let bytes = after.contract(&record)?;
@@ -168,9 +206,7 @@ impl States<'_, '_> {
         Ok(Ok(Asked {
             actor,
             path,
-            contract: Some(Box::new(contract)),
-            record: Some(record),
-            reason,
+            what: What::Sent(Box::new(contract), Box::new(record)),
         }))
     }
 
@@ -237,6 +273,7 @@ pub(super) fn difference(change: &Change, expected: bool) -> Finding {
     let code = match () {
         () if !expected && change.old.is_none() => "file.stray",
         () if contract => "contract.altered",
+        () if layout::is_failure_folder(path) => "failure.altered",
         () if path.starts_with(layout::OPEN) => "open.stale",
         () if path.ends_with("/issue.json") => "issue.altered",
         () if path.starts_with(layout::ISSUES) => "record.altered",

@@ -28,6 +28,8 @@ pub struct Offer<'a> {
     /// The number of the request that it answers, where its sender works on
     /// several; else it is the newest.
     pub answers: Option<u32>,
+    /// The claim that its sender acts under, where that is said.
+    pub token: Option<u32>,
 }
 
 /// A protocol, and what its pipeline makes of a contract.

@@ -116,7 +116,10 @@ pub fn happenings(repository: &Repository, commit: &Commit) -> Result<Vec<Happen
     let parent = commit.parents.first();
     let before = parent.map(|&id| repository.commit(id)).transpose()?;
     let tree = Tree::new(repository, commit.tree);
-    let changes = tree.changes_since(before.map(|b| b.tree))?;
+    // What is in the open entries is in the records too, and what was kept of a
+    // failure is as it was.
+    let closed = |path: &str| path == layout::OPEN || layout::is_failure_folder(path);
+    let changes = tree.changes_since(before.map(|b| b.tree), closed)?;
     let plain = |kind| {
         let mut plain = Happening::new(kind, commit.author.at, &commit.author.name);
         let subject = commit.message.lines().next().unwrap_or_default();

@@ -42,6 +42,25 @@ pub fn record_file(id: &HandoffId) -> String {
     format!("{}/{}", issue_folder(id.issue()), record_name(id.number()))
 }
 
+/// The folder with what was kept of a failed attempt, in its issue's folder:
+/// `0002-failure/1`.
+pub(super) fn failure_folder(number: u32, attempt: u32) -> String {
+    format!("{number:04}-failure/{attempt}")
+}
+
+/// Says whether a path is the folder of a failed attempt.
+pub(super) fn is_failure_folder(path: &str) -> bool {
+    let inside = |folder: &str| -> Option<(IssueKey, u32, u32)> {
+        let mut parts = folder.strip_prefix(ISSUES)?.split('/').skip(3);
+        let key = parts.next()?.parse().ok()?;
+        let number = parts.next()?.strip_suffix("-failure")?.parse().ok()?;
+        Some((key, number, parts.next()?.parse().ok()?))
+    };
+    inside(path).is_some_and(|(key, number, attempt)| {
+        path == format!("{}/{}", issue_folder(&key), failure_folder(number, attempt))
+    })
+}
+
 /// The name of a handoff's contract in its issue's folder.
 pub(super) fn contract_name(
     number: u32,
@@ -114,6 +133,23 @@ mod tests {
         assert_eq!(folder("123"), "issues/23/01/123");
         assert_eq!(folder("98765"), "issues/65/87/98765");
         assert_eq!(folder("AB"), "issues/ab/00/AB");
+    }
+
+    #[test]
+    fn failure_folders_are_told_from_all_others() {
+        assert!(is_failure_folder("issues/23/01/123/0002-failure/1"));
+        for path in [
+            "",
+            "issues",
+            "issues/23/01/123/0002-failure",
+            "issues/23/01/123/0002-failure/1/x",
+            "issues/23/01/123/0002-failure/01",
+            "issues/23/01/123/2-failure/1",
+            "issues/23/01/124/0002-failure/1",
+            "issues/23/01/123/0002/1",
+        ] {
+            assert!(!is_failure_folder(path), "{path}");
+        }
     }
 
     #[test]

@@ -7,6 +7,8 @@
 //! through `planner` again, and `exchange` writes it out and reads it back;
 //! both learn from `asked` what a commit claims to be.
 
+mod advice;
+mod answers;
 mod artifacts;
 mod asked;
 mod briefing;
@@ -33,6 +35,8 @@ mod verify;
 mod waiting;
 mod write;
 
+pub use advice::{Advice, Choice, advise, choices, decider};
+pub use answers::read as read_answer;
 pub use briefing::{Briefing, Emitted, Previous, briefing};
 pub use choice::{Chosen, Offer};
 pub use context::context;
@@ -49,11 +53,11 @@ pub use planner::{UNSPECIFIED, plan};
 pub use protocol_check::check_protocol;
 pub use ready::{Ready, ready};
 pub use record::{
-    Artifact, ContractFile, Decision, Evidence, Expected, Failure, Issue, IssueStatus, Lease,
-    Manifest, Moment, OpenHandoff, Progress, Question, Record, Reopening, StoredError, Task,
+    Artifact, ContractFile, Counted, Decision, Evidence, Expected, Failure, Issue, IssueStatus,
+    Lease, Manifest, Moment, OpenHandoff, Progress, Question, Record, Reopening, StoredError, Task,
     TaskName, Transition,
 };
-pub use refusal::Refusal;
+pub use refusal::{Limit, Refusal};
 pub use session::{Clock, Session};
 pub use shared::{Change as ProtocolStep, ProtocolChange, ProtocolFiles, documents, open_issues};
 pub use snapshot::{IssueFolder, OpenEntry, Rules, Snapshot};

@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 use crate::contract::Format;
 use crate::git::Code;
 use crate::ids::{AgentName, HandoffId, IssueKey};
-use crate::protocol::{Action, Event, State, TaskState};
+use crate::protocol::{Action, Event, OwnRetry, State, TaskState};
 
 /// The version that every stored file carries.
 pub(super) const VERSION: u32 = 1;
@@ -160,6 +160,30 @@ pub struct OpenHandoff {
     pub expires_at: Option<Moment>,
 }
 
+/// A handoff that the protocol's limits count.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Counted {
+    /// Its number.
+    pub number: u32,
+    /// Its sender.
+    pub from: AgentName,
+    /// The receiver that its contract names.
+    pub to: AgentName,
+    /// When it was sent.
+    #[serde(with = "moment")]
+    pub at: Moment,
+    /// What it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub item: Option<String>,
+    /// Its contract's reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The rounds that it is one of.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rounds: Vec<String>,
+}
+
 /// What was decided about a handoff, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -227,6 +251,9 @@ pub struct Issue {
     /// When it was opened again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reopened: Vec<Reopening>,
+    /// What was handed over that the protocol's limits count, the oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub counted: Vec<Counted>,
     /// What was decided about its handoffs, the oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub decisions: Vec<Decision>,
@@ -342,6 +369,9 @@ pub struct Lease {
     pub since: Moment,
     /// Which claim of this handoff this is, from 1.
     pub token: u32,
+    /// How long it was when it began or was last extended, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<u64>,
     /// When it runs out; never, where the holder waits for others.
     #[serde(
         default,
@@ -440,6 +470,26 @@ pub struct Transition {
     pub jitter: Option<u32>,
 }
 
+impl Transition {
+    /// A change to a state by an agent, of which nothing else is said.
+    pub(super) fn new(at: Moment, by: AgentName, to: State) -> Self {
+        Self {
+            at,
+            by,
+            event: None,
+            from: None,
+            to,
+            sent: None,
+            reason: None,
+            failure: None,
+            questions: Vec::new(),
+            values: Map::new(),
+            receiver: None,
+            jitter: None,
+        }
+    }
+}
+
 /// `NNNN.json`: one handoff.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -495,6 +545,15 @@ pub struct Record {
     /// How often it may be retried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_retries: Option<u32>,
+    /// How soon it is retried, as its contract says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry: Option<OwnRetry>,
+    /// How long its receiver may take, as its contract says, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_seconds: Option<u64>,
+    /// What its sender lacks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<Question>,
     /// Where its sender's own session is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
@@ -529,8 +588,28 @@ impl Record {
         self.transitions.first().map(|t| t.at)
     }
 
-    /// Its newest change.
+    /// Its newest change; that its attempts are spent is part of the failure
+    /// before it.
     pub fn latest(&self) -> Option<&Transition> {
-        self.transitions.last()
+        let mut newest = self.transitions.iter().rev();
+        newest.find(|t| t.event != Some(Event::Exhaust))
+    }
+
+    /// What whoever is blocked asks.
+    pub fn questions(&self) -> &[Question] {
+        let mut newest = self.transitions.iter().rev();
+        let blocked = newest.find(|t| t.event == Some(Event::Block));
+        blocked.map_or(&[], |t| &t.questions)
+    }
+
+    /// Why it failed, if that is how its last attempt ended.
+    pub fn failure(&self) -> Option<&Failure> {
+        let stands = matches!(self.state, State::Failed | State::Dead);
+        self.latest().filter(|_| stands)?.failure.as_ref()
+    }
+
+    /// How often it was retried since it was given its attempts.
+    pub fn retries(&self) -> u32 {
+        self.attempt - self.redriven_at.unwrap_or(1)
     }
 }

@@ -1,8 +1,9 @@
 //! Why the ledger refuses a step: typed, with everything a hint needs.
 
 use super::ready::Ready;
+use super::record::Moment;
 use crate::finding::Finding;
-use crate::ids::{AgentName, HandoffId, IssueKey};
+use crate::ids::{AgentName, HandoffId, IssueKey, quoted};
 use crate::protocol::{Event, IllegalEvent, Protocol, State};
 
 /// A refused step. The ledger is unchanged.
@@ -87,14 +88,14 @@ pub enum Refusal {
         to: AgentName,
     },
     /// Someone else was first.
-    #[error("{id} is claimed by {holder} since {}", since.format("%Y-%m-%dT%H:%M:%SZ"))]
+    #[error("{id} is claimed by {holder} since {}", time(*since))]
     AlreadyClaimed {
         /// The handoff.
         id: HandoffId,
         /// Who works on it.
         holder: AgentName,
         /// Since when.
-        since: super::record::Moment,
+        since: Moment,
     },
     /// The lifecycle has no such arrow.
     #[error("{id}: {illegal}")]
@@ -197,12 +198,86 @@ pub enum Refusal {
         reason: String,
     },
     /// The request may not be retried again.
-    #[error("{id} was retried {retries} times, as often as it may be")]
+    #[error("{id} cannot be retried: {why}")]
     RetriesSpent {
         /// The handoff.
         id: HandoffId,
-        /// How often.
-        retries: u32,
+        /// Why.
+        why: String,
+    },
+    /// The next attempt may not begin yet.
+    #[error("{id} is tried again from {}", time(*not_before))]
+    TooEarly {
+        /// The handoff.
+        id: HandoffId,
+        /// When it can be claimed.
+        not_before: Moment,
+    },
+    /// The lease is shorter or longer than any may be.
+    #[error("a lease of {id} has from 1 to {most} seconds")]
+    LeaseLength {
+        /// The handoff.
+        id: HandoffId,
+        /// The longest, in seconds.
+        most: u64,
+    },
+    /// The sender, or the claim that it names, does not hold the handoff any more.
+    #[error("{agent} does not hold {id} any more: {}", lost(*token, *ran_out, holder.as_ref()))]
+    LeaseLost {
+        /// The handoff.
+        id: HandoffId,
+        /// Who comes back.
+        agent: AgentName,
+        /// The claim that it named.
+        token: Option<u32>,
+        /// When its own lease ran out.
+        ran_out: Option<Moment>,
+        /// The handoff's state now.
+        state: State,
+        /// Who holds it now, and by which claim.
+        holder: Option<(AgentName, u32)>,
+    },
+    /// A lease ran out, which has to be recorded before anything else.
+    #[error("the lease of {id} ran out")]
+    Overdue {
+        /// The handoff.
+        id: HandoffId,
+    },
+    /// The lease did not run out.
+    #[error("{id} has no lease that ran out")]
+    NotOverdue {
+        /// The handoff.
+        id: HandoffId,
+    },
+    /// The answer is not what was asked for.
+    #[error("the answer to {id} is not what was asked for")]
+    AnswerUnfit {
+        /// The handoff.
+        id: HandoffId,
+        /// Why, all of it.
+        findings: Vec<Finding>,
+    },
+    /// The agent cannot take this handoff over.
+    #[error(
+        "{agent} cannot take over {id}: no route brings it such a contract from the same sender"
+    )]
+    NotAssignable {
+        /// The handoff.
+        id: HandoffId,
+        /// The agent.
+        agent: AgentName,
+        /// Those who can.
+        others: Vec<AgentName>,
+    },
+    /// A limit of the protocol leaves no room for one more.
+    #[error("issue {issue} has reached a limit: {limit}")]
+    Limit {
+        /// The issue.
+        issue: IssueKey,
+        /// The limit.
+        limit: Box<Limit>,
+        /// The handoff that the sender works on.
+        basis: Option<HandoffId>,
     },
     /// The decision does not fit what was decided on.
     #[error("`{field}` cannot be {value} after {id}, whose status is {status}")]
@@ -251,6 +326,84 @@ pub enum Refusal {
         /// What waits for it, and for what.
         found: Box<Ready>,
     },
+}
+
+/// A limit of a protocol that was reached, and its value.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Limit {
+    /// Handoffs in the issue.
+    #[error("{most} handoffs")]
+    Handoffs {
+        /// How many there may be.
+        most: u32,
+    },
+    /// Handoffs about one item.
+    #[error("{most} handoffs about {}", quoted(item))]
+    Item {
+        /// The item.
+        item: String,
+        /// How many there may be.
+        most: u32,
+    },
+    /// Work that goes round and round.
+    #[error("{most} {name}")]
+    Rounds {
+        /// What goes round.
+        name: String,
+        /// How often it may.
+        most: u32,
+    },
+    /// The time for handing work over.
+    #[error("its deadline was {}", time(*end))]
+    Deadline {
+        /// When it passed.
+        end: Moment,
+    },
+    /// The same sender, receiver and reason.
+    #[error(
+        "{most} of the last {among} handoffs went from {from} to {to} for the same reason, {}",
+        quoted(reason)
+    )]
+    Cycle {
+        /// The sender.
+        from: AgentName,
+        /// The receiver.
+        to: AgentName,
+        /// The reason.
+        reason: String,
+        /// How many of the newest handoffs are looked at.
+        among: u32,
+        /// How many of them may be alike.
+        most: u32,
+    },
+    /// The same way again too soon.
+    #[error("{seconds} s must pass between two handoffs from {from} to {to}")]
+    Cooldown {
+        /// The sender.
+        from: AgentName,
+        /// The receiver.
+        to: AgentName,
+        /// How many seconds must pass.
+        seconds: u64,
+        /// How many of them are left.
+        left: u64,
+    },
+}
+
+fn time(at: Moment) -> String {
+    at.format("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+fn lost(token: Option<u32>, ran_out: Option<Moment>, holder: Option<&(AgentName, u32)>) -> String {
+    let why = match (ran_out, token) {
+        (Some(at), _) => format!("its lease ran out at {}", time(at)),
+        (None, Some(token)) => format!("claim {token} is over"),
+        (None, None) => "its claim is over".to_owned(),
+    };
+    match holder {
+        Some((holder, token)) => format!("{why}, and claim {token} by {holder} holds it"),
+        None => why,
+    }
 }
 
 fn list(ids: &[HandoffId]) -> String {

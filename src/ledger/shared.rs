@@ -18,7 +18,7 @@ use super::step::{FileChanges, View};
 use super::write::{Decided, Draft, Ledger};
 use crate::contract::{Schema, Source};
 use crate::finding::Finding;
-use crate::git::ObjectId;
+use crate::git::{Edit, ObjectId};
 use crate::ids::{AgentName, quoted};
 use crate::protocol::{AgentKind, ContractType, Protocol};
 
@@ -199,12 +199,12 @@ fn differences(
     for (path, bytes) in files {
         if old.iter().find(|(p, _)| p == path).map(|(_, b)| b) != Some(bytes) {
             let path = layout::protocol_file(&name, path);
-            changes.push((path, Some(bytes.clone())));
+            changes.push((path, Edit::Bytes(bytes.clone())));
         }
     }
     for (path, _) in &old {
         if !files.iter().any(|(p, _)| p == path) {
-            changes.push((layout::protocol_file(&name, path), None));
+            changes.push((layout::protocol_file(&name, path), Edit::Gone));
         }
     }
     Ok(changes)
@@ -358,7 +358,7 @@ pub(super) fn document_step(
         digest(bytes),
         protocol.name()
     );
-    let files = vec![(path, Some(bytes.to_vec()))];
+    let files = vec![(path, Edit::Bytes(bytes.to_vec()))];
     Ok(Some(SharedStep { files, message }))
 }
 

@@ -8,7 +8,7 @@ use super::intake::Contract;
 use super::message::Change;
 use super::record::{Artifact, Failure, Issue, Moment, Question, Record};
 use super::refusal::Refusal;
-use crate::git::Code;
+use crate::git::{Code, Edit};
 use crate::ids::AgentName;
 use crate::protocol::{Action, Event};
 
@@ -27,6 +27,8 @@ pub enum Request<'a> {
         artifacts: Vec<Artifact>,
         /// The number of the request that it answers, where that is said.
         answers: Option<u32>,
+        /// The claim that its sender acts under, where that is said.
+        token: Option<u32>,
     },
     /// Changes the state of one handoff.
     Change {
@@ -36,6 +38,15 @@ pub enum Request<'a> {
         event: Event,
         /// What goes with it.
         told: Box<Told>,
+    },
+    /// Records what was decided about a handoff, which stays as it is.
+    Decide {
+        /// Its number in the issue.
+        number: u32,
+        /// What is to be done.
+        action: Action,
+        /// Why.
+        why: String,
     },
     /// Opens a completed issue again.
     Reopen {
@@ -128,8 +139,8 @@ pub struct Receipt {
     pub repeated: bool,
 }
 
-/// Each file with its new bytes, or nothing to remove it.
-pub type FileChanges = Vec<(String, Option<Vec<u8>>)>;
+/// Each path with what becomes of it.
+pub type FileChanges = Vec<(String, Edit)>;
 
 /// A step that is ready to be written.
 #[derive(Debug)]

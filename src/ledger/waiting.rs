@@ -36,10 +36,10 @@ impl Record {
     /// Its state at this moment: work whose lease ran out has failed, also while
     /// nobody has recorded that.
     pub fn state_at(&self, now: Moment) -> State {
-        let lease = self.lease.as_ref();
-        match lease.and_then(|lease| lease.expires_at) {
-            Some(end) if self.state == State::InProgress && end <= now => State::Failed,
-            _ => self.state,
+        if self.is_expired(now) {
+            State::Failed
+        } else {
+            self.state
         }
     }
 

@@ -14,11 +14,11 @@ use super::record::{self, Artifact, Evidence, Manifest, VERSION};
 use super::refusal::Refusal;
 use super::session::{Session, author};
 use super::snapshot::{Rules, Snapshot};
-use super::step::{Actor, FileChanges, Planned, Receipt, Request, View};
+use super::step::{Actor, FileChanges, Planned, Receipt, Request, Step, View};
 use crate::finding::{Finding, Severity};
-use crate::git::{Code, ObjectId, Prepared, PublishError, Queue, Repository, to_second};
+use crate::git::{Code, Edit, ObjectId, Prepared, PublishError, Queue, Repository, to_second};
 use crate::ids::{AgentName, HandoffId, IssueKey, quoted};
-use crate::protocol::{Gate, Protocol};
+use crate::protocol::{Event, Gate, Protocol};
 
 /// A ledger in a repository.
 pub struct Ledger<'r> {
@@ -67,10 +67,37 @@ pub(super) struct Draft<T> {
     pub(super) outcome: T,
 }
 
+impl<T> Draft<T> {
+    /// The commit without what it comes to, and that.
+    fn split(self) -> (Draft<()>, Option<T>) {
+        let draft = Draft {
+            author: self.author,
+            files: self.files,
+            message: self.message,
+            outcome: (),
+        };
+        (draft, Some(self.outcome))
+    }
+}
+
+impl Draft<Receipt> {
+    /// The commit of an agent's step.
+    fn of(agent: AgentName, step: Step) -> Self {
+        Self {
+            author: Some(agent),
+            files: step.files,
+            message: step.message,
+            outcome: step.receipt,
+        }
+    }
+}
+
 /// What is decided on a tip.
 pub(super) enum Decided<T> {
     /// A commit.
     Write(Draft<T>),
+    /// A commit that must come first; then it is decided again.
+    First(Draft<()>),
     /// Nothing: the ledger holds it already.
     Nothing(T),
 }
@@ -214,13 +241,16 @@ impl<'r> Ledger<'r> {
         let mut files = vec![
             (
                 layout::README.to_owned(),
-                Some(founding.readme.clone().into_bytes()),
+                Edit::Bytes(founding.readme.clone().into_bytes()),
             ),
-            (layout::MANIFEST.to_owned(), Some(record::write(&manifest))),
+            (
+                layout::MANIFEST.to_owned(),
+                Edit::Bytes(record::write(&manifest)),
+            ),
         ];
         for (file, bytes) in &founding.files {
             let path = layout::protocol_file(founding.protocol.as_str(), file);
-            files.push((path, Some(bytes.clone())));
+            files.push((path, Edit::Bytes(bytes.clone())));
         }
         let mut person = session.committer();
         person.at = now;
@@ -306,6 +336,7 @@ impl<'r> Ledger<'r> {
                 code: code.clone(),
                 artifacts: artifacts.clone(),
                 answers: offer.answers,
+                token: offer.token,
             };
             let actor = Actor {
                 name: &name,
@@ -398,17 +429,63 @@ impl<'r> Ledger<'r> {
         ) -> Result<(AgentName, Planned), LedgerError>,
     ) -> Result<Done, LedgerError> {
         let (receipt, commit) = self.write(session, known, |tip, at| {
-            Ok(match decide(tip, at)? {
-                (_, Planned::Repeat(receipt)) => Decided::Nothing(*receipt),
-                (agent, Planned::Write(step)) => Decided::Write(Draft {
-                    author: Some(agent),
-                    files: step.files,
-                    message: step.message,
-                    outcome: step.receipt,
-                }),
+            Ok(match decide(tip, at) {
+                Ok((_, Planned::Repeat(receipt))) => Decided::Nothing(*receipt),
+                Ok((agent, Planned::Write(step))) => Decided::Write(Draft::of(agent, *step)),
+                Err(LedgerError::Refused(Refusal::Overdue { id })) => {
+                    let (agent, planned) = self.expire(tip, at, &id)?;
+                    let Planned::Write(step) = planned else {
+                        return Err(Refusal::Overdue { id }.into());
+                    };
+                    Decided::First(Draft::of(agent, *step).split().0)
+                }
+                Err(error) => return Err(error),
             })
         })?;
         Ok(Done { receipt, commit })
+    }
+
+    /// Fails a handoff whose lease ran out, in the name of whoever let it.
+    fn expire(
+        &self,
+        tip: &Snapshot<'r>,
+        at: record::Moment,
+        id: &HandoffId,
+    ) -> Result<(AgentName, Planned), LedgerError> {
+        let record = tip.issue(id.issue())?.record(id.number())?;
+        let record = record.ok_or_else(|| Refusal::NoHandoff { id: id.clone() })?;
+        let request = Request::Change {
+            number: id.number(),
+            event: Event::Expire,
+            told: Box::default(),
+        };
+        self.plan_on(tip, &record.to, at, id.issue(), &request)
+    }
+
+    /// Records every lease that ran out.
+    ///
+    /// # Errors
+    /// [`LedgerError`]; what was recorded before it stays.
+    pub fn reap(&self, session: &Session) -> Result<Vec<Done>, LedgerError> {
+        let mut reaped = Vec::new();
+        let now = to_second(session.clock.author());
+        for entry in self.tip()?.open()? {
+            let record = self.tip()?.open_record(&entry);
+            let lease = record?.lease;
+            if lease
+                .and_then(|lease| lease.expires_at)
+                .is_none_or(|end| end > now)
+            {
+                continue;
+            }
+            match self.publish(session, None, |tip, at| self.expire(tip, at, &entry.id)) {
+                Ok(done) => reaped.push(done),
+                // Its holder, or another writer, was first.
+                Err(LedgerError::Refused(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(reaped)
     }
 
     /// The write path: decide on the tip, publish, and again if the tip moved.
@@ -433,9 +510,10 @@ impl<'r> Ledger<'r> {
                 _ => self.tip()?,
             };
             let now = session.clock.author();
-            let draft = match decide(&tip, to_second(now))? {
+            let (draft, outcome) = match decide(&tip, to_second(now))? {
                 Decided::Nothing(outcome) => return Ok((outcome, None)),
-                Decided::Write(draft) => draft,
+                Decided::Write(draft) => draft.split(),
+                Decided::First(draft) => (draft, None),
             };
             let person = match &draft.author {
                 Some(agent) => author(agent, now),
@@ -453,17 +531,23 @@ impl<'r> Ledger<'r> {
                 &session.committer(),
                 &draft.message,
             )?;
-            let Some(queue) = &mut queue else {
-                let commit = prepared.commit();
-                if let Some(tip) = &self.rehearsed {
-                    tip.set(Some(commit));
-                }
-                return Ok((draft.outcome, Some(commit)));
-            };
             let subject = draft.message.lines().next().unwrap_or_default();
             let late = start.elapsed() >= session.patience;
-            match in_turn(queue, prepared, &format!("handoff: {subject}")) {
-                Ok(commit) => return Ok((draft.outcome, Some(commit))),
+            let published = match &mut queue {
+                Some(queue) => in_turn(queue, prepared, &format!("handoff: {subject}")),
+                None => {
+                    let commit = prepared.commit();
+                    if let Some(tip) = &self.rehearsed {
+                        tip.set(Some(commit));
+                    }
+                    Ok(commit)
+                }
+            };
+            match published {
+                Ok(commit) => match outcome {
+                    Some(outcome) => return Ok((outcome, Some(commit))),
+                    None => attempts = 0,
+                },
                 Err(PublishError::Moved) if late => {
                     return Err(LedgerError::Contended { attempts });
                 }
@@ -542,7 +626,10 @@ fn gated(protocol: &Protocol, error: LedgerError) -> LedgerError {
     let own = |refusal: &Refusal| {
         matches!(
             refusal,
-            Refusal::Tasks { .. } | Refusal::Unfit { .. } | Refusal::IdTaken { .. }
+            Refusal::Tasks { .. }
+                | Refusal::Unfit { .. }
+                | Refusal::IdTaken { .. }
+                | Refusal::Overdue { .. }
         )
     };
     match error {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::definition::Fields;
 use super::lifecycle::Event;
 use super::tasks::TaskFields;
+use super::timing::TimeField;
 use crate::ids::AgentName;
 
 /// What a sender's own handoff becomes when it sends a contract.
@@ -99,6 +100,26 @@ pub struct ArtifactFields {
     /// The kind of artifact, from the entry.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
+}
+
+/// Where a contract lists what its sender lacks.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InputFields {
+    /// The list, with one entry for each input.
+    pub list: String,
+    /// The input's name, from the entry.
+    pub key: String,
+    /// What kind of value it is, from the entry.
+    #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// What it is for, from the entry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Whether the work waits for it, from the entry; it does, if that is not
+    /// said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocking: Option<String>,
 }
 
 /// Inputs without which an answer is not good enough.
@@ -196,6 +217,18 @@ pub struct ContractType {
     /// Where it says how often it may be retried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_retries: Option<String>,
+    /// Where it says how long it takes until it is retried for the first time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_delay: Option<TimeField>,
+    /// Where it says by how much each further delay is longer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_multiplier: Option<String>,
+    /// Where it says how long its receiver may take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<TimeField>,
+    /// Where it lists what its sender lacks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inputs: Option<InputFields>,
     /// Fields that must name an agent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<String>,

@@ -5,8 +5,11 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::contract_type::ContractType;
+use super::decision::DecisionRule;
 use super::lifecycle::State;
+use super::limits::Limits;
 use super::tasks::TaskState;
+use super::timing::{Leases, Retry};
 use crate::ids::AgentName;
 
 /// How work moves from one agent to the next.
@@ -287,4 +290,17 @@ pub struct Definition {
     /// otherwise the lower phase does.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub turns: BTreeMap<TaskState, AgentName>,
+    /// How long a claim holds; for ever, if it is not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leases: Option<Leases>,
+    /// When failed work is tried again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry: Option<Retry>,
+    /// How much may be handed over, and how often.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<Limits>,
+    /// What to do about what stands still: the first rule that applies and that
+    /// can be carried out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub decisions: Vec<DecisionRule>,
 }

@@ -162,12 +162,26 @@ impl Event {
         }
     }
 
+    /// Says whether only whoever works on a handoff may cause this event.
+    pub fn is_holders(self) -> bool {
+        matches!(
+            self,
+            Self::Complete | Self::Fail | Self::Block | Self::Extend
+        )
+    }
+
     /// Says whether only the handoff's receiver may cause this event; the
     /// others are open to its sender, its receiver, orchestrators and people.
     pub fn is_receivers(self) -> bool {
         matches!(
             self,
-            Self::Claim | Self::Complete | Self::Fail | Self::Block | Self::Reject | Self::Extend
+            Self::Claim
+                | Self::Complete
+                | Self::Fail
+                | Self::Block
+                | Self::Reject
+                | Self::Extend
+                | Self::Expire
         )
     }
 }

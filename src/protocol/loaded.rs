@@ -145,6 +145,38 @@ impl Protocol {
         self.definition.contracts.iter().filter(can).collect()
     }
 
+    /// The other agents to which a sender could send a contract of this type.
+    pub fn others_for<'a>(&'a self, from: &'a str, to: &str, kind: &str) -> Vec<&'a AgentName> {
+        let mut others: Vec<&AgentName> = Vec::new();
+        for route in self.routes_from(from) {
+            let other = route.to.as_str() != to && route.to.as_str() != from;
+            let takes =
+                route.contracts.iter().any(|c| c == kind) && !self.is_end(route.to.as_str());
+            if other && takes && !others.contains(&&route.to) {
+                others.push(&route.to);
+            }
+        }
+        others
+    }
+
+    /// Why failed work is not tried again: its failure's kind, or the number of
+    /// retries it had. `most` is what its contract allows.
+    pub fn why_spent(&self, code: Option<&str>, retries: u32, most: Option<u32>) -> Option<String> {
+        let policy = self.definition.retry.as_ref();
+        let never = policy.map_or(&[][..], |policy| &policy.never);
+        if let Some(code) = code.filter(|code| never.iter().any(|n| n == code)) {
+            return Some(format!("what fails with {code} is not tried again"));
+        }
+        let most = most.or(policy.and_then(|policy| policy.max_retries));
+        let spent = most.is_some_and(|most| retries >= most);
+        let times = if retries == 1 {
+            "once"
+        } else {
+            &format!("{retries} times")
+        };
+        spent.then(|| format!("it was retried {times}, as often as it may be"))
+    }
+
     /// The rule that forbids a way, if there is one.
     pub fn forbidden(&self, from: &str, to: &str) -> Option<&Forbidden> {
         let mut forbidden = self.definition.forbidden.iter();

@@ -15,23 +15,27 @@ mod definition;
 mod facts;
 mod faults;
 mod lifecycle;
+mod limits;
 mod loaded;
 mod pointers;
 mod resolve;
 mod tasks;
+mod timing;
 mod ways;
 
 pub use contract_type::{
-    ArtifactFields, ContractType, CriticalInputs, ExpectedFields, FailureFields, NamedSchema,
-    Outcome, Words,
+    ArtifactFields, ContractType, CriticalInputs, ExpectedFields, FailureFields, InputFields,
+    NamedSchema, Outcome, Words,
 };
-pub use decision::Action;
+pub use decision::{Action, Circumstances, DecisionRule};
 pub use definition::{
     Agent, AgentKind, Definition, Document, ErrorCode, FactRule, Fields, Forbidden, Gate, Loops,
     Route, Style,
 };
 pub use lifecycle::{Event, IllegalEvent, State};
+pub use limits::{CycleLimit, ItemLimit, Limits, RoundLimit};
 pub use loaded::Protocol;
 pub use pointers::{schema_has, schema_types, schema_values};
 pub use resolve::{Envelope, Resolved, Unresolved};
 pub use tasks::{TaskFields, TaskPlan, TaskState};
+pub use timing::{Jitter, LONGEST, Leases, OwnRetry, Retry, TimeField, Unit};

@@ -3,11 +3,12 @@
 use clap::Args;
 
 use crate::cli::context::{Context, handoff_id};
-use crate::cli::environment::session;
+use crate::cli::environment::{drawn, session};
 use crate::cli::error::Failure;
 use crate::cli::output::Output;
 use crate::cli::render;
-use crate::ledger::{Failure as Reported, MAX_TEXT, Request, Target, Told, UNSPECIFIED};
+use crate::ids::AgentName;
+use crate::ledger::{Failure as Reported, MAX_TEXT, Question, Request, Target, Told, UNSPECIFIED};
 use crate::protocol::Event;
 
 /// Finish a handoff that you hold, without a contract
@@ -31,6 +32,9 @@ pub(crate) struct Complete {
         visible_short_alias = 'm'
     )]
     reason: Option<String>,
+    /// The token that your claim returned; another claim's is refused
+    #[arg(long, value_name = "N")]
+    token: Option<u32>,
 }
 
 /// Say that you can't do what you hold
@@ -65,13 +69,20 @@ pub(crate) struct Fail {
     /// What to do about it
     #[arg(long, value_name = "TEXT")]
     suggested_action: Option<String>,
+    /// The token that your claim returned; another claim's is refused
+    #[arg(long, value_name = "N")]
+    token: Option<u32>,
 }
 
 /// Say that you need an answer before you can go on
+///
+/// What is needed can be named: `git handoff answer` then asks for each by its
+/// key, and refuses a value of another type.
 #[derive(Args)]
-#[command(
-    after_help = "Example:\n  git handoff block 123.2 --as implementer-agent --reason 'which login page?'"
-)]
+#[command(after_help = "Examples:
+  git handoff block 123.2 --as implementer-agent --reason 'which login page?'
+  git handoff block 123.2 --as implementer-agent --reason 'two values are missing' \\
+      --needs 'port:integer=the port of the test server' --needs 'host'")]
 pub(crate) struct Block {
     /// The handoff
     #[arg(value_name = "ID")]
@@ -85,27 +96,19 @@ pub(crate) struct Block {
         visible_short_alias = 'm'
     )]
     reason: String,
-}
-
-/// Answer a blocked handoff, so that it can be claimed again
-///
-/// Its sender, its receiver or an orchestrator can.
-#[derive(Args)]
-#[command(
-    after_help = "Example:\n  git handoff answer 123.2 'the one for customers' --as orchestrator"
-)]
-pub(crate) struct Answer {
-    /// The handoff
-    #[arg(value_name = "ID")]
-    id: String,
-    /// The answer
-    #[arg(value_name = "TEXT")]
-    answer: String,
+    /// A value that is needed: KEY, KEY:TYPE or KEY:TYPE=WHAT FOR; types are string,
+    /// number, integer, boolean, list and object
+    #[arg(long, value_name = "KEY[:TYPE][=TEXT]", value_parser = question)]
+    needs: Vec<Question>,
+    /// The token that your claim returned; another claim's is refused
+    #[arg(long, value_name = "N")]
+    token: Option<u32>,
 }
 
 /// Give a failed handoff another attempt
 ///
-/// Its sender, its receiver or an orchestrator can.
+/// It can be claimed again once the protocol's delay has passed. Its sender, its
+/// receiver or an orchestrator can.
 #[derive(Args)]
 #[command(
     after_help = "Example:\n  git handoff retry 123.2 --as orchestrator --reason 'the module is published now'"
@@ -123,6 +126,57 @@ pub(crate) struct Retry {
         visible_short_alias = 'm'
     )]
     reason: Option<String>,
+}
+
+/// Give a handoff to another agent
+///
+/// It must be failed, or wait for its receiver; the other agent must be one to
+/// which its sender could have sent the same contract. Its sender, its receiver
+/// or an orchestrator can.
+#[derive(Args)]
+#[command(
+    after_help = "Example:\n  git handoff reassign 123.2 --to other-agent --as orchestrator --reason 'it knows the build'"
+)]
+pub(crate) struct Reassign {
+    /// The handoff
+    #[arg(value_name = "ID")]
+    id: String,
+    /// The agent that is to do it
+    #[arg(long, value_name = "AGENT")]
+    to: AgentName,
+    /// Why
+    #[arg(
+        long,
+        short,
+        value_name = "TEXT",
+        visible_alias = "message",
+        visible_short_alias = 'm'
+    )]
+    reason: Option<String>,
+}
+
+/// Give a dead handoff new attempts
+///
+/// A handoff is dead once its attempts are spent, or when it failed in a way that
+/// the protocol does not retry. Everything about it is kept. Its sender, its
+/// receiver or an orchestrator can.
+#[derive(Args)]
+#[command(
+    after_help = "Example:\n  git handoff redrive 123.2 --as orchestrator --reason 'the registry is up again'"
+)]
+pub(crate) struct Redrive {
+    /// The handoff
+    #[arg(value_name = "ID")]
+    id: String,
+    /// Why new attempts may succeed
+    #[arg(
+        long,
+        short,
+        value_name = "TEXT",
+        visible_alias = "message",
+        visible_short_alias = 'm'
+    )]
+    reason: String,
 }
 
 /// Refuse a handoff that waits for you
@@ -171,7 +225,7 @@ pub(crate) struct Cancel {
 }
 
 macro_rules! reasoned {
-    ($name:ident, $event:expr, $reason:expr) => {
+    ($name:ident, $event:expr, $told:expr) => {
         impl $name {
             /// Runs the command.
             ///
@@ -182,19 +236,62 @@ macro_rules! reasoned {
                 context: &Context,
                 output: &mut Output,
             ) -> Result<(), Failure> {
-                let reason: fn(&Self) -> Option<String> = $reason;
-                change(context, output, &self.id, $event, reason(self), None)
+                let told: fn(&Self) -> Told = $told;
+                change(context, output, &self.id, $event, told(self))
             }
         }
     };
 }
 
-reasoned!(Complete, Event::Complete, |a| a.reason.clone());
-reasoned!(Block, Event::Block, |a| Some(a.reason.clone()));
-reasoned!(Answer, Event::Answer, |a| Some(a.answer.clone()));
-reasoned!(Retry, Event::Retry, |a| a.reason.clone());
-reasoned!(Reject, Event::Reject, |a| Some(a.reason.clone()));
-reasoned!(Cancel, Event::Cancel, |a| a.reason.clone());
+/// What goes with a change for which there is a reason.
+fn because(reason: impl Into<Option<String>>) -> Told {
+    Told {
+        reason: reason.into(),
+        ..Told::default()
+    }
+}
+
+reasoned!(Complete, Event::Complete, |a| Told {
+    token: a.token,
+    ..because(a.reason.clone())
+});
+reasoned!(Block, Event::Block, |a| Told {
+    token: a.token,
+    questions: a.needs.clone(),
+    ..because(a.reason.clone())
+});
+reasoned!(Retry, Event::Retry, |a| Told {
+    jitter: Some(drawn()),
+    ..because(a.reason.clone())
+});
+reasoned!(Reassign, Event::Reassign, |a| Told {
+    receiver: Some(a.to.clone()),
+    ..because(a.reason.clone())
+});
+reasoned!(Redrive, Event::Redrive, |a| because(a.reason.clone()));
+reasoned!(Reject, Event::Reject, |a| because(a.reason.clone()));
+reasoned!(Cancel, Event::Cancel, |a| because(a.reason.clone()));
+
+/// Reads `KEY`, `KEY:TYPE`, `KEY=TEXT` or `KEY:TYPE=TEXT`.
+fn question(text: &str) -> Result<Question, String> {
+    let (name, description) = match text.split_once('=') {
+        Some((name, description)) => (name, Some(description.trim().to_owned())),
+        None => (text, None),
+    };
+    let (key, kind) = match name.split_once(':') {
+        Some((key, kind)) => (key.trim(), Some(kind.trim().to_owned())),
+        None => (name.trim(), None),
+    };
+    if key.is_empty() || kind.as_deref() == Some("") {
+        return Err("write KEY, KEY:TYPE or KEY:TYPE=TEXT".to_owned());
+    }
+    Ok(Question {
+        key: key.to_owned(),
+        kind,
+        description: description.filter(|text| !text.is_empty()),
+        optional: false,
+    })
+}
 
 impl Fail {
     /// Runs the command.
@@ -209,7 +306,12 @@ impl Fail {
             recoverable: self.recoverable,
             suggested_action: self.suggested_action.as_deref().map(told).transpose()?,
         };
-        change(context, output, &self.id, Event::Fail, None, Some(reported))
+        let told = Told {
+            failure: Some(reported),
+            token: self.token,
+            ..Told::default()
+        };
+        change(context, output, &self.id, Event::Fail, told)
     }
 }
 
@@ -228,15 +330,15 @@ pub(super) fn told(text: &str) -> Result<String, Failure> {
     Ok(text.to_owned())
 }
 
-fn change(
+/// Changes the state of a handoff, and says what became of it.
+pub(super) fn change(
     context: &Context,
     output: &mut Output,
     id: &str,
     event: Event,
-    reason: Option<String>,
-    failure: Option<Reported>,
+    mut change: Told,
 ) -> Result<(), Failure> {
-    let reason = reason.as_deref().map(told).transpose()?;
+    change.reason = change.reason.as_deref().map(told).transpose()?;
     let repository = context.repository()?;
     let session = session(&repository)?;
     let ledger = context.ledger(&repository)?;
@@ -245,11 +347,7 @@ fn change(
     let done = ledger.act(&session, &agent, &target, |number| Request::Change {
         number,
         event,
-        told: Box::new(Told {
-            reason: reason.clone(),
-            failure: failure.clone(),
-            ..Told::default()
-        }),
+        told: Box::new(change.clone()),
     })?;
     output.answer(&render::done_json(&done), &render::done_text(&done))?;
     render::say_next(&done, output);

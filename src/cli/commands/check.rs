@@ -83,6 +83,7 @@ impl Arguments {
                     issue: issue.as_ref(),
                     protocol: protocol.as_ref(),
                     answers: None,
+                    token: None,
                 })?,
                 Err(failure) => {
                     verdict = verdict.max(failure.exit);

@@ -2,11 +2,11 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::cli::context::{Context, handoff_id};
-use crate::cli::environment::session;
+use crate::cli::environment::{now, session};
 use crate::cli::error::Failure;
 use crate::cli::output::Output;
-use crate::cli::render;
-use crate::ledger::{Request, Target, briefing};
+use crate::cli::{duration, render};
+use crate::ledger::{Request, Target, Told, briefing};
 use crate::protocol::Event;
 
 /// Take a handoff that waits for you, and print its contract
@@ -15,11 +15,17 @@ use crate::protocol::Event;
 /// everything to begin with: the contract, what is known of the issue, the files
 /// that were delivered, whose work it continues. Of several that claim one
 /// handoff, one succeeds, and the others exit 5.
+///
+/// The claim holds for a time, its lease: `git handoff extend` makes it longer
+/// while you work. Once it ran out the handoff has failed with TIMEOUT, and what
+/// you send is refused (exit 5). Give the claim's token to `send`, `complete`,
+/// `fail`, `block` and `extend` where several processes act as one agent.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff claim 123.4 --as fixer-agent
   git handoff claim 123 --as fixer-agent       (the issue's only open handoff)
-  git handoff claim --next --as fixer-agent    (the most urgent, then the oldest)")]
+  git handoff claim --next --as fixer-agent    (the most urgent, then the oldest)
+  git handoff claim 123.4 --as fixer-agent --lease 2h")]
 pub(crate) struct Arguments {
     /// The handoff
     #[arg(
@@ -31,6 +37,10 @@ pub(crate) struct Arguments {
     /// Take the most urgent handoff that waits for you, then the oldest
     #[arg(long)]
     next: bool,
+    /// How long you hold it unless you extend it, such as 45m or 2h; by default as
+    /// long as its contract or the protocol says
+    #[arg(long, value_name = "DURATION", value_parser = duration::seconds)]
+    lease: Option<u64>,
 }
 
 impl Arguments {
@@ -50,7 +60,10 @@ impl Arguments {
         let done = ledger.act(&session, &agent, &target, |number| Request::Change {
             number,
             event: Event::Claim,
-            told: Box::default(),
+            told: Box::new(Told {
+                lease: self.lease,
+                ..Told::default()
+            }),
         })?;
         let record = &done.receipt.record;
         let tip = ledger.tip()?;
@@ -64,7 +77,7 @@ impl Arguments {
         // Whoever takes it up again needs what happened before: the failure, the
         // answer.
         let told = if record.transitions.len() > 2 {
-            render::record_text(record)
+            render::record_text(record, now()?)
         } else {
             render::done_text(&done)
         };

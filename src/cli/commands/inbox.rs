@@ -2,6 +2,7 @@ use clap::Args;
 use serde_json::json;
 
 use crate::cli::context::Context;
+use crate::cli::environment::now;
 use crate::cli::error::Failure;
 use crate::cli::output::{Output, columns};
 use crate::cli::render;
@@ -11,7 +12,7 @@ use crate::protocol::{AgentKind, Protocol, State, Style};
 /// List what waits for you and what you hold
 ///
 /// The most urgent first, then the oldest; what you hold comes before what
-/// waits. An orchestrator also sees everything that failed or is blocked. Exits
+/// waits. An orchestrator also sees everything that failed, is dead or is blocked. Exits
 /// 0 also when there is nothing.
 #[derive(Args)]
 #[command(after_help = "Example:\n  git handoff inbox --as reviewer-agent")]
@@ -57,7 +58,7 @@ impl Arguments {
         let mut records = Vec::new();
         for entry in tip.open()?.iter().filter(|e| everywhere || e.to == agent) {
             let record = tip.open_record(entry)?;
-            let stuck = matches!(record.state, State::Failed | State::Blocked);
+            let stuck = matches!(record.state, State::Failed | State::Blocked | State::Dead);
             let own = |p: &Protocol| decides(p) || calls(p) && record.from == agent;
             if record.to == agent || stuck && protocol(&record).is_some_and(own) {
                 records.push(record);
@@ -73,11 +74,21 @@ impl Arguments {
             let rank = protocol(r).map(|p| p.priority_rank(r.priority.as_deref()));
             (order(r), rank, r.sent_at())
         });
+        let now = now()?;
         let text = if records.is_empty() {
             format!("nothing waits for {agent}\n")
         } else {
-            columns(&records.iter().map(render::row).collect::<Vec<_>>())
+            columns(
+                &records
+                    .iter()
+                    .map(|r| render::row(r, now))
+                    .collect::<Vec<_>>(),
+            )
         };
+        let records: Vec<_> = records
+            .iter()
+            .map(|r| render::record_json(r, now))
+            .collect();
         output.answer(&json!({ "agent": agent, "handoffs": records }), &text)
     }
 }

@@ -3,6 +3,7 @@ use clap::Args;
 use serde_json::json;
 
 use crate::cli::context::Context;
+use crate::cli::environment::now;
 use crate::cli::error::Failure;
 use crate::cli::exit;
 use crate::cli::output::{Output, columns};
@@ -98,11 +99,21 @@ impl Arguments {
             let key = r.id.issue().as_str().to_owned();
             (r.sent_at(), key.len(), key, r.id.number())
         });
+        let now = now()?;
         let text = if records.is_empty() {
             "no handoff is like that\n".to_owned()
         } else {
-            columns(&records.iter().map(render::row).collect::<Vec<_>>())
+            columns(
+                &records
+                    .iter()
+                    .map(|r| render::row(r, now))
+                    .collect::<Vec<_>>(),
+            )
         };
+        let records: Vec<_> = records
+            .iter()
+            .map(|r| render::record_json(r, now))
+            .collect();
         output.answer(&json!({ "handoffs": records }), &text)
     }
 

@@ -1,6 +1,7 @@
 //! One command, one file: its arguments, whose comments are its help, and what
 //! it does.
 
+mod answer;
 mod change;
 mod check;
 mod claim;
@@ -9,6 +10,7 @@ mod context;
 mod demo;
 mod document;
 mod export;
+mod extend;
 mod import;
 mod inbox;
 mod init;
@@ -18,6 +20,7 @@ mod man;
 mod new;
 mod next;
 mod protocol;
+mod reap;
 mod reopen;
 mod send;
 mod show;
@@ -41,11 +44,15 @@ pub(super) enum Command {
     Send(send::Arguments),
     Inbox(inbox::Arguments),
     Claim(claim::Arguments),
+    Extend(extend::Arguments),
     Complete(change::Complete),
     Fail(change::Fail),
     Block(change::Block),
-    Answer(change::Answer),
+    Answer(answer::Arguments),
     Retry(change::Retry),
+    Reassign(change::Reassign),
+    Redrive(change::Redrive),
+    Reap(reap::Arguments),
     Reject(change::Reject),
     Cancel(change::Cancel),
     Reopen(reopen::Arguments),
@@ -80,11 +87,15 @@ impl Command {
             Self::Send(a) => a.run(context, output),
             Self::Inbox(a) => a.run(context, output),
             Self::Claim(a) => a.run(context, output),
+            Self::Extend(a) => a.run(context, output),
             Self::Complete(a) => a.run(context, output),
             Self::Fail(a) => a.run(context, output),
             Self::Block(a) => a.run(context, output),
             Self::Answer(a) => a.run(context, output),
             Self::Retry(a) => a.run(context, output),
+            Self::Reassign(a) => a.run(context, output),
+            Self::Redrive(a) => a.run(context, output),
+            Self::Reap(a) => a.run(context, output),
             Self::Reject(a) => a.run(context, output),
             Self::Cancel(a) => a.run(context, output),
             Self::Reopen(a) => a.run(context, output),

@@ -1,26 +1,41 @@
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 
+use crate::cli::advice::{commands, questions_text};
 use crate::cli::context::Context;
+use crate::cli::environment::{drawn, now, session};
 use crate::cli::error::Failure;
 use crate::cli::exit;
 use crate::cli::output::{Output, plain};
+use crate::cli::render;
 use crate::ids::{AgentName, IssueKey, quoted};
-use crate::ledger::{Refusal, View, turn};
+use crate::ledger::{
+    Advice, Issue, IssueFolder, Moment, Record, Refusal, Request, Target, Told, View, advise, turn,
+};
+use crate::protocol::{Action, Event, Protocol, State};
 
-/// Say whose turn it is in an issue, and why
+/// Say what should happen next in an issue, and why
 ///
-/// Where several agents could act, the state of the task decides, as the
-/// protocol says; where it says nothing, the lower phase goes first, and the
-/// others yield.
+/// What stands still comes first: for a handoff that failed, is blocked, or whose
+/// lease ran out, the protocol's rules say whether to ask, retry, give it to
+/// another agent, go on with what there is, skip it, do it by hand, let a person
+/// decide, or end it. With --apply that is done, and recorded with its rationale.
+///
+/// Where nothing stands still, it is someone's turn: where several agents could
+/// act, the state of the task decides, as the protocol says; where it says
+/// nothing, the lower phase goes first, and the others yield.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff next 123
+  git handoff next 123 --apply --as orchestrator
   git handoff next environment --task 12 --between task-orchestrator,execution-guardian")]
 pub(crate) struct Arguments {
     /// The issue
     #[arg(value_name = "ISSUE")]
     issue: String,
+    /// Do what should be done, and record why
+    #[arg(long, conflicts_with_all = ["task", "between"])]
+    apply: bool,
     /// The task that they act on
     #[arg(long, value_name = "TASK")]
     task: Option<String>,
@@ -37,11 +52,45 @@ impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let key: IssueKey = self.issue.parse()?;
         let repository = context.repository()?;
-        let tip = context.ledger(&repository)?.tip()?;
-        let issue = tip.issue(&key)?.issue()?;
+        let ledger = context.ledger(&repository)?;
+        let tip = ledger.tip()?;
+        let folder = tip.issue(&key)?;
+        let issue = folder.issue()?;
         let issue = issue.ok_or(Refusal::NoIssue { issue: key.clone() })?;
         let rules = tip.rules(issue.protocol.as_str())?;
         let protocol = rules.protocol();
+        let asks_for_turn = self.task.is_some() || !self.between.is_empty();
+        let stands = match asks_for_turn {
+            true => None,
+            false => standing(protocol, &folder, &issue, now()?)?,
+        };
+        let Some((advice, record)) = stands else {
+            return self.turn(&issue, protocol, output);
+        };
+        let mut text = told(&advice);
+        let mut data = data(&advice, &record);
+        if self.apply {
+            let agent = context.acting_agent(&repository)?;
+            let target = Target::Handoff(advice.id.clone());
+            let asked = |number| request(&advice, number);
+            let done = ledger.act(&session(&repository)?, &agent, &target, asked)?;
+            text += &render::done_text(&done);
+            data["applied"] = render::done_json(&done);
+            output.answer(&data, &text)?;
+            render::say_next(&done, output);
+            return Ok(());
+        }
+        output.answer(&data, &text)?;
+        for (i, command) in commands(&advice, &record).iter().enumerate() {
+            let label = if i == 0 { "next:" } else { "  or:" };
+            output.say(&format!("{label} {command}"));
+        }
+        Ok(())
+    }
+
+    /// Says whose turn it is, where nothing stands still.
+    fn turn(&self, issue: &Issue, protocol: &Protocol, output: &mut Output) -> Result<(), Failure> {
+        let key = &issue.issue;
         for agent in &self.between {
             if protocol.agent(agent.as_str()).is_none() {
                 return Err(Refusal::unknown_agent(agent, protocol).into());
@@ -54,11 +103,19 @@ impl Arguments {
             return Err(Failure::new(exit::NOT_FOUND, "no_task", text)
                 .hint(format!("`git handoff status {key}` lists its tasks")));
         }
-        let turn = turn(protocol, &issue, self.task.as_deref(), &self.between);
+        if self.apply {
+            let text =
+                format!("nothing in issue {key} stands still: its agents go on by themselves");
+            return Err(Failure::new(exit::NOT_FOUND, "nothing_to_decide", text)
+                .hint(format!("`git handoff next {key}` says whose turn it is")));
+        }
+        let turn = turn(protocol, issue, self.task.as_deref(), &self.between);
         let Some(turn) = turn else {
             let text = format!("nothing is open in issue {key}\n");
-            let data =
-                json!({ "issue": key, "agent": null, "handoff": null, "why": "nothing is open" });
+            let data = json!({
+                "issue": key, "action": null, "agent": null, "handoff": null,
+                "why": "nothing is open",
+            });
             return output.answer(&data, &text);
         };
         let at = turn.handoff.as_ref().map(|id| format!(" with {id}"));
@@ -70,10 +127,107 @@ impl Arguments {
         );
         let data = json!({
             "issue": key,
+            "action": Action::Advance,
             "agent": turn.agent,
             "handoff": turn.handoff,
             "why": turn.why,
         });
         output.answer(&data, &text)
     }
+}
+
+/// The handoff that stands still longest, and what is to be done about it; or
+/// else the newest answer, where a rule says what follows from it.
+fn standing(
+    protocol: &Protocol,
+    folder: &IssueFolder<'_>,
+    issue: &Issue,
+    at: Moment,
+) -> Result<Option<(Advice, Record)>, Failure> {
+    let stuck = [State::Failed, State::Dead, State::Blocked];
+    let late = |open: &crate::ledger::OpenHandoff| open.expires_at.is_some_and(|end| end <= at);
+    let stands = issue
+        .open
+        .iter()
+        .find(|o| stuck.contains(&o.state) || late(o));
+    let number = stands.map_or(issue.handoffs, |open| open.id.number());
+    let Some(mut record) = folder.record(number)? else {
+        return Ok(None);
+    };
+    let answer = match (stands, &record.answers) {
+        (Some(_), _) => record.latest().and_then(|t| t.sent.clone()),
+        (None, Some(_)) => Some(record.id.clone()),
+        (None, None) => return Ok(None),
+    };
+    let answer = match answer {
+        Some(id) => folder.record(id.number())?,
+        None => None,
+    };
+    if let (None, Some(request)) = (stands, &record.answers) {
+        record = match folder.record(request.number())? {
+            Some(request) => request,
+            None => return Ok(None),
+        };
+    }
+    let advice = advise(protocol, &record, answer.as_ref(), at);
+    // What has its answer needs no decision, unless a rule is about it.
+    let own = |a: &Advice| stands.is_some() || a.action != Action::Escalate;
+    Ok(advice.filter(own).map(|advice| (advice, record)))
+}
+
+/// The request that carries advice out.
+fn request(advice: &Advice, number: u32) -> Request<'static> {
+    let event = match advice.action {
+        Action::Retry => Event::Retry,
+        Action::Reassign => Event::Reassign,
+        Action::Skip | Action::Terminate => Event::Cancel,
+        action => {
+            return Request::Decide {
+                number,
+                action,
+                why: advice.why.clone(),
+            };
+        }
+    };
+    let reason = advice.instructions.as_ref().unwrap_or(&advice.why);
+    Request::Change {
+        number,
+        event,
+        told: Box::new(Told {
+            reason: Some(reason.clone()),
+            receiver: advice.to.clone(),
+            jitter: Some(drawn()),
+            decision: Some((advice.action, advice.why.clone())),
+            ..Told::default()
+        }),
+    }
+}
+
+fn told(advice: &Advice) -> String {
+    let to = advice.to.as_ref().map(|to| format!(" to {to}"));
+    let mut text = format!(
+        "{}{}: {}\n",
+        advice.action.as_str(),
+        to.unwrap_or_default(),
+        plain(&advice.why)
+    );
+    text += &questions_text(&advice.questions);
+    if let Some(instructions) = &advice.instructions {
+        text += &format!("  {}\n", plain(instructions));
+    }
+    text
+}
+
+fn data(advice: &Advice, record: &Record) -> Value {
+    json!({
+        "issue": advice.id.issue(),
+        "action": advice.action,
+        "agent": advice.agent,
+        "handoff": advice.id,
+        "to": advice.to,
+        "why": advice.why,
+        "questions": advice.questions,
+        "instructions": advice.instructions,
+        "commands": commands(advice, record),
+    })
 }

@@ -36,6 +36,10 @@ pub(crate) struct Arguments {
     /// in one issue; by default the newest
     #[arg(long, value_name = "ID")]
     answers: Option<String>,
+    /// The token that your claim returned: a sender whose lease ran out and was
+    /// taken over is refused
+    #[arg(long, value_name = "N")]
+    token: Option<u32>,
 }
 
 impl Arguments {
@@ -62,6 +66,7 @@ impl Arguments {
             issue: issue.as_ref(),
             protocol: protocol.as_ref(),
             answers: answers.map(|id| id.number()),
+            token: self.token,
         };
         let done = ledger.send(&session, &offer)?;
         output.answer(&render::done_json(&done), &render::done_text(&done))?;

@@ -1,7 +1,9 @@
 use clap::Args;
 use serde_json::json;
 
+use crate::cli::advice::{options, options_json, options_text};
 use crate::cli::context::{Context, handoff_id};
+use crate::cli::environment::now;
 use crate::cli::error::Failure;
 use crate::cli::output::{Output, plain};
 use crate::cli::render;
@@ -44,10 +46,20 @@ impl Arguments {
             return output.raw(&bytes);
         }
         let contract = String::from_utf8_lossy(&bytes).into_owned();
-        let text = format!("{}\n{}", render::record_text(&record), plain(&contract));
+        let now = now()?;
+        let rules = tip.rules(record.protocol.as_str())?;
+        let options = options(rules.protocol(), &record, now);
+        let text = format!(
+            "{}{}\n{}",
+            render::record_text(&record, now),
+            options_text(&options),
+            plain(&contract)
+        );
         let format = record.contract.format;
         let data = json!({
             "record": record,
+            "expired": record.is_expired(now),
+            "options": options_json(&options),
             "contract": { "format": format, "text": contract },
         });
         output.answer(&data, &text)

@@ -2,6 +2,7 @@ use clap::Args;
 use serde_json::json;
 
 use crate::cli::context::Context;
+use crate::cli::environment::now;
 use crate::cli::error::Failure;
 use crate::cli::output::{Output, columns, state};
 use crate::cli::render;
@@ -34,12 +35,17 @@ impl Arguments {
         let repository = context.repository()?;
         let ledger = context.ledger(&repository)?;
         let tip = ledger.tip()?;
+        let now = now()?;
         if let Some(issue) = &self.issue {
             let key: IssueKey = issue.parse()?;
             let folder = tip.issue(&key)?;
             let issue = folder.issue()?.ok_or(Refusal::NoIssue { issue: key })?;
             let records = folder.records()?;
-            let text = render::issue_text(&issue, &records);
+            let text = render::issue_text(&issue, &records, now);
+            let records: Vec<_> = records
+                .iter()
+                .map(|r| render::record_json(r, now))
+                .collect();
             return output.answer(&json!({ "issue": issue, "handoffs": records }), &text);
         }
         let mut records = Vec::new();
@@ -65,7 +71,17 @@ impl Arguments {
             ledger.branch(),
             tip.commit().short()
         );
-        text += &columns(&records.iter().map(render::row).collect::<Vec<_>>());
+        text += &columns(
+            &records
+                .iter()
+                .map(|r| render::row(r, now))
+                .collect::<Vec<_>>(),
+        );
+        let expired = records.iter().filter(|r| r.is_expired(now)).count();
+        if expired > 0 {
+            text +=
+                &format!("{expired} with a lease that ran out: `git handoff reap` records it\n");
+        }
         let idle = if self.idle {
             idle_issues(&tip)?
         } else {
@@ -82,11 +98,16 @@ impl Arguments {
             .into_iter()
             .map(|(issue, agents)| json!({ "issue": issue, "may_send": agents }))
             .collect();
+        let records: Vec<_> = records
+            .iter()
+            .map(|r| render::record_json(r, now))
+            .collect();
         let data = json!({
             "branch": ledger.branch(),
             "commit": tip.commit().to_string(),
             "protocol": tip.manifest().default_protocol,
             "open": counts,
+            "expired": expired,
             "handoffs": records,
             "idle": idle,
         });

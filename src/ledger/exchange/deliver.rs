@@ -187,6 +187,7 @@ impl<'a, 'r> Importer<'a, 'r> {
             issue: self.issue.as_ref(),
             protocol: None,
             answers: None,
+            token: None,
         };
         let chosen = self.ledger.choose(tip, &offer)?;
         if self.issue.is_some() {
@@ -284,6 +285,7 @@ impl<'a, 'r> Importer<'a, 'r> {
             issue: Some(&key),
             protocol: Some(protocol),
             answers: None,
+            token: None,
         };
         let done = self.ledger.send(&self.session, &offer)?;
         Ok((done.receipt.record.id.number(), key, Some(done)))

@@ -231,7 +231,7 @@ fn keep_files(
                 out.write(&document.file, bytes)?;
             }
         }
-        Asked::Change(_) | Asked::Reopen(_) => {}
+        Asked::Change(_) | Asked::Decide(_) | Asked::Reopen(_) => {}
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use std::rc::Rc;
 
 use super::ExchangeError;
-use super::line::{Asked, Change, Document, Key, Line, Named, Protocol, Reopen, Send};
+use super::line::{Asked, Change, Decide, Document, Key, Line, Named, Protocol, Reopen, Send};
 use crate::finding::Finding;
 use crate::git::Change as TreeChange;
 use crate::git::{Commit, ObjectId, Repository, Tree};
@@ -148,7 +148,8 @@ impl<'r> History<'r> {
         wanted: &impl Fn(&Key) -> bool,
     ) -> Result<Option<Taken>, ExchangeError> {
         let new = Tree::new(self.repository, commit.tree);
-        let changes = new.changes_since(Some(before)).map_err(LedgerError::from)?;
+        let changes = new.changes_since(Some(before), layout::is_failure_folder);
+        let changes = changes.map_err(LedgerError::from)?;
         let touched: Vec<IssueKey> = issues_of(&changes).into_iter().collect();
         match (&touched[..], shared_of(&changes)) {
             ([], Some(Shared::Protocol(name))) => {
@@ -219,8 +220,9 @@ impl<'r> History<'r> {
                 code,
                 artifacts,
                 answers,
+                token: _,
             } => {
-                let name = asked.record.as_ref().map(|r| r.contract.file.clone());
+                let name = asked.sent().map(|r| r.contract.file.clone());
                 files.push((name.unwrap_or_default(), contract.bytes.clone()));
                 Asked::Send(Send {
                     contract: String::new(),
@@ -240,6 +242,15 @@ impl<'r> History<'r> {
                 handoff: number,
                 event,
                 told,
+            }),
+            Request::Decide {
+                number,
+                action,
+                why,
+            } => Asked::Decide(Decide {
+                handoff: number,
+                action,
+                why,
             }),
             Request::Reopen { reason } => Asked::Reopen(Reopen { reason }),
         };

@@ -12,7 +12,7 @@ use crate::ids::{AgentName, IssueKey};
 use crate::ledger::layout;
 use crate::ledger::record::Artifact;
 use crate::ledger::step::{MAX_TEXT, Told};
-use crate::protocol::Event;
+use crate::protocol::{Action, Event};
 
 /// The file's name.
 pub(super) const STEPS: &str = "steps.jsonl";
@@ -85,6 +85,8 @@ pub(super) enum Asked {
     Send(Send),
     /// A handoff's state was changed.
     Change(Change),
+    /// A handoff was decided about, and stayed as it was.
+    Decide(Decide),
     /// A completed issue was opened again.
     Reopen(Reopen),
     /// A protocol was put in force.
@@ -127,6 +129,18 @@ pub(super) struct Change {
     /// What went with it.
     #[serde(default)]
     pub(super) told: Box<Told>,
+}
+
+/// What was decided about a handoff, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Decide {
+    /// The handoff's number in the issue.
+    pub(super) handoff: u32,
+    /// What is to be done.
+    pub(super) action: Action,
+    /// Why.
+    pub(super) why: String,
 }
 
 /// Why an issue was opened again.
@@ -209,8 +223,14 @@ impl Line {
                         .into_iter()
                         .chain(more.into_iter().flatten())
                 });
-                let right = told_of.reason.iter().chain(failure).all(told);
+                let why = told_of.decision.iter().map(|(_, why)| why);
+                let more = told_of.progress.iter().chain(why);
+                let mut texts = told_of.reason.iter().chain(failure).chain(more);
+                let right = texts.all(told);
                 (!right).then_some("a text is empty, or too long to be kept")
+            }
+            Asked::Decide(decide) => {
+                (!told(&decide.why)).then_some("a text is empty, or too long to be kept")
             }
             Asked::Reopen(reopen) => {
                 (!told(&reopen.reason)).then_some("a text is empty, or too long to be kept")
@@ -240,7 +260,7 @@ impl Line {
                     line.by.clear();
                     line.at = DateTime::default();
                 }
-                Asked::Change(_) | Asked::Reopen(_) => {}
+                Asked::Change(_) | Asked::Decide(_) | Asked::Reopen(_) => {}
             }
             line
         };

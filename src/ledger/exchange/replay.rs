@@ -292,6 +292,7 @@ impl<'a, 'r> Replay<'a, 'r> {
                     issue: Some(issue),
                     protocol: Some(&send.protocol),
                     answers: send.answers,
+                    token: None,
                 };
                 let known = Gathered {
                     code: send.code.clone(),
@@ -306,6 +307,16 @@ impl<'a, 'r> Replay<'a, 'r> {
                         number,
                         event: change.event,
                         told: change.told.clone(),
+                    }
+                })?
+            }
+            Asked::Decide(decide) => {
+                let id = HandoffId::new(issue.clone(), decide.handoff);
+                ledger.act(session, agent, &Target::Handoff(id), |number| {
+                    Request::Decide {
+                        number,
+                        action: decide.action,
+                        why: decide.why.clone(),
                     }
                 })?
             }

@@ -7,7 +7,7 @@ use super::super::intake::{Contract, scalar};
 use super::super::record::{Issue, IssueStatus, OpenHandoff, Record, VERSION};
 use super::super::refusal::Refusal;
 use super::super::step::{Stop, View};
-use super::Planner;
+use super::{Planner, lease};
 use crate::ids::{AgentName, quoted};
 use crate::protocol::{ContractType, State, Style};
 
@@ -300,6 +300,34 @@ impl<V> Planner<'_, V> {
         })
     }
 
+    /// Refuses a sender whose lease ran out, and who does not hold what it sends
+    /// on from any more, or not by the claim that it names.
+    pub(super) fn unless_taken_over<E>(
+        &self,
+        issue: &Issue,
+        from: &AgentName,
+        basis: Option<&Record>,
+        token: Option<u32>,
+    ) -> Result<(), Stop<E>>
+    where
+        V: View<E>,
+    {
+        if let Some(held) = basis.filter(|held| held.lease.is_some()) {
+            return Ok(self.unless_lost(held, token)?);
+        }
+        let works = |open: &OpenHandoff| open.to == *from && open.state == State::InProgress;
+        if basis.is_some() || issue.open.iter().any(works) {
+            return Ok(());
+        }
+        for open in issue.open.iter().rev() {
+            let record = self.record(&open.id)?;
+            if lease::ran_out(&record, from).is_some() {
+                self.unless_lost(&record, token)?;
+            }
+        }
+        Ok(())
+    }
+
     /// The issue that a contract opens.
     pub(super) fn opened(&self, contract: &Contract) -> Issue {
         Issue {
@@ -314,6 +342,7 @@ impl<V> Planner<'_, V> {
             open: Vec::new(),
             unfollowed: Vec::new(),
             reopened: Vec::new(),
+            counted: Vec::new(),
             decisions: Vec::new(),
             tasks: Vec::new(),
             contract_ids: BTreeMap::new(),

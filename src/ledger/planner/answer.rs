@@ -3,9 +3,9 @@
 
 use super::super::artifacts::unfit;
 use super::super::intake::Contract;
-use super::super::record::{Failure, Issue, IssueStatus, Record};
+use super::super::record::{Failure, Issue, IssueStatus, Question, Record};
 use super::super::refusal::Refusal;
-use super::super::step::{Planned, Stop, View};
+use super::super::step::{Planned, Stop, Told, View};
 use super::Planner;
 use super::send::{Beginning, Sending};
 use crate::ids::{AgentName, HandoffId};
@@ -31,7 +31,7 @@ impl<V> Planner<'_, V> {
             issue: self.key.clone(),
         };
         let mut issue = issue.ok_or_else(none)?;
-        let request = self.request(&issue, kind, sending, from)?;
+        let request = self.answered(&issue, kind, sending, from)?;
         if let Some(number) = self.sent(contract)? {
             let earlier = self.record(&self.id(number))?;
             // Once a request is taken up again, the same answer may be given again.
@@ -43,6 +43,7 @@ impl<V> Planner<'_, V> {
                 return Ok(Planned::Repeat(Box::new(receipt)));
             }
         }
+        self.unless_taken_over(&issue, from, request.as_ref(), sending.token)?;
         let Some(mut request) = request else {
             return Err(self.unanswerable(&issue, kind, contract, from)?.into());
         };
@@ -66,16 +67,16 @@ impl<V> Planner<'_, V> {
                 suggested_action: None,
             })
         });
-        let failure = self.reported(failure.as_ref())?;
-        let reason = why.filter(|_| event == Event::Block);
+        let mut told = Told {
+            failure: self.reported(failure.as_ref())?,
+            ..Told::default()
+        };
+        if event == Event::Block {
+            told.reason = why;
+            told.questions = open_questions(kind, contract, &request);
+        }
         let id = self.id(issue.handoffs + 1);
-        self.advance(
-            &mut request,
-            event,
-            Some(&id),
-            reason.as_ref(),
-            failure.as_ref(),
-        )?;
+        self.advance(&mut request, event, Some(&id), &told)?;
         let (to, state) = (request.from.clone(), State::Completed);
         let mut new = self.begin(&mut issue, sending, Beginning { from, to, state });
         new.follows = Some(request.id.clone());
@@ -123,7 +124,7 @@ impl<V> Planner<'_, V> {
     }
 
     /// The newest request that an agent works on and that this contract answers.
-    fn request<E>(
+    fn answered<E>(
         &self,
         issue: &Issue,
         kind: &ContractType,
@@ -202,4 +203,24 @@ pub(in crate::ledger) fn answers(
     kind.answers.contains(&request.contract_type)
         && (contract.id.is_none() || contract.id == request.contract_id)
         && contract.to.as_ref().is_none_or(|to| *to == request.from)
+}
+
+/// What is still to be known for a request whose answer leaves it open.
+fn open_questions(kind: &ContractType, contract: &Contract, request: &Record) -> Vec<Question> {
+    let open = { kind.critical_inputs.as_ref() }.and_then(|c| contract.value.pointer(&c.at));
+    let open = open.and_then(serde_json::Value::as_array);
+    let Some(open) = open.filter(|open| !open.is_empty()) else {
+        return request.missing.clone();
+    };
+    let question = |key: &str| {
+        let known = request.missing.iter().find(|q| q.key == key);
+        known.cloned().unwrap_or_else(|| Question {
+            key: key.to_owned(),
+            kind: None,
+            description: None,
+            optional: false,
+        })
+    };
+    let keys = open.iter().filter_map(|key| key.as_str());
+    keys.map(question).collect()
 }

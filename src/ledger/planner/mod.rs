@@ -6,21 +6,27 @@
 //! audit runs it once more for every commit of the history and compares: there
 //! is one place that knows what a legal step is. `admission` says who may send, `send`
 //! what sending does, `answer` what an answer does, `tasks` what becomes of
-//! tasks.
+//! tasks, `limits` when enough was sent; `change` what happens to one handoff,
+//! `lease` how long a claim holds, `retry` when it is tried again, `decide` what
+//! was decided about it.
 
 mod admission;
 mod answer;
+mod change;
+mod decide;
+mod lease;
+mod limits;
+mod retry;
 mod send;
 mod tasks;
 
 use super::layout;
 use super::message::{Change, Message};
-use super::record::{
-    self, Failure, Issue, IssueStatus, Lease, OpenHandoff, Record, Reopening, Transition,
-};
+use super::record::{self, Issue, IssueStatus, OpenHandoff, Record, Reopening, Transition};
 use super::refusal::Refusal;
-use super::step::{Actor, Planned, Receipt, Request, Step, Stop, View};
-use crate::ids::{HandoffId, IssueKey, quoted};
+use super::step::{Actor, Planned, Receipt, Request, Step, Stop, Told, View};
+use crate::git::Edit;
+use crate::ids::{AgentName, HandoffId, IssueKey};
 use crate::protocol::{AgentKind, ContractType, Event, Protocol, State};
 pub(super) use answer::answers;
 use send::Sending;
@@ -50,35 +56,21 @@ pub fn plan<E>(
         view,
         actor,
     };
-    match request {
-        Request::Send {
-            contract,
-            code,
-            artifacts,
-            answers,
-        } => planner.send(
-            issue,
-            &Sending {
-                contract,
-                code: code.as_ref(),
-                artifacts,
-                answers: *answers,
-            },
-        ),
-        Request::Change {
-            number,
-            event,
-            told,
-        } => {
-            let issue = issue.ok_or_else(|| Refusal::NoIssue { issue: key.clone() })?;
-            let (reason, failure) = (told.reason.as_ref(), told.failure.as_ref());
-            planner.change(issue, *number, *event, reason, failure)
-        }
-        Request::Reopen { reason } => {
-            let issue = issue.ok_or_else(|| Refusal::NoIssue { issue: key.clone() })?;
-            planner.reopen(issue, reason)
-        }
+    let planned = planner.request(issue.clone(), request);
+    // What repeats is no write, and leaves what is overdue to the next one.
+    if let Some(id) = issue.and_then(|issue| lease::overdue(&issue, actor.at))
+        && !matches!(planned, Ok(Planned::Repeat(_)) | Err(Stop::Unreadable(_)))
+        && !matches!(
+            request,
+            Request::Change {
+                event: Event::Expire,
+                ..
+            }
+        )
+    {
+        return Err(Refusal::Overdue { id }.into());
     }
+    planned
 }
 
 /// Everything that a step changes.
@@ -91,7 +83,12 @@ struct Changed {
     subject: HandoffId,
     /// Handoffs of which something else changes.
     quiet: Vec<Record>,
+    /// With whom the subject was, if it goes to another agent.
+    was_with: Option<AgentName>,
 }
+
+/// The code of the failure of an agent whose lease ran out.
+pub(in super::super) const TIMED_OUT: &str = "TIMEOUT";
 
 /// The code of a failure that was given none.
 pub const UNSPECIFIED: &str = "FAILED";
@@ -105,6 +102,45 @@ struct Planner<'a, V> {
 }
 
 impl<V> Planner<'_, V> {
+    fn request<E>(&self, issue: Option<Issue>, request: &Request<'_>) -> Result<Planned, Stop<E>>
+    where
+        V: View<E>,
+    {
+        let known = |issue: Option<Issue>| {
+            let issue_key = || self.key.clone();
+            issue.ok_or_else(|| Refusal::NoIssue { issue: issue_key() })
+        };
+        match request {
+            Request::Send {
+                contract,
+                code,
+                artifacts,
+                answers,
+                token,
+            } => self.send(
+                issue,
+                &Sending {
+                    contract,
+                    code: code.as_ref(),
+                    artifacts,
+                    answers: *answers,
+                    token: *token,
+                },
+            ),
+            Request::Change {
+                number,
+                event,
+                told,
+            } => self.change(known(issue)?, *number, *event, told),
+            Request::Decide {
+                number,
+                action,
+                why,
+            } => self.decide(known(issue)?, *number, *action, why),
+            Request::Reopen { reason } => self.reopen(known(issue)?, reason),
+        }
+    }
+
     fn id(&self, number: u32) -> HandoffId {
         HandoffId::new(self.key.clone(), number)
     }
@@ -115,125 +151,6 @@ impl<V> Planner<'_, V> {
     {
         let found = self.view.record(id.number()).map_err(Stop::Unreadable)?;
         Ok(found.ok_or_else(|| Refusal::NoHandoff { id: id.clone() })?)
-    }
-
-    /// Changes the state of one handoff.
-    fn change<E>(
-        &self,
-        mut issue: Issue,
-        number: u32,
-        event: Event,
-        reason: Option<&String>,
-        failure: Option<&Failure>,
-    ) -> Result<Planned, Stop<E>>
-    where
-        V: View<E>,
-    {
-        let mut record = self.record(&self.id(number))?;
-        self.authorize(&record, event)?;
-        let again = record.latest().is_some_and(|last| {
-            last.event == Some(event)
-                && last.by == *self.actor.name
-                && last.sent.is_none()
-                && last.reason.as_ref() == reason
-                && same_failure(last.failure.as_ref(), failure)
-        });
-        if again && event != Event::Claim {
-            let receipt = self.repeated(record, issue);
-            return Ok(Planned::Repeat(Box::new(receipt)));
-        }
-        let failure = self.reported(failure)?;
-        let failure = failure.as_ref();
-        match event {
-            Event::Claim if !record.waits_for.is_empty() => {
-                return Err(Refusal::Waits {
-                    id: record.id,
-                    waits_for: record.waits_for,
-                }
-                .into());
-            }
-            Event::Complete => {
-                let waits_for = self.open_parts(&issue, &record);
-                if !waits_for.is_empty() {
-                    let id = record.id;
-                    return Err(Refusal::Waits { id, waits_for }.into());
-                }
-                if !self.answers_to(&record).is_empty() && record.state == State::InProgress {
-                    let types = self.answers_to(&record).into_iter();
-                    return Err(Refusal::NeedsAnswer {
-                        types: types.map(str::to_owned).collect(),
-                        id: record.id,
-                        from: record.from,
-                        to: record.to,
-                    }
-                    .into());
-                }
-            }
-            Event::Retry => {
-                let retries = record.attempt - 1;
-                if record.max_retries.is_some_and(|most| retries >= most) {
-                    let id = record.id;
-                    return Err(Refusal::RetriesSpent { id, retries }.into());
-                }
-            }
-            _ => {}
-        }
-        self.advance(&mut record, event, None, reason, failure)?;
-        match event {
-            // What follows from a task that was broken down are its parts.
-            Event::Complete
-                if !self.protocol.receivers(record.to.as_str()).is_empty()
-                    && record
-                        .task
-                        .as_ref()
-                        .is_none_or(|task| task.parent.is_some()) =>
-            {
-                issue.unfollowed.push(record.id.clone());
-            }
-            // What was handed over comes back: its sender may send again.
-            Event::Reject | Event::Cancel => {
-                if let Some(id) = &record.follows
-                    && self.record(id)?.state == State::Completed
-                    && !issue.unfollowed.contains(id)
-                {
-                    issue.unfollowed.push(id.clone());
-                }
-            }
-            _ => {}
-        }
-        let words = failure
-            .map(|f| f.message.clone())
-            .or_else(|| reason.cloned());
-        let summary = words.unwrap_or_else(|| record.summary.clone());
-        let mut changed = Changed {
-            issue,
-            subject: record.id.clone(),
-            records: vec![record],
-            quiet: Vec::new(),
-        };
-        self.follow_tasks(&mut changed)?;
-        Ok(Planned::Write(Box::new(self.commit(changed, &summary))))
-    }
-
-    /// A failure with what the protocol says of its code.
-    fn reported(&self, failure: Option<&Failure>) -> Result<Option<Failure>, Refusal> {
-        let codes = &self.protocol.definition().errors;
-        let coded = |failure: &&Failure| !codes.is_empty() && failure.code != UNSPECIFIED;
-        let Some(failure) = failure.filter(coded) else {
-            return Ok(failure.cloned());
-        };
-        let known = codes.get(&failure.code);
-        let known = known.ok_or_else(|| Refusal::UnknownErrorCode {
-            code: quoted(&failure.code),
-            protocol: self.protocol.name().to_owned(),
-            codes: codes.keys().cloned().collect(),
-        })?;
-        let mut failure = failure.clone();
-        let advice = failure.suggested_action.get_or_insert_default();
-        if advice.is_empty() {
-            advice.clone_from(&known.recovery);
-        }
-        Ok(Some(failure))
     }
 
     /// Opens a completed issue again.
@@ -279,7 +196,10 @@ impl<V> Planner<'_, V> {
             ..Message::about(&record, self.key, reason)
         };
         let message = message.render();
-        let files = vec![(layout::issue_file(self.key), Some(record::write(&issue)))];
+        let files = vec![(
+            layout::issue_file(self.key),
+            Edit::Bytes(record::write(&issue)),
+        )];
         let receipt = self.receipt(record, issue, Vec::new());
         Ok(Planned::Write(Box::new(Step {
             files,
@@ -331,38 +251,13 @@ impl<V> Planner<'_, V> {
         }
     }
 
-    /// Says whether the actor may cause this event.
-    fn authorize(&self, record: &Record, event: Event) -> Result<(), Refusal> {
-        let name = self.actor.name;
-        let leads = [AgentKind::Orchestrator, AgentKind::Human];
-        let may = if event.is_receivers() {
-            *name == record.to
-        } else {
-            *name == record.to
-                || *name == record.from
-                || leads
-                    .iter()
-                    .any(|&kind| self.protocol.is_kind(name.as_str(), kind))
-        };
-        if may {
-            return Ok(());
-        }
-        Err(Refusal::NotYours {
-            id: record.id.clone(),
-            agent: name.clone(),
-            event,
-            to: record.to.clone(),
-        })
-    }
-
     /// Applies an event to a record.
     fn advance(
         &self,
         record: &mut Record,
         event: Event,
         sent: Option<&HandoffId>,
-        reason: Option<&String>,
-        failure: Option<&Failure>,
+        told: &Told,
     ) -> Result<(), Refusal> {
         let from = record.state;
         let to = from
@@ -379,16 +274,24 @@ impl<V> Planner<'_, V> {
                 },
             })?;
         record.state = to;
-        record.lease = (to == State::InProgress).then(|| Lease {
-            holder: self.actor.name.clone(),
-            since: self.actor.at,
-            token: 1 + claims(record),
-            expires_at: None,
-            progress: None,
-        });
-        if matches!(event, Event::Retry | Event::Redrive) {
-            record.attempt += 1;
+        record.not_before = None;
+        record.lease = match to {
+            State::InProgress => Some(self.lease(record, told)?),
+            _ => None,
+        };
+        match event {
+            Event::Retry => {
+                record.attempt += 1;
+                record.not_before = self.not_before(record, told);
+            }
+            Event::Redrive => {
+                record.attempt += 1;
+                record.redriven_at = Some(record.attempt);
+            }
+            Event::Reassign if from == State::Failed => record.attempt += 1,
+            _ => {}
         }
+        let told = told.clone();
         record.transitions.push(Transition {
             at: self.actor.at,
             by: self.actor.name.clone(),
@@ -396,13 +299,16 @@ impl<V> Planner<'_, V> {
             from: Some(from),
             to,
             sent: sent.cloned(),
-            reason: reason.cloned(),
-            failure: failure.cloned(),
-            questions: Vec::new(),
-            values: serde_json::Map::new(),
-            receiver: None,
-            jitter: None,
+            reason: told.reason,
+            failure: told.failure,
+            questions: told.questions,
+            values: told.values,
+            receiver: told.receiver,
+            jitter: told.jitter.filter(|_| record.not_before.is_some()),
         });
+        if to == State::Failed {
+            self.exhaust(record);
+        }
         Ok(())
     }
 
@@ -413,6 +319,7 @@ impl<V> Planner<'_, V> {
             records,
             subject,
             quiet,
+            was_with,
         } = changed;
         issue.steps += 1;
         let mut files = Vec::with_capacity(records.len() * 2 + 2);
@@ -424,11 +331,11 @@ impl<V> Planner<'_, V> {
             let was_open = from.is_some_and(|state| !state.is_terminal());
             let is_open = !record.state.is_terminal();
             if is_open {
-                files.push((entry, Some(stored.clone())));
+                files.push((entry, Edit::Bytes(stored.clone())));
             } else if was_open {
-                files.push((entry, None));
+                files.push((entry, Edit::Gone));
             }
-            files.push((layout::record_file(&record.id), Some(stored)));
+            files.push((layout::record_file(&record.id), Edit::Bytes(stored)));
             changes.push(Change {
                 id: record.id.clone(),
                 from,
@@ -445,15 +352,24 @@ impl<V> Planner<'_, V> {
                 });
             }
         }
+        if let Some(agent) = was_with {
+            files.push((layout::open_entry(&subject, &agent), Edit::Gone));
+        }
         // Only what is open waits for others.
         for record in &quiet {
             let stored = record::write(record);
             let entry = layout::open_entry(&record.id, &record.to);
-            files.push((entry, Some(stored.clone())));
-            files.push((layout::record_file(&record.id), Some(stored)));
+            files.push((entry, Edit::Bytes(stored.clone())));
+            files.push((layout::record_file(&record.id), Edit::Bytes(stored)));
+            if let Some(open) = issue.open.iter_mut().find(|open| open.id == record.id) {
+                open.expires_at = record.lease.as_ref().and_then(|l| l.expires_at);
+            }
         }
         issue.open.sort_by_key(|open| open.id.number());
-        files.push((layout::issue_file(self.key), Some(record::write(&issue))));
+        files.push((
+            layout::issue_file(self.key),
+            Edit::Bytes(record::write(&issue)),
+        ));
         let record = { records.into_iter() }
             .find(|record| record.id == subject)
             .expect("the subject is one of the handoffs that change");
@@ -469,28 +385,4 @@ impl<V> Planner<'_, V> {
             receipt,
         }
     }
-}
-
-/// Says whether a failure is the one that was reported before; what the
-/// protocol recommends was added to it then.
-fn same_failure(known: Option<&Failure>, told: Option<&Failure>) -> bool {
-    match (known, told) {
-        (Some(known), Some(told)) if told.suggested_action.is_none() => {
-            let suggested_action = None;
-            *told
-                == Failure {
-                    suggested_action,
-                    ..known.clone()
-                }
-        }
-        _ => known == told,
-    }
-}
-
-fn claims(record: &Record) -> u32 {
-    let claims = record
-        .transitions
-        .iter()
-        .filter(|t| t.event == Some(Event::Claim));
-    u32::try_from(claims.count()).unwrap_or(u32::MAX)
 }

@@ -7,14 +7,15 @@ use super::super::artifacts::delivered;
 use super::super::intake::{Contract, scalar};
 use super::super::layout;
 use super::super::record::{
-    Artifact, ContractFile, Expected, Failure, Issue, IssueStatus, Record, Transition, VERSION,
+    Artifact, ContractFile, Expected, Failure, Issue, IssueStatus, Question, Record, Transition,
+    VERSION,
 };
 use super::super::refusal::Refusal;
-use super::super::step::{Planned, Step, Stop, View};
+use super::super::step::{Planned, Step, Stop, Told, View};
 use super::{Changed, Planner};
-use crate::git::Code;
+use crate::git::{Code, Edit};
 use crate::ids::{AgentName, HandoffId};
-use crate::protocol::{AgentKind, ContractType, Event, State, Style};
+use crate::protocol::{AgentKind, ContractType, Event, OwnRetry, State, Style};
 
 /// The code of the failure of an agent that did what its role does not allow.
 const ROLE_VIOLATION: &str = "ROLE_VIOLATION";
@@ -25,6 +26,7 @@ pub(super) struct Sending<'a> {
     pub(super) code: Option<&'a Code>,
     pub(super) artifacts: &'a [Artifact],
     pub(super) answers: Option<u32>,
+    pub(super) token: Option<u32>,
 }
 
 /// What is decided about the handoff that a contract begins.
@@ -126,11 +128,12 @@ impl<V> Planner<'_, V> {
             Some(issue) => self.basis(issue, from, kind, contract)?,
             None => None,
         };
-        if let Some(issue) = &issue
-            && let Some(earlier) = self.sent_before(issue, kind, contract, basis.as_ref())?
-        {
-            let receipt = self.repeated(earlier, issue.clone());
-            return Ok(Planned::Repeat(Box::new(receipt)));
+        if let Some(issue) = &issue {
+            if let Some(earlier) = self.sent_before(issue, kind, contract, basis.as_ref())? {
+                let receipt = self.repeated(earlier, issue.clone());
+                return Ok(Planned::Repeat(Box::new(receipt)));
+            }
+            self.unless_taken_over(issue, from, basis.as_ref(), sending.token)?;
         }
         // Whatever else speaks against it, another contract under a known id is no news.
         if let Some(issue) = &issue {
@@ -146,12 +149,13 @@ impl<V> Planner<'_, V> {
             self.unless_loop(from, &to, basis.as_ref())?;
         }
         self.fits_tasks(&issue, kind, contract, from)?;
+        self.within_limits(&mut issue, kind, contract, from, &to, basis.as_ref())?;
 
         let follows = basis.as_ref().map(|held| held.id.clone());
         let violations = self.violations(kind, contract, from);
         let number = issue.handoffs + 1;
         let id = self.id(number);
-        let mut touched = Vec::new();
+        let (mut touched, mut quiet) = (Vec::new(), Vec::new());
         if let Some(mut held) = basis {
             issue.unfollowed.retain(|id| *id != held.id);
             let keeps = calls || self.breaks_down(kind, contract, &held);
@@ -161,6 +165,9 @@ impl<V> Planner<'_, V> {
                 touched.push(held);
             } else if keeps && !calls {
                 touched.extend(self.reports_on(&issue, &held, &id)?);
+                if self.hold(&mut held) {
+                    quiet.push(held);
+                }
             }
         }
         let ends = self.protocol.is_kind(to.as_str(), AgentKind::End);
@@ -170,7 +177,7 @@ impl<V> Planner<'_, V> {
             for open in issue.open.clone() {
                 if !held.contains(&open.id) {
                     let mut record = self.record(&open.id)?;
-                    self.advance(&mut record, Event::Cancel, Some(&id), None, None)?;
+                    self.advance(&mut record, Event::Cancel, Some(&id), &Told::default())?;
                     touched.push(record);
                 }
             }
@@ -196,6 +203,7 @@ impl<V> Planner<'_, V> {
             let retries = kind.max_retries.as_deref();
             let retries = retries.and_then(|at| contract.value.pointer(at)?.as_u64());
             new.max_retries = retries.map(|most| u32::try_from(most).unwrap_or(u32::MAX));
+            new.retry = own_retry(kind, &contract.value);
         }
         let summary = new.summary.clone();
         let contract_path = format!("{}/{}", layout::issue_folder(self.key), new.contract.file);
@@ -203,13 +211,14 @@ impl<V> Planner<'_, V> {
             issue,
             subject: id,
             records: touched,
-            quiet: Vec::new(),
+            quiet,
+            was_with: None,
         };
         self.open_tasks(&mut changed, kind, contract, new)?;
         self.follow_tasks(&mut changed)?;
         let mut step = self.commit(changed, &summary);
         step.files
-            .push((contract_path, Some(contract.bytes.clone())));
+            .push((contract_path, Edit::Bytes(contract.bytes.clone())));
         Ok(Planned::Write(Box::new(step)))
     }
 
@@ -228,10 +237,11 @@ impl<V> Planner<'_, V> {
             records,
             subject,
             quiet: Vec::new(),
+            was_with: None,
         };
         let mut step: Step = self.commit(changed, &summary);
         step.files
-            .push((path, Some(sending.contract.bytes.clone())));
+            .push((path, Edit::Bytes(sending.contract.bytes.clone())));
         Planned::Write(Box::new(step))
     }
 
@@ -280,6 +290,11 @@ impl<V> Planner<'_, V> {
             expects: None,
             artifacts: sending.artifacts.iter().filter(is_named).cloned().collect(),
             max_retries: None,
+            retry: None,
+            timeout_seconds: { kind.and_then(|k| k.timeout.as_ref()) }
+                .and_then(|field| field.read(&contract.value))
+                .filter(|seconds| *seconds > 0),
+            missing: kind.map_or_else(Vec::new, |kind| lacks(kind, &contract.value)),
             session: contract.session.clone(),
             violations: Vec::new(),
             code: sending.code.cloned(),
@@ -287,20 +302,11 @@ impl<V> Planner<'_, V> {
             redriven_at: None,
             not_before: None,
             lease: None,
-            transitions: vec![Transition {
-                at: self.actor.at,
-                by: self.actor.name.clone(),
-                event: None,
-                from: None,
-                to: state,
-                sent: None,
-                reason: None,
-                failure: None,
-                questions: Vec::new(),
-                values: serde_json::Map::new(),
-                receiver: None,
-                jitter: None,
-            }],
+            transitions: vec![Transition::new(
+                self.actor.at,
+                self.actor.name.clone(),
+                state,
+            )],
         }
     }
 
@@ -317,8 +323,14 @@ impl<V> Planner<'_, V> {
             let outcome = self.protocol.outcome(kind, contract.status.as_deref());
             let event = outcome.event();
             let failure = contract.failure.as_ref();
-            let failure = failure.filter(|_| event != Event::Complete);
-            return self.advance(held, event, Some(sent), None, failure);
+            let mut told = Told::default();
+            if event != Event::Complete {
+                told.failure = failure.cloned();
+            }
+            if event == Event::Block {
+                told.questions = lacks(kind, &contract.value);
+            }
+            return self.advance(held, event, Some(sent), &told);
         }
         let failure = Failure {
             code: ROLE_VIOLATION.to_owned(),
@@ -327,7 +339,11 @@ impl<V> Planner<'_, V> {
             recoverable: true,
             suggested_action: None,
         };
-        self.advance(held, Event::Fail, Some(sent), None, Some(&failure))
+        let told = Told {
+            failure: Some(failure),
+            ..Told::default()
+        };
+        self.advance(held, Event::Fail, Some(sent), &told)
     }
 
     /// What a contract's sender did that its role does not allow.
@@ -381,12 +397,11 @@ impl<V> Planner<'_, V> {
         };
         let mut record = self.record(reported)?;
         let by_report = |t: &Transition| t.sent.as_ref() == Some(&held.id);
-        if !matches!(record.state, State::Failed | State::Blocked)
-            || !record.latest().is_some_and(by_report)
-        {
+        let stands = [State::Failed, State::Blocked, State::Dead];
+        if !stands.contains(&record.state) || !record.latest().is_some_and(by_report) {
             return Ok(None);
         }
-        self.advance(&mut record, Event::Cancel, Some(sent), None, None)?;
+        self.advance(&mut record, Event::Cancel, Some(sent), &Told::default())?;
         Ok(Some(record))
     }
 }
@@ -400,4 +415,35 @@ fn expected(kind: &ContractType, value: &Value) -> Option<Expected> {
         schema: text(&fields.schema)?,
         destination: text(&fields.destination)?,
     })
+}
+
+/// What a contract's sender lacks.
+pub(super) fn lacks(kind: &ContractType, value: &Value) -> Vec<Question> {
+    let Some(fields) = &kind.inputs else {
+        return Vec::new();
+    };
+    let entries = value.pointer(&fields.list).and_then(Value::as_array);
+    let entries = entries.into_iter().flatten();
+    let question = |entry: &Value| {
+        let text = |at: &Option<String>| scalar(entry.pointer(at.as_deref()?)?);
+        let blocking = { fields.blocking.as_deref() }.and_then(|at| entry.pointer(at)?.as_bool());
+        Some(Question {
+            key: scalar(entry.pointer(&fields.key)?)?,
+            kind: text(&fields.kind),
+            description: text(&fields.description),
+            optional: blocking == Some(false),
+        })
+    };
+    entries.filter_map(question).collect()
+}
+
+/// What a contract says of its own retries.
+fn own_retry(kind: &ContractType, value: &Value) -> Option<OwnRetry> {
+    let delay = kind.retry_delay.as_ref();
+    let multiplier = kind.retry_multiplier.as_deref();
+    let own = OwnRetry {
+        initial_seconds: delay.and_then(|field| field.read(value)),
+        multiplier: multiplier.and_then(|at| value.pointer(at)?.as_number().cloned()),
+    };
+    (own != OwnRetry::default()).then_some(own)
 }

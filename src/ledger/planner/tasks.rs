@@ -4,7 +4,7 @@
 use super::super::intake::Contract;
 use super::super::record::{Issue, Record, Task, TaskName};
 use super::super::refusal::Refusal;
-use super::super::step::{Stop, View};
+use super::super::step::{Stop, Told, View};
 use super::{Changed, Planner};
 use crate::finding::Finding;
 use crate::ids::{AgentName, HandoffId, quoted};
@@ -80,7 +80,7 @@ impl<V> Planner<'_, V> {
         {
             let mut record = self.record(&open.id)?;
             if record.task.as_ref().and_then(|task| task.parent.as_ref()) == parent {
-                self.advance(&mut record, Event::Complete, Some(sent), None, None)?;
+                self.advance(&mut record, Event::Complete, Some(sent), &Told::default())?;
                 reports.push(record);
             }
         }
@@ -164,7 +164,7 @@ impl<V> Planner<'_, V> {
                 let mut old = self.record(&known.handoff)?;
                 replaced.push((old.id.clone(), record.id.clone()));
                 if !old.state.is_terminal() {
-                    self.advance(&mut old, Event::Cancel, Some(&record.id), None, None)?;
+                    self.advance(&mut old, Event::Cancel, Some(&record.id), &Told::default())?;
                     changed.records.push(old);
                 }
             }
@@ -309,7 +309,7 @@ impl<V> Planner<'_, V> {
         let mut record = self.record(&task.handoff)?;
         if record.state == State::InProgress {
             let sent = changed.subject.clone();
-            self.advance(&mut record, Event::Complete, Some(&sent), None, None)?;
+            self.advance(&mut record, Event::Complete, Some(&sent), &Told::default())?;
             changed.records.push(record);
         }
         Ok(())

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::{Audit, AuditScope, Part, unreadable};
 use crate::finding::Finding;
-use crate::git::{Change, Commit, EntryKind, ObjectId, Repository, Stored, Tree, to_second};
+use crate::git::{Change, Commit, Edit, EntryKind, ObjectId, Repository, Stored, Tree, to_second};
 use crate::ids::{AgentName, IssueKey, quoted};
 use crate::ledger::asked::{KnownRules, Shared, States, difference, issues_of, shared_of};
 use crate::ledger::error::LedgerError;
@@ -67,7 +67,7 @@ impl<'r, 's> Auditor<'r, 's> {
         let Some(before) = before else {
             return Ok(());
         };
-        let changes = tree.changes_since(Some(before))?;
+        let changes = tree.changes_since(Some(before), layout::is_failure_folder)?;
         let touched = issues_of(&changes);
         if !self.scope.covers(&touched) {
             return Ok(());
@@ -112,7 +112,7 @@ impl<'r, 's> Auditor<'r, 's> {
         let protocol = snapshot.manifest().default_protocol.to_string();
         self.rules_in(tree, &protocol)?;
         let folder = layout::protocol_file(&protocol, "");
-        for change in tree.changes_since(None)? {
+        for change in tree.changes_since(None, layout::is_failure_folder)? {
             let expected = [layout::README, layout::MANIFEST].contains(&change.path.as_str())
                 || change.path.starts_with(&folder);
             if !expected {
@@ -185,6 +185,14 @@ impl<'r, 's> Auditor<'r, 's> {
         }
     }
 
+    /// Reports a folder whose own object can't be read.
+    fn listable(&mut self, commit: ObjectId, path: &str, id: ObjectId) {
+        if let Err(source) = Tree::new(self.repository, id).list("") {
+            let path = path.to_owned();
+            self.report(commit, unreadable(&LedgerError::Object { path, source }));
+        }
+    }
+
     fn rules_in(&mut self, tree: Tree<'r>, name: &str) -> Result<Rc<Rules<'r>>, LedgerError> {
         self.rules.read(self.repository, tree, name)
     }
@@ -234,9 +242,9 @@ impl<'r, 's> Auditor<'r, 's> {
             name: &asked.actor,
             at: to_second(commit.author.at),
         };
-        let contract = match &asked.record {
-            Some(record) if asked.contract.is_some() => after.object(&record.contract.file)?,
-            _ => None,
+        let contract = match asked.sent() {
+            Some(record) => after.object(&record.contract.file)?,
+            None => None,
         };
         let view = Before {
             folder: &before,
@@ -290,21 +298,23 @@ impl<'r, 's> Auditor<'r, 's> {
         &mut self,
         stored: &Stored,
         actor: Option<&AgentName>,
-        files: &[(String, Option<Vec<u8>>)],
+        files: &[(String, Edit)],
         told: &str,
         changes: &[Change],
     ) -> Result<(), LedgerError> {
         let commit = &stored.commit;
-        let files = files.iter();
-        let mut expected: BTreeMap<&str, Option<&[u8]>> = files
-            .map(|(path, bytes)| (path.as_str(), bytes.as_deref()))
-            .collect();
+        let files = files.iter().map(|(path, edit)| (path.as_str(), edit));
+        let mut expected: BTreeMap<&str, &Edit> = files.collect();
         for change in changes {
             let wanted = expected.remove(change.path.as_str());
             let right = match (wanted, change.new) {
-                (Some(None), None) => true,
-                (Some(Some(bytes)), Some(id)) if change.kind == EntryKind::File => {
+                (Some(Edit::Gone), None) => true,
+                (Some(Edit::Bytes(bytes)), Some(id)) if change.kind == EntryKind::File => {
                     self.holds(commit.id, change, id, bytes)?
+                }
+                (Some(Edit::Folder(tree)), Some(id)) if change.kind == EntryKind::Tree => {
+                    self.listable(commit.id, &change.path, id);
+                    *tree == id
                 }
                 _ => false,
             };
@@ -312,10 +322,10 @@ impl<'r, 's> Auditor<'r, 's> {
                 self.report(commit.id, difference(change, wanted.is_some()));
             }
         }
-        for (path, bytes) in expected {
-            let text = match bytes {
-                Some(_) => "the step should have written this file",
-                None => "the step should have removed this file",
+        for (path, edit) in expected {
+            let text = match edit {
+                Edit::Bytes(_) | Edit::Folder(_) => "the step should have written this file",
+                Edit::Gone => "the step should have removed this file",
             };
             self.report(commit.id, Finding::error("file.missing", path, text));
         }

@@ -1,0 +1,284 @@
+//! What should happen next to a handoff that stands still, and why: the first of
+//! the protocol's rules that applies and can be carried out.
+
+use super::record::{Moment, Question, Record};
+use crate::ids::{AgentName, HandoffId};
+use crate::protocol::{Action, AgentKind, Circumstances, DecisionRule, Protocol, State};
+
+/// The code of the failure of an agent whose lease ran out.
+use super::planner::TIMED_OUT;
+
+/// What should happen next, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Advice {
+    /// The handoff.
+    pub id: HandoffId,
+    /// What is to be done.
+    pub action: Action,
+    /// Whose turn it is.
+    pub agent: AgentName,
+    /// The agent that is to do the work, where it goes to another.
+    pub to: Option<AgentName>,
+    /// Why.
+    pub why: String,
+    /// What has to be answered.
+    pub questions: Vec<Question>,
+    /// What the next attempt should do otherwise, or what a person does by hand.
+    pub instructions: Option<String>,
+}
+
+/// What may be done about a handoff that failed or waits for an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// Another attempt by the same agent.
+    Retry,
+    /// An attempt by another agent.
+    Reassign(AgentName),
+    /// An answer, by whoever knows.
+    Answer,
+    /// A question to a person, by this agent.
+    Ask(AgentName, AgentName),
+    /// New attempts for what is dead.
+    Redrive,
+    /// The end of it.
+    Terminate,
+}
+
+impl Record {
+    /// Says whether the lease of whoever works on it ran out, though nobody has
+    /// recorded that yet.
+    pub fn is_expired(&self, at: Moment) -> bool {
+        let end = self.lease.as_ref().and_then(|lease| lease.expires_at);
+        self.state == State::InProgress && end.is_some_and(|end| end <= at)
+    }
+}
+
+/// Who decides about a handoff: the protocol's orchestrator, else its sender.
+pub fn decider<'a>(protocol: &'a Protocol, record: &'a Record) -> &'a AgentName {
+    // In a call, whoever asked decides what becomes of the request.
+    let asker = protocol.is_kind(record.from.as_str(), AgentKind::Orchestrator);
+    protocol.lead().filter(|_| !asker).unwrap_or(&record.from)
+}
+
+/// The choices that the protocol leaves about a handoff that stands still.
+pub fn choices(protocol: &Protocol, record: &Record, at: Moment) -> Vec<Choice> {
+    let case = Case::new(protocol, record, None, at);
+    let mut choices = Vec::new();
+    match case.state {
+        State::Failed => {
+            if case.retries_left {
+                choices.push(Choice::Retry);
+            }
+            let others = case.others().into_iter().cloned();
+            choices.extend(others.map(Choice::Reassign));
+        }
+        State::Dead => choices.push(Choice::Redrive),
+        State::Blocked => choices.push(Choice::Answer),
+        _ => return choices,
+    }
+    choices.extend(case.person_to_ask());
+    choices.push(Choice::Terminate);
+    choices
+}
+
+/// Decides about a handoff: one that failed, is dead, blocked, or whose lease ran
+/// out; or one that was answered, by `answer`.
+pub fn advise(
+    protocol: &Protocol,
+    record: &Record,
+    answer: Option<&Record>,
+    at: Moment,
+) -> Option<Advice> {
+    let case = Case::new(protocol, record, answer, at);
+    let own = &protocol.definition().decisions;
+    let usual = usual();
+    let mut rules = own.iter().chain(&usual);
+    rules.find_map(|rule| case.apply(rule))
+}
+
+/// The rules of a protocol that has none, and those that come after a
+/// protocol's own.
+fn usual() -> [DecisionRule; 4] {
+    let rule = |state, recoverable, action, why: &str| DecisionRule {
+        when: Circumstances {
+            state: Some(state),
+            recoverable,
+            ..Circumstances::default()
+        },
+        action,
+        to: None,
+        why: why.to_owned(),
+    };
+    [
+        rule(
+            State::Blocked,
+            None,
+            Action::Ask,
+            "the work waits for an answer",
+        ),
+        rule(
+            State::Failed,
+            Some(true),
+            Action::Retry,
+            "another attempt may succeed",
+        ),
+        rule(
+            State::Failed,
+            None,
+            Action::Reassign,
+            "another agent can do the same",
+        ),
+        DecisionRule {
+            when: Circumstances::default(),
+            action: Action::Escalate,
+            to: None,
+            why: "nothing that an agent may do is left".to_owned(),
+        },
+    ]
+}
+
+/// A handoff that stands still, as the rules see it.
+struct Case<'a> {
+    protocol: &'a Protocol,
+    record: &'a Record,
+    answer: Option<&'a Record>,
+    /// Its state, once what is overdue is recorded.
+    state: State,
+    code: Option<&'a str>,
+    recoverable: bool,
+    retries_left: bool,
+}
+
+impl<'a> Case<'a> {
+    fn new(
+        protocol: &'a Protocol,
+        record: &'a Record,
+        answer: Option<&'a Record>,
+        at: Moment,
+    ) -> Self {
+        let expired = record.is_expired(at);
+        let failure = record.failure();
+        let code = failure.map(|failure| failure.code.as_str());
+        let code = if expired { Some(TIMED_OUT) } else { code };
+        let spent = protocol.why_spent(code, record.retries(), record.max_retries);
+        let state = match (expired, &spent) {
+            (false, _) => record.state,
+            (true, Some(_)) if protocol.definition().retry.is_some() => State::Dead,
+            (true, _) => State::Failed,
+        };
+        Self {
+            protocol,
+            record,
+            answer,
+            state,
+            code,
+            recoverable: expired || failure.is_some_and(|failure| failure.recoverable),
+            retries_left: state == State::Failed && spent.is_none(),
+        }
+    }
+
+    fn others(&self) -> Vec<&'a AgentName> {
+        let record = self.record;
+        let (from, to) = (record.from.as_str(), record.to.as_str());
+        self.protocol.others_for(from, to, &record.contract_type)
+    }
+
+    fn people(&self) -> impl Iterator<Item = &'a AgentName> {
+        let agents = self.protocol.definition().agents.iter();
+        agents.filter(|a| a.kind == AgentKind::Human).map(|a| &a.id)
+    }
+
+    /// The person whom whoever decides, or else the sender, can send something.
+    fn person_to_ask(&self) -> Option<Choice> {
+        let deciders = [decider(self.protocol, self.record), &self.record.from];
+        let reaches = |from: &AgentName, to: &AgentName| {
+            self.protocol
+                .routes(from.as_str(), to.as_str())
+                .next()
+                .is_some()
+        };
+        deciders.into_iter().find_map(|from| {
+            let person = self.people().find(|person| reaches(from, person))?;
+            Some(Choice::Ask(from.clone(), person.clone()))
+        })
+    }
+
+    fn applies(&self, when: &Circumstances) -> bool {
+        let one_of = |words: &[String], word: Option<&str>| {
+            words.is_empty() || word.is_some_and(|word| words.iter().any(|w| w == word))
+        };
+        let status = self.answer.and_then(|answer| answer.status.as_deref());
+        when.state.is_none_or(|state| state == self.state)
+            && one_of(&when.codes, self.code)
+            && one_of(&when.status, status)
+            && one_of(&when.priority, self.record.priority.as_deref())
+            && when
+                .recoverable
+                .is_none_or(|wanted| wanted == self.recoverable)
+            && when
+                .retries_left
+                .is_none_or(|wanted| wanted == self.retries_left)
+            && !when.not_to.contains(&self.record.to)
+    }
+
+    /// What a rule comes to, if it applies and can be carried out.
+    fn apply(&self, rule: &DecisionRule) -> Option<Advice> {
+        if !self.applies(&rule.when) {
+            return None;
+        }
+        let record = self.record;
+        let decider = decider(self.protocol, record);
+        let person = || self.people().next().unwrap_or(decider);
+        let (mut agent, mut to, mut questions) = (decider, None, Vec::new());
+        let mut instructions = None;
+        match rule.action {
+            Action::Retry if self.retries_left => {
+                let failure = record.failure();
+                instructions = failure.and_then(|f| f.suggested_action.clone());
+            }
+            Action::Reassign if self.state == State::Failed => {
+                let others = self.others();
+                let named = rule.to.as_ref();
+                to = match named {
+                    Some(named) => Some(*others.iter().find(|other| **other == named)?),
+                    None => Some(*others.first()?),
+                };
+            }
+            Action::Ask if self.state == State::Blocked => {
+                questions = record.questions().to_vec();
+                agent = rule.to.as_ref().unwrap_or(decider);
+            }
+            Action::Escalate => agent = rule.to.as_ref().unwrap_or_else(person),
+            Action::FallBack => {
+                agent = rule.to.as_ref().unwrap_or_else(person);
+                let policy = self.protocol.definition().retry.as_ref();
+                instructions = policy.and_then(|policy| policy.manual.clone());
+            }
+            Action::ProceedPartial | Action::Advance if self.state == State::Completed => {
+                agent = &record.from;
+            }
+            Action::Skip | Action::Terminate if !self.state.is_terminal() => {}
+            _ => return None,
+        }
+        Some(Advice {
+            id: record.id.clone(),
+            action: rule.action,
+            agent: agent.clone(),
+            to: to.cloned(),
+            why: self.why(&rule.why),
+            questions,
+            instructions,
+        })
+    }
+
+    /// The rationale: how the handoff stands, and what the rule says.
+    fn why(&self, rule: &str) -> String {
+        let (id, state) = (&self.record.id, self.state);
+        match self.code {
+            Some(code) if matches!(state, State::Failed | State::Dead) => {
+                format!("{id} is {state} ({code}): {rule}")
+            }
+            _ => format!("{id} is {state}: {rule}"),
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! What was decided about a handoff, and why, as the issue keeps it.
+
+use super::super::layout;
+use super::super::message::Message;
+use super::super::record::{self, Decision, Issue};
+use super::super::step::{Planned, Step, Stop, View};
+use super::Planner;
+use crate::git::Edit;
+use crate::ids::HandoffId;
+use crate::protocol::Action;
+
+impl<V> Planner<'_, V> {
+    /// Adds a decision to an issue.
+    pub(super) fn decided(&self, issue: &mut Issue, id: &HandoffId, action: Action, why: &str) {
+        issue.decisions.push(Decision {
+            at: self.actor.at,
+            by: self.actor.name.clone(),
+            id: id.clone(),
+            action,
+            why: why.to_owned(),
+        });
+    }
+
+    /// Records a decision that changes no handoff.
+    pub(super) fn decide<E>(
+        &self,
+        mut issue: Issue,
+        number: u32,
+        action: Action,
+        why: &str,
+    ) -> Result<Planned, Stop<E>>
+    where
+        V: View<E>,
+    {
+        let record = self.record(&self.id(number))?;
+        let known = issue.decisions.last();
+        if known.is_some_and(|d| d.id == record.id && d.action == action && d.why == why) {
+            let receipt = self.repeated(record, issue);
+            return Ok(Planned::Repeat(Box::new(receipt)));
+        }
+        self.decided(&mut issue, &record.id, action, why);
+        issue.steps += 1;
+        let message = Message {
+            subject: format!("{} {}: decided", record.id, action.as_str()),
+            transitions: vec![format!("{} {}..{}", record.id, record.state, record.state)],
+            ..Message::about(&record, self.key, why)
+        };
+        let message = message.render();
+        let files = vec![(
+            layout::issue_file(self.key),
+            Edit::Bytes(record::write(&issue)),
+        )];
+        let receipt = self.receipt(record, issue, Vec::new());
+        Ok(Planned::Write(Box::new(Step {
+            files,
+            message,
+            receipt,
+        })))
+    }
+}

@@ -1,0 +1,202 @@
+//! How long work may take, and when it is tried again.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Number, Value};
+
+/// The longest time that a protocol, a contract or a command can name, in
+/// seconds: ten years. Every date that follows from it can be written.
+pub const LONGEST: u64 = 10 * 366 * 24 * 60 * 60;
+
+/// How long a claim holds.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Leases {
+    /// Unless the contract or the command says otherwise, in seconds.
+    pub seconds: u64,
+    /// The longest that a command may ask for, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub longest_seconds: Option<u64>,
+}
+
+/// The unit of a time in a contract.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unit {
+    /// Seconds.
+    Seconds,
+    /// Milliseconds.
+    Milliseconds,
+}
+
+/// Where a contract names a time.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TimeField {
+    /// A JSON Pointer to a number.
+    pub at: String,
+    /// What the number counts.
+    pub unit: Unit,
+}
+
+impl TimeField {
+    /// The time that a contract names, in whole seconds: a part of one counts
+    /// as one, and what is longer than [`LONGEST`] as that.
+    pub fn read(&self, contract: &Value) -> Option<u64> {
+        let number = contract.pointer(&self.at)?.as_f64()?;
+        let seconds = match self.unit {
+            Unit::Seconds => number,
+            Unit::Milliseconds => number / 1000.0,
+        };
+        (seconds >= 0.0).then(|| whole(seconds))
+    }
+}
+
+/// A number of seconds without its fraction, rounded up.
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss
+)]
+fn whole(seconds: f64) -> u64 {
+    // The bounds leave a number that fits.
+    seconds.ceil().clamp(0.0, LONGEST as f64) as u64
+}
+
+/// How much of a delay is drawn by lot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Jitter {
+    /// All of it: anything from nothing to the whole delay.
+    Full,
+}
+
+/// When failed work is tried again, and what happens when it is not.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Retry {
+    /// How many attempts may follow the first; any number, if it is not said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_retries: Option<u32>,
+    /// The delay before each further attempt, in seconds; the last one also
+    /// stands for all after it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub delays_seconds: Vec<u64>,
+    /// The delay before the second attempt, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub initial_seconds: Option<u64>,
+    /// By how much each further delay is longer than the one before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub multiplier: Option<Number>,
+    /// The longest delay, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cap_seconds: Option<u64>,
+    /// How much of each delay is drawn by lot; none, if it is not said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jitter: Option<Jitter>,
+    /// Failures that another attempt cannot mend, by their codes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub never: Vec<String>,
+    /// What a person does by hand once no attempt is left.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub manual: Option<String>,
+}
+
+/// What a contract says of its own retries.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct OwnRetry {
+    /// The delay before the second attempt, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub initial_seconds: Option<u64>,
+    /// By how much each further delay is longer than the one before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub multiplier: Option<Number>,
+}
+
+impl Retry {
+    /// The whole delay before a retry, counted from 1, in seconds; what the
+    /// contract says of it counts first.
+    #[allow(clippy::cast_precision_loss)]
+    pub fn delay(&self, own: &OwnRetry, retry: u32) -> u64 {
+        let nth = usize::try_from(retry.saturating_sub(1)).unwrap_or(usize::MAX);
+        let listed = self.delays_seconds.get(nth).or(self.delays_seconds.last());
+        let seconds = match (own.initial_seconds, listed) {
+            (None, Some(&listed)) => listed,
+            (own_initial, _) => {
+                let initial = own_initial.or(self.initial_seconds).unwrap_or(0);
+                let multiplier = own.multiplier.as_ref().or(self.multiplier.as_ref());
+                let multiplier = multiplier.and_then(Number::as_f64).unwrap_or(1.0);
+                let power = i32::try_from(nth).unwrap_or(i32::MAX);
+                // Zero times without bounds is no number, and no delay either.
+                match initial as f64 * multiplier.powi(power) {
+                    product if product.is_nan() => 0,
+                    product => whole(product),
+                }
+            }
+        };
+        seconds.min(self.cap_seconds.unwrap_or(LONGEST))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::{Value, json};
+
+    use super::{LONGEST, OwnRetry, Retry, TimeField, Unit};
+
+    fn retry(value: Value) -> Retry {
+        serde_json::from_value(value).unwrap()
+    }
+
+    fn delays(retry: &Retry, own: &OwnRetry) -> Vec<u64> {
+        (1..=6).map(|nth| retry.delay(own, nth)).collect()
+    }
+
+    #[test]
+    fn delays_are_a_list_or_grow() {
+        let none = OwnRetry::default();
+        let listed = retry(json!({"delays_seconds": [1, 2, 5, 10]}));
+        assert_eq!(delays(&listed, &none), [1, 2, 5, 10, 10, 10]);
+        let grown = retry(json!({"initial_seconds": 30, "multiplier": 2.0}));
+        assert_eq!(delays(&grown, &none), [30, 60, 120, 240, 480, 960]);
+        let capped = retry(json!({"initial_seconds": 30, "multiplier": 2.0, "cap_seconds": 100}));
+        assert_eq!(delays(&capped, &none), [30, 60, 100, 100, 100, 100]);
+        let same = retry(json!({"initial_seconds": 7}));
+        assert_eq!(delays(&same, &none), [7; 6]);
+        assert_eq!(delays(&Retry::default(), &none), [0; 6]);
+        let own = OwnRetry {
+            initial_seconds: Some(3),
+            multiplier: None,
+        };
+        assert_eq!(delays(&capped, &own), [3, 6, 12, 24, 48, 96]);
+        assert_eq!(delays(&listed, &own), [3; 6]);
+    }
+
+    #[test]
+    fn no_delay_overflows() {
+        let huge = retry(json!({"initial_seconds": LONGEST, "multiplier": 1000.0}));
+        let none = OwnRetry::default();
+        assert_eq!(huge.delay(&none, u32::MAX), LONGEST);
+        let nothing = retry(json!({"initial_seconds": 0, "multiplier": 1000.0}));
+        assert_eq!(nothing.delay(&none, u32::MAX), 0);
+    }
+
+    #[test]
+    fn times_in_contracts_are_whole_seconds() {
+        let read = |unit, value: Value| {
+            let field = TimeField {
+                at: "/t".to_owned(),
+                unit,
+            };
+            field.read(&json!({"t": value}))
+        };
+        assert_eq!(read(Unit::Seconds, json!(300)), Some(300));
+        assert_eq!(read(Unit::Milliseconds, json!(30_000)), Some(30));
+        assert_eq!(read(Unit::Milliseconds, json!(1)), Some(1));
+        assert_eq!(read(Unit::Milliseconds, json!(1500.5)), Some(2));
+        assert_eq!(read(Unit::Seconds, json!(1e300)), Some(LONGEST));
+        assert_eq!(read(Unit::Seconds, json!(-1)), None);
+        assert_eq!(read(Unit::Seconds, json!("300")), None);
+    }
+}
