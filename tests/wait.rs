@@ -495,6 +495,94 @@ fn signal(child: &Child, name: &str) {
     assert!(sent.success());
 }
 
+/// The program with the system's clock.
+fn by_the_clock(env: &TestEnvironment, args: &[&str]) -> Command {
+    let mut command = env.program(args);
+    command.env_remove("GIT_AUTHOR_DATE");
+    command.env_remove("GIT_COMMITTER_DATE");
+    command
+}
+
+#[test]
+fn a_lease_that_runs_out_ends_the_wait_before_anyone_records_it() {
+    let env = opened();
+    let claim = ["claim", "87.1", "--as", "prep-agent", "--lease", "2s"];
+    env.run(by_the_clock(&env, &claim), &claim, None).success();
+    let before = env.tip();
+    let wait =
+        |targets: &[&str]| by_the_clock(&env, &[&["wait", "--timeout", "60s"], targets].concat());
+    let handoff = Waiting::of(wait(&["87.1", "--json"]));
+    let issue = Waiting::of(wait(&["87"]));
+    let (stdout, _) = handoff.ends(1);
+    let document: Value = serde_json::from_str(&stdout).unwrap();
+    let target = &document["data"]["targets"][0];
+    assert_eq!(target["state"], "failed");
+    assert_eq!(target["expired"], true);
+    assert_eq!(target["record"]["state"], "in_progress");
+    let told = "87.1 is failed [TIMEOUT]: its lease ran out";
+    assert_eq!(document["error"]["message"], told);
+    let (stdout, _) = issue.ends(1);
+    assert_eq!(stdout, "issue 87 does not go on: 87.1\n");
+    assert_eq!(env.tip(), before, "nothing was written");
+}
+
+/// A ledger under a protocol whose failed handoffs can be claimed again later.
+fn delaying(seconds: u64) -> TestEnvironment {
+    let env = TestEnvironment::with_repository();
+    let folder = env.root().join("own");
+    let shown = folder.to_str().unwrap();
+    env.handoff(&["protocol", "copy", "issue-to-pr", shown])
+        .success();
+    let file = folder.join("protocol.json");
+    let mut protocol: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+    protocol["retry"] = serde_json::json!({ "max_retries": 3, "delays_seconds": [seconds] });
+    fs::write(&file, protocol.to_string()).unwrap();
+    env.handoff(&["init", "--protocol", shown]).success();
+    env
+}
+
+fn retried(env: &TestEnvironment) {
+    let run = |args: &[&str]| env.run(by_the_clock(env, args), args, None).success();
+    let file = env.file("87.xml", opening(87));
+    run(&["send", &file]);
+    run(&["claim", "87.1", "--as", "prep-agent"]);
+    let failure = [
+        "--code",
+        "DOWN",
+        "--message",
+        "registry down",
+        "--recoverable",
+    ];
+    run(&[&["fail", "87.1", "--as", "prep-agent"], &failure[..]].concat());
+    run(&["retry", "87.1", "--as", "orchestrator", "--reason", "again"]);
+}
+
+#[test]
+fn what_may_begin_later_is_skipped_until_then_and_then_ends_the_wait() {
+    let env = delaying(3600);
+    retried(&env);
+    let run = |args: &[&str]| env.run(by_the_clock(&env, args), args, None);
+    let next = ["claim", "--next", "--as", "prep-agent"];
+    run(&next)
+        .exits(6)
+        .says("nothing waits for prep-agent that can be claimed yet")
+        .says("hint: 87.1 can be claimed from ");
+    run(&["wait", "--inbox", "--as", "prep-agent", "--timeout", "50ms"]).exits(7);
+    // What came later and may begin is taken.
+    let file = env.file("88.xml", opening(88));
+    run(&["send", &file]).success();
+    run(&next).success().says("88.1 issue-manager");
+
+    let env = delaying(3);
+    retried(&env);
+    let wait = ["wait", "--inbox", "--as", "prep-agent", "--timeout", "60s"];
+    let (stdout, _) = Waiting::of(by_the_clock(&env, &wait)).ends(0);
+    assert!(stdout.starts_with("87.1 "), "{stdout}");
+    env.run(by_the_clock(&env, &next), &next, None)
+        .success()
+        .says("87.1 issue-manager");
+}
+
 /// The notes that choosing leaves behind.
 fn notes(env: &TestEnvironment) -> std::path::PathBuf {
     env.repo().join(".git/handoff/open-1.json")

@@ -153,9 +153,18 @@ pub fn happenings(repository: &Repository, commit: &Commit) -> Result<Vec<Happen
         if let Some(path) = changes.iter().find(|c| c.path.ends_with("/issue.json")) {
             if let Some(id) = path.new {
                 let issue: Issue = stored(repository, id, &path.path)?;
+                let old = path
+                    .old
+                    .map(|id| stored::<Issue>(repository, id, &path.path));
+                let old = old.transpose()?;
+                let known = |count: fn(&Issue) -> usize| old.as_ref().map_or(0, count);
+                let decided = issue.decisions.get(known(|issue| issue.decisions.len())..);
+                let reopened = issue.reopened.get(known(|issue| issue.reopened.len())..);
+                let why = decided.and_then(<[_]>::last).map(|d| (&d.why, Some(&d.id)));
+                let why = why.or_else(|| Some((&reopened?.last()?.reason, None)));
+                other.reason = why.map(|(why, _)| why.clone());
+                other.id = why.and_then(|(_, id)| id.cloned());
                 (other.kind, other.issue) = (Kind::Issue, Some(issue.issue));
-                let why = issue.reopened.last().map(|r| r.reason.clone());
-                other.reason = why;
             }
         } else if let Some(Change { path, .. }) = changes.first() {
             let mut parts = path.split('/');

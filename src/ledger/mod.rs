@@ -30,6 +30,7 @@ mod session;
 mod shared;
 mod snapshot;
 mod step;
+mod stored;
 mod turn;
 mod verify;
 mod waiting;

@@ -190,6 +190,22 @@ impl Checker<'_> {
                 missing.push((format!("/facts/{name}/{key}/{i}"), pointer.clone()));
             }
         }
+        if let Some(limits) = &definition.limits {
+            let item = limits
+                .item
+                .iter()
+                .map(|item| ("item/at".to_owned(), &item.at));
+            let cycle = { limits.cycle.iter() }.map(|c| ("cycle/reason".to_owned(), &c.reason));
+            let rounds = limits.rounds.iter().flat_map(|(name, round)| {
+                let at = format!("rounds/{name}/when");
+                round.when.keys().map(move |pointer| (at.clone(), pointer))
+            });
+            for (at, pointer) in item.chain(cycle).chain(rounds) {
+                if !anywhere(pointer) {
+                    missing.push((format!("/limits/{at}"), pointer.clone()));
+                }
+            }
+        }
         for (i, (kind, schema)) in definition.contracts.iter().zip(schemas).enumerate() {
             let Some(schema) = schema else { continue };
             for (at, pointer, wanted) in typed_pointers(kind) {
@@ -286,6 +302,22 @@ fn typed_pointers(kind: &ContractType) -> Vec<(String, &str, &'static [&'static 
     for (at, pointer, wanted) in single {
         found.extend(pointer.map(|p| (at.to_owned(), p.as_str(), wanted)));
     }
+    const NUMBER: &[&str] = &["number", "integer"];
+    let times = [
+        ("timeout/at", &kind.timeout),
+        ("retry_delay/at", &kind.retry_delay),
+    ];
+    for (at, field) in times {
+        found.extend(
+            field
+                .as_ref()
+                .map(|f| (at.to_owned(), f.at.as_str(), NUMBER)),
+        );
+    }
+    let multiplier = kind.retry_multiplier.as_deref();
+    found.extend(multiplier.map(|p| ("retry_multiplier".to_owned(), p, NUMBER)));
+    let inputs = kind.inputs.as_ref();
+    found.extend(inputs.map(|i| ("inputs/list".to_owned(), i.list.as_str(), LIST)));
     for (key, pointer) in kind.tasks.iter().flat_map(|tasks| tasks.given()) {
         let wanted: &[&str] = match key {
             "parent" | "completes" => &["string"],
@@ -360,6 +392,29 @@ fn own_pointers(kind: &ContractType) -> Vec<(String, String)> {
     }
     for (key, pointer) in kind.tasks.iter().flat_map(|tasks| tasks.given()) {
         add(format!("tasks/{key}"), pointer);
+    }
+    let times = [
+        ("timeout/at", &kind.timeout),
+        ("retry_delay/at", &kind.retry_delay),
+    ];
+    for (key, field) in times {
+        field.iter().for_each(|f| add(key.to_owned(), &f.at));
+    }
+    { kind.retry_multiplier.iter() }.for_each(|p| add("retry_multiplier".to_owned(), p));
+    if let Some(inputs) = &kind.inputs {
+        add("inputs/list".to_owned(), &inputs.list);
+        let optional = [
+            ("type", &inputs.kind),
+            ("description", &inputs.description),
+            ("blocking", &inputs.blocking),
+        ];
+        let entry = |pointer: &str| format!("{}/0{pointer}", inputs.list);
+        add("inputs/key".to_owned(), &entry(&inputs.key));
+        for (key, pointer) in optional {
+            pointer
+                .iter()
+                .for_each(|p| add(format!("inputs/{key}"), &entry(p)));
+        }
     }
     found
 }

@@ -35,6 +35,7 @@ pub(super) fn faults(definition: &Definition) -> Vec<Finding> {
     checker.forbidden();
     checker.facts();
     checker.rules();
+    checker.time_and_failure();
     checker.found
 }
 
@@ -55,21 +56,21 @@ impl Checker<'_> {
         self.found.push(Finding::error(code, path, message));
     }
 
-    fn known_agent(&mut self, path: String, name: &str) {
+    pub(super) fn known_agent(&mut self, path: String, name: &str) {
         if !self.agents.contains(name) {
             let text = format!("no agent is called `{name}`");
             self.fault("protocol.unknown_agent", path, text);
         }
     }
 
-    fn known_type(&mut self, path: String, name: &str) {
+    pub(super) fn known_type(&mut self, path: String, name: &str) {
         if !self.types.contains(name) {
             let text = format!("no contract type is called `{name}`");
             self.fault("protocol.unknown_type", path, text);
         }
     }
 
-    fn pointer(&mut self, path: String, pointer: &str) {
+    pub(super) fn pointer(&mut self, path: String, pointer: &str) {
         if !is_pointer(pointer) {
             let text = format!("`{pointer}` is not a JSON Pointer to a field, such as /from");
             self.fault("protocol.pointer", path, text);

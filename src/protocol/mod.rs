@@ -6,8 +6,10 @@
 //! name. `definition` and `contract_type` hold the stored form, `loaded` what it
 //! says about itself, `lifecycle` the states that every protocol shares,
 //! `resolve` the choice of a contract's type, `tasks` what contracts say of
-//! tasks, `facts` what is gathered from them, `faults` and `ways` the
-//! checks of a definition.
+//! tasks, `facts` what is gathered from them; `timing` says how long work may
+//! take and when it is tried again, `limits` how much may be handed over,
+//! `decision` what to do about what stands still; `faults`, `time_faults` and
+//! `ways` check a definition.
 
 mod contract_type;
 mod decision;
@@ -20,6 +22,7 @@ mod loaded;
 mod pointers;
 mod resolve;
 mod tasks;
+mod time_faults;
 mod timing;
 mod ways;
 

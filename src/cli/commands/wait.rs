@@ -32,7 +32,7 @@ use crate::ledger::{
 #[command(after_help = "Examples:
   git handoff wait 123.4
   git handoff wait 123 124 --timeout 30m
-  git handoff wait --inbox --as fixer-agent && git handoff claim --next --as fixer-agent
+  git handoff wait --inbox --as fixer-agent
   git handoff wait 123.4 --remote origin --poll 10s --timeout 1h")]
 pub(crate) struct Arguments {
     /// Handoffs (123.4) and issues (123)

@@ -1,0 +1,94 @@
+//! How every stored file is read and written.
+//!
+//! Each carries a version from the first day; reading an unknown one is an error
+//! that says so.
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+/// The version that every stored file carries.
+pub(super) const VERSION: u32 = 1;
+
+/// A stored file that this program can't read.
+#[derive(Debug, thiserror::Error)]
+pub enum StoredError {
+    /// It is not what it should be.
+    #[error("it is not a valid record")]
+    Form(#[source] serde_json::Error),
+    /// It was written by a later program.
+    #[error("it has version {0}, and this program reads {VERSION}")]
+    Version(u32),
+}
+
+#[derive(Deserialize)]
+struct Versioned {
+    version: u32,
+}
+
+/// Reads a stored file.
+///
+/// # Errors
+/// [`StoredError`] when it is malformed or of another version.
+pub(super) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, StoredError> {
+    serde_json::from_slice(bytes).map_err(|error| match serde_json::from_slice(bytes) {
+        Ok(Versioned { version }) if version != VERSION => StoredError::Version(version),
+        _ => StoredError::Form(error),
+    })
+}
+
+/// Writes a stored file: indented, with a final line break, the same bytes for
+/// the same value.
+pub(super) fn write<T: Serialize>(value: &T) -> Vec<u8> {
+    let mut bytes = serde_json::to_vec_pretty(value)
+        .expect("stored types have string keys and no failing serializers");
+    bytes.push(b'\n');
+    bytes
+}
+
+/// A moment, to the second, in UTC.
+pub type Moment = DateTime<Utc>;
+
+pub(super) mod moment {
+    use super::{DateTime, Moment, SecondsFormat, Utc};
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub(in crate::ledger) fn serialize<S: Serializer>(
+        at: &Moment,
+        s: S,
+    ) -> Result<S::Ok, S::Error> {
+        s.serialize_str(&at.to_rfc3339_opts(SecondsFormat::Secs, true))
+    }
+
+    pub(in crate::ledger) fn deserialize<'de, D: Deserializer<'de>>(
+        d: D,
+    ) -> Result<Moment, D::Error> {
+        let text = String::deserialize(d)?;
+        let at = DateTime::parse_from_rfc3339(&text).map_err(D::Error::custom)?;
+        Ok(at.with_timezone(&Utc))
+    }
+}
+
+pub(super) mod optional_moment {
+    use super::{Moment, moment};
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    #[derive(Deserialize)]
+    struct Wrapped(#[serde(with = "moment")] Moment);
+
+    pub(in crate::ledger) fn serialize<S: Serializer>(
+        at: &Option<Moment>,
+        s: S,
+    ) -> Result<S::Ok, S::Error> {
+        match at {
+            Some(at) => moment::serialize(at, s),
+            None => s.serialize_none(),
+        }
+    }
+
+    pub(in crate::ledger) fn deserialize<'de, D: Deserializer<'de>>(
+        d: D,
+    ) -> Result<Option<Moment>, D::Error> {
+        Ok(Option::<Wrapped>::deserialize(d)?.map(|w| w.0))
+    }
+}

@@ -1,0 +1,215 @@
+//! Every way in which a definition's rules of time and failure can be wrong.
+
+use serde_json::Number;
+
+use super::decision::{Action, DecisionRule};
+use super::faults::Checker;
+use super::lifecycle::State;
+use super::limits::Limits;
+use super::timing::{LONGEST, Leases, Retry};
+
+/// The largest multiplier of delays.
+const STEEPEST: f64 = 1000.0;
+
+impl Checker<'_> {
+    pub(super) fn time_and_failure(&mut self) {
+        let definition = self.definition;
+        if let Some(leases) = &definition.leases {
+            self.leases(leases);
+        }
+        if let Some(retry) = &definition.retry {
+            self.retry(retry);
+        }
+        if let Some(limits) = &definition.limits {
+            self.limits(limits);
+        }
+        for (i, rule) in definition.decisions.iter().enumerate() {
+            self.decision(i, rule);
+        }
+        for (i, contract) in definition.contracts.iter().enumerate() {
+            let at = |key: &str| format!("/contracts/{i}/{key}");
+            let times = [
+                ("timeout", &contract.timeout),
+                ("retry_delay", &contract.retry_delay),
+            ];
+            for (key, field) in times {
+                field
+                    .iter()
+                    .for_each(|f| self.pointer(at(&format!("{key}/at")), &f.at));
+            }
+            let multiplier = contract.retry_multiplier.iter();
+            multiplier.for_each(|p| self.pointer(at("retry_multiplier"), p));
+            if let Some(inputs) = &contract.inputs {
+                let optional = [
+                    ("type", &inputs.kind),
+                    ("description", &inputs.description),
+                    ("blocking", &inputs.blocking),
+                ];
+                self.pointer(at("inputs/list"), &inputs.list);
+                self.pointer(at("inputs/key"), &inputs.key);
+                for (key, pointer) in optional {
+                    let at = at(&format!("inputs/{key}"));
+                    pointer.iter().for_each(|p| self.pointer(at.clone(), p));
+                }
+            }
+        }
+    }
+
+    fn time(&mut self, path: &str, seconds: Option<u64>, least: u64) {
+        if seconds.is_some_and(|seconds| !(least..=LONGEST).contains(&seconds)) {
+            let text = format!("a time has from {least} to {LONGEST} seconds here");
+            self.fault("protocol.time", path, text);
+        }
+    }
+
+    fn number(&mut self, path: impl Into<String>, most: u32) {
+        if most == 0 {
+            let text = "a limit of 0 leaves room for nothing";
+            self.fault("protocol.limit", path, text);
+        }
+    }
+
+    fn leases(&mut self, leases: &Leases) {
+        self.time("/leases/seconds", Some(leases.seconds), 1);
+        self.time("/leases/longest_seconds", leases.longest_seconds, 1);
+        if leases
+            .longest_seconds
+            .is_some_and(|longest| longest < leases.seconds)
+        {
+            let text = "the longest lease is shorter than the usual one";
+            self.fault("protocol.time", "/leases/longest_seconds", text);
+        }
+    }
+
+    fn retry(&mut self, retry: &Retry) {
+        let by_contract = |c: &super::contract_type::ContractType| c.retry_delay.is_some();
+        let grows =
+            retry.initial_seconds.is_some() || self.definition.contracts.iter().any(by_contract);
+        for (i, seconds) in retry.delays_seconds.iter().enumerate() {
+            self.time(&format!("/retry/delays_seconds/{i}"), Some(*seconds), 0);
+        }
+        self.time("/retry/initial_seconds", retry.initial_seconds, 0);
+        self.time("/retry/cap_seconds", retry.cap_seconds, 1);
+        if !retry.delays_seconds.is_empty() && retry.initial_seconds.is_some() {
+            let text = "delays are listed or grow from the first, not both";
+            self.fault("protocol.retry", "/retry/initial_seconds", text);
+        }
+        if let Some(multiplier) = retry.multiplier.as_ref().and_then(Number::as_f64) {
+            if !(1.0..=STEEPEST).contains(&multiplier) {
+                let text = format!("a delay grows by a number from 1 to {STEEPEST}");
+                self.fault("protocol.retry", "/retry/multiplier", text);
+            } else if !grows {
+                let text = "there is no first delay that could grow";
+                self.fault("protocol.retry", "/retry/multiplier", text);
+            }
+        }
+        let codes = &self.definition.errors;
+        for (i, code) in retry.never.iter().enumerate() {
+            if !codes.is_empty() && !codes.contains_key(code) {
+                let text = format!("`{code}` is not a code in `errors`");
+                self.fault("protocol.error_code", format!("/retry/never/{i}"), text);
+            }
+        }
+        if retry
+            .manual
+            .as_ref()
+            .is_some_and(|text| text.trim().is_empty())
+        {
+            let text = "nothing says what a person does by hand";
+            self.fault("protocol.retry", "/retry/manual", text);
+        }
+    }
+
+    fn limits(&mut self, limits: &Limits) {
+        limits
+            .handoffs
+            .iter()
+            .for_each(|&most| self.number("/limits/handoffs", most));
+        self.time("/limits/deadline_seconds", limits.deadline_seconds, 1);
+        self.time("/limits/cooldown_seconds", limits.cooldown_seconds, 1);
+        if let Some(item) = &limits.item {
+            self.pointer("/limits/item/at".to_owned(), &item.at);
+            self.number("/limits/item/handoffs", item.handoffs);
+        }
+        if let Some(cycle) = &limits.cycle {
+            self.pointer("/limits/cycle/reason".to_owned(), &cycle.reason);
+            self.number("/limits/cycle/most", cycle.most);
+            if cycle.among < cycle.most {
+                let text = "more handoffs must be alike than are looked at";
+                self.fault("protocol.limit", "/limits/cycle/among", text);
+            }
+        }
+        for (name, round) in &limits.rounds {
+            let name = name.replace('~', "~0").replace('/', "~1");
+            let at = |key: &str| format!("/limits/rounds/{name}/{key}");
+            self.number(at("most"), round.most);
+            if round.contracts.is_empty() {
+                let text = "no contract type takes the work round";
+                self.fault("protocol.limit", at("contracts"), text);
+            }
+            for (i, kind) in round.contracts.iter().enumerate() {
+                self.known_type(format!("{}/{i}", at("contracts")), kind);
+            }
+            for pointer in round.when.keys() {
+                self.pointer(at("when"), pointer);
+            }
+        }
+    }
+
+    fn decision(&mut self, i: usize, rule: &DecisionRule) {
+        let at = |key: &str| format!("/decisions/{i}/{key}");
+        let definition = self.definition;
+        rule.to
+            .iter()
+            .for_each(|agent| self.known_agent(at("to"), agent.as_str()));
+        for (j, agent) in rule.when.not_to.iter().enumerate() {
+            self.known_agent(format!("{}/{j}", at("when/not_to")), agent.as_str());
+        }
+        if rule.why.trim().is_empty() {
+            self.fault(
+                "protocol.decision",
+                at("why"),
+                "there is no reason to record",
+            );
+        }
+        let lists = [
+            ("status", &rule.when.status, "a word in `status`"),
+            ("priority", &rule.when.priority, "a word in `priorities`"),
+        ];
+        for (key, words, what) in lists {
+            for (j, word) in words.iter().enumerate() {
+                let known = match key {
+                    "status" => definition.status.contains_key(word),
+                    _ => definition.priorities.contains(word),
+                };
+                if !known {
+                    let text = format!("`{word}` is not {what}");
+                    self.fault(
+                        "protocol.decision",
+                        format!("{}/{j}", at(&format!("when/{key}"))),
+                        text,
+                    );
+                }
+            }
+        }
+        if let Some(state) = rule.when.state
+            && !fits(rule.action, state)
+        {
+            let action = rule.action.as_str();
+            let text = format!("`{action}` does not apply to what is {state}");
+            self.fault("protocol.decision", at("action"), text);
+        }
+    }
+}
+
+/// Says whether an action can be taken about a handoff in this state.
+fn fits(action: Action, state: State) -> bool {
+    match action {
+        Action::Ask => state == State::Blocked,
+        Action::Retry | Action::Reassign => state == State::Failed,
+        Action::Advance | Action::ProceedPartial => state == State::Completed,
+        Action::Skip | Action::FallBack | Action::Escalate | Action::Terminate => {
+            matches!(state, State::Failed | State::Dead | State::Blocked)
+        }
+    }
+}
