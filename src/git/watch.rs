@@ -164,9 +164,9 @@ fn remote_file_system(path: &Path) -> Option<&'static str> {
         (0x00c3_6400, "Ceph"),
         (0x6573_5546, "FUSE"),
     ];
-    let found = rustix::fs::statfs(path).ok()?.f_type;
-    // The number's type differs from one architecture to the next.
-    let found = u32::try_from(found & 0xffff_ffff).ok()?;
+    // The kind is in the low 32 bits; how many there are differs from one
+    // architecture to the next.
+    let found = rustix::fs::statfs(path).ok()?.f_type as u32;
     let known = REMOTE.iter().find(|(magic, _)| *magic == found);
     known.map(|(_, name)| *name)
 }
