@@ -39,6 +39,12 @@ fn followed() -> TestEnvironment {
     for told in [
         "two-desks: sound",
         "issue tides: completed (two-desks, 4 handoffs",
+        "updated protocol two-desks from 1.0.0 to 1.1.0",
+        "held until 2026-03-02 09:24:00Z, token 1",
+        "retry: dunes.1 is failed (LOST): an article has three attempts",
+        "nobody else edits (exit 4)",
+        "writer → editor: dead",
+        "fall_back: slander.1 is dead (LIBEL): the article needs a person\n  Call the writer",
         "bakery: sound",
         "TOO_HOT: all black",
         "w-1.1 in_progress..completed",

@@ -74,7 +74,11 @@ impl<V> Planner<'_, V> {
             illegal,
         };
         from.on(Event::Extend).map_err(illegal)?;
-        let seconds = self.length(&record, told)?;
+        let asked = Told {
+            lease: told.lease.or(record.lease.as_ref().and_then(|l| l.seconds)),
+            ..Told::default()
+        };
+        let seconds = self.length(&record, &asked)?;
         let end = seconds.and_then(|seconds| self.after(seconds));
         let at = self.actor.at;
         let Some(lease) = &mut record.lease else {
