@@ -9,7 +9,7 @@ use chrono::{DateTime, FixedOffset, Local, NaiveDateTime, Offset, TimeZone};
 use super::error::Failure;
 use crate::git::{Repository, to_second};
 use crate::ids::quoted;
-use crate::ledger::{Clock, Moment, Session};
+use crate::ledger::{Clock, Host, Moment, Session};
 
 /// How long a write waits for other writers.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -146,6 +146,23 @@ pub(super) fn now() -> Result<Moment, Failure> {
 /// A number drawn by lot, from 0 to 1000.
 pub(super) fn drawn() -> u32 {
     u32::try_from(RandomState::new().hash_one(()) % 1001).unwrap_or(0)
+}
+
+/// The machine that this runs on.
+pub(super) fn host() -> Host {
+    let given = |name: &str| env::var(name).ok();
+    let known = |path: &str| std::fs::read_to_string(path).ok();
+    let name = given("HOSTNAME")
+        .or_else(|| given("COMPUTERNAME"))
+        .or_else(|| known("/proc/sys/kernel/hostname"))
+        .or_else(|| known("/etc/hostname"));
+    Host {
+        name: name
+            .map(|name| name.trim().to_owned())
+            .filter(|name| !name.is_empty()),
+        os: env::consts::OS.to_owned(),
+        arch: env::consts::ARCH.to_owned(),
+    }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::exit;
 use super::refused::refused;
 use crate::finding::Finding;
-use crate::git::{GitError, OpenError};
+use crate::git::{CaptureError, GitError, OpenError};
 use crate::ids::IdError;
 use crate::ledger::{DEFAULT_BRANCH, LedgerError, Refusal};
 
@@ -192,8 +192,10 @@ impl From<LedgerError> for Failure {
                 at(exit::NOT_FOUND, "no_document").hint(hint)
             }
             LedgerError::Schema { .. } => at(exit::INTEGRITY, "schema_broken"),
+            LedgerError::Snapshot(error) => at(exit::CONTRACT, "snapshot_refused").hint(unkept(&error)),
             LedgerError::Missing { .. }
             | LedgerError::Stored { .. }
+            | LedgerError::Altered { .. }
             | LedgerError::Object { .. } => {
                 at(exit::INTEGRITY, "ledger_damaged")
                     .hint("`git handoff verify` shows where the damage began")
@@ -204,4 +206,27 @@ impl From<LedgerError> for Failure {
                 .hint("nothing was acknowledged; check permissions and free space, and run it again"),
         }
     }
+}
+
+/// What to do about a worktree that can't be kept.
+fn unkept(error: &CaptureError) -> String {
+    let mend = match error {
+        CaptureError::Bare => "run it in the worktree that the work is in",
+        CaptureError::Index(_) => {
+            "`git sparse-checkout reapply --no-sparse-index`, or `git update-index --no-split-index`"
+        }
+        CaptureError::Nested { .. } => "name it in .git/info/exclude if it is not part of the work",
+        CaptureError::Submodule { .. } => "commit what is in it, and the submodule's new commit",
+        CaptureError::Special { .. } | CaptureError::Unreadable { .. } => {
+            "name it in .git/info/exclude, or move it away"
+        }
+        CaptureError::Changing { .. } => "stop what writes to it, and run the same again",
+        CaptureError::TooLarge { .. }
+        | CaptureError::TooMuch { .. }
+        | CaptureError::TooMany { .. } => "name in .git/info/exclude what is not part of the work",
+        CaptureError::Git(_) => "see what `git status` says",
+    };
+    format!(
+        "nothing was written: {mend}; or leave out --snapshot, and --attach the files that matter"
+    )
 }

@@ -14,6 +14,10 @@ const NOT_COMMANDS: [Event; 2] = [Event::Exhaust, Event::Expire];
 pub(super) fn refused(refusal: &Refusal, message: String) -> Failure {
     let protocol = |code| Failure::new(exit::PROTOCOL, code, message.clone());
     match refusal {
+        Refusal::OtherAttempt { id, .. } => {
+            Failure::new(exit::CONFLICT, "other_attempt", message.clone())
+                .hint(format!("nothing was written; see `git handoff show {id}`"))
+        }
         Refusal::UnknownAgent { agents, .. } => {
             protocol("unknown_agent").hint(format!("agents are: {}", agents.join(", ")))
         }
@@ -194,11 +198,17 @@ pub(super) fn refused(refusal: &Refusal, message: String) -> Failure {
         }
         Refusal::NoSender => Failure::usage(message.clone())
             .hint("say who sends it: with --as AGENT or GIT_HANDOFF_AGENT"),
-        Refusal::NothingToClaim { waits, .. } => {
+        Refusal::NothingToClaim { found, .. } => {
             let failure = Failure::new(exit::NOT_FOUND, "nothing_to_claim", message.clone());
-            match waits {
-                Some((id, on)) => failure.hint(format!("{id} waits for {on}; come again later")),
-                None => failure,
+            match (&found.later, &found.waits) {
+                (Some((at, id)), _) => failure.hint(format!(
+                    "{id} can be claimed from {}; come again then",
+                    super::render::moment(*at)
+                )),
+                (None, Some((id, on))) => {
+                    failure.hint(format!("{id} waits for {on}; come again later"))
+                }
+                (None, None) => failure,
             }
         }
         Refusal::OneRequest { issue } => protocol("one_request").hint(format!(

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use super::output::{Output, plain, state};
 use crate::ids::{AgentName, HandoffId};
 use crate::ledger::{
-    Artifact, Briefing, Done, Issue, IssueStatus, Moment, Record, Task, issue_folder,
+    Artifact, Briefing, Done, FailureContext, Issue, IssueStatus, Moment, Record, Task, Transition,
+    issue_folder,
 };
 use crate::protocol::State;
 
@@ -35,6 +36,7 @@ pub(super) fn done_json(done: &Done) -> Value {
         "to": receipt.record.to,
         "contract_type": receipt.record.contract_type,
         "contract_sha256": receipt.record.contract.sha256,
+        "context": receipt.record.latest().and_then(|t| t.context.as_ref()),
         "path": format!("{}/{}", issue_folder(&receipt.issue.issue), receipt.record.contract.file),
         "attempt": receipt.record.attempt,
         "token": receipt.record.lease.as_ref().map(|lease| lease.token),
@@ -157,6 +159,9 @@ pub(super) fn done_text(done: &Done) -> String {
             "  recorded as a violation: the role of {} does not allow {done}; the work goes to {}\n",
             record.from, record.to
         );
+    }
+    if let Some(context) = record.latest().and_then(|t| t.context.as_ref()) {
+        text += &format!("  {}\n", plain(&kept(record, context)));
     }
     for missing in record.artifacts.iter().filter(|a| a.sha256.is_none()) {
         let path = plain(&missing.path);
@@ -349,48 +354,69 @@ pub(super) fn record_text(record: &Record, now: Moment) -> String {
         text += &indented(&super::advice::questions_text(record.questions()));
     }
     for t in &record.transitions {
-        let event = t.event.map_or("send", crate::protocol::Event::as_str);
-        let sent = t
-            .sent
-            .as_ref()
-            .map(|id| format!(" by sending {id}"))
-            .unwrap_or_default();
-        text += &format!(
-            "  {} {event} by {} → {}{sent}\n",
-            moment(t.at),
-            t.by,
-            state(t.to)
-        );
-        if let Some(receiver) = &t.receiver {
-            text += &indented(&format!("now with {receiver}"));
-        }
-        if let Some(reason) = &t.reason {
-            text += &indented(reason);
-        }
-        for allowed in &t.allowed_secrets {
-            text += &indented(&format!(
-                "allowed although it looks like a secret: {allowed}"
-            ));
-        }
-        for (key, value) in &t.values {
-            text += &indented(&fact(key, value));
-        }
-        if let Some(failure) = &t.failure {
-            let retry = if failure.recoverable {
-                "recoverable"
-            } else {
-                "not recoverable"
-            };
-            text += &indented(&format!("{}: {} ({retry})", failure.code, failure.message));
-            for more in [&failure.details, &failure.suggested_action]
-                .into_iter()
-                .flatten()
-            {
-                text += &indented(more);
-            }
+        text += &transition_text(t);
+        if let Some(context) = &t.context {
+            let see = format!("git handoff restore {}", record.id);
+            text += &indented(&format!("{}: see `{see}`", kept(record, context)));
         }
     }
     text
+}
+
+/// One change of a state, with its time and its reasons.
+pub(super) fn transition_text(t: &Transition) -> String {
+    let event = t.event.map_or("send", crate::protocol::Event::as_str);
+    let sent = t
+        .sent
+        .as_ref()
+        .map(|id| format!(" by sending {id}"))
+        .unwrap_or_default();
+    let mut text = format!(
+        "  {} {event} by {} → {}{sent}\n",
+        moment(t.at),
+        t.by,
+        state(t.to)
+    );
+    if let Some(receiver) = &t.receiver {
+        text += &indented(&format!("now with {receiver}"));
+    }
+    if let Some(reason) = &t.reason {
+        text += &indented(reason);
+    }
+    for allowed in &t.allowed_secrets {
+        text += &indented(&format!(
+            "allowed although it looks like a secret: {allowed}"
+        ));
+    }
+    for (key, value) in &t.values {
+        text += &indented(&fact(key, value));
+    }
+    if let Some(failure) = &t.failure {
+        let retry = if failure.recoverable {
+            "recoverable"
+        } else {
+            "not recoverable"
+        };
+        text += &indented(&format!("{}: {} ({retry})", failure.code, failure.message));
+        for more in [&failure.details, &failure.suggested_action]
+            .into_iter()
+            .flatten()
+        {
+            text += &indented(more);
+        }
+    }
+    text
+}
+
+/// Where the context of a failure is, and how much there is of it.
+fn kept(record: &Record, context: &FailureContext) -> String {
+    let folder = issue_folder(record.id.issue());
+    let (files, bytes) = (context.files, context.bytes);
+    let held = match files {
+        0 => String::new(),
+        _ => format!(", with {files} files of {bytes} bytes"),
+    };
+    format!("kept in {folder}/{}{held}", context.folder)
 }
 
 /// Foreign text under a line of ours, so that no line of it looks like one.

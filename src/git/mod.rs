@@ -5,19 +5,33 @@
 //! its one useful method publishes it by compare-and-swap. `tree` edits and
 //! compares trees in their stored form, `history` reads commits, `code` answers
 //! questions about the user's own branches. Nothing here knows what a handoff
-//! is, touches a working tree or an index, or moves any ref but the one that a
-//! [`Prepared`] names.
+//! is, or moves any ref but the one that a [`Prepared`] names. `worktree` reads
+//! what a working tree holds beyond HEAD and touches neither it nor its index;
+//! `restore` writes into a worktree that it just made, and into no other.
 
 mod code;
 mod history;
+mod position;
 mod queue;
 mod recent;
+mod remote;
 mod repository;
+mod restore;
+mod scratch;
+mod suspects;
 mod tree;
+mod watch;
+mod worktree;
 
 pub use code::{Code, CodeCommit};
 pub use history::{Commit, Person, Stored, to_second};
+pub use position::{Position, Unpublished};
 pub use queue::Queue;
-pub use recent::Recent;
+pub use recent::{ById, Recent};
+pub use remote::{Patience, Remote, RemoteError};
 pub use repository::{GitError, ObjectId, OpenError, Prepared, PublishError, Repository, tune};
-pub use tree::{Change, Edit, Entry, EntryKind, Listing, Mode, Tree};
+pub use restore::{RestoreError, is_ignored_by_hfs, is_inside, put_file};
+pub use scratch::Scratch;
+pub use tree::{Change, Edit, Entry, EntryKind, FlatEntry, Listing, Mode, Tree};
+pub use watch::{RefWatch, Waker};
+pub use worktree::{Caps, CaptureError, Hidden, KeptFile, RawPath, Unfinished};

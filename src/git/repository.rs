@@ -375,7 +375,11 @@ impl Repository {
         for (path, edit) in edits {
             let entry = match edit {
                 Edit::Gone => None,
-                Edit::Folder(id) => Some((Mode::Folder, *id)),
+                Edit::Folder(id) => {
+                    // A tree that is not here would be a hole in the branch.
+                    self.object(*id, ObjectType::Tree)?;
+                    Some((Mode::Folder, *id))
+                }
                 Edit::Bytes(bytes) => {
                     let known = written.iter().find(|(known, _)| known == bytes);
                     let id = match known {

@@ -21,7 +21,7 @@ pub enum Edit {
 }
 
 /// The mode of a tree's entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mode {
     /// A folder.
     Folder,
@@ -34,6 +34,16 @@ pub enum Mode {
 }
 
 impl Mode {
+    /// The number that git stores.
+    pub fn number(self) -> u32 {
+        match self {
+            Self::Folder => 0o40_000,
+            Self::Plain => 0o100_644,
+            Self::Executable => 0o100_755,
+            Self::Link => 0o120_000,
+        }
+    }
+
     fn stored(self) -> &'static [u8] {
         match self {
             Self::Folder => b"40000",
@@ -82,6 +92,40 @@ pub struct Change {
     pub kind: EntryKind,
 }
 
+/// A file of a tree, or a submodule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlatEntry {
+    /// Its whole path, as it is stored.
+    pub path: Vec<u8>,
+    /// Its mode, as it is stored.
+    pub mode: u32,
+    /// The object it names.
+    pub id: ObjectId,
+}
+
+fn flatten(
+    repository: &Repository,
+    tree: ObjectId,
+    prefix: &[u8],
+    found: &mut Vec<FlatEntry>,
+) -> Result<(), GitError> {
+    let data = repository.object(tree, ObjectType::Tree)?;
+    for entry in raw_entries(&data) {
+        let path = [prefix, entry.name].concat();
+        if entry.kind() == EntryKind::Tree {
+            flatten(repository, entry.id()?, &[&path[..], b"/"].concat(), found)?;
+            continue;
+        }
+        let octal = std::str::from_utf8(entry.mode).unwrap_or_default();
+        found.push(FlatEntry {
+            path,
+            mode: u32::from_str_radix(octal, 8).unwrap_or_default(),
+            id: entry.id()?,
+        });
+    }
+    Ok(())
+}
+
 /// A folder as it is stored.
 pub struct Listing(Option<Rc<[u8]>>);
 
@@ -97,6 +141,12 @@ impl Listing {
     pub fn find(&self, name: &str) -> Result<Option<ObjectId>, GitError> {
         let found = self.entries().find(|e| e.name == name.as_bytes());
         found.map(|entry| entry.id()).transpose()
+    }
+
+    /// Every entry whose name is text, with the object that it names.
+    pub fn named(&self) -> impl Iterator<Item = (&str, ObjectId)> {
+        self.entries()
+            .filter_map(|e| Some((std::str::from_utf8(e.name).ok()?, e.id().ok()?)))
     }
 
     /// The names of the entries that name this object.
@@ -189,6 +239,16 @@ impl<'r> Tree<'r> {
                 })
             })
             .collect()
+    }
+
+    /// Every file, in whatever folder, with its stored mode.
+    ///
+    /// # Errors
+    /// [`GitError`] when an object can't be read.
+    pub fn files(&self) -> Result<Vec<FlatEntry>, GitError> {
+        let mut found = Vec::new();
+        flatten(self.repository, self.id, b"", &mut found)?;
+        Ok(found)
     }
 
     /// Every file that differs between an older tree and this one. A folder that

@@ -103,6 +103,7 @@ fn change(before: Option<&Record>, after: &Record, decision: Option<&Decision>) 
     };
     told.reason = last.reason;
     told.failure = last.failure;
+    told.context = last.context;
     told.questions = last.questions;
     told.values = last.values;
     told.receiver = last.receiver;

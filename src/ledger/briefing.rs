@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::error::LedgerError;
+use super::failure::{PastFailure, failures_in_full};
 use super::record::{Artifact, Record, Task};
 use super::shared::documents;
 use super::snapshot::{IssueFolder, Snapshot};
@@ -51,6 +52,8 @@ pub struct Briefing {
     pub artifacts: Vec<Artifact>,
     /// Where the issue's tasks stand.
     pub tasks: Vec<Task>,
+    /// How earlier attempts failed, the oldest first.
+    pub failures: Vec<PastFailure>,
     /// The documents that the protocol's issues share.
     pub documents: Map<String, Value>,
 }
@@ -110,6 +113,7 @@ pub fn briefing(
         },
         facts: issue.as_ref().map(|i| i.facts.clone()).unwrap_or_default(),
         artifacts,
+        failures: failures_in_full(tip.repository(), record)?,
         tasks: issue.map(|i| i.tasks).unwrap_or_default(),
         documents: shared
             .map(|(name, value)| (name.to_string(), value))

@@ -7,7 +7,7 @@ use super::refusal::Refusal;
 use super::step::Stop;
 use crate::contract::{Allowance, SchemaError};
 use crate::finding::Finding;
-use crate::git::GitError;
+use crate::git::{CaptureError, GitError};
 
 /// A failed operation. Unless it says otherwise, the ledger is unchanged.
 #[derive(Debug, thiserror::Error)]
@@ -184,6 +184,15 @@ pub enum LedgerError {
         /// Why.
         source: StoredError,
     },
+    /// A stored file is not what the manifest beside it says.
+    #[error("{path} is not what was kept")]
+    Altered {
+        /// The file.
+        path: String,
+    },
+    /// The unfinished work can't be kept.
+    #[error("the worktree cannot be kept")]
+    Snapshot(#[source] Box<CaptureError>),
     /// Git failed.
     #[error(transparent)]
     Git(#[from] GitError),
@@ -198,6 +207,7 @@ impl LedgerError {
                 | Self::Object { .. }
                 | Self::Missing { .. }
                 | Self::Stored { .. }
+                | Self::Altered { .. }
                 | Self::NotALedger { .. }
         )
     }

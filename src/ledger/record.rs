@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
+use super::failure::FailureContext;
 pub use super::stored::{Moment, StoredError};
 pub(super) use super::stored::{VERSION, moment, optional_moment, read, write};
 use crate::contract::{Allowance, Format};
@@ -371,6 +372,9 @@ pub struct Transition {
     /// What went wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
+    /// Where the context of the failure is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<FailureContext>,
     /// What is asked, by whoever is blocked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub questions: Vec<Question>,
@@ -400,6 +404,7 @@ impl Transition {
             sent: None,
             reason: None,
             failure: None,
+            context: None,
             questions: Vec::new(),
             values: Map::new(),
             receiver: None,

@@ -1,5 +1,6 @@
 //! Why the ledger refuses a step: typed, with everything a hint needs.
 
+use super::ready::Ready;
 use super::record::Moment;
 use crate::finding::Finding;
 use crate::ids::{AgentName, HandoffId, IssueKey, quoted};
@@ -8,6 +9,14 @@ use crate::protocol::{Event, IllegalEvent, Protocol, State};
 /// A refused step. The ledger is unchanged.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Refusal {
+    /// What was kept belongs to another attempt.
+    #[error("{id} is at attempt {attempt}, and what was kept is of another one")]
+    OtherAttempt {
+        /// The handoff.
+        id: HandoffId,
+        /// Its attempt.
+        attempt: u32,
+    },
     /// Nobody by that name takes part.
     #[error("{agent} is not an agent of protocol {protocol}")]
     UnknownAgent {
@@ -328,13 +337,12 @@ pub enum Refusal {
     #[error("the contract names no sender")]
     NoSender,
     /// Nothing waits for this agent that could be claimed.
-    #[error("nothing waits for {agent}{}", if waits.is_some() { " that can be claimed yet" } else { "" })]
+    #[error("nothing waits for {agent}{}", if **found == Ready::default() { "" } else { " that can be claimed yet" })]
     NothingToClaim {
         /// The agent.
         agent: AgentName,
-        /// The first handoff that others must be completed for, and the first of
-        /// these.
-        waits: Option<(HandoffId, HandoffId)>,
+        /// What waits for it, and for what.
+        found: Box<Ready>,
     },
 }
 

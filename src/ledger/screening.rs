@@ -6,10 +6,11 @@
 use serde_json::{Value, json};
 
 use super::error::LedgerError;
+use super::failure::Attached;
 use super::intake::Review;
 use super::layout::DEFINITION;
 use super::shared::ProtocolFiles;
-use super::step::Request;
+use super::step::{Request, Told};
 use crate::contract::{Allowance, SECRET, Secrets};
 use crate::finding::Finding;
 use crate::protocol::{Definition, Protocol};
@@ -169,6 +170,27 @@ pub(super) fn screen_request(
         told.allowed_secrets.extend(allowed);
     }
     Ok(())
+}
+
+/// Screens a failure's texts and the files that are attached to it; the answer says which of them hold
+/// what was allowed.
+///
+/// # Errors
+/// [`LedgerError::Secret`] and [`LedgerError::UnusedAllowance`].
+pub(super) fn screen_failure(
+    protocol: &Protocol,
+    told: &Told,
+    attached: &[Attached],
+) -> Result<Told, LedgerError> {
+    let mut screen = Screen::new(protocol.definition(), &told.allow);
+    screen.value(&json!(told));
+    for file in attached {
+        screen.file(&file.name(), &file.bytes);
+    }
+    let mut told = told.clone();
+    told.allowed_secrets.extend(screen.finish()?);
+    told.allow.clear();
+    Ok(told)
 }
 
 /// Screens a protocol's files, under what it allows itself.

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::failure::FailureContext;
 use super::intake::Contract;
 use super::message::Change;
 use super::record::{Artifact, Failure, Issue, Moment, Question, Record};
@@ -66,6 +67,9 @@ pub struct Told {
     /// What went wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
+    /// Where the context of the failure is kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context: Option<FailureContext>,
     /// The claim that the holder acts under; not kept.
     #[serde(skip)]
     pub token: Option<u32>,

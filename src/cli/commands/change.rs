@@ -7,9 +7,8 @@ use crate::cli::environment::{drawn, session};
 use crate::cli::error::Failure;
 use crate::cli::output::Output;
 use crate::cli::render;
-use crate::contract::Allowance;
 use crate::ids::AgentName;
-use crate::ledger::{Failure as Reported, MAX_TEXT, Question, Request, Target, Told, UNSPECIFIED};
+use crate::ledger::{MAX_TEXT, Question, Request, Target, Told};
 use crate::protocol::Event;
 
 /// Finish a handoff that you hold, without a contract
@@ -33,47 +32,6 @@ pub(crate) struct Complete {
         visible_short_alias = 'm'
     )]
     reason: Option<String>,
-    /// The token that your claim returned; another claim's is refused
-    #[arg(long, value_name = "N")]
-    token: Option<u32>,
-}
-
-/// Say that you can't do what you hold
-///
-/// The handoff is failed and stays open: it can be retried or cancelled.
-#[derive(Args)]
-#[command(after_help = "Example:
-  git handoff fail 123.2 --as implementer-agent --code BuildError \\
-      --message 'the build fails on a missing module' --recoverable")]
-pub(crate) struct Fail {
-    /// The handoff
-    #[arg(value_name = "ID")]
-    id: String,
-    /// What happened, in one sentence
-    #[arg(
-        long,
-        short,
-        value_name = "TEXT",
-        visible_alias = "reason",
-        visible_short_alias = 'r'
-    )]
-    message: String,
-    /// A short, stable word for the kind of failure
-    #[arg(long, value_name = "WORD", default_value = UNSPECIFIED)]
-    code: String,
-    /// More about it
-    #[arg(long, value_name = "TEXT")]
-    details: Option<String>,
-    /// Another attempt may succeed
-    #[arg(long)]
-    recoverable: bool,
-    /// What to do about it
-    #[arg(long, value_name = "TEXT")]
-    suggested_action: Option<String>,
-    /// Keep what a rule takes for a secret, at one place or wherever it stands;
-    /// that is recorded
-    #[arg(long, value_name = "RULE[@PLACE]")]
-    allow_secret: Vec<Allowance>,
     /// The token that your claim returned; another claim's is refused
     #[arg(long, value_name = "N")]
     token: Option<u32>,
@@ -296,29 +254,6 @@ fn question(text: &str) -> Result<Question, String> {
         description: description.filter(|text| !text.is_empty()),
         optional: false,
     })
-}
-
-impl Fail {
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// A [`Failure`] with its exit code.
-    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
-        let reported = Reported {
-            code: told(&self.code)?,
-            message: told(&self.message)?,
-            details: self.details.as_deref().map(told).transpose()?,
-            recoverable: self.recoverable,
-            suggested_action: self.suggested_action.as_deref().map(told).transpose()?,
-        };
-        let told = Told {
-            failure: Some(reported),
-            token: self.token,
-            allow: self.allow_secret.clone(),
-            ..Told::default()
-        };
-        change(context, output, &self.id, Event::Fail, told)
-    }
 }
 
 /// Refuses an empty text and one that is too long to keep in a record.

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use crate::cli::context::{Context, handoff_id};
 use crate::cli::environment::{now, session};
 use crate::cli::error::Failure;
+use crate::cli::failure::kept_text;
 use crate::cli::output::Output;
 use crate::cli::{duration, render};
 use crate::ledger::{Request, Target, Told, briefing};
@@ -81,7 +82,12 @@ impl Arguments {
         } else {
             render::done_text(&done)
         };
-        output.answer(&data, &format!("{told}{}", render::briefing_text(&brief)))?;
+        let text = format!(
+            "{told}{}{}",
+            render::briefing_text(&brief),
+            kept_text(&brief.failures)
+        );
+        output.answer(&data, &text)?;
         render::say_next(&done, output);
         Ok(())
     }

@@ -11,6 +11,7 @@ mod demo;
 mod document;
 mod export;
 mod extend;
+mod fail;
 mod import;
 mod inbox;
 mod init;
@@ -22,10 +23,13 @@ mod next;
 mod protocol;
 mod reap;
 mod reopen;
+mod restore;
 mod send;
 mod show;
 mod status;
 mod verify;
+mod wait;
+mod watch;
 
 use clap::Subcommand;
 
@@ -44,7 +48,7 @@ pub(super) enum Command {
     Claim(claim::Arguments),
     Extend(extend::Arguments),
     Complete(change::Complete),
-    Fail(change::Fail),
+    Fail(fail::Arguments),
     Block(change::Block),
     Answer(answer::Arguments),
     Retry(change::Retry),
@@ -54,12 +58,15 @@ pub(super) enum Command {
     Reject(change::Reject),
     Cancel(change::Cancel),
     Reopen(reopen::Arguments),
+    Restore(restore::Arguments),
     Status(status::Arguments),
     Show(show::Arguments),
     Context(context::Arguments),
     List(list::Arguments),
     Log(log::Arguments),
     Next(next::Arguments),
+    Wait(wait::Arguments),
+    Watch(watch::Arguments),
     Verify(verify::Arguments),
     Protocol(protocol::Arguments),
     Document(document::Arguments),
@@ -95,12 +102,15 @@ impl Command {
             Self::Reject(a) => a.run(context, output),
             Self::Cancel(a) => a.run(context, output),
             Self::Reopen(a) => a.run(context, output),
+            Self::Restore(a) => a.run(context, output),
             Self::Status(a) => a.run(context, output),
             Self::Show(a) => a.run(context, output),
             Self::Context(a) => a.run(context, output),
             Self::List(a) => a.run(context, output),
             Self::Log(a) => a.run(context, output),
             Self::Next(a) => a.run(context, output),
+            Self::Wait(a) => a.run(context, output),
+            Self::Watch(a) => a.run(context, output),
             Self::Verify(a) => a.run(context, output),
             Self::Protocol(a) => a.run(context, output),
             Self::Document(a) => a.run(context, output),

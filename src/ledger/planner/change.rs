@@ -2,10 +2,13 @@
 //! takes with it.
 
 use super::super::answers;
+use super::super::failure::FailureContext;
+use super::super::layout;
 use super::super::record::{Failure, Issue, Record};
 use super::super::refusal::Refusal;
 use super::super::step::{Planned, Stop, Told, View};
 use super::{Changed, Planner, TIMED_OUT, UNSPECIFIED};
+use crate::git::Edit;
 use crate::ids::{AgentName, quoted};
 use crate::protocol::{AgentKind, Event, State};
 
@@ -39,6 +42,10 @@ impl<V> Planner<'_, V> {
         told.failure = match event {
             Event::Expire => Some(self.expired(&record)?),
             _ => self.reported(told.failure.as_ref())?,
+        };
+        let folder = match told.context.as_ref().filter(|_| event == Event::Fail) {
+            Some(context) => Some(self.kept(&record, context)?),
+            None => None,
         };
         self.unless_unfit(&issue, &record, event, &told)?;
         let was_with = match &told.receiver {
@@ -84,7 +91,24 @@ impl<V> Planner<'_, V> {
             goes_on: false,
         };
         self.follow_tasks(&mut changed)?;
-        Ok(Planned::Write(Box::new(self.commit(changed, &summary))))
+        let mut step = self.commit(changed, &summary);
+        step.files.extend(folder);
+        Ok(Planned::Write(Box::new(step)))
+    }
+
+    /// The folder with what was kept of the attempt that fails now.
+    fn kept(&self, record: &Record, kept: &FailureContext) -> Result<(String, Edit), Refusal> {
+        let folder = layout::failure_folder(record.id.number(), record.attempt);
+        match kept.tree.parse() {
+            Ok(tree) if kept.folder == folder => {
+                let path = format!("{}/{folder}", layout::issue_folder(self.key));
+                Ok((path, Edit::Folder(tree)))
+            }
+            _ => Err(Refusal::OtherAttempt {
+                id: record.id.clone(),
+                attempt: record.attempt,
+            }),
+        }
     }
 
     /// Says whether this was asked for and done before, with nothing after it.

@@ -303,6 +303,7 @@ impl<V> Planner<'_, V> {
             sent: sent.cloned(),
             reason: told.reason,
             failure: told.failure,
+            context: told.context,
             questions: told.questions,
             values: told.values,
             receiver: told.receiver,

@@ -1,0 +1,116 @@
+//! Where a working tree stands: its branch, its commit, what it is in the
+//! middle of, and which of its commits nobody else has.
+
+use std::fs;
+
+use git2::{Oid, RepositoryState};
+
+use super::repository::{GitError, ObjectId, Repository};
+
+/// Where a working tree stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// The branch, without `refs/heads/`; none where HEAD is detached.
+    pub branch: Option<String>,
+    /// HEAD's commit, and its tree; none where there is no commit yet.
+    pub head: Option<(ObjectId, ObjectId)>,
+}
+
+/// The commits of a working tree that no remote has, as far as is known here.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unpublished {
+    /// The commits that have to be kept, parents first.
+    pub commits: Vec<ObjectId>,
+    /// Whether there are more: then only HEAD's is named.
+    pub more: bool,
+}
+
+impl Repository {
+    /// Where the working tree stands.
+    ///
+    /// # Errors
+    /// [`GitError`] when HEAD can't be read.
+    pub fn position(&self) -> Result<Position, GitError> {
+        let head = self.inner.find_reference("HEAD")?;
+        let target = head.symbolic_target_bytes().map(String::from_utf8_lossy);
+        let branch = target.map(|name| name.trim_start_matches("refs/heads/").to_owned());
+        let commit = self.resolve("HEAD")?;
+        let head = match commit {
+            Some(commit) => Some((commit, self.commit(commit)?.tree)),
+            None => None,
+        };
+        Ok(Position { branch, head })
+    }
+
+    /// What the working tree is in the middle of, in git's word for it.
+    pub fn operation(&self) -> Option<&'static str> {
+        Some(match self.inner.state() {
+            RepositoryState::Clean => return None,
+            RepositoryState::Merge => "merge",
+            RepositoryState::Revert | RepositoryState::RevertSequence => "revert",
+            RepositoryState::CherryPick | RepositoryState::CherryPickSequence => "cherry-pick",
+            RepositoryState::Bisect => "bisect",
+            RepositoryState::Rebase
+            | RepositoryState::RebaseInteractive
+            | RepositoryState::RebaseMerge => "rebase",
+            RepositoryState::ApplyMailbox | RepositoryState::ApplyMailboxOrRebase => "am",
+        })
+    }
+
+    /// The commits that an unfinished merge merges, and its message.
+    pub fn merging(&self) -> (Vec<ObjectId>, Vec<u8>) {
+        let own = self.inner.path();
+        let heads = fs::read_to_string(own.join("MERGE_HEAD")).unwrap_or_default();
+        let heads = heads.lines().filter_map(|line| line.parse().ok()).collect();
+        (heads, fs::read(own.join("MERGE_MSG")).unwrap_or_default())
+    }
+
+    /// The commits behind these that no remote-tracking ref has. Where there is
+    /// no such ref, or there are more than the limit, only these themselves.
+    ///
+    /// # Errors
+    /// [`GitError`] when history can't be read.
+    pub fn unpublished(&self, tips: &[ObjectId], limit: usize) -> Result<Unpublished, GitError> {
+        let remote: Vec<Oid> = { self.inner.references_glob("refs/remotes/*")? }
+            .filter_map(|found| found.ok()?.resolve().ok()?.target())
+            .collect();
+        let themselves = || tips.to_vec();
+        if remote.is_empty() {
+            return Ok(Unpublished {
+                commits: themselves(),
+                more: false,
+            });
+        }
+        if tips.iter().all(|tip| remote.contains(&tip.0)) {
+            return Ok(Unpublished::default());
+        }
+        let mut walk = self.inner.revwalk()?;
+        for tip in tips {
+            walk.push(tip.0)?;
+        }
+        for id in remote {
+            // A ref to what is no commit, or is missing, hides nothing.
+            let _ = walk.hide(id);
+        }
+        walk.set_sorting(git2::Sort::TOPOLOGICAL)?;
+        let mut commits = Vec::new();
+        for id in walk {
+            match id {
+                Ok(id) => commits.push(ObjectId(id)),
+                // Behind the end of a shallow clone nothing is known.
+                Err(_) => break,
+            }
+            if commits.len() > limit {
+                return Ok(Unpublished {
+                    commits: themselves(),
+                    more: true,
+                });
+            }
+        }
+        commits.reverse();
+        Ok(Unpublished {
+            commits,
+            more: false,
+        })
+    }
+}

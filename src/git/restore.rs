@@ -1,0 +1,460 @@
+//! Putting unfinished work back: commits by their own bytes, a new worktree, its
+//! files and its index. Nothing that exists is overwritten.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::rc::Rc;
+
+use git2::{IndexEntry, IndexEntryExtendedFlag, IndexEntryFlag, IndexTime, ObjectType, Oid};
+
+use super::history::Person;
+use super::repository::{GitError, ObjectId, Repository};
+use super::tree::{self, Mode};
+use super::worktree::{Hidden, KeptFile, RawPath, Unfinished, look, on_disk};
+
+/// Why work can't be put back.
+#[derive(Debug, thiserror::Error)]
+pub enum RestoreError {
+    /// `git` could not be run.
+    #[error("git cannot be run")]
+    NoGit(#[source] io::Error),
+    /// `git worktree add` refused.
+    #[error("git made no worktree: {0}")]
+    Worktree(String),
+    /// A path would lead out of the folder, or to what git keeps for itself.
+    #[error("the path {0:?} leads out of the folder, or through a link")]
+    Outside(String),
+    /// A file can't be written.
+    #[error("{shown:?} cannot be written")]
+    File {
+        /// Its path, for display.
+        shown: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// libgit2 failed.
+    #[error(transparent)]
+    Git(#[from] GitError),
+}
+
+impl From<git2::Error> for RestoreError {
+    fn from(error: git2::Error) -> Self {
+        Self::Git(error.into())
+    }
+}
+
+/// Says whether a path stays in its folder and out of what git keeps for itself,
+/// on this system.
+pub fn is_inside(path: &[u8]) -> bool {
+    path.split(|&b| b == b'/').all(|name| {
+        let own = match () {
+            () if cfg!(windows) => is_git_on_ntfs(name),
+            () if cfg!(target_os = "macos") => is_git_on_hfs(name),
+            () => name.eq_ignore_ascii_case(b".git"),
+        };
+        !own && !name.contains(&0) && !["", ".", ".."].map(str::as_bytes).contains(&name)
+    })
+}
+
+/// Says whether NTFS may take a name for `.git`, or for a path.
+fn is_git_on_ntfs(name: &[u8]) -> bool {
+    let lower = name.to_ascii_lowercase();
+    let plain = lower.split(|&b| b == b':').next().unwrap_or_default();
+    let end = plain
+        .iter()
+        .rposition(|b| !b". ".contains(b))
+        .map_or(0, |at| at + 1);
+    name.contains(&b'\\')
+        || name.contains(&b':')
+        || [&b""[..], b".git", b"git~1"].contains(&&plain[..end])
+}
+
+/// Says whether HFS+ may take a name for `.git`.
+fn is_git_on_hfs(name: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(name);
+    let seen: String = text.chars().filter(|c| !is_ignored_by_hfs(*c)).collect();
+    seen.eq_ignore_ascii_case(".git")
+}
+
+/// Characters that HFS+ leaves out where it compares names.
+pub fn is_ignored_by_hfs(c: char) -> bool {
+    matches!(c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}')
+}
+
+impl Repository {
+    /// Writes a blob that nothing points to yet.
+    ///
+    /// # Errors
+    /// [`GitError`] when it can't be written.
+    pub fn write_blob(&self, bytes: &[u8]) -> Result<ObjectId, GitError> {
+        Ok(ObjectId(self.inner.odb()?.write(ObjectType::Blob, bytes)?))
+    }
+
+    /// Writes the tree that results from placing and removing entries in another.
+    ///
+    /// # Errors
+    /// [`GitError`] when an object can't be read or written.
+    pub fn write_tree(
+        &self,
+        base: Option<ObjectId>,
+        entries: &[(RawPath, Option<(Mode, ObjectId)>)],
+    ) -> Result<ObjectId, GitError> {
+        let placed = entries.iter().map(|(path, entry)| (&path[..], *entry));
+        let mut placed: Vec<tree::Placed<'_>> = placed.collect();
+        tree::edit(self, &self.inner.odb()?, base, &mut placed)
+    }
+
+    /// The bytes that a commit is stored as.
+    ///
+    /// # Errors
+    /// [`GitError`] when it can't be read.
+    pub fn raw_commit(&self, id: ObjectId) -> Result<Rc<[u8]>, GitError> {
+        self.object(id, ObjectType::Commit)
+    }
+
+    /// Writes a commit by its bytes; says whether they are that commit's, and
+    /// its tree and parents are here.
+    ///
+    /// # Errors
+    /// [`GitError`] when it can't be written.
+    pub fn write_raw_commit(&self, id: ObjectId, raw: &[u8]) -> Result<bool, GitError> {
+        if Oid::hash_object(ObjectType::Commit, raw)? != id.0 {
+            return Ok(false);
+        }
+        let header = String::from_utf8_lossy(raw).into_owned();
+        let header = header.split("\n\n").next().unwrap_or_default().to_owned();
+        let mut named = header
+            .lines()
+            .filter_map(|line| line.strip_prefix("tree ").or(line.strip_prefix("parent ")));
+        if !named.all(|id| id.parse().is_ok_and(|id| self.has(id))) {
+            return Ok(false);
+        }
+        self.inner.odb()?.write(ObjectType::Commit, raw)?;
+        Ok(true)
+    }
+
+    /// Writes a commit that nothing points to yet.
+    ///
+    /// # Errors
+    /// [`GitError`] when it can't be written.
+    pub fn write_commit(
+        &self,
+        tree: ObjectId,
+        parent: Option<ObjectId>,
+        author: &Person,
+        committer: &Person,
+        message: &str,
+    ) -> Result<ObjectId, GitError> {
+        let mut text = format!("tree {tree}\n");
+        if let Some(parent) = parent {
+            text += &format!("parent {parent}\n");
+        }
+        text += &format!("author {author}\ncommitter {committer}\n\n{message}");
+        Ok(ObjectId(
+            self.inner
+                .odb()?
+                .write(ObjectType::Commit, text.as_bytes())?,
+        ))
+    }
+
+    /// Starts a branch, unless there is one of that name.
+    ///
+    /// # Errors
+    /// [`GitError`] when it can't be written, or was there.
+    pub fn start_branch(&self, name: &str, commit: ObjectId, reflog: &str) -> Result<(), GitError> {
+        let refname = format!("refs/heads/{name}");
+        let (commit, none) = (commit.0, Oid::ZERO_SHA1);
+        self.inner
+            .reference_matching(&refname, commit, true, none, reflog)?;
+        Ok(())
+    }
+
+    /// Makes a linked worktree at a commit, on a new branch or on none. No hook
+    /// runs, and all files are checked out.
+    ///
+    /// # Errors
+    /// [`RestoreError`] when git makes none.
+    pub fn add_worktree(
+        &self,
+        dir: &Path,
+        commit: ObjectId,
+        branch: Option<&str>,
+    ) -> Result<(), RestoreError> {
+        let mut command = Command::new("git");
+        for name in [
+            "GIT_DIR",
+            "GIT_WORK_TREE",
+            "GIT_INDEX_FILE",
+            "GIT_COMMON_DIR",
+            "GIT_PREFIX",
+        ] {
+            command.env_remove(name);
+        }
+        command.arg("--git-dir").arg(self.common_dir());
+        let off = [
+            "core.hooksPath=/dev/null",
+            "core.fsmonitor=false",
+            "core.sparseCheckout=false",
+        ];
+        for setting in off {
+            command.args(["-c", setting]);
+        }
+        command.args(["worktree", "add", "--quiet"]);
+        match branch {
+            Some(branch) => command.args(["--no-track", "-b", branch]),
+            None => command.arg("--detach"),
+        };
+        command.arg("--").arg(dir).arg(commit.to_string());
+        let ran = command.stdin(Stdio::null()).output();
+        let ran = ran.map_err(RestoreError::NoGit)?;
+        if ran.status.success() {
+            return Ok(());
+        }
+        let said = String::from_utf8_lossy(&ran.stderr);
+        let said = said.trim().trim_start_matches("fatal: ").to_owned();
+        Err(RestoreError::Worktree(said))
+    }
+
+    /// Puts files back into a worktree that was just made, and then its index.
+    ///
+    /// # Errors
+    /// [`RestoreError`]; the worktree then stays as far as it came.
+    pub fn put_back(&self, dir: &Path, state: &Unfinished) -> Result<(), RestoreError> {
+        for path in &state.deleted {
+            remove(dir, path)?;
+        }
+        for file in &state.files {
+            put_file(dir, &file.path, file.mode, &self.blob(file.id)?)?;
+        }
+        put_index(dir, state)
+    }
+
+    /// Continues a merge in a worktree, where the commits that it merges are
+    /// here; says whether they are.
+    ///
+    /// # Errors
+    /// [`RestoreError`] when its state can't be written.
+    pub fn continue_merge(
+        &self,
+        dir: &Path,
+        heads: &[ObjectId],
+        message: &[u8],
+    ) -> Result<bool, RestoreError> {
+        if heads.is_empty() || !heads.iter().all(|head| self.has(*head)) {
+            return Ok(false);
+        }
+        let own = git2::Repository::open(dir)?.path().to_owned();
+        let lines: String = heads.iter().map(|head| format!("{head}\n")).collect();
+        let files = [
+            ("MERGE_MSG", message),
+            ("MERGE_MODE", b"" as &[u8]),
+            ("MERGE_HEAD", lines.as_bytes()),
+        ];
+        for (name, bytes) in files {
+            fs::write(own.join(name), bytes).map_err(|source| failed(name.as_bytes(), source))?;
+        }
+        Ok(true)
+    }
+}
+
+fn shown(path: &[u8]) -> String {
+    String::from_utf8_lossy(path).into_owned()
+}
+
+fn failed(path: &[u8], source: io::Error) -> RestoreError {
+    RestoreError::File {
+        shown: shown(path),
+        source,
+    }
+}
+
+/// Removes a file and the folders that become empty.
+fn remove(dir: &Path, path: &[u8]) -> Result<(), RestoreError> {
+    if !is_inside(path) {
+        return Err(RestoreError::Outside(shown(path)));
+    }
+    let found = look(dir, path).map_err(|source| failed(path, source))?;
+    if found.is_some() {
+        fs::remove_file(on_disk(dir, path)).map_err(|source| failed(path, source))?;
+        let mut above = path;
+        while let Some(end) = above.iter().rposition(|&b| b == b'/') {
+            above = &above[..end];
+            // A folder with something in it stays.
+            if fs::remove_dir(on_disk(dir, above)).is_err() {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Writes a file into a folder; links on the way are not followed.
+///
+/// # Errors
+/// [`RestoreError`] when the path leads elsewhere, or it can't be written.
+pub fn put_file(dir: &Path, path: &[u8], mode: Mode, bytes: &[u8]) -> Result<(), RestoreError> {
+    if !is_inside(path) {
+        return Err(RestoreError::Outside(shown(path)));
+    }
+    let fail = |source| failed(path, source);
+    for (end, _) in path.iter().enumerate().filter(|(_, b)| **b == b'/') {
+        let above = on_disk(dir, &path[..end]);
+        match above.symlink_metadata() {
+            Ok(found) if found.is_dir() => {}
+            Ok(_) => return Err(RestoreError::Outside(shown(path))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                fs::create_dir(&above).map_err(fail)?;
+            }
+            Err(error) => return Err(fail(error)),
+        }
+    }
+    let full = on_disk(dir, path);
+    match full.symlink_metadata() {
+        // Only an empty folder can be removed.
+        Ok(found) if found.is_dir() => fs::remove_dir(&full).map_err(fail)?,
+        Ok(_) => fs::remove_file(&full).map_err(fail)?,
+        Err(_) => {}
+    }
+    if mode == Mode::Link && make_link(&full, bytes).map_err(fail)? {
+        return Ok(());
+    }
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        options.mode(if mode == Mode::Executable {
+            0o777
+        } else {
+            0o666
+        });
+    }
+    let mut file = options.open(&full).map_err(fail)?;
+    file.write_all(bytes).map_err(fail)
+}
+
+/// Makes a symbolic link; says whether this system has them.
+#[cfg(unix)]
+fn make_link(path: &Path, target: &[u8]) -> io::Result<bool> {
+    use std::os::unix::ffi::OsStrExt;
+    std::os::unix::fs::symlink(std::ffi::OsStr::from_bytes(target), path).map(|()| true)
+}
+
+#[cfg(not(unix))]
+fn make_link(_: &Path, _: &[u8]) -> io::Result<bool> {
+    Ok(false)
+}
+
+fn put_index(dir: &Path, state: &Unfinished) -> Result<(), RestoreError> {
+    let repository = git2::Repository::open(dir)?;
+    let mut index = repository.index()?;
+    let name = |path: &[u8]| on_disk(Path::new(""), path);
+    let unmerged = state.staged.iter().filter(|file| file.stage > 0);
+    for path in state.removed.iter().chain(unmerged.map(|file| &file.path)) {
+        if index.get_path(&name(path), 0).is_some() {
+            index.remove(&name(path), 0)?;
+        }
+    }
+    for file in &state.staged {
+        index.add(&entry_of(file))?;
+    }
+    for path in &state.intended {
+        let empty = Oid::hash_object(ObjectType::Blob, b"")?;
+        let mut entry = plain_entry(path, 0o100_644, empty);
+        if state
+            .files
+            .iter()
+            .any(|f| f.path == *path && f.mode == Mode::Executable)
+        {
+            entry.mode = 0o100_755;
+        }
+        entry.flags_extended = IndexEntryExtendedFlag::INTENT_TO_ADD.bits();
+        index.add(&entry)?;
+    }
+    // What the checkout knew of these files holds no longer: git has to look.
+    for path in state.files.iter().map(|file| &file.path) {
+        if let Some(known) = index.get_path(&name(path), 0) {
+            let mut entry = plain_entry(path, known.mode, known.id);
+            (entry.flags, entry.flags_extended) = (known.flags, known.flags_extended);
+            index.add(&entry)?;
+        }
+    }
+    for (path, mark) in &state.hidden {
+        if let Some(mut entry) = index.get_path(&name(path), 0) {
+            match mark {
+                Hidden::AssumeUnchanged => entry.flags |= IndexEntryFlag::VALID.bits(),
+                Hidden::SkipWorktree => {
+                    entry.flags_extended |= IndexEntryExtendedFlag::SKIP_WORKTREE.bits();
+                }
+            }
+            index.add(&entry)?;
+        }
+    }
+    Ok(index.write()?)
+}
+
+fn plain_entry(path: &[u8], mode: u32, id: Oid) -> IndexEntry {
+    IndexEntry {
+        ctime: IndexTime::new(0, 0),
+        mtime: IndexTime::new(0, 0),
+        dev: 0,
+        ino: 0,
+        mode,
+        uid: 0,
+        gid: 0,
+        file_size: 0,
+        id,
+        flags: 0,
+        flags_extended: 0,
+        path: path.to_owned(),
+    }
+}
+
+fn entry_of(file: &KeptFile) -> IndexEntry {
+    let mut entry = plain_entry(&file.path, file.mode.number(), file.id.0);
+    entry.flags = file.stage << 12;
+    entry
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{is_git_on_hfs, is_git_on_ntfs, is_inside};
+
+    #[test]
+    fn paths_that_lead_out_are_told() {
+        for path in [
+            "a",
+            "a/b",
+            ".gitignore",
+            "a/.github/x",
+            "...",
+            "git",
+            "\u{1}\n",
+        ] {
+            assert!(is_inside(path.as_bytes()), "{path:?}");
+        }
+        for path in [
+            "",
+            "/a",
+            "a/",
+            "a//b",
+            ".",
+            "..",
+            "a/../b",
+            ".git",
+            "a/.GIT/b",
+            ".git/config",
+            "a\0b",
+        ] {
+            assert!(!is_inside(path.as_bytes()), "{path:?}");
+        }
+        assert!(is_inside(b"\xff\xfe"));
+        for name in ["GIT~1", ".git .", ".git::$INDEX_ALLOCATION", "a\\b", ".."] {
+            assert!(is_git_on_ntfs(name.as_bytes()), "{name:?}");
+        }
+        assert!(!is_git_on_ntfs(b"git~2") && !is_git_on_ntfs(b"a."));
+        assert!(is_git_on_hfs(".g\u{200c}IT".as_bytes()) && !is_git_on_hfs(b".gitx"));
+    }
+}

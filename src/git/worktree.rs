@@ -1,0 +1,707 @@
+//! What a working tree holds beyond its HEAD commit, read and never touched.
+//!
+//! The index is compared with HEAD, and the files with the index, as `git
+//! status` does it; the index is not refreshed. What differs is written as
+//! blobs, byte for byte as it is on disk.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use git2::{
+    Delta, DiffOptions, IndexEntry, IndexEntryExtendedFlag, IndexEntryFlag, ObjectType, Oid,
+};
+
+use super::repository::{GitError, ObjectId, Repository};
+use super::suspects::{Written, suspects};
+use super::tree::{FlatEntry, Mode, Tree};
+
+/// A path as git holds it: bytes from the root, with `/` between names.
+pub type RawPath = Vec<u8>;
+
+/// How much may be kept.
+#[derive(Clone, Copy, Debug)]
+pub struct Caps {
+    /// The largest file, in bytes.
+    pub file: u64,
+    /// All files together, in bytes.
+    pub total: u64,
+    /// How many files.
+    pub files: usize,
+}
+
+/// A file with its content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptFile {
+    /// Its path.
+    pub path: RawPath,
+    /// What it is.
+    pub mode: Mode,
+    /// Its content: for a link, the target.
+    pub id: ObjectId,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// Its stage in the index: 0, or 1 to 3 in a conflict.
+    pub stage: u16,
+}
+
+/// A mark that hides a file's changes from `git status`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Hidden {
+    /// `git update-index --assume-unchanged`.
+    AssumeUnchanged,
+    /// `git update-index --skip-worktree`, or outside of a sparse checkout.
+    SkipWorktree,
+}
+
+/// What a working tree and its index hold beyond HEAD.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unfinished {
+    /// Files that are changed, added or untracked.
+    pub files: Vec<KeptFile>,
+    /// Paths without a file, where HEAD or the index has one.
+    pub deleted: Vec<RawPath>,
+    /// Entries of the index that HEAD does not have so.
+    pub staged: Vec<KeptFile>,
+    /// Paths that HEAD has and the index does not.
+    pub removed: Vec<RawPath>,
+    /// Paths that are only intended to be added.
+    pub intended: Vec<RawPath>,
+    /// Marks of the index on files that differ from it.
+    pub hidden: BTreeMap<RawPath, Hidden>,
+    /// How many files a sparse checkout left out.
+    pub sparse: usize,
+}
+
+impl Unfinished {
+    /// How many files it has, staged ones too.
+    pub fn count(&self) -> usize {
+        self.files.len() + self.staged.len()
+    }
+
+    /// The size of all of them, in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.files.iter().chain(&self.staged).map(|f| f.bytes).sum()
+    }
+}
+
+/// Why a working tree can't be kept.
+#[derive(Debug, thiserror::Error)]
+pub enum CaptureError {
+    /// There is none.
+    #[error("a bare repository has no working tree")]
+    Bare,
+    /// The index has a form that libgit2 does not read.
+    #[error("the index cannot be read (a sparse or a split index has to be made a plain one)")]
+    Index(#[source] GitError),
+    /// A folder is another repository.
+    #[error("{shown} is a repository of its own")]
+    Nested {
+        /// Its path, for display.
+        shown: String,
+    },
+    /// A submodule is not as HEAD says.
+    #[error("the submodule {shown} is not as HEAD has it")]
+    Submodule {
+        /// Its path, for display.
+        shown: String,
+    },
+    /// A path is something that can't be kept.
+    #[error("{shown} is a device, a pipe or a socket")]
+    Special {
+        /// Its path, for display.
+        shown: String,
+    },
+    /// A file can't be read.
+    #[error("{shown} cannot be read")]
+    Unreadable {
+        /// Its path, for display.
+        shown: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// A file was changed whenever it was read.
+    #[error("{shown} changes while it is read")]
+    Changing {
+        /// Its path, for display.
+        shown: String,
+    },
+    /// A file is too large.
+    #[error("{shown} has {bytes} bytes, and at most {limit} are kept of a file")]
+    TooLarge {
+        /// Its path, for display.
+        shown: String,
+        /// Its size.
+        bytes: u64,
+        /// The cap.
+        limit: u64,
+    },
+    /// All files together are too large.
+    #[error(
+        "the files have more than {limit} bytes together; the largest is {shown}, with {bytes}"
+    )]
+    TooMuch {
+        /// The largest file, for display.
+        shown: String,
+        /// Its size.
+        bytes: u64,
+        /// The cap.
+        limit: u64,
+    },
+    /// There are too many files.
+    #[error("{count} files are changed or new, and at most {limit} are kept; most are in {shown}")]
+    TooMany {
+        /// The folder that most of them are in, for display.
+        shown: String,
+        /// How many there are.
+        count: usize,
+        /// The cap.
+        limit: usize,
+    },
+    /// libgit2 failed.
+    #[error(transparent)]
+    Git(#[from] GitError),
+}
+
+impl From<git2::Error> for CaptureError {
+    fn from(error: git2::Error) -> Self {
+        Self::Git(error.into())
+    }
+}
+
+/// A path as text, for people: what is not UTF-8 is replaced.
+fn shown(path: &[u8]) -> String {
+    format!("{:?}", String::from_utf8_lossy(path))
+}
+
+/// A path of the file system.
+#[cfg(unix)]
+pub(super) fn on_disk(root: &Path, path: &[u8]) -> PathBuf {
+    use std::os::unix::ffi::OsStrExt;
+    root.join(std::ffi::OsStr::from_bytes(path))
+}
+
+/// A path of the file system.
+#[cfg(not(unix))]
+pub(super) fn on_disk(root: &Path, path: &[u8]) -> PathBuf {
+    root.join(String::from_utf8_lossy(path).as_ref())
+}
+
+#[cfg(unix)]
+fn link_bytes(target: PathBuf) -> Vec<u8> {
+    use std::os::unix::ffi::OsStringExt;
+    target.into_os_string().into_vec()
+}
+
+#[cfg(not(unix))]
+fn link_bytes(target: PathBuf) -> Vec<u8> {
+    target.to_string_lossy().replace('\\', "/").into_bytes()
+}
+
+/// What tells two states of a file apart.
+#[cfg(unix)]
+fn stamp(found: &Metadata) -> impl PartialEq {
+    use std::os::unix::fs::MetadataExt;
+    let changed = (
+        found.mtime(),
+        found.mtime_nsec(),
+        found.ctime(),
+        found.ctime_nsec(),
+    );
+    (found.dev(), found.ino(), found.mode(), found.len(), changed)
+}
+
+#[cfg(not(unix))]
+fn stamp(found: &Metadata) -> impl PartialEq {
+    (found.len(), found.modified().ok())
+}
+
+#[cfg(unix)]
+fn is_executable(found: &Metadata) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    found.permissions().mode() & 0o100 != 0
+}
+
+#[cfg(not(unix))]
+fn is_executable(_: &Metadata) -> bool {
+    false
+}
+
+/// What is at a path of a working tree, without going through links.
+pub(super) fn look(root: &Path, path: &[u8]) -> io::Result<Option<Metadata>> {
+    let absent = |error: &io::Error| {
+        matches!(
+            error.kind(),
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+        )
+    };
+    for (at, _) in path.iter().enumerate().filter(|(_, b)| **b == b'/') {
+        match on_disk(root, &path[..at]).symlink_metadata() {
+            Ok(found) if found.is_dir() => {}
+            Ok(_) => return Ok(None),
+            Err(error) if absent(&error) => return Ok(None),
+            Err(error) => return Err(error),
+        }
+    }
+    match on_disk(root, path).symlink_metadata() {
+        Ok(found) if found.is_dir() => Ok(None),
+        Ok(found) => Ok(Some(found)),
+        Err(error) if absent(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// How often a working tree is read while it changes.
+const TRIES: u32 = 3;
+
+/// A file that was found, and is to be read.
+struct Found {
+    path: RawPath,
+    metadata: Metadata,
+}
+
+/// What the index says.
+#[derive(Default)]
+struct Entries {
+    /// Those of stage 0 that are no submodules, in the order of their paths.
+    plain: Vec<IndexEntry>,
+    /// Those in conflict.
+    stages: Vec<(RawPath, u32, Oid, u16)>,
+    submodules: BTreeMap<RawPath, Oid>,
+    intended: BTreeSet<RawPath>,
+    marked: BTreeMap<RawPath, Hidden>,
+}
+
+const GITLINK: u32 = 0o160_000;
+
+fn mode_of(mode: u32) -> Mode {
+    match mode {
+        0o120_000 => Mode::Link,
+        0o100_755 => Mode::Executable,
+        _ => Mode::Plain,
+    }
+}
+
+impl Repository {
+    /// Reads what the working tree and its index hold beyond a tree, which is
+    /// HEAD's, and writes its files as blobs that nothing points to yet.
+    ///
+    /// # Errors
+    /// [`CaptureError`]; nothing is written where a file is refused.
+    pub fn unfinished(
+        &self,
+        head: Option<ObjectId>,
+        caps: Caps,
+    ) -> Result<Unfinished, CaptureError> {
+        let root = self.workdir().ok_or(CaptureError::Bare)?;
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            match self.capture(root, head, caps) {
+                Err(CaptureError::Changing { .. }) if tries < TRIES => {}
+                other => return other,
+            }
+        }
+    }
+
+    fn capture(
+        &self,
+        root: &Path,
+        head: Option<ObjectId>,
+        caps: Caps,
+    ) -> Result<Unfinished, CaptureError> {
+        // HEAD's files are listed while this thread reads the index.
+        let listed = head.map(|tree| {
+            std::thread::spawn(move || Tree::new(&Self::open_here().ok()?, tree).files().ok())
+        });
+        let failed = |error: git2::Error| CaptureError::Index(error.into());
+        let mut index = self.inner.index().map_err(failed)?;
+        let written = index.path().map_or((0, 0), written);
+        index.read(false).map_err(failed)?;
+        let entries = Entries::read(&index);
+        let mut state = Unfinished::default();
+        let mut files: BTreeMap<RawPath, Metadata> = BTreeMap::new();
+        let mut deleted: BTreeSet<RawPath> = BTreeSet::new();
+
+        let mut options = DiffOptions::new();
+        let suspects = suspects(root, &entries.plain, written);
+        for path in suspects.iter().flatten().chain(entries.submodules.keys()) {
+            if suspects.is_some() {
+                options.pathspec(path.as_slice());
+            }
+        }
+        let nothing = entries.submodules.is_empty() && suspects.is_some_and(|s| s.is_empty());
+        options
+            .include_untracked(true)
+            .recurse_untracked_dirs(true)
+            .include_typechange(true)
+            .include_unreadable(true)
+            // Repositories in this one are among what libgit2 ignores.
+            .include_ignored(true)
+            .update_index(false)
+            .disable_pathspec_match(true);
+        let compare = || {
+            self.inner
+                .diff_index_to_workdir(Some(&index), Some(&mut options))
+        };
+        // Without any path, libgit2 would look at all of them.
+        let diff = (!nothing).then(compare).transpose()?;
+        for delta in diff.iter().flat_map(git2::Diff::deltas) {
+            let path = delta.new_file().path_bytes();
+            let path = path.or(delta.old_file().path_bytes()).unwrap_or_default();
+            let folder = path.strip_suffix(b"/");
+            if entries.submodules.contains_key(folder.unwrap_or(path)) {
+                let shown = shown(folder.unwrap_or(path));
+                return Err(CaptureError::Submodule { shown });
+            }
+            let within = on_disk(root, folder.unwrap_or(path)).join(".git");
+            let ignored = delta.status() == Delta::Ignored;
+            if (ignored || folder.is_some()) && within.symlink_metadata().is_ok() {
+                let asked = on_disk(Path::new(""), path);
+                if !self.inner.is_path_ignored(asked)? {
+                    let shown = shown(folder.unwrap_or(path));
+                    return Err(CaptureError::Nested { shown });
+                }
+            }
+            if ignored || folder.is_some() {
+                continue;
+            }
+            if entries.is_special(path) {
+                continue;
+            }
+            if delta.status() == Delta::Deleted {
+                deleted.insert(path.to_owned());
+                continue;
+            }
+            match find(root, path)? {
+                Some(metadata) => {
+                    files.insert(path.to_owned(), metadata);
+                }
+                // A folder, or nothing any more.
+                None if entries.get(path).is_some() => {
+                    deleted.insert(path.to_owned());
+                }
+                None => {}
+            }
+        }
+
+        // What libgit2 does not compare, or compares in ways of its own.
+        let in_conflict = entries.stages.iter().map(|(path, ..)| path);
+        for path in in_conflict
+            .chain(&entries.intended)
+            .collect::<BTreeSet<_>>()
+        {
+            match find(root, path)? {
+                Some(metadata) => {
+                    files.insert(path.clone(), metadata);
+                }
+                None => {
+                    deleted.insert(path.clone());
+                }
+            }
+        }
+        for (path, mark) in &entries.marked {
+            match (find(root, path)?, mark) {
+                (Some(metadata), _) => {
+                    let (mode, id) = entries.get(path).unwrap_or((0, Oid::ZERO_SHA1));
+                    let found = Found {
+                        path: path.clone(),
+                        metadata: metadata.clone(),
+                    };
+                    if self.size_of(id)? == metadata.len() || metadata.is_symlink() {
+                        let (kind, bytes) = found.read(root)?;
+                        if kind == mode_of(mode)
+                            && Oid::hash_object(ObjectType::Blob, &bytes)? == id
+                        {
+                            continue;
+                        }
+                    }
+                    files.insert(path.clone(), metadata);
+                    state.hidden.insert(path.clone(), *mark);
+                }
+                (None, Hidden::SkipWorktree) => state.sparse += 1,
+                (None, Hidden::AssumeUnchanged) => {
+                    deleted.insert(path.clone());
+                    state.hidden.insert(path.clone(), *mark);
+                }
+            }
+        }
+
+        let listed = listed.and_then(|thread| thread.join().ok().flatten());
+        let listed = match (listed, head) {
+            (Some(listed), _) => listed,
+            (None, Some(tree)) => Tree::new(self, tree).files()?,
+            (None, None) => Vec::new(),
+        };
+        self.compare_with_head(listed, &entries, &mut state)?;
+        // What is staged differs from HEAD, even where the file is as the index has it.
+        for path in state.staged.iter().map(|file| &file.path) {
+            if !files.contains_key(path) && !deleted.contains(path) {
+                match find(root, path)? {
+                    Some(metadata) => {
+                        files.insert(path.clone(), metadata);
+                    }
+                    None => {
+                        deleted.insert(path.clone());
+                    }
+                }
+            }
+        }
+        for path in &state.removed {
+            if !files.contains_key(path) {
+                deleted.insert(path.clone());
+            }
+        }
+        state.deleted = deleted.into_iter().collect();
+        state.intended = entries.intended.into_iter().collect();
+        within(&files, &state.staged, caps)?;
+        // A file and what is in a folder of its name were not there at one time.
+        for path in files.keys() {
+            let mut above = path.iter().enumerate().filter(|(_, b)| **b == b'/');
+            if above.any(|(end, _)| files.contains_key(&path[..end])) {
+                return Err(CaptureError::Changing { shown: shown(path) });
+            }
+        }
+        let odb = self.inner.odb()?;
+        for (path, metadata) in files {
+            let found = Found { path, metadata };
+            let (mode, bytes) = found.read(root)?;
+            state.files.push(KeptFile {
+                id: ObjectId(odb.write(ObjectType::Blob, &bytes)?),
+                path: found.path,
+                mode,
+                bytes: bytes.len() as u64,
+                stage: 0,
+            });
+        }
+        Ok(state)
+    }
+
+    /// Fills in what is staged and what is removed.
+    fn compare_with_head(
+        &self,
+        head: Vec<FlatEntry>,
+        entries: &Entries,
+        state: &mut Unfinished,
+    ) -> Result<(), CaptureError> {
+        // Both are in the order of their paths: what one has alone is left over.
+        let mut known: BTreeMap<RawPath, (u32, Oid)> = BTreeMap::new();
+        let mut head = head.into_iter().peekable();
+        for entry in &entries.plain {
+            while let Some(file) = head.next_if(|file| file.path < entry.path) {
+                known.insert(file.path, (file.mode, file.id.0));
+            }
+            let same = head.next_if(|file| file.path == entry.path);
+            let same = same.is_some_and(|file| (file.mode, file.id.0) == (entry.mode, entry.id));
+            if !same && !entries.intended.contains(&entry.path) {
+                let (path, mode, id) = (&entry.path, entry.mode, entry.id);
+                state.staged.push(self.staged(path, mode, id, 0)?);
+            }
+        }
+        known.extend(head.map(|file| (file.path, (file.mode, file.id.0))));
+        for (path, id) in &entries.submodules {
+            if known.remove(path) != Some((GITLINK, *id)) {
+                let shown = shown(path);
+                return Err(CaptureError::Submodule { shown });
+            }
+        }
+        for (path, mode, id, stage) in &entries.stages {
+            known.remove(path);
+            if *mode == GITLINK {
+                let shown = shown(path);
+                return Err(CaptureError::Submodule { shown });
+            }
+            state.staged.push(self.staged(path, *mode, *id, *stage)?);
+        }
+        if let Some((path, _)) = known.iter().find(|(_, (mode, _))| *mode == GITLINK) {
+            let shown = shown(path);
+            return Err(CaptureError::Submodule { shown });
+        }
+        state.removed = known.into_keys().collect();
+        Ok(())
+    }
+
+    fn size_of(&self, id: Oid) -> Result<u64, GitError> {
+        Ok(self.inner.odb()?.read_header(id)?.0 as u64)
+    }
+
+    fn staged(&self, path: &RawPath, mode: u32, id: Oid, stage: u16) -> Result<KeptFile, GitError> {
+        Ok(KeptFile {
+            path: path.clone(),
+            mode: mode_of(mode),
+            id: ObjectId(id),
+            bytes: self.size_of(id)?,
+            stage,
+        })
+    }
+}
+
+impl Entries {
+    fn read(index: &git2::Index) -> Self {
+        let mut entries = Self::default();
+        for entry in index.iter() {
+            let extended = IndexEntryExtendedFlag::from_bits_truncate(entry.flags_extended);
+            let flags = IndexEntryFlag::from_bits_truncate(entry.flags);
+            let stage = (entry.flags >> 12) & 3;
+            if stage > 0 {
+                let (mode, id) = (entry.mode, entry.id);
+                entries.stages.push((entry.path, mode, id, stage));
+                continue;
+            }
+            if entry.mode == GITLINK {
+                entries.submodules.insert(entry.path, entry.id);
+                continue;
+            }
+            let path = || entry.path.clone();
+            if extended.contains(IndexEntryExtendedFlag::INTENT_TO_ADD) {
+                entries.intended.insert(path());
+            } else if extended.contains(IndexEntryExtendedFlag::SKIP_WORKTREE) {
+                entries.marked.insert(path(), Hidden::SkipWorktree);
+            } else if flags.contains(IndexEntryFlag::VALID) {
+                entries.marked.insert(path(), Hidden::AssumeUnchanged);
+            }
+            entries.plain.push(entry);
+        }
+        // Where case does not count, libgit2 has another order.
+        entries.plain.sort_by(|a, b| a.path.cmp(&b.path));
+        entries
+    }
+
+    /// The mode and the object of a path.
+    fn get(&self, path: &[u8]) -> Option<(u32, Oid)> {
+        let at = self.plain.binary_search_by(|e| e.path.as_slice().cmp(path));
+        at.ok().map(|at| (self.plain[at].mode, self.plain[at].id))
+    }
+
+    /// Says whether a path is looked at by itself.
+    fn is_special(&self, path: &[u8]) -> bool {
+        self.intended.contains(path)
+            || self.marked.contains_key(path)
+            || self.stages.iter().any(|(p, ..)| p == path)
+    }
+}
+
+/// When a file was written; the beginning of time where that is not known, so
+/// that nothing counts as written before it.
+#[cfg(unix)]
+fn written(path: &Path) -> Written {
+    use std::os::unix::fs::MetadataExt;
+    path.metadata().map_or((0, 0), |found| {
+        (
+            found.mtime(),
+            u32::try_from(found.mtime_nsec()).unwrap_or(0),
+        )
+    })
+}
+
+#[cfg(not(unix))]
+fn written(_: &Path) -> Written {
+    (0, 0)
+}
+
+/// What is at a path, which must be something that can be kept.
+fn find(root: &Path, path: &[u8]) -> Result<Option<Metadata>, CaptureError> {
+    let found = look(root, path).map_err(|source| CaptureError::Unreadable {
+        shown: shown(path),
+        source,
+    })?;
+    match found {
+        Some(found) if !found.is_file() && !found.is_symlink() => {
+            Err(CaptureError::Special { shown: shown(path) })
+        }
+        found => Ok(found),
+    }
+}
+
+/// Refuses more than may be kept.
+fn within(
+    files: &BTreeMap<RawPath, Metadata>,
+    staged: &[KeptFile],
+    caps: Caps,
+) -> Result<(), CaptureError> {
+    let found = files.iter().map(|(path, found)| (path, found.len()));
+    let staged = staged.iter().map(|file| (&file.path, file.bytes));
+    let all: Vec<(&RawPath, u64)> = found.chain(staged).collect();
+    let Some(&(path, bytes)) = all.iter().max_by_key(|(_, bytes)| *bytes) else {
+        return Ok(());
+    };
+    let shown = || shown(path);
+    if bytes > caps.file {
+        let limit = caps.file;
+        return Err(CaptureError::TooLarge {
+            shown: shown(),
+            bytes,
+            limit,
+        });
+    }
+    if all.iter().map(|(_, bytes)| bytes).sum::<u64>() > caps.total {
+        let limit = caps.total;
+        return Err(CaptureError::TooMuch {
+            shown: shown(),
+            bytes,
+            limit,
+        });
+    }
+    if all.len() > caps.files {
+        let mut folders: BTreeMap<&[u8], usize> = BTreeMap::new();
+        for (path, _) in &all {
+            let end = path.iter().position(|&b| b == b'/').unwrap_or(0);
+            *folders.entry(&path[..end]).or_default() += 1;
+        }
+        let most = folders.iter().max_by_key(|(_, count)| **count);
+        let most = most.map(|(folder, _)| *folder).filter(|f| !f.is_empty());
+        return Err(CaptureError::TooMany {
+            shown: self::shown(most.unwrap_or(b".")),
+            count: all.len(),
+            limit: caps.files,
+        });
+    }
+    Ok(())
+}
+
+impl Found {
+    /// Reads the file as it was found, or says that it changed.
+    fn read(&self, root: &Path) -> Result<(Mode, Vec<u8>), CaptureError> {
+        let changing = || CaptureError::Changing {
+            shown: shown(&self.path),
+        };
+        let failed = |source: io::Error| match source.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => changing(),
+            _ => CaptureError::Unreadable {
+                shown: shown(&self.path),
+                source,
+            },
+        };
+        let path = on_disk(root, &self.path);
+        if self.metadata.is_symlink() {
+            let target = fs::read_link(&path).map_err(|error| match error.kind() {
+                io::ErrorKind::InvalidInput => changing(),
+                _ => failed(error),
+            })?;
+            return Ok((Mode::Link, link_bytes(target)));
+        }
+        let mut file = File::open(&path).map_err(failed)?;
+        let is_same = |file: &File| -> Result<bool, CaptureError> {
+            let now = file.metadata().map_err(failed)?;
+            Ok(stamp(&now) == stamp(&self.metadata))
+        };
+        if !is_same(&file)? {
+            return Err(changing());
+        }
+        let mut bytes = Vec::with_capacity(usize::try_from(self.metadata.len()).unwrap_or(0));
+        // One byte more than it had shows that it grew.
+        let mut limited = (&mut file).take(self.metadata.len() + 1);
+        limited.read_to_end(&mut bytes).map_err(failed)?;
+        if bytes.len() as u64 != self.metadata.len() || !is_same(&file)? {
+            return Err(changing());
+        }
+        let executable = is_executable(&self.metadata);
+        let mode = if executable {
+            Mode::Executable
+        } else {
+            Mode::Plain
+        };
+        Ok((mode, bytes))
+    }
+}

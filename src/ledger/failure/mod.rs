@@ -1,0 +1,75 @@
+//! The context of a failure: kept when an attempt fails, shown to whoever takes
+//! the handoff up, and restored where work goes on.
+//!
+//! It is one folder in the issue's, `NNNN-failure/ATTEMPT`, that the step puts
+//! into place as a whole, and whose tree the transition names. `stored` says
+//! what its files hold, `keep` writes it, `kept` reads it back, `restore` makes
+//! a worktree or a branch of it, `name` deals with names of any bytes.
+
+mod keep;
+mod kept;
+mod name;
+mod restore;
+mod stored;
+
+pub use keep::{Attached, CAPS, Keep, MOST_COMMITS};
+pub use kept::{Contents, Kept, PastFailure, Shown, failures, failures_in_full};
+pub use restore::{Place, RestoreFailure, Restored, restore, restore_attachments};
+pub use stored::{
+    Attachment, FailureContext, FailureFile, Host, Manifest as SnapshotManifest, Mark, Merge,
+    SnapshotFile, Stand, Summary,
+};
+
+use super::error::LedgerError;
+use super::refusal::Refusal;
+use super::screening::screen_failure;
+use super::session::Session;
+use super::step::{Planned, Request, Told, View};
+use super::write::{Done, Ledger, Target};
+use crate::git::to_second;
+use crate::ids::{AgentName, HandoffId};
+use crate::protocol::Event;
+
+impl Ledger<'_> {
+    /// Fails a handoff, and keeps the context. A failure that was told already
+    /// is only repeated.
+    ///
+    /// # Errors
+    /// [`LedgerError`]; the ledger is then unchanged.
+    pub fn fail(
+        &self,
+        session: &Session,
+        agent: &AgentName,
+        id: &HandoffId,
+        told: &Told,
+        keep: &Keep,
+    ) -> Result<Done, LedgerError> {
+        self.guard(session)?;
+        let at = to_second(session.clock.author());
+        let tip = self.tip()?;
+        let issue = tip.issue(id.issue())?.issue()?;
+        let issue = issue.ok_or_else(|| Refusal::NoIssue {
+            issue: id.issue().clone(),
+        })?;
+        let rules = tip.rules(issue.protocol.as_str())?;
+        let told = screen_failure(rules.protocol(), told, &keep.attached)?;
+        let request = |context: Option<FailureContext>| Request::Change {
+            number: id.number(),
+            event: Event::Fail,
+            told: Box::new(Told {
+                context,
+                ..told.clone()
+            }),
+        };
+        // What the protocol refuses is refused before anything is read.
+        let context = match self.plan_on(&tip, agent, at, id.issue(), request(None))? {
+            (_, Planned::Repeat(_)) => None,
+            (_, Planned::Write(step)) => {
+                let record = &step.receipt.record;
+                Some(keep::keep(self.repository(), record, at, keep)?)
+            }
+        };
+        let target = Target::Handoff(id.clone());
+        self.act(session, agent, &target, |_| request(context.clone()))
+    }
+}

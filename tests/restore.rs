@@ -1,0 +1,571 @@
+//! Unfinished work that comes back bit for bit, and what never does harm.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod failure_support;
+mod support;
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use failure_support::*;
+use support::TestEnvironment;
+
+#[test]
+fn every_kind_of_change_comes_back_bit_for_bit() {
+    let env = held();
+    let repo = env.repo();
+    base(&env, &repo);
+    change(&env, &repo);
+    fail(&env, &["--snapshot"]).success();
+    env.assert_sound();
+    let restored = restore(&env, "restored");
+    clean(&repo);
+    assert_same(&env, &repo, &restored);
+    assert_eq!(
+        env.git(&restored, &["diff", "--cached"]),
+        env.git(&repo, &["diff", "--cached"])
+    );
+    env.assert_sound();
+}
+
+#[test]
+fn a_linked_worktree_on_a_branch_comes_back_from_a_folder_in_it() {
+    let env = held();
+    base(&env, &env.repo());
+    let linked = env.root().join("linked");
+    env.git(
+        &env.repo(),
+        &[
+            "worktree",
+            "add",
+            "-q",
+            "-b",
+            "topic",
+            linked.to_str().unwrap(),
+        ],
+    );
+    change(&env, &linked);
+    fail_in(&env, &linked.join("new"), &["--snapshot"]).success();
+    let dir = env.root().join("again");
+    let args = [
+        "restore",
+        "87",
+        "--worktree",
+        dir.to_str().unwrap(),
+        "--new-branch",
+        "again",
+    ];
+    env.handoff(&args).success();
+    clean(&linked);
+    assert_same(&env, &linked, &dir);
+    assert_eq!(env.git(&dir, &["branch", "--show-current"]).trim(), "again");
+    let head = |dir: &Path| env.git(dir, &["rev-parse", "HEAD"]);
+    assert_eq!(head(&dir), head(&linked));
+    env.assert_sound();
+}
+
+/// What restore says of a folder beside the repository.
+fn try_restore(env: &TestEnvironment, name: &str) -> support::Ran {
+    let dir = env.root().join(name);
+    env.handoff(&["restore", "87.1", "--worktree", dir.to_str().unwrap()])
+}
+
+#[test]
+fn nothing_that_exists_is_overwritten() {
+    let env = held();
+    base(&env, &env.repo());
+    change(&env, &env.repo());
+    fail(&env, &["--snapshot"]).success();
+    let refs = || env.git(&env.repo(), &["for-each-ref"]);
+    let before = refs();
+    write(&env.root().join("full/mine.txt"), "mine\n");
+    fs::create_dir(env.root().join("empty")).unwrap();
+    write(&env.root().join("file"), "mine\n");
+    symlink("empty", env.root().join("link")).unwrap();
+    symlink("nowhere", env.root().join("dangling")).unwrap();
+    for name in ["full", "file", "link", "dangling", "repo"] {
+        try_restore(&env, name)
+            .exits(5)
+            .says("is there already")
+            .says("nothing was changed");
+    }
+    for name in ["main", "handoffs"] {
+        let new = env.root().join("new");
+        let args = ["restore", "87.1", "--new-branch", name];
+        env.handoff(&args).exits(5).says("there is a branch");
+        let args = [&args[..], &["--worktree", new.to_str().unwrap()]].concat();
+        env.handoff(&args).exits(5).says("there is a branch");
+        assert!(!new.exists());
+    }
+    for name in ["-x", "HEAD", "a..b", ""] {
+        let name = format!("--new-branch={name}");
+        env.handoff(&["restore", "87.1", &name])
+            .exits(2)
+            .says("cannot be the name of a branch");
+    }
+    assert_eq!(
+        fs::read(env.root().join("full/mine.txt")).unwrap(),
+        b"mine\n"
+    );
+    assert_eq!(fs::read_dir(env.root().join("empty")).unwrap().count(), 0);
+    assert_eq!(refs(), before);
+    try_restore(&env, "empty").success();
+    assert_eq!(refs(), before);
+}
+
+#[test]
+fn a_branch_has_the_work_in_one_commit() {
+    let env = held();
+    base(&env, &env.repo());
+    change(&env, &env.repo());
+    fail(&env, &["--snapshot"]).success();
+    let before = git_state(&env, &env.repo());
+    let ran = env
+        .handoff(&["restore", "87.1", "--new-branch", "work"])
+        .success();
+    ran.says("a branch does not tell what was staged");
+    assert_eq!(git_state(&env, &env.repo()), before);
+    let show = |what: &str| env.git(&env.repo(), &["log", "-1", "--format=%an%n%s", what]);
+    assert_eq!(
+        show("work"),
+        "prep-agent\nUnfinished work of 87.1, attempt 1\n"
+    );
+    assert_eq!(
+        env.git(&env.repo(), &["rev-parse", "work^"]),
+        env.git(&env.repo(), &["rev-parse", "main"])
+    );
+    // What git takes into a commit is what was there.
+    for name in [
+        "changed.txt",
+        "new/binary",
+        "from-folder",
+        "to-folder/inside.txt",
+        "empty.txt",
+    ] {
+        let blob = env.git(&env.repo(), &["rev-parse", &format!("work:{name}")]);
+        let here = env.git(&env.repo(), &["hash-object", "--no-filters", name]);
+        assert_eq!(blob, here, "{name}");
+    }
+    for name in ["deleted.txt", "staged-gone.txt", "gone", "from-folder/a"] {
+        let found = env.git_any(
+            &env.repo(),
+            &["rev-parse", "-q", "--verify", &format!("work:{name}")],
+        );
+        assert_ne!(found.status, 0, "{name}");
+    }
+}
+
+#[test]
+fn without_a_place_it_is_told_what_there_is() {
+    let env = held();
+    base(&env, &env.repo());
+    write(&env.repo().join("changed.txt"), "changed\n");
+    fs::remove_file(env.repo().join("deleted.txt")).unwrap();
+    env.handoff(&["restore", "87.1"])
+        .exits(6)
+        .says("no attempt of 87.1 failed");
+    env.handoff(&["restore", "87.2"])
+        .exits(6)
+        .says("no handoff 87.2");
+    let log = env.file("build.log", "line one\nline two\n");
+    fail(&env, &["--snapshot", "--attach", &log]).success();
+    let ran = env.handoff(&["restore", "87.1"]).success();
+    ran.says("changed.txt (8 bytes)")
+        .says("deleted.txt (deleted)")
+        .says("attached build.log, 18 bytes:\n    line one\n    line two\n")
+        .says("restore it: git handoff restore 87.1 --attempt 1 --worktree DIR");
+    env.handoff(&["restore", "87.1", "--attempt", "2"])
+        .exits(6)
+        .says("attempts that failed: 1");
+    let data = env.data(&["restore", "87.1"]);
+    assert_eq!(data["kept"]["snapshot"]["files"][0]["path"], "changed.txt");
+    assert_eq!(data["kept"]["snapshot"]["deleted"][0], "deleted.txt");
+    assert_eq!(
+        data["kept"]["attachments"][0]["tail"],
+        "line one\nline two\n"
+    );
+    let dir = env.root().join("logs");
+    let args = ["restore", "87.1", "--attachments", dir.to_str().unwrap()];
+    env.handoff(&args).success();
+    assert_eq!(
+        fs::read(dir.join("build.log")).unwrap(),
+        b"line one\nline two\n"
+    );
+    env.handoff(&args).exits(5).says("is there already");
+}
+
+#[test]
+fn each_attempt_keeps_its_own_work() {
+    let env = held();
+    let file = env.repo().join("work.txt");
+    write(&file, "first\n");
+    fail(&env, &["--snapshot"]).success();
+    env.handoff(&["retry", "87.1", "--as", "orchestrator", "--reason", "again"])
+        .success();
+    env.wait_minutes(24 * 60);
+    env.claim("87.1", AGENT)
+        .success()
+        .says("work.txt (6 bytes)");
+    write(&file, "second\n");
+    fail(&env, &["--snapshot", "--code", "FAILED"]).success();
+    let read = |args: &[&str], name: &str| {
+        let dir = env.root().join(name);
+        let all = [
+            &["restore", "87.1", "--worktree", dir.to_str().unwrap()],
+            args,
+        ]
+        .concat();
+        env.handoff(&all).success();
+        fs::read_to_string(dir.join("work.txt")).unwrap()
+    };
+    assert_eq!(read(&["--attempt", "1"], "one"), "first\n");
+    assert_eq!(read(&["--attempt", "2"], "two"), "second\n");
+    assert_eq!(read(&[], "newest"), "second\n");
+    env.assert_sound();
+}
+
+#[test]
+fn an_unfinished_merge_goes_on_in_the_new_worktree() {
+    let env = held();
+    let repo = env.repo();
+    base(&env, &repo);
+    env.git(&repo, &["checkout", "-q", "-b", "other"]);
+    write(&repo.join("changed.txt"), "theirs\n");
+    write(&repo.join("theirs.txt"), "new\n");
+    env.git(&repo, &["rm", "-q", "both.txt"]);
+    env.git(&repo, &["add", "-A"]);
+    env.git(&repo, &["commit", "-q", "-m", "Theirs"]);
+    env.git(&repo, &["checkout", "-q", "main"]);
+    write(&repo.join("changed.txt"), "ours\n");
+    write(&repo.join("both.txt"), "ours\n");
+    env.git(&repo, &["commit", "-q", "-am", "Ours"]);
+    assert_ne!(env.git_any(&repo, &["merge", "other"]).status, 0);
+    fail(&env, &["--snapshot"]).success();
+    env.assert_sound();
+    let restored = restore(&env, "restored");
+    assert_same(&env, &repo, &restored);
+    assert!(git_state(&env, &restored).0.contains("UU changed.txt"));
+    env.git(&restored, &["add", "-A"]);
+    env.git(&restored, &["commit", "-q", "--no-edit"]);
+    let parents = env.git(&restored, &["log", "-1", "--format=%P"]);
+    assert_eq!(parents.split_whitespace().count(), 2);
+}
+
+#[test]
+fn a_rebase_is_named_and_its_files_come_back() {
+    let env = held();
+    let repo = env.repo();
+    base(&env, &repo);
+    env.git(&repo, &["checkout", "-q", "-b", "other"]);
+    write(&repo.join("changed.txt"), "theirs\n");
+    env.git(&repo, &["commit", "-q", "-am", "Theirs"]);
+    env.git(&repo, &["checkout", "-q", "main"]);
+    write(&repo.join("changed.txt"), "ours\n");
+    env.git(&repo, &["commit", "-q", "-am", "Ours"]);
+    assert_ne!(env.git_any(&repo, &["rebase", "other"]).status, 0);
+    fail(&env, &["--snapshot"]).success();
+    let dir = env.root().join("restored");
+    let args = ["restore", "87.1", "--worktree", dir.to_str().unwrap()];
+    env.handoff(&args)
+        .success()
+        .says("a rebase was under way, which is not restored");
+    assert_same(&env, &repo, &dir);
+}
+
+#[test]
+fn work_before_the_first_commit_comes_back() {
+    let env = TestEnvironment::new();
+    env.git(env.root(), &["init", "-q", "repo"]);
+    env.handoff(&["init"]).success();
+    hold(&env);
+    write(&env.repo().join("staged.txt"), "staged\n");
+    env.git(&env.repo(), &["add", "."]);
+    write(&env.repo().join("new.txt"), "new\n");
+    fail(&env, &["--snapshot"]).success();
+    let dir = env.root().join("restored");
+    let args = ["restore", "87.1", "--worktree", dir.to_str().unwrap()];
+    env.handoff(&args).success().says("none yet");
+    assert_same(&env, &env.repo(), &dir);
+    env.assert_sound();
+}
+
+#[test]
+fn hidden_changes_come_back_hidden() {
+    let env = held();
+    let repo = env.repo();
+    base(&env, &repo);
+    env.git(
+        &repo,
+        &[
+            "update-index",
+            "--assume-unchanged",
+            "changed.txt",
+            "deleted.txt",
+            "same.txt",
+        ],
+    );
+    env.git(
+        &repo,
+        &["update-index", "--skip-worktree", "both.txt", "staged.txt"],
+    );
+    write(&repo.join("changed.txt"), "hidden change\n");
+    write(&repo.join("both.txt"), "hidden too\n");
+    fs::remove_file(repo.join("deleted.txt")).unwrap();
+    fail(&env, &["--snapshot"]).success();
+    let restored = restore(&env, "restored");
+    let (a, b) = (walk(&repo), walk(&restored));
+    assert_eq!(a, b);
+    assert_eq!(git_state(&env, &repo).0, git_state(&env, &restored).0);
+    let listed = env.git(
+        &restored,
+        &["ls-files", "-v", "changed.txt", "both.txt", "deleted.txt"],
+    );
+    assert_eq!(listed, "S both.txt\nh changed.txt\nh deleted.txt\n");
+}
+
+#[test]
+fn a_sparse_checkout_comes_back_whole() {
+    let env = held();
+    let repo = env.repo();
+    base(&env, &repo);
+    env.git(
+        &repo,
+        &[
+            "sparse-checkout",
+            "set",
+            "--no-cone",
+            "/changed.txt",
+            "/.gitignore",
+        ],
+    );
+    write(&repo.join("changed.txt"), "changed\n");
+    assert!(!repo.join("both.txt").exists());
+    fail(&env, &["--snapshot"]).success();
+    let dir = env.root().join("restored");
+    let args = ["restore", "87.1", "--worktree", dir.to_str().unwrap()];
+    env.handoff(&args)
+        .success()
+        .says("files that a sparse checkout had left out are there");
+    assert_eq!(git_state(&env, &dir).0, " M changed.txt\0");
+    assert_eq!(
+        fs::read(dir.join("both.txt")).unwrap(),
+        b"base of both.txt\n"
+    );
+}
+
+#[test]
+fn no_hook_runs_and_only_the_place_is_written() {
+    let env = held();
+    let repo = env.repo();
+    base(&env, &repo);
+    change(&env, &repo);
+    fail(&env, &["--snapshot"]).success();
+    let hook = repo.join(".git/hooks/post-checkout");
+    write(
+        &hook,
+        format!("#!/bin/sh\ntouch {}/ran\n", env.root().display()),
+    );
+    chmod(&hook, 0o755);
+    let before = (
+        walk(&repo),
+        index_of(&env, &repo),
+        env.git(&repo, &["for-each-ref"]),
+    );
+    restore(&env, "restored");
+    assert!(!env.root().join("ran").exists());
+    assert_eq!(
+        before,
+        (
+            walk(&repo),
+            index_of(&env, &repo),
+            env.git(&repo, &["for-each-ref"])
+        )
+    );
+}
+
+/// Clones nothing but the ledger.
+fn clone_ledger(env: &TestEnvironment, name: &str) -> std::path::PathBuf {
+    let url = format!("file://{}", env.repo().display());
+    let dir = env.root().join(name);
+    let dir_text = dir.to_str().unwrap();
+    env.git(
+        env.root(),
+        &[
+            "clone",
+            "-q",
+            "--single-branch",
+            "--branch",
+            "handoffs",
+            &url,
+            dir_text,
+        ],
+    );
+    dir
+}
+
+#[test]
+fn another_machine_goes_on_with_nothing_but_the_ledger() {
+    let env = held();
+    let repo = env.repo();
+    base(&env, &repo);
+    change(&env, &repo);
+    fail(&env, &["--snapshot"]).success();
+    env.handoff(&[
+        "retry",
+        "87.1",
+        "--as",
+        "orchestrator",
+        "--reason",
+        "elsewhere",
+    ])
+    .success();
+    env.wait_minutes(24 * 60);
+    let clone = clone_ledger(&env, "clone");
+    env.git(&clone, &["checkout", "-q", "--detach"]);
+    let claimed = env
+        .handoff_in(&clone, &["claim", "87.1", "--as", AGENT])
+        .success();
+    claimed.says("restore it: git handoff restore 87.1 --attempt 1 --worktree DIR");
+    let dir = env.root().join("elsewhere");
+    let args = ["restore", "87.1", "--worktree", dir.to_str().unwrap()];
+    let ran = env.handoff_in(&clone, &args).success();
+    ran.says("the history of its commit")
+        .says("no parents stands for it");
+    clean(&repo);
+    assert_same(&env, &repo, &dir);
+    let tree = |dir: &Path| env.git(dir, &["rev-parse", "HEAD^{tree}"]);
+    assert_eq!(tree(&dir), tree(&repo));
+    let fsck = env.git_any(&clone, &["fsck", "--strict"]);
+    assert_eq!(fsck.status, 0, "{}", fsck.stderr);
+}
+
+#[test]
+fn commits_that_were_never_pushed_come_back_as_they_were() {
+    let env = TestEnvironment::with_repository();
+    let origin = env.root().join("origin.git");
+    env.git(env.root(), &["clone", "-q", "--bare", "repo", "origin.git"]);
+    env.git(
+        &env.repo(),
+        &["remote", "add", "origin", origin.to_str().unwrap()],
+    );
+    env.git(&env.repo(), &["fetch", "-q", "origin"]);
+    env.handoff(&["init"]).success();
+    hold(&env);
+    for n in 1..=3 {
+        write(&env.repo().join(format!("unpushed-{n}.txt")), "unpushed\n");
+        env.git(&env.repo(), &["add", "-A"]);
+        env.git(
+            &env.repo(),
+            &["commit", "-q", "-m", &format!("Unpushed {n}")],
+        );
+    }
+    // A commit that changes nothing has its parent's tree.
+    env.git(
+        &env.repo(),
+        &["commit", "-q", "--allow-empty", "-m", "Empty"],
+    );
+    write(&env.repo().join("unpushed-1.txt"), "changed\n");
+    fail(&env, &["--snapshot"]).success();
+    env.assert_sound();
+    env.git(&env.repo(), &["push", "-q", "origin", "handoffs"]);
+    let clone = env.root().join("clone");
+    env.git(
+        env.root(),
+        &["clone", "-q", origin.to_str().unwrap(), "clone"],
+    );
+    env.git(&clone, &["branch", "-q", "handoffs", "origin/handoffs"]);
+    let head = env.git(&env.repo(), &["rev-parse", "HEAD"]);
+    assert_ne!(
+        env.git_any(&clone, &["cat-file", "-e", head.trim()]).status,
+        0
+    );
+    let dir = env.root().join("elsewhere");
+    let args = [
+        "restore",
+        "87.1",
+        "--worktree",
+        dir.to_str().unwrap(),
+        "--new-branch",
+        "went-on",
+    ];
+    env.handoff_in(&clone, &args).success();
+    assert_eq!(env.git(&dir, &["rev-parse", "HEAD"]), head);
+    assert_same(&env, &env.repo(), &dir);
+    assert_eq!(env.git_any(&clone, &["fsck", "--strict"]).status, 0);
+}
+
+#[test]
+fn a_base_that_is_published_has_to_be_fetched() {
+    let env = TestEnvironment::with_repository();
+    let origin = env.root().join("origin.git");
+    env.git(env.root(), &["clone", "-q", "--bare", "repo", "origin.git"]);
+    env.git(
+        &env.repo(),
+        &["remote", "add", "origin", origin.to_str().unwrap()],
+    );
+    env.git(&env.repo(), &["fetch", "-q", "origin"]);
+    env.handoff(&["init"]).success();
+    hold(&env);
+    write(&env.repo().join("new.txt"), "new\n");
+    fail(&env, &["--snapshot"]).success();
+    env.git(&env.repo(), &["push", "-q", "origin", "handoffs"]);
+    let clone = env.root().join("clone");
+    let url = format!("file://{}", origin.display());
+    env.git(
+        env.root(),
+        &[
+            "clone",
+            "-q",
+            "--single-branch",
+            "--branch",
+            "handoffs",
+            &url,
+            "clone",
+        ],
+    );
+    let dir = env.root().join("elsewhere");
+    let args = ["restore", "87.1", "--worktree", dir.to_str().unwrap()];
+    let head = env.git(&env.repo(), &["rev-parse", "HEAD"]);
+    let hint = ["fetch", "-q", "origin", head.trim()];
+    let ran = env.handoff_in(&clone, &args).exits(6);
+    assert!(
+        ran.stderr
+            .contains(&format!("git fetch origin {}", head.trim())),
+        "{}",
+        ran.stderr
+    );
+    assert!(!dir.exists());
+    env.git(&clone, &hint);
+    env.handoff_in(&clone, &args).success();
+    assert_same(&env, &env.repo(), &dir);
+}
+
+#[test]
+fn a_folder_that_became_a_link_to_its_own_files_is_seen() {
+    let env = held();
+    let repo = env.repo();
+    base(&env, &repo);
+    // By size, times and inode the file behind the link is the one of the index.
+    fs::rename(repo.join("from-folder"), repo.join("moved")).unwrap();
+    symlink("moved", repo.join("from-folder")).unwrap();
+    fail(&env, &["--snapshot"]).success();
+    let restored = restore(&env, "restored");
+    assert_same(&env, &repo, &restored);
+}
+
+#[test]
+fn a_file_of_the_same_size_written_with_the_index_is_seen() {
+    let env = held();
+    let repo = env.repo();
+    for round in 0..20 {
+        let name = format!("racy-{round}.txt");
+        write(&repo.join(&name), "one\n");
+        env.git(&repo, &["add", "-A"]);
+        write(&repo.join(&name), "two\n");
+    }
+    fail(&env, &["--snapshot"]).success();
+    let restored = restore(&env, "restored");
+    assert_same(&env, &repo, &restored);
+}
