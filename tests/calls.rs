@@ -160,6 +160,7 @@ fn a_request_is_answered_and_its_issue_is_complete() {
     next: git handoff claim loan-list-21.1 --as @react-specialist
     $ git handoff claim loan-list-21 --as @react-specialist
     loan-list-21.1 @frontend-specialist → @react-specialist: in_progress
+      held until 2026-03-02 09:21:00Z, token 1
       commit [commit]
 
     [request]
@@ -415,7 +416,8 @@ fn a_failure_fails_the_request_and_says_what_to_do() {
         .success();
     env.claim("loans", REACT).success();
     env.send(&silent).success().says("loans.4");
-    assert_eq!(record(&env, "loans.1")["state"], "failed");
+    // The request allows no third retry.
+    assert_eq!(record(&env, "loans.1")["state"], "dead");
     env.assert_sound();
 }
 
@@ -553,6 +555,7 @@ fn data_is_checked_against_the_schema_that_the_request_names() {
 #[test]
 fn an_answer_delivers_what_was_asked_for() {
     let env = claimed("loans", &[]);
+    env.pace(6);
     let unfit = |at: &str, value: &str, code: &str| {
         let error = refused(
             &env,

@@ -13,8 +13,10 @@ const TRACE: &str = "5a1c7e90-0b2d-4f38-9c64-d07e1f2a3b4c";
 const WRITER: &str = "document_generator";
 const RESEARCH: &str = "research_agent";
 
+/// A ledger whose agents are quick: an answer is due within half a minute.
 fn env() -> TestEnvironment {
     let env = TestEnvironment::with_repository();
+    env.pace(1);
     env.handoff(&["init", "--protocol", "delegation"]).success();
     env
 }
@@ -226,7 +228,10 @@ fn every_agent_can_ask_a_person() {
     let env = env();
     let agents = [WRITER, "validator", RESEARCH, "orchestrator"];
     for from in agents {
-        env.send(asks(from, "human", from)).success();
+        // Of one item, not as many can be asked.
+        let about = format!("tender of {from}");
+        let request = asks(from, "human", from).replace("\"tender\"", &format!("{about:?}"));
+        env.send(request).success();
     }
     let inbox = env.data(&["inbox", "--as", "human"]);
     assert_eq!(inbox["handoffs"].as_array().unwrap().len(), 4);
@@ -289,6 +294,7 @@ fn who_waits_is_not_asked_for_the_same() {
 /// The protocol with more routes.
 fn with_routes(routes: &[(&str, &str)]) -> TestEnvironment {
     let env = TestEnvironment::with_repository();
+    env.pace(1);
     let folder = env.root().join("more");
     let path = folder.to_str().unwrap();
     env.handoff(&["protocol", "copy", "delegation", path])

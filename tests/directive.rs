@@ -415,6 +415,7 @@ fn a_claim_brings_everything_to_begin_with() {
     insta::assert_snapshot!(text, @r#"
     $ git handoff claim ferry-71.2 --as DesignGPT
     ferry-71.2 MetaGPT → DesignGPT: in_progress
+      held until 2026-03-02 13:08:00Z, token 1
       commit [commit]
 
     {"handoff_id":"research-1","from_agent":"MetaGPT","to_agent":"DesignGPT","timestamp":"2026-03-02T08:10:00Z","decision":"advance","rationale":"research-1 was read: advance","session_id":"meta-1"}

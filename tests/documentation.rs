@@ -310,6 +310,20 @@ fn answers_have_the_fields_that_are_described() {
     assert_described("`context`", 0, &env.data(&["context", "87"]));
     assert_described("`list`", 0, &env.data(&["list"]));
     assert_described("`verify`", 0, &env.data(&["verify"]));
+    let waited = env.data(&["wait", "87.1"]);
+    assert_described("`wait`", 0, &waited);
+    for target in [&["87.1"][..], &["--inbox", "--as", "implementer-agent"]] {
+        let waited = env.data(&[&["wait"], target].concat());
+        assert_described("`wait`", 1, &waited["targets"][0]);
+    }
+    for line in env
+        .handoff(&["watch", "--all", "--once"])
+        .success()
+        .stdout
+        .lines()
+    {
+        assert_described("`watch`", 0, &serde_json::from_str(line).unwrap());
+    }
     let log = env.data(&["log", "87"]);
     assert_described("`log`", 0, &log);
     assert_described("`log`", 1, &log["steps"][0]);

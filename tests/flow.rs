@@ -41,6 +41,7 @@ fn a_step_prints_its_receipt_and_the_next_command() {
 
     $ git handoff claim 87.1 --as prep-agent
     87.1 issue-manager → prep-agent: in_progress
+      held until 2026-03-02 13:08:00Z, token 1
       commit [commit]
 
     <handoff>
@@ -164,7 +165,7 @@ fn an_error_fails_what_its_sender_held_and_a_retry_gives_it_back() {
     $ git handoff claim 87.2 --as implementer-agent
     --- stderr
     error: 87.2: a handoff that is failed does not accept `claim`
-    hint: what is possible now: cancel, retry
+    hint: what is possible now: cancel, retry, reassign
     --- exit 4
     $ git handoff status 87
     issue 87: open (issue-to-pr, 3 handoffs, since 2026-03-02 09:05:00Z)
@@ -185,7 +186,7 @@ fn an_error_fails_what_its_sender_held_and_a_retry_gives_it_back() {
       sha256    [sha256]
       priority  medium
       follows   87.1
-      held by   implementer-agent since 2026-03-02 09:16:00Z, claim 2
+      held by   implementer-agent since 2026-03-02 09:16:00Z, until 2026-03-02 13:16:00Z, token 2
       attempt   2
       2026-03-02 09:07:00Z send by prep-agent → pending
       2026-03-02 09:08:00Z claim by implementer-agent → in_progress

@@ -470,22 +470,22 @@ fn an_illegal_event_names_the_legal_ones() {
     $ git handoff complete 87.1 --as prep-agent
     --- stderr
     error: 87.1: a handoff that is pending does not accept `complete`
-    hint: what is possible now: claim, reject, cancel
+    hint: what is possible now: claim, reject, cancel, reassign
     --- exit 4
     $ git handoff retry 87.1 --as prep-agent
     --- stderr
     error: 87.1: a handoff that is pending does not accept `retry`
-    hint: what is possible now: claim, reject, cancel
+    hint: what is possible now: claim, reject, cancel, reassign
     --- exit 4
     $ git handoff answer 87.1 yes --as prep-agent
     --- stderr
     error: 87.1: a handoff that is pending does not accept `answer`
-    hint: what is possible now: claim, reject, cancel
+    hint: what is possible now: claim, reject, cancel, reassign
     --- exit 4
     $ git handoff block 87.1 --as prep-agent --reason why
     --- stderr
     error: 87.1: a handoff that is pending does not accept `block`
-    hint: what is possible now: claim, reject, cancel
+    hint: what is possible now: claim, reject, cancel, reassign
     --- exit 4
     $ git handoff fail 87.1 --as issue-manager --message no
     --- stderr

@@ -455,7 +455,6 @@ fn what_contracts_hold_anyway_is_no_secret() {
             "summary": "The password: at least 12 characters; token = getToken(); secret: process.env.SECRET",
             "code": "let password = read_password()?; api_key = os.environ['DESK_API_KEY']",
             "env": "DB_PASSWORD=${DB_PASSWORD} API_KEY=<your key> TOKEN=$TOKEN PASSWORD=changeme1",
-            "aws": "AKIAIOSFODNN7EXAMPLE",
             "pem": "a file that begins with -----BEGIN PRIVATE KEY----- is refused",
             "at": "2026-03-02T09:00:00Z",
             "round": round,

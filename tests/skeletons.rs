@@ -330,7 +330,9 @@ fn what_the_repository_knows_is_filled_in() {
     assert_eq!(merged["merge_sha"], merge.trim());
     env.send(filled(&serde_json::to_string(&merged).unwrap()))
         .success();
-    env.claim("87", "closer-agent").success();
+    let long = ["--lease", "3days"];
+    env.handoff(&[&["claim", "87", "--as", "closer-agent"], &long[..]].concat())
+        .success();
 
     let opened_at = env.data(&["status", "87"])["issue"]["opened_at"].clone();
     env.wait_minutes(2 * 24 * 60 + 3 * 60);

@@ -11,25 +11,25 @@ use crate::protocol::LONGEST;
 /// What is wrong with the text.
 pub(super) fn seconds(text: &str) -> Result<u64, String> {
     let duration = parse(text)?;
-    let seconds = duration.as_secs() + u64::from(duration.subsec_nanos() > 0);
-    match seconds {
-        0 => Err(format!("{} is no time at all", quoted(text))),
-        seconds if seconds > LONGEST => Err(format!("{} is longer than ten years", quoted(text))),
-        seconds => Ok(seconds),
-    }
+    Ok(duration.as_secs() + u64::from(duration.subsec_nanos() > 0))
 }
 
-/// Reads a duration.
+/// Reads a duration that is not zero, up to ten years.
 ///
 /// # Errors
 /// What is wrong with the text.
-fn parse(text: &str) -> Result<Duration, String> {
-    humantime::parse_duration(text).map_err(|error| {
-        format!(
+pub(super) fn parse(text: &str) -> Result<Duration, String> {
+    match humantime::parse_duration(text) {
+        Err(error) => Err(format!(
             "{} is not a duration ({error}): write 90s, 15m or 2h",
             quoted(text)
-        )
-    })
+        )),
+        Ok(Duration::ZERO) => Err(format!("{} is no time at all", quoted(text))),
+        Ok(duration) if duration > Duration::from_secs(LONGEST) => {
+            Err(format!("{} is longer than ten years", quoted(text)))
+        }
+        Ok(duration) => Ok(duration),
+    }
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ mod exchange;
 pub mod exit;
 mod failure;
 mod input;
+mod interruption;
 mod output;
 mod protocols;
 mod refused;

@@ -18,6 +18,7 @@ pub(super) const SCHEMA: &str = "git-handoff/1";
 /// Where a command prints.
 pub(super) struct Output {
     json: bool,
+    one_line: bool,
     stdout: AutoStream<io::Stdout>,
     stderr: AutoStream<io::Stderr>,
 }
@@ -27,6 +28,7 @@ impl Output {
     pub(super) fn new(json: bool, color: anstream::ColorChoice) -> Self {
         Self {
             json,
+            one_line: false,
             stdout: AutoStream::new(io::stdout(), color),
             stderr: AutoStream::new(io::stderr(), color),
         }
@@ -50,22 +52,36 @@ impl Output {
         self.raw(text.as_bytes())
     }
 
+    /// From now on, a failure is one line of JSON, as the answers are.
+    pub(super) fn one_line_each(&mut self) {
+        self.one_line = true;
+    }
+
     /// Prints bytes as they are.
     ///
     /// # Errors
     /// A [`Failure`] when stdout can't be written; a closed pipe is no error.
     pub(super) fn raw(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        self.stream(bytes).map(drop)
+    }
+
+    /// Prints bytes as they are, and says whether anyone still reads.
+    ///
+    /// # Errors
+    /// A [`Failure`] when stdout can't be written; a closed pipe is no error.
+    pub(super) fn stream(&mut self, bytes: &[u8]) -> Result<bool, Failure> {
         let written = self
             .stdout
             .write_all(bytes)
             .and_then(|()| self.stdout.flush());
         match written {
-            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::new(
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+            Err(error) => Err(Failure::new(
                 super::exit::ENVIRONMENT,
                 "output",
                 format!("the answer cannot be written, but what was done stays done: {error}"),
             )),
-            _ => Ok(()),
         }
     }
 
@@ -93,7 +109,12 @@ impl Output {
             if let Some(data) = &failure.data {
                 document["data"] = Value::clone(data);
             }
-            let _ = self.raw(pretty(&document).as_bytes());
+            let text = if self.one_line {
+                format!("{document}\n")
+            } else {
+                pretty(&document)
+            };
+            let _ = self.raw(text.as_bytes());
             return;
         }
         let bold = AnsiColor::Red.on_default().bold();

@@ -66,14 +66,13 @@ pub(super) fn refused(refusal: &Refusal, message: String) -> Failure {
                 open.join(", ")
             })
         }
-        Refusal::NotYours { id, event, to, .. } => {
-            protocol("not_yours").hint(if event.is_receivers() {
-                format!("only {to} can; see `git handoff show {id}`")
-            } else {
-                format!(
-                    "its sender, {to} or an orchestrator can; see `git handoff show {id}`"
-                )
-            })
+        Refusal::NotYours { id, event, to, .. } if event.is_receivers() => {
+            protocol("not_yours").hint(format!("only {to} can; see `git handoff show {id}`"))
+        }
+        Refusal::NotYours { id, to, .. } | Refusal::NotDecider { id, to, .. } => {
+            protocol("not_yours").hint(format!(
+                "its sender, {to} or an orchestrator can; see `git handoff show {id}`"
+            ))
         }
         Refusal::AlreadyClaimed { id, .. } => {
             Failure::new(exit::CONFLICT, "already_claimed", message.clone())
@@ -199,11 +198,17 @@ pub(super) fn refused(refusal: &Refusal, message: String) -> Failure {
         }
         Refusal::NoSender => Failure::usage(message.clone())
             .hint("say who sends it: with --as AGENT or GIT_HANDOFF_AGENT"),
-        Refusal::NothingToClaim { waits, .. } => {
+        Refusal::NothingToClaim { found, .. } => {
             let failure = Failure::new(exit::NOT_FOUND, "nothing_to_claim", message.clone());
-            match waits {
-                Some((id, on)) => failure.hint(format!("{id} waits for {on}; come again later")),
-                None => failure,
+            match (&found.later, &found.waits) {
+                (Some((at, id)), _) => failure.hint(format!(
+                    "{id} can be claimed from {}; come again then",
+                    super::render::moment(*at)
+                )),
+                (None, Some((id, on))) => {
+                    failure.hint(format!("{id} waits for {on}; come again later"))
+                }
+                (None, None) => failure,
             }
         }
         Refusal::OneRequest { issue } => protocol("one_request").hint(format!(

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::output::{Output, plain, state};
 use crate::ids::{AgentName, HandoffId};
 use crate::ledger::{
-    Artifact, Briefing, Done, FailureContext, Issue, IssueStatus, Moment, Record, Task,
+    Artifact, Briefing, Done, FailureContext, Issue, IssueStatus, Moment, Record, Task, Transition,
     issue_folder,
 };
 use crate::protocol::State;
@@ -204,8 +204,7 @@ pub(super) fn record_json(record: &Record, now: Moment) -> Value {
 /// A handoff's state, and what time makes of it.
 fn standing(record: &Record, now: Moment) -> String {
     let shown = state(record.state);
-    let later = record.not_before.filter(|at| *at > now);
-    match later {
+    match record.waits_until(now) {
         _ if record.is_expired(now) => format!("{shown}, lease ran out"),
         Some(at) => format!("{shown} from {}", moment(at)),
         None => shown,
@@ -355,49 +354,55 @@ pub(super) fn record_text(record: &Record, now: Moment) -> String {
         text += &indented(&super::advice::questions_text(record.questions()));
     }
     for t in &record.transitions {
-        let event = t.event.map_or("send", crate::protocol::Event::as_str);
-        let sent = t
-            .sent
-            .as_ref()
-            .map(|id| format!(" by sending {id}"))
-            .unwrap_or_default();
-        text += &format!(
-            "  {} {event} by {} → {}{sent}\n",
-            moment(t.at),
-            t.by,
-            state(t.to)
-        );
-        if let Some(receiver) = &t.receiver {
-            text += &indented(&format!("now with {receiver}"));
-        }
-        if let Some(reason) = &t.reason {
-            text += &indented(reason);
-        }
-        for allowed in &t.allowed_secrets {
-            text += &indented(&format!(
-                "allowed although it looks like a secret: {allowed}"
-            ));
-        }
-        for (key, value) in &t.values {
-            text += &indented(&fact(key, value));
-        }
-        if let Some(failure) = &t.failure {
-            let retry = if failure.recoverable {
-                "recoverable"
-            } else {
-                "not recoverable"
-            };
-            text += &indented(&format!("{}: {} ({retry})", failure.code, failure.message));
-            for more in [&failure.details, &failure.suggested_action]
-                .into_iter()
-                .flatten()
-            {
-                text += &indented(more);
-            }
-        }
+        text += &transition_text(t);
         if let Some(context) = &t.context {
             let see = format!("git handoff restore {}", record.id);
             text += &indented(&format!("{}: see `{see}`", kept(record, context)));
+        }
+    }
+    text
+}
+
+/// One change of a state, with its time and its reasons.
+pub(super) fn transition_text(t: &Transition) -> String {
+    let event = t.event.map_or("send", crate::protocol::Event::as_str);
+    let sent = t
+        .sent
+        .as_ref()
+        .map(|id| format!(" by sending {id}"))
+        .unwrap_or_default();
+    let mut text = format!(
+        "  {} {event} by {} → {}{sent}\n",
+        moment(t.at),
+        t.by,
+        state(t.to)
+    );
+    if let Some(receiver) = &t.receiver {
+        text += &indented(&format!("now with {receiver}"));
+    }
+    if let Some(reason) = &t.reason {
+        text += &indented(reason);
+    }
+    for allowed in &t.allowed_secrets {
+        text += &indented(&format!(
+            "allowed although it looks like a secret: {allowed}"
+        ));
+    }
+    for (key, value) in &t.values {
+        text += &indented(&fact(key, value));
+    }
+    if let Some(failure) = &t.failure {
+        let retry = if failure.recoverable {
+            "recoverable"
+        } else {
+            "not recoverable"
+        };
+        text += &indented(&format!("{}: {} ({retry})", failure.code, failure.message));
+        for more in [&failure.details, &failure.suggested_action]
+            .into_iter()
+            .flatten()
+        {
+            text += &indented(more);
         }
     }
     text

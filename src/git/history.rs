@@ -206,6 +206,23 @@ impl Repository {
         })
     }
 
+    /// The commit that this names, as git understands it; none if there is none,
+    /// or if it may be one of several.
+    ///
+    /// # Errors
+    /// [`GitError`] when it can't be looked up.
+    pub fn commit_named(&self, text: &str) -> Result<Option<ObjectId>, GitError> {
+        use git2::ErrorCode as E;
+        let found = self.inner.revparse_single(text);
+        match found.and_then(|object| object.peel_to_commit()) {
+            Ok(commit) => Ok(Some(ObjectId(commit.id()))),
+            Err(error) => match error.code() {
+                E::NotFound | E::Ambiguous | E::InvalidSpec | E::Peel => Ok(None),
+                _ => Err(error.into()),
+            },
+        }
+    }
+
     fn stored(&self, id: ObjectId, shallow: bool) -> Result<Stored, GitError> {
         let raw = self.object(id, ObjectType::Commit)?.to_vec();
         let plain = plain(id, &raw).filter(|_| !shallow);

@@ -8,7 +8,7 @@ use super::repository::ObjectId;
 /// The first bytes of an id, which is a hash already. A memory is small: ids that
 /// were made to collide slow it down, and nothing worse.
 #[derive(Default)]
-struct Start(u64);
+pub struct Start(u64);
 
 impl Hasher for Start {
     fn write(&mut self, bytes: &[u8]) {
@@ -22,7 +22,10 @@ impl Hasher for Start {
     }
 }
 
-type Values<V> = HashMap<ObjectId, (V, usize), BuildHasherDefault<Start>>;
+/// Values by the ids of objects.
+pub type ById<V> = HashMap<ObjectId, V, BuildHasherDefault<Start>>;
+
+type Values<V> = ById<(V, usize)>;
 
 /// A bounded memory: what was asked for lately stays, the rest goes.
 pub struct Recent<V> {

@@ -138,6 +138,12 @@ impl Listing {
         found.map(|entry| entry.id()).transpose()
     }
 
+    /// Every entry whose name is text, with the object that it names.
+    pub fn named(&self) -> impl Iterator<Item = (&str, ObjectId)> {
+        self.entries()
+            .filter_map(|e| Some((std::str::from_utf8(e.name).ok()?, e.id().ok()?)))
+    }
+
     /// The names of the entries that name this object.
     pub fn names_of(&self, id: ObjectId) -> impl Iterator<Item = String> {
         let same = self.entries().filter(move |e| e.id == id.0.as_bytes());

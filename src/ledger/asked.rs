@@ -8,7 +8,7 @@ use std::rc::Rc;
 use super::error::LedgerError;
 use super::intake::{Contract, Review, review};
 use super::layout;
-use super::record::{Decision, Issue, Record};
+use super::record::{Decision, Issue, Lease, Record};
 use super::snapshot::{IssueFolder, Rules};
 use super::step::{Request, Told, View};
 use crate::finding::Finding;
@@ -85,11 +85,22 @@ fn change(before: Option<&Record>, after: &Record, decision: Option<&Decision>) 
         told.lease = lease.seconds;
     }
     // Only the lease of one who goes on working changes without an event.
-    let count = |record: &Record| record.transitions.len();
-    if before.map(count) == Some(count(after)) {
-        let was = before.and_then(|r| r.lease.as_ref()?.progress.clone());
+    let extended = |before: &Record| {
+        before.transitions.len() == after.transitions.len()
+            && before.state == after.state
+            && before.lease.is_some()
+            && before.lease != after.lease
+    };
+    if before.is_some_and(extended) {
+        let was = before.and_then(|r| r.lease.as_ref());
+        let end = |lease: &Lease| lease.expires_at;
+        if was.map(end) == lease.map(end) {
+            // Any time that is no longer than what was left.
+            told.lease = Some(1);
+        }
+        let was = was.and_then(|lease| lease.progress.as_ref());
         let progress = lease.and_then(|lease| lease.progress.clone());
-        told.progress = progress.filter(|p| Some(p) != was.as_ref()).map(|p| p.text);
+        told.progress = progress.filter(|p| Some(p) != was).map(|p| p.text);
         return (Event::Extend, told);
     }
     let Some(last) = after.latest().cloned() else {

@@ -73,7 +73,18 @@ pub(super) fn contract_name(
 
 /// The entry of an open handoff.
 pub(super) fn open_entry(id: &HandoffId, to: &AgentName) -> String {
-    format!("{OPEN}/{id}@{to}")
+    format!("{OPEN}/{}", open_name(id, to))
+}
+
+/// The name of an open handoff's entry in its folder.
+pub(super) fn open_name(id: &HandoffId, to: &AgentName) -> String {
+    format!("{id}@{to}")
+}
+
+/// The id in the name of an entry, if the handoff is open with this agent.
+pub(super) fn open_with<'n>(name: &'n str, agent: &AgentName) -> Option<&'n str> {
+    let (id, to) = name.split_once('@')?;
+    (to == agent.as_str()).then_some(id)
 }
 
 /// Reads the name of an open handoff's entry back.
@@ -169,7 +180,10 @@ mod tests {
             let (id, to) = ("a-1.12".parse().unwrap(), agent.parse().unwrap());
             let name = open_entry(&id, &to);
             let read = parse_open_entry(name.strip_prefix("open/").unwrap());
-            assert_eq!(read, Some((id, to)));
+            assert_eq!(read, Some((id, to.clone())));
+            assert_eq!(open_with("a-1.12@b", &to), None);
+            let name = name.strip_prefix("open/").unwrap();
+            assert_eq!(open_with(name, &to), Some("a-1.12"));
         }
     }
 }

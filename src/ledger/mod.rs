@@ -17,11 +17,13 @@ mod context;
 mod error;
 mod exchange;
 mod failure;
+mod feed;
 mod intake;
 mod layout;
 mod message;
 mod planner;
 mod protocol_check;
+mod ready;
 mod record;
 mod refusal;
 mod screening;
@@ -33,6 +35,7 @@ mod step;
 mod stored;
 mod turn;
 mod verify;
+mod waiting;
 mod write;
 
 pub use advice::{Advice, Choice, advise, choices, decider};
@@ -50,11 +53,13 @@ pub use failure::{
     MOST_COMMITS, Mark, Merge, PastFailure, Place, RestoreFailure, Restored, Shown, SnapshotFile,
     SnapshotManifest, Stand, Summary, failures, failures_in_full, restore, restore_attachments,
 };
+pub use feed::{FollowError, Happening, Kind, commits_after, happenings};
 pub use intake::{Contract, Review, Schemas, review};
 pub use layout::{issue_folder, record_file};
 pub use message::{Change, trailers};
 pub use planner::{UNSPECIFIED, plan};
 pub use protocol_check::check_protocol;
+pub use ready::{Ready, ready};
 pub use record::{
     Artifact, ContractFile, Counted, Decision, Evidence, Expected, Failure, Issue, IssueStatus,
     Lease, Manifest, Moment, OpenHandoff, Progress, Question, Record, Reopening, StoredError, Task,
@@ -67,6 +72,7 @@ pub use snapshot::{IssueFolder, OpenEntry, Rules, Snapshot};
 pub use step::{Actor, FileChanges, MAX_TEXT, Planned, Receipt, Request, Step, Stop, Told, View};
 pub use turn::{Turn, turn};
 pub use verify::{Audit, AuditScope};
+pub use waiting::{Outcome, Standing};
 pub use write::{Done, Founding, Ledger, Target};
 
 /// The branch that a ledger is on unless something else is said.

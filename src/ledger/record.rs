@@ -534,6 +534,22 @@ impl Record {
 
     /// How often it was retried since it was given its attempts.
     pub fn retries(&self) -> u32 {
-        self.attempt - self.redriven_at.unwrap_or(1)
+        // A record that was tampered with may hold any numbers.
+        self.attempt.saturating_sub(self.redriven_at.unwrap_or(1))
+    }
+
+    /// How often it was claimed: the token of its newest claim.
+    pub fn claims(&self) -> u32 {
+        let claimed = |t: &&Transition| t.event == Some(Event::Claim);
+        let claims = self.transitions.iter().filter(claimed).count();
+        u32::try_from(claims).unwrap_or(u32::MAX)
+    }
+
+    /// When it can be claimed, if that is later.
+    pub fn waits_until(&self, at: Moment) -> Option<Moment> {
+        let end = self.not_before.filter(|end| *end > at)?;
+        // A clock that was set back is no reason to wait longer than was meant.
+        let since = self.latest()?.at;
+        (since - at < end - since).then_some(end)
     }
 }

@@ -1,5 +1,6 @@
 //! Why the ledger refuses a step: typed, with everything a hint needs.
 
+use super::ready::Ready;
 use super::record::Moment;
 use crate::finding::Finding;
 use crate::ids::{AgentName, HandoffId, IssueKey, quoted};
@@ -91,6 +92,16 @@ pub enum Refusal {
         agent: AgentName,
         /// What was tried.
         event: Event,
+        /// The receiver.
+        to: AgentName,
+    },
+    /// The decision belongs to someone else.
+    #[error("{agent} cannot decide about {id}, which was handed to {to}")]
+    NotDecider {
+        /// The handoff.
+        id: HandoffId,
+        /// Who tried.
+        agent: AgentName,
         /// The receiver.
         to: AgentName,
     },
@@ -326,13 +337,12 @@ pub enum Refusal {
     #[error("the contract names no sender")]
     NoSender,
     /// Nothing waits for this agent that could be claimed.
-    #[error("nothing waits for {agent}{}", if waits.is_some() { " that can be claimed yet" } else { "" })]
+    #[error("nothing waits for {agent}{}", if **found == Ready::default() { "" } else { " that can be claimed yet" })]
     NothingToClaim {
         /// The agent.
         agent: AgentName,
-        /// The first handoff that others must be completed for, and the first of
-        /// these.
-        waits: Option<(HandoffId, HandoffId)>,
+        /// What waits for it, and for what.
+        found: Box<Ready>,
     },
 }
 

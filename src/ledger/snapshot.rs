@@ -177,32 +177,32 @@ impl<'r> Snapshot<'r> {
                 })
             })
             .collect();
-        open.sort_by(|a, b| {
-            let key = |e: &OpenEntry| (e.id.issue().clone(), e.id.number());
-            key(a).cmp(&key(b))
-        });
+        open.sort_by(|a, b| a.id.cmp(&b.id));
         Ok(open)
     }
 
-    /// Every open handoff with an agent, which may be named by any of the names
-    /// that a protocol has for it.
-    ///
-    /// # Errors
-    /// [`LedgerError`] when the folder or a protocol can't be read.
-    pub fn waiting_for(&self, agent: &AgentName) -> Result<Vec<OpenEntry>, LedgerError> {
-        let mut open = self.open()?;
-        let mine = |open: &OpenEntry| open.to == *agent;
-        if !open.is_empty() && !open.iter().any(mine) {
+    /// The folder with an entry for each open handoff.
+    pub(super) fn open_listing(&self) -> Result<Listing, LedgerError> {
+        Ok(self.tree.folder(layout::OPEN)?)
+    }
+
+    /// The name under which handoffs are open with an agent, which may be named by
+    /// any of the names that a protocol has for it.
+    pub(super) fn receiver(
+        &self,
+        open: &Listing,
+        agent: &AgentName,
+    ) -> Result<AgentName, LedgerError> {
+        let mine = |(name, _): (&str, ObjectId)| layout::open_with(name, agent).is_some();
+        if !open.named().any(mine) {
             for name in self.protocols()? {
                 let rules = self.rules(&name)?;
                 if let Some(known) = rules.protocol().agent(agent.as_str()) {
-                    open.retain(|entry| entry.to == known.id);
-                    return Ok(open);
+                    return Ok(known.id.clone());
                 }
             }
         }
-        open.retain(mine);
-        Ok(open)
+        Ok(agent.clone())
     }
 
     /// The record that an open handoff's entry holds.
@@ -210,9 +210,14 @@ impl<'r> Snapshot<'r> {
     /// # Errors
     /// [`LedgerError`] when it can't be read.
     pub fn open_record(&self, entry: &OpenEntry) -> Result<Record, LedgerError> {
-        let bytes = self.repository.blob(entry.blob)?;
-        record::read(&bytes)
-            .map_err(|e| LedgerError::stored(&layout::open_entry(&entry.id, &entry.to), e))
+        self.record_in(&layout::open_name(&entry.id, &entry.to), entry.blob)
+    }
+
+    /// The record that the open handoffs' entry of this name holds.
+    pub(super) fn record_in(&self, name: &str, blob: ObjectId) -> Result<Record, LedgerError> {
+        let bytes = self.repository.blob(blob)?;
+        let path = || format!("{}/{name}", layout::OPEN);
+        record::read(&bytes).map_err(|e| LedgerError::stored(&path(), e))
     }
 
     /// Every issue's key, in the order of the folders.

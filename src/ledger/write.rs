@@ -2,7 +2,6 @@
 //! tip moved, plan again on the new one.
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use super::choice::{Chosen, Offer};
@@ -10,6 +9,7 @@ use super::error::LedgerError;
 use super::intake::{Contract, Review};
 use super::layout;
 use super::planner::plan;
+use super::ready::{ready, ready_noting};
 use super::record::{self, Artifact, Evidence, Manifest, VERSION};
 use super::refusal::Refusal;
 use super::screening::{screen_protocol, screen_request};
@@ -20,7 +20,7 @@ use crate::contract::Allowance;
 use crate::finding::{Finding, Severity};
 use crate::git::{Code, Edit, ObjectId, Prepared, PublishError, Queue, Repository, to_second};
 use crate::ids::{AgentName, HandoffId, IssueKey, quoted};
-use crate::protocol::{Event, Gate, Protocol, State};
+use crate::protocol::{Event, Gate, Protocol};
 
 /// A ledger in a repository.
 pub struct Ledger<'r> {
@@ -152,6 +152,11 @@ impl<'r> Ledger<'r> {
     /// The branch.
     pub fn branch(&self) -> &str {
         &self.branch
+    }
+
+    /// The branch's full name.
+    pub fn refname(&self) -> &str {
+        &self.refname
     }
 
     /// The repository it is in.
@@ -376,7 +381,14 @@ impl<'r> Ledger<'r> {
             let id = match target {
                 Target::Handoff(id) => id,
                 Target::Next => {
-                    chosen = next_for(tip, agent)?;
+                    let found = match self.rehearsed {
+                        None => ready_noting(tip, agent, at)?,
+                        Some(_) => ready(tip, agent, at)?,
+                    };
+                    chosen = match found.first {
+                        Some(id) => id,
+                        None => return Err(found.refusal(agent).into()),
+                    };
                     &chosen
                 }
             };
@@ -653,49 +665,4 @@ fn gated(protocol: &Protocol, error: LedgerError) -> LedgerError {
         }
         other => other,
     }
-}
-
-/// The most urgent, then the oldest handoff that an agent can claim.
-fn next_for(tip: &Snapshot<'_>, agent: &AgentName) -> Result<HandoffId, LedgerError> {
-    let mut rules: BTreeMap<AgentName, Rules<'_>> = BTreeMap::new();
-    let mut best: Option<(usize, record::Moment, HandoffId)> = None;
-    let mut waits: Option<(HandoffId, HandoffId)> = None;
-    for entry in tip.waiting_for(agent)? {
-        let record = tip.open_record(&entry)?;
-        let Some(sent) = record.sent_at().filter(|_| record.state == State::Pending) else {
-            continue;
-        };
-        if let Some(on) = record.waits_for.first() {
-            waits.get_or_insert((record.id.clone(), on.clone()));
-            continue;
-        }
-        if !rules.contains_key(&record.protocol) {
-            let read = tip.rules(record.protocol.as_str())?;
-            rules.insert(record.protocol.clone(), read);
-        }
-        let protocol = rules[&record.protocol].protocol();
-        let rank = protocol.priority_rank(record.priority.as_deref());
-        let candidate = (rank, sent, record.id);
-        if best
-            .as_ref()
-            .is_none_or(|b| (candidate.0, candidate.1) < (b.0, b.1))
-        {
-            best = Some(candidate);
-        }
-    }
-    let found = best.map(|(_, _, id)| id);
-    if found.is_none() && waits.is_none() {
-        let mut known = Vec::new();
-        for name in tip.protocols()? {
-            known.push(tip.rules(&name)?);
-        }
-        let knows = |rules: &Rules<'_>| rules.protocol().agent(agent.as_str()).is_some();
-        if let Some(first) = known.first().filter(|_| !known.iter().any(knows)) {
-            return Err(Refusal::unknown_agent(agent, first.protocol()).into());
-        }
-    }
-    Ok(found.ok_or_else(|| Refusal::NothingToClaim {
-        agent: agent.clone(),
-        waits,
-    })?)
 }

@@ -324,6 +324,7 @@ fn tasks(env: &TestEnvironment) {
 
 fn delegation(env: &TestEnvironment) {
     const NAME: &str = "delegation";
+    env.pace(6);
     let trace = |id: &str| json!(format!("3f6e0a58-94c1-4d27-8a3b-5e1d7c90b2{id}"));
     for (id, answer) in [
         ("64", "response"),

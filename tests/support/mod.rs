@@ -23,6 +23,7 @@ pub struct TestEnvironment {
     _folder: TempDir,
     root: PathBuf,
     now: AtomicI64,
+    pace: AtomicI64,
 }
 
 /// What a command said and how it ended.
@@ -49,6 +50,7 @@ impl TestEnvironment {
             _folder: folder,
             root,
             now: AtomicI64::new(START),
+            pace: AtomicI64::new(60),
         }
     }
 
@@ -79,7 +81,17 @@ impl TestEnvironment {
 
     /// Moves the clock on.
     pub fn wait_minutes(&self, minutes: i64) {
-        self.now.fetch_add(minutes * 60, Ordering::Relaxed);
+        self.wait(minutes * 60);
+    }
+
+    /// Moves the clock by seconds; back, where they are negative.
+    pub fn wait(&self, seconds: i64) {
+        self.now.fetch_add(seconds, Ordering::Relaxed);
+    }
+
+    /// Sets how many seconds pass with each command.
+    pub fn pace(&self, seconds: i64) {
+        self.pace.store(seconds, Ordering::Relaxed);
     }
 
     /// Writes a file into the root folder and returns its path.
@@ -89,9 +101,11 @@ impl TestEnvironment {
         path.to_str().unwrap().to_owned()
     }
 
-    /// A command in the repository, in this environment only, a minute later.
+    /// A command in the repository, in this environment only, a minute later
+    /// unless the pace is another.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
-        let now = self.now.fetch_add(60, Ordering::Relaxed) + 60;
+        let pace = self.pace.load(Ordering::Relaxed);
+        let now = self.now.fetch_add(pace, Ordering::Relaxed) + pace;
         let binary = Path::new(env!("CARGO_BIN_EXE_git-handoff"));
         let path = std::env::var("PATH").unwrap_or_default();
         let path = format!("{}:{path}", binary.parent().unwrap().display());

@@ -36,7 +36,10 @@ impl Arguments {
         let Some(known) = protocols.iter().find(knows) else {
             let first = protocols.first().map(|p| Refusal::unknown_agent(&agent, p));
             return Err(first
-                .unwrap_or(Refusal::NothingToClaim { agent, waits: None })
+                .unwrap_or(Refusal::NothingToClaim {
+                    agent,
+                    found: Box::default(),
+                })
                 .into());
         };
         // By the name that the protocol has for it.

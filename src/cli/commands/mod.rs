@@ -28,6 +28,8 @@ mod send;
 mod show;
 mod status;
 mod verify;
+mod wait;
+mod watch;
 
 use clap::Subcommand;
 
@@ -63,6 +65,8 @@ pub(super) enum Command {
     List(list::Arguments),
     Log(log::Arguments),
     Next(next::Arguments),
+    Wait(wait::Arguments),
+    Watch(watch::Arguments),
     Verify(verify::Arguments),
     Protocol(protocol::Arguments),
     Document(document::Arguments),
@@ -105,6 +109,8 @@ impl Command {
             Self::List(a) => a.run(context, output),
             Self::Log(a) => a.run(context, output),
             Self::Next(a) => a.run(context, output),
+            Self::Wait(a) => a.run(context, output),
+            Self::Watch(a) => a.run(context, output),
             Self::Verify(a) => a.run(context, output),
             Self::Protocol(a) => a.run(context, output),
             Self::Document(a) => a.run(context, output),

@@ -9,7 +9,7 @@ use std::sync::{LazyLock, OnceLock};
 
 use regex::bytes::{Regex, RegexBuilder};
 
-use super::value::{is_chosen, is_drawn, is_placeholder};
+use super::value::{is_blank, is_chosen, is_drawn, is_placeholder};
 
 include!(concat!(env!("OUT_DIR"), "/secret_rules.rs"));
 
@@ -130,11 +130,11 @@ impl Compiled {
         values.filter(move |range| {
             let value = &text[range.clone()];
             let fits = match rule.form {
-                Form::Own => true,
-                Form::Drawn => is_drawn(value),
-                Form::Chosen => is_chosen(value),
+                Form::Own => !is_blank(value),
+                Form::Drawn => is_drawn(value) && !is_placeholder(value),
+                Form::Chosen => is_chosen(value) && !is_placeholder(value),
             };
-            fits && !is_placeholder(value) && !self.allowed.iter().any(|a| a.is_match(value))
+            fits && !self.allowed.iter().any(|a| a.is_match(value))
         })
     }
 }

@@ -33,9 +33,16 @@ pub(super) fn is_chosen(value: &[u8]) -> bool {
     letters && value.iter().any(others) && !calls
 }
 
-/// Says whether a value stands there for a secret that is to be put in its place.
+/// Says whether a value is where a secret will be put: a variable, or a row of
+/// crosses.
+pub(super) fn is_blank(value: &[u8]) -> bool {
+    let starts: [&[u8]; 6] = [b"${", b"$(", b"{{", b"<", b"%(", b"$"];
+    starts.iter().any(|start| value.starts_with(start)) || holds(value, &[b"xxxxx", b"*****"])
+}
+
+/// Says whether a value that only its name makes a secret stands there for one.
 pub(super) fn is_placeholder(value: &[u8]) -> bool {
-    const WORDS: [&[u8]; 10] = [
+    const WORDS: [&[u8]; 8] = [
         b"example",
         b"placeholder",
         b"redacted",
@@ -43,19 +50,18 @@ pub(super) fn is_placeholder(value: &[u8]) -> bool {
         b"change_me",
         b"your_",
         b"your-",
-        b"xxxxx",
-        b"*****",
         b"12345678",
     ];
-    let starts: [&[u8]; 6] = [b"${", b"$(", b"{{", b"<", b"%(", b"$"];
-    let lower = value.to_ascii_lowercase();
-    let holds = |word: &&[u8]| lower.windows(word.len()).any(|here| here == *word);
-    let mut kinds = lower.clone();
+    let mut kinds = value.to_ascii_lowercase();
     kinds.sort_unstable();
     kinds.dedup();
-    WORDS.iter().any(holds)
-        || starts.iter().any(|start| value.starts_with(start))
-        || kinds.len() < 4
+    is_blank(value) || holds(value, &WORDS) || kinds.len() < 4
+}
+
+fn holds(value: &[u8], words: &[&[u8]]) -> bool {
+    let lower = value.to_ascii_lowercase();
+    let stands = |word: &&[u8]| lower.windows(word.len()).any(|here| here == *word);
+    words.iter().any(stands)
 }
 
 fn is_uuid(value: &[u8]) -> bool {
@@ -100,5 +106,7 @@ mod tests {
             assert!(is_placeholder(text.as_bytes()), "{text}");
         }
         assert!(!is_placeholder(b"kX2pQv9LmT4zRb7WnY1c"));
+        assert!(is_placeholder(b"an-example-value-1") && !is_blank(b"an-example-value-1"));
+        assert!(is_blank(b"ghp_xxxxxxxxxxxxxxxx") && is_blank(b"${TOKEN}"));
     }
 }

@@ -7,6 +7,7 @@ use super::super::intake::{Contract, scalar};
 use super::super::record::{Issue, IssueStatus, OpenHandoff, Record, VERSION};
 use super::super::refusal::Refusal;
 use super::super::step::{Stop, View};
+use super::send::Sending;
 use super::{Planner, lease};
 use crate::ids::{AgentName, quoted};
 use crate::protocol::{ContractType, State, Style};
@@ -243,14 +244,18 @@ impl<V> Planner<'_, V> {
 
     /// Refuses a contract whose sender may not send now; opens the issue for
     /// its first one.
-    pub(super) fn admit(
+    pub(super) fn admit<E>(
         &self,
         issue: Option<Issue>,
-        contract: &Contract,
+        sending: &Sending<'_>,
         from: &AgentName,
         to: &AgentName,
         basis: Option<&Record>,
-    ) -> Result<Issue, Refusal> {
+    ) -> Result<Issue, Stop<E>>
+    where
+        V: View<E>,
+    {
+        let contract = sending.contract;
         let opens = self
             .protocol
             .routes(from.as_str(), to.as_str())
@@ -261,7 +266,8 @@ impl<V> Planner<'_, V> {
                 return Err(Refusal::NotOpened {
                     issue: self.key.clone(),
                     openers: routes.map(|r| (r.from.clone(), r.to.to_string())).collect(),
-                });
+                }
+                .into());
             }
             return Ok(self.opened(contract));
         };
@@ -278,25 +284,42 @@ impl<V> Planner<'_, V> {
             });
         }
         let mine = issue.open.iter().rev().find(|open| open.to == *from);
-        Err(match mine {
-            Some(open) if open.state == State::Pending => Refusal::NotClaimed {
-                id: open.id.clone(),
-                agent: from.clone(),
-            },
-            Some(open) => Refusal::NotWorking {
-                id: open.id.clone(),
-                agent: from.clone(),
-                state: open.state,
-            },
-            None => Refusal::NotHeld {
-                agent: from.clone(),
-                issue: self.key.clone(),
-                open: issue
-                    .open
-                    .iter()
-                    .map(|o| (o.id.clone(), o.to.clone()))
-                    .collect(),
-            },
+        let Some(open) = mine else {
+            return Err(self.not_held(&issue, from, sending.token)?.into());
+        };
+        let (id, agent) = (open.id.clone(), from.clone());
+        Err(match open.state {
+            State::Pending => Refusal::NotClaimed { id, agent },
+            state => Refusal::NotWorking { id, agent, state },
+        }
+        .into())
+    }
+
+    /// Why a sender to whom nothing is open may not send: it let its lease run
+    /// out and someone else went on, or it never held anything.
+    pub(super) fn not_held<E>(
+        &self,
+        issue: &Issue,
+        from: &AgentName,
+        token: Option<u32>,
+    ) -> Result<Refusal, Stop<E>>
+    where
+        V: View<E>,
+    {
+        for number in (1..=issue.handoffs).rev() {
+            let record = self.record(&self.id(number))?;
+            if lease::ran_out(&record, from).is_some()
+                && let Err(lost) = self.unless_lost(&record, token)
+            {
+                return Ok(lost);
+            }
+        }
+        Ok(Refusal::NotHeld {
+            agent: from.clone(),
+            issue: self.key.clone(),
+            open: { issue.open.iter() }
+                .map(|open| (open.id.clone(), open.to.clone()))
+                .collect(),
         })
     }
 
@@ -312,7 +335,8 @@ impl<V> Planner<'_, V> {
     where
         V: View<E>,
     {
-        if let Some(held) = basis.filter(|held| held.lease.is_some()) {
+        let other = |held: &Record| token.is_some_and(|token| token != held.claims());
+        if let Some(held) = basis.filter(|held| held.lease.is_some() || other(held)) {
             return Ok(self.unless_lost(held, token)?);
         }
         let works = |open: &OpenHandoff| open.to == *from && open.state == State::InProgress;

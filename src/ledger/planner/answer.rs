@@ -45,7 +45,7 @@ impl<V> Planner<'_, V> {
         }
         self.unless_taken_over(&issue, from, request.as_ref(), sending.token)?;
         let Some(mut request) = request else {
-            return Err(self.unanswerable(&issue, kind, contract, from)?.into());
+            return Err(self.unanswerable(&issue, kind, sending, from)?.into());
         };
         self.unless_completed(&issue)?;
         let (event, why) = self.verdict(kind, contract);
@@ -152,12 +152,13 @@ impl<V> Planner<'_, V> {
         &self,
         issue: &Issue,
         kind: &ContractType,
-        contract: &Contract,
+        sending: &Sending<'_>,
         from: &AgentName,
     ) -> Result<Refusal, Stop<E>>
     where
         V: View<E>,
     {
+        let contract = sending.contract;
         for open in issue.open.iter().rev().filter(|open| open.to == *from) {
             let record = self.record(&open.id)?;
             if answers(kind, contract, &record) {
@@ -184,13 +185,7 @@ impl<V> Planner<'_, V> {
                 });
             }
         }
-        Ok(Refusal::NotHeld {
-            agent: from.clone(),
-            issue: self.key.clone(),
-            open: { issue.open.iter() }
-                .map(|open| (open.id.clone(), open.to.clone()))
-                .collect(),
-        })
+        self.not_held(issue, from, sending.token)
     }
 }
 

@@ -25,7 +25,9 @@ impl<V> Planner<'_, V> {
         V: View<E>,
     {
         let mut record = self.record(&self.id(number))?;
-        if event != Event::Claim && self.is_repeated(&record, event, told) {
+        // Whoever names another claim did not do what was done under the newest.
+        let own = told.token.is_none_or(|token| token == record.claims());
+        if event != Event::Claim && own && self.is_repeated(&record, event, told) {
             let receipt = self.repeated(record, issue);
             return Ok(Planned::Repeat(Box::new(receipt)));
         }
@@ -86,6 +88,7 @@ impl<V> Planner<'_, V> {
             records: vec![record],
             quiet: Vec::new(),
             was_with,
+            goes_on: false,
         };
         self.follow_tasks(&mut changed)?;
         let mut step = self.commit(changed, &summary);
@@ -137,7 +140,7 @@ impl<V> Planner<'_, V> {
                 id: id(),
                 waits_for: record.waits_for.clone(),
             }),
-            Event::Claim => match record.not_before.filter(|at| *at > self.actor.at) {
+            Event::Claim => match record.waits_until(self.actor.at) {
                 Some(not_before) => Err(Refusal::TooEarly {
                     id: id(),
                     not_before,
@@ -232,15 +235,9 @@ impl<V> Planner<'_, V> {
     /// Says whether the actor may cause this event.
     fn authorize(&self, record: &Record, event: Event) -> Result<(), Refusal> {
         let name = self.actor.name;
-        let leads = [AgentKind::Orchestrator, AgentKind::Human];
-        let may = if event.is_receivers() {
-            *name == record.to
-        } else {
-            *name == record.to
-                || *name == record.from
-                || leads
-                    .iter()
-                    .any(|&kind| self.protocol.is_kind(name.as_str(), kind))
+        let may = match event.is_receivers() {
+            true => *name == record.to,
+            false => self.may_decide(record),
         };
         if may {
             return Ok(());
@@ -251,6 +248,15 @@ impl<V> Planner<'_, V> {
             event,
             to: record.to.clone(),
         })
+    }
+
+    /// Says whether the actor may decide what becomes of a handoff.
+    pub(super) fn may_decide(&self, record: &Record) -> bool {
+        let name = self.actor.name;
+        let mut leads = [AgentKind::Orchestrator, AgentKind::Human].into_iter();
+        *name == record.to
+            || *name == record.from
+            || leads.any(|kind| self.protocol.is_kind(name.as_str(), kind))
     }
 }
 

@@ -3,6 +3,7 @@
 use super::super::layout;
 use super::super::message::Message;
 use super::super::record::{self, Decision, Issue};
+use super::super::refusal::Refusal;
 use super::super::step::{Planned, Step, Stop, View};
 use super::Planner;
 use crate::git::Edit;
@@ -33,6 +34,14 @@ impl<V> Planner<'_, V> {
         V: View<E>,
     {
         let record = self.record(&self.id(number))?;
+        if !self.may_decide(&record) {
+            return Err(Refusal::NotDecider {
+                id: record.id,
+                agent: self.actor.name.clone(),
+                to: record.to,
+            }
+            .into());
+        }
         let known = issue.decisions.last();
         if known.is_some_and(|d| d.id == record.id && d.action == action && d.why == why) {
             let receipt = self.repeated(record, issue);

@@ -28,13 +28,11 @@ pub(super) fn ran_out(record: &Record, agent: &AgentName) -> Option<Moment> {
 impl<V> Planner<'_, V> {
     /// The lease of whoever claims a handoff now.
     pub(super) fn lease(&self, record: &Record, told: &Told) -> Result<Lease, Refusal> {
-        let claimed = |t: &&super::Transition| t.event == Some(Event::Claim);
-        let before = record.transitions.iter().filter(claimed).count();
         let seconds = self.length(record, told)?;
         Ok(Lease {
             holder: self.actor.name.clone(),
             since: self.actor.at,
-            token: u32::try_from(before + 1).unwrap_or(u32::MAX),
+            token: record.claims().saturating_add(1),
             seconds,
             expires_at: seconds.and_then(|seconds| self.after(seconds)),
             progress: None,
@@ -113,6 +111,7 @@ impl<V> Planner<'_, V> {
             records: vec![record],
             quiet: Vec::new(),
             was_with: None,
+            goes_on: true,
         };
         Ok(Planned::Write(Box::new(self.commit(changed, &summary))))
     }

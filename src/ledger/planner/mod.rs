@@ -85,6 +85,8 @@ struct Changed {
     quiet: Vec<Record>,
     /// With whom the subject was, if it goes to another agent.
     was_with: Option<AgentName>,
+    /// Whether work only goes on, so that no state changes.
+    goes_on: bool,
 }
 
 /// The code of the failure of an agent whose lease ran out.
@@ -322,6 +324,7 @@ impl<V> Planner<'_, V> {
             subject,
             quiet,
             was_with,
+            goes_on,
         } = changed;
         issue.steps += 1;
         let mut files = Vec::with_capacity(records.len() * 2 + 2);
@@ -329,7 +332,10 @@ impl<V> Planner<'_, V> {
         for record in &records {
             let stored = record::write(record);
             let entry = layout::open_entry(&record.id, &record.to);
-            let from = record.latest().and_then(|t| t.from);
+            let from = match goes_on {
+                true => Some(record.state),
+                false => record.latest().and_then(|t| t.from),
+            };
             let was_open = from.is_some_and(|state| !state.is_terminal());
             let is_open = !record.state.is_terminal();
             if is_open {

@@ -142,7 +142,7 @@ impl<V> Planner<'_, V> {
         let to = { contract.to.clone() }
             .or_else(|| self.protocol.lead().cloned())
             .unwrap_or_else(|| from.clone());
-        let mut issue = self.admit(issue, contract, from, &to, basis.as_ref())?;
+        let mut issue = self.admit(issue, sending, from, &to, basis.as_ref())?;
         self.take_id(&mut issue, contract);
         self.fits_basis(kind, contract, basis.as_ref())?;
         if calls {
@@ -213,6 +213,7 @@ impl<V> Planner<'_, V> {
             records: touched,
             quiet,
             was_with: None,
+            goes_on: false,
         };
         self.open_tasks(&mut changed, kind, contract, new)?;
         self.follow_tasks(&mut changed)?;
@@ -238,6 +239,7 @@ impl<V> Planner<'_, V> {
             subject,
             quiet: Vec::new(),
             was_with: None,
+            goes_on: false,
         };
         let mut step: Step = self.commit(changed, &summary);
         step.files

@@ -1,0 +1,83 @@
+//! The signals that ask a program to end, and the reader that went away, for
+//! commands that run until something happens.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+
+/// Whether the program was asked to end.
+#[derive(Clone, Default)]
+pub(super) struct Interruption {
+    asked: Arc<AtomicBool>,
+    signal: Arc<AtomicI32>,
+}
+
+impl Interruption {
+    /// From now on, SIGINT and SIGTERM are noted instead of ending the program,
+    /// and `wake` is called.
+    ///
+    /// # Errors
+    /// What the system says where signals can't be caught.
+    pub(super) fn catch(wake: impl Fn() + Send + 'static) -> io::Result<Self> {
+        let caught = Self::default();
+        #[cfg(unix)]
+        {
+            use signal_hook::consts::{SIGINT, SIGTERM};
+            let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM])?;
+            let noted = caught.clone();
+            std::thread::spawn(move || {
+                for signal in signals.forever() {
+                    noted.signal.store(signal, Ordering::SeqCst);
+                    // Who asks twice has waited long enough.
+                    if noted.asked.swap(true, Ordering::SeqCst) {
+                        noted.pass_on();
+                    }
+                    wake();
+                }
+            });
+        }
+        #[cfg(not(unix))]
+        drop(wake);
+        Ok(caught)
+    }
+
+    /// Also notes when nobody reads standard output any more.
+    pub(super) fn or_reader_gone(&self, wake: impl Fn() + Send + 'static) {
+        #[cfg(unix)]
+        {
+            use rustix::event::{PollFd, PollFlags, poll};
+            use rustix::io::Errno;
+            let asked = Arc::clone(&self.asked);
+            std::thread::spawn(move || {
+                let stdout = io::stdout();
+                // No flag is asked for: a closed pipe is told of all the same.
+                let mut polled = [PollFd::new(&stdout, PollFlags::empty())];
+                while poll(&mut polled, None) == Err(Errno::INTR) {}
+                if polled[0]
+                    .revents()
+                    .intersects(PollFlags::ERR | PollFlags::HUP)
+                {
+                    asked.store(true, Ordering::SeqCst);
+                    wake();
+                }
+            });
+        }
+        #[cfg(not(unix))]
+        drop(wake);
+    }
+
+    /// Whether the program was asked to end.
+    pub(super) fn asked(&self) -> &AtomicBool {
+        &self.asked
+    }
+
+    /// Ends the program as the signal would have.
+    pub(super) fn pass_on(&self) {
+        #[cfg(unix)]
+        {
+            let signal = self.signal.load(Ordering::SeqCst);
+            // A signal that does not end programs was not caught.
+            let _ = signal_hook::low_level::emulate_default_handler(signal);
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Files that may be lost at any time: notes that a program leaves for its next
+//! run, in the folder that all worktrees share.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+/// The largest file that is read back, in bytes.
+const LARGEST: u64 = 32 << 20;
+
+/// A file that nothing depends on.
+pub struct Scratch {
+    path: PathBuf,
+}
+
+impl Scratch {
+    /// Names the file.
+    pub fn new(common_dir: &Path, name: &str) -> Self {
+        Self {
+            path: common_dir.join("handoff").join(name),
+        }
+    }
+
+    /// What it holds, if it is there and of a reasonable size.
+    pub fn read(&self) -> Option<Vec<u8>> {
+        let found = fs::symlink_metadata(&self.path).ok()?;
+        if !found.is_file() || found.len() > LARGEST {
+            return None;
+        }
+        let mut bytes = Vec::with_capacity(usize::try_from(found.len()).ok()?);
+        let file = File::open(&self.path).ok()?;
+        file.take(LARGEST).read_to_end(&mut bytes).ok()?;
+        Some(bytes)
+    }
+
+    /// Replaces it whole: who reads meanwhile finds the old or the new one.
+    ///
+    /// # Errors
+    /// What the system says; then the old one stays.
+    pub fn write(&self, bytes: &[u8]) -> io::Result<()> {
+        let new = self
+            .path
+            .with_extension(format!("{}.new", std::process::id()));
+        let written = File::create_new(&new).and_then(|mut file| file.write_all(bytes));
+        let renamed = written.and_then(|()| fs::rename(&new, &self.path));
+        if renamed.is_err() {
+            // Where it can't be removed, a small file is left over.
+            let _ = fs::remove_file(&new);
+        }
+        renamed
+    }
+}

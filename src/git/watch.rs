@@ -1,0 +1,177 @@
+//! Watching a ref: being woken when it may have moved.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher};
+
+/// How often a ref is looked at where nothing tells of its moves.
+const POLL: Duration = Duration::from_secs(1);
+
+/// Something that happened.
+enum Signal {
+    /// The ref may have moved.
+    Moved,
+    /// One of the folders above the ref came or went, or events were lost.
+    Stale,
+    /// Someone else wants attention.
+    Woken,
+}
+
+/// A watch on one ref, in effect from the moment it is made: who makes it, looks
+/// at the ref, and then waits, misses nothing.
+///
+/// The ref may be a file of its own or a line of `packed-refs`, and the folders
+/// that its file is in need not be there.
+pub struct RefWatch {
+    common_dir: PathBuf,
+    file: PathBuf,
+    sender: Sender<Signal>,
+    signals: Receiver<Signal>,
+    watcher: Result<RecommendedWatcher, String>,
+}
+
+/// Ends a wait from another thread.
+#[derive(Clone)]
+pub struct Waker(Sender<Signal>);
+
+impl Waker {
+    /// Ends the wait that is going on, or the next one.
+    pub fn wake(&self) {
+        // Where the watch is gone, nobody waits.
+        let _ = self.0.send(Signal::Woken);
+    }
+}
+
+impl RefWatch {
+    /// Watches a ref by its full name, in the folder that all worktrees share.
+    pub fn new(common_dir: &Path, refname: &str) -> Self {
+        // As the system names it in its events.
+        let common_dir = fs::canonicalize(common_dir).unwrap_or_else(|_| common_dir.to_owned());
+        let file = common_dir.join(refname);
+        let (sender, signals) = channel();
+        let watcher = arm(&common_dir, &file, &sender);
+        Self {
+            common_dir,
+            file,
+            sender,
+            signals,
+            watcher,
+        }
+    }
+
+    /// Why the ref has to be looked at once a second, if it can't be watched.
+    pub fn trouble(&self) -> Option<&str> {
+        self.watcher.as_ref().err().map(String::as_str)
+    }
+
+    /// What ends a wait from another thread.
+    pub fn waker(&self) -> Waker {
+        Waker(self.sender.clone())
+    }
+
+    /// Waits until the ref may have moved, until it is woken, or for this long.
+    pub fn wait(&mut self, limit: Option<Duration>) {
+        let limit = match self.watcher {
+            Ok(_) => limit,
+            Err(_) => Some(limit.map_or(POLL, |limit| limit.min(POLL))),
+        };
+        // A limit that the clock can't hold is none.
+        let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
+        let first = match deadline {
+            None => self
+                .signals
+                .recv()
+                .map_err(|_| RecvTimeoutError::Disconnected),
+            Some(deadline) => {
+                let left = deadline.saturating_duration_since(Instant::now());
+                self.signals.recv_timeout(left)
+            }
+        };
+        let rest = self.signals.try_iter();
+        let stale = first.into_iter().chain(rest);
+        if stale.filter(|s| matches!(s, Signal::Stale)).count() > 0 {
+            self.watcher = arm(&self.common_dir, &self.file, &self.sender);
+        }
+    }
+}
+
+/// Watches every folder from the common one down to the one that holds the ref's
+/// file, as far as they are there.
+fn arm(
+    common_dir: &Path,
+    file: &Path,
+    sender: &Sender<Signal>,
+) -> Result<RecommendedWatcher, String> {
+    if let Some(kind) = remote_file_system(common_dir) {
+        return Err(format!(
+            "the repository is on a network file system ({kind})"
+        ));
+    }
+    let packed = common_dir.join("packed-refs");
+    let own = file.to_owned();
+    let told = sender.clone();
+    let on_event = move |event: notify::Result<Event>| {
+        let signal = match event {
+            Err(_) => Signal::Stale,
+            Ok(event) if event.need_rescan() => Signal::Stale,
+            // Looking at the ref must not wake whoever looks.
+            Ok(event) if event.kind.is_access() => return,
+            Ok(event) => {
+                let is_ref = |path: &PathBuf| *path == own || *path == packed;
+                if event.paths.iter().any(is_ref) {
+                    Signal::Moved
+                } else if event.paths.iter().any(|path| own.starts_with(path)) {
+                    Signal::Stale
+                } else {
+                    return;
+                }
+            }
+        };
+        // Where the watch is gone, nobody waits.
+        let _ = told.send(signal);
+    };
+    let failed = |error: notify::Error| error.to_string();
+    let mut watcher = notify::recommended_watcher(on_event).map_err(failed)?;
+    let inside = file.parent().and_then(|p| p.strip_prefix(common_dir).ok());
+    let mut folder = common_dir.to_owned();
+    let parts = inside.into_iter().flat_map(Path::components);
+    for part in std::iter::once(None).chain(parts.map(Some)) {
+        folder.extend(part);
+        match watcher.watch(&folder, RecursiveMode::NonRecursive) {
+            Ok(()) => {}
+            // When it comes, the folder above tells of it.
+            Err(_) if !folder.is_dir() && folder != common_dir => break,
+            Err(error) => return Err(error.to_string()),
+        }
+    }
+    Ok(watcher)
+}
+
+/// The kind of file system, if others write to it unseen by this machine.
+#[cfg(target_os = "linux")]
+fn remote_file_system(path: &Path) -> Option<&'static str> {
+    // From linux/magic.h and the file systems' own sources.
+    const REMOTE: [(u32, &str); 8] = [
+        (0x6969, "NFS"),
+        (0x517b, "SMB"),
+        (0xff53_4d42, "CIFS"),
+        (0xfe53_4d42, "SMB2"),
+        (0x0102_1997, "9P"),
+        (0x5346_414f, "AFS"),
+        (0x00c3_6400, "Ceph"),
+        (0x6573_5546, "FUSE"),
+    ];
+    // The kind is in the low 32 bits; how many there are differs from one
+    // architecture to the next.
+    let found = rustix::fs::statfs(path).ok()?.f_type as u32;
+    let known = REMOTE.iter().find(|(magic, _)| *magic == found);
+    known.map(|(_, name)| *name)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn remote_file_system(_: &Path) -> Option<&'static str> {
+    None
+}
