@@ -437,7 +437,7 @@ impl<'r> Ledger<'r> {
     }
 
     /// Publishes a step of an issue.
-    fn publish(
+    pub(super) fn publish(
         &self,
         session: &Session,
         known: Option<Snapshot<'r>>,
@@ -464,7 +464,7 @@ impl<'r> Ledger<'r> {
     }
 
     /// Fails a handoff whose lease ran out, in the name of whoever let it.
-    fn expire(
+    pub(super) fn expire(
         &self,
         tip: &Snapshot<'r>,
         at: record::Moment,

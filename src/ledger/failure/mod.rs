@@ -61,8 +61,24 @@ impl Ledger<'_> {
                 ..told.clone()
             }),
         };
-        // What the protocol refuses is refused before anything is read.
-        let context = match self.plan_on(&tip, agent, at, id.issue(), request(None))? {
+        // What the protocol refuses is refused before anything is read. What is
+        // overdue is recorded first, as by every other write.
+        let mut tip = tip;
+        let mut late = issue.open.len();
+        let planned = loop {
+            match self.plan_on(&tip, agent, at, id.issue(), request(None)) {
+                Err(LedgerError::Refused(Refusal::Overdue { id })) if late > 0 => {
+                    late -= 1;
+                    match self.publish(session, None, |tip, at| self.expire(tip, at, &id)) {
+                        // Where it is not overdue any more, someone else was first.
+                        Ok(_) | Err(LedgerError::Refused(_)) => tip = self.tip()?,
+                        Err(error) => return Err(error),
+                    }
+                }
+                planned => break planned?,
+            }
+        };
+        let context = match planned {
             (_, Planned::Repeat(_)) => None,
             (_, Planned::Write(step)) => {
                 let record = &step.receipt.record;
