@@ -665,6 +665,33 @@ fn secrets_in_attached_files_do_not_enter() {
 }
 
 #[test]
+fn secrets_in_unfinished_work_do_not_enter() {
+    let env = held();
+    let secret = format!("ghp_{}", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8");
+    fs::write(env.repo().join("deploy.env"), format!("TOKEN={secret}\n")).unwrap();
+    fs::write(env.repo().join("work.txt"), "half done\n").unwrap();
+    let objects = || env.git(&env.repo(), &["count-objects", "-v"]);
+    let before = (env.tip(), objects());
+    let ran = fail(&env, &["--snapshot"]).exits(3).says("deploy.env");
+    assert!(!ran.shown.contains(&secret), "{}", ran.shown);
+    assert_eq!((env.tip(), objects()), before);
+    // What is staged, and taken out of the file again, would be kept as well.
+    env.git(&env.repo(), &["add", "deploy.env"]);
+    fs::write(env.repo().join("deploy.env"), "TOKEN=\n").unwrap();
+    fail(&env, &["--snapshot"]).exits(3).says("deploy.env");
+    assert_eq!(env.tip(), before.0);
+    fail(
+        &env,
+        &["--snapshot", "--allow-secret", "github-pat@deploy.env"],
+    )
+    .success();
+    let transitions = env.data(&["show", "87.1"])["record"]["transitions"].clone();
+    let failed = transitions.as_array().unwrap().last().unwrap();
+    assert_eq!(failed["allowed_secrets"][0]["rule"], "github-pat");
+    env.assert_sound();
+}
+
+#[test]
 fn what_was_kept_goes_out_and_comes_in_with_the_ledger() {
     let env = held();
     base(&env, &env.repo());

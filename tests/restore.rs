@@ -497,8 +497,11 @@ fn commits_that_were_never_pushed_come_back_as_they_were() {
 }
 
 #[test]
-fn a_base_that_is_published_has_to_be_fetched() {
+fn a_published_base_comes_with_the_ledger_too() {
     let env = TestEnvironment::with_repository();
+    write(&env.repo().join("second.txt"), "second\n");
+    env.git(&env.repo(), &["add", "-A"]);
+    env.git(&env.repo(), &["commit", "-q", "-m", "Second"]);
     let origin = env.root().join("origin.git");
     env.git(env.root(), &["clone", "-q", "--bare", "repo", "origin.git"]);
     env.git(
@@ -513,33 +516,33 @@ fn a_base_that_is_published_has_to_be_fetched() {
     env.git(&env.repo(), &["push", "-q", "origin", "handoffs"]);
     let clone = env.root().join("clone");
     let url = format!("file://{}", origin.display());
-    env.git(
-        env.root(),
-        &[
-            "clone",
-            "-q",
-            "--single-branch",
-            "--branch",
-            "handoffs",
-            &url,
-            "clone",
-        ],
-    );
+    let only = [
+        "clone",
+        "-q",
+        "--single-branch",
+        "--branch",
+        "handoffs",
+        &url,
+        "clone",
+    ];
+    env.git(env.root(), &only);
     let dir = env.root().join("elsewhere");
     let args = ["restore", "87.1", "--worktree", dir.to_str().unwrap()];
-    let head = env.git(&env.repo(), &["rev-parse", "HEAD"]);
-    let hint = ["fetch", "-q", "origin", head.trim()];
-    let ran = env.handoff_in(&clone, &args).exits(6);
-    assert!(
-        ran.stderr
-            .contains(&format!("git fetch origin {}", head.trim())),
-        "{}",
-        ran.stderr
-    );
-    assert!(!dir.exists());
-    env.git(&clone, &hint);
     env.handoff_in(&clone, &args).success();
     assert_same(&env, &env.repo(), &dir);
+    // The base's own parents are not there: a commit with the same files stands for it.
+    let tree = |dir: &Path| env.git(dir, &["rev-parse", "HEAD^{tree}"]);
+    assert_eq!(tree(&dir), tree(&env.repo()));
+    assert_eq!(env.git(&dir, &["rev-list", "--count", "HEAD"]).trim(), "1");
+    // Where the history is, so is the commit itself.
+    let whole = env.root().join("whole");
+    env.git(env.root(), &["clone", "-q", &url, "whole"]);
+    env.git(&whole, &["branch", "-q", "handoffs", "origin/handoffs"]);
+    let dir = env.root().join("there");
+    let args = ["restore", "87.1", "--worktree", dir.to_str().unwrap()];
+    env.handoff_in(&whole, &args).success();
+    let head = |dir: &Path| env.git(dir, &["rev-parse", "HEAD"]);
+    assert_eq!(head(&dir), head(&env.repo()));
 }
 
 #[test]

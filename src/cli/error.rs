@@ -224,7 +224,7 @@ fn unkept(error: &CaptureError) -> String {
         CaptureError::TooLarge { .. }
         | CaptureError::TooMuch { .. }
         | CaptureError::TooMany { .. } => "name in .git/info/exclude what is not part of the work",
-        CaptureError::Git(_) => "see what `git status` says",
+        CaptureError::NotAccepted | CaptureError::Git(_) => "see what `git status` says",
     };
     format!(
         "nothing was written: {mend}; or leave out --snapshot, and --attach the files that matter"

@@ -16,7 +16,7 @@ pub struct Position {
     pub head: Option<(ObjectId, ObjectId)>,
 }
 
-/// The commits of a working tree that no remote has, as far as is known here.
+/// The commits that whoever continues the work may lack.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unpublished {
     /// The commits that have to be kept, parents first.
@@ -65,8 +65,9 @@ impl Repository {
         (heads, fs::read(own.join("MERGE_MSG")).unwrap_or_default())
     }
 
-    /// The commits behind these that no remote-tracking ref has. Where there is
-    /// no such ref, or there are more than the limit, only these themselves.
+    /// These commits, and those behind them that no remote-tracking ref has.
+    /// Where there is no such ref, or there are more than the limit, only these
+    /// themselves.
     ///
     /// # Errors
     /// [`GitError`] when history can't be read.
@@ -75,14 +76,11 @@ impl Repository {
             .filter_map(|found| found.ok()?.resolve().ok()?.target())
             .collect();
         let themselves = || tips.to_vec();
-        if remote.is_empty() {
+        if remote.is_empty() || tips.iter().all(|tip| remote.contains(&tip.0)) {
             return Ok(Unpublished {
                 commits: themselves(),
                 more: false,
             });
-        }
-        if tips.iter().all(|tip| remote.contains(&tip.0)) {
-            return Ok(Unpublished::default());
         }
         let mut walk = self.inner.revwalk()?;
         for tip in tips {
@@ -108,6 +106,10 @@ impl Repository {
             }
         }
         commits.reverse();
+        // What is published already can still be missing where work goes on.
+        let published = tips.iter().filter(|tip| !commits.contains(tip));
+        let published: Vec<ObjectId> = published.copied().collect();
+        commits.splice(0..0, published);
         Ok(Unpublished {
             commits,
             more: false,

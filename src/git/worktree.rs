@@ -108,6 +108,9 @@ pub enum CaptureError {
         /// Its path, for display.
         shown: String,
     },
+    /// Whoever asked does not want it.
+    #[error("the work is not accepted")]
+    NotAccepted,
     /// A path is something that can't be kept.
     #[error("{shown} is a device, a pipe or a socket")]
     Special {
@@ -198,7 +201,8 @@ fn mode_of(mode: u32) -> Mode {
 
 impl Repository {
     /// Reads what the working tree and its index hold beyond a tree, which is
-    /// HEAD's, and writes its files as blobs that nothing points to yet.
+    /// HEAD's, and writes its files as blobs that nothing points to yet. Every
+    /// file's path and bytes go to `accept` before any is written.
     ///
     /// # Errors
     /// [`CaptureError`]; nothing is written where a file is refused.
@@ -206,12 +210,13 @@ impl Repository {
         &self,
         head: Option<ObjectId>,
         caps: Caps,
+        accept: &mut dyn FnMut(&[u8], &[u8]) -> bool,
     ) -> Result<Unfinished, CaptureError> {
         let root = self.workdir().ok_or(CaptureError::Bare)?;
         let mut tries = 0;
         loop {
             tries += 1;
-            match self.capture(root, head, caps) {
+            match self.capture(root, head, caps, accept) {
                 Err(CaptureError::Changing { .. }) if tries < TRIES => {}
                 other => return other,
             }
@@ -223,6 +228,7 @@ impl Repository {
         root: &Path,
         head: Option<ObjectId>,
         caps: Caps,
+        accept: &mut dyn FnMut(&[u8], &[u8]) -> bool,
     ) -> Result<Unfinished, CaptureError> {
         // HEAD's files are listed while this thread reads the index.
         let listed = head.map(|tree| {
@@ -376,13 +382,26 @@ impl Repository {
                 return Err(CaptureError::Changing { shown: shown(path) });
             }
         }
-        let odb = self.inner.odb()?;
+        // All are read before the first is written: a refusal leaves nothing behind.
+        let mut contents = Vec::with_capacity(files.len());
+        let mut accepted = true;
         for (path, metadata) in files {
             let found = Found { path, metadata };
             let (mode, bytes) = found.read(root)?;
+            accepted &= accept(&found.path, &bytes);
+            contents.push((found.path, mode, bytes));
+        }
+        for file in &state.staged {
+            accepted &= accept(&file.path, &self.blob(file.id)?);
+        }
+        if !accepted {
+            return Err(CaptureError::NotAccepted);
+        }
+        let odb = self.inner.odb()?;
+        for (path, mode, bytes) in contents {
             state.files.push(KeptFile {
                 id: ObjectId(odb.write(ObjectType::Blob, &bytes)?),
-                path: found.path,
+                path,
                 mode,
                 bytes: bytes.len() as u64,
                 stage: 0,

@@ -60,6 +60,11 @@ impl Screen {
         self.weigh(Secrets::in_file(name, bytes));
     }
 
+    /// Says whether nothing was found yet that is not allowed.
+    pub(super) fn is_clean(&self) -> bool {
+        self.found.is_empty()
+    }
+
     /// Screens the texts of a value; findings name them by JSON Pointers.
     pub(super) fn value(&mut self, value: &Value) {
         self.weigh(Secrets::in_value(value));
@@ -172,25 +177,14 @@ pub(super) fn screen_request(
     Ok(())
 }
 
-/// Screens a failure's texts and the files that are attached to it; the answer says which of them hold
-/// what was allowed.
-///
-/// # Errors
-/// [`LedgerError::Secret`] and [`LedgerError::UnusedAllowance`].
-pub(super) fn screen_failure(
-    protocol: &Protocol,
-    told: &Told,
-    attached: &[Attached],
-) -> Result<Told, LedgerError> {
+/// Begins the screening of a failure with its texts and the files that are attached to it.
+pub(super) fn screen_failure(protocol: &Protocol, told: &Told, attached: &[Attached]) -> Screen {
     let mut screen = Screen::new(protocol.definition(), &told.allow);
     screen.value(&json!(told));
     for file in attached {
         screen.file(&file.name(), &file.bytes);
     }
-    let mut told = told.clone();
-    told.allowed_secrets.extend(screen.finish()?);
-    told.allow.clear();
-    Ok(told)
+    screen
 }
 
 /// Screens a protocol's files, under what it allows itself.

@@ -423,6 +423,21 @@ impl<'r> Ledger<'r> {
         key: &IssueKey,
         mut request: Request<'_>,
     ) -> Result<(AgentName, Planned), LedgerError> {
+        self.plan_with(tip, agent, at, key, |protocol| {
+            screen_request(protocol, &mut request)?;
+            Ok(request)
+        })
+    }
+
+    /// Plans a request that its protocol may have a say in.
+    pub(super) fn plan_with<'q>(
+        &self,
+        tip: &Snapshot<'r>,
+        agent: &AgentName,
+        at: record::Moment,
+        key: &IssueKey,
+        request: impl FnOnce(&Protocol) -> Result<Request<'q>, LedgerError>,
+    ) -> Result<(AgentName, Planned), LedgerError> {
         let folder = tip.issue(key)?;
         let issue = folder
             .issue()?
@@ -431,7 +446,7 @@ impl<'r> Ledger<'r> {
         let protocol = rules.protocol();
         let name = canonical(protocol, Some(agent)).unwrap_or_else(|| agent.clone());
         let actor = Actor { name: &name, at };
-        screen_request(protocol, &mut request)?;
+        let request = request(protocol)?;
         let planned = plan(protocol, key, &folder, &actor, &request)?;
         Ok((name, planned))
     }

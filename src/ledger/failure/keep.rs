@@ -7,6 +7,7 @@ use super::stored::{
     Attachment, FailureContext, FailureFile, Host, Manifest, Mark, Merge, SnapshotFile, Stand,
     Summary,
 };
+use crate::contract::Allowance;
 use crate::git::{
     Caps, CaptureError, GitError, Hidden, KeptFile, Mode, ObjectId, Position, RawPath, Repository,
     Unfinished,
@@ -14,6 +15,7 @@ use crate::git::{
 use crate::ledger::error::LedgerError;
 use crate::ledger::layout;
 use crate::ledger::record::{self, Moment, Record, VERSION, digest};
+use crate::ledger::screening::Screen;
 
 /// How much of a worktree is kept: what git hosts take without complaint, and
 /// what a person can still look through.
@@ -97,19 +99,30 @@ impl Folder<'_> {
 }
 
 /// Writes the folder of a failure; nothing points to it yet. The record is the
-/// one that the failure leads to.
+/// one that the failure leads to. What is kept is screened for secrets first; the
+/// answer says which were allowed.
 pub(super) fn keep(
     repository: &Repository,
     record: &Record,
     at: Moment,
     what: &Keep,
-) -> Result<FailureContext, LedgerError> {
+    mut screen: Screen,
+) -> Result<(FailureContext, Vec<Allowance>), LedgerError> {
     let position = repository.position()?;
     // What can be refused comes first, so that a refusal leaves nothing behind.
-    let unfinished = match what.snapshot {
-        true => Some(repository.unfinished(position.head.map(|(_, tree)| tree), CAPS)?),
-        false => None,
-    };
+    let mut unfinished = None;
+    if what.snapshot {
+        let mut accept = |path: &[u8], bytes: &[u8]| {
+            screen.file(&escape(path), bytes);
+            screen.is_clean()
+        };
+        let head = position.head.map(|(_, tree)| tree);
+        unfinished = match repository.unfinished(head, CAPS, &mut accept) {
+            Err(CaptureError::NotAccepted) => None,
+            other => Some(other?),
+        };
+    }
+    let allowed = screen.finish()?;
     let mut folder = Folder {
         repository,
         entries: Vec::new(),
@@ -143,12 +156,13 @@ pub(super) fn keep(
     folder.entries.sort();
     folder.entries.dedup();
     let tree = repository.write_tree(None, &folder.entries)?;
-    Ok(FailureContext {
+    let context = FailureContext {
         folder: layout::failure_folder(record.id.number(), record.attempt),
         tree: tree.to_string(),
         files: folder.files,
         bytes: folder.bytes,
-    })
+    };
+    Ok((context, allowed))
 }
 
 fn stand(position: &Position) -> Stand {

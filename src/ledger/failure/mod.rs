@@ -52,21 +52,20 @@ impl Ledger<'_> {
             issue: id.issue().clone(),
         })?;
         let rules = tip.rules(issue.protocol.as_str())?;
-        let told = screen_failure(rules.protocol(), told, &keep.attached)?;
-        let request = |context: Option<FailureContext>| Request::Change {
+        let screen = screen_failure(rules.protocol(), told, &keep.attached);
+        let mut told = told.clone();
+        told.allow.clear();
+        let request = |told: &Told| Request::Change {
             number: id.number(),
             event: Event::Fail,
-            told: Box::new(Told {
-                context,
-                ..told.clone()
-            }),
+            told: Box::new(told.clone()),
         };
         // What the protocol refuses is refused before anything is read. What is
         // overdue is recorded first, as by every other write.
         let mut tip = tip;
         let mut late = issue.open.len();
         let planned = loop {
-            match self.plan_on(&tip, agent, at, id.issue(), request(None)) {
+            match self.plan_with(&tip, agent, at, id.issue(), |_| Ok(request(&told))) {
                 Err(LedgerError::Refused(Refusal::Overdue { id })) if late > 0 => {
                     late -= 1;
                     match self.publish(session, None, |tip, at| self.expire(tip, at, &id)) {
@@ -78,14 +77,13 @@ impl Ledger<'_> {
                 planned => break planned?,
             }
         };
-        let context = match planned {
-            (_, Planned::Repeat(_)) => None,
-            (_, Planned::Write(step)) => {
-                let record = &step.receipt.record;
-                Some(keep::keep(self.repository(), record, at, keep)?)
-            }
-        };
+        if let (_, Planned::Write(step)) = planned {
+            let record = &step.receipt.record;
+            let (context, allowed) = keep::keep(self.repository(), record, at, keep, screen)?;
+            told.context = Some(context);
+            told.allowed_secrets.extend(allowed);
+        }
         let target = Target::Handoff(id.clone());
-        self.act(session, agent, &target, |_| request(context.clone()))
+        self.act(session, agent, &target, |_| request(&told))
     }
 }
