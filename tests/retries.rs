@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use support::TestEnvironment;
 use support::contracts::{opening, prepared};
 use tamper_support::{Ledger, folder, set};
-use team_support::{record, refused_command, states, trailers, with_protocol};
+use team_support::{record, refused_command, run, states, trailers, with_protocol};
 use time_support::{
     RESEARCH, TRACE, WRITER, added, answers, asks, assert_goes_there_and_back, attempt, denied,
     done, own, sample, seconds_between, traced,
@@ -377,18 +377,22 @@ fn what_is_spent_is_dead_and_keeps_everything() {
       2026-03-02 09:06:00Z claim by prep-agent → in_progress
       2026-03-02 09:08:00Z fail by prep-agent → failed
           FAILED: attempt-0 (recoverable)
+          kept in issues/87/00/87/0001-failure/1: see `git handoff restore 87.1`
       2026-03-02 09:09:00Z retry by orchestrator → pending
       2026-03-02 09:10:00Z claim by prep-agent → in_progress
       2026-03-02 09:12:00Z fail by prep-agent → failed
           FAILED: attempt-1 (recoverable)
+          kept in issues/87/00/87/0001-failure/2: see `git handoff restore 87.1`
       2026-03-02 09:13:00Z retry by orchestrator → pending
       2026-03-02 09:14:00Z claim by prep-agent → in_progress
       2026-03-02 09:16:00Z fail by prep-agent → failed
           FAILED: attempt-2 (recoverable)
+          kept in issues/87/00/87/0001-failure/3: see `git handoff restore 87.1`
       2026-03-02 09:17:00Z retry by orchestrator → pending
       2026-03-02 09:18:00Z claim by prep-agent → in_progress
       2026-03-02 09:20:00Z fail by prep-agent → failed
           FAILED: attempt-3 (recoverable)
+          kept in issues/87/00/87/0001-failure/4: see `git handoff restore 87.1`
       2026-03-02 09:20:00Z exhaust by prep-agent → dead
           it was retried 3 times, as often as it may be
 
@@ -602,5 +606,29 @@ fn reassigning_spends_attempts_too() {
         .exit,
         4
     );
+    env.assert_sound();
+}
+
+#[test]
+fn a_failed_handoff_waits_for_the_next_claim_of_the_most_urgent() {
+    let env = with_retry(&json!({"max_retries": 3, "initial_seconds": 100}));
+    done(&env, "claim 87.1 --as prep-agent");
+    done(&env, "fail 87.1 --as prep-agent --message no");
+    done(&env, "retry 87.1 --as orchestrator");
+    // What may not be claimed yet is passed over.
+    denied(&env, "claim --next --as prep-agent", 6, "nothing_to_claim");
+    env.send(opening(88)).success();
+    let told = run(&env, "claim --next --as prep-agent --json").json();
+    assert_eq!(told["data"]["id"], "88.1");
+    env.wait(100);
+    let told = run(&env, "claim --next --as prep-agent --json").json();
+    assert_eq!(told["data"]["id"], "87.1");
+    // A clock that was set back finds it as well.
+    done(&env, "fail 87.1 --as prep-agent --message no");
+    done(&env, "retry 87.1 --as orchestrator");
+    denied(&env, "claim --next --as prep-agent", 6, "nothing_to_claim");
+    env.wait(-3600);
+    let told = run(&env, "claim --next --as prep-agent --json").json();
+    assert_eq!(told["data"]["id"], "87.1");
     env.assert_sound();
 }
