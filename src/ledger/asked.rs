@@ -85,8 +85,13 @@ fn change(before: Option<&Record>, after: &Record, decision: Option<&Decision>) 
         told.lease = lease.seconds;
     }
     // Only the lease of one who goes on working changes without an event.
-    let count = |record: &Record| record.transitions.len();
-    if before.map(count) == Some(count(after)) {
+    let extended = |before: &Record| {
+        before.transitions.len() == after.transitions.len()
+            && before.state == after.state
+            && before.lease.is_some()
+            && before.lease != after.lease
+    };
+    if before.is_some_and(extended) {
         let was = before.and_then(|r| r.lease.as_ref());
         let end = |lease: &Lease| lease.expires_at;
         if was.map(end) == lease.map(end) {
