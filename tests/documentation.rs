@@ -215,6 +215,7 @@ fn fields(path: &str, name: &str) -> BTreeMap<String, bool> {
 #[test]
 fn what_is_stored_is_described() {
     const RECORD: &str = "src/ledger/record.rs";
+    const FAILURE: &str = "src/ledger/failure/stored.rs";
     for (heading, index, path, name) in [
         ("The document", 2, "src/finding.rs", "Finding"),
         ("A record", 0, RECORD, "Record"),
@@ -223,6 +224,8 @@ fn what_is_stored_is_described() {
         ("A record", 3, RECORD, "Lease"),
         ("A record", 4, RECORD, "Transition"),
         ("A record", 5, RECORD, "Failure"),
+        ("What is kept of a failure", 0, FAILURE, "FailureFile"),
+        ("What is kept of a failure", 1, FAILURE, "Manifest"),
         ("An issue", 0, RECORD, "Issue"),
         ("An issue", 1, RECORD, "OpenHandoff"),
         ("An issue", 2, RECORD, "Reopening"),

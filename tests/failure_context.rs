@@ -646,3 +646,71 @@ fn a_forged_snapshot_writes_nothing_outside_its_folder() {
     env.handoff(&args).exits(10).says("is not what was kept");
     assert!(!other.exists());
 }
+
+#[test]
+fn secrets_in_attached_files_do_not_enter() {
+    let env = held();
+    let secret = format!("ghp_{}", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8");
+    let log = env.file("build.log", format!("fetching\ntoken: {secret}\n"));
+    let objects = || env.git(&env.repo(), &["count-objects", "-v"]);
+    let before = (env.tip(), objects());
+    let ran = fail(&env, &["--attach", &log]).exits(3).says("build.log");
+    assert!(!ran.shown.contains(&secret), "{}", ran.shown);
+    assert_eq!((env.tip(), objects()), before);
+    fail(&env, &["--attach", &log, "--allow-secret", "github-pat"]).success();
+    let allowed =
+        env.data(&["show", "87.1"])["record"]["transitions"][2]["allowed_secrets"].clone();
+    assert_eq!(allowed[0]["rule"], "github-pat");
+    env.assert_sound();
+}
+
+#[test]
+fn what_was_kept_goes_out_and_comes_in_with_the_ledger() {
+    let env = held();
+    base(&env, &env.repo());
+    change(&env, &env.repo());
+    fail(&env, &["--snapshot"]).success();
+    let out = env.root().join("out");
+    let out = out.to_str().unwrap();
+    env.handoff(&["export", "--format", "files", out]).success();
+    env.git(env.root(), &["init", "-q", "other"]);
+    let other = env.root().join("other");
+    env.handoff_in(&other, &["init"]).success();
+    env.handoff_in(&other, &["import", out]).success();
+    let issues = |dir: &std::path::Path| env.git(dir, &["rev-parse", "handoffs:issues"]);
+    assert_eq!(issues(&other), issues(&env.repo()));
+    env.handoff_in(&other, &["verify"]).success();
+    assert_eq!(
+        env.git_any(&other, &["fsck", "--strict", "--no-dangling"])
+            .status,
+        0
+    );
+
+    // Bytes that are not those of their name come in nowhere.
+    let id = env.git(
+        &env.repo(),
+        &[
+            "rev-parse",
+            &format!("handoffs:{FOLDER}/worktree/changed.txt"),
+        ],
+    );
+    let (start, rest) = id.trim().split_at(2);
+    let object = format!("{out}/shared/objects/{start}/{rest}");
+    let import = |says: &str| {
+        let third = env.root().join("third");
+        env.git(env.root(), &["init", "-q", "third"]);
+        env.handoff_in(&third, &["init"]).success();
+        env.handoff_in(&third, &["import", out]).exits(3).says(says);
+        env.handoff_in(&third, &["verify"]).success();
+        assert_eq!(
+            env.git_any(&third, &["fsck", "--strict", "--no-dangling"])
+                .status,
+            0
+        );
+        fs::remove_dir_all(third).unwrap();
+    };
+    fs::write(&object, "evil\n").unwrap();
+    import("is another object");
+    fs::remove_file(&object).unwrap();
+    import("is not there");
+}

@@ -10,6 +10,7 @@
 //! `restore` writes into a worktree that it just made, and into no other.
 
 mod code;
+mod disk;
 mod history;
 mod position;
 mod queue;
@@ -21,6 +22,7 @@ mod scratch;
 mod suspects;
 mod tree;
 mod watch;
+mod whole;
 mod worktree;
 
 pub use code::{Code, CodeCommit};

@@ -9,10 +9,11 @@ use std::rc::Rc;
 
 use git2::{IndexEntry, IndexEntryExtendedFlag, IndexEntryFlag, IndexTime, ObjectType, Oid};
 
+use super::disk::{look, on_disk};
 use super::history::Person;
 use super::repository::{GitError, ObjectId, Repository};
 use super::tree::{self, Mode};
-use super::worktree::{Hidden, KeptFile, RawPath, Unfinished, look, on_disk};
+use super::worktree::{Hidden, KeptFile, RawPath, Unfinished};
 
 /// Why work can't be put back.
 #[derive(Debug, thiserror::Error)]

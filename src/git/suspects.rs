@@ -12,7 +12,8 @@ use std::thread;
 
 use git2::{IndexEntry, IndexEntryExtendedFlag, IndexEntryFlag};
 
-use super::worktree::{RawPath, on_disk};
+use super::disk::on_disk;
+use super::worktree::RawPath;
 
 /// How many paths libgit2 is asked about one by one; above that, about all.
 const MOST: usize = 2_000;

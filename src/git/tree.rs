@@ -92,10 +92,10 @@ pub struct Change {
     pub kind: EntryKind,
 }
 
-/// A file of a tree, or a submodule.
+/// An entry of a tree, with its path from there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlatEntry {
-    /// Its whole path, as it is stored.
+    /// Its path, as it is stored.
     pub path: Vec<u8>,
     /// Its mode, as it is stored.
     pub mode: u32,
@@ -109,19 +109,14 @@ fn flatten(
     prefix: &[u8],
     found: &mut Vec<FlatEntry>,
 ) -> Result<(), GitError> {
-    let data = repository.object(tree, ObjectType::Tree)?;
-    for entry in raw_entries(&data) {
-        let path = [prefix, entry.name].concat();
-        if entry.kind() == EntryKind::Tree {
-            flatten(repository, entry.id()?, &[&path[..], b"/"].concat(), found)?;
-            continue;
+    for mut entry in Tree::new(repository, tree).entries()? {
+        entry.path.splice(0..0, prefix.iter().copied());
+        if entry.mode == Mode::Folder.number() {
+            let inside = [&entry.path[..], b"/"].concat();
+            flatten(repository, entry.id, &inside, found)?;
+        } else {
+            found.push(entry);
         }
-        let octal = std::str::from_utf8(entry.mode).unwrap_or_default();
-        found.push(FlatEntry {
-            path,
-            mode: u32::from_str_radix(octal, 8).unwrap_or_default(),
-            id: entry.id()?,
-        });
     }
     Ok(())
 }
@@ -239,6 +234,23 @@ impl<'r> Tree<'r> {
                 })
             })
             .collect()
+    }
+
+    /// Its own entries, as they are stored.
+    ///
+    /// # Errors
+    /// [`GitError`] when it can't be read.
+    pub fn entries(&self) -> Result<Vec<FlatEntry>, GitError> {
+        let data = self.repository.object(self.id, ObjectType::Tree)?;
+        let entries = raw_entries(&data).map(|entry| {
+            let octal = std::str::from_utf8(entry.mode).unwrap_or_default();
+            Ok(FlatEntry {
+                path: entry.name.to_vec(),
+                mode: u32::from_str_radix(octal, 8).unwrap_or_default(),
+                id: entry.id()?,
+            })
+        });
+        entries.collect()
     }
 
     /// Every file, in whatever folder, with its stored mode.

@@ -11,9 +11,10 @@ use super::history::{History, Taken, begun};
 use super::layouts;
 use super::line::{Asked, Header, Key, STEPS, VERSION};
 use super::{ExchangeError, Layout, unreadable, unwritable};
-use crate::git::Repository;
+use crate::git::{ObjectId, Repository};
 use crate::ids::{HandoffId, IssueKey};
 use crate::ledger::error::LedgerError;
+use crate::ledger::failure::FailureContext;
 use crate::ledger::refusal::Refusal;
 use crate::ledger::step::View;
 use crate::ledger::write::Ledger;
@@ -172,6 +173,7 @@ pub fn export(
     let mut done = Exported::default();
     let mut sent: Vec<HandoffId> = Vec::new();
     let mut places = HashMap::new();
+    let mut objects = HashSet::new();
     let part = format!("{STEPS}.part");
     let mut steps = Lines::begin(&mut out, &part)?;
     steps.add(&Header {
@@ -184,6 +186,11 @@ pub fn export(
     History::new(&history).walk(snapshot.commit(), covers, |mut taken| {
         let begun = begun(&taken);
         keep_files(&mut taken, wanted.layout, &snapshot, &mut out, &mut places)?;
+        if let Asked::Change(change) = &taken.line.request
+            && let Some(context) = &change.told.context
+        {
+            keep_context(&history, context, &mut objects, &mut out)?;
+        }
         steps.add(&taken.line)?;
         done.steps += 1;
         done.handoffs += begun.len();
@@ -195,6 +202,19 @@ pub fn export(
     fs::rename(&path, root.join(STEPS)).map_err(unwritable(&path))?;
     done.files = out.written;
     Ok(done)
+}
+
+/// Writes what was kept of a failure, object by object.
+fn keep_context(
+    repository: &Repository,
+    context: &FailureContext,
+    known: &mut HashSet<ObjectId>,
+    out: &mut Out,
+) -> Result<(), ExchangeError> {
+    let tree = context.tree.parse().map_err(LedgerError::from)?;
+    repository.take_out(tree, known, |id, bytes| {
+        out.write(&layouts::object_place(id), bytes)
+    })
 }
 
 /// Writes the files that a step's line names, and names them.

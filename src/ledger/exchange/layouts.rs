@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::export::{Lines, Out};
 use super::{ExchangeError, Layout};
+use crate::git::ObjectId;
 use crate::ids::HandoffId;
 use crate::ledger::error::LedgerError;
 use crate::ledger::record::{Moment, Record};
@@ -19,6 +20,14 @@ use crate::protocol::State;
 pub(super) const PROTOCOLS: &str = "shared/protocols";
 /// Where the versions of documents are.
 pub(super) const DOCUMENTS: &str = "shared/documents";
+
+/// Where an object is that was kept of a failure: a file, or a folder in git's
+/// stored form, by its id.
+pub(super) fn object_place(id: ObjectId) -> String {
+    let name = id.to_string();
+    let (start, rest) = name.split_at(2);
+    format!("shared/objects/{start}/{rest}")
+}
 /// Where the contracts are that the layout has no place for.
 pub(super) const CONTRACTS: &str = "contracts";
 /// The folder of handoffs by their state.

@@ -31,6 +31,7 @@ pub use replay::import;
 
 use super::error::LedgerError;
 use crate::finding::Finding;
+use crate::git::GitError;
 
 /// How a folder of handoffs is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,6 +139,12 @@ pub enum ExchangeError {
         /// What is wrong with it.
         findings: Vec<Finding>,
     },
+}
+
+impl From<GitError> for ExchangeError {
+    fn from(error: GitError) -> Self {
+        Self::Ledger(error.into())
+    }
 }
 
 fn unreadable(path: &Path) -> impl FnOnce(io::Error) -> ExchangeError + '_ {

@@ -8,13 +8,14 @@ use super::fault::Fault;
 use super::files::{Folder, TextLine, open};
 use super::history::History;
 use super::line::{self, Asked, Header, Key, Line, STEPS, Versioned};
-use super::{ExchangeError, Source, inbound};
+use super::{ExchangeError, Source, inbound, layouts};
 use crate::contract::Source as Contract;
 use crate::finding::Finding;
-use crate::git::Repository;
+use crate::git::{GitError, Repository};
 use crate::ids::{AgentName, HandoffId, IssueKey, quoted};
 use crate::ledger::choice::Offer;
 use crate::ledger::error::LedgerError;
+use crate::ledger::failure::FailureContext;
 use crate::ledger::record::digest;
 use crate::ledger::session::Session;
 use crate::ledger::shared::Change;
@@ -269,6 +270,22 @@ impl<'a, 'r> Replay<'a, 'r> {
         }
     }
 
+    /// Brings along what was kept of a failure.
+    fn bring(&self, context: &FailureContext) -> Result<(), Taking> {
+        let tree = context.tree.parse().map_err(|_| {
+            let text = "what was kept of the failure has no id";
+            Fault::unreadable("import.line", text)
+        })?;
+        let repository = self.importer.ledger.repository();
+        let brought = repository.take_in(tree, |id| -> Result<Vec<u8>, Taking> {
+            Ok(self.folder.read_up_to(&layouts::object_place(id), OBJECT)?)
+        })?;
+        brought.map_err(|id| {
+            let text = format!("{} is another object", layouts::object_place(id));
+            Taking::Fault(Fault::unreadable("import.sha256", text))
+        })
+    }
+
     fn of_issue(
         &mut self,
         place: &str,
@@ -303,6 +320,9 @@ impl<'a, 'r> Replay<'a, 'r> {
                 ledger.send_with(session, &offer, Some(&known))?
             }
             Asked::Change(change) => {
+                if let Some(context) = &change.told.context {
+                    self.bring(context)?;
+                }
                 let id = HandoffId::new(issue.clone(), change.handoff);
                 ledger.act(session, agent, &Target::Handoff(id), |number| {
                     Request::Change {
@@ -377,6 +397,10 @@ impl<'a, 'r> Replay<'a, 'r> {
 }
 
 /// Why a step was not taken.
+/// The largest object that is brought along, in bytes: a file of the commits
+/// that a failure kept.
+const OBJECT: u64 = 1 << 30;
+
 enum Taking {
     Fault(Fault),
     Ledger(LedgerError),
@@ -385,6 +409,12 @@ enum Taking {
 impl From<Fault> for Taking {
     fn from(fault: Fault) -> Self {
         Self::Fault(fault)
+    }
+}
+
+impl From<GitError> for Taking {
+    fn from(error: GitError) -> Self {
+        Self::Ledger(error.into())
     }
 }
 

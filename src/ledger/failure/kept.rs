@@ -1,6 +1,7 @@
 //! Reading back what was kept of a failure.
 
 use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -68,6 +69,9 @@ pub struct Contents {
     /// The command that gives the unfinished work back.
     pub restore: Option<String>,
 }
+
+/// A file that is held: its path, its mode and its bytes.
+pub(super) type HeldFile = (RawPath, Mode, Rc<[u8]>);
 
 /// How much is shown of an attached text, in bytes.
 const TAIL: usize = 4 * 1024;
@@ -180,7 +184,7 @@ impl<'r> Kept<'r> {
     ///
     /// # Errors
     /// [`LedgerError`] when one can't be read, or is not the one that was kept.
-    pub fn attachments(&self) -> Result<Vec<(RawPath, Mode, std::rc::Rc<[u8]>)>, LedgerError> {
+    pub fn attachments(&self) -> Result<Vec<HeldFile>, LedgerError> {
         let folder = self.tree.entry("attachments")?;
         let files = match folder {
             Some((_, id)) => Tree::new(self.repository, id).files()?,
@@ -255,7 +259,7 @@ impl<'r> Kept<'r> {
     ///
     /// # Errors
     /// [`LedgerError`] when it can't be read.
-    pub(super) fn commit(&self, id: &str) -> Result<Option<std::rc::Rc<[u8]>>, LedgerError> {
+    pub(super) fn commit(&self, id: &str) -> Result<Option<Rc<[u8]>>, LedgerError> {
         Ok(self.tree.file(&format!("commits/{id}"))?)
     }
 

@@ -1,0 +1,178 @@
+//! Files of a working tree as they are on disk: looked at without following
+//! links, and read only as they were found.
+
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use super::suspects::Written;
+use super::tree::Mode;
+use super::worktree::{CaptureError, RawPath};
+
+/// A path as text, for people: what is not UTF-8 is replaced.
+pub(super) fn shown(path: &[u8]) -> String {
+    format!("{:?}", String::from_utf8_lossy(path))
+}
+
+/// A path of the file system.
+#[cfg(unix)]
+pub(super) fn on_disk(root: &Path, path: &[u8]) -> PathBuf {
+    use std::os::unix::ffi::OsStrExt;
+    root.join(std::ffi::OsStr::from_bytes(path))
+}
+
+/// A path of the file system.
+#[cfg(not(unix))]
+pub(super) fn on_disk(root: &Path, path: &[u8]) -> PathBuf {
+    root.join(String::from_utf8_lossy(path).as_ref())
+}
+
+#[cfg(unix)]
+fn link_bytes(target: PathBuf) -> Vec<u8> {
+    use std::os::unix::ffi::OsStringExt;
+    target.into_os_string().into_vec()
+}
+
+#[cfg(not(unix))]
+fn link_bytes(target: PathBuf) -> Vec<u8> {
+    target.to_string_lossy().replace('\\', "/").into_bytes()
+}
+
+/// What tells two states of a file apart.
+#[cfg(unix)]
+fn stamp(found: &Metadata) -> impl PartialEq {
+    use std::os::unix::fs::MetadataExt;
+    let changed = (
+        found.mtime(),
+        found.mtime_nsec(),
+        found.ctime(),
+        found.ctime_nsec(),
+    );
+    (found.dev(), found.ino(), found.mode(), found.len(), changed)
+}
+
+#[cfg(not(unix))]
+fn stamp(found: &Metadata) -> impl PartialEq {
+    (found.len(), found.modified().ok())
+}
+
+#[cfg(unix)]
+fn is_executable(found: &Metadata) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    found.permissions().mode() & 0o100 != 0
+}
+
+#[cfg(not(unix))]
+fn is_executable(_: &Metadata) -> bool {
+    false
+}
+
+/// What is at a path of a working tree, without going through links.
+pub(super) fn look(root: &Path, path: &[u8]) -> io::Result<Option<Metadata>> {
+    let absent = |error: &io::Error| {
+        matches!(
+            error.kind(),
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+        )
+    };
+    for (at, _) in path.iter().enumerate().filter(|(_, b)| **b == b'/') {
+        match on_disk(root, &path[..at]).symlink_metadata() {
+            Ok(found) if found.is_dir() => {}
+            Ok(_) => return Ok(None),
+            Err(error) if absent(&error) => return Ok(None),
+            Err(error) => return Err(error),
+        }
+    }
+    match on_disk(root, path).symlink_metadata() {
+        Ok(found) if found.is_dir() => Ok(None),
+        Ok(found) => Ok(Some(found)),
+        Err(error) if absent(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// A file that was found, and is to be read.
+pub(super) struct Found {
+    /// Its path.
+    pub(super) path: RawPath,
+    /// What it was when it was found.
+    pub(super) metadata: Metadata,
+}
+
+impl Found {
+    /// Reads the file as it was found, or says that it changed.
+    pub(super) fn read(&self, root: &Path) -> Result<(Mode, Vec<u8>), CaptureError> {
+        let changing = || CaptureError::Changing {
+            shown: shown(&self.path),
+        };
+        let failed = |source: io::Error| match source.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => changing(),
+            _ => CaptureError::Unreadable {
+                shown: shown(&self.path),
+                source,
+            },
+        };
+        let path = on_disk(root, &self.path);
+        if self.metadata.is_symlink() {
+            let target = fs::read_link(&path).map_err(|error| match error.kind() {
+                io::ErrorKind::InvalidInput => changing(),
+                _ => failed(error),
+            })?;
+            return Ok((Mode::Link, link_bytes(target)));
+        }
+        let mut file = File::open(&path).map_err(failed)?;
+        let is_same = |file: &File| -> Result<bool, CaptureError> {
+            let now = file.metadata().map_err(failed)?;
+            Ok(stamp(&now) == stamp(&self.metadata))
+        };
+        if !is_same(&file)? {
+            return Err(changing());
+        }
+        let mut bytes = Vec::with_capacity(usize::try_from(self.metadata.len()).unwrap_or(0));
+        // One byte more than it had shows that it grew.
+        let mut limited = (&mut file).take(self.metadata.len() + 1);
+        limited.read_to_end(&mut bytes).map_err(failed)?;
+        if bytes.len() as u64 != self.metadata.len() || !is_same(&file)? {
+            return Err(changing());
+        }
+        let executable = is_executable(&self.metadata);
+        let mode = if executable {
+            Mode::Executable
+        } else {
+            Mode::Plain
+        };
+        Ok((mode, bytes))
+    }
+}
+
+/// When a file was written; the beginning of time where that is not known, so
+/// that nothing counts as written before it.
+#[cfg(unix)]
+pub(super) fn written(path: &Path) -> Written {
+    use std::os::unix::fs::MetadataExt;
+    path.metadata().map_or((0, 0), |found| {
+        (
+            found.mtime(),
+            u32::try_from(found.mtime_nsec()).unwrap_or(0),
+        )
+    })
+}
+
+#[cfg(not(unix))]
+pub(super) fn written(_: &Path) -> Written {
+    (0, 0)
+}
+
+/// What is at a path, which must be something that can be kept.
+pub(super) fn find(root: &Path, path: &[u8]) -> Result<Option<Metadata>, CaptureError> {
+    let found = look(root, path).map_err(|source| CaptureError::Unreadable {
+        shown: shown(path),
+        source,
+    })?;
+    match found {
+        Some(found) if !found.is_file() && !found.is_symlink() => {
+            Err(CaptureError::Special { shown: shown(path) })
+        }
+        found => Ok(found),
+    }
+}

@@ -1,0 +1,91 @@
+//! Whole trees, object by object: to take them out of a repository, and into
+//! another one.
+
+use std::collections::HashSet;
+
+use git2::ObjectType;
+
+use super::repository::{GitError, ObjectId, Repository};
+use super::tree::{Mode, Tree};
+
+impl Repository {
+    /// The objects that a tree names: each with whether it is a folder.
+    /// Submodules are left out, which name objects of others.
+    ///
+    /// # Errors
+    /// [`GitError`] when the tree can't be read.
+    pub fn named_by(&self, tree: ObjectId) -> Result<Vec<(ObjectId, bool)>, GitError> {
+        const GITLINK: u32 = 0o160_000;
+        let entries = Tree::new(self, tree).entries()?.into_iter();
+        let own = entries.filter(|entry| entry.mode != GITLINK);
+        let folder = |mode: u32| mode == Mode::Folder.number();
+        Ok(own.map(|entry| (entry.id, folder(entry.mode))).collect())
+    }
+
+    /// Hands on every object of a tree that is not known yet, itself first: its
+    /// id and its bytes. They are known after that.
+    ///
+    /// # Errors
+    /// [`GitError`] when an object can't be read, and whatever `each` fails with.
+    pub fn take_out<E: From<GitError>>(
+        &self,
+        tree: ObjectId,
+        known: &mut HashSet<ObjectId>,
+        mut each: impl FnMut(ObjectId, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut wanted = vec![(tree, true)];
+        while let Some((id, folder)) = wanted.pop() {
+            if !known.insert(id) {
+                continue;
+            }
+            let kind = if folder {
+                ObjectType::Tree
+            } else {
+                ObjectType::Blob
+            };
+            each(id, &self.object(id, kind)?)?;
+            if folder {
+                wanted.extend(self.named_by(id)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes every object of a tree that is not here; `read` has its bytes. Says
+    /// which object has other bytes than its id wants, if one has.
+    ///
+    /// # Errors
+    /// [`GitError`] when an object can't be written, and whatever `read` fails
+    /// with.
+    pub fn take_in<E: From<GitError>>(
+        &self,
+        tree: ObjectId,
+        mut read: impl FnMut(ObjectId) -> Result<Vec<u8>, E>,
+    ) -> Result<Result<(), ObjectId>, E> {
+        let odb = self.inner.odb().map_err(GitError::from)?;
+        let mut known = HashSet::new();
+        let mut wanted = vec![(tree, true)];
+        while let Some((id, folder)) = wanted.pop() {
+            if !known.insert(id) {
+                continue;
+            }
+            let kind = if folder {
+                ObjectType::Tree
+            } else {
+                ObjectType::Blob
+            };
+            if !self.has(id) {
+                let bytes = read(id)?;
+                let right = git2::Oid::hash_object(kind, &bytes).map_err(GitError::from)?;
+                if right != id.0 {
+                    return Ok(Err(id));
+                }
+                odb.write(kind, &bytes).map_err(GitError::from)?;
+            }
+            if folder {
+                wanted.extend(self.named_by(id)?);
+            }
+        }
+        Ok(Ok(()))
+    }
+}
