@@ -521,7 +521,7 @@ fn another_agent_can_be_given_the_work() {
     );
     let none = env.data(&["inbox", "--as", RESEARCH]);
     assert_eq!(none["handoffs"], json!([]));
-    done(&env, &format!("claim --next --as orchestrator"));
+    done(&env, "claim --next --as orchestrator");
     // In progress, it is its holder's.
     denied(
         &env,

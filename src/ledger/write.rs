@@ -20,7 +20,7 @@ use crate::contract::Allowance;
 use crate::finding::{Finding, Severity};
 use crate::git::{Code, Edit, ObjectId, Prepared, PublishError, Queue, Repository, to_second};
 use crate::ids::{AgentName, HandoffId, IssueKey, quoted};
-use crate::protocol::{Event, Gate, Protocol};
+use crate::protocol::{Gate, Protocol};
 
 /// A ledger in a repository.
 pub struct Ledger<'r> {
@@ -437,7 +437,7 @@ impl<'r> Ledger<'r> {
     }
 
     /// Publishes a step of an issue.
-    fn publish(
+    pub(super) fn publish(
         &self,
         session: &Session,
         known: Option<Snapshot<'r>>,
@@ -461,49 +461,6 @@ impl<'r> Ledger<'r> {
             })
         })?;
         Ok(Done { receipt, commit })
-    }
-
-    /// Fails a handoff whose lease ran out, in the name of whoever let it.
-    fn expire(
-        &self,
-        tip: &Snapshot<'r>,
-        at: record::Moment,
-        id: &HandoffId,
-    ) -> Result<(AgentName, Planned), LedgerError> {
-        let record = tip.issue(id.issue())?.record(id.number())?;
-        let record = record.ok_or_else(|| Refusal::NoHandoff { id: id.clone() })?;
-        let request = Request::Change {
-            number: id.number(),
-            event: Event::Expire,
-            told: Box::default(),
-        };
-        self.plan_on(tip, &record.to, at, id.issue(), request)
-    }
-
-    /// Records every lease that ran out.
-    ///
-    /// # Errors
-    /// [`LedgerError`]; what was recorded before it stays.
-    pub fn reap(&self, session: &Session) -> Result<Vec<Done>, LedgerError> {
-        let mut reaped = Vec::new();
-        let now = to_second(session.clock.author());
-        for entry in self.tip()?.open()? {
-            let record = self.tip()?.open_record(&entry);
-            let lease = record?.lease;
-            if lease
-                .and_then(|lease| lease.expires_at)
-                .is_none_or(|end| end > now)
-            {
-                continue;
-            }
-            match self.publish(session, None, |tip, at| self.expire(tip, at, &entry.id)) {
-                Ok(done) => reaped.push(done),
-                // Its holder, or another writer, was first.
-                Err(LedgerError::Refused(_)) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(reaped)
     }
 
     /// The write path: decide on the tip, publish, and again if the tip moved.

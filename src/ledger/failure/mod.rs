@@ -62,7 +62,15 @@ impl Ledger<'_> {
             }),
         };
         // What the protocol refuses is refused before anything is read.
-        let context = match self.plan_on(&tip, agent, at, id.issue(), request(None))? {
+        let planned = loop {
+            match self.plan_on(&self.tip()?, agent, at, id.issue(), request(None)) {
+                Err(LedgerError::Refused(Refusal::Overdue { id })) => {
+                    self.record_expiry(session, &id)?;
+                }
+                planned => break planned?,
+            }
+        };
+        let context = match planned {
             (_, Planned::Repeat(_)) => None,
             (_, Planned::Write(step)) => {
                 let record = &step.receipt.record;
