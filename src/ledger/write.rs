@@ -4,9 +4,9 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-use super::choice::{Chosen, Offer};
+use super::choice::{Chosen, Offer, accepted, branch_of};
 use super::error::LedgerError;
-use super::intake::{Contract, Review};
+use super::intake::Contract;
 use super::layout;
 use super::planner::plan;
 use super::ready::{ready, ready_noting};
@@ -17,7 +17,7 @@ use super::session::{Session, author};
 use super::snapshot::{Rules, Snapshot};
 use super::step::{Actor, FileChanges, Planned, Receipt, Request, Step, View};
 use crate::contract::Allowance;
-use crate::finding::{Finding, Severity};
+use crate::finding::Finding;
 use crate::git::{Code, Edit, ObjectId, Prepared, PublishError, Queue, Repository, to_second};
 use crate::ids::{AgentName, HandoffId, IssueKey, quoted};
 use crate::protocol::{Gate, Protocol};
@@ -554,39 +554,6 @@ fn back_off(session: &Session, attempts: u32) {
     const LONGEST: u64 = 50_000;
     let pause = LONGEST.min(1_000 << attempts.min(6));
     std::thread::sleep(Duration::from_micros(pause + (session.jitter)(pause)));
-}
-
-/// The contract of a review that nothing refuses.
-pub(super) fn accepted(review: Review) -> Result<Contract, LedgerError> {
-    let holds_secrets = review.holds_secrets();
-    let Review {
-        mut findings,
-        contract,
-        no_route,
-        ..
-    } = review;
-    match contract {
-        None if holds_secrets => Err(LedgerError::Secret { findings }),
-        Some(contract) => Ok(contract),
-        None if no_route => Err(LedgerError::Route { findings }),
-        None => {
-            // What a check only notes, the ledger can't do without.
-            if !findings.iter().any(Finding::is_error) {
-                findings
-                    .iter_mut()
-                    .filter(|f| f.severity == Severity::Note)
-                    .for_each(|f| f.severity = Severity::Error);
-            }
-            Err(LedgerError::Contract { findings })
-        }
-    }
-}
-
-/// The code branch that a contract names.
-fn branch_of(contract: &Contract, rules: &Rules<'_>) -> Option<String> {
-    let kind = rules.protocol().contract_type(&contract.kind)?;
-    let pointer = rules.protocol().field(kind, |f| &f.branch)?;
-    contract.value.pointer(pointer)?.as_str().map(str::to_owned)
 }
 
 /// An agent by the name that its protocol has for it; one that the protocol

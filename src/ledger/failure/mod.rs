@@ -61,11 +61,16 @@ impl Ledger<'_> {
                 ..told.clone()
             }),
         };
-        // What the protocol refuses is refused before anything is read.
+        // What the protocol refuses is refused before anything is read. What is
+        // overdue is recorded first, as by every other write.
+        let mut tip = tip;
+        let mut late = issue.open.len();
         let planned = loop {
-            match self.plan_on(&self.tip()?, agent, at, id.issue(), request(None)) {
-                Err(LedgerError::Refused(Refusal::Overdue { id })) => {
+            match self.plan_on(&tip, agent, at, id.issue(), request(None)) {
+                Err(LedgerError::Refused(Refusal::Overdue { id })) if late > 0 => {
+                    late -= 1;
                     self.record_expiry(session, &id)?;
+                    tip = self.tip()?;
                 }
                 planned => break planned?,
             }
