@@ -205,7 +205,7 @@ fn damage_to_a_record_is_found_and_stays_where_it_is() {
     $ git handoff verify 87
     --- stderr
     error: the ledger is damaged: 2 findings in 4 commits, 1 handoffs, up to [commit]
-      [commit] issues/87/00/87/0001.json step.illegal no protocol allows this step: 87.1: a handoff that is pending does not accept `extend`
+      [commit] issues/87/00/87/0001.json step.illegal no protocol allows this step: issue-manager cannot claim 87.1, which was handed to prep-agent
       [commit] issues/87/00/87/0001.json file.unreadable issues/87/00/87/0001.json cannot be read: it is not a valid record: missing field `version` at line 1 column 2
     hint: nothing was changed; compare with another clone's branch before you write to this one
     --- exit 10

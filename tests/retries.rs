@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use support::TestEnvironment;
 use support::contracts::{opening, prepared};
 use tamper_support::{Ledger, folder, set};
-use team_support::{record, refused_command, states, trailers, with_protocol};
+use team_support::{record, refused_command, run, states, trailers, with_protocol};
 use time_support::{
     RESEARCH, TRACE, WRITER, added, answers, asks, assert_goes_there_and_back, attempt, denied,
     done, own, sample, seconds_between, traced,
@@ -521,7 +521,7 @@ fn another_agent_can_be_given_the_work() {
     );
     let none = env.data(&["inbox", "--as", RESEARCH]);
     assert_eq!(none["handoffs"], json!([]));
-    done(&env, &format!("claim --next --as orchestrator"));
+    done(&env, "claim --next --as orchestrator");
     // In progress, it is its holder's.
     denied(
         &env,
@@ -606,5 +606,29 @@ fn reassigning_spends_attempts_too() {
         .exit,
         4
     );
+    env.assert_sound();
+}
+
+#[test]
+fn a_failed_handoff_waits_for_the_next_claim_of_the_most_urgent() {
+    let env = with_retry(&json!({"max_retries": 3, "initial_seconds": 100}));
+    done(&env, "claim 87.1 --as prep-agent");
+    done(&env, "fail 87.1 --as prep-agent --message no");
+    done(&env, "retry 87.1 --as orchestrator");
+    // What may not be claimed yet is passed over.
+    denied(&env, "claim --next --as prep-agent", 6, "nothing_to_claim");
+    env.send(opening(88)).success();
+    let told = run(&env, "claim --next --as prep-agent --json").json();
+    assert_eq!(told["data"]["id"], "88.1");
+    env.wait(100);
+    let told = run(&env, "claim --next --as prep-agent --json").json();
+    assert_eq!(told["data"]["id"], "87.1");
+    // A clock that was set back finds it as well.
+    done(&env, "fail 87.1 --as prep-agent --message no");
+    done(&env, "retry 87.1 --as orchestrator");
+    denied(&env, "claim --next --as prep-agent", 6, "nothing_to_claim");
+    env.wait(-3600);
+    let told = run(&env, "claim --next --as prep-agent --json").json();
+    assert_eq!(told["data"]["id"], "87.1");
     env.assert_sound();
 }

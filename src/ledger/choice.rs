@@ -10,7 +10,7 @@ use super::snapshot::{Rules, Snapshot};
 use super::step::View;
 use super::write::Ledger;
 use crate::contract::{Allowance, Source};
-use crate::finding::Finding;
+use crate::finding::{Finding, Severity};
 use crate::ids::{AgentName, IssueKey};
 use crate::protocol::{AgentKind, State};
 
@@ -277,4 +277,37 @@ pub(super) fn issues_of(
     }
     issues.dedup();
     Ok(issues)
+}
+
+/// The contract of a review that nothing refuses.
+pub(super) fn accepted(review: Review) -> Result<Contract, LedgerError> {
+    let holds_secrets = review.holds_secrets();
+    let Review {
+        mut findings,
+        contract,
+        no_route,
+        ..
+    } = review;
+    match contract {
+        None if holds_secrets => Err(LedgerError::Secret { findings }),
+        Some(contract) => Ok(contract),
+        None if no_route => Err(LedgerError::Route { findings }),
+        None => {
+            // What a check only notes, the ledger can't do without.
+            if !findings.iter().any(Finding::is_error) {
+                findings
+                    .iter_mut()
+                    .filter(|f| f.severity == Severity::Note)
+                    .for_each(|f| f.severity = Severity::Error);
+            }
+            Err(LedgerError::Contract { findings })
+        }
+    }
+}
+
+/// The code branch that a contract names.
+pub(super) fn branch_of(contract: &Contract, rules: &Rules<'_>) -> Option<String> {
+    let kind = rules.protocol().contract_type(&contract.kind)?;
+    let pointer = rules.protocol().field(kind, |f| &f.branch)?;
+    contract.value.pointer(pointer)?.as_str().map(str::to_owned)
 }

@@ -16,6 +16,7 @@ mod choice;
 mod context;
 mod error;
 mod exchange;
+mod expiry;
 mod failure;
 mod feed;
 mod intake;

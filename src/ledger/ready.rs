@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::LedgerError;
 use super::layout;
-use super::record::{Moment, Record};
+use super::record::{Moment, Record, lasts};
 use super::refusal::Refusal;
 use super::snapshot::{Rules, Snapshot};
 use crate::git::{ById, Listing, ObjectId, Repository, Scratch};
@@ -203,7 +203,8 @@ struct Brief {
     state: State,
     protocol: String,
     priority: Option<String>,
-    not_before: Option<i64>,
+    /// Since when it waits for another attempt, and until when.
+    pause: Option<(i64, i64)>,
     waits_for: Option<HandoffId>,
 }
 
@@ -213,18 +214,19 @@ impl Brief {
             state: record.state,
             protocol: record.protocol.to_string(),
             priority: record.priority.clone(),
-            not_before: record.not_before.map(|at| at.timestamp()),
+            pause: { record.pause() }.map(|(since, end)| (since.timestamp(), end.timestamp())),
             waits_for: record.waits_for.first().cloned(),
         }
     }
 
     /// Why such a handoff can't be claimed now.
     fn hindrance(&self, now: Moment) -> Option<Verdict> {
-        let later = self.not_before.and_then(|at| Moment::from_timestamp(at, 0));
-        match later {
+        let second = |at| Moment::from_timestamp(at, 0);
+        let pause = { self.pause }.and_then(|(since, end)| Some((second(since)?, second(end)?)));
+        match pause {
             _ if self.state != State::Pending => Some(Verdict::No),
             _ if self.waits_for.is_some() => Some(Verdict::Waits),
-            Some(at) if at > now => Some(Verdict::Later(at)),
+            Some(pause) if lasts(pause, now) => Some(Verdict::Later(pause.1)),
             _ => None,
         }
     }
@@ -356,11 +358,14 @@ mod tests {
             state: State::Pending,
             protocol: "p".to_owned(),
             priority: None,
-            not_before: Some(100),
+            pause: Some((40, 100)),
             waits_for: None,
         };
         assert_eq!(brief.hindrance(at(99)), Some(Verdict::Later(at(100))));
         assert_eq!(brief.hindrance(at(100)), None);
+        // By a clock that was set back, it has waited long enough.
+        assert_eq!(brief.hindrance(at(-20)), None);
+        assert_eq!(brief.hindrance(at(-19)), Some(Verdict::Later(at(100))));
         let waits_for = Some("7.1".parse().unwrap());
         let waits = Brief {
             waits_for,
@@ -370,7 +375,7 @@ mod tests {
         for state in State::ALL {
             let brief = Brief {
                 state,
-                not_before: None,
+                pause: None,
                 ..brief.clone()
             };
             let hindered = brief.hindrance(at(0));

@@ -545,11 +545,20 @@ impl Record {
         u32::try_from(claims).unwrap_or(u32::MAX)
     }
 
+    /// Since when it waits for another attempt, and until when.
+    pub(super) fn pause(&self) -> Option<(Moment, Moment)> {
+        Some((self.latest()?.at, self.not_before?))
+    }
+
     /// When it can be claimed, if that is later.
     pub fn waits_until(&self, at: Moment) -> Option<Moment> {
-        let end = self.not_before.filter(|end| *end > at)?;
-        // A clock that was set back is no reason to wait longer than was meant.
-        let since = self.latest()?.at;
-        (since - at < end - since).then_some(end)
+        let pause = self.pause().filter(|pause| lasts(*pause, at))?;
+        Some(pause.1)
     }
+}
+
+/// Says whether a pause is not over yet. A clock that was set back is no reason
+/// to wait longer than was meant.
+pub(super) fn lasts((since, end): (Moment, Moment), at: Moment) -> bool {
+    end > at && since - at < end - since
 }

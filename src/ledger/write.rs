@@ -4,9 +4,9 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-use super::choice::{Chosen, Offer};
+use super::choice::{Chosen, Offer, accepted, branch_of};
 use super::error::LedgerError;
-use super::intake::{Contract, Review};
+use super::intake::Contract;
 use super::layout;
 use super::planner::plan;
 use super::ready::{ready, ready_noting};
@@ -17,10 +17,10 @@ use super::session::{Session, author};
 use super::snapshot::{Rules, Snapshot};
 use super::step::{Actor, FileChanges, Planned, Receipt, Request, Step, View};
 use crate::contract::Allowance;
-use crate::finding::{Finding, Severity};
+use crate::finding::Finding;
 use crate::git::{Code, Edit, ObjectId, Prepared, PublishError, Queue, Repository, to_second};
 use crate::ids::{AgentName, HandoffId, IssueKey, quoted};
-use crate::protocol::{Event, Gate, Protocol};
+use crate::protocol::{Gate, Protocol};
 
 /// A ledger in a repository.
 pub struct Ledger<'r> {
@@ -478,49 +478,6 @@ impl<'r> Ledger<'r> {
         Ok(Done { receipt, commit })
     }
 
-    /// Fails a handoff whose lease ran out, in the name of whoever let it.
-    pub(super) fn expire(
-        &self,
-        tip: &Snapshot<'r>,
-        at: record::Moment,
-        id: &HandoffId,
-    ) -> Result<(AgentName, Planned), LedgerError> {
-        let record = tip.issue(id.issue())?.record(id.number())?;
-        let record = record.ok_or_else(|| Refusal::NoHandoff { id: id.clone() })?;
-        let request = Request::Change {
-            number: id.number(),
-            event: Event::Expire,
-            told: Box::default(),
-        };
-        self.plan_on(tip, &record.to, at, id.issue(), request)
-    }
-
-    /// Records every lease that ran out.
-    ///
-    /// # Errors
-    /// [`LedgerError`]; what was recorded before it stays.
-    pub fn reap(&self, session: &Session) -> Result<Vec<Done>, LedgerError> {
-        let mut reaped = Vec::new();
-        let now = to_second(session.clock.author());
-        for entry in self.tip()?.open()? {
-            let record = self.tip()?.open_record(&entry);
-            let lease = record?.lease;
-            if lease
-                .and_then(|lease| lease.expires_at)
-                .is_none_or(|end| end > now)
-            {
-                continue;
-            }
-            match self.publish(session, None, |tip, at| self.expire(tip, at, &entry.id)) {
-                Ok(done) => reaped.push(done),
-                // Its holder, or another writer, was first.
-                Err(LedgerError::Refused(_)) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(reaped)
-    }
-
     /// The write path: decide on the tip, publish, and again if the tip moved.
     /// `known` is the tip as it was a moment ago, where that was read.
     pub(super) fn write<T>(
@@ -612,39 +569,6 @@ fn back_off(session: &Session, attempts: u32) {
     const LONGEST: u64 = 50_000;
     let pause = LONGEST.min(1_000 << attempts.min(6));
     std::thread::sleep(Duration::from_micros(pause + (session.jitter)(pause)));
-}
-
-/// The contract of a review that nothing refuses.
-pub(super) fn accepted(review: Review) -> Result<Contract, LedgerError> {
-    let holds_secrets = review.holds_secrets();
-    let Review {
-        mut findings,
-        contract,
-        no_route,
-        ..
-    } = review;
-    match contract {
-        None if holds_secrets => Err(LedgerError::Secret { findings }),
-        Some(contract) => Ok(contract),
-        None if no_route => Err(LedgerError::Route { findings }),
-        None => {
-            // What a check only notes, the ledger can't do without.
-            if !findings.iter().any(Finding::is_error) {
-                findings
-                    .iter_mut()
-                    .filter(|f| f.severity == Severity::Note)
-                    .for_each(|f| f.severity = Severity::Error);
-            }
-            Err(LedgerError::Contract { findings })
-        }
-    }
-}
-
-/// The code branch that a contract names.
-fn branch_of(contract: &Contract, rules: &Rules<'_>) -> Option<String> {
-    let kind = rules.protocol().contract_type(&contract.kind)?;
-    let pointer = rules.protocol().field(kind, |f| &f.branch)?;
-    contract.value.pointer(pointer)?.as_str().map(str::to_owned)
 }
 
 /// An agent by the name that its protocol has for it; one that the protocol

@@ -12,13 +12,13 @@ use super::pending::to_claim;
 use super::{ExchangeError, Source};
 use crate::git::ObjectId;
 use crate::ids::{AgentName, HandoffId, IssueKey};
-use crate::ledger::choice::{Chosen, Offer, issues_of, senders};
+use crate::ledger::choice::{Chosen, Offer, accepted, issues_of, senders};
 use crate::ledger::error::LedgerError;
 use crate::ledger::intake::Contract;
 use crate::ledger::session::{Clock, Session};
 use crate::ledger::snapshot::{Rules, Snapshot};
 use crate::ledger::step::{Request, View};
-use crate::ledger::write::{Done, Ledger, Target, accepted};
+use crate::ledger::write::{Done, Ledger, Target};
 use crate::protocol::{Event, State};
 
 /// What to import, and how.

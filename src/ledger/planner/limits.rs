@@ -7,7 +7,7 @@ use super::super::record::{Counted, Issue, Record};
 use super::super::refusal::{Limit, Refusal};
 use super::Planner;
 use crate::ids::AgentName;
-use crate::protocol::{ContractType, Limits};
+use crate::protocol::{AgentKind, ContractType, Limits};
 
 impl<V> Planner<'_, V> {
     /// Refuses a contract for which an issue has no room, and counts it where
@@ -24,6 +24,10 @@ impl<V> Planner<'_, V> {
         let Some(limits) = &self.protocol.definition().limits else {
             return Ok(());
         };
+        // What ends the work is never too much.
+        if self.protocol.is_kind(to.as_str(), AgentKind::End) {
+            return Ok(());
+        }
         let new = self.counted(limits, issue, kind, contract, from, to);
         let reached = self.reached(limits, issue, &new);
         if let Some(limit) = reached {
