@@ -146,11 +146,6 @@ impl<'r> Ledger<'r> {
         &self.refname
     }
 
-    /// The branch as a ref.
-    pub(super) fn refname(&self) -> &str {
-        &self.refname
-    }
-
     /// The repository it is in.
     pub fn repository(&self) -> &'r Repository {
         self.repository
