@@ -1,4 +1,4 @@
-"""Measures waiting, choosing, failing and recovering, and prints rows for docs/performance.md; scripts/bench runs it."""
+"""Measures waiting, choosing, failing and recovering for docs/performance.md; scripts/bench runs it."""
 
 import os
 import random

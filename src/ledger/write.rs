@@ -13,7 +13,7 @@ use super::record::{self, Artifact};
 use super::refusal::Refusal;
 use super::screening::screen_request;
 use super::session::{Session, author};
-use super::snapshot::{Rules, Snapshot};
+use super::snapshot::{KnownProtocols, Rules, Snapshot};
 use super::step::{Actor, FileChanges, Planned, Receipt, Request, Step, View};
 use crate::contract::Allowance;
 use crate::finding::Finding;
@@ -28,6 +28,7 @@ pub struct Ledger<'r> {
     refname: String,
     /// Set where nothing is published: the commit that would be the tip.
     rehearsed: Option<Cell<Option<ObjectId>>>,
+    known: KnownProtocols,
 }
 
 /// What a contract is sent with that it does not hold itself.
@@ -122,6 +123,7 @@ impl<'r> Ledger<'r> {
             branch: branch.to_owned(),
             refname,
             rehearsed: None,
+            known: KnownProtocols::default(),
         })
     }
 
@@ -175,7 +177,7 @@ impl<'r> Ledger<'r> {
                 LedgerError::NoLedger { branch }
             }
         })?;
-        Snapshot::at(self.repository, tip, &self.branch)
+        Ok(Snapshot::at(self.repository, tip, &self.branch)?.sharing(&self.known))
     }
 
     /// Refuses to write where a write could hurt: from a hook that receives a
