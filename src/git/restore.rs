@@ -211,7 +211,8 @@ impl Repository {
         for setting in off {
             command.args(["-c", setting]);
         }
-        command.args(["reset", "--hard", "--quiet", "--no-recurse-submodules"]);
+        // Plumbing: unlike `reset`, it locks no ref that is shared.
+        command.args(["read-tree", "--reset", "-u", "HEAD"]);
         let ran = command.stdin(Stdio::null()).output();
         let ran = ran.map_err(RestoreError::NoGit)?;
         if ran.status.success() {
