@@ -9,6 +9,7 @@ use crate::cli::error::{Failure, chain};
 use crate::cli::exit;
 use crate::cli::failure::contents_text;
 use crate::cli::output::{Output, plain};
+use crate::git::RestoreError;
 use crate::ledger::{
     Kept, PastFailure, Place, Refusal, RestoreFailure, Restored, SnapshotManifest, View, failures,
     restore, restore_attachments,
@@ -206,9 +207,12 @@ impl From<RestoreFailure> for Failure {
                 "nothing was changed; fetch it, such as with `git fetch origin {commit}`, and run the same again"
             )),
             RestoreFailure::Folder { .. } => at(exit::ENVIRONMENT, "restore"),
-            RestoreFailure::Write(crate::git::RestoreError::Outside(_)) => {
+            RestoreFailure::Write(RestoreError::Outside(_)) => {
                 at(exit::INTEGRITY, "ledger_damaged").hint("`git handoff verify` shows where the damage began")
             }
+            RestoreFailure::Write(RestoreError::Registered) => at(exit::CONFLICT, "exists").hint(
+                "nothing was changed; restore it to another folder, or let git forget worktrees that are gone: `git worktree prune`",
+            ),
             RestoreFailure::Write(_) => at(exit::ENVIRONMENT, "restore")
                 .hint("what was made until then stays; restore it to another place"),
             RestoreFailure::Ledger(error) => error.into(),
