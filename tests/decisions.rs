@@ -207,11 +207,17 @@ fn each_action_is_advised_with_its_reason() {
     $ git handoff next 87
     fall_back: 87.1 is dead (FAILED): every attempt was spent
       Read the failures and what the agent left, mend what stands in the way, then redrive the handoff or cancel it
+      it went from issue-manager to prep-agent, attempt 4, and is kept in
+        issues/87/00/87/0001-issue-manager-to-prep-agent.xml
+        issues/87/00/87/0001-failure/4
     --- stderr
     next: git handoff show 87.1
       or: git handoff next 87 --apply --as orchestrator
     $ git handoff next 87
     escalate: 87.1 is failed (FAILED): its agent says that another attempt will fail alike
+      it went from issue-manager to prep-agent, attempt 1, and is kept in
+        issues/87/00/87/0001-issue-manager-to-prep-agent.xml
+        issues/87/00/87/0001-failure/1
     --- stderr
     next: git handoff show 87.1
       or: git handoff next 87 --apply --as orchestrator
@@ -250,6 +256,9 @@ fn advice_is_data_as_well() {
         }
       ],
       "instructions": null,
+      "kept": [
+        "issues/4c/3b/TRACE/0001-document_generator-to-research_agent.json"
+      ],
       "commands": [
         "git handoff answer TRACE.1 tide_tables=VALUE budget=VALUE --as orchestrator"
       ]

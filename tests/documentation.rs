@@ -99,15 +99,17 @@ fn tables(document: &str) -> Vec<Table> {
     found
 }
 
+/// The tables beneath one heading of a document.
+fn tables_under(document: &str, heading: &str) -> Vec<Table> {
+    let mut found = tables(&read(document));
+    found.retain(|table| table.heading == heading);
+    assert!(!found.is_empty(), "{document} has a table under {heading}");
+    found
+}
+
 /// The tables beneath one heading of docs/json.md.
 fn described(heading: &str) -> Vec<Table> {
-    let mut found = tables(&read("docs/json.md"));
-    found.retain(|table| table.heading == heading);
-    assert!(
-        !found.is_empty(),
-        "docs/json.md has a table under {heading}"
-    );
-    found
+    tables_under("docs/json.md", heading)
 }
 
 /// Every text between double quotes that is made of these characters and nothing else.
@@ -571,7 +573,10 @@ fn every_rule_names_a_test_that_there_is() {
     let tables = tables(&read("docs/rules.md"));
     let built_in = git_handoff::templates::BUILT_IN.len();
     assert_eq!(tables.len(), built_in, "one table for each protocol");
-    for table in tables {
+    let mut time_and_failure = tables_under("docs/protocols.md", "What shows it");
+    assert_eq!(time_and_failure.len(), 1);
+    time_and_failure.extend(tables);
+    for table in time_and_failure {
         assert!(table.rows.len() > 10);
         for row in &table.rows {
             assert_eq!(row.len(), 3, "{row:?}");

@@ -249,6 +249,17 @@ fn about(record: &Record) -> String {
     text.lines().next().unwrap_or_default().to_owned()
 }
 
+/// Handoffs as a table and as data; without any, these words.
+pub(super) fn records(records: &[Record], now: Moment, none: &str) -> (String, Vec<Value>) {
+    let rows: Vec<Vec<String>> = records.iter().map(|r| row(r, now)).collect();
+    let text = match records {
+        [] => format!("{none}\n"),
+        _ => super::output::columns(&rows),
+    };
+    let data = records.iter().map(|r| record_json(r, now)).collect();
+    (text, data)
+}
+
 /// One handoff with its history.
 pub(super) fn record_text(record: &Record, now: Moment) -> String {
     let mut text = format!("{}\n  {}\n", headline(record), plain(&record.summary));

@@ -19,6 +19,7 @@ mod exchange;
 mod expiry;
 mod failure;
 mod feed;
+mod founding;
 mod intake;
 mod layout;
 mod message;
@@ -55,6 +56,7 @@ pub use failure::{
     SnapshotManifest, Stand, Summary, failures, failures_in_full, restore, restore_attachments,
 };
 pub use feed::{FollowError, Happening, Kind, commits_after, happenings};
+pub use founding::Founding;
 pub use intake::{Contract, Review, Schemas, review};
 pub use layout::{issue_folder, record_file};
 pub use message::{Change, trailers};
@@ -74,7 +76,7 @@ pub use step::{Actor, FileChanges, MAX_TEXT, Planned, Receipt, Request, Step, St
 pub use turn::{Turn, turn};
 pub use verify::{Audit, AuditScope};
 pub use waiting::{Outcome, Standing};
-pub use write::{Done, Founding, Ledger, Target};
+pub use write::{Done, Ledger, Target};
 
 /// The branch that a ledger is on unless something else is said.
 pub const DEFAULT_BRANCH: &str = "handoffs";

@@ -20,7 +20,11 @@ pub struct Snapshot<'r> {
     commit: ObjectId,
     tree: Tree<'r>,
     manifest: Manifest,
+    known: KnownProtocols,
 }
+
+/// The protocols that were read, by their folders: to check one costs as much as to write an object.
+pub(super) type KnownProtocols = Rc<RefCell<HashMap<ObjectId, Rc<Protocol>>>>;
 
 impl<'r> Snapshot<'r> {
     /// Reads the ledger at a commit.
@@ -53,7 +57,14 @@ impl<'r> Snapshot<'r> {
             commit,
             tree,
             manifest,
+            known: KnownProtocols::default(),
         })
+    }
+
+    /// Reads no protocol that is known already, and makes known what it reads.
+    pub(super) fn sharing(mut self, known: &KnownProtocols) -> Self {
+        self.known = Rc::clone(known);
+        self
     }
 
     /// Reads the ledger in a tree, of whatever commit.
@@ -150,7 +161,7 @@ impl<'r> Snapshot<'r> {
     /// # Errors
     /// [`LedgerError`] when it is missing or at fault.
     pub fn rules(&self, name: &str) -> Result<Rules<'r>, LedgerError> {
-        Rules::read(self.repository, self.tree, name)
+        Rules::knowing(self.repository, self.tree, name, &self.known)
     }
 
     /// Opens an issue's folder, which may be empty.
@@ -413,7 +424,7 @@ impl View<LedgerError> for IssueFolder<'_> {
 pub struct Rules<'r> {
     tree: Tree<'r>,
     id: ObjectId,
-    protocol: Protocol,
+    protocol: Rc<Protocol>,
     schemas: RefCell<HashMap<String, Rc<Schema>>>,
 }
 
@@ -427,16 +438,35 @@ impl<'r> Rules<'r> {
         tree: Tree<'r>,
         name: &str,
     ) -> Result<Self, LedgerError> {
+        Self::knowing(repository, tree, name, &KnownProtocols::default())
+    }
+
+    fn knowing(
+        repository: &'r Repository,
+        tree: Tree<'r>,
+        name: &str,
+        known: &KnownProtocols,
+    ) -> Result<Self, LedgerError> {
         let path = layout::protocol_file(name, DEFINITION);
         let folder = path.trim_end_matches("/protocol.json");
         let missing = || LedgerError::Missing { path: path.clone() };
         let (_, id) = tree.entry(folder)?.ok_or_else(missing)?;
         let tree = Tree::new(repository, id);
-        let bytes = tree.file(DEFINITION)?.ok_or_else(missing)?;
-        let protocol = Protocol::load(&bytes).map_err(|findings| LedgerError::Protocol {
-            name: name.to_owned(),
-            findings,
-        })?;
+        let found = known.borrow().get(&id).cloned();
+        let protocol = match found {
+            Some(protocol) => protocol,
+            None => {
+                let bytes = tree.file(DEFINITION)?.ok_or_else(missing)?;
+                let protocol =
+                    Protocol::load(&bytes).map_err(|findings| LedgerError::Protocol {
+                        name: name.to_owned(),
+                        findings,
+                    })?;
+                let protocol = Rc::new(protocol);
+                known.borrow_mut().insert(id, Rc::clone(&protocol));
+                protocol
+            }
+        };
         Ok(Self {
             tree,
             id,

@@ -7,18 +7,17 @@ use std::time::{Duration, Instant};
 use super::choice::{Chosen, Offer, accepted, branch_of};
 use super::error::LedgerError;
 use super::intake::Contract;
-use super::layout;
 use super::planner::plan;
 use super::ready::{ready, ready_noting};
-use super::record::{self, Artifact, Evidence, Manifest, VERSION};
+use super::record::{self, Artifact};
 use super::refusal::Refusal;
-use super::screening::{screen_protocol, screen_request};
+use super::screening::screen_request;
 use super::session::{Session, author};
-use super::snapshot::{Rules, Snapshot};
+use super::snapshot::{KnownProtocols, Rules, Snapshot};
 use super::step::{Actor, FileChanges, Planned, Receipt, Request, Step, View};
 use crate::contract::Allowance;
 use crate::finding::Finding;
-use crate::git::{Code, Edit, ObjectId, Prepared, PublishError, Queue, Repository, to_second};
+use crate::git::{Code, ObjectId, Prepared, PublishError, Queue, Repository, to_second};
 use crate::ids::{AgentName, HandoffId, IssueKey, quoted};
 use crate::protocol::{Gate, Protocol};
 
@@ -29,6 +28,7 @@ pub struct Ledger<'r> {
     refname: String,
     /// Set where nothing is published: the commit that would be the tip.
     rehearsed: Option<Cell<Option<ObjectId>>>,
+    known: KnownProtocols,
 }
 
 /// What a contract is sent with that it does not hold itself.
@@ -106,18 +106,6 @@ pub(super) enum Decided<T> {
     Nothing(T),
 }
 
-/// What a new ledger starts with.
-pub struct Founding {
-    /// The protocol that new issues are bound to.
-    pub protocol: AgentName,
-    /// Whether claims are checked.
-    pub evidence: Evidence,
-    /// The protocol's files by path in its folder.
-    pub files: Vec<(String, Vec<u8>)>,
-    /// The README's text.
-    pub readme: String,
-}
-
 impl<'r> Ledger<'r> {
     /// Names the ledger on a branch, which need not exist yet.
     ///
@@ -135,6 +123,7 @@ impl<'r> Ledger<'r> {
             branch: branch.to_owned(),
             refname,
             rehearsed: None,
+            known: KnownProtocols::default(),
         })
     }
 
@@ -188,7 +177,7 @@ impl<'r> Ledger<'r> {
                 LedgerError::NoLedger { branch }
             }
         })?;
-        Snapshot::at(self.repository, tip, &self.branch)
+        Ok(Snapshot::at(self.repository, tip, &self.branch)?.sharing(&self.known))
     }
 
     /// Refuses to write where a write could hurt: from a hook that receives a
@@ -212,79 +201,13 @@ impl<'r> Ledger<'r> {
 
     /// Waits for this machine's other writers, and clears away what one of them
     /// left behind if it was killed while it published.
-    fn join_queue(&self, session: &Session) -> Queue {
+    pub(super) fn join_queue(&self, session: &Session) -> Queue {
         let mut queue = Queue::join(self.repository.common_dir(), session.patience);
         if let Some(commit) = queue.abandoned() {
             self.repository.remove_abandoned_lock(&self.refname, commit);
             queue.announce(None);
         }
         queue
-    }
-
-    /// Starts the ledger; says nothing new where there is one already.
-    ///
-    /// # Errors
-    /// [`LedgerError`]; the repository is then unchanged.
-    pub fn init(
-        &self,
-        session: &Session,
-        founding: &Founding,
-    ) -> Result<Option<ObjectId>, LedgerError> {
-        if self.tip_id()?.is_some() {
-            self.tip()?;
-            return Ok(None);
-        }
-        self.guard(session)?;
-        screen_protocol(&founding.files)?;
-        let now = session.clock.author();
-        let manifest = Manifest {
-            version: VERSION,
-            default_protocol: founding.protocol.clone(),
-            evidence: founding.evidence,
-            created_at: to_second(now),
-        };
-        let mut files = vec![
-            (
-                layout::README.to_owned(),
-                Edit::Bytes(founding.readme.clone().into_bytes()),
-            ),
-            (
-                layout::MANIFEST.to_owned(),
-                Edit::Bytes(record::write(&manifest)),
-            ),
-        ];
-        for (file, bytes) in &founding.files {
-            let path = layout::protocol_file(founding.protocol.as_str(), file);
-            files.push((path, Edit::Bytes(bytes.clone())));
-        }
-        let mut person = session.committer();
-        person.at = now;
-        let message = format!("Start the ledger\n\nProtocol: {}\n", founding.protocol);
-        let start = Instant::now();
-        let mut queue = self.join_queue(session);
-        let mut attempts = 0;
-        while self.tip_id()?.is_none() {
-            attempts += 1;
-            let prepared = self.repository.prepare(
-                &self.refname,
-                None,
-                &files,
-                &person,
-                &session.committer(),
-                &message,
-            )?;
-            match in_turn(&mut queue, prepared, "handoff: start the ledger") {
-                Ok(commit) => return Ok(Some(commit)),
-                Err(PublishError::Locked(path)) if start.elapsed() >= session.patience => {
-                    return Err(LedgerError::Locked { path });
-                }
-                Err(PublishError::Locked(_)) => back_off(session, attempts),
-                // Someone else started it first; theirs is as good.
-                Err(PublishError::Moved) => break,
-                Err(PublishError::Git(error)) => return Err(error.into()),
-            }
-        }
-        self.tip().map(|_| None)
     }
 
     /// Sends a contract. `offer.agent` is who sends it, where that is known.
@@ -553,7 +476,7 @@ impl<'r> Ledger<'r> {
 }
 
 /// Publishes a commit, announced to whoever comes after a crash.
-fn in_turn(
+pub(super) fn in_turn(
     queue: &mut Queue,
     prepared: Prepared<'_>,
     reflog: &str,
@@ -565,7 +488,7 @@ fn in_turn(
 }
 
 /// Gives whoever holds the lock a moment, and a longer one at each attempt.
-fn back_off(session: &Session, attempts: u32) {
+pub(super) fn back_off(session: &Session, attempts: u32) {
     const LONGEST: u64 = 50_000;
     let pause = LONGEST.min(1_000 << attempts.min(6));
     std::thread::sleep(Duration::from_micros(pause + (session.jitter)(pause)));

@@ -4,7 +4,7 @@ use serde_json::json;
 use crate::cli::context::Context;
 use crate::cli::environment::now;
 use crate::cli::error::Failure;
-use crate::cli::output::{Output, columns};
+use crate::cli::output::Output;
 use crate::cli::render;
 use crate::ledger::{Record, Refusal};
 use crate::protocol::{AgentKind, Protocol, State, Style};
@@ -74,21 +74,7 @@ impl Arguments {
             let rank = protocol(r).map(|p| p.priority_rank(r.priority.as_deref()));
             (order(r), rank, r.sent_at())
         });
-        let now = now()?;
-        let text = if records.is_empty() {
-            format!("nothing waits for {agent}\n")
-        } else {
-            columns(
-                &records
-                    .iter()
-                    .map(|r| render::row(r, now))
-                    .collect::<Vec<_>>(),
-            )
-        };
-        let records: Vec<_> = records
-            .iter()
-            .map(|r| render::record_json(r, now))
-            .collect();
-        output.answer(&json!({ "agent": agent, "handoffs": records }), &text)
+        let (text, data) = render::records(&records, now()?, &format!("nothing waits for {agent}"));
+        output.answer(&json!({ "agent": agent, "handoffs": data }), &text)
     }
 }

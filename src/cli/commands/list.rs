@@ -6,7 +6,7 @@ use crate::cli::context::Context;
 use crate::cli::environment::now;
 use crate::cli::error::Failure;
 use crate::cli::exit;
-use crate::cli::output::{Output, columns};
+use crate::cli::output::Output;
 use crate::cli::render;
 use crate::ids::{IssueKey, quoted};
 use crate::ledger::{Record, Snapshot, View};
@@ -99,22 +99,8 @@ impl Arguments {
             let key = r.id.issue().as_str().to_owned();
             (r.sent_at(), key.len(), key, r.id.number())
         });
-        let now = now()?;
-        let text = if records.is_empty() {
-            "no handoff is like that\n".to_owned()
-        } else {
-            columns(
-                &records
-                    .iter()
-                    .map(|r| render::row(r, now))
-                    .collect::<Vec<_>>(),
-            )
-        };
-        let records: Vec<_> = records
-            .iter()
-            .map(|r| render::record_json(r, now))
-            .collect();
-        output.answer(&json!({ "handoffs": records }), &text)
+        let (text, data) = render::records(&records, now()?, "no handoff is like that");
+        output.answer(&json!({ "handoffs": data }), &text)
     }
 
     /// Refuses a name that nothing in the ledger can have, rather than finding

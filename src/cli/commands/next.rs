@@ -10,7 +10,8 @@ use crate::cli::output::{Output, plain};
 use crate::cli::render;
 use crate::ids::{AgentName, IssueKey, quoted};
 use crate::ledger::{
-    Advice, Issue, IssueFolder, Moment, Record, Refusal, Request, Target, Told, View, advise, turn,
+    Advice, Issue, IssueFolder, Moment, Record, Refusal, Request, Target, Told, View, advise,
+    issue_folder, turn,
 };
 use crate::protocol::{Action, Event, Protocol, State};
 
@@ -67,7 +68,7 @@ impl Arguments {
         let Some((advice, record)) = stands else {
             return self.turn(&issue, protocol, output);
         };
-        let mut text = told(&advice);
+        let mut text = told(&advice, &record);
         let mut data = data(&advice, &record);
         if self.apply {
             let agent = context.acting_agent(&repository)?;
@@ -203,7 +204,19 @@ fn request(advice: &Advice, number: u32) -> Request<'static> {
     }
 }
 
-fn told(advice: &Advice) -> String {
+/// Where a person finds what is known of a handoff, in the ledger's tree: its
+/// contract, and what its newest failure left.
+fn kept(record: &Record) -> Vec<String> {
+    let folder = issue_folder(record.id.issue());
+    let newest = record.transitions.iter().rev();
+    let failure = newest.filter_map(|t| t.context.as_ref()).next();
+    { [&record.contract.file].into_iter() }
+        .chain(failure.map(|context| &context.folder))
+        .map(|name| format!("{folder}/{name}"))
+        .collect()
+}
+
+fn told(advice: &Advice, record: &Record) -> String {
     let to = advice.to.as_ref().map(|to| format!(" to {to}"));
     let mut text = format!(
         "{}{}: {}\n",
@@ -214,6 +227,13 @@ fn told(advice: &Advice) -> String {
     text += &questions_text(&advice.questions);
     if let Some(instructions) = &advice.instructions {
         text += &format!("  {}\n", plain(instructions));
+    }
+    if matches!(advice.action, Action::FallBack | Action::Escalate) {
+        let (from, to, attempt) = (&record.from, &record.to, record.attempt);
+        text += &format!("  it went from {from} to {to}, attempt {attempt}, and is kept in\n");
+        for path in kept(record) {
+            text += &format!("    {path}\n");
+        }
     }
     text
 }
@@ -228,6 +248,7 @@ fn data(advice: &Advice, record: &Record) -> Value {
         "why": advice.why,
         "questions": advice.questions,
         "instructions": advice.instructions,
+        "kept": kept(record),
         "commands": commands(advice, record),
     })
 }

@@ -1,12 +1,10 @@
 //! What was decided about a handoff, and why, as the issue keeps it.
 
-use super::super::layout;
 use super::super::message::Message;
-use super::super::record::{self, Decision, Issue};
+use super::super::record::{Decision, Issue};
 use super::super::refusal::Refusal;
-use super::super::step::{Planned, Step, Stop, View};
+use super::super::step::{Planned, Stop, View};
 use super::Planner;
-use crate::git::Edit;
 use crate::ids::HandoffId;
 use crate::protocol::Action;
 
@@ -48,22 +46,12 @@ impl<V> Planner<'_, V> {
             return Ok(Planned::Repeat(Box::new(receipt)));
         }
         self.decided(&mut issue, &record.id, action, why);
-        issue.steps += 1;
         let message = Message {
             subject: format!("{} {}: decided", record.id, action.as_str()),
             transitions: vec![format!("{} {}..{}", record.id, record.state, record.state)],
             ..Message::about(&record, self.key, why)
         };
         let message = message.render();
-        let files = vec![(
-            layout::issue_file(self.key),
-            Edit::Bytes(record::write(&issue)),
-        )];
-        let receipt = self.receipt(record, issue, Vec::new());
-        Ok(Planned::Write(Box::new(Step {
-            files,
-            message,
-            receipt,
-        })))
+        Ok(self.in_the_issue(issue, record, message))
     }
 }

@@ -191,23 +191,28 @@ impl<V> Planner<'_, V> {
             reason: reason.to_owned(),
             handoffs: issue.handoffs,
         });
-        issue.steps += 1;
         let message = Message {
             subject: format!("{} reopened by {}", self.key, self.actor.name),
             transitions: vec![format!("{} completed..open", self.key)],
             ..Message::about(&record, self.key, reason)
         };
         let message = message.render();
+        Ok(self.in_the_issue(issue, record, message))
+    }
+
+    /// A step that changes what is known of the issue, and none of its handoffs.
+    fn in_the_issue(&self, mut issue: Issue, about: Record, message: String) -> Planned {
+        issue.steps += 1;
         let files = vec![(
             layout::issue_file(self.key),
             Edit::Bytes(record::write(&issue)),
         )];
-        let receipt = self.receipt(record, issue, Vec::new());
-        Ok(Planned::Write(Box::new(Step {
+        let receipt = self.receipt(about, issue, Vec::new());
+        Planned::Write(Box::new(Step {
             files,
             message,
             receipt,
-        })))
+        }))
     }
 
     /// The types of contract that answer a handoff.

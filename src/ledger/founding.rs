@@ -1,0 +1,92 @@
+//! The commit that starts a ledger.
+
+use std::time::Instant;
+
+use super::error::LedgerError;
+use super::layout;
+use super::record::{self, Evidence, Manifest, VERSION};
+use super::screening::screen_protocol;
+use super::session::Session;
+use super::write::{Ledger, back_off, in_turn};
+use crate::git::{Edit, ObjectId, PublishError, to_second};
+use crate::ids::AgentName;
+
+/// What a new ledger starts with.
+pub struct Founding {
+    /// The protocol that new issues are bound to.
+    pub protocol: AgentName,
+    /// Whether claims are checked.
+    pub evidence: Evidence,
+    /// The protocol's files by path in its folder.
+    pub files: Vec<(String, Vec<u8>)>,
+    /// The README's text.
+    pub readme: String,
+}
+
+impl Ledger<'_> {
+    /// Starts the ledger; says nothing new where there is one already.
+    ///
+    /// # Errors
+    /// [`LedgerError`]; the repository is then unchanged.
+    pub fn init(
+        &self,
+        session: &Session,
+        founding: &Founding,
+    ) -> Result<Option<ObjectId>, LedgerError> {
+        if self.tip_id()?.is_some() {
+            self.tip()?;
+            return Ok(None);
+        }
+        self.guard(session)?;
+        screen_protocol(&founding.files)?;
+        let now = session.clock.author();
+        let manifest = Manifest {
+            version: VERSION,
+            default_protocol: founding.protocol.clone(),
+            evidence: founding.evidence,
+            created_at: to_second(now),
+        };
+        let mut files = vec![
+            (
+                layout::README.to_owned(),
+                Edit::Bytes(founding.readme.clone().into_bytes()),
+            ),
+            (
+                layout::MANIFEST.to_owned(),
+                Edit::Bytes(record::write(&manifest)),
+            ),
+        ];
+        for (file, bytes) in &founding.files {
+            let path = layout::protocol_file(founding.protocol.as_str(), file);
+            files.push((path, Edit::Bytes(bytes.clone())));
+        }
+        let mut person = session.committer();
+        person.at = now;
+        let message = format!("Start the ledger\n\nProtocol: {}\n", founding.protocol);
+        let start = Instant::now();
+        let mut queue = self.join_queue(session);
+        let mut attempts = 0;
+        while self.tip_id()?.is_none() {
+            attempts += 1;
+            let prepared = self.repository().prepare(
+                self.refname(),
+                None,
+                &files,
+                &person,
+                &session.committer(),
+                &message,
+            )?;
+            match in_turn(&mut queue, prepared, "handoff: start the ledger") {
+                Ok(commit) => return Ok(Some(commit)),
+                Err(PublishError::Locked(path)) if start.elapsed() >= session.patience => {
+                    return Err(LedgerError::Locked { path });
+                }
+                Err(PublishError::Locked(_)) => back_off(session, attempts),
+                // Someone else started it first; theirs is as good.
+                Err(PublishError::Moved) => break,
+                Err(PublishError::Git(error)) => return Err(error.into()),
+            }
+        }
+        self.tip().map(|_| None)
+    }
+}
