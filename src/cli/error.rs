@@ -145,7 +145,7 @@ impl From<LedgerError> for Failure {
                 .hint("name the branch itself with --branch"),
             LedgerError::Quarantine => at(exit::ENVIRONMENT, "quarantine"),
             LedgerError::Locked { .. } => at(exit::TIMED_OUT, "locked")
-                .hint("wait for the other git process; if none runs, the lock file is left over and may be deleted"),
+                .hint("nothing was written; wait for the git process that holds it, and run the same again. `pgrep -a git` and `ls -l` of the file tell: where none runs, on no machine that shares the disk, and the file is not new, it is left over, and safe to remove"),
             LedgerError::Contended { .. } => {
                 at(exit::TIMED_OUT, "contended").hint("nothing was written; run the same command again")
             }
@@ -202,10 +202,49 @@ impl From<LedgerError> for Failure {
             }
             LedgerError::Git(error) if error.is_damage() => at(exit::INTEGRITY, "ledger_damaged")
                 .hint("`git handoff verify` shows what is missing; another clone may have it"),
-            LedgerError::Git(_) => at(exit::ENVIRONMENT, "git")
-                .hint("nothing was acknowledged; check permissions and free space, and run it again"),
+            LedgerError::Git(_) => {
+                let (what, mend) = obstacle(&message).unwrap_or((
+                    "git failed",
+                    "check permissions and free space",
+                ));
+                Self::new(exit::ENVIRONMENT, "git", format!("{what}: {message}"))
+                    .hint(format!("nothing was acknowledged; {mend}, and run the same again"))
+            }
         }
     }
+}
+
+/// What keeps a file from being written, by what the system says of it, and what
+/// is safe to do.
+pub(super) fn obstacle(said: &str) -> Option<(&'static str, &'static str)> {
+    const FULL: (&str, &str) = ("the disk that it is on is full", "free some space there");
+    [
+        ("No space left on device", FULL),
+        ("Disk quota exceeded", FULL),
+        (
+            "File too large",
+            (
+                "files may not be that large here",
+                "see `ulimit -f` and the file system's limits",
+            ),
+        ),
+        (
+            "Read-only file system",
+            (
+                "it is on a file system that is mounted read-only",
+                "reading works; to write, go to a clone on another disk, or have it mounted for writing",
+            ),
+        ),
+        (
+            "Permission denied",
+            (
+                "this user may not write there",
+                "reading works; see `ls -ld` of it, and run it as the repository's owner, or in a clone of your own",
+            ),
+        ),
+    ]
+    .into_iter()
+    .find_map(|(text, found)| said.contains(text).then_some(found))
 }
 
 /// What to do about a worktree that can't be kept.

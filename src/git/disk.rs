@@ -27,15 +27,17 @@ pub(super) fn on_disk(root: &Path, path: &[u8]) -> PathBuf {
     root.join(String::from_utf8_lossy(path).as_ref())
 }
 
+/// A path's bytes, as git writes them down.
 #[cfg(unix)]
-fn link_bytes(target: PathBuf) -> Vec<u8> {
+pub(super) fn path_bytes(path: PathBuf) -> Vec<u8> {
     use std::os::unix::ffi::OsStringExt;
-    target.into_os_string().into_vec()
+    path.into_os_string().into_vec()
 }
 
+/// A path's bytes, as git writes them down.
 #[cfg(not(unix))]
-fn link_bytes(target: PathBuf) -> Vec<u8> {
-    target.to_string_lossy().replace('\\', "/").into_bytes()
+pub(super) fn path_bytes(path: PathBuf) -> Vec<u8> {
+    path.to_string_lossy().replace('\\', "/").into_bytes()
 }
 
 /// What tells two states of a file apart.
@@ -118,7 +120,7 @@ impl Found {
                 io::ErrorKind::InvalidInput => changing(),
                 _ => failed(error),
             })?;
-            return Ok((Mode::Link, link_bytes(target)));
+            return Ok((Mode::Link, path_bytes(target)));
         }
         let mut file = File::open(&path).map_err(failed)?;
         let is_same = |file: &File| -> Result<bool, CaptureError> {

@@ -32,7 +32,7 @@ pub use queue::Queue;
 pub use recent::{ById, Recent};
 pub use remote::{Patience, Remote, RemoteError};
 pub use repository::{GitError, ObjectId, OpenError, Prepared, PublishError, Repository, tune};
-pub use restore::{RestoreError, is_ignored_by_hfs, is_inside, put_file};
+pub use restore::{NewWorktree, RestoreError, is_ignored_by_hfs, is_inside, put_file};
 pub use scratch::Scratch;
 pub use tree::{Change, Edit, Entry, EntryKind, FlatEntry, Listing, Mode, Tree};
 pub use watch::{RefWatch, Waker};

@@ -3,13 +3,13 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::rc::Rc;
 
 use git2::{IndexEntry, IndexEntryExtendedFlag, IndexEntryFlag, IndexTime, ObjectType, Oid};
 
-use super::disk::{look, on_disk};
+use super::disk::{look, on_disk, path_bytes};
 use super::history::Person;
 use super::repository::{GitError, ObjectId, Repository};
 use super::tree::{self, Mode};
@@ -21,9 +21,12 @@ pub enum RestoreError {
     /// `git` could not be run.
     #[error("git cannot be run")]
     NoGit(#[source] io::Error),
-    /// `git worktree add` refused.
-    #[error("git made no worktree: {0}")]
+    /// git did not check the files out.
+    #[error("git did not check out the worktree: {0}")]
     Worktree(String),
+    /// git still knows a worktree at a folder that is gone or was emptied.
+    #[error("git knows the folder as a worktree that is gone")]
+    Registered,
     /// A path would lead out of the folder, or to what git keeps for itself.
     #[error("the path {0:?} leads out of the folder, or through a link")]
     Outside(String),
@@ -172,17 +175,23 @@ impl Repository {
         Ok(())
     }
 
-    /// Makes a linked worktree at a commit, on a new branch or on none. No hook
-    /// runs, and all files are checked out.
+    /// Makes a linked worktree at a commit, on a branch that was just started or
+    /// on none. No hook runs, and all files are checked out. Until it is
+    /// [finished](NewWorktree::finish), git shows it as locked.
     ///
     /// # Errors
-    /// [`RestoreError`] when git makes none.
+    /// [`RestoreError`]; what was made until then stays.
     pub fn add_worktree(
         &self,
         dir: &Path,
         commit: ObjectId,
         branch: Option<&str>,
-    ) -> Result<(), RestoreError> {
+    ) -> Result<NewWorktree, RestoreError> {
+        let head = match branch {
+            Some(branch) => format!("ref: refs/heads/{branch}\n"),
+            None => format!("{commit}\n"),
+        };
+        let made = self.register_worktree(dir, &head)?;
         let mut command = Command::new("git");
         for name in [
             "GIT_DIR",
@@ -193,7 +202,7 @@ impl Repository {
         ] {
             command.env_remove(name);
         }
-        command.arg("--git-dir").arg(self.common_dir());
+        command.arg("-C").arg(dir);
         let off = [
             "core.hooksPath=/dev/null",
             "core.fsmonitor=false",
@@ -202,20 +211,53 @@ impl Repository {
         for setting in off {
             command.args(["-c", setting]);
         }
-        command.args(["worktree", "add", "--quiet"]);
-        match branch {
-            Some(branch) => command.args(["--no-track", "-b", branch]),
-            None => command.arg("--detach"),
-        };
-        command.arg("--").arg(dir).arg(commit.to_string());
+        // Plumbing: unlike `reset`, it locks no ref that is shared.
+        command.args(["read-tree", "--reset", "-u", "HEAD"]);
         let ran = command.stdin(Stdio::null()).output();
         let ran = ran.map_err(RestoreError::NoGit)?;
         if ran.status.success() {
-            return Ok(());
+            return Ok(made);
         }
         let said = String::from_utf8_lossy(&ran.stderr);
         let said = said.trim().trim_start_matches("fatal: ").to_owned();
         Err(RestoreError::Worktree(said))
+    }
+
+    /// Makes a worktree's folder and what git keeps about it, as `git worktree
+    /// add` does, but in an order in which being killed does no harm: to git, it
+    /// is a worktree once the file `gitdir` is there, and an audit of one that
+    /// has no `HEAD` yet fails.
+    fn register_worktree(&self, dir: &Path, head: &str) -> Result<NewWorktree, RestoreError> {
+        let fail = |path: &Path| {
+            let shown = path.display().to_string();
+            move |source| RestoreError::File { shown, source }
+        };
+        fs::create_dir_all(dir).map_err(fail(dir))?;
+        let link = real(dir).map_err(fail(dir))?.join(".git");
+        let all = self.common_dir().join("worktrees");
+        fs::create_dir_all(&all).map_err(fail(&all))?;
+        let all = real(&all).map_err(fail(&all))?;
+        let line = |path: &Path| [&path_bytes(path.to_owned())[..], b"\n"].concat();
+        let registered = fs::read_dir(&all).map_err(fail(&all))?.flatten();
+        if registered
+            .map(|entry| fs::read(entry.path().join("gitdir")))
+            .any(|found| found.is_ok_and(|found| found == line(&link)))
+        {
+            return Err(RestoreError::Registered);
+        }
+        let own = new_folder(&all, dir).map_err(fail(&all))?;
+        let write = |path: &Path, bytes: &[u8]| fs::write(path, bytes).map_err(fail(path));
+        let lock = own.join("locked");
+        write(&lock, b"a restore that has not finished\n")?;
+        write(&own.join("HEAD"), head.as_bytes())?;
+        write(&own.join("commondir"), b"../..\n")?;
+        write(&link, &[b"gitdir: ", &line(&own)[..]].concat())?;
+        // At once: git reads no half of it.
+        let gitdir = own.join("gitdir");
+        let new = own.join("gitdir.new");
+        write(&new, &line(&link))?;
+        fs::rename(&new, &gitdir).map_err(fail(&gitdir))?;
+        Ok(NewWorktree { lock })
     }
 
     /// Puts files back into a worktree that was just made, and then its index.
@@ -258,6 +300,53 @@ impl Repository {
         }
         Ok(true)
     }
+}
+
+/// A worktree that was made, and whose files are not all put back yet.
+#[must_use = "git takes it for locked until it is finished"]
+pub struct NewWorktree {
+    lock: PathBuf,
+}
+
+impl NewWorktree {
+    /// Says that everything is there: git takes it for a worktree like others.
+    ///
+    /// # Errors
+    /// [`RestoreError`] when its lock can't be removed.
+    pub fn finish(self) -> Result<(), RestoreError> {
+        fs::remove_file(&self.lock).map_err(|source| RestoreError::File {
+            shown: self.lock.display().to_string(),
+            source,
+        })
+    }
+}
+
+/// A folder's own path, as git writes it down.
+fn real(path: &Path) -> io::Result<PathBuf> {
+    match () {
+        () if cfg!(unix) => path.canonicalize(),
+        () => std::path::absolute(path),
+    }
+}
+
+/// Makes a folder that is named for a worktree, with a number where that is taken.
+fn new_folder(all: &Path, dir: &Path) -> io::Result<PathBuf> {
+    let name = dir.file_name().unwrap_or_default().to_string_lossy();
+    let plain = |c: &char| c.is_ascii_alphanumeric() || "-_".contains(*c);
+    let mut name: String = name.chars().filter(plain).take(64).collect();
+    if name.is_empty() {
+        name = "restored".to_owned();
+    }
+    let numbers = std::iter::once(String::new()).chain((1_u32..).map(|n| n.to_string()));
+    for number in numbers {
+        let folder = all.join(format!("{name}{number}"));
+        match fs::create_dir(&folder) {
+            Ok(()) => return Ok(folder),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
 }
 
 fn shown(path: &[u8]) -> String {

@@ -94,6 +94,11 @@ impl TestEnvironment {
         self.pace.store(seconds, Ordering::Relaxed);
     }
 
+    /// The time there, in seconds.
+    pub fn now(&self) -> i64 {
+        self.now.load(Ordering::Relaxed)
+    }
+
     /// Writes a file into the root folder and returns its path.
     pub fn file(&self, name: &str, bytes: impl AsRef<[u8]>) -> String {
         let path = self.root.join(name);

@@ -5,10 +5,11 @@ use serde_json::{Value, json};
 
 use crate::cli::context::{Context, handoff_id};
 use crate::cli::environment::session;
-use crate::cli::error::{Failure, chain};
+use crate::cli::error::{Failure, chain, obstacle};
 use crate::cli::exit;
 use crate::cli::failure::contents_text;
 use crate::cli::output::{Output, plain};
+use crate::git::RestoreError;
 use crate::ledger::{
     Kept, PastFailure, Place, Refusal, RestoreFailure, Restored, SnapshotManifest, View, failures,
     restore, restore_attachments,
@@ -205,12 +206,18 @@ impl From<RestoreFailure> for Failure {
             RestoreFailure::NoBase { commit } => at(exit::NOT_FOUND, "no_base").hint(format!(
                 "nothing was changed; fetch it, such as with `git fetch origin {commit}`, and run the same again"
             )),
-            RestoreFailure::Folder { .. } => at(exit::ENVIRONMENT, "restore"),
-            RestoreFailure::Write(crate::git::RestoreError::Outside(_)) => {
+            RestoreFailure::Write(RestoreError::Outside(_)) => {
                 at(exit::INTEGRITY, "ledger_damaged").hint("`git handoff verify` shows where the damage began")
             }
-            RestoreFailure::Write(_) => at(exit::ENVIRONMENT, "restore")
-                .hint("what was made until then stays; restore it to another place"),
+            RestoreFailure::Write(RestoreError::Registered) => at(exit::CONFLICT, "exists").hint(
+                "nothing was changed; restore it to another folder, or let git forget worktrees that are gone: `git worktree prune`",
+            ),
+            RestoreFailure::Folder { .. } | RestoreFailure::Write(_) => {
+                let (what, mend) = obstacle(&message)
+                    .unwrap_or(("it was not restored", "see what it says"));
+                Self::new(exit::ENVIRONMENT, "restore", format!("{what}: {message}"))
+                    .hint(format!("{mend}, and restore it to another place: what was made until then stays"))
+            }
             RestoreFailure::Ledger(error) => error.into(),
         }
     }

@@ -127,13 +127,18 @@ pub fn restore(
         started.map_err(LedgerError::from)?;
         return Ok(restored);
     };
-    repository.add_worktree(dir, base, place.branch)?;
+    if let Some(name) = place.branch {
+        let started = repository.start_branch(name, base, "handoff: restore");
+        started.map_err(LedgerError::from)?;
+    }
+    let made = repository.add_worktree(dir, base, place.branch)?;
     repository.put_back(dir, &restored.unfinished)?;
     if let (Some(merge), Some((_, again))) = (&manifest.merge, &mut restored.operation) {
         let heads: Option<Vec<ObjectId>> = merge.heads.iter().map(|h| h.parse().ok()).collect();
         let message = unescape(&merge.message).unwrap_or_default();
         *again = repository.continue_merge(dir, &heads.unwrap_or_default(), &message)?;
     }
+    made.finish()?;
     Ok(restored)
 }
 
