@@ -182,7 +182,7 @@ fn each_action_is_advised_with_its_reason() {
     $ git handoff next TRACE
     advance: TRACE.1 is completed: the request has its answer
     $ git handoff next TRACE
-    ask: TRACE.1 is blocked: the answer leaves open what only a person can give
+    ask: TRACE.1 is blocked: the agent that was asked cannot go on without an answer
       tide_tables (object): High and low water for each month
       budget
     --- stderr
@@ -205,7 +205,7 @@ fn each_action_is_advised_with_its_reason() {
     --- stderr
     next: git handoff next TRACE --apply --as orchestrator
     $ git handoff next 87
-    fall_back: 87.1 is dead (FAILED): every attempt was spent
+    fall_back: 87.1 is dead (FAILED): no attempt is left
       Read the failures and what the agent left, mend what stands in the way, then redrive the handoff or cancel it
       it went from issue-manager to prep-agent, attempt 4, and is kept in
         issues/87/00/87/0001-issue-manager-to-prep-agent.xml
@@ -244,7 +244,7 @@ fn advice_is_data_as_well() {
       "agent": "orchestrator",
       "handoff": "TRACE.1",
       "to": null,
-      "why": "TRACE.1 is blocked: the answer leaves open what only a person can give",
+      "why": "TRACE.1 is blocked: the agent that was asked cannot go on without an answer",
       "questions": [
         {
           "key": "tide_tables",

@@ -58,6 +58,12 @@ fn a_failure_keeps_the_error_the_machine_and_where_the_code_stood() {
     let host = kept["host"].take();
     assert_eq!(host["os"], "linux");
     assert!(host["arch"].is_string());
+    let version = kept["tools"]["git"].take();
+    let git_version = env.git(&env.repo(), &["--version"]);
+    assert_eq!(
+        format!("git version {}", version.as_str().unwrap()),
+        git_version.trim()
+    );
     assert_eq!(
         kept,
         json!({
@@ -73,7 +79,7 @@ fn a_failure_keeps_the_error_the_machine_and_where_the_code_stood() {
                 "recoverable": true,
             },
             "host": null,
-            "tools": { "git-handoff": env!("CARGO_PKG_VERSION") },
+            "tools": {"git": null, "git-handoff": env!("CARGO_PKG_VERSION")},
             "code": { "branch": "main", "commit": git(commit), "tree": git(tree) },
         })
     );

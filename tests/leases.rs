@@ -365,7 +365,7 @@ fn readers_show_an_expired_lease_and_write_nothing() {
     $ git handoff list --issue 87
     87.1  in_progress, lease ran out  issue-manager → prep-agent  medium  2026-03-02 09:06:00Z  Dispatchers ask for their delivery history as a file
     $ git handoff next 87
-    retry: 87.1 is failed (TIMEOUT): its agent says that another attempt may succeed
+    retry: 87.1 is failed (TIMEOUT): its agent was not done in time
     --- stderr
     next: git handoff next 87 --apply --as orchestrator
     $ git handoff show 87.1
@@ -658,11 +658,11 @@ fn a_late_holder_is_refused_whatever_became_of_its_work() {
     assert_eq!(env.tip(), before);
     env.assert_sound();
     insta::assert_snapshot!(hints.join("\n"), @"
-    prep-agent does not hold 87.1 any more: its lease ran out at 2026-03-02T09:17:00Z
+    prep-agent does not hold 87.1 any more: its lease ran out, as was recorded at 2026-03-02T09:17:00Z
       nothing of this was recorded, so keep what you have; `git handoff retry 87.1` makes it claimable again
-    prep-agent does not hold 87.1 any more: its lease ran out at 2026-03-02T09:17:00Z
+    prep-agent does not hold 87.1 any more: its lease ran out, as was recorded at 2026-03-02T09:17:00Z
       nothing of this was recorded, so keep what you have; it waits to be claimed again: `git handoff claim 87.1`
-    prep-agent does not hold 87.1 any more: its lease ran out at 2026-03-02T09:18:00Z
+    prep-agent does not hold 87.1 any more: its lease ran out, as was recorded at 2026-03-02T09:18:00Z
       nothing of this was recorded, so keep what you have; `git handoff redrive 87.1 --reason WHY` gives it new attempts
     ");
     // Taken over under the same name: only the token tells the two apart.

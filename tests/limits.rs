@@ -67,14 +67,14 @@ fn an_item_has_so_many_handoffs() {
     assert_eq!(full.says(), (4, "limit_reached"));
     insta::assert_snapshot!(told(&full), @r#"
     issue TRACE has reached a limit: 3 handoffs about "tender"
-      go on with what is open (`git handoff status TRACE`); let a person decide (`git handoff next TRACE`), who can also raise the limit with `git handoff protocol update`
+      send the work another way that the protocol has (`git handoff protocol show`), or go on with what is open (`git handoff status TRACE`); a person can raise the limit with `git handoff protocol update`
     "#);
     // Whoever sends from within a handoff is told to end that.
     done(&env, &format!("claim {} --as validator", traced(1)));
     let full = refused(&env, &[], about("validator", "orchestrator", "tender", 3));
     insta::assert_snapshot!(told(&full), @r#"
     issue TRACE has reached a limit: 3 handoffs about "tender"
-      end what you hold with what is known (TRACE.1: answer, complete, fail or block it); let a person decide (`git handoff next TRACE`), who can also raise the limit with `git handoff protocol update`
+      send the work another way that the protocol has (`git handoff protocol show`), or end what you hold with what is known (TRACE.1: answer, complete, fail or block it); a person can raise the limit with `git handoff protocol update`
     "#);
     // A repeat is no new handoff; an answer is none either.
     env.send(about(WRITER, "human", "tender", 2))
@@ -116,7 +116,7 @@ fn a_run_has_so_many_handoffs() {
     assert_eq!(full.says(), (4, "limit_reached"));
     insta::assert_snapshot!(told(&full), @"
     issue TRACE has reached a limit: 10 handoffs
-      go on with what is open (`git handoff status TRACE`); let a person decide (`git handoff next TRACE`), who can also raise the limit with `git handoff protocol update`
+      send the work another way that the protocol has (`git handoff protocol show`), or go on with what is open (`git handoff status TRACE`); a person can raise the limit with `git handoff protocol update`
     ");
     // Notes and answers still find room, and another trace knows nothing of it.
     let note = sample("delegation", "decision-with-reason", &[]).to_string();
@@ -226,7 +226,7 @@ fn a_run_has_a_deadline() {
     assert_eq!(late.says(), (4, "limit_reached"));
     insta::assert_snapshot!(told(&late), @"
     issue TRACE has reached a limit: its deadline was 2026-03-02T09:15:00Z
-      go on with what is open (`git handoff status TRACE`); let a person decide (`git handoff next TRACE`), who can also raise the limit with `git handoff protocol update`
+      send the work another way that the protocol has (`git handoff protocol show`), or go on with what is open (`git handoff status TRACE`); a person can raise the limit with `git handoff protocol update`
     ");
     // What is open can still be ended.
     done(&env, &format!("claim {} --as {RESEARCH}", traced(1)));
@@ -274,7 +274,7 @@ fn reviews_go_round_so_often() {
     assert_eq!(full.says(), (4, "limit_reached"));
     insta::assert_snapshot!(told(&full), @"
     issue 87 has reached a limit: 5 review iterations
-      end what you hold with what is known (87.13: answer, complete, fail or block it); let a person decide (`git handoff next 87`), who can also raise the limit with `git handoff protocol update`
+      send the work another way that the protocol has (`git handoff protocol show`), or end what you hold with what is known (87.13: answer, complete, fail or block it); a person can raise the limit with `git handoff protocol update`
     ");
     // The other way is open. Failed validations are rounds of their own.
     for number in 0..5 {

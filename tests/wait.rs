@@ -285,7 +285,8 @@ fn what_is_not_there_is_not_waited_for() {
     env.handoff(&["wait", "87.9"]).exits(6).says("87.9");
     env.handoff(&["wait", "../87"]).exits(2);
     env.handoff(&["wait"]).exits(2);
-    for bad in ["0s", "5", "soon", "99999999999999999999s", "20years"] {
+    env.handoff(&["wait", "87", "--timeout", "0s"]).exits(7);
+    for bad in ["5", "soon", "99999999999999999999s", "20years"] {
         env.handoff(&["wait", "87", "--timeout", bad])
             .exits(2)
             .says("--timeout <DURATION>");

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::output::plain;
 use crate::ids::AgentName;
 use crate::ledger::{Advice, Choice, Moment, Question, Record, choices, decider};
-use crate::protocol::{Action, Protocol};
+use crate::protocol::{Action, Protocol, State};
 
 /// What may be done about a handoff that stands still: the action, and its
 /// command.
@@ -104,6 +104,14 @@ pub(super) fn questions_text(questions: &[Question]) -> String {
 pub(super) fn commands(advice: &Advice, record: &Record) -> Vec<String> {
     let (id, by) = (&advice.id, &advice.agent);
     let apply = format!("git handoff next {} --apply --as {by}", id.issue());
+    if advice.by_contract {
+        let claim = format!("git handoff claim {id} --as {by}");
+        let to = advice.to.as_ref().map(|to| format!(" --to {to}"));
+        let to = to.unwrap_or_default();
+        let send = format!("git handoff new --issue {} --from {by}{to}", id.issue());
+        let waits = record.state == State::Pending;
+        return waits.then_some(claim).into_iter().chain([send]).collect();
+    }
     match advice.action {
         Action::Ask => vec![answer(record, by)],
         Action::Escalate | Action::FallBack => vec![format!("git handoff show {id}"), apply],

@@ -19,12 +19,22 @@ pub(super) fn seconds(text: &str) -> Result<u64, String> {
 /// # Errors
 /// What is wrong with the text.
 pub(super) fn parse(text: &str) -> Result<Duration, String> {
+    match any(text)? {
+        Duration::ZERO => Err(format!("{} is no time at all", quoted(text))),
+        duration => Ok(duration),
+    }
+}
+
+/// Reads a duration of up to ten years.
+///
+/// # Errors
+/// What is wrong with the text.
+pub(super) fn any(text: &str) -> Result<Duration, String> {
     match humantime::parse_duration(text) {
         Err(error) => Err(format!(
             "{} is not a duration ({error}): write 90s, 15m or 2h",
             quoted(text)
         )),
-        Ok(Duration::ZERO) => Err(format!("{} is no time at all", quoted(text))),
         Ok(duration) if duration > Duration::from_secs(LONGEST) => {
             Err(format!("{} is longer than ten years", quoted(text)))
         }

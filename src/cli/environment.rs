@@ -1,7 +1,9 @@
 //! The clock, the environment and the user's name: read here and nowhere else.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::hash::{BuildHasher, RandomState};
+use std::process::Command;
 use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset, Local, NaiveDateTime, Offset, TimeZone};
@@ -141,6 +143,20 @@ pub(super) fn session(repository: &Repository) -> Result<Session, Failure> {
 /// A [`Failure`] of usage when the environment sets a date that is none.
 pub(super) fn now() -> Result<Moment, Failure> {
     Ok(to_second(SystemClock::from_environment()?.author()))
+}
+
+/// The versions of this program and of git, where there is one.
+pub(super) fn tools() -> BTreeMap<String, String> {
+    let own = ("git-handoff", env!("CARGO_PKG_VERSION").to_owned());
+    let asked = Command::new("git").arg("--version").output().ok();
+    let git = asked.and_then(|answer| {
+        let text = String::from_utf8_lossy(&answer.stdout).into_owned();
+        Some(("git", text.trim().strip_prefix("git version ")?.to_owned()))
+    });
+    let known = std::iter::once(own).chain(git);
+    known
+        .map(|(name, version)| (name.to_owned(), version))
+        .collect()
 }
 
 /// A number drawn by lot, from 0 to 1000.

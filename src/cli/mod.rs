@@ -25,6 +25,7 @@ use std::ffi::OsString;
 
 use clap::{Args, CommandFactory, Parser};
 
+use crate::contract::Secrets;
 use context::Context;
 use error::Failure;
 use output::Output;
@@ -135,7 +136,8 @@ fn change_directory(global: &Global) -> Result<(), Failure> {
 /// Help and version are answers; anything else is wrong usage.
 fn misused(error: &clap::Error, arguments: &[OsString]) -> u8 {
     if error.use_stderr() && arguments.iter().any(|a| a == "--json") {
-        let text = error.to_string();
+        let mut text = error.to_string();
+        mask(&mut text, arguments);
         let said: Vec<&str> = text
             .trim_start_matches("error: ")
             .lines()
@@ -156,6 +158,12 @@ fn misused(error: &clap::Error, arguments: &[OsString]) -> u8 {
         Output::new(true, anstream::ColorChoice::Never).fail(&failure);
         return exit::USAGE;
     }
+    // An argument that is not understood may be a secret that stands in the wrong place.
+    let mut told = error.to_string();
+    if error.use_stderr() && mask(&mut told, arguments) {
+        Output::new(false, anstream::ColorChoice::Never).say(told.trim_end());
+        return exit::USAGE;
+    }
     // A closed pipe is the reader's choice.
     let _ = error.print();
     if error.use_stderr() {
@@ -163,4 +171,16 @@ fn misused(error: &clap::Error, arguments: &[OsString]) -> u8 {
     } else {
         exit::DONE
     }
+}
+
+/// Takes out of a text what looks like a secret among the arguments; says whether
+/// there was any.
+fn mask(text: &mut String, arguments: &[OsString]) -> bool {
+    let mut found = false;
+    for argument in arguments {
+        let secrets = Secrets::in_file("", argument.as_encoded_bytes());
+        found |= !secrets.is_empty();
+        secrets.mask_text(text);
+    }
+    found
 }

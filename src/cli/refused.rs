@@ -179,7 +179,7 @@ pub(super) fn refused(refusal: &Refusal, message: String) -> Failure {
                 Limit::Cooldown { left, .. } => protocol("cooldown").hint(format!("send it again in {left} s, or {rest}")),
                 Limit::Cycle { .. } => protocol("cycle").hint(format!("ask another agent or a person, or {rest}")),
                 _ => protocol("limit_reached").hint(format!(
-                    "{rest}; let a person decide (`git handoff next {issue}`), who can also raise the limit with `git handoff protocol update`"
+                    "send the work another way that the protocol has (`git handoff protocol show`), or {rest}; a person can raise the limit with `git handoff protocol update`"
                 )),
             }
         }

@@ -367,7 +367,8 @@ pub(super) fn record_text(record: &Record, now: Moment) -> String {
     for t in &record.transitions {
         text += &transition_text(t);
         if let Some(context) = &t.context {
-            let see = format!("git handoff restore {}", record.id);
+            let attempt = context.folder.rsplit('/').next().unwrap_or_default();
+            let see = format!("git handoff restore {} --attempt {attempt}", record.id);
             text += &indented(&format!("{}: see `{see}`", kept(record, context)));
         }
     }

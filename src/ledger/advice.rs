@@ -1,12 +1,10 @@
 //! What should happen next to a handoff that stands still, and why: the first of
 //! the protocol's rules that applies and can be carried out.
 
-use super::record::{Moment, Question, Record};
+use super::planner::{TIMED_OUT, rounds};
+use super::record::{Issue, Moment, Question, Record};
 use crate::ids::{AgentName, HandoffId};
 use crate::protocol::{Action, AgentKind, Circumstances, DecisionRule, Protocol, State};
-
-/// The code of the failure of an agent whose lease ran out.
-use super::planner::TIMED_OUT;
 
 /// What should happen next, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +23,8 @@ pub struct Advice {
     pub questions: Vec<Question>,
     /// What the next attempt should do otherwise, or what a person does by hand.
     pub instructions: Option<String>,
+    /// Whether it takes a contract of the agent's to carry it out.
+    pub by_contract: bool,
 }
 
 /// What may be done about a handoff that failed or waits for an answer.
@@ -62,7 +62,7 @@ pub fn decider<'a>(protocol: &'a Protocol, record: &'a Record) -> &'a AgentName 
 
 /// The choices that the protocol leaves about a handoff that stands still.
 pub fn choices(protocol: &Protocol, record: &Record, at: Moment) -> Vec<Choice> {
-    let case = Case::new(protocol, record, None, at);
+    let case = Case::new(protocol, None, record, None, at);
     let mut choices = Vec::new();
     match case.state {
         State::Failed => {
@@ -82,14 +82,16 @@ pub fn choices(protocol: &Protocol, record: &Record, at: Moment) -> Vec<Choice> 
 }
 
 /// Decides about a handoff: one that failed, is dead, blocked, or whose lease ran
-/// out; or one that was answered, by `answer`.
+/// out; one that was answered, by `answer`; or one whose contract is with the agent
+/// that decides what follows from it.
 pub fn advise(
     protocol: &Protocol,
+    issue: &Issue,
     record: &Record,
     answer: Option<&Record>,
     at: Moment,
 ) -> Option<Advice> {
-    let case = Case::new(protocol, record, answer, at);
+    let case = Case::new(protocol, Some(issue), record, answer, at);
     let own = &protocol.definition().decisions;
     let usual = usual();
     let mut rules = own.iter().chain(&usual);
@@ -137,11 +139,25 @@ fn usual() -> [DecisionRule; 4] {
     ]
 }
 
+/// Says whether a handoff's contract is with the agent that decides what follows
+/// from it.
+pub fn is_to_decide(protocol: &Protocol, record: &Record) -> bool {
+    let in_hand = matches!(record.state, State::Pending | State::InProgress);
+    let rules = &protocol.definition().decisions;
+    in_hand
+        && record.status.is_some()
+        && rules.iter().any(|rule| rule.when.to_decide)
+        && protocol.is_kind(record.to.as_str(), AgentKind::Orchestrator)
+}
+
 /// A handoff that stands still, as the rules see it.
 struct Case<'a> {
     protocol: &'a Protocol,
+    issue: Option<&'a Issue>,
     record: &'a Record,
     answer: Option<&'a Record>,
+    /// Whether its contract is with the agent that decides what follows from it.
+    to_decide: bool,
     /// Its state, once what is overdue is recorded.
     state: State,
     code: Option<&'a str>,
@@ -152,6 +168,7 @@ struct Case<'a> {
 impl<'a> Case<'a> {
     fn new(
         protocol: &'a Protocol,
+        issue: Option<&'a Issue>,
         record: &'a Record,
         answer: Option<&'a Record>,
         at: Moment,
@@ -168,8 +185,10 @@ impl<'a> Case<'a> {
         };
         Self {
             protocol,
+            issue,
             record,
             answer,
+            to_decide: !expired && is_to_decide(protocol, record),
             state,
             code,
             recoverable: expired || failure.is_some_and(|failure| failure.recoverable),
@@ -207,8 +226,17 @@ impl<'a> Case<'a> {
         let one_of = |words: &[String], word: Option<&str>| {
             words.is_empty() || word.is_some_and(|word| words.iter().any(|w| w == word))
         };
-        let status = self.answer.and_then(|answer| answer.status.as_deref());
-        when.state.is_none_or(|state| state == self.state)
+        let told = self.answer.or(Some(self.record).filter(|_| self.to_decide));
+        let status = told.and_then(|told| told.status.as_deref());
+        let limits = self.protocol.definition().limits.as_ref();
+        let is_reached = |name: &String| {
+            let round = limits.and_then(|limits| limits.rounds.get(name));
+            let issue = self.issue.zip(round);
+            issue.is_some_and(|(issue, round)| rounds(issue, name) >= round.most)
+        };
+        when.to_decide == self.to_decide
+            && when.reached.iter().all(is_reached)
+            && when.state.is_none_or(|state| state == self.state)
             && one_of(&when.codes, self.code)
             && one_of(&when.status, status)
             && one_of(&when.priority, self.record.priority.as_deref())
@@ -230,12 +258,24 @@ impl<'a> Case<'a> {
         let decider = decider(self.protocol, record);
         let person = || self.people().next().unwrap_or(decider);
         let (mut agent, mut to, mut questions) = (decider, None, Vec::new());
-        let mut instructions = None;
+        let failure = record.failure();
+        let mut instructions = failure.and_then(|f| f.suggested_action.clone());
         match rule.action {
-            Action::Retry if self.retries_left => {
-                let failure = record.failure();
-                instructions = failure.and_then(|f| f.suggested_action.clone());
+            action if self.to_decide => {
+                agent = &record.to;
+                to = match action {
+                    Action::Advance => record.intended.as_ref(),
+                    Action::Retry => Some(&record.from),
+                    Action::Ask | Action::Escalate | Action::FallBack => {
+                        rule.to.as_ref().or_else(|| self.people().next())
+                    }
+                    _ => rule.to.as_ref(),
+                };
+                if action == Action::Ask {
+                    questions.clone_from(&record.missing);
+                }
             }
+            Action::Retry if self.retries_left => {}
             Action::Reassign if self.state == State::Failed => {
                 let others = self.others();
                 let named = rule.to.as_ref();
@@ -248,7 +288,13 @@ impl<'a> Case<'a> {
                 questions = record.questions().to_vec();
                 agent = rule.to.as_ref().unwrap_or(decider);
             }
-            Action::Escalate => agent = rule.to.as_ref().unwrap_or_else(person),
+            Action::Escalate => {
+                agent = rule.to.as_ref().unwrap_or_else(person);
+                // A person to whom it could have gone from the first gets it.
+                let takes = |other: &&&AgentName| **other == agent;
+                to = Some(agent).filter(|_| self.state == State::Failed);
+                to = to.filter(|_| self.others().iter().any(|other| takes(&other)));
+            }
             Action::FallBack => {
                 agent = rule.to.as_ref().unwrap_or_else(person);
                 let policy = self.protocol.definition().retry.as_ref();
@@ -268,12 +314,17 @@ impl<'a> Case<'a> {
             why: self.why(&rule.why),
             questions,
             instructions,
+            by_contract: self.to_decide,
         })
     }
 
     /// The rationale: how the handoff stands, and what the rule says.
     fn why(&self, rule: &str) -> String {
         let (id, state) = (&self.record.id, self.state);
+        if self.to_decide {
+            let status = self.record.status.as_deref().unwrap_or_default();
+            return format!("{id} says {status}: {rule}");
+        }
         match self.code {
             Some(code) if matches!(state, State::Failed | State::Dead) => {
                 format!("{id} is {state} ({code}): {rule}")

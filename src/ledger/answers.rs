@@ -89,7 +89,11 @@ pub(super) fn faults(questions: &[Question], values: &Map<String, Value>) -> Vec
                 let text = format!("{} is asked, and not answered{what}", quoted(key));
                 found.push(Finding::error("answer.missing", place(key), text));
             }
-            Some(value) if !Kind::of(kind).takes(value) => {
+            Some(Value::String(text)) if text.trim().is_empty() && !question.optional => {
+                let text = format!("{} is asked, and answered with nothing", quoted(key));
+                found.push(Finding::error("answer.missing", place(key), text));
+            }
+            Some(value) if !fits(kind, value) => {
                 let text = format!(
                     "{} must be of type {}, and this is {}",
                     quoted(key),
@@ -116,6 +120,15 @@ pub(super) fn faults(questions: &[Question], values: &Map<String, Value>) -> Vec
         }
     }
     found
+}
+
+/// Says whether a value is of a kind; of a list `X[]`, every element must be an X.
+fn fits(kind: Option<&str>, value: &Value) -> bool {
+    let element = kind.and_then(|kind| kind.trim().strip_suffix("[]"));
+    match (element, value) {
+        (Some(element), Value::Array(items)) => items.iter().all(|item| fits(Some(element), item)),
+        _ => Kind::of(kind).takes(value),
+    }
 }
 
 fn type_of(value: &Value) -> &'static str {
@@ -180,6 +193,15 @@ mod tests {
             }
         }
         assert!(codes("a colour", false, &json!({"k": 3})).is_empty());
+        assert_eq!(
+            codes("string[]", false, &json!({"k": [1]})),
+            ["answer.type"]
+        );
+        assert!(codes("integer[][]", false, &json!({"k": [[1], []]})).is_empty());
+        assert_eq!(
+            codes("string", false, &json!({"k": " "})),
+            ["answer.missing"]
+        );
         assert_eq!(
             codes("a colour", false, &json!({"k": null})),
             ["answer.type"]

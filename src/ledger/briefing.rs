@@ -113,7 +113,7 @@ pub fn briefing(
         },
         facts: issue.as_ref().map(|i| i.facts.clone()).unwrap_or_default(),
         artifacts,
-        failures: failures_in_full(tip.repository(), record)?,
+        failures: failures_in_full(tip.repository(), folder, record)?,
         tasks: issue.map(|i| i.tasks).unwrap_or_default(),
         documents: shared
             .map(|(name, value)| (name.to_string(), value))

@@ -414,7 +414,7 @@ fn time(at: Moment) -> String {
 
 fn lost(token: Option<u32>, ran_out: Option<Moment>, holder: Option<&(AgentName, u32)>) -> String {
     let why = match (ran_out, token) {
-        (Some(at), _) => format!("its lease ran out at {}", time(at)),
+        (Some(at), _) => format!("its lease ran out, as was recorded at {}", time(at)),
         (None, Some(token)) => format!("claim {token} is over"),
         (None, None) => "its claim is over".to_owned(),
     };

@@ -71,6 +71,13 @@ pub struct Circumstances {
     /// It was handed to none of these.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_to: Vec<AgentName>,
+    /// Rounds that the limits leave no room for any more, by their names.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub reached: Vec<String>,
+    /// It does not stand still: its contract, whose status counts here, is with the
+    /// agent that decides what follows from it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub to_decide: bool,
 }
 
 /// What to do about a handoff that stands still, or that was answered in part.

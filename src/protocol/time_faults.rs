@@ -192,6 +192,21 @@ impl Checker<'_> {
                 }
             }
         }
+        let limits = definition.limits.as_ref();
+        for (j, name) in rule.when.reached.iter().enumerate() {
+            if !limits.is_some_and(|limits| limits.rounds.contains_key(name)) {
+                let text = format!("`{name}` is not one of the limits' `rounds`");
+                self.fault(
+                    "protocol.decision",
+                    format!("{}/{j}", at("when/reached")),
+                    text,
+                );
+            }
+        }
+        if rule.when.to_decide && rule.when.state.is_some() {
+            let text = "what is to be decided on stands in no such state";
+            self.fault("protocol.decision", at("when/state"), text);
+        }
         if let Some(state) = rule.when.state
             && !fits(rule.action, state)
         {

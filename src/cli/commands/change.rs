@@ -7,7 +7,7 @@ use crate::cli::environment::{drawn, session};
 use crate::cli::error::Failure;
 use crate::cli::output::Output;
 use crate::cli::render;
-use crate::ids::AgentName;
+use crate::ids::{AgentName, quoted};
 use crate::ledger::{MAX_TEXT, Question, Request, Target, Told};
 use crate::protocol::Event;
 
@@ -214,13 +214,38 @@ fn because(reason: impl Into<Option<String>>) -> Told {
     }
 }
 
+impl Block {
+    /// Refuses a value that is asked for twice, which no answer could fit.
+    fn asked_once(&self) -> Result<(), Failure> {
+        for (i, question) in self.needs.iter().enumerate() {
+            if self.needs[..i]
+                .iter()
+                .any(|earlier| earlier.key == question.key)
+            {
+                let text = format!("{} is asked for twice", quoted(&question.key));
+                return Err(Failure::usage(text).hint("ask for each value once"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// A [`Failure`] with its exit code.
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        self.asked_once()?;
+        let told = Told {
+            token: self.token,
+            questions: self.needs.clone(),
+            ..because(self.reason.clone())
+        };
+        change(context, output, &self.id, Event::Block, told)
+    }
+}
+
 reasoned!(Complete, Event::Complete, |a| Told {
     token: a.token,
-    ..because(a.reason.clone())
-});
-reasoned!(Block, Event::Block, |a| Told {
-    token: a.token,
-    questions: a.needs.clone(),
     ..because(a.reason.clone())
 });
 reasoned!(Retry, Event::Retry, |a| Told {

@@ -1,4 +1,3 @@
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -7,7 +6,7 @@ use clap::Args;
 
 use super::change::told;
 use crate::cli::context::{Context, handoff_id};
-use crate::cli::environment::{host, session};
+use crate::cli::environment::{host, session, tools};
 use crate::cli::error::Failure;
 use crate::cli::exit;
 use crate::cli::output::Output;
@@ -94,10 +93,9 @@ impl Arguments {
         let ledger = context.ledger(&repository)?;
         let agent = context.acting_agent(&repository)?;
         let id = handoff_id(&ledger.tip()?, &self.id, Some(&agent))?;
-        let program = ("git-handoff", env!("CARGO_PKG_VERSION"));
         let keep = Keep {
             host: host(),
-            tools: BTreeMap::from([(program.0.to_owned(), program.1.to_owned())]),
+            tools: tools(),
             attached: attached(&self.attach)?,
             snapshot: self.snapshot,
         };

@@ -11,7 +11,7 @@ use crate::cli::render;
 use crate::ids::{AgentName, IssueKey, quoted};
 use crate::ledger::{
     Advice, Issue, IssueFolder, Moment, Record, Refusal, Request, Target, Told, View, advise,
-    issue_folder, turn,
+    is_to_decide, issue_folder, turn,
 };
 use crate::protocol::{Action, Event, Protocol, State};
 
@@ -145,6 +145,15 @@ fn standing(
     issue: &Issue,
     at: Moment,
 ) -> Result<Option<(Advice, Record)>, Failure> {
+    // What stands still may be reported already to the agent that decides.
+    for open in &issue.open {
+        if let Some(record) = folder.record(open.id.number())?
+            && is_to_decide(protocol, &record)
+            && let Some(advice) = advise(protocol, issue, &record, None, at)
+        {
+            return Ok(Some((advice, record)));
+        }
+    }
     let stuck = [State::Failed, State::Dead, State::Blocked];
     let late = |open: &crate::ledger::OpenHandoff| open.expires_at.is_some_and(|end| end <= at);
     let stands = issue
@@ -170,7 +179,7 @@ fn standing(
             None => return Ok(None),
         };
     }
-    let advice = advise(protocol, &record, answer.as_ref(), at);
+    let advice = advise(protocol, issue, &record, answer.as_ref(), at);
     // What has its answer needs no decision, unless a rule is about it.
     let own = |a: &Advice| stands.is_some() || a.action != Action::Escalate;
     Ok(advice.filter(own).map(|advice| (advice, record)))
@@ -179,9 +188,10 @@ fn standing(
 /// The request that carries advice out.
 fn request(advice: &Advice, number: u32) -> Request<'static> {
     let event = match advice.action {
-        Action::Retry => Event::Retry,
-        Action::Reassign => Event::Reassign,
-        Action::Skip | Action::Terminate => Event::Cancel,
+        Action::Retry if !advice.by_contract => Event::Retry,
+        Action::Reassign if !advice.by_contract => Event::Reassign,
+        Action::Escalate if advice.to.is_some() && !advice.by_contract => Event::Reassign,
+        Action::Skip | Action::Terminate if !advice.by_contract => Event::Cancel,
         action => {
             return Request::Decide {
                 number,

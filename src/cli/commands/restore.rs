@@ -112,7 +112,9 @@ impl Arguments {
         let newest = || past.iter().rev();
         let found = match self.attempt {
             Some(attempt) => newest().find(|f| f.attempt == attempt),
-            None => newest().find(|f| f.context.is_some()).or(past.last()),
+            None => newest()
+                .find(|f| f.context.as_ref().is_some_and(|c| c.files > 0))
+                .or(past.last()),
         };
         found.ok_or_else(|| {
             let text = match self.attempt {

@@ -48,7 +48,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     blocked: bool,
     /// Give up after this time: 90s, 5m, 1h30m; without it, never
-    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    #[arg(long, value_name = "DURATION", value_parser = duration::any)]
     timeout: Option<Duration>,
     /// Look at the ledger of this remote instead of the one here; changes no ref
     #[arg(long, value_name = "REMOTE")]

@@ -271,7 +271,7 @@ impl Secrets {
     }
 
     /// Puts a mark in the place of every run of characters that a secret has too.
-    fn mask_text(&self, text: &mut String) {
+    pub fn mask_text(&self, text: &mut String) {
         // Shorter runs tell nothing, and words of messages would be taken for them.
         const RUN: usize = 6;
         let bytes = text.as_bytes();

@@ -18,11 +18,15 @@ use crate::ids::{AgentName, HandoffId};
 use crate::ledger::error::LedgerError;
 use crate::ledger::layout;
 use crate::ledger::record::{self, Failure, Moment, Record, moment};
+use crate::ledger::snapshot::IssueFolder;
+use crate::ledger::step::View;
 use crate::protocol::{Event, State};
 
 /// One failure of a handoff.
 #[derive(Clone, Debug, Serialize)]
 pub struct PastFailure {
+    /// The handoff: this one, or one that this one takes the place of.
+    pub id: HandoffId,
     /// Which attempt failed.
     pub attempt: u32,
     /// When.
@@ -85,6 +89,7 @@ pub fn failures(record: &Record) -> Vec<PastFailure> {
             Some(Event::Retry | Event::Redrive) => attempt += 1,
             Some(Event::Reassign) if t.from == Some(State::Failed) => attempt += 1,
             Some(Event::Fail | Event::Expire) => found.push(PastFailure {
+                id: record.id.clone(),
                 attempt,
                 at: t.at,
                 by: t.by.clone(),
@@ -98,20 +103,41 @@ pub fn failures(record: &Record) -> Vec<PastFailure> {
     found
 }
 
-/// The failures of a handoff, the newest kept context with what is in it.
+/// How far back failed work is looked for that a handoff takes up, in handoffs.
+const FAR: usize = 20;
+
+/// The failures of a handoff, and of those that the same agent gave up and that
+/// this one takes the place of; the newest kept context with what is in it.
 ///
 /// # Errors
-/// [`LedgerError`] when the context can't be read.
+/// [`LedgerError`] when a record or the context can't be read.
 pub fn failures_in_full(
     repository: &Repository,
+    folder: &IssueFolder<'_>,
     record: &Record,
 ) -> Result<Vec<PastFailure>, LedgerError> {
     let mut found = failures(record);
-    let newest = found.iter_mut().rev().find(|f| f.context.is_some());
+    let mut back = record.follows.clone();
+    for _ in 0..FAR {
+        let Some(id) = back else { break };
+        let Some(earlier) = folder.record(id.number())? else {
+            break;
+        };
+        let given_up = [State::Failed, State::Dead, State::Cancelled];
+        if earlier.to == record.to && given_up.contains(&earlier.state) {
+            found.splice(0..0, failures(&earlier));
+        }
+        back = earlier.follows;
+    }
+    // What was kept of the work counts before what was only told.
+    let has = |f: &PastFailure| f.context.as_ref().is_some_and(|c| c.files > 0);
+    let newest = found.iter().rposition(has);
+    let newest = newest.or_else(|| found.iter().rposition(|f| f.context.is_some()));
+    let newest = newest.map(|at| &mut found[at]);
     if let Some(failure) = newest
         && let Some(context) = &failure.context
     {
-        let kept = Kept::open(repository, &record.id, context)?;
+        let kept = Kept::open(repository, &failure.id, context)?;
         failure.kept = Some(Box::new(kept.contents()?));
     }
     Ok(found)

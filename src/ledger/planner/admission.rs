@@ -80,6 +80,7 @@ impl<V> Planner<'_, V> {
     /// Refuses a request to an agent that waits for its sender.
     pub(super) fn unless_loop<E>(
         &self,
+        issue: &Issue,
         from: &AgentName,
         to: &AgentName,
         basis: Option<&Record>,
@@ -90,6 +91,20 @@ impl<V> Planner<'_, V> {
         let Some(loops) = &self.protocol.definition().loops else {
             return Ok(());
         };
+        // Whoever works on nothing may still be asked for something by the receiver.
+        let waiting = { issue.open.iter() }.filter(|open| basis.is_none() && open.to == *from);
+        for open in waiting {
+            let asked = self.record(&open.id)?;
+            if asked.from == *to {
+                return Err(Refusal::Loop {
+                    from: from.clone(),
+                    to: to.clone(),
+                    id: asked.id,
+                    reason: loops.reason.clone(),
+                }
+                .into());
+            }
+        }
         let mut request = basis.cloned();
         while let Some(waiting) = request {
             // Who has its answer waits no more.

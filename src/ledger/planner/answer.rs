@@ -34,10 +34,11 @@ impl<V> Planner<'_, V> {
         let request = self.answered(&issue, kind, sending, from)?;
         if let Some(number) = self.sent(contract)? {
             let earlier = self.record(&self.id(number))?;
-            // Once a request is taken up again, the same answer may be given again.
-            let again = request
-                .as_ref()
-                .is_some_and(|r| earlier.answers.as_ref() == Some(&r.id));
+            // Once a request is taken up again, the same answer may be given again; and to
+            // another request, where it is named.
+            let again = request.as_ref().is_some_and(|request| {
+                sending.answers.is_some() || earlier.answers.as_ref() == Some(&request.id)
+            });
             if !again {
                 let receipt = self.repeated(earlier, issue);
                 return Ok(Planned::Repeat(Box::new(receipt)));

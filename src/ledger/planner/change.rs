@@ -49,7 +49,15 @@ impl<V> Planner<'_, V> {
         };
         self.unless_unfit(&issue, &record, event, &told)?;
         let was_with = match &told.receiver {
-            Some(receiver) => Some(self.reassign(&mut record, receiver)?),
+            Some(receiver) => {
+                let basis = record
+                    .follows
+                    .as_ref()
+                    .map(|id| self.record(id))
+                    .transpose()?;
+                self.unless_loop(&issue, &record.from, receiver, basis.as_ref())?;
+                Some(self.reassign(&mut record, receiver)?)
+            }
             None => None,
         };
         self.advance(&mut record, event, None, &told)?;

@@ -9,6 +9,14 @@ use super::Planner;
 use crate::ids::AgentName;
 use crate::protocol::{AgentKind, ContractType, Limits};
 
+/// How often work went round in an issue, since it was opened or opened again.
+pub(in super::super) fn rounds(issue: &Issue, name: &str) -> u32 {
+    let since = issue.reopened.last().map_or(0, |r| r.handoffs);
+    let counted = issue.counted.iter().filter(|c| c.number > since);
+    let rounds = counted.filter(|c| c.rounds.iter().any(|round| round == name));
+    u32::try_from(rounds.count()).unwrap_or(u32::MAX)
+}
+
 impl<V> Planner<'_, V> {
     /// Refuses a contract for which an issue has no room, and counts it where
     /// there is.
@@ -102,7 +110,7 @@ impl<V> Planner<'_, V> {
         }
         for name in &new.rounds {
             let most = limits.rounds.get(name).map_or(u32::MAX, |round| round.most);
-            if count(&|c| c.rounds.contains(name)) >= most {
+            if rounds(issue, name) >= most {
                 let name = name.clone();
                 return Some(Limit::Rounds { name, most });
             }

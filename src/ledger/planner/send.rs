@@ -146,7 +146,7 @@ impl<V> Planner<'_, V> {
         self.take_id(&mut issue, contract);
         self.fits_basis(kind, contract, basis.as_ref())?;
         if calls {
-            self.unless_loop(from, &to, basis.as_ref())?;
+            self.unless_loop(&issue, from, &to, basis.as_ref())?;
         }
         self.fits_tasks(&issue, kind, contract, from)?;
         self.within_limits(&mut issue, kind, contract, from, &to, basis.as_ref())?;
