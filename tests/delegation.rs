@@ -291,6 +291,38 @@ fn who_waits_is_not_asked_for_the_same() {
     env.assert_sound();
 }
 
+#[test]
+fn who_asked_is_not_asked_before_the_request_is_taken_up() {
+    let env = env();
+    env.send(asks(WRITER, "validator", "Check the tender"))
+        .success();
+    let back = asks("validator", WRITER, "Write it again");
+    let error = refused(&env, &back, 4, "loop");
+    assert!(error["message"].as_str().unwrap().contains(&id(1)));
+    env.assert_sound();
+}
+
+#[test]
+fn who_waits_is_not_given_the_work_that_it_waits_for() {
+    let env = env();
+    asked(&env, WRITER, "validator", "Check the tender");
+    env.send(asks("validator", "orchestrator", "Which rules hold?"))
+        .success();
+    let to_writer = [
+        "reassign",
+        &id(2),
+        "--to",
+        WRITER,
+        "--as",
+        "validator",
+        "--json",
+    ];
+    env.handoff(&to_writer).exits(4).says("waits for");
+    env.handoff(&["reassign", &id(2), "--to", "human", "--as", "validator"])
+        .success();
+    env.assert_sound();
+}
+
 /// The protocol with more routes.
 fn with_routes(routes: &[(&str, &str)]) -> TestEnvironment {
     let env = TestEnvironment::with_repository();

@@ -343,6 +343,67 @@ fn a_failure_is_tried_again() {
 }
 
 #[test]
+fn failed_work_that_a_decision_takes_up_again_is_shown() {
+    let env = designing();
+    let design = "--as DesignGPT";
+    fs::write(env.repo().join("sketch.txt"), "half a gate\n").unwrap();
+    run(
+        &env,
+        &format!("fail ferry-71.2 {design} --message stuck --snapshot"),
+    );
+    run(&env, "retry ferry-71.2 --as MetaGPT --reason again");
+    run(&env, &format!("claim ferry-71.2 {design}"));
+    let failed = handoff("design-1", "DesignGPT", "ImplementationGPT", "failed");
+    sent(&env, failed.to_string());
+    run(&env, "claim ferry-71.3 --as MetaGPT");
+    sent(&env, decision("design-1", "DesignGPT", "retry").to_string());
+    let claimed = env.data(&["claim", "ferry-71.4", "--as", "DesignGPT"]);
+    let failures = claimed["failures"].as_array().unwrap();
+    assert_eq!(failures.len(), 2, "{failures:#?}");
+    for (failure, attempt) in failures.iter().zip([1, 2]) {
+        assert_eq!(failure["id"], "ferry-71.2");
+        assert_eq!(failure["attempt"], attempt);
+    }
+    let restore = failures[0]["kept"]["restore"].as_str().unwrap();
+    assert!(
+        restore.starts_with("git handoff restore ferry-71.2 --attempt 1"),
+        "{restore}"
+    );
+    env.assert_sound();
+}
+
+#[test]
+fn what_follows_from_a_contract_is_said_as_the_evaluator_has_it() {
+    for (status, action, to) in [
+        ("success", "advance", json!("ImplementationGPT")),
+        ("blocked", "ask", json!("USER")),
+        ("failed", "retry", json!("DesignGPT")),
+    ] {
+        let env = designing();
+        let contract = handoff("design-1", "DesignGPT", "ImplementationGPT", status);
+        sent(&env, contract.to_string());
+        let next = env.data(&["next", KEY]);
+        assert_eq!(next["action"], action, "{next:#}");
+        assert_eq!((&next["agent"], &next["to"]), (&json!("MetaGPT"), &to));
+        assert_eq!(next["handoff"], "ferry-71.3");
+        let asked = next["questions"].as_array().unwrap().len();
+        assert_eq!(asked > 0, status == "blocked", "{next:#}");
+        // Each printed command but the last, whose contract has to be filled in, runs.
+        run(&env, "claim ferry-71.3 --as MetaGPT");
+        let commands = env.data(&["next", KEY])["commands"].clone();
+        let new = commands[0].as_str().unwrap();
+        run(&env, new.strip_prefix("git handoff ").unwrap());
+        // The decision itself is a contract: applying it only records the advice.
+        run(&env, "next ferry-71 --apply --as MetaGPT");
+        assert_eq!(
+            env.data(&["status", KEY])["issue"]["decisions"][0]["action"],
+            action
+        );
+        env.assert_sound();
+    }
+}
+
+#[test]
 fn a_failure_may_end_the_workflow() {
     let env = designing();
     let failed = handoff("design-1", "DesignGPT", "ImplementationGPT", "failed");

@@ -12,6 +12,7 @@ use std::os::unix::net::UnixListener;
 use failure_support::*;
 use serde_json::{Value, json};
 use support::TestEnvironment;
+use support::contracts::opening;
 
 const FOLDER: &str = "issues/87/00/87/0001-failure/1";
 
@@ -746,4 +747,75 @@ fn what_was_kept_goes_out_and_comes_in_with_the_ledger() {
     import("is another object");
     fs::remove_file(&object).unwrap();
     import("is not there");
+}
+
+#[test]
+fn a_worktree_that_is_written_to_is_kept_whole_or_refused() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let env = held();
+    base(&env, &env.repo());
+    let repo = env.repo();
+    let done = AtomicBool::new(false);
+    // What a build writes: each version of a file replaces the one before.
+    let version = |n: usize| format!("version {n}\n").repeat(1 + n % 7);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut n = 0;
+            while !done.load(Ordering::Relaxed) {
+                n += 1;
+                let new = repo.join("build/new");
+                write(&new, version(n));
+                fs::rename(&new, repo.join(["changed.txt", "out.txt"][n % 2])).unwrap();
+                let _ = fs::remove_file(repo.join(format!("part-{}", n.wrapping_sub(3))));
+                write(&repo.join(format!("part-{n}")), "part\n");
+            }
+        });
+        let mut ended = Vec::new();
+        for round in 0..8 {
+            if round > 0 {
+                let issue = 100 + round;
+                env.send(opening(issue)).success();
+                env.claim(&format!("{issue}.1"), AGENT).success();
+            }
+            let id = if round == 0 {
+                "87.1".to_owned()
+            } else {
+                format!("{}.1", 100 + round)
+            };
+            let args = ["fail", &id, "--as", AGENT, "--message", "x", "--snapshot"];
+            let ran = env.handoff(&args);
+            match ran.status {
+                0 => {}
+                3 => drop(
+                    ran.says("changes while it is read")
+                        .says("nothing was written"),
+                ),
+                _ => panic!("{}", ran.shown),
+            }
+            ended.push(id);
+        }
+        done.store(true, Ordering::Relaxed);
+        // Whatever was kept is one version of each file; what was refused can be kept now.
+        for id in ended {
+            let dir = env.root().join(&id);
+            let args = ["fail", &id, "--as", AGENT, "--message", "x", "--snapshot"];
+            env.handoff(&args).success();
+            let args = ["restore", &id, "--worktree", dir.to_str().unwrap()];
+            env.handoff(&args).success();
+            for name in ["changed.txt", "out.txt"] {
+                let Ok(text) = fs::read_to_string(dir.join(name)) else {
+                    continue;
+                };
+                let number = text
+                    .lines()
+                    .next()
+                    .and_then(|line| line.strip_prefix("version "));
+                match number {
+                    Some(number) => assert_eq!(text, version(number.parse().unwrap())),
+                    None => assert_eq!(text, "base of changed.txt\n"),
+                }
+            }
+        }
+    });
+    env.assert_sound();
 }

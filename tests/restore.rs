@@ -572,3 +572,116 @@ fn a_file_of_the_same_size_written_with_the_index_is_seen() {
     let restored = restore(&env, "restored");
     assert_same(&env, &repo, &restored);
 }
+
+#[test]
+fn from_a_bare_clone_and_with_git_set_to_another_index() {
+    let env = held();
+    base(&env, &env.repo());
+    change(&env, &env.repo());
+    // As in a hook: the index that git names is not the worktree's own.
+    let other = env.root().join("other-index");
+    let inside = |args: &[&str]| {
+        let mut command = env.program(args);
+        command
+            .env("GIT_DIR", env.repo().join(".git"))
+            .env("GIT_WORK_TREE", env.repo())
+            .env("GIT_INDEX_FILE", env.repo().join(".git/index"));
+        env.run(command, args, None)
+    };
+    let index = index_of(&env, &env.repo());
+    let args = [
+        "fail",
+        "87.1",
+        "--as",
+        AGENT,
+        "--message",
+        "x",
+        "--snapshot",
+    ];
+    inside(&args).success();
+    clean(&env.repo());
+    let dir = env.root().join("from-a-hook");
+    let args = ["restore", "87.1", "--worktree", dir.to_str().unwrap()];
+    let mut command = env.program(&args);
+    command
+        .env("GIT_DIR", env.repo().join(".git"))
+        .env("GIT_INDEX_FILE", &other);
+    env.run(command, &args, None).success();
+    assert_eq!(index_of(&env, &env.repo()), index);
+    assert!(!other.exists());
+    assert_same(&env, &env.repo(), &dir);
+    // A bare clone has no worktree of its own, and can have linked ones.
+    env.git(env.root(), &["clone", "-q", "--bare", "repo", "bare.git"]);
+    let bare = env.root().join("bare.git");
+    let dir = env.root().join("from-bare");
+    let args = [
+        "restore",
+        "87.1",
+        "--worktree",
+        dir.to_str().unwrap(),
+        "--new-branch",
+        "work",
+    ];
+    env.handoff_in(&bare, &args).success();
+    assert_same(&env, &env.repo(), &dir);
+    assert_eq!(env.git(&dir, &["branch", "--show-current"]), "work\n");
+    env.git(&bare, &["fsck", "--strict", "--no-dangling"]);
+}
+
+/// The worktrees that git lists, without the repository's own.
+fn listed(env: &TestEnvironment) -> String {
+    let shown = env.git(&env.repo(), &["worktree", "list", "--porcelain"]);
+    let linked: Vec<&str> = shown.split("\n\n").skip(1).collect();
+    env.filtered(&linked.join("\n\n"))
+}
+
+#[test]
+fn a_restored_worktree_is_one_of_gits_own() {
+    let env = held();
+    base(&env, &env.repo());
+    change(&env, &env.repo());
+    fail(&env, &["--snapshot"]).success();
+    for name in ["one", "deep/below/one", "grün ä", "..."] {
+        restore(&env, name);
+    }
+    insta::assert_snapshot!(listed(&env), @"
+    worktree [root]/...
+    HEAD [commit]
+    detached
+
+    worktree [root]/deep/below/one
+    HEAD [commit]
+    detached
+
+    worktree [root]/grün ä
+    HEAD [commit]
+    detached
+
+    worktree [root]/one
+    HEAD [commit]
+    detached
+    ");
+    // One that is gone is known until git forgets it.
+    let one = env.root().join("one");
+    fs::remove_dir_all(&one).unwrap();
+    let ran = try_restore(&env, "one").exits(5);
+    insta::assert_snapshot!(ran.shown, @"
+    $ git handoff restore 87.1 --worktree [root]/one
+    --- stderr
+    error: git knows a worktree at [root]/one, which is gone
+    hint: nothing was changed; name another folder, or let git forget worktrees that are gone: `git worktree prune`
+    --- exit 5
+    ");
+    env.git(&env.repo(), &["worktree", "prune"]);
+    assert!(!one.exists());
+    restore(&env, "one");
+    for name in ["one", "deep/below/one", "grün ä", "..."] {
+        let dir = env.root().join(name);
+        env.git(
+            &env.repo(),
+            &["worktree", "remove", "-f", dir.to_str().unwrap()],
+        );
+    }
+    assert_eq!(listed(&env), "");
+    env.assert_sound();
+}

@@ -677,3 +677,31 @@ fn a_protocol_says_what_is_no_secret() {
     env.send(&contract).success();
     env.handoff(&["verify"]).success();
 }
+
+#[test]
+fn an_argument_that_is_not_understood_tells_no_secret() {
+    let env = TestEnvironment::with_ledger();
+    let body = "MIIEowIBAAKCAQEA7bq3kT9xW2pZ5vN8";
+    let key = format!("-----BEGIN RSA {} KEY-----{body}-----END", "PRIVATE");
+    for args in [
+        &[
+            "fail",
+            "1.1",
+            "--as",
+            "prep-agent",
+            "-m",
+            "x",
+            "--details",
+            &key,
+        ][..],
+        &["block", "1.1", "--as", "prep-agent", "-r", &key],
+        &["block", "1.1", "--as", "prep-agent", "-r", &key, "--json"],
+    ] {
+        let ran = env.handoff(args).exits(2);
+        assert!(
+            !ran.stdout.contains(body) && !ran.stderr.contains(body),
+            "{}",
+            ran.stderr
+        );
+    }
+}

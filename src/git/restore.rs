@@ -24,9 +24,6 @@ pub enum RestoreError {
     /// git did not check the files out.
     #[error("git did not check out the worktree: {0}")]
     Worktree(String),
-    /// git still knows a worktree at a folder that is gone or was emptied.
-    #[error("git knows the folder as a worktree that is gone")]
-    Registered,
     /// A path would lead out of the folder, or to what git keeps for itself.
     #[error("the path {0:?} leads out of the folder, or through a link")]
     Outside(String),
@@ -175,6 +172,21 @@ impl Repository {
         Ok(())
     }
 
+    /// Says whether git knows a worktree at this place, which may be gone.
+    pub fn knows_worktree(&self, dir: &Path) -> bool {
+        let Ok(dir) = real(dir) else {
+            return false;
+        };
+        let link = path_bytes(dir.join(".git"));
+        let known = fs::read_dir(self.common_dir().join("worktrees"));
+        known
+            .into_iter()
+            .flatten()
+            .flatten()
+            .filter_map(|entry| fs::read(entry.path().join("gitdir")).ok())
+            .any(|found| found.trim_ascii_end() == link)
+    }
+
     /// Makes a linked worktree at a commit, on a branch that was just started or
     /// on none. No hook runs, and all files are checked out. Until it is
     /// [finished](NewWorktree::finish), git shows it as locked.
@@ -237,15 +249,8 @@ impl Repository {
         let all = self.common_dir().join("worktrees");
         fs::create_dir_all(&all).map_err(fail(&all))?;
         let all = real(&all).map_err(fail(&all))?;
-        let line = |path: &Path| [&path_bytes(path.to_owned())[..], b"\n"].concat();
-        let registered = fs::read_dir(&all).map_err(fail(&all))?.flatten();
-        if registered
-            .map(|entry| fs::read(entry.path().join("gitdir")))
-            .any(|found| found.is_ok_and(|found| found == line(&link)))
-        {
-            return Err(RestoreError::Registered);
-        }
         let own = new_folder(&all, dir).map_err(fail(&all))?;
+        let line = |path: &Path| [&path_bytes(path.to_owned())[..], b"\n"].concat();
         let write = |path: &Path, bytes: &[u8]| fs::write(path, bytes).map_err(fail(path));
         let lock = own.join("locked");
         write(&lock, b"a restore that has not finished\n")?;
@@ -321,12 +326,15 @@ impl NewWorktree {
     }
 }
 
-/// A folder's own path, as git writes it down.
+/// A path as git writes it down, of a folder that need not be there yet.
 fn real(path: &Path) -> io::Result<PathBuf> {
-    match () {
-        () if cfg!(unix) => path.canonicalize(),
-        () => std::path::absolute(path),
-    }
+    let path = std::path::absolute(path)?;
+    let found = path.ancestors().filter(|_| cfg!(unix)).find_map(|above| {
+        let below = path.strip_prefix(above).ok()?;
+        Some(above.canonicalize().ok()?.join(below))
+    });
+    // Joining nothing leaves a slash at the end.
+    Ok(found.map_or(path, |found| found.components().collect()))
 }
 
 /// Makes a folder that is named for a worktree, with a number where that is taken.

@@ -202,6 +202,9 @@ impl From<RestoreFailure> for Failure {
         match error {
             RestoreFailure::Exists { .. } => at(exit::CONFLICT, "exists")
                 .hint("nothing was changed; name a folder that is new or empty"),
+            RestoreFailure::Registered { .. } => at(exit::CONFLICT, "exists").hint(
+                "nothing was changed; name another folder, or let git forget worktrees that are gone: `git worktree prune`",
+            ),
             RestoreFailure::BranchExists { .. } => at(exit::CONFLICT, "exists")
                 .hint("nothing was changed; give the branch another name"),
             RestoreFailure::BranchName { .. } => at(exit::USAGE, "usage"),
@@ -211,9 +214,6 @@ impl From<RestoreFailure> for Failure {
             RestoreFailure::Write(RestoreError::Outside(_)) => {
                 at(exit::INTEGRITY, "ledger_damaged").hint("`git handoff verify` shows where the damage began")
             }
-            RestoreFailure::Write(RestoreError::Registered) => at(exit::CONFLICT, "exists").hint(
-                "nothing was changed; restore it to another folder, or let git forget worktrees that are gone: `git worktree prune`",
-            ),
             RestoreFailure::Folder { .. } | RestoreFailure::Write(_) => {
                 let (what, mend) = obstacle(&message)
                     .unwrap_or(("it was not restored", "see what it says"));

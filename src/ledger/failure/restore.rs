@@ -18,6 +18,12 @@ pub enum RestoreFailure {
         /// The place.
         path: PathBuf,
     },
+    /// git knows a worktree at the place, although nothing is there.
+    #[error("git knows a worktree at {}, which is gone", path.display())]
+    Registered {
+        /// The place.
+        path: PathBuf,
+    },
     /// There is a branch of that name.
     #[error("there is a branch {name} already")]
     BranchExists {
@@ -91,6 +97,13 @@ pub fn restore(
     if let Some(path) = place.worktree.filter(|path| is_taken(path)) {
         let path = path.to_owned();
         return Err(RestoreFailure::Exists { path });
+    }
+    if let Some(path) = place
+        .worktree
+        .filter(|path| repository.knows_worktree(path))
+    {
+        let path = path.to_owned();
+        return Err(RestoreFailure::Registered { path });
     }
     if let Some(name) = place.branch {
         let refname = format!("refs/heads/{name}");
