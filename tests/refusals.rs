@@ -341,7 +341,7 @@ fn each_change_of_state_is_one_commit_with_its_reason() {
           BuildError: a module is missing (recoverable)
           serde
           publish it
-          kept in issues/87/00/87/0001-failure/1: see `git handoff restore 87.1`
+          kept in issues/87/00/87/0001-failure/1: see `git handoff restore 87.1 --attempt 1`
       2026-03-02 09:36:00Z retry by prep-agent → pending
           published
       2026-03-02 09:43:00Z claim by prep-agent → in_progress
