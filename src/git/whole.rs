@@ -38,11 +38,7 @@ impl Repository {
             if !known.insert(id) {
                 continue;
             }
-            let kind = if folder {
-                ObjectType::Tree
-            } else {
-                ObjectType::Blob
-            };
+            let kind = kind_of(folder);
             each(id, &self.object(id, kind)?)?;
             if folder {
                 wanted.extend(self.named_by(id)?);
@@ -69,11 +65,7 @@ impl Repository {
             if !known.insert(id) {
                 continue;
             }
-            let kind = if folder {
-                ObjectType::Tree
-            } else {
-                ObjectType::Blob
-            };
+            let kind = kind_of(folder);
             if !self.has(id) {
                 let bytes = read(id)?;
                 let right = git2::Oid::hash_object(kind, &bytes).map_err(GitError::from)?;
@@ -87,5 +79,12 @@ impl Repository {
             }
         }
         Ok(Ok(()))
+    }
+}
+
+fn kind_of(folder: bool) -> ObjectType {
+    match folder {
+        true => ObjectType::Tree,
+        false => ObjectType::Blob,
     }
 }

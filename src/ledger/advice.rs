@@ -1,10 +1,13 @@
 //! What should happen next to a handoff that stands still, and why: the first of
 //! the protocol's rules that applies and can be carried out.
 
+use super::error::LedgerError;
 use super::planner::{TIMED_OUT, rounds};
-use super::record::{Issue, Moment, Question, Record};
+use super::record::{Issue, Moment, OpenHandoff, Question, Record};
+use super::snapshot::IssueFolder;
+use super::step::{Request, Told, View};
 use crate::ids::{AgentName, HandoffId};
-use crate::protocol::{Action, AgentKind, Circumstances, DecisionRule, Protocol, State};
+use crate::protocol::{Action, AgentKind, Circumstances, DecisionRule, Event, Protocol, State};
 
 /// What should happen next, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +28,39 @@ pub struct Advice {
     pub instructions: Option<String>,
     /// Whether it takes a contract of the agent's to carry it out.
     pub by_contract: bool,
+}
+
+impl Advice {
+    /// The request that carries it out, or that records it, where that takes more
+    /// than a change of state. `jitter` is for the delay of a retry, in thousandths.
+    pub fn request(&self, jitter: u32) -> Request<'static> {
+        let number = self.id.number();
+        let event = match self.action {
+            Action::Retry if !self.by_contract => Event::Retry,
+            Action::Reassign if !self.by_contract => Event::Reassign,
+            Action::Escalate if self.to.is_some() && !self.by_contract => Event::Reassign,
+            Action::Skip | Action::Terminate if !self.by_contract => Event::Cancel,
+            action => {
+                return Request::Decide {
+                    number,
+                    action,
+                    why: self.why.clone(),
+                };
+            }
+        };
+        let reason = self.instructions.as_ref().unwrap_or(&self.why);
+        Request::Change {
+            number,
+            event,
+            told: Box::new(Told {
+                reason: Some(reason.clone()),
+                receiver: self.to.clone(),
+                jitter: Some(jitter),
+                decision: Some((self.action, self.why.clone())),
+                ..Told::default()
+            }),
+        }
+    }
 }
 
 /// What may be done about a handoff that failed or waits for an answer.
@@ -84,7 +120,7 @@ pub fn choices(protocol: &Protocol, record: &Record, at: Moment) -> Vec<Choice> 
 /// Decides about a handoff: one that failed, is dead, blocked, or whose lease ran
 /// out; one that was answered, by `answer`; or one whose contract is with the agent
 /// that decides what follows from it.
-pub fn advise(
+fn advise(
     protocol: &Protocol,
     issue: &Issue,
     record: &Record,
@@ -96,6 +132,57 @@ pub fn advise(
     let usual = usual();
     let mut rules = own.iter().chain(&usual);
     rules.find_map(|rule| case.apply(rule))
+}
+
+/// The handoff that stands still longest, and what is to be done about it; or
+/// else the newest answer, where a rule says what follows from it.
+///
+/// # Errors
+/// [`LedgerError`] when a record can't be read.
+pub fn stands_still(
+    protocol: &Protocol,
+    folder: &IssueFolder<'_>,
+    issue: &Issue,
+    at: Moment,
+) -> Result<Option<(Advice, Record)>, LedgerError> {
+    // What stands still may be reported already to the agent that decides.
+    for open in &issue.open {
+        if let Some(record) = folder.record(open.id.number())?
+            && is_to_decide(protocol, &record)
+            && let Some(advice) = advise(protocol, issue, &record, None, at)
+        {
+            return Ok(Some((advice, record)));
+        }
+    }
+    let stuck = [State::Failed, State::Dead, State::Blocked];
+    let late = |open: &OpenHandoff| open.expires_at.is_some_and(|end| end <= at);
+    let stands = issue
+        .open
+        .iter()
+        .find(|o| stuck.contains(&o.state) || late(o));
+    let number = stands.map_or(issue.handoffs, |open| open.id.number());
+    let Some(mut record) = folder.record(number)? else {
+        return Ok(None);
+    };
+    let answer = match (stands, &record.answers) {
+        (Some(_), _) => record.latest().and_then(|t| t.sent.clone()),
+        (None, Some(_)) => Some(record.id.clone()),
+        (None, None) => return Ok(None),
+    };
+    let answer = match answer {
+        Some(id) => folder.record(id.number())?,
+        None => None,
+    };
+    if let (None, Some(request)) = (stands, &record.answers) {
+        record = match folder.record(request.number())? {
+            Some(request) => request,
+            None => return Ok(None),
+        };
+    }
+    let advice = advise(protocol, issue, &record, answer.as_ref(), at);
+    // What has its answer needs no decision, unless a rule is about it.
+    let own = |a: &Advice| stands.is_some() || a.action != Action::Escalate;
+    Ok(advice.filter(own).map(|advice| (advice, record)))
 }
 
 /// The rules of a protocol that has none, and those that come after a
@@ -141,7 +228,7 @@ fn usual() -> [DecisionRule; 4] {
 
 /// Says whether a handoff's contract is with the agent that decides what follows
 /// from it.
-pub fn is_to_decide(protocol: &Protocol, record: &Record) -> bool {
+fn is_to_decide(protocol: &Protocol, record: &Record) -> bool {
     let in_hand = matches!(record.state, State::Pending | State::InProgress);
     let rules = &protocol.definition().decisions;
     in_hand

@@ -40,7 +40,7 @@ mod verify;
 mod waiting;
 mod write;
 
-pub use advice::{Advice, Choice, advise, choices, decider, is_to_decide};
+pub use advice::{Advice, Choice, choices, decider, stands_still};
 pub use answers::read as read_answer;
 pub use briefing::{Briefing, Emitted, Previous, briefing};
 pub use choice::{Chosen, Offer};

@@ -10,10 +10,9 @@ use crate::cli::output::{Output, plain};
 use crate::cli::render;
 use crate::ids::{AgentName, IssueKey, quoted};
 use crate::ledger::{
-    Advice, Issue, IssueFolder, Moment, Record, Refusal, Request, Target, Told, View, advise,
-    is_to_decide, issue_folder, turn,
+    Advice, Issue, Record, Refusal, Target, View, issue_folder, stands_still, turn,
 };
-use crate::protocol::{Action, Event, Protocol, State};
+use crate::protocol::{Action, Protocol};
 
 /// Say what should happen next in an issue, and why
 ///
@@ -63,7 +62,7 @@ impl Arguments {
         let asks_for_turn = self.task.is_some() || !self.between.is_empty();
         let stands = match asks_for_turn {
             true => None,
-            false => standing(protocol, &folder, &issue, now()?)?,
+            false => stands_still(protocol, &folder, &issue, now()?)?,
         };
         let Some((advice, record)) = stands else {
             return self.turn(&issue, protocol, output);
@@ -73,7 +72,7 @@ impl Arguments {
         if self.apply {
             let agent = context.acting_agent(&repository)?;
             let target = Target::Handoff(advice.id.clone());
-            let asked = |number| request(&advice, number);
+            let asked = |_| advice.request(drawn());
             let done = ledger.act(&session(&repository)?, &agent, &target, asked)?;
             text += &render::done_text(&done);
             data["applied"] = render::done_json(&done);
@@ -134,83 +133,6 @@ impl Arguments {
             "why": turn.why,
         });
         output.answer(&data, &text)
-    }
-}
-
-/// The handoff that stands still longest, and what is to be done about it; or
-/// else the newest answer, where a rule says what follows from it.
-fn standing(
-    protocol: &Protocol,
-    folder: &IssueFolder<'_>,
-    issue: &Issue,
-    at: Moment,
-) -> Result<Option<(Advice, Record)>, Failure> {
-    // What stands still may be reported already to the agent that decides.
-    for open in &issue.open {
-        if let Some(record) = folder.record(open.id.number())?
-            && is_to_decide(protocol, &record)
-            && let Some(advice) = advise(protocol, issue, &record, None, at)
-        {
-            return Ok(Some((advice, record)));
-        }
-    }
-    let stuck = [State::Failed, State::Dead, State::Blocked];
-    let late = |open: &crate::ledger::OpenHandoff| open.expires_at.is_some_and(|end| end <= at);
-    let stands = issue
-        .open
-        .iter()
-        .find(|o| stuck.contains(&o.state) || late(o));
-    let number = stands.map_or(issue.handoffs, |open| open.id.number());
-    let Some(mut record) = folder.record(number)? else {
-        return Ok(None);
-    };
-    let answer = match (stands, &record.answers) {
-        (Some(_), _) => record.latest().and_then(|t| t.sent.clone()),
-        (None, Some(_)) => Some(record.id.clone()),
-        (None, None) => return Ok(None),
-    };
-    let answer = match answer {
-        Some(id) => folder.record(id.number())?,
-        None => None,
-    };
-    if let (None, Some(request)) = (stands, &record.answers) {
-        record = match folder.record(request.number())? {
-            Some(request) => request,
-            None => return Ok(None),
-        };
-    }
-    let advice = advise(protocol, issue, &record, answer.as_ref(), at);
-    // What has its answer needs no decision, unless a rule is about it.
-    let own = |a: &Advice| stands.is_some() || a.action != Action::Escalate;
-    Ok(advice.filter(own).map(|advice| (advice, record)))
-}
-
-/// The request that carries advice out.
-fn request(advice: &Advice, number: u32) -> Request<'static> {
-    let event = match advice.action {
-        Action::Retry if !advice.by_contract => Event::Retry,
-        Action::Reassign if !advice.by_contract => Event::Reassign,
-        Action::Escalate if advice.to.is_some() && !advice.by_contract => Event::Reassign,
-        Action::Skip | Action::Terminate if !advice.by_contract => Event::Cancel,
-        action => {
-            return Request::Decide {
-                number,
-                action,
-                why: advice.why.clone(),
-            };
-        }
-    };
-    let reason = advice.instructions.as_ref().unwrap_or(&advice.why);
-    Request::Change {
-        number,
-        event,
-        told: Box::new(Told {
-            reason: Some(reason.clone()),
-            receiver: advice.to.clone(),
-            jitter: Some(drawn()),
-            decision: Some((advice.action, advice.why.clone())),
-            ..Told::default()
-        }),
     }
 }
 
