@@ -160,20 +160,22 @@ impl Repository {
         })
     }
 
-    /// Where it is: what [`Repository::open_for_history`] opens.
+    /// Where it is.
     pub fn path(&self) -> &Path {
         self.inner.path()
     }
 
-    /// Opens a repository for a thread that walks history: it remembers the
-    /// objects it read, since a step reads what the one before wrote.
+    /// Opens the repository of the current folder once more, for a thread that walks history: it
+    /// remembers the objects it read, since a step reads what the one before
+    /// wrote. Finds it as git does, so that objects which a push brings, and
+    /// which git keeps apart until its hooks agree, are seen.
     ///
     /// # Errors
     /// [`GitError`] when it can't be opened any more.
-    pub fn open_for_history(path: &Path) -> Result<Self, GitError> {
+    pub fn open_for_history() -> Result<Self, GitError> {
         // libgit2 would keep a quarter of a gigabyte of what is remembered here.
         git2::opts::enable_caching(false);
-        let inner = git2::Repository::open(path)?;
+        let inner = git2::Repository::open_from_env()?;
         Ok(Self {
             inner,
             config: RefCell::default(),

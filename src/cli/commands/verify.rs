@@ -46,9 +46,12 @@ impl Arguments {
                 if matches!(known, Ok(None)) {
                     return Err(Refusal::NoIssue { issue: key.clone() }.into());
                 }
-                AuditScope::Issue(key)
+                AuditScope {
+                    issue: Some(key),
+                    since: None,
+                }
             }
-            None => AuditScope::All,
+            None => AuditScope::default(),
         };
         let threads = thread::available_parallelism().map_or(1, NonZero::get);
         let audit = Audit::run(&repository, tip, scope, threads)?;

@@ -79,7 +79,7 @@ impl Arguments {
             None => Some(tip.commit()),
             Some(text) => Some(named(&repository, text)?),
         };
-        let history = Repository::open_for_history(repository.path())?;
+        let history = Repository::open_for_history()?;
         let waker = watch.waker();
         let interruption = Interruption::catch({
             let waker = waker.clone();

@@ -181,7 +181,7 @@ pub fn export(
         default_protocol: snapshot.manifest().default_protocol.clone(),
         issue: wanted.issue.cloned(),
     })?;
-    let history = Repository::open_for_history(ledger.repository().path());
+    let history = Repository::open_for_history();
     let history = history.map_err(LedgerError::from)?;
     History::new(&history).walk(snapshot.commit(), covers, |mut taken| {
         let begun = begun(&taken);

@@ -168,8 +168,7 @@ impl<'a, 'r> Replay<'a, 'r> {
     /// Reads what the ledger has of what is imported.
     fn look_back(&mut self, keys: &HashSet<Key>) -> Result<(), ExchangeError> {
         let tip = self.importer.ledger.tip()?;
-        let path = self.importer.ledger.repository().path();
-        let repository = Repository::open_for_history(path).map_err(LedgerError::from)?;
+        let repository = Repository::open_for_history().map_err(LedgerError::from)?;
         let (before, steps) = (&mut self.before, &mut self.steps);
         History::new(&repository).walk(
             tip.commit(),

@@ -1,11 +1,13 @@
 //! One commit at a time: what it claims to be, derived again and compared.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use super::{Audit, AuditScope, Part, unreadable};
 use crate::finding::Finding;
-use crate::git::{Change, Commit, Edit, EntryKind, ObjectId, Repository, Stored, Tree, to_second};
+use crate::git::{
+    Change, Commit, Edit, EntryKind, ObjectId, Person, Repository, Stored, Tree, to_second,
+};
 use crate::ids::{AgentName, IssueKey, quoted};
 use crate::ledger::asked::{KnownRules, Shared, States, difference, issues_of, shared_of};
 use crate::ledger::error::LedgerError;
@@ -14,7 +16,42 @@ use crate::ledger::planner::plan;
 use crate::ledger::record::{Issue, Record};
 use crate::ledger::shared::{Change as ProtocolStep, document_step, protocol_step};
 use crate::ledger::snapshot::{IssueFolder, Parsed, Rules, Snapshot};
-use crate::ledger::step::{Actor, Planned, Stop, View};
+use crate::ledger::step::{Actor, FileChanges, Planned, Stop, View};
+
+/// A commit as it is compared with the step that it should be: one of the
+/// history, or one that is about to be made.
+pub(super) struct Candidate<'a> {
+    /// The tree.
+    pub(super) tree: ObjectId,
+    /// Who made the step, and when.
+    pub(super) author: &'a Person,
+    /// The header's lines, where they are known.
+    pub(super) header: Option<String>,
+    /// The message, where it is known.
+    pub(super) message: Option<&'a [u8]>,
+}
+
+impl<'a> Candidate<'a> {
+    fn of(stored: &'a Stored) -> Self {
+        let (header, message) = stored.parts();
+        Self {
+            tree: stored.commit.tree,
+            author: &stored.commit.author,
+            header: Some(header),
+            message: Some(message),
+        }
+    }
+}
+
+/// What a commit has to be, to be a step.
+struct Expected {
+    /// The agent whose step it is; without one, it is whoever runs the program.
+    author: Option<AgentName>,
+    /// What it changes.
+    files: FileChanges,
+    /// Its message.
+    message: String,
+}
 
 /// Audits commits, one after the other.
 pub(super) struct Auditor<'r, 's> {
@@ -22,6 +59,8 @@ pub(super) struct Auditor<'r, 's> {
     scope: AuditScope<'s>,
     rules: KnownRules<'r>,
     parsed: Rc<Parsed>,
+    /// The commit that is looked at.
+    current: Option<ObjectId>,
     pub(super) audit: Audit,
 }
 
@@ -32,55 +71,83 @@ impl<'r, 's> Auditor<'r, 's> {
             scope,
             rules: KnownRules::default(),
             parsed: Rc::new(Parsed::new()),
+            current: None,
             audit: Audit::default(),
         }
     }
 
-    fn report(&mut self, commit: ObjectId, finding: Finding) {
-        self.audit.findings.push(finding.in_commit(commit));
+    fn report(&mut self, finding: Finding) {
+        self.audit.findings.push(match self.current {
+            Some(commit) => finding.in_commit(commit),
+            None => finding,
+        });
     }
 
     pub(super) fn part(&mut self, part: &Part) {
         let mut before = part.before;
         for stored in part.commits.iter().rev() {
-            if let Err(error) = self.check(stored, before) {
-                self.report(stored.commit.id, unreadable(&error));
+            self.current = Some(stored.commit.id);
+            if let Err(error) = self.commit(stored, before) {
+                self.report(unreadable(&error));
             }
             before = Some(stored.commit.tree);
         }
     }
 
-    /// Checks a commit; `before` is its parent's tree.
-    fn check(&mut self, stored: &Stored, before: Option<ObjectId>) -> Result<(), LedgerError> {
+    /// Checks a commit of the history; `before` is its parent's tree.
+    fn commit(&mut self, stored: &Stored, before: Option<ObjectId>) -> Result<(), LedgerError> {
         let commit = &stored.commit;
-        let id = commit.id;
-        let tree = Tree::new(self.repository, commit.tree);
         // What a shallow clone begins with can't be compared with what was before.
         if commit.cut_off {
             return Ok(());
         }
         if commit.parents.is_empty() {
             self.audit.commits += 1;
-            return self.founding(commit, tree);
+            return self.founding(commit);
         }
         // Where the parent is missing, history is broken, and that was said already.
         let Some(before) = before else {
             return Ok(());
         };
+        if self.check(&Candidate::of(stored), before)? && commit.parents.len() > 1 {
+            let text = "a merge has no place in the ledger: its order is one line of steps";
+            self.report(Finding::error("history.merge", "", text));
+        }
+        Ok(())
+    }
+
+    /// Compares a commit with the step that it should be, if it is in scope; says
+    /// whether it is. `before` is its parent's tree.
+    pub(super) fn check(
+        &mut self,
+        candidate: &Candidate<'_>,
+        before: ObjectId,
+    ) -> Result<bool, LedgerError> {
+        let tree = Tree::new(self.repository, candidate.tree);
         let changes = tree.changes_since(Some(before), layout::is_failure_folder)?;
         let touched = issues_of(&changes);
         if !self.scope.covers(&touched) {
-            return Ok(());
+            return Ok(false);
         }
         self.audit.commits += 1;
-        if commit.parents.len() > 1 {
-            let text = "a merge has no place in the ledger: its order is one line of steps";
-            self.report(id, Finding::error("history.merge", "", text));
+        if let Some(expected) = self.expected(candidate, before, touched, &changes)? {
+            self.compare(candidate, &expected, &changes)?;
         }
+        Ok(true)
+    }
+
+    /// The step that a commit has to be; none where it can be no step at all.
+    fn expected(
+        &mut self,
+        candidate: &Candidate<'_>,
+        before: ObjectId,
+        touched: BTreeSet<IssueKey>,
+        changes: &[Change],
+    ) -> Result<Option<Expected>, LedgerError> {
         if touched.is_empty()
-            && let Some(shared) = shared_of(&changes)
+            && let Some(shared) = shared_of(changes)
         {
-            return self.shared(stored, before, &shared, &changes);
+            return self.shared(candidate, before, &shared);
         }
         let mut keys = touched.into_iter();
         let (key, others) = (keys.next(), keys.next());
@@ -91,23 +158,21 @@ impl<'r, 's> Auditor<'r, 's> {
             } else {
                 "the commit is not a step: it changes no issue"
             };
-            self.report(id, Finding::error("step.none", path, text));
-            return Ok(());
+            self.report(Finding::error("step.none", path, text));
+            return Ok(None);
         };
         if let Some(other) = others {
             let text = format!("the commit changes issue {other} beside issue {key}");
-            self.report(
-                id,
-                Finding::error("step.many", layout::issue_folder(&other), text),
-            );
-            return Ok(());
+            let folder = layout::issue_folder(&other);
+            self.report(Finding::error("step.many", folder, text));
+            return Ok(None);
         }
-        let old = Tree::new(self.repository, before);
-        self.step(stored, old, tree, &key, &changes)
+        self.step(candidate, before, &key, changes)
     }
 
     /// Checks the commit that starts the ledger.
-    fn founding(&mut self, commit: &Commit, tree: Tree<'r>) -> Result<(), LedgerError> {
+    fn founding(&mut self, commit: &Commit) -> Result<(), LedgerError> {
+        let tree = Tree::new(self.repository, commit.tree);
         let snapshot = Snapshot::at(self.repository, commit.id, "")?;
         let protocol = snapshot.manifest().default_protocol.to_string();
         self.rules_in(tree, &protocol)?;
@@ -117,25 +182,23 @@ impl<'r, 's> Auditor<'r, 's> {
                 || change.path.starts_with(&folder);
             if !expected {
                 let text = "a ledger starts without this file";
-                self.report(commit.id, Finding::error("file.stray", change.path, text));
+                self.report(Finding::error("file.stray", change.path, text));
             } else if let Some(id) = change.new {
-                self.readable(commit.id, &change.path, id);
+                self.readable(&change.path, id);
             }
         }
         Ok(())
     }
 
-    /// Checks a commit that changes a protocol in force or a shared document.
+    /// The step of a commit that changes a protocol in force or a shared document.
     fn shared(
         &mut self,
-        stored: &Stored,
+        candidate: &Candidate<'_>,
         before: ObjectId,
         shared: &Shared,
-        changes: &[Change],
-    ) -> Result<(), LedgerError> {
-        let id = stored.commit.id;
+    ) -> Result<Option<Expected>, LedgerError> {
         let old = Snapshot::in_tree(self.repository, before)?;
-        let new = Tree::new(self.repository, stored.commit.tree);
+        let new = Tree::new(self.repository, candidate.tree);
         let (path, decided) = match shared {
             Shared::Protocol(name) => {
                 let path = layout::protocol_file(name, layout::DEFINITION);
@@ -151,7 +214,7 @@ impl<'r, 's> Auditor<'r, 's> {
                 let path = layout::document(protocol, name);
                 let bytes = new.file(&path)?.unwrap_or_default();
                 let rules = self.rules_in(Tree::new(self.repository, before), protocol)?;
-                let agent: Option<AgentName> = stored.commit.author.name.parse().ok();
+                let agent: Option<AgentName> = candidate.author.name.parse().ok();
                 let decided = match &agent {
                     Some(agent) => document_step(&old, &rules, agent, name, &bytes),
                     None => Ok(None),
@@ -160,36 +223,38 @@ impl<'r, 's> Auditor<'r, 's> {
             }
         };
         match decided {
-            Ok((Some(step), agent)) => {
-                self.compare(stored, agent.as_ref(), &step.files, &step.message, changes)
-            }
+            Ok((Some(step), author)) => Ok(Some(Expected {
+                author,
+                files: step.files,
+                message: step.message,
+            })),
             Ok((None, _)) => {
                 let text = "the commit is not a step of any agent";
-                self.report(id, Finding::error("step.none", path, text));
-                Ok(())
+                self.report(Finding::error("step.none", path, text));
+                Ok(None)
             }
             Err(error) if error.is_unreadable() => Err(error),
             Err(error) => {
                 let text = format!("no protocol allows this step: {error}");
-                self.report(id, Finding::error("step.illegal", path, text));
-                Ok(())
+                self.report(Finding::error("step.illegal", path, text));
+                Ok(None)
             }
         }
     }
 
     /// Reports a file whose object can't be read.
-    fn readable(&mut self, commit: ObjectId, path: &str, id: ObjectId) {
+    fn readable(&mut self, path: &str, id: ObjectId) {
         if let Err(source) = self.repository.blob(id) {
             let path = path.to_owned();
-            self.report(commit, unreadable(&LedgerError::Object { path, source }));
+            self.report(unreadable(&LedgerError::Object { path, source }));
         }
     }
 
     /// Reports a folder whose own object can't be read.
-    fn listable(&mut self, commit: ObjectId, path: &str, id: ObjectId) {
+    fn listable(&mut self, path: &str, id: ObjectId) {
         if let Err(source) = Tree::new(self.repository, id).list("") {
             let path = path.to_owned();
-            self.report(commit, unreadable(&LedgerError::Object { path, source }));
+            self.report(unreadable(&LedgerError::Object { path, source }));
         }
     }
 
@@ -197,26 +262,24 @@ impl<'r, 's> Auditor<'r, 's> {
         self.rules.read(self.repository, tree, name)
     }
 
-    /// Derives the step again and compares.
+    /// Derives a step of an issue again.
     fn step(
         &mut self,
-        stored: &Stored,
-        old: Tree<'r>,
-        new: Tree<'r>,
+        candidate: &Candidate<'_>,
+        before: ObjectId,
         key: &IssueKey,
         changes: &[Change],
-    ) -> Result<(), LedgerError> {
-        let commit = &stored.commit;
+    ) -> Result<Option<Expected>, LedgerError> {
+        let old = Tree::new(self.repository, before);
+        let new = Tree::new(self.repository, candidate.tree);
         let before = IssueFolder::open(self.repository, old, key)?.remembering(&self.parsed);
         let after = IssueFolder::open(self.repository, new, key)?.remembering(&self.parsed);
         let (was, is) = (before.issue()?, after.issue()?);
         let Some(is) = is else {
             let text = "the issue's file is missing";
-            self.report(
-                commit.id,
-                Finding::error("file.missing", layout::issue_file(key), text),
-            );
-            return Ok(());
+            let file = layout::issue_file(key);
+            self.report(Finding::error("file.missing", file, text));
+            return Ok(None);
         };
         let protocol = was
             .as_ref()
@@ -233,14 +296,14 @@ impl<'r, 's> Auditor<'r, 's> {
             Ok(asked) => asked,
             Err(findings) => {
                 for finding in findings {
-                    self.report(commit.id, finding);
+                    self.report(finding);
                 }
-                return Ok(());
+                return Ok(None);
             }
         };
         let actor = Actor {
             name: &asked.actor,
-            at: to_second(commit.author.at),
+            at: to_second(candidate.author.at),
         };
         let contract = match asked.sent() {
             Some(record) => after.object(&record.contract.file)?,
@@ -255,38 +318,35 @@ impl<'r, 's> Auditor<'r, 's> {
             Ok(Planned::Write(step)) => step,
             Ok(Planned::Repeat(_)) => {
                 let text = "the step repeats one that the ledger already held";
-                self.report(commit.id, Finding::error("step.repeated", asked.path, text));
-                return Ok(());
+                self.report(Finding::error("step.repeated", asked.path, text));
+                return Ok(None);
             }
             Err(Stop::Refused(refusal)) => {
                 let text = format!("no protocol allows this step: {refusal}");
-                self.report(commit.id, Finding::error("step.illegal", asked.path, text));
-                return Ok(());
+                self.report(Finding::error("step.illegal", asked.path, text));
+                return Ok(None);
             }
             Err(Stop::Unreadable(error)) => return Err(error),
         };
         let before = was.map_or(0, |issue| issue.handoffs);
         self.audit.handoffs += is.handoffs.saturating_sub(before) as usize;
-        let actor = Some(&asked.actor);
-        self.compare(stored, actor, &step.files, &step.message, changes)
+        Ok(Some(Expected {
+            author: Some(asked.actor),
+            files: step.files,
+            message: step.message,
+        }))
     }
 
     /// Says whether a blob has these bytes; reports one that has their id and
     /// can't be read.
-    fn holds(
-        &mut self,
-        commit: ObjectId,
-        change: &Change,
-        id: ObjectId,
-        bytes: &[u8],
-    ) -> Result<bool, LedgerError> {
+    fn holds(&mut self, change: &Change, id: ObjectId, bytes: &[u8]) -> Result<bool, LedgerError> {
         match self.repository.blob(id) {
             Ok(found) => Ok(*found == *bytes),
             Err(source) => {
                 let right = ObjectId::of_blob(bytes)? == id;
                 if right {
                     let path = change.path.clone();
-                    self.report(commit, unreadable(&LedgerError::Object { path, source }));
+                    self.report(unreadable(&LedgerError::Object { path, source }));
                 }
                 Ok(right)
             }
@@ -296,67 +356,62 @@ impl<'r, 's> Auditor<'r, 's> {
     /// Compares a commit with the step that it should be.
     fn compare(
         &mut self,
-        stored: &Stored,
-        actor: Option<&AgentName>,
-        files: &[(String, Edit)],
-        told: &str,
+        candidate: &Candidate<'_>,
+        expected: &Expected,
         changes: &[Change],
     ) -> Result<(), LedgerError> {
-        let commit = &stored.commit;
-        let files = files.iter().map(|(path, edit)| (path.as_str(), edit));
-        let mut expected: BTreeMap<&str, &Edit> = files.collect();
+        let files = expected
+            .files
+            .iter()
+            .map(|(path, edit)| (path.as_str(), edit));
+        let mut files: BTreeMap<&str, &Edit> = files.collect();
         for change in changes {
-            let wanted = expected.remove(change.path.as_str());
+            let wanted = files.remove(change.path.as_str());
             let right = match (wanted, change.new) {
                 (Some(Edit::Gone), None) => true,
                 (Some(Edit::Bytes(bytes)), Some(id)) if change.kind == EntryKind::File => {
-                    self.holds(commit.id, change, id, bytes)?
+                    self.holds(change, id, bytes)?
                 }
                 (Some(Edit::Folder(tree)), Some(id)) if change.kind == EntryKind::Tree => {
-                    self.listable(commit.id, &change.path, id);
+                    self.listable(&change.path, id);
                     *tree == id
                 }
                 _ => false,
             };
             if !right {
-                self.report(commit.id, difference(change, wanted.is_some()));
+                self.report(difference(change, wanted.is_some()));
             }
         }
-        for (path, edit) in expected {
+        for (path, edit) in files {
             let text = match edit {
                 Edit::Bytes(_) | Edit::Folder(_) => "the step should have written this file",
                 Edit::Gone => "the step should have removed this file",
             };
-            self.report(commit.id, Finding::error("file.missing", path, text));
+            self.report(Finding::error("file.missing", path, text));
         }
-        let (header, message) = stored.parts();
         // A signature is the only line that a step may have beside its own.
         let known = ["tree ", "parent ", "author ", "committer ", "gpgsig ", " "];
-        let strange = header
-            .lines()
-            .find(|line| !known.iter().any(|start| line.starts_with(start)));
-        if let Some(line) = strange {
+        let header = candidate.header.as_deref().unwrap_or_default();
+        let mut lines = header.lines();
+        if let Some(line) = lines.find(|line| !known.iter().any(|start| line.starts_with(start))) {
             let text = format!("the commit has a header that no step has: {}", quoted(line));
-            self.report(commit.id, Finding::error("commit.header", "", text));
+            self.report(Finding::error("commit.header", "", text));
         }
-        let mut differs = |code: &'static str, text: String| {
-            self.report(commit.id, Finding::error(code, "", text));
-        };
-        if message != told.as_bytes() {
+        if candidate
+            .message
+            .is_some_and(|m| m != expected.message.as_bytes())
+        {
             let text = "the message or its trailers do not tell what the step did";
-            differs("commit.message", text.to_owned());
+            self.report(Finding::error("commit.message", "", text));
         }
         // What governs all issues is changed by whoever runs the program.
-        let Some(actor) = actor else {
+        let Some(actor) = &expected.author else {
             return Ok(());
         };
-        let email = format!("{actor}@handoff.invalid");
-        if commit.author.name != actor.as_str() || commit.author.email != email {
-            let text = format!(
-                "the author is {} <{}>, and the step is {actor}'s",
-                commit.author.name, commit.author.email
-            );
-            differs("commit.author", text);
+        let (name, email) = (&candidate.author.name, &candidate.author.email);
+        if name != actor.as_str() || *email != format!("{actor}@handoff.invalid") {
+            let text = format!("the author is {name} <{email}>, and the step is {actor}'s");
+            self.report(Finding::error("commit.author", "", text));
         }
         Ok(())
     }

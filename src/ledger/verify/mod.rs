@@ -21,21 +21,18 @@ use crate::finding::Finding;
 use crate::git::{GitError, ObjectId, Repository, Stored};
 use crate::ids::IssueKey;
 
-/// How much of a ledger to audit.
-#[derive(Clone, Copy)]
-pub enum AuditScope<'a> {
-    /// All of it.
-    All,
-    /// The commits that touch one issue.
-    Issue(&'a IssueKey),
+/// How much of a ledger to audit; by default, all of it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AuditScope<'a> {
+    /// Only the commits that touch this issue.
+    pub issue: Option<&'a IssueKey>,
+    /// Only the commits after this one, which history must hold.
+    pub since: Option<ObjectId>,
 }
 
 impl AuditScope<'_> {
     fn covers(self, touched: &BTreeSet<IssueKey>) -> bool {
-        match self {
-            Self::All => true,
-            Self::Issue(key) => touched.contains(key),
-        }
+        self.issue.is_none_or(|key| touched.contains(key))
     }
 }
 
@@ -92,8 +89,8 @@ impl Audit {
         // Where every step was legal from the first commit on, the tip is what
         // the steps made it. Only damage, or a beginning that is out of sight,
         // leaves something to find there.
-        if audit.cut_off || !audit.findings.is_empty() {
-            let repository = Repository::open_for_history(repository.path())?;
+        if scope.since.is_none() && (audit.cut_off || !audit.findings.is_empty()) {
+            let repository = Repository::open_for_history()?;
             for finding in Tip::new(&repository, tip, scope).findings() {
                 let said = |f: &Finding| {
                     (&f.code, &f.path, &f.commit) == (&finding.code, &finding.path, &finding.commit)
@@ -118,14 +115,13 @@ impl Audit {
         let (send, receive) = mpsc::sync_channel(threads);
         // Each auditor holds the queue, so that it ends when the last of them does.
         let queue = Arc::new(Mutex::new(receive));
-        let path = repository.path();
         let audited = thread::scope(|scope_of_threads| {
             let workers: Vec<_> = (0..threads)
                 .map(|_| {
                     let queue = Arc::clone(&queue);
                     scope_of_threads.spawn(move || -> Result<Vec<(usize, Self)>, GitError> {
                         // libgit2's handles belong to one thread each.
-                        let handle = Repository::open_for_history(path)?;
+                        let handle = Repository::open_for_history()?;
                         let mut auditor = Auditor::new(&handle, scope);
                         let mut audited = Vec::new();
                         loop {
@@ -140,7 +136,7 @@ impl Audit {
                 })
                 .collect();
             drop(queue);
-            self.walk(repository, tip, &send);
+            self.walk(repository, tip, scope.since, &send);
             drop(send);
             workers
                 .into_iter()
@@ -157,8 +153,10 @@ impl Audit {
         &mut self,
         repository: &Repository,
         tip: ObjectId,
+        since: Option<ObjectId>,
         send: &mpsc::SyncSender<(usize, Part)>,
     ) {
+        let mut met = false;
         let mut part = Part::default();
         let mut number = 0;
         for stored in repository.history(tip) {
@@ -170,9 +168,15 @@ impl Audit {
                     let finding = Finding::error("history.broken", "", text);
                     let finding = finding.in_commit(last.unwrap_or_default());
                     self.findings.push(finding);
+                    met = true;
                     break;
                 }
             };
+            if Some(stored.commit.id) == since {
+                part.before = Some(stored.commit.tree);
+                met = true;
+                break;
+            }
             if part.commits.len() == PART {
                 part.before = Some(stored.commit.tree);
                 // An auditor that could not start says so when it is joined.
@@ -181,7 +185,16 @@ impl Audit {
                 }
                 number += 1;
             }
+            met |= stored.commit.cut_off;
             part.commits.push(stored);
+        }
+        if let Some(since) = since.filter(|_| !met) {
+            let text = format!(
+                "commit {} is not in the history any more: the branch was rewritten",
+                since.short()
+            );
+            let finding = Finding::error("history.rewritten", "", text);
+            self.findings.push(finding.in_commit(tip));
         }
         let _ = send.send((number, part));
     }

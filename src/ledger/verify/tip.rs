@@ -40,9 +40,9 @@ impl<'r, 's> Tip<'r, 's> {
 
     fn collect(&self, found: &mut Vec<Finding>) -> Result<(), LedgerError> {
         let snapshot = Snapshot::at(self.repository, self.tip, "")?;
-        let keys = match self.scope {
-            AuditScope::All => snapshot.issues()?,
-            AuditScope::Issue(key) => vec![key.clone()],
+        let keys = match self.scope.issue {
+            None => snapshot.issues()?,
+            Some(key) => vec![key.clone()],
         };
         let mut open: BTreeMap<String, Record> = BTreeMap::new();
         let mut unknown: BTreeSet<(IssueKey, Option<u32>)> = BTreeSet::new();
