@@ -3,7 +3,8 @@
 //! [`Ledger`] opens it and writes to it; [`Snapshot`] reads it at one commit.
 //! `intake` is the door for contracts, `planner` decides what a request does,
 //! `step` holds the types of that, `record` is the stored form, `layout` says
-//! where things are, `message` what a commit says. `failure` keeps what is needed to go on after one. `verify` runs history
+//! where things are, `message` what a commit says. `failure` keeps what is needed to go on after one.
+//! `evidence` compares what contracts claim with the repository. `verify` runs history
 //! through `planner` again, and `exchange` writes it out and reads it back;
 //! both learn from `asked` what a commit claims to be.
 
@@ -15,6 +16,7 @@ mod briefing;
 mod choice;
 mod context;
 mod error;
+mod evidence;
 mod exchange;
 mod expiry;
 mod failure;
@@ -30,6 +32,7 @@ mod record;
 mod refusal;
 mod screening;
 mod semantic;
+mod sending;
 mod session;
 mod shared;
 mod snapshot;
@@ -46,6 +49,7 @@ pub use briefing::{Briefing, Emitted, Previous, briefing};
 pub use choice::{Chosen, Offer};
 pub use context::context;
 pub use error::LedgerError;
+pub use evidence::{Evidence, EvidenceFault, ReportError, ReportFile, Reports, Verdict};
 pub use exchange::{
     ExchangeError, Export, Exported, Fault, Import, Imported, Item, Layout, Refused, Source,
     export, import,
@@ -64,8 +68,8 @@ pub use planner::{UNSPECIFIED, plan};
 pub use protocol_check::check_protocol;
 pub use ready::{Ready, ready};
 pub use record::{
-    Artifact, ContractFile, Counted, Decision, Evidence, Expected, Failure, Issue, IssueStatus,
-    Lease, Manifest, Moment, OpenHandoff, Progress, Question, Record, Reopening, StoredError, Task,
+    Artifact, ContractFile, Counted, Decision, Expected, Failure, Issue, IssueStatus, Lease,
+    Manifest, Moment, OpenHandoff, Progress, Question, Record, Reopening, StoredError, Task,
     TaskName, Transition,
 };
 pub use refusal::{Limit, Refusal};

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::contract_type::ContractType;
 use super::decision::DecisionRule;
+use super::evidence::EvidenceRules;
 use super::lifecycle::State;
 use super::limits::Limits;
 use super::tasks::TaskState;
@@ -71,6 +72,10 @@ pub struct Agent {
     /// What it must not do.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forbidden: Vec<String>,
+    /// What its commits may touch, as patterns of paths; anything, if this is
+    /// empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<String>,
 }
 
 /// A way from one agent to another.
@@ -323,6 +328,9 @@ pub struct Definition {
     /// can be carried out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub decisions: Vec<DecisionRule>,
+    /// What becomes of claims that the repository contradicts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<EvidenceRules>,
     /// What is kept although it looks like a secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secrets: Option<SecretRules>,

@@ -8,12 +8,14 @@
 //! `resolve` the choice of a contract's type, `tasks` what contracts say of
 //! tasks, `facts` what is gathered from them; `timing` says how long work may
 //! take and when it is tried again, `limits` how much may be handed over,
+//! `evidence` what contracts claim about the repository,
 //! `decision` what to do about what stands still; `faults`, `time_faults` and
 //! `ways` check a definition.
 
 mod contract_type;
 mod decision;
 mod definition;
+mod evidence;
 mod facts;
 mod faults;
 mod lifecycle;
@@ -34,6 +36,10 @@ pub use decision::{Action, Circumstances, DecisionRule};
 pub use definition::{
     Agent, AgentKind, Definition, Document, ErrorCode, FactRule, Fields, Forbidden, Gate, Loops,
     Route, Style,
+};
+pub use evidence::{
+    Check, ClaimedPlace, Claims, CommitsClaim, EvidenceRules, MergeClaim, PathPattern,
+    PatternError, Policy, Strategy, TestsClaim,
 };
 pub use lifecycle::{Event, IllegalEvent, State};
 pub use limits::{CycleLimit, ItemLimit, Limits, RoundLimit};

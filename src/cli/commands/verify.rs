@@ -15,7 +15,8 @@ use crate::ledger::{Audit, AuditScope, LedgerError, Refusal, View};
 ///
 /// Every commit of the ledger is run through the protocol again on the state
 /// before it, and must have written exactly what such a step writes: files,
-/// message, trailers, author. Goes on past damage, and reports all of it.
+/// message, trailers, author. Files that were delivered to whoever has not yet
+/// claimed them must be what they were. Goes on past damage, and reports all of it.
 /// Exits 10 when the ledger is damaged.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  git handoff verify\n  git handoff verify 123 --json")]
@@ -54,12 +55,17 @@ impl Arguments {
             None => AuditScope::default(),
         };
         let threads = thread::available_parallelism().map_or(1, NonZero::get);
-        let audit = Audit::run(&repository, tip, scope, threads)?;
+        let mut audit = Audit::run(&repository, tip, scope, threads)?;
         // A branch that never was a ledger is not a damaged one.
         if audit.handoffs == 0
             && let Err(error @ LedgerError::NotALedger { .. }) = ledger.tip()
         {
             return Err(error.into());
+        }
+        if let Ok(snapshot) = ledger.tip() {
+            audit
+                .findings
+                .extend(snapshot.changed_artifacts(key.as_ref())?);
         }
         let checked = format!(
             "{} commits, {} handoffs, up to {}",

@@ -118,6 +118,8 @@ impl<V> Planner<'_, V> {
                 contract,
                 code,
                 artifacts,
+                evidence,
+                policy,
                 answers,
                 token,
             } => self.send(
@@ -126,6 +128,8 @@ impl<V> Planner<'_, V> {
                     contract,
                     code: code.as_ref(),
                     artifacts,
+                    evidence: evidence.as_deref(),
+                    policy: *policy,
                     answers: *answers,
                     token: *token,
                 },
