@@ -28,7 +28,7 @@ pub(super) fn done_json(done: &Done) -> Value {
         .iter()
         .map(|c| json!({ "id": c.id, "from": c.from, "to": c.to }))
         .collect();
-    let mut data = json!({
+    json!({
         "id": receipt.record.id,
         "issue": receipt.issue.issue,
         "state": receipt.record.state,
@@ -43,20 +43,15 @@ pub(super) fn done_json(done: &Done) -> Value {
         "expires_at": receipt.record.lease.as_ref().and_then(|l| l.expires_at).map(rfc3339),
         "not_before": receipt.record.not_before.map(rfc3339),
         "artifacts": receipt.record.artifacts,
+        "evidence": receipt.record.evidence,
         "violations": receipt.record.violations,
         "commit": done.commit.map(|c| c.to_string()),
         "repeated": receipt.repeated,
         "transitions": changes,
         "issue_status": receipt.issue.status,
         "next": next_steps(done),
-    });
-    if !receipt.record.evidence.is_empty() {
-        data["evidence"] = json!(receipt.record.evidence);
-    }
-    if !done.warnings.is_empty() {
-        data["warnings"] = json!(done.warnings);
-    }
-    data
+        "warnings": done.warnings,
+    })
 }
 
 /// The commands that take the work on from here.
