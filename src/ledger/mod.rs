@@ -22,7 +22,9 @@ mod feed;
 mod founding;
 mod intake;
 mod layout;
+mod memory;
 mod message;
+mod order;
 mod planner;
 mod protocol_check;
 mod ready;
@@ -74,7 +76,7 @@ pub use shared::{Change as ProtocolStep, ProtocolChange, ProtocolFiles, document
 pub use snapshot::{IssueFolder, OpenEntry, Rules, Snapshot};
 pub use step::{Actor, FileChanges, MAX_TEXT, Planned, Receipt, Request, Step, Stop, Told, View};
 pub use turn::{Turn, turn};
-pub use verify::{Audit, AuditScope};
+pub use verify::{Audit, AuditScope, meaning};
 pub use waiting::{Outcome, Standing};
 pub use write::{Done, Ledger, Target};
 

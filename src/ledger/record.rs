@@ -147,6 +147,9 @@ pub struct Issue {
     /// When its first contract was sent.
     #[serde(with = "moment")]
     pub opened_at: Moment,
+    /// When its last step was made.
+    #[serde(with = "moment")]
+    pub updated_at: Moment,
     /// When it was completed.
     #[serde(
         default,

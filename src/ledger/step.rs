@@ -162,6 +162,8 @@ pub struct Step {
     pub message: String,
     /// What it does.
     pub receipt: Receipt,
+    /// When the step before it was made, if there is one.
+    pub previous: Option<Moment>,
 }
 
 /// What a request leads to.

@@ -375,6 +375,7 @@ impl<V> Planner<'_, V> {
             protocol: contract.protocol.clone(),
             status: IssueStatus::Open,
             opened_at: self.actor.at,
+            updated_at: self.actor.at,
             completed_at: None,
             handoffs: 0,
             steps: 0,

@@ -22,7 +22,7 @@ mod tasks;
 
 use super::layout;
 use super::message::{Change, Message};
-use super::record::{self, Issue, IssueStatus, OpenHandoff, Record, Reopening, Transition};
+use super::record::{self, Issue, IssueStatus, Moment, OpenHandoff, Record, Reopening, Transition};
 use super::refusal::Refusal;
 use super::step::{Actor, Planned, Receipt, Request, Step, Stop, Told, View};
 use crate::git::Edit;
@@ -203,7 +203,7 @@ impl<V> Planner<'_, V> {
 
     /// A step that changes what is known of the issue, and none of its handoffs.
     fn in_the_issue(&self, mut issue: Issue, about: Record, message: String) -> Planned {
-        issue.steps += 1;
+        let previous = self.next_step(&mut issue);
         let files = vec![(
             layout::issue_file(self.key),
             Edit::Bytes(record::write(&issue)),
@@ -213,7 +213,15 @@ impl<V> Planner<'_, V> {
             files,
             message,
             receipt,
+            previous,
         }))
+    }
+
+    /// Counts one more step of the issue, and says when the one before it was made.
+    fn next_step(&self, issue: &mut Issue) -> Option<Moment> {
+        issue.steps += 1;
+        let previous = std::mem::replace(&mut issue.updated_at, self.actor.at);
+        (issue.steps > 1).then_some(previous)
     }
 
     /// The types of contract that answer a handoff.
@@ -332,7 +340,7 @@ impl<V> Planner<'_, V> {
             was_with,
             goes_on,
         } = changed;
-        issue.steps += 1;
+        let previous = self.next_step(&mut issue);
         let mut files = Vec::with_capacity(records.len() * 2 + 2);
         let mut changes = Vec::with_capacity(records.len());
         for record in &records {
@@ -397,6 +405,7 @@ impl<V> Planner<'_, V> {
             files,
             message,
             receipt,
+            previous,
         }
     }
 }
