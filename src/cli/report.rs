@@ -7,8 +7,8 @@ use crate::ledger::{Audit, meaning};
 
 /// The report of an audit of the ledger on this branch.
 pub(super) fn report(audit: &Audit, repository: &Repository, branch: &str) -> String {
-    let mut text = verdict(audit);
-    text += &format!("\n{}", checked(audit, repository, branch));
+    let mut text = format!("{}\n", verdict(audit));
+    text += &checked(audit, repository, branch);
     let mut commits: Vec<Option<&str>> = Vec::new();
     for finding in &audit.findings {
         let commit = finding.commit.as_deref();
@@ -38,50 +38,49 @@ pub(super) fn report(audit: &Audit, repository: &Repository, branch: &str) -> St
     text
 }
 
-fn verdict(audit: &Audit) -> String {
-    let errors = audit.findings.iter().filter(|f| f.is_error()).count();
-    let all = audit.findings.len();
-    match (errors, all) {
-        (0, 0) if audit.cut_off => {
-            "SOUND, as far as this clone goes: every step that is here is one that the rules of its time allowed.\n".to_owned()
-        }
-        (0, 0) => "SOUND: every step is one that the rules of its time allowed, and nothing was changed since.\n".to_owned(),
-        (0, _) => format!("SOUND, with {all} remarks.\n"),
-        (1, _) => "DAMAGED: 1 fault.\n".to_owned(),
-        (errors, _) => format!("DAMAGED: {errors} faults.\n"),
+fn short(id: &str) -> String {
+    id.chars().take(10).collect()
+}
+
+/// The verdict, and what was looked at, in one line.
+pub(super) fn verdict(audit: &Audit) -> String {
+    let checked = format!(
+        "{} commits, {} handoffs, up to {}",
+        audit.commits,
+        audit.handoffs,
+        short(&audit.tip)
+    );
+    let faults = audit.findings.iter().filter(|f| f.is_error()).count();
+    match faults {
+        0 if audit.cut_off => format!(
+            "what this clone has of the ledger is sound: {checked}; older history is not here"
+        ),
+        0 => format!("the ledger is sound: {checked}"),
+        1 => format!("the ledger is damaged: 1 finding in {checked}"),
+        faults => format!("the ledger is damaged: {faults} findings in {checked}"),
     }
 }
 
 fn checked(audit: &Audit, repository: &Repository, branch: &str) -> String {
-    let short = |id: &str| id.chars().take(10).collect::<String>();
-    let when = { audit.tip.parse() }
+    let tip = { audit.tip.parse() }
         .ok()
-        .and_then(|tip| repository.commit(tip).ok())
-        .map(|commit| {
-            commit
-                .committer
-                .at
-                .format(", recorded %Y-%m-%d %H:%M %z")
-                .to_string()
-        });
+        .and_then(|tip| repository.commit(tip).ok());
+    let when = tip.map(|commit| commit.committer.at.format("%Y-%m-%d %H:%M %z").to_string());
     let from = match &audit.since {
-        Some(since) => format!("after {}", short(since)),
+        Some(since) => format!("after commit {}", short(since)),
         None if audit.cut_off => "from where this clone begins".to_owned(),
-        None => "from the first".to_owned(),
+        None => "from the first commit".to_owned(),
     };
     let mut text = format!(
-        "Checked: {} commits of branch {}, {from} to {}{}\n",
-        audit.commits,
+        "  looked at: branch {}, {from} to the last, recorded {}\n",
         plain(branch),
-        short(&audit.tip),
-        when.unwrap_or_default(),
+        when.as_deref().unwrap_or("at an unknown time"),
     );
-    text += &format!(
-        "         {} handoffs: sender, receiver, contract, rules, record, signature and date of each\n",
-        audit.handoffs
-    );
+    if audit.is_clean() {
+        text += "  every step is one that the rules of its time allowed, and nothing was changed since\n";
+    }
     if audit.cut_off {
-        text += "         older history is not in this clone: `git fetch --unshallow` brings it\n";
+        text += "  `git fetch --unshallow` brings older history\n";
     }
     text
 }
@@ -91,7 +90,7 @@ fn step(commit: Option<&str>, repository: &Repository) -> String {
     let Some(id) = commit else {
         return "the ledger\n".to_owned();
     };
-    let short: String = id.chars().take(10).collect();
+    let short = short(id);
     let Some(found) = id.parse().ok().and_then(|id| repository.commit(id).ok()) else {
         return format!("commit {short}\n");
     };

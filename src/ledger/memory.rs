@@ -73,7 +73,9 @@ impl<'r> Memory<'r> {
     /// Notes a commit, whatever was seen before. A note that can't be left only
     /// leaves the next audit without its help.
     pub(super) fn saw(&self, commit: ObjectId) {
-        let _ = self.seen.write_over(format!("{commit}\n").as_bytes());
+        if self.seen() != Some(commit) {
+            let _ = self.seen.write_over(format!("{commit}\n").as_bytes());
+        }
     }
 
     /// The commit up to which the ledger was audited by this program.
@@ -84,6 +86,9 @@ impl<'r> Memory<'r> {
 
     /// Notes up to where the ledger was audited.
     pub(super) fn found_sound(&self, commit: ObjectId) {
+        if self.verified() == Some(commit) {
+            return;
+        }
         let noted = Verified {
             commit: commit.to_string(),
             program: PROGRAM.to_owned(),

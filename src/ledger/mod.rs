@@ -30,6 +30,7 @@ mod protocol_check;
 mod ready;
 mod record;
 mod refusal;
+mod requirement;
 mod screening;
 mod semantic;
 mod session;
@@ -66,11 +67,12 @@ pub use planner::{UNSPECIFIED, plan};
 pub use protocol_check::check_protocol;
 pub use ready::{Ready, ready};
 pub use record::{
-    Artifact, ContractFile, Counted, Decision, Evidence, Expected, Failure, Issue, IssueStatus,
-    Lease, Manifest, Moment, OpenHandoff, Progress, Question, Record, Reopening, StoredError, Task,
-    TaskName, Transition,
+    Annotation, Artifact, ContractFile, Counted, Decision, Evidence, Expected, Failure, Issue,
+    IssueStatus, Lease, Manifest, Moment, OpenHandoff, Progress, Question, Record, Reopening,
+    StoredError, Task, TaskName, Transition,
 };
 pub use refusal::{Limit, Refusal};
+pub use requirement::{Shown as Requirement, shown};
 pub use session::{Clock, Session};
 pub use shared::{Change as ProtocolStep, ProtocolChange, ProtocolFiles, documents, open_issues};
 pub use snapshot::{IssueFolder, OpenEntry, Rules, Snapshot};

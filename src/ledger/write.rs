@@ -346,22 +346,19 @@ impl<'r> Ledger<'r> {
         })
     }
 
-    /// Opens a completed issue again.
+    /// Carries out a request about an issue as a whole.
     ///
     /// # Errors
     /// [`LedgerError`]; the ledger is then unchanged.
-    pub fn reopen(
+    pub fn ask(
         &self,
         session: &Session,
         agent: &AgentName,
         issue: &IssueKey,
-        reason: &str,
+        request: impl Fn() -> Request<'static>,
     ) -> Result<Done, LedgerError> {
         self.publish(session, None, |tip, at| {
-            let request = Request::Reopen {
-                reason: reason.to_owned(),
-            };
-            self.plan_on(tip, agent, at, issue, request)
+            self.plan_on(tip, agent, at, issue, request())
         })
     }
 

@@ -94,13 +94,8 @@ impl Arguments {
         if audit.is_clean() {
             return output.answer(&data, &text);
         }
-        let faults = audit.findings.iter().filter(|f| f.is_error()).count();
-        let text_of_failure = format!(
-            "the ledger is damaged: {faults} findings in {} commits up to {}",
-            audit.commits,
-            audit.tip.chars().take(10).collect::<String>()
-        );
-        let mut failure = Failure::new(exit::INTEGRITY, "ledger_damaged", text_of_failure)
+        let verdict = report::verdict(&audit);
+        let mut failure = Failure::new(exit::INTEGRITY, "ledger_damaged", verdict)
             .hint("nothing was changed: compare with another clone's branch before you write to this one; what is wrong but legal is put right by a new step, `git handoff annotate`");
         if output.is_json() {
             failure = failure.findings(audit.findings).data(data);

@@ -384,6 +384,7 @@ impl<V> Planner<'_, V> {
             reopened: Vec::new(),
             counted: Vec::new(),
             decisions: Vec::new(),
+            annotations: Vec::new(),
             tasks: Vec::new(),
             contract_ids: BTreeMap::new(),
             facts: serde_json::Map::new(),

@@ -8,9 +8,10 @@
 //! what sending does, `answer` what an answer does, `tasks` what becomes of
 //! tasks, `limits` when enough was sent; `change` what happens to one handoff,
 //! `lease` how long a claim holds, `retry` when it is tried again, `decide` what
-//! was decided about it.
+//! was decided about it, `annotate` what corrects it.
 
 mod admission;
+mod annotate;
 mod answer;
 mod change;
 mod decide;
@@ -140,6 +141,7 @@ impl<V> Planner<'_, V> {
                 action,
                 why,
             } => self.decide(known(issue)?, *number, *action, why),
+            Request::Annotate { number, note } => self.annotate(known(issue)?, *number, note),
             Request::Reopen { reason } => self.reopen(known(issue)?, reason),
         }
     }
