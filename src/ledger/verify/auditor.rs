@@ -136,9 +136,13 @@ impl<'r, 's> Auditor<'r, 's> {
             return Ok(false);
         }
         self.audit.commits += 1;
+        let place = match touched.first() {
+            Some(key) => layout::issue_file(key),
+            None => changes.first().map(|c| c.path.clone()).unwrap_or_default(),
+        };
         let expected = self.expected(candidate, before.tree, touched, &changes)?;
         let previous = expected.as_ref().and_then(|e| e.previous);
-        self.times(candidate, before.recorded, previous);
+        self.times(candidate, before.recorded, previous, place);
         if let Some(expected) = expected {
             self.compare(candidate, &expected, &changes)?;
         }
@@ -152,6 +156,7 @@ impl<'r, 's> Auditor<'r, 's> {
         candidate: &Candidate<'_>,
         parent: Option<Moment>,
         previous: Option<Moment>,
+        place: String,
     ) {
         let Some(committer) = candidate.committer else {
             return;
@@ -166,7 +171,7 @@ impl<'r, 's> Auditor<'r, 's> {
             }
             _ => return,
         };
-        self.report(Finding::error("step.backdated", "", text));
+        self.report(Finding::error("step.backdated", place, text));
     }
 
     /// The step that a commit has to be; none where it can be no step at all.
