@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use super::output::{Output, plain, state};
 use crate::ids::{AgentName, HandoffId};
 use crate::ledger::{
-    Artifact, Briefing, Done, Evidence, FailureContext, Issue, IssueStatus, Moment, Record, Task,
-    Transition, Verdict, issue_folder,
+    Annotation, Artifact, Briefing, Done, Evidence, FailureContext, Issue, IssueStatus, Moment,
+    Record, Task, Transition, Verdict, issue_folder,
 };
 use crate::protocol::State;
 
@@ -478,6 +478,7 @@ pub(super) fn briefing_text(brief: &Briefing) -> String {
     section("known of the issue", facts.collect());
     section("delivered", brief.artifacts.iter().map(artifact).collect());
     section("tasks", brief.tasks.iter().map(task).collect());
+    section("corrected", brief.annotations.iter().map(note).collect());
     let documents = brief.documents.iter();
     section(
         "shared documents",
@@ -531,6 +532,18 @@ fn task(task: &Task) -> String {
     format!("task {name}{of}: {state} ({}{on})", task.handoff)
 }
 
+/// Notes that correct what was recorded.
+pub(super) fn notes_text(notes: &[Annotation]) -> String {
+    notes.iter().map(|n| format!("  {}\n", note(n))).collect()
+}
+
+fn note(note: &Annotation) -> String {
+    let about = note.id.as_ref().map(|id| format!(" of {id}"));
+    let (at, by) = (moment(note.at), &note.by);
+    let about = about.unwrap_or_default();
+    format!("{at} {by} notes{about}: {}", plain(&note.note))
+}
+
 /// An issue with what is known of it.
 pub(super) fn issue_text(issue: &Issue, records: &[Record], now: Moment) -> String {
     let mut text = format!(
@@ -570,6 +583,7 @@ pub(super) fn issue_text(issue: &Issue, records: &[Record], now: Moment) -> Stri
             decision.action.as_str()
         );
     }
+    text += &notes_text(&issue.annotations);
     let rows: Vec<Vec<String>> = records.iter().map(|r| row(r, now)).collect();
     text + &super::output::columns(&rows)
 }

@@ -37,6 +37,7 @@ pub(super) fn faults(definition: &Definition) -> Vec<Finding> {
     checker.rules();
     checker.time_and_failure();
     checker.evidence();
+    checker.requirements();
     checker.found
 }
 
