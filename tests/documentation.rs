@@ -12,11 +12,13 @@ use support::TestEnvironment;
 use support::contracts::{Format, opening, prepared, sample};
 use support::workflow::completed;
 
-/// Dotted words in the source that are keys of git's configuration.
-const CONFIGURATION: [&str; 5] = [
+/// Dotted words in the source that are keys of git's configuration, or a file of another tool's.
+const CONFIGURATION: [&str; 7] = [
     "commit.gpgsign",
+    "core.hookspath",
     "handoff.agent",
     "handoff.branch",
+    "lefthook.yml",
     "user.email",
     "user.name",
 ];
@@ -187,7 +189,7 @@ fn every_finding_code_is_described() {
         }));
     }
     let (mut said, mut rows) = (BTreeSet::new(), 0);
-    for heading in ["In contracts", "In protocols", "In ledgers"] {
+    for heading in ["In contracts", "In protocols", "In hooks", "In ledgers"] {
         let table = &described(heading)[0];
         said.extend(table.names());
         rows += table.rows.len();
@@ -312,6 +314,9 @@ fn answers_have_the_fields_that_are_described() {
     assert_described("`context`", 0, &env.data(&["context", "87"]));
     assert_described("`list`", 0, &env.data(&["list"]));
     assert_described("`verify`", 0, &env.data(&["verify"]));
+    assert_described("`hooks`", 0, &env.data(&["hooks", "install"]));
+    assert_described("`hooks`", 1, &env.data(&["hooks", "status"]));
+    env.handoff(&["hooks", "uninstall"]).success();
     let waited = env.data(&["wait", "87.1"]);
     assert_described("`wait`", 0, &waited);
     for target in [&["87.1"][..], &["--inbox", "--as", "implementer-agent"]] {
