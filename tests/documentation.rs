@@ -314,6 +314,9 @@ fn answers_have_the_fields_that_are_described() {
     assert_described("`context`", 0, &env.data(&["context", "87"]));
     assert_described("`list`", 0, &env.data(&["list"]));
     assert_described("`verify`", 0, &env.data(&["verify"]));
+    let gate = ["gate", "--issue", "87", "--json"];
+    let closed = env.handoff(&gate).exits(1).json()["data"].clone();
+    assert_described("`gate`", 0, &closed);
     assert_described("`hooks`", 0, &env.data(&["hooks", "install"]));
     assert_described("`hooks`", 1, &env.data(&["hooks", "status"]));
     env.handoff(&["hooks", "uninstall"]).success();
