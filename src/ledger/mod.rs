@@ -13,6 +13,7 @@ mod artifacts;
 mod asked;
 mod briefing;
 mod choice;
+mod code_branches;
 mod context;
 mod error;
 mod exchange;
@@ -74,7 +75,7 @@ pub use shared::{Change as ProtocolStep, ProtocolChange, ProtocolFiles, document
 pub use snapshot::{IssueFolder, OpenEntry, Rules, Snapshot};
 pub use step::{Actor, FileChanges, MAX_TEXT, Planned, Receipt, Request, Step, Stop, Told, View};
 pub use turn::{Turn, turn};
-pub use verify::{Audit, AuditScope};
+pub use verify::{Audit, AuditScope, BranchMove, NextCommit};
 pub use waiting::{Outcome, Standing};
 pub use write::{Done, Ledger, Target};
 

@@ -12,6 +12,7 @@ mod document;
 mod export;
 mod extend;
 mod fail;
+mod hook;
 mod import;
 mod inbox;
 mod init;
@@ -68,6 +69,7 @@ pub(super) enum Command {
     Wait(wait::Arguments),
     Watch(watch::Arguments),
     Verify(verify::Arguments),
+    Hook(hook::Arguments),
     Protocol(protocol::Arguments),
     Document(document::Arguments),
     Export(export::Arguments),
@@ -112,6 +114,7 @@ impl Command {
             Self::Wait(a) => a.run(context, output),
             Self::Watch(a) => a.run(context, output),
             Self::Verify(a) => a.run(context, output),
+            Self::Hook(a) => a.run(context, output),
             Self::Protocol(a) => a.run(context, output),
             Self::Document(a) => a.run(context, output),
             Self::Export(a) => a.run(context, output),

@@ -6,6 +6,7 @@
 //! threads.
 
 mod auditor;
+mod gate;
 mod tip;
 
 use std::collections::BTreeSet;
@@ -13,6 +14,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
 use auditor::Auditor;
+pub use gate::{BranchMove, NextCommit};
 use tip::Tip;
 
 use super::error::LedgerError;
