@@ -74,14 +74,18 @@ impl PathPatterns {
             let end = pattern.find(['*', '?', '[', '\\']);
             pattern.as_bytes()[..end.unwrap_or(pattern.len())].to_vec()
         };
-        let taking = patterns.iter().filter(|p| !p.starts_with('!'));
-        let spec = git2::Pathspec::new(patterns).map_err(|error| IndexError::Pattern {
-            pattern: format!("{:?}", patterns.join(", ")),
-            source: error.into(),
+        // The first that matches decides.
+        let (but, taking): (Vec<&String>, Vec<&String>) =
+            patterns.iter().partition(|p| p.starts_with('!'));
+        let spec = git2::Pathspec::new(but.iter().chain(&taking)).map_err(|error| {
+            IndexError::Pattern {
+                pattern: format!("{:?}", patterns.join(", ")),
+                source: error.into(),
+            }
         })?;
         Ok(Self {
             spec,
-            beginnings: taking.map(plain).collect(),
+            beginnings: taking.into_iter().map(plain).collect(),
         })
     }
 

@@ -109,7 +109,7 @@ fn step(
         return Ok(());
     }
     let text = format!(
-        "what is staged on branch {} is not a step that the ledger takes",
+        "this commit on branch {} is not a step that the ledger takes",
         ledger.branch()
     );
     Err(refusal(text, findings).hint(

@@ -84,6 +84,9 @@ pub(in crate::cli) fn reference_transaction(
             from: repository.resolve(ledger.refname())?,
             to: object(new)?,
         };
+        if moved.to.is_none() && repository.is_packed_for_good(ledger.refname())? {
+            continue;
+        }
         if let (None, Some(to)) = (moved.from, moved.to)
             && is_taken_over(&repository, branch, to, &moves)?
         {
