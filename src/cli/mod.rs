@@ -22,6 +22,7 @@ mod output;
 mod protocols;
 mod refused;
 mod render;
+mod report;
 
 use std::ffi::OsString;
 

@@ -76,6 +76,7 @@ impl<'r> Ledger<'r> {
                     author: None,
                     files: step.files,
                     message: step.message,
+                    previous: None,
                     outcome,
                 }),
             })
@@ -109,6 +110,7 @@ impl<'r> Ledger<'r> {
                     author: Some(agent.clone()),
                     files: step.files,
                     message: step.message,
+                    previous: None,
                     outcome: (),
                 }),
             })

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 use super::choice::{Chosen, Offer, accepted, branch_of};
 use super::error::LedgerError;
 use super::intake::Contract;
+use super::memory::Memory;
+use super::order;
 use super::planner::plan;
 use super::ready::{ready, ready_noting};
 use super::record::{self, Artifact};
@@ -67,6 +69,8 @@ pub(super) struct Draft<T> {
     pub(super) files: FileChanges,
     /// Its message.
     pub(super) message: String,
+    /// When its issue's step before it was made, if there is one.
+    pub(super) previous: Option<record::Moment>,
     /// What it comes to.
     pub(super) outcome: T,
 }
@@ -78,6 +82,7 @@ impl<T> Draft<T> {
             author: self.author,
             files: self.files,
             message: self.message,
+            previous: self.previous,
             outcome: (),
         };
         (draft, Some(self.outcome))
@@ -91,6 +96,7 @@ impl Draft<Receipt> {
             author: Some(agent),
             files: step.files,
             message: step.message,
+            previous: step.previous,
             outcome: step.receipt,
         }
     }
@@ -169,15 +175,31 @@ impl<'r> Ledger<'r> {
     /// # Errors
     /// [`LedgerError`] when there is none or it can't be read.
     pub fn tip(&self) -> Result<Snapshot<'r>, LedgerError> {
-        let tip = self.tip_id()?.ok_or_else(|| {
+        self.at(self.existing()?)
+    }
+
+    /// Where the branch is.
+    ///
+    /// # Errors
+    /// [`LedgerError::NoLedger`] where there is none.
+    pub(super) fn existing(&self) -> Result<ObjectId, LedgerError> {
+        self.tip_id()?.ok_or_else(|| {
             let branch = self.branch.clone();
             if self.repository.is_symbolic(&self.refname) {
-                LedgerError::Symbolic { branch }
-            } else {
-                LedgerError::NoLedger { branch }
+                return LedgerError::Symbolic { branch };
             }
-        })?;
-        Ok(Snapshot::at(self.repository, tip, &self.branch)?.sharing(&self.known))
+            let seen = self.memory().seen();
+            let seen = seen.filter(|id| self.repository.has(*id));
+            LedgerError::NoLedger { branch, seen }
+        })
+    }
+
+    /// Reads the ledger as it was at a commit.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when it can't be read.
+    pub(super) fn at(&self, commit: ObjectId) -> Result<Snapshot<'r>, LedgerError> {
+        Ok(Snapshot::at(self.repository, commit, &self.branch)?.sharing(&self.known))
     }
 
     /// Refuses to write where a write could hurt: from a hook that receives a
@@ -197,6 +219,11 @@ impl<'r> Ledger<'r> {
             }),
             None => Ok(()),
         }
+    }
+
+    /// What this clone remembers of the ledger.
+    pub(super) fn memory(&self) -> Memory<'r> {
+        Memory::new(self.repository, &self.refname)
     }
 
     /// Waits for this machine's other writers, and clears away what one of them
@@ -319,22 +346,19 @@ impl<'r> Ledger<'r> {
         })
     }
 
-    /// Opens a completed issue again.
+    /// Carries out a request about an issue as a whole.
     ///
     /// # Errors
     /// [`LedgerError`]; the ledger is then unchanged.
-    pub fn reopen(
+    pub fn ask(
         &self,
         session: &Session,
         agent: &AgentName,
         issue: &IssueKey,
-        reason: &str,
+        request: impl Fn() -> Request<'static>,
     ) -> Result<Done, LedgerError> {
         self.publish(session, None, |tip, at| {
-            let request = Request::Reopen {
-                reason: reason.to_owned(),
-            };
-            self.plan_on(tip, agent, at, issue, request)
+            self.plan_on(tip, agent, at, issue, request())
         })
     }
 
@@ -428,6 +452,13 @@ impl<'r> Ledger<'r> {
                 Decided::Write(draft) => draft.split(),
                 Decided::First(draft) => (draft, None),
             };
+            let mut committer = session.committer();
+            committer.at = order::not_before(tip.recorded(), committer.at);
+            let (at, recorded) = (to_second(now), to_second(committer.at));
+            if order::is_backdated(at, draft.previous, recorded, tip.recorded()) {
+                let previous = draft.previous.unwrap_or(at);
+                return Err(LedgerError::Backdated { at, previous });
+            }
             let person = match &draft.author {
                 Some(agent) => author(agent, now),
                 None => {
@@ -441,7 +472,7 @@ impl<'r> Ledger<'r> {
                 Some((tip.commit(), tip.tree_id())),
                 &draft.files,
                 &person,
-                &session.committer(),
+                &committer,
                 &draft.message,
             )?;
             let subject = draft.message.lines().next().unwrap_or_default();
@@ -456,6 +487,9 @@ impl<'r> Ledger<'r> {
                     Ok(commit)
                 }
             };
+            if let (Ok(commit), Some(_)) = (&published, &queue) {
+                self.memory().wrote(Some(tip.commit()), *commit);
+            }
             match published {
                 Ok(commit) => match outcome {
                     Some(outcome) => return Ok((outcome, Some(commit))),

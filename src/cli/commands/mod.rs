@@ -1,6 +1,7 @@
 //! One command, one file: its arguments, whose comments are its help, and what
 //! it does.
 
+mod annotate;
 mod answer;
 mod change;
 mod check;
@@ -12,6 +13,7 @@ mod document;
 mod export;
 mod extend;
 mod fail;
+mod gate;
 mod hook;
 mod import;
 mod inbox;
@@ -59,6 +61,7 @@ pub(super) enum Command {
     Reject(change::Reject),
     Cancel(change::Cancel),
     Reopen(reopen::Arguments),
+    Annotate(annotate::Arguments),
     Restore(restore::Arguments),
     Status(status::Arguments),
     Show(show::Arguments),
@@ -69,6 +72,7 @@ pub(super) enum Command {
     Wait(wait::Arguments),
     Watch(watch::Arguments),
     Verify(verify::Arguments),
+    Gate(gate::Arguments),
     Hook(hook::Arguments),
     Protocol(protocol::Arguments),
     Document(document::Arguments),
@@ -104,6 +108,7 @@ impl Command {
             Self::Reject(a) => a.run(context, output),
             Self::Cancel(a) => a.run(context, output),
             Self::Reopen(a) => a.run(context, output),
+            Self::Annotate(a) => a.run(context, output),
             Self::Restore(a) => a.run(context, output),
             Self::Status(a) => a.run(context, output),
             Self::Show(a) => a.run(context, output),
@@ -114,6 +119,7 @@ impl Command {
             Self::Wait(a) => a.run(context, output),
             Self::Watch(a) => a.run(context, output),
             Self::Verify(a) => a.run(context, output),
+            Self::Gate(a) => a.run(context, output),
             Self::Hook(a) => a.run(context, output),
             Self::Protocol(a) => a.run(context, output),
             Self::Document(a) => a.run(context, output),

@@ -8,7 +8,7 @@ use crate::cli::context::Context;
 use crate::cli::environment;
 use crate::cli::error::{Failure, chain};
 use crate::finding::Finding;
-use crate::git::{Cleanup, PathPatterns, Repository, cleaned, comment_of};
+use crate::git::{Cleanup, ObjectId, PathPatterns, Repository, cleaned, comment_of};
 use crate::ledger::{Ledger, NextCommit, Offer};
 
 /// Where contracts are kept in a working tree, unless `handoff.contracts` says it.
@@ -28,6 +28,9 @@ pub(in crate::cli) fn pre_commit(context: &Context) -> Result<(), Failure> {
     let staged = staged.map_err(|error| unreadable(&error))?;
     if staged.is_empty() {
         return Ok(());
+    }
+    if let (None, Some(seen)) = (ledger.tip_id()?, ledger.seen()) {
+        return Err(gone(&ledger, seen));
     }
     let against = Against::choose(context, Some(&repository), None)?;
     let agent = context.agent(&repository)?;
@@ -97,10 +100,12 @@ fn step(
         )
     })?;
     let author = environment::author(repository)?;
+    let committer = environment::session(repository)?.committer();
     let next = NextCommit {
         parent: repository.resolve(ledger.refname())?,
         tree,
         author: &author,
+        committer: &committer,
         message,
     };
     let mut findings = next.findings(repository)?;
@@ -119,6 +124,17 @@ fn step(
 
 fn is_on_ledger(repository: &Repository, ledger: &Ledger<'_>) -> Result<bool, Failure> {
     Ok(repository.symbolic_target("HEAD")?.as_deref() == Some(ledger.refname()))
+}
+
+/// The refusal where there was a ledger, whose rules contracts follow, and there is none now.
+fn gone(ledger: &Ledger<'_>, seen: ObjectId) -> Failure {
+    let branch = ledger.branch();
+    let text = format!("branch {branch} is gone, by whose rules contracts are checked");
+    refusal(text, Vec::new()).hint(format!(
+        "this clone saw it at commit {}: `git branch {branch} {}` brings it back",
+        seen.short(),
+        seen
+    ))
 }
 
 fn patterns(repository: &Repository) -> Result<PathPatterns, Failure> {

@@ -80,8 +80,10 @@ pub(in crate::cli) fn reference_transaction(
             return Err(refusal(text, vec![finding]).hint(super::LEAVE));
         }
         // What the caller expects may be left open; where the branch is, counts.
+        let from = repository.resolve(ledger.refname())?;
         let moved = BranchMove {
-            from: repository.resolve(ledger.refname())?,
+            // Where the branch is gone, it has to lead on from where this clone saw it.
+            from: from.or_else(|| ledger.seen()),
             to: object(new)?,
         };
         if moved.to.is_none() && repository.is_packed_for_good(ledger.refname())? {

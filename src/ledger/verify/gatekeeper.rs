@@ -2,7 +2,7 @@
 //! whether the ledger's branch may move from one commit to another.
 
 use super::auditor::{Auditor, Candidate};
-use super::{Audit, AuditScope, unreadable};
+use super::{Audit, AuditScope, Parent, unreadable};
 use crate::finding::Finding;
 use crate::git::{GitError, ObjectId, Person, Repository};
 use crate::ledger::error::LedgerError;
@@ -15,6 +15,8 @@ pub struct NextCommit<'a> {
     pub tree: ObjectId,
     /// Its author.
     pub author: &'a Person,
+    /// Who records it, and when.
+    pub committer: &'a Person,
     /// Its message, where that is written already.
     pub message: Option<&'a [u8]>,
 }
@@ -29,10 +31,11 @@ impl NextCommit<'_> {
         let judged = match self.parent {
             None => auditor.founding(self.tree),
             Some(parent) => {
-                let before = repository.commit(parent)?.tree;
+                let before = Parent::of(&repository.commit(parent)?);
                 let candidate = Candidate {
                     tree: self.tree,
                     author: self.author,
+                    committer: Some(self.committer),
                     header: None,
                     message: self.message,
                 };
