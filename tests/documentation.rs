@@ -13,10 +13,15 @@ use support::contracts::{Format, opening, prepared, sample};
 use support::workflow::completed;
 
 /// Dotted words in the source that are keys of git's configuration.
-const CONFIGURATION: [&str; 5] = [
+const CONFIGURATION: [&str; 10] = [
+    "commit.cleanup",
     "commit.gpgsign",
+    "core.commentchar",
+    "core.commentstring",
     "handoff.agent",
     "handoff.branch",
+    "handoff.contracts",
+    "handoff.pushguard",
     "user.email",
     "user.name",
 ];

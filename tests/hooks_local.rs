@@ -247,6 +247,32 @@ fn a_gate_that_cannot_tell_refuses() {
 }
 
 #[test]
+fn where_a_ledger_was_only_that_one_comes_back() {
+    let env = hooked();
+    let repo = env.repo();
+    env.send(opening(87)).success();
+    let tip = env.tip();
+    let past = |args: &[&str]| {
+        env.git(&repo, &[&["-c", "core.hooksPath=/dev/null"], args].concat());
+    };
+    past(&["branch", "-D", "handoffs"]);
+    put(&env, "handoffs/a.xml", opening(88));
+    let refused = commit(&env, &[]);
+    assert_eq!(refused.status, 1);
+    let way = format!("`git branch handoffs {tip}` brings it back");
+    assert!(refused.stderr.contains(&way), "{}", refused.stderr);
+    let older = env.git_any(&repo, &["branch", "handoffs", &format!("{tip}~1")]);
+    assert_ne!(older.status, 0);
+    assert!(
+        older.stderr.contains("history.rewritten"),
+        "{}",
+        older.stderr
+    );
+    env.git(&repo, &["branch", "handoffs", &tip]);
+    assert_eq!(commit(&env, &[]).status, 0);
+}
+
+#[test]
 fn a_message_on_the_ledgers_branch_is_what_the_step_wants_after_gits_clean_up() {
     let source = TestEnvironment::with_ledger();
     source.send(opening(87)).success();

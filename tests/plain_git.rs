@@ -196,7 +196,7 @@ fn a_step_with_one_thing_wrong_is_refused_at_every_gate() {
         let refused = |ran: support::Ran, gate: &str| {
             let name = wrong.name;
             assert_ne!(ran.status, 0, "{name}: {gate}");
-            let said = ran.stderr;
+            let said = format!("{}{}", ran.stdout, ran.stderr);
             for told in [wrong.code, wrong.path] {
                 assert!(said.contains(told), "{name}: {gate}: no {told} in: {said}");
             }
