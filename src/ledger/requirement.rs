@@ -121,8 +121,13 @@ fn weigh(
     }
     let word = record.status.as_deref();
     let state = word.and_then(|word| protocol.definition().status.get(word));
-    if let (Some(word), Some(state)) = (word, state.filter(|s| **s != State::Completed)) {
-        return (false, format!("{said} says {word}, which is {state}"));
+    let right = match &requirement.status[..] {
+        [] => state.is_none_or(|state| *state == State::Completed),
+        words => words.iter().any(|known| Some(known.as_str()) == word),
+    };
+    if !right {
+        let word = word.unwrap_or("no status");
+        return (false, format!("{said} says {word}"));
     }
     let by = format!("{said} by {}", record.from);
     match (code, &record.code) {

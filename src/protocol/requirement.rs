@@ -13,6 +13,10 @@ pub struct Requirement {
     pub title: String,
     /// The contract types that show it.
     pub shown_by: Vec<String>,
+    /// The status words of which such a contract must have one; any that does not
+    /// stand for a failure, if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub status: Vec<String>,
     /// The contract types after which it has to be shown again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undone_by: Vec<String>,
@@ -43,6 +47,12 @@ impl Checker<'_> {
             for (key, types) in lists {
                 for (i, kind) in types.iter().enumerate() {
                     self.known_type(format!("{at}/{key}/{i}"), kind);
+                }
+            }
+            for (i, word) in requirement.status.iter().enumerate() {
+                if !definition.status.contains_key(word) {
+                    let text = format!("the protocol has no status word `{word}`");
+                    self.fault("protocol.unknown_status", format!("{at}/status/{i}"), text);
                 }
             }
             let both = { requirement.undone_by.iter() }.find(|t| requirement.shown_by.contains(t));

@@ -15,6 +15,7 @@ mod extend;
 mod fail;
 mod gate;
 mod hook;
+mod hooks;
 mod import;
 mod inbox;
 mod init;
@@ -74,6 +75,7 @@ pub(super) enum Command {
     Verify(verify::Arguments),
     Gate(gate::Arguments),
     Hook(hook::Arguments),
+    Hooks(hooks::Arguments),
     Protocol(protocol::Arguments),
     Document(document::Arguments),
     Export(export::Arguments),
@@ -121,6 +123,7 @@ impl Command {
             Self::Verify(a) => a.run(context, output),
             Self::Gate(a) => a.run(context, output),
             Self::Hook(a) => a.run(context, output),
+            Self::Hooks(a) => a.run(context, output),
             Self::Protocol(a) => a.run(context, output),
             Self::Document(a) => a.run(context, output),
             Self::Export(a) => a.run(context, output),
