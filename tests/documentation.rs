@@ -13,11 +13,16 @@ use support::contracts::{Format, opening, prepared, sample};
 use support::workflow::completed;
 
 /// Dotted words in the source that are keys of git's configuration, or a file of another tool's.
-const CONFIGURATION: [&str; 7] = [
+const CONFIGURATION: [&str; 12] = [
+    "commit.cleanup",
     "commit.gpgsign",
+    "core.commentchar",
+    "core.commentstring",
     "core.hookspath",
     "handoff.agent",
     "handoff.branch",
+    "handoff.contracts",
+    "handoff.pushguard",
     "lefthook.yml",
     "user.email",
     "user.name",

@@ -14,6 +14,7 @@ mod artifacts;
 mod asked;
 mod briefing;
 mod choice;
+mod code_branches;
 mod context;
 mod error;
 mod evidence;
@@ -82,7 +83,7 @@ pub use shared::{Change as ProtocolStep, ProtocolChange, ProtocolFiles, document
 pub use snapshot::{IssueFolder, OpenEntry, Rules, Snapshot};
 pub use step::{Actor, FileChanges, MAX_TEXT, Planned, Receipt, Request, Step, Stop, Told, View};
 pub use turn::{Turn, turn};
-pub use verify::{Audit, AuditScope, meaning};
+pub use verify::{Audit, AuditScope, BranchMove, NextCommit, meaning};
 pub use waiting::{Outcome, Standing};
 pub use write::{Done, Ledger, Target};
 

@@ -5,9 +5,7 @@ use std::rc::Rc;
 
 use super::{Audit, AuditScope, Parent, Part, unreadable};
 use crate::finding::Finding;
-use crate::git::{
-    Change, Commit, Edit, EntryKind, ObjectId, Person, Repository, Stored, Tree, to_second,
-};
+use crate::git::{Change, Edit, EntryKind, ObjectId, Person, Repository, Stored, Tree, to_second};
 use crate::ids::{AgentName, IssueKey, quoted};
 use crate::ledger::asked::{KnownRules, Shared, States, What, difference, issues_of, shared_of};
 use crate::ledger::error::LedgerError;
@@ -68,6 +66,8 @@ pub(super) struct Auditor<'r, 's> {
     parsed: Rc<Parsed>,
     /// The commit that is looked at.
     current: Option<ObjectId>,
+    /// The message that the last commit should have had, where it has another.
+    pub(super) message: Option<String>,
     pub(super) audit: Audit,
 }
 
@@ -79,6 +79,7 @@ impl<'r, 's> Auditor<'r, 's> {
             rules: KnownRules::default(),
             parsed: Rc::new(Parsed::new()),
             current: None,
+            message: None,
             audit: Audit::default(),
         }
     }
@@ -110,7 +111,7 @@ impl<'r, 's> Auditor<'r, 's> {
         }
         if commit.parents.is_empty() {
             self.audit.commits += 1;
-            return self.founding(commit);
+            return self.founding(commit.tree);
         }
         // Where the parent is missing, history is broken, and that was said already.
         let Some(before) = before else {
@@ -210,9 +211,9 @@ impl<'r, 's> Auditor<'r, 's> {
     }
 
     /// Checks the commit that starts the ledger.
-    fn founding(&mut self, commit: &Commit) -> Result<(), LedgerError> {
-        let tree = Tree::new(self.repository, commit.tree);
-        let snapshot = Snapshot::at(self.repository, commit.id, "")?;
+    pub(super) fn founding(&mut self, tree: ObjectId) -> Result<(), LedgerError> {
+        let snapshot = Snapshot::in_tree(self.repository, tree)?;
+        let tree = Tree::new(self.repository, tree);
         let protocol = snapshot.manifest().default_protocol.to_string();
         self.rules_in(tree, &protocol)?;
         let folder = layout::protocol_file(&protocol, "");
@@ -464,6 +465,7 @@ impl<'r, 's> Auditor<'r, 's> {
         {
             let text = "the message or its trailers do not tell what the step did";
             self.report(Finding::error("commit.message", "", text));
+            self.message = Some(expected.message.clone());
         }
         // What governs all issues is changed by whoever runs the program.
         let Some(actor) = &expected.author else {
