@@ -346,6 +346,7 @@ fn typed_pointers(kind: &ContractType) -> Vec<ClaimedPlace<'static>> {
         found.push((format!("tasks/{key}"), pointer.to_owned(), wanted));
     }
     let claims = kind.claims.iter().flat_map(Claims::given);
+    let claims = claims.filter(|(_, pointer, _)| pointer.starts_with('/'));
     found.extend(claims.map(|(at, pointer, wanted)| (format!("claims/{at}"), pointer, wanted)));
     found
 }
