@@ -64,6 +64,32 @@ fn each_lie_about_commits_is_refused_and_named() {
 }
 
 #[test]
+fn an_id_that_may_be_one_of_several_objects_is_refused() {
+    let desk = Desk::new("enforce");
+    desk.work();
+    // Among so many, two begin with the same four digits.
+    let mut paths = String::new();
+    for i in 0..1000 {
+        paths += &format!("{}\n", desk.env.file(&format!("{i}.txt"), i.to_string()));
+    }
+    let mut command = desk.env.command("git");
+    command.args(["hash-object", "-w", "--stdin-paths"]);
+    let ids = desk
+        .env
+        .run(command, &[], Some(paths.as_bytes()))
+        .success()
+        .stdout;
+    let mut starts: Vec<&str> = ids.lines().map(|id| &id[..4]).collect();
+    starts.sort_unstable();
+    let several = starts.windows(2).find(|two| two[0] == two[1]).unwrap()[0];
+    let found = desk.refused(&implemented(2, &[several]), &["evidence.commits"]);
+    assert!(
+        found[0].ends_with("may be one of several objects"),
+        "{found:?}"
+    );
+}
+
+#[test]
 fn each_wrong_count_is_refused_and_named() {
     let desk = Desk::new("enforce");
     let [first, second] = desk.work();

@@ -40,6 +40,8 @@ fn each_fault_is_told_with_its_place() {
         ("/evidence", json!({"policy": "sometimes"})),
         ("/evidence", json!({"checks": {"weather": "warn"}})),
         ("/evidence", json!({"cheques": {}})),
+        ("/evidence", json!(["enforce"])),
+        ("/contracts/2/claims", json!(["/branch"])),
         ("/contracts/2/claims", json!({"commit": "/commits"})),
         (
             "/contracts/2/claims",

@@ -57,8 +57,12 @@ fn not_an_object(definition: &[u8]) -> Option<String> {
         list.enumerate()
             .map(move |(i, item)| (format!("/{key}/{i}"), item))
     });
-    let fields = definition.get("fields");
-    let mut all = items.chain(fields.map(|fields| ("/fields".to_owned(), fields)));
+    let parts = ["fields", "evidence"].into_iter();
+    let parts = parts.filter_map(|key| Some((format!("/{key}"), definition.get(key)?)));
+    let types = definition["contracts"].as_array().into_iter().flatten();
+    let claims = { types.enumerate() }
+        .filter_map(|(i, item)| Some((format!("/contracts/{i}/claims"), item.get("claims")?)));
+    let mut all = items.chain(parts).chain(claims);
     all.find(|(_, item)| !item.is_object()).map(|(at, _)| at)
 }
 
