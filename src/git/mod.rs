@@ -7,7 +7,8 @@
 //! questions about the user's own branches. Nothing here knows what a handoff
 //! is, or moves any ref but the one that a [`Prepared`] names. `worktree` reads
 //! what a working tree holds beyond HEAD and touches neither it nor its index;
-//! `restore` writes into a worktree that it just made, and into no other.
+//! `sign` has
+//! git make signed commits, `signature` says which key made one. `restore` writes into a worktree that it just made, and into no other.
 
 mod code;
 mod disk;
@@ -20,6 +21,8 @@ mod remote;
 mod repository;
 mod restore;
 mod scratch;
+mod sign;
+mod signature;
 mod suspects;
 mod tree;
 mod watch;
@@ -33,9 +36,13 @@ pub use process::Patience;
 pub use queue::Queue;
 pub use recent::{ById, Recent};
 pub use remote::{Remote, RemoteError};
-pub use repository::{GitError, ObjectId, OpenError, Prepared, PublishError, Repository, tune};
+pub use repository::{
+    GitError, ObjectId, OpenError, Prepared, Proposal, PublishError, Repository, tune,
+};
 pub use restore::{NewWorktree, RestoreError, is_ignored_by_hfs, is_inside, put_file};
 pub use scratch::Scratch;
+pub use sign::SignError;
+pub use signature::{Key, Signature, SignatureError};
 pub use tree::{Change, Edit, Entry, EntryKind, FlatEntry, Listing, Mode, Tree};
 pub use watch::{RefWatch, Waker};
 pub use worktree::{Caps, CaptureError, Hidden, KeptFile, RawPath, Unfinished};

@@ -4,7 +4,7 @@
 //! `intake` is the door for contracts, `planner` decides what a request does,
 //! `step` holds the types of that, `record` is the stored form, `layout` says
 //! where things are, `message` what a commit says. `failure` keeps what is needed to go on after one. `verify` runs history
-//! through `planner` again, and `exchange` writes it out and reads it back;
+//! through `planner` again, and `signing` knows which key a commit must be signed with, and `exchange` writes history out and reads it back;
 //! both learn from `asked` what a commit claims to be.
 
 mod advice;
@@ -32,6 +32,7 @@ mod screening;
 mod semantic;
 mod session;
 mod shared;
+mod signing;
 mod snapshot;
 mod step;
 mod stored;

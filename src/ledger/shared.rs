@@ -14,6 +14,7 @@ use super::refusal::Refusal;
 use super::screening::{Screen, screen_protocol};
 use super::semantic::part;
 use super::session::Session;
+use super::signing::{By, Demand};
 use super::snapshot::{Rules, Snapshot};
 use super::step::{FileChanges, View};
 use super::write::{Decided, Draft, Ledger};
@@ -21,7 +22,7 @@ use crate::contract::{Schema, Source};
 use crate::finding::Finding;
 use crate::git::{Edit, ObjectId};
 use crate::ids::{AgentName, quoted};
-use crate::protocol::{AgentKind, ContractType, Protocol};
+use crate::protocol::{AgentKind, ContractType, Protocol, SIGNERS};
 
 /// A protocol's files by path in its folder.
 pub type ProtocolFiles = [(String, Vec<u8>)];
@@ -70,12 +71,17 @@ impl<'r> Ledger<'r> {
         let (mut done, commit) = self.write(session, None, |tip, _| {
             screen_protocol(files)?;
             let (step, outcome) = protocol_step(tip, files, change)?;
+            let demand = match tip.rules_id(&outcome.name)? {
+                Some(_) => Demand::of(&tip.rules(&outcome.name)?, By::Committer)?,
+                None => None,
+            };
             Ok(match step {
                 None => Decided::Nothing(outcome),
                 Some(step) => Decided::Write(Draft {
                     author: None,
                     files: step.files,
                     message: step.message,
+                    demand,
                     outcome,
                 }),
             })
@@ -109,6 +115,7 @@ impl<'r> Ledger<'r> {
                     author: Some(agent.clone()),
                     files: step.files,
                     message: step.message,
+                    demand: Demand::of(&rules, By::Agent(agent.clone()))?,
                     outcome: (),
                 }),
             })
@@ -156,6 +163,13 @@ pub(super) fn protocol_step(
             format!("Add protocol {name} {version}\n\nProtocol: {name}\n")
         }
         (Some(before), Change::Update) => {
+            let lists = |files: &ProtocolFiles| files.iter().any(|(path, _)| path == SIGNERS);
+            if known.as_ref().is_some_and(demands) && !lists(files) {
+                let text = "the new version leaves out allowed_signers, which is in force";
+                let finding = Finding::error("protocol.signers", SIGNERS, text);
+                let fix = "copy the file into the folder; one that lists no key asks for no signature from then on";
+                return Err(refused(vec![finding.fix(fix)]));
+            }
             if *before == version {
                 let text = format!("version {version} is in force, with other files");
                 let finding = Finding::error("protocol.version", "/version", text);
@@ -189,6 +203,12 @@ pub(super) fn protocol_step(
         }),
         outcome,
     ))
+}
+
+/// Says whether steps under a protocol in force must be signed.
+fn demands(rules: &Rules<'_>) -> bool {
+    // A list that can't be read lists somebody.
+    rules.signers().map_or(true, |signers| signers.is_some())
 }
 
 /// The files of a protocol in force that would be other ones.

@@ -13,11 +13,12 @@ use super::record::{self, Artifact};
 use super::refusal::Refusal;
 use super::screening::screen_request;
 use super::session::{Session, author};
+use super::signing::{By, Demand, signed};
 use super::snapshot::{KnownProtocols, Rules, Snapshot};
-use super::step::{Actor, FileChanges, Planned, Receipt, Request, Step, View};
+use super::step::{Actor, FileChanges, Planned, Receipt, Request, View};
 use crate::contract::Allowance;
 use crate::finding::Finding;
-use crate::git::{Code, ObjectId, Prepared, PublishError, Queue, Repository, to_second};
+use crate::git::{Code, ObjectId, Prepared, Proposal, PublishError, Queue, Repository, to_second};
 use crate::ids::{AgentName, HandoffId, IssueKey, quoted};
 use crate::protocol::{Gate, Protocol};
 
@@ -67,6 +68,8 @@ pub(super) struct Draft<T> {
     pub(super) files: FileChanges,
     /// Its message.
     pub(super) message: String,
+    /// What is asked of its signature.
+    pub(super) demand: Option<Demand>,
     /// What it comes to.
     pub(super) outcome: T,
 }
@@ -78,21 +81,52 @@ impl<T> Draft<T> {
             author: self.author,
             files: self.files,
             message: self.message,
+            demand: self.demand,
             outcome: (),
         };
         (draft, Some(self.outcome))
     }
 }
 
-impl Draft<Receipt> {
-    /// The commit of an agent's step.
-    fn of(agent: AgentName, step: Step) -> Self {
-        Self {
-            author: Some(agent),
+/// What a request of an agent leads to.
+pub(super) struct Plan {
+    /// The agent, by the name that the protocol has for it.
+    agent: AgentName,
+    /// What it leads to.
+    pub(super) planned: Planned,
+    /// What is asked of its signature.
+    demand: Option<Demand>,
+}
+
+impl Plan {
+    fn new(rules: &Rules<'_>, agent: AgentName, planned: Planned) -> Result<Self, LedgerError> {
+        let demand = Demand::of(rules, By::Agent(agent.clone()))?;
+        Ok(Self {
+            agent,
+            planned,
+            demand,
+        })
+    }
+
+    /// The same, on which nobody decided.
+    pub(super) fn by_anybody(mut self) -> Self {
+        self.demand = self.demand.map(Demand::by_anybody);
+        self
+    }
+
+    /// The commit; where none is needed, what the ledger holds already.
+    fn draft(self) -> Result<Draft<Receipt>, Box<Receipt>> {
+        let step = match self.planned {
+            Planned::Write(step) => *step,
+            Planned::Repeat(receipt) => return Err(receipt),
+        };
+        Ok(Draft {
+            author: Some(self.agent),
             files: step.files,
             message: step.message,
+            demand: self.demand,
             outcome: step.receipt,
-        }
+        })
     }
 }
 
@@ -141,6 +175,11 @@ impl<'r> Ledger<'r> {
     /// The branch.
     pub fn branch(&self) -> &str {
         &self.branch
+    }
+
+    /// Whether nothing is published.
+    pub(super) fn is_rehearsed(&self) -> bool {
+        self.rehearsed.is_some()
     }
 
     /// The branch's full name.
@@ -284,7 +323,7 @@ impl<'r> Ledger<'r> {
             };
             let planned = plan(protocol, &contract.issue, &folder, &actor, &request);
             let planned = planned.map_err(|stop| gated(protocol, stop.into()))?;
-            Ok((name, planned))
+            Plan::new(&chosen.rules, name, planned)
         })
     }
 
@@ -345,7 +384,7 @@ impl<'r> Ledger<'r> {
         at: record::Moment,
         key: &IssueKey,
         mut request: Request<'_>,
-    ) -> Result<(AgentName, Planned), LedgerError> {
+    ) -> Result<Plan, LedgerError> {
         self.plan_with(tip, agent, at, key, |protocol| {
             screen_request(protocol, &mut request)?;
             Ok(request)
@@ -360,7 +399,7 @@ impl<'r> Ledger<'r> {
         at: record::Moment,
         key: &IssueKey,
         request: impl FnOnce(&Protocol) -> Result<Request<'q>, LedgerError>,
-    ) -> Result<(AgentName, Planned), LedgerError> {
+    ) -> Result<Plan, LedgerError> {
         let folder = tip.issue(key)?;
         let issue = folder
             .issue()?
@@ -371,7 +410,7 @@ impl<'r> Ledger<'r> {
         let actor = Actor { name: &name, at };
         let request = request(protocol)?;
         let planned = plan(protocol, key, &folder, &actor, &request)?;
-        Ok((name, planned))
+        Plan::new(&rules, name, planned)
     }
 
     /// Publishes a step of an issue.
@@ -379,21 +418,19 @@ impl<'r> Ledger<'r> {
         &self,
         session: &Session,
         known: Option<Snapshot<'r>>,
-        mut decide: impl FnMut(
-            &Snapshot<'r>,
-            record::Moment,
-        ) -> Result<(AgentName, Planned), LedgerError>,
+        mut decide: impl FnMut(&Snapshot<'r>, record::Moment) -> Result<Plan, LedgerError>,
     ) -> Result<Done, LedgerError> {
         let (receipt, commit) = self.write(session, known, |tip, at| {
             Ok(match decide(tip, at) {
-                Ok((_, Planned::Repeat(receipt))) => Decided::Nothing(*receipt),
-                Ok((agent, Planned::Write(step))) => Decided::Write(Draft::of(agent, *step)),
+                Ok(plan) => match plan.draft() {
+                    Ok(draft) => Decided::Write(draft),
+                    Err(receipt) => Decided::Nothing(*receipt),
+                },
                 Err(LedgerError::Refused(Refusal::Overdue { id })) => {
-                    let (agent, planned) = self.expire(tip, at, &id)?;
-                    let Planned::Write(step) = planned else {
+                    let Ok(draft) = self.expire(tip, at, &id)?.draft() else {
                         return Err(Refusal::Overdue { id }.into());
                     };
-                    Decided::First(Draft::of(agent, *step).split().0)
+                    Decided::First(draft.split().0)
                 }
                 Err(error) => return Err(error),
             })
@@ -436,14 +473,20 @@ impl<'r> Ledger<'r> {
                     person
                 }
             };
-            let prepared = self.repository.prepare(
-                &self.refname,
-                Some((tip.commit(), tip.tree_id())),
-                &draft.files,
-                &person,
-                &session.committer(),
-                &draft.message,
-            )?;
+            let proposal = Proposal {
+                refname: &self.refname,
+                parent: Some((tip.commit(), tip.tree_id())),
+                edits: &draft.files,
+                author: &person,
+                committer: &session.committer(),
+                message: &draft.message,
+            };
+            let demand = draft.demand.as_ref();
+            let wanted = session.sign || demand.is_some();
+            let prepared = match wanted && !self.is_rehearsed() {
+                true => signed(self.repository, &proposal, session, demand, start)?,
+                false => self.repository.prepare(&proposal)?,
+            };
             let subject = draft.message.lines().next().unwrap_or_default();
             let late = start.elapsed() >= session.patience;
             let published = match &mut queue {

@@ -8,8 +8,8 @@
 //! `resolve` the choice of a contract's type, `tasks` what contracts say of
 //! tasks, `facts` what is gathered from them; `timing` says how long work may
 //! take and when it is tried again, `limits` how much may be handed over,
-//! `decision` what to do about what stands still; `faults`, `time_faults` and
-//! `ways` check a definition.
+//! `decision` what to do about what stands still; `signers` whose key is whose;
+//! `faults`, `time_faults` and `ways` check a definition.
 
 mod contract_type;
 mod decision;
@@ -21,6 +21,7 @@ mod limits;
 mod loaded;
 mod pointers;
 mod resolve;
+mod signers;
 mod tasks;
 mod time_faults;
 mod timing;
@@ -40,5 +41,9 @@ pub use limits::{CycleLimit, ItemLimit, Limits, RoundLimit};
 pub use loaded::Protocol;
 pub use pointers::{schema_has, schema_types, schema_values};
 pub use resolve::{Envelope, Resolved, Unresolved};
+pub use signers::{Signer, Signers, SigningKey, Verdict};
 pub use tasks::{TaskFields, TaskPlan, TaskState};
 pub use timing::{Jitter, LONGEST, Leases, OwnRetry, Retry, TimeField, Unit};
+
+/// The file that lists who may sign.
+pub const SIGNERS: &str = "allowed_signers";

@@ -9,14 +9,16 @@ use crate::git::{
     Change, Commit, Edit, EntryKind, ObjectId, Person, Repository, Stored, Tree, to_second,
 };
 use crate::ids::{AgentName, IssueKey, quoted};
-use crate::ledger::asked::{KnownRules, Shared, States, difference, issues_of, shared_of};
+use crate::ledger::asked::{KnownRules, Shared, States, What, difference, issues_of, shared_of};
 use crate::ledger::error::LedgerError;
 use crate::ledger::layout;
 use crate::ledger::planner::plan;
 use crate::ledger::record::{Issue, Record};
 use crate::ledger::shared::{Change as ProtocolStep, document_step, protocol_step};
+use crate::ledger::signing::{By, Demand, judge};
 use crate::ledger::snapshot::{IssueFolder, Parsed, Rules, Snapshot};
 use crate::ledger::step::{Actor, FileChanges, Planned, Stop, View};
+use crate::protocol::Event;
 
 /// A commit as it is compared with the step that it should be: one of the
 /// history, or one that is about to be made.
@@ -29,6 +31,8 @@ pub(super) struct Candidate<'a> {
     pub(super) header: Option<String>,
     /// The message, where it is known.
     pub(super) message: Option<&'a [u8]>,
+    /// The commit itself, with its signature, where it is made already.
+    pub(super) made: Option<&'a Stored>,
 }
 
 impl<'a> Candidate<'a> {
@@ -39,6 +43,7 @@ impl<'a> Candidate<'a> {
             author: &stored.commit.author,
             header: Some(header),
             message: Some(message),
+            made: Some(stored),
         }
     }
 }
@@ -51,6 +56,8 @@ struct Expected {
     files: FileChanges,
     /// Its message.
     message: String,
+    /// What is asked of its signature.
+    demand: Option<Demand>,
 }
 
 /// Audits commits, one after the other.
@@ -103,6 +110,7 @@ impl<'r, 's> Auditor<'r, 's> {
         }
         if commit.parents.is_empty() {
             self.audit.commits += 1;
+            self.signature(stored, None);
             return self.founding(commit);
         }
         // Where the parent is missing, history is broken, and that was said already.
@@ -130,10 +138,22 @@ impl<'r, 's> Auditor<'r, 's> {
             return Ok(false);
         }
         self.audit.commits += 1;
-        if let Some(expected) = self.expected(candidate, before, touched, &changes)? {
+        let expected = self.expected(candidate, before, touched, &changes)?;
+        if let Some(made) = candidate.made {
+            let demand = expected.as_ref().and_then(|e| e.demand.as_ref());
+            self.signature(made, demand);
+        }
+        if let Some(expected) = expected {
             self.compare(candidate, &expected, &changes)?;
         }
         Ok(true)
+    }
+
+    /// Reports what is wrong with a commit's signature.
+    fn signature(&mut self, made: &Stored, demand: Option<&Demand>) {
+        if let Some(finding) = judge(self.repository, made, demand) {
+            self.report(finding);
+        }
     }
 
     /// The step that a commit has to be; none where it can be no step at all.
@@ -199,7 +219,7 @@ impl<'r, 's> Auditor<'r, 's> {
     ) -> Result<Option<Expected>, LedgerError> {
         let old = Snapshot::in_tree(self.repository, before)?;
         let new = Tree::new(self.repository, candidate.tree);
-        let (path, decided) = match shared {
+        let (path, decided, demand) = match shared {
             Shared::Protocol(name) => {
                 let path = layout::protocol_file(name, layout::DEFINITION);
                 let change = match old.rules_id(name)? {
@@ -208,7 +228,11 @@ impl<'r, 's> Auditor<'r, 's> {
                 };
                 let decided = Rules::read(self.repository, new, name)
                     .and_then(|rules| protocol_step(&old, &rules.files()?, change));
-                (path, decided.map(|(step, _)| (step, None)))
+                let demand = match change {
+                    ProtocolStep::Update => Demand::of(&old.rules(name)?, By::Committer)?,
+                    ProtocolStep::Add => None,
+                };
+                (path, decided.map(|(step, _)| (step, None)), demand)
             }
             Shared::Document(protocol, name) => {
                 let path = layout::document(protocol, name);
@@ -219,7 +243,11 @@ impl<'r, 's> Auditor<'r, 's> {
                     Some(agent) => document_step(&old, &rules, agent, name, &bytes),
                     None => Ok(None),
                 };
-                (path, decided.map(|step| (step, agent)))
+                let demand = match &agent {
+                    Some(agent) => Demand::of(&rules, By::Agent(agent.clone()))?,
+                    None => None,
+                };
+                (path, decided.map(|step| (step, agent)), demand)
             }
         };
         match decided {
@@ -227,6 +255,7 @@ impl<'r, 's> Auditor<'r, 's> {
                 author,
                 files: step.files,
                 message: step.message,
+                demand,
             })),
             Ok((None, _)) => {
                 let text = "the commit is not a step of any agent";
@@ -328,12 +357,19 @@ impl<'r, 's> Auditor<'r, 's> {
             }
             Err(Stop::Unreadable(error)) => return Err(error),
         };
+        // Who notices that a lease ran out records it for its holder.
+        let by = match asked.what {
+            What::Changed(_, Event::Expire, _) => By::Anybody,
+            _ => By::Agent(asked.actor.clone()),
+        };
+        let demand = Demand::of(&rules, by)?;
         let before = was.map_or(0, |issue| issue.handoffs);
         self.audit.handoffs += is.handoffs.saturating_sub(before) as usize;
         Ok(Some(Expected {
             author: Some(asked.actor),
             files: step.files,
             message: step.message,
+            demand,
         }))
     }
 
