@@ -13,10 +13,11 @@ use support::contracts::{Format, opening, prepared, sample};
 use support::workflow::completed;
 
 /// Dotted words in the source that are keys of git's configuration.
-const CONFIGURATION: [&str; 5] = [
+const CONFIGURATION: [&str; 6] = [
     "commit.gpgsign",
     "handoff.agent",
     "handoff.branch",
+    "handoff.sign",
     "user.email",
     "user.name",
 ];
@@ -312,6 +313,9 @@ fn answers_have_the_fields_that_are_described() {
     assert_described("`context`", 0, &env.data(&["context", "87"]));
     assert_described("`list`", 0, &env.data(&["list"]));
     assert_described("`verify`", 0, &env.data(&["verify"]));
+    let gate = ["gate", "--issue", "87", "--json"];
+    let closed = env.handoff(&gate).exits(1).json()["data"].clone();
+    assert_described("`gate`", 0, &closed);
     let waited = env.data(&["wait", "87.1"]);
     assert_described("`wait`", 0, &waited);
     for target in [&["87.1"][..], &["--inbox", "--as", "implementer-agent"]] {

@@ -201,15 +201,25 @@ fn damage_to_a_record_is_found_and_stays_where_it_is() {
     tamper(&env, path, "{}");
     env.handoff(&["show", "87.1"]).exits(10).says(path);
     let damaged = env.handoff(&["verify", "87"]).exits(10);
-    insta::assert_snapshot!(damaged.shown, @"
+    insta::assert_snapshot!(damaged.shown, @r#"
     $ git handoff verify 87
+    the ledger is damaged: 2 findings in 4 commits, 1 handoffs, up to [commit]
+      looked at: branch handoffs, from the first commit to the last, recorded 2026-03-02 09:15 +0000
+
+    1. commit [commit] "By hand"
+       in the name of Robin Doe, recorded by Robin Doe on 2026-03-02 09:09 +0000
+       The rules in force did not allow this step.
+         issues/87/00/87/0001.json step.illegal no protocol allows this step: issue-manager cannot claim 87.1, which was handed to prep-agent
+
+    2. commit [commit] "By hand"
+       in the name of Robin Doe, recorded by Robin Doe on 2026-03-02 09:15 +0000
+       A file of the ledger can't be understood.
+         issues/87/00/87/0001.json file.unreadable issues/87/00/87/0001.json cannot be read: it is not a valid record: missing field `version` at line 1 column 2
     --- stderr
     error: the ledger is damaged: 2 findings in 4 commits, 1 handoffs, up to [commit]
-      [commit] issues/87/00/87/0001.json step.illegal no protocol allows this step: issue-manager cannot claim 87.1, which was handed to prep-agent
-      [commit] issues/87/00/87/0001.json file.unreadable issues/87/00/87/0001.json cannot be read: it is not a valid record: missing field `version` at line 1 column 2
-    hint: nothing was changed; compare with another clone's branch before you write to this one
+    hint: nothing was changed: compare with another clone's branch before you write to this one; what is wrong but legal is put right by a new step, `git handoff annotate`
     --- exit 10
-    ");
+    "#);
     // The other issue is well, and its work goes on.
     env.claim("88", "prep-agent").success();
     env.send(prepared(88)).success();

@@ -962,7 +962,8 @@ fn a_lease_that_is_taken_away_too_early_is_found() {
     ledger.handoff(20, &["reap"], "");
     ledger.assert_sound(&[]);
     let record = format!("{}/0003.json", folder(87));
-    let paths = [record.as_str(), "open/87.3@reviewer-agent"];
+    let issue = format!("{}/issue.json", folder(87));
+    let paths = [record.as_str(), &issue, "open/87.3@reviewer-agent"];
     redate(&ledger, 11, 20, 16, &paths);
     ledger.assert_sound(&[]);
     redate(&ledger, 11, 16, 14, &paths);
@@ -980,9 +981,10 @@ fn a_step_that_passes_over_an_overdue_lease_is_found() {
     ledger.handoff(12, &["complete", "87.3", "--as", "reviewer-agent"], "");
     ledger.assert_sound(&[]);
     let record = format!("{}/0003.json", folder(87));
-    redate(&ledger, 11, 12, 14, &[&record]);
+    let issue = format!("{}/issue.json", folder(87));
+    redate(&ledger, 11, 12, 14, &[&record, &issue]);
     ledger.assert_sound(&[]);
-    redate(&ledger, 11, 14, 15, &[&record]);
+    redate(&ledger, 11, 14, 15, &[&record, &issue]);
     assert_eq!(ledger.damage(&[]), [format!("11 step.illegal {record}")]);
 }
 

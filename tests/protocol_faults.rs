@@ -95,6 +95,33 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
             "issue-to-pr",
             vec![("/contracts/8/outcome/gone", json!("fail"))],
         ),
+        ("issue-to-pr", vec![("/merge/0", json!("blessed"))]),
+        (
+            "issue-to-pr",
+            vec![("/requirements/approved/shown_by", json!([]))],
+        ),
+        (
+            "issue-to-pr",
+            vec![("/requirements/approved/shown_by/0", json!("letter"))],
+        ),
+        (
+            "issue-to-pr",
+            vec![("/requirements/approved/status", json!(["fine"]))],
+        ),
+        (
+            "issue-to-pr",
+            vec![(
+                "/requirements/approved/undone_by/0",
+                json!("reviewer-agent-to-validator-agent"),
+            )],
+        ),
+        (
+            "issue-to-pr",
+            vec![(
+                "/requirements/completed",
+                json!({"title": "x", "shown_by": ["error"]}),
+            )],
+        ),
         ("issue-to-pr", vec![("/routes/1/from", json!("nobody"))]),
         ("issue-to-pr", vec![("/routes/1/to", json!("nobody"))]),
         ("issue-to-pr", vec![("/routes/1/via", json!("nobody"))]),
@@ -417,6 +444,18 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
     issue-to-pr /contracts/8/outcome/gone = "fail"
       protocol.unknown_status /contracts/8/outcome: `gone` is not a word in `status`
       protocol.unreachable_state /contracts/8/outcome: no contract of type `error` can have the status `gone`
+    issue-to-pr /merge/0 = "blessed"
+      protocol.requirement /merge/0: there is no requirement `blessed`
+    issue-to-pr /requirements/approved/shown_by = []
+      protocol.requirement /requirements/approved/shown_by: no contract can show it
+    issue-to-pr /requirements/approved/shown_by/0 = "letter"
+      protocol.unknown_type /requirements/approved/shown_by/0: no contract type is called `letter`
+    issue-to-pr /requirements/approved/status = ["fine"]
+      protocol.unknown_status /requirements/approved/status/0: the protocol has no status word `fine`
+    issue-to-pr /requirements/approved/undone_by/0 = "reviewer-agent-to-validator-agent"
+      protocol.requirement /requirements/approved/undone_by: `reviewer-agent-to-validator-agent` can't both show and undo it
+    issue-to-pr /requirements/completed = {"title":"x","shown_by":["error"]}
+      protocol.requirement /requirements/completed: every protocol has `completed`: the issue is completed
     issue-to-pr /routes/1/from = "nobody"
       protocol.unknown_agent /routes/1/from: no agent is called `nobody`
     issue-to-pr /routes/1/to = "nobody"

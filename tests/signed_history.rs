@@ -9,8 +9,8 @@ use std::fs;
 
 use insta::assert_snapshot;
 use signature_support::{
-    BRANCH, damage, ed25519, findings, key, parts, path, protocol, put, raw, signature, signed,
-    start, team, use_key, with_key,
+    BRANCH, damage, ed25519, findings, forget, key, parts, path, protocol, put, raw, signature,
+    signed, start, team, use_key, with_key,
 };
 use support::TestEnvironment;
 use support::contracts::opening;
@@ -63,6 +63,7 @@ fn a_step_that_plain_git_signs_is_a_step() {
     ];
     git(&commit);
     assert_ne!(env.tip(), step);
+    forget(&env);
     env.assert_sound();
 }
 

@@ -124,7 +124,10 @@ impl From<LedgerError> for Failure {
         let message = chain(&error);
         let at = |exit, code| Self::new(exit, code, message.clone());
         match error {
-            LedgerError::NoLedger { branch } => {
+            LedgerError::NoLedger { branch, seen: Some(seen) } => at(exit::ENVIRONMENT, "no_ledger").hint(format!(
+                "it was here, and is gone: `git branch {branch} {seen}` brings back what this clone saw last"
+            )),
+            LedgerError::NoLedger { branch, .. } => {
                 let option = if branch == DEFAULT_BRANCH {
                     String::new()
                 } else {
@@ -146,6 +149,8 @@ impl From<LedgerError> for Failure {
             LedgerError::Quarantine => at(exit::ENVIRONMENT, "quarantine"),
             LedgerError::Locked { .. } => at(exit::TIMED_OUT, "locked")
                 .hint("nothing was written; wait for the git process that holds it, and run the same again. `pgrep -a git` and `ls -l` of the file tell: where none runs, on no machine that shares the disk, and the file is not new, it is left over, and safe to remove"),
+            LedgerError::Backdated { .. } => at(exit::USAGE, "backdated")
+                .hint("nothing was written; leave GIT_AUTHOR_DATE unset, or give it a time after that; see `date` for this machine's clock"),
             LedgerError::Contended { .. } => {
                 at(exit::TIMED_OUT, "contended").hint("nothing was written; run the same command again")
             }

@@ -20,6 +20,7 @@ mod output;
 mod protocols;
 mod refused;
 mod render;
+mod report;
 
 use std::ffi::OsString;
 

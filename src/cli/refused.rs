@@ -93,6 +93,10 @@ pub(super) fn refused(refusal: &Refusal, message: String) -> Failure {
         }
         Refusal::NoIssue { .. } => Failure::new(exit::NOT_FOUND, "no_issue", message.clone())
             .hint("`git handoff list` shows every issue"),
+        Refusal::NoRequirement { known, .. } => {
+            Failure::new(exit::USAGE, "no_requirement", message.clone())
+                .hint(format!("it has: {}", known.join(", ")))
+        }
         Refusal::NoHandoff { id } => Failure::new(exit::NOT_FOUND, "no_handoff", message.clone())
             .hint(format!(
                 "`git handoff status {}` lists the issue's handoffs",

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use super::output::{Output, plain, state};
 use crate::ids::{AgentName, HandoffId};
 use crate::ledger::{
-    Artifact, Briefing, Done, FailureContext, Issue, IssueStatus, Moment, Record, Task, Transition,
-    issue_folder,
+    Annotation, Artifact, Briefing, Done, FailureContext, Issue, IssueStatus, Moment, Record, Task,
+    Transition, issue_folder,
 };
 use crate::protocol::State;
 
@@ -463,6 +463,7 @@ pub(super) fn briefing_text(brief: &Briefing) -> String {
     section("known of the issue", facts.collect());
     section("delivered", brief.artifacts.iter().map(artifact).collect());
     section("tasks", brief.tasks.iter().map(task).collect());
+    section("corrected", brief.annotations.iter().map(note).collect());
     let documents = brief.documents.iter();
     section(
         "shared documents",
@@ -494,6 +495,18 @@ fn task(task: &Task) -> String {
     };
     let (name, of, state) = (&task.id, of.unwrap_or_default(), task.state.as_str());
     format!("task {name}{of}: {state} ({}{on})", task.handoff)
+}
+
+/// Notes that correct what was recorded.
+pub(super) fn notes_text(notes: &[Annotation]) -> String {
+    notes.iter().map(|n| format!("  {}\n", note(n))).collect()
+}
+
+fn note(note: &Annotation) -> String {
+    let about = note.id.as_ref().map(|id| format!(" of {id}"));
+    let (at, by) = (moment(note.at), &note.by);
+    let about = about.unwrap_or_default();
+    format!("{at} {by} notes{about}: {}", plain(&note.note))
 }
 
 /// An issue with what is known of it.
@@ -535,6 +548,7 @@ pub(super) fn issue_text(issue: &Issue, records: &[Record], now: Moment) -> Stri
             decision.action.as_str()
         );
     }
+    text += &notes_text(&issue.annotations);
     let rows: Vec<Vec<String>> = records.iter().map(|r| row(r, now)).collect();
     text + &super::output::columns(&rows)
 }

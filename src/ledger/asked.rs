@@ -8,7 +8,7 @@ use std::rc::Rc;
 use super::error::LedgerError;
 use super::intake::{Contract, Review, review};
 use super::layout;
-use super::record::{Decision, Issue, Lease, Record};
+use super::record::{Annotation, Decision, Issue, Lease, Record};
 use super::snapshot::{IssueFolder, Rules};
 use super::step::{Request, Told, View};
 use crate::finding::Finding;
@@ -34,6 +34,8 @@ pub(super) enum What {
     Changed(u32, Event, Box<Told>),
     /// A handoff was decided about.
     Decided(Decision),
+    /// A note was added.
+    Annotated(Annotation),
     /// The issue was opened again, for this reason.
     Reopened(String),
 }
@@ -66,6 +68,10 @@ impl Asked {
                 number: decision.id.number(),
                 action: decision.action,
                 why: decision.why.clone(),
+            },
+            What::Annotated(annotation) => Request::Annotate {
+                number: annotation.id.as_ref().map(HandoffId::number),
+                note: annotation.note.clone(),
             },
             What::Reopened(reason) => Request::Reopen {
                 reason: reason.clone(),
@@ -170,6 +176,14 @@ impl States<'_, '_> {
                             actor: decision.by.clone(),
                             path: layout::issue_file(key),
                             what: What::Decided(decision),
+                        }));
+                    }
+                    let noted = was.map_or(0, |issue| issue.annotations.len());
+                    if let Some(annotation) = is.annotations.get(noted).cloned() {
+                        return Ok(Ok(Asked {
+                            actor: annotation.by.clone(),
+                            path: layout::issue_file(key),
+                            what: What::Annotated(annotation),
                         }));
                     }
                     let all = changes.iter().map(|change| difference(change, false));

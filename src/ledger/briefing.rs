@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::error::LedgerError;
 use super::failure::{PastFailure, failures_in_full};
-use super::record::{Artifact, Record, Task};
+use super::record::{Annotation, Artifact, Record, Task};
 use super::shared::documents;
 use super::snapshot::{IssueFolder, Snapshot};
 use super::step::View;
@@ -52,6 +52,8 @@ pub struct Briefing {
     pub artifacts: Vec<Artifact>,
     /// Where the issue's tasks stand.
     pub tasks: Vec<Task>,
+    /// What corrects the issue's contracts and records.
+    pub annotations: Vec<Annotation>,
     /// How earlier attempts failed, the oldest first.
     pub failures: Vec<PastFailure>,
     /// The documents that the protocol's issues share.
@@ -114,6 +116,10 @@ pub fn briefing(
         facts: issue.as_ref().map(|i| i.facts.clone()).unwrap_or_default(),
         artifacts,
         failures: failures_in_full(tip.repository(), folder, record)?,
+        annotations: issue
+            .as_ref()
+            .map(|i| i.annotations.clone())
+            .unwrap_or_default(),
         tasks: issue.map(|i| i.tasks).unwrap_or_default(),
         documents: shared
             .map(|(name, value)| (name.to_string(), value))

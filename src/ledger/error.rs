@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use super::record::StoredError;
+use super::record::{Moment, StoredError};
 use super::refusal::Refusal;
 use super::step::Stop;
 use crate::contract::{Allowance, SchemaError};
 use crate::finding::Finding;
-use crate::git::{CaptureError, GitError, SignError};
+use crate::git::{CaptureError, GitError, ObjectId, SignError};
 
 /// A failed operation. Unless it says otherwise, the ledger is unchanged.
 #[derive(Debug, thiserror::Error)]
@@ -17,6 +17,8 @@ pub enum LedgerError {
     NoLedger {
         /// The branch that was looked for.
         branch: String,
+        /// Where this clone saw it last, if it did.
+        seen: Option<ObjectId>,
     },
     /// The branch is something else.
     #[error("branch {branch} is not a ledger: it has no ledger.json")]
@@ -54,6 +56,14 @@ pub enum LedgerError {
     Locked {
         /// The lock file.
         path: PathBuf,
+    },
+    /// The step was given a time before the last step of its issue.
+    #[error("the step is dated {at}, and the last one of its issue {previous}")]
+    Backdated {
+        /// The step's time.
+        at: Moment,
+        /// The last step's.
+        previous: Moment,
     },
     /// The branch moved each time; nothing was written.
     #[error("the branch moved at each of {attempts} attempts")]

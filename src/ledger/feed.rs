@@ -162,6 +162,11 @@ pub fn happenings(repository: &Repository, commit: &Commit) -> Result<Vec<Happen
                 let reopened = issue.reopened.get(known(|issue| issue.reopened.len())..);
                 let why = decided.and_then(<[_]>::last).map(|d| (&d.why, Some(&d.id)));
                 let why = why.or_else(|| Some((&reopened?.last()?.reason, None)));
+                let noted = issue
+                    .annotations
+                    .get(known(|issue| issue.annotations.len())..);
+                let noted = noted.and_then(<[_]>::last);
+                let why = why.or_else(|| noted.map(|n| (&n.note, n.id.as_ref())));
                 other.reason = why.map(|(why, _)| why.clone());
                 other.id = why.and_then(|(_, id)| id.cloned());
                 (other.kind, other.issue) = (Kind::Issue, Some(issue.issue));

@@ -83,7 +83,10 @@ impl Ledger<'_> {
                 false => self.repository().prepare(&proposal)?,
             };
             match in_turn(&mut queue, prepared, "handoff: start the ledger") {
-                Ok(commit) => return Ok(Some(commit)),
+                Ok(commit) => {
+                    self.memory().wrote(None, commit);
+                    return Ok(Some(commit));
+                }
                 Err(PublishError::Locked(path)) if start.elapsed() >= session.patience => {
                     return Err(LedgerError::Locked { path });
                 }

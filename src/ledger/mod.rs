@@ -14,6 +14,7 @@ mod asked;
 mod briefing;
 mod choice;
 mod context;
+mod draft;
 mod error;
 mod exchange;
 mod expiry;
@@ -22,12 +23,15 @@ mod feed;
 mod founding;
 mod intake;
 mod layout;
+mod memory;
 mod message;
+mod order;
 mod planner;
 mod protocol_check;
 mod ready;
 mod record;
 mod refusal;
+mod requirement;
 mod screening;
 mod semantic;
 mod session;
@@ -65,17 +69,18 @@ pub use planner::{UNSPECIFIED, plan};
 pub use protocol_check::check_protocol;
 pub use ready::{Ready, ready};
 pub use record::{
-    Artifact, ContractFile, Counted, Decision, Evidence, Expected, Failure, Issue, IssueStatus,
-    Lease, Manifest, Moment, OpenHandoff, Progress, Question, Record, Reopening, StoredError, Task,
-    TaskName, Transition,
+    Annotation, Artifact, ContractFile, Counted, Decision, Evidence, Expected, Failure, Issue,
+    IssueStatus, Lease, Manifest, Moment, OpenHandoff, Progress, Question, Record, Reopening,
+    StoredError, Task, TaskName, Transition,
 };
 pub use refusal::{Limit, Refusal};
+pub use requirement::{Shown as Requirement, shown};
 pub use session::{Clock, Session};
 pub use shared::{Change as ProtocolStep, ProtocolChange, ProtocolFiles, documents, open_issues};
 pub use snapshot::{IssueFolder, OpenEntry, Rules, Snapshot};
 pub use step::{Actor, FileChanges, MAX_TEXT, Planned, Receipt, Request, Step, Stop, Told, View};
 pub use turn::{Turn, turn};
-pub use verify::{Audit, AuditScope};
+pub use verify::{Audit, AuditScope, meaning};
 pub use waiting::{Outcome, Standing};
 pub use write::{Done, Ledger, Target};
 

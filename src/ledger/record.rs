@@ -132,6 +132,22 @@ pub struct Reopening {
     pub handoffs: u32,
 }
 
+/// A note beside what was recorded: what is so.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Annotation {
+    /// When.
+    #[serde(with = "moment")]
+    pub at: Moment,
+    /// By whom.
+    pub by: AgentName,
+    /// The handoff that it is about; none, where it is about the whole issue.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<HandoffId>,
+    /// What is so.
+    pub note: String,
+}
+
 /// `issue.json`: who holds an issue and what is known of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -147,6 +163,9 @@ pub struct Issue {
     /// When its first contract was sent.
     #[serde(with = "moment")]
     pub opened_at: Moment,
+    /// When its last step was made.
+    #[serde(with = "moment")]
+    pub updated_at: Moment,
     /// When it was completed.
     #[serde(
         default,
@@ -173,6 +192,9 @@ pub struct Issue {
     /// What was decided about its handoffs, the oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub decisions: Vec<Decision>,
+    /// Notes that correct what was recorded, the oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub annotations: Vec<Annotation>,
     /// The tasks that were handed over, in the order in which they came.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<Task>,

@@ -135,6 +135,16 @@ pub enum Refusal {
         /// The key.
         issue: IssueKey,
     },
+    /// The protocol has no requirement of that name.
+    #[error("protocol {protocol} has no requirement {}", quoted(name))]
+    NoRequirement {
+        /// The name.
+        name: String,
+        /// The protocol.
+        protocol: AgentName,
+        /// The names there are.
+        known: Vec<String>,
+    },
     /// There is no such handoff.
     #[error("there is no handoff {id}")]
     NoHandoff {

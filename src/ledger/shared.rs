@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use super::draft::{Decided, Draft};
 use super::error::LedgerError;
 use super::intake::Schemas;
 use super::layout::{self, DEFINITION};
@@ -17,7 +18,7 @@ use super::session::Session;
 use super::signing::{By, Demand};
 use super::snapshot::{Rules, Snapshot};
 use super::step::{FileChanges, View};
-use super::write::{Decided, Draft, Ledger};
+use super::write::Ledger;
 use crate::contract::{Schema, Source};
 use crate::finding::Finding;
 use crate::git::{Edit, ObjectId};
@@ -81,6 +82,7 @@ impl<'r> Ledger<'r> {
                     author: None,
                     files: step.files,
                     message: step.message,
+                    previous: None,
                     demand,
                     outcome,
                 }),
@@ -115,6 +117,7 @@ impl<'r> Ledger<'r> {
                     author: Some(agent.clone()),
                     files: step.files,
                     message: step.message,
+                    previous: None,
                     demand: Demand::of(&rules, By::Agent(agent.clone()))?,
                     outcome: (),
                 }),

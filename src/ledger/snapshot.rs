@@ -7,7 +7,8 @@ use std::rc::Rc;
 use super::error::LedgerError;
 use super::intake::Schemas;
 use super::layout::{self, DEFINITION};
-use super::record::{self, Issue, Manifest, Record};
+use super::order;
+use super::record::{self, Issue, Manifest, Moment, Record};
 use super::step::View;
 use crate::contract::Schema;
 use crate::git::{EntryKind, Listing, ObjectId, Recent, Repository, Tree};
@@ -20,6 +21,7 @@ pub struct Snapshot<'r> {
     commit: ObjectId,
     tree: Tree<'r>,
     manifest: Manifest,
+    recorded: Option<Moment>,
     known: KnownProtocols,
 }
 
@@ -36,7 +38,10 @@ impl<'r> Snapshot<'r> {
         commit: ObjectId,
         branch: &str,
     ) -> Result<Self, LedgerError> {
-        Self::read(repository, commit, repository.commit(commit)?.tree, branch)
+        let stored = repository.commit(commit)?;
+        let mut snapshot = Self::read(repository, commit, stored.tree, branch)?;
+        snapshot.recorded = order::recorded(&stored);
+        Ok(snapshot)
     }
 
     fn read(
@@ -57,6 +62,7 @@ impl<'r> Snapshot<'r> {
             commit,
             tree,
             manifest,
+            recorded: None,
             known: KnownProtocols::default(),
         })
     }
@@ -83,6 +89,11 @@ impl<'r> Snapshot<'r> {
     /// The commit it is at.
     pub fn commit(&self) -> ObjectId {
         self.commit
+    }
+
+    /// When its commit was recorded, where that binds those after it.
+    pub(super) fn recorded(&self) -> Option<Moment> {
+        self.recorded
     }
 
     /// The id of its tree.

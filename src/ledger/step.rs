@@ -50,6 +50,14 @@ pub enum Request<'a> {
         /// Why.
         why: String,
     },
+    /// Adds a note that corrects what was recorded.
+    Annotate {
+        /// The number of the handoff that it is about; none, where it is about the
+        /// whole issue.
+        number: Option<u32>,
+        /// What is so.
+        note: String,
+    },
     /// Opens a completed issue again.
     Reopen {
         /// Why.
@@ -162,6 +170,8 @@ pub struct Step {
     pub message: String,
     /// What it does.
     pub receipt: Receipt,
+    /// When the issue's step before it was made, if there is one.
+    pub previous: Option<Moment>,
 }
 
 /// What a request leads to.

@@ -153,6 +153,7 @@ mod tests {
             "protocol": "p",
             "status": status,
             "opened_at": at(0).to_rfc3339(),
+            "updated_at": at(0).to_rfc3339(),
             "handoffs": 3,
             "steps": 3,
             "open": [],

@@ -5,17 +5,20 @@ use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use super::choice::{Chosen, Offer, accepted, branch_of};
+use super::draft::{Decided, Plan};
 use super::error::LedgerError;
 use super::intake::Contract;
+use super::memory::Memory;
+use super::order;
 use super::planner::plan;
 use super::ready::{ready, ready_noting};
 use super::record::{self, Artifact};
 use super::refusal::Refusal;
 use super::screening::screen_request;
 use super::session::{Session, author};
-use super::signing::{By, Demand, signed};
+use super::signing::signed;
 use super::snapshot::{KnownProtocols, Rules, Snapshot};
-use super::step::{Actor, FileChanges, Planned, Receipt, Request, View};
+use super::step::{Actor, Receipt, Request, View};
 use crate::contract::Allowance;
 use crate::finding::Finding;
 use crate::git::{Code, ObjectId, Prepared, Proposal, PublishError, Queue, Repository, to_second};
@@ -58,86 +61,6 @@ pub struct Done {
     pub receipt: Receipt,
     /// The commit that holds it; of a repeated request, none was made.
     pub commit: Option<ObjectId>,
-}
-
-/// A commit that is decided on and not yet written.
-pub(super) struct Draft<T> {
-    /// The agent whose step it is; without one, it is whoever runs the program.
-    pub(super) author: Option<AgentName>,
-    /// What it changes.
-    pub(super) files: FileChanges,
-    /// Its message.
-    pub(super) message: String,
-    /// What is asked of its signature.
-    pub(super) demand: Option<Demand>,
-    /// What it comes to.
-    pub(super) outcome: T,
-}
-
-impl<T> Draft<T> {
-    /// The commit without what it comes to, and that.
-    fn split(self) -> (Draft<()>, Option<T>) {
-        let draft = Draft {
-            author: self.author,
-            files: self.files,
-            message: self.message,
-            demand: self.demand,
-            outcome: (),
-        };
-        (draft, Some(self.outcome))
-    }
-}
-
-/// What a request of an agent leads to.
-pub(super) struct Plan {
-    /// The agent, by the name that the protocol has for it.
-    agent: AgentName,
-    /// What it leads to.
-    pub(super) planned: Planned,
-    /// What is asked of its signature.
-    demand: Option<Demand>,
-}
-
-impl Plan {
-    fn new(rules: &Rules<'_>, agent: AgentName, planned: Planned) -> Result<Self, LedgerError> {
-        let demand = Demand::of(rules, By::Agent(agent.clone()))?;
-        Ok(Self {
-            agent,
-            planned,
-            demand,
-        })
-    }
-
-    /// The same, on which nobody decided.
-    pub(super) fn by_anybody(mut self) -> Self {
-        self.demand = self.demand.map(Demand::by_anybody);
-        self
-    }
-
-    /// The commit; where none is needed, what the ledger holds already.
-    fn draft(self) -> Result<Draft<Receipt>, Box<Receipt>> {
-        let step = match self.planned {
-            Planned::Write(step) => *step,
-            Planned::Repeat(receipt) => return Err(receipt),
-        };
-        Ok(Draft {
-            author: Some(self.agent),
-            files: step.files,
-            message: step.message,
-            demand: self.demand,
-            outcome: step.receipt,
-        })
-    }
-}
-
-/// What is decided on a tip.
-pub(super) enum Decided<T> {
-    /// A commit.
-    Write(Draft<T>),
-    /// A commit that must come first; then it is decided again.
-    First(Draft<()>),
-    /// Nothing: the ledger holds it already.
-    Nothing(T),
 }
 
 impl<'r> Ledger<'r> {
@@ -208,15 +131,31 @@ impl<'r> Ledger<'r> {
     /// # Errors
     /// [`LedgerError`] when there is none or it can't be read.
     pub fn tip(&self) -> Result<Snapshot<'r>, LedgerError> {
-        let tip = self.tip_id()?.ok_or_else(|| {
+        self.at(self.existing()?)
+    }
+
+    /// Where the branch is.
+    ///
+    /// # Errors
+    /// [`LedgerError::NoLedger`] where there is none.
+    pub(super) fn existing(&self) -> Result<ObjectId, LedgerError> {
+        self.tip_id()?.ok_or_else(|| {
             let branch = self.branch.clone();
             if self.repository.is_symbolic(&self.refname) {
-                LedgerError::Symbolic { branch }
-            } else {
-                LedgerError::NoLedger { branch }
+                return LedgerError::Symbolic { branch };
             }
-        })?;
-        Ok(Snapshot::at(self.repository, tip, &self.branch)?.sharing(&self.known))
+            let seen = self.memory().seen();
+            let seen = seen.filter(|id| self.repository.has(*id));
+            LedgerError::NoLedger { branch, seen }
+        })
+    }
+
+    /// Reads the ledger as it was at a commit.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when it can't be read.
+    pub(super) fn at(&self, commit: ObjectId) -> Result<Snapshot<'r>, LedgerError> {
+        Ok(Snapshot::at(self.repository, commit, &self.branch)?.sharing(&self.known))
     }
 
     /// Refuses to write where a write could hurt: from a hook that receives a
@@ -236,6 +175,11 @@ impl<'r> Ledger<'r> {
             }),
             None => Ok(()),
         }
+    }
+
+    /// What this clone remembers of the ledger.
+    pub(super) fn memory(&self) -> Memory<'r> {
+        Memory::new(self.repository, &self.refname)
     }
 
     /// Waits for this machine's other writers, and clears away what one of them
@@ -358,22 +302,19 @@ impl<'r> Ledger<'r> {
         })
     }
 
-    /// Opens a completed issue again.
+    /// Carries out a request about an issue as a whole.
     ///
     /// # Errors
     /// [`LedgerError`]; the ledger is then unchanged.
-    pub fn reopen(
+    pub fn ask(
         &self,
         session: &Session,
         agent: &AgentName,
         issue: &IssueKey,
-        reason: &str,
+        request: impl Fn() -> Request<'static>,
     ) -> Result<Done, LedgerError> {
         self.publish(session, None, |tip, at| {
-            let request = Request::Reopen {
-                reason: reason.to_owned(),
-            };
-            self.plan_on(tip, agent, at, issue, request)
+            self.plan_on(tip, agent, at, issue, request())
         })
     }
 
@@ -465,6 +406,13 @@ impl<'r> Ledger<'r> {
                 Decided::Write(draft) => draft.split(),
                 Decided::First(draft) => (draft, None),
             };
+            let mut committer = session.committer();
+            committer.at = order::not_before(tip.recorded(), committer.at);
+            let (at, recorded) = (to_second(now), to_second(committer.at));
+            if order::is_backdated(at, draft.previous, recorded, tip.recorded()) {
+                let previous = draft.previous.unwrap_or(at);
+                return Err(LedgerError::Backdated { at, previous });
+            }
             let person = match &draft.author {
                 Some(agent) => author(agent, now),
                 None => {
@@ -478,7 +426,7 @@ impl<'r> Ledger<'r> {
                 parent: Some((tip.commit(), tip.tree_id())),
                 edits: &draft.files,
                 author: &person,
-                committer: &session.committer(),
+                committer: &committer,
                 message: &draft.message,
             };
             let demand = draft.demand.as_ref();
@@ -499,6 +447,9 @@ impl<'r> Ledger<'r> {
                     Ok(commit)
                 }
             };
+            if let (Ok(commit), Some(_)) = (&published, &queue) {
+                self.memory().wrote(Some(tip.commit()), *commit);
+            }
             match published {
                 Ok(commit) => match outcome {
                     Some(outcome) => return Ok((outcome, Some(commit))),

@@ -8,6 +8,7 @@ use super::contract_type::ContractType;
 use super::decision::DecisionRule;
 use super::lifecycle::State;
 use super::limits::Limits;
+use super::requirement::Requirement;
 use super::tasks::TaskState;
 use super::timing::{Leases, Retry};
 use crate::ids::AgentName;
@@ -323,6 +324,12 @@ pub struct Definition {
     /// can be carried out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub decisions: Vec<DecisionRule>,
+    /// What an issue can be required to show, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub requirements: BTreeMap<String, Requirement>,
+    /// The requirements of a merge; that the issue is completed, if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub merge: Vec<String>,
     /// What is kept although it looks like a secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secrets: Option<SecretRules>,

@@ -8,8 +8,9 @@
 //! `resolve` the choice of a contract's type, `tasks` what contracts say of
 //! tasks, `facts` what is gathered from them; `timing` says how long work may
 //! take and when it is tried again, `limits` how much may be handed over,
-//! `decision` what to do about what stands still; `signers` whose key is whose;
-//! `faults`, `time_faults` and `ways` check a definition.
+//! `decision` what to do about what stands still, `requirement` what an issue must
+//! show before a merge, `signers` whose key is whose; `faults`, `time_faults` and
+//! `ways` check a definition.
 
 mod contract_type;
 mod decision;
@@ -20,6 +21,7 @@ mod lifecycle;
 mod limits;
 mod loaded;
 mod pointers;
+mod requirement;
 mod resolve;
 mod signers;
 mod tasks;
@@ -40,6 +42,7 @@ pub use lifecycle::{Event, IllegalEvent, State};
 pub use limits::{CycleLimit, ItemLimit, Limits, RoundLimit};
 pub use loaded::Protocol;
 pub use pointers::{schema_has, schema_types, schema_values};
+pub use requirement::{COMPLETED, Requirement};
 pub use resolve::{Envelope, Resolved, Unresolved};
 pub use signers::{Signer, Signers, SigningKey, Verdict};
 pub use tasks::{TaskFields, TaskPlan, TaskState};

@@ -183,12 +183,18 @@ pub fn signature(env: &TestEnvironment, key: &str, options: &[&str], payload: &s
     format!("gpgsig {}", armored.trim_end().replace('\n', "\n ")) + "\n"
 }
 
-/// Writes a commit and moves the branch to it.
+/// Writes a commit and moves the branch to it, as in a clone that saw no other.
 pub fn put(env: &TestEnvironment, raw: &str) {
     let file = env.file("commit", raw);
     let write = ["hash-object", "-t", "commit", "-w", "--literally", &file];
     let id = env.git(&env.repo(), &write);
     env.git(&env.repo(), &["update-ref", BRANCH, id.trim()]);
+    forget(env);
+}
+
+/// Forgets what this clone saw of the branch.
+pub fn forget(env: &TestEnvironment) {
+    let _ = fs::remove_dir_all(env.repo().join(".git/handoff"));
 }
 
 /// How many commits of the branch git verifies with this list.

@@ -280,9 +280,18 @@ impl Ledger {
         String::from_utf8(id).unwrap().trim().to_owned()
     }
 
-    /// Moves the branch.
+    /// Moves the branch, in a clone that has not seen it before.
     pub fn set_branch(&self, id: &str) {
         self.git(&["update-ref", BRANCH, id]);
+        self.forget();
+    }
+
+    /// Makes the clone forget what it saw of the branch.
+    pub fn forget(&self) {
+        let common = self.git(&["rev-parse", "--git-common-dir"]);
+        for note in ["seen", "verified"] {
+            let _ = fs::remove_dir_all(self.path.join(&common).join("handoff").join(note));
+        }
     }
 
     /// The tree with these changes.

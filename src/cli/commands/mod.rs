@@ -1,6 +1,7 @@
 //! One command, one file: its arguments, whose comments are its help, and what
 //! it does.
 
+mod annotate;
 mod answer;
 mod change;
 mod check;
@@ -12,6 +13,7 @@ mod document;
 mod export;
 mod extend;
 mod fail;
+mod gate;
 mod import;
 mod inbox;
 mod init;
@@ -58,6 +60,7 @@ pub(super) enum Command {
     Reject(change::Reject),
     Cancel(change::Cancel),
     Reopen(reopen::Arguments),
+    Annotate(annotate::Arguments),
     Restore(restore::Arguments),
     Status(status::Arguments),
     Show(show::Arguments),
@@ -68,6 +71,7 @@ pub(super) enum Command {
     Wait(wait::Arguments),
     Watch(watch::Arguments),
     Verify(verify::Arguments),
+    Gate(gate::Arguments),
     Protocol(protocol::Arguments),
     Document(document::Arguments),
     Export(export::Arguments),
@@ -102,6 +106,7 @@ impl Command {
             Self::Reject(a) => a.run(context, output),
             Self::Cancel(a) => a.run(context, output),
             Self::Reopen(a) => a.run(context, output),
+            Self::Annotate(a) => a.run(context, output),
             Self::Restore(a) => a.run(context, output),
             Self::Status(a) => a.run(context, output),
             Self::Show(a) => a.run(context, output),
@@ -112,6 +117,7 @@ impl Command {
             Self::Wait(a) => a.run(context, output),
             Self::Watch(a) => a.run(context, output),
             Self::Verify(a) => a.run(context, output),
+            Self::Gate(a) => a.run(context, output),
             Self::Protocol(a) => a.run(context, output),
             Self::Document(a) => a.run(context, output),
             Self::Export(a) => a.run(context, output),

@@ -7,6 +7,7 @@ use crate::cli::error::Failure;
 use crate::cli::output::Output;
 use crate::cli::render;
 use crate::ids::IssueKey;
+use crate::ledger::Request;
 
 /// Open a completed issue again
 ///
@@ -43,7 +44,9 @@ impl Arguments {
         let session = session(&repository)?;
         let ledger = context.ledger(&repository)?;
         let agent = context.acting_agent(&repository)?;
-        let done = ledger.reopen(&session, &agent, &issue, &reason)?;
+        let done = ledger.ask(&session, &agent, &issue, || Request::Reopen {
+            reason: reason.clone(),
+        })?;
         let text = match done.commit {
             Some(commit) => format!("issue {issue} is open again\n  commit {}\n", commit.short()),
             None => format!("issue {issue} was reopened already; nothing was written\n"),

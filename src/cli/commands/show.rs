@@ -34,10 +34,10 @@ impl Arguments {
         let tip = ledger.tip()?;
         let id = handoff_id(&tip, &self.id, context.agent(&repository)?.as_ref())?;
         let folder = tip.issue(id.issue())?;
-        if folder.issue()?.is_none() {
+        let Some(issue) = folder.issue()? else {
             let issue = id.issue().clone();
             return Err(Refusal::NoIssue { issue }.into());
-        }
+        };
         let record = folder
             .record(id.number())?
             .ok_or(Refusal::NoHandoff { id })?;
@@ -49,9 +49,12 @@ impl Arguments {
         let now = now()?;
         let rules = tip.rules(record.protocol.as_str())?;
         let options = options(rules.protocol(), &record, now);
+        let mut notes = issue.annotations;
+        notes.retain(|note| note.id.as_ref().is_none_or(|id| *id == record.id));
         let text = format!(
-            "{}{}\n{}",
+            "{}{}{}\n{}",
             render::record_text(&record, now),
+            render::notes_text(&notes),
             options_text(&options),
             plain(&contract)
         );
@@ -59,6 +62,7 @@ impl Arguments {
         let data = json!({
             "record": record,
             "expired": record.is_expired(now),
+            "annotations": notes,
             "options": options_json(&options),
             "contract": { "format": format, "text": contract },
         });

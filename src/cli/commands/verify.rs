@@ -1,28 +1,51 @@
 use std::num::NonZero;
 use std::thread;
 
+use chrono::{DateTime, Duration, NaiveDate, Utc};
 use clap::Args;
 use serde_json::json;
 
 use crate::cli::context::Context;
+use crate::cli::environment::now;
 use crate::cli::error::Failure;
-use crate::cli::exit;
 use crate::cli::output::Output;
-use crate::ids::IssueKey;
-use crate::ledger::{Audit, AuditScope, LedgerError, Refusal, View};
+use crate::cli::{duration, exit, report};
+use crate::git::ObjectId;
+use crate::ids::{IssueKey, quoted};
+use crate::ledger::{AuditScope, Ledger, LedgerError, Moment, Refusal, View};
 
 /// Derive every step again from its contract, and report each that is not legal
 ///
 /// Every commit of the ledger is run through the protocol again on the state
 /// before it, and must have written exactly what such a step writes: files,
-/// message, trailers, author. Goes on past damage, and reports all of it.
+/// message, trailers, author, dates; signatures, delivered files and claims that were
+/// checked are checked again. Goes on past damage, and reports all of it.
 /// Exits 10 when the ledger is damaged.
+///
+/// What was found sound is remembered in this clone, so that a branch that was
+/// rewritten, or lost commits at its end, is reported, and so that --incremental
+/// can go on from there.
 #[derive(Args)]
-#[command(after_help = "Examples:\n  git handoff verify\n  git handoff verify 123 --json")]
+#[command(after_help = "Examples:
+  git handoff verify
+  git handoff verify 123 --json
+  git handoff verify --incremental         (only what came since the last time)
+  git handoff verify --since 2026-03-01    (or a commit, or 2d)")]
 pub(crate) struct Arguments {
     /// Verify only the commits that touch this issue
     #[arg(value_name = "ISSUE")]
     issue: Option<String>,
+    /// Verify only what came after a commit, which must be part of the history, or since a
+    /// time: a date, or how long ago
+    #[arg(long, value_name = "COMMIT|TIME")]
+    since: Option<String>,
+    /// Verify only what came after the last commit that was verified in this
+    /// clone; all of it, if none was
+    #[arg(long, conflicts_with = "since")]
+    incremental: bool,
+    /// Take the branch as it is, though this clone saw another history of it
+    #[arg(long, conflicts_with_all = ["since", "incremental"])]
+    accept_rewritten: bool,
 }
 
 impl Arguments {
@@ -33,67 +56,81 @@ impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let repository = context.repository()?;
         let ledger = context.ledger(&repository)?;
-        let branch = ledger.branch().to_owned();
-        let key = self
-            .issue
-            .as_deref()
+        let key = { self.issue.as_deref() }
             .map(str::parse::<IssueKey>)
             .transpose()?;
-        let tip = ledger.tip_id()?.ok_or(LedgerError::NoLedger { branch })?;
-        let scope = match &key {
-            Some(key) => {
-                let known = ledger.tip().and_then(|tip| tip.issue(key)?.issue());
-                if matches!(known, Ok(None)) {
-                    return Err(Refusal::NoIssue { issue: key.clone() }.into());
-                }
-                AuditScope {
-                    issue: Some(key),
-                    since: None,
-                }
+        if let Some(key) = &key {
+            let known = ledger.tip().and_then(|tip| tip.issue(key)?.issue());
+            if matches!(known, Ok(None)) {
+                return Err(Refusal::NoIssue { issue: key.clone() }.into());
             }
-            None => AuditScope::default(),
+        }
+        let since = match &self.since {
+            Some(text) => since(&ledger, text)?,
+            None if self.incremental => ledger.verified(),
+            None => None,
+        };
+        let scope = AuditScope {
+            issue: key.as_ref(),
+            since,
         };
         let threads = thread::available_parallelism().map_or(1, NonZero::get);
-        let audit = Audit::run(&repository, tip, scope, threads)?;
+        let audit = ledger.audit(scope, threads, self.accept_rewritten)?;
         // A branch that never was a ledger is not a damaged one.
         if audit.handoffs == 0
             && let Err(error @ LedgerError::NotALedger { .. }) = ledger.tip()
         {
             return Err(error.into());
         }
-        let checked = format!(
-            "{} commits, {} handoffs, up to {}",
-            audit.commits,
-            audit.handoffs,
-            audit.tip.chars().take(10).collect::<String>()
-        );
-        if !audit.is_clean() {
-            let text = format!(
-                "the ledger is damaged: {} findings in {checked}",
-                audit.findings.len()
-            );
-            return Err(Failure::new(exit::INTEGRITY, "ledger_damaged", text)
-                .hint("nothing was changed; compare with another clone's branch before you write to this one")
-                .findings(audit.findings));
-        }
         let data = json!({
             "commits": audit.commits,
             "handoffs": audit.handoffs,
             "tip": audit.tip,
+            "since": audit.since,
             "cut_off": audit.cut_off,
             "findings": audit.findings,
         });
-        let text = if audit.cut_off {
-            format!(
-                "what this clone has of the ledger is sound: {checked}; older history is not here\n"
-            )
-        } else {
-            format!("the ledger is sound: {checked}\n")
-        };
-        output.answer(&data, &text)?;
-        if audit.cut_off {
-            output.say("fetch the rest with `git fetch --unshallow`");
+        let text = report::report(&audit, &repository, ledger.branch());
+        if audit.is_clean() {
+            return output.answer(&data, &text);
         }
-        Ok(())
+        let verdict = report::verdict(&audit);
+        let mut failure = Failure::new(exit::INTEGRITY, "ledger_damaged", verdict)
+            .hint("nothing was changed: compare with another clone's branch before you write to this one; what is wrong but legal is put right by a new step, `git handoff annotate`");
+        if output.is_json() {
+            failure = failure.findings(audit.findings).data(data);
+        } else {
+            output.answer(&data, &text)?;
+        }
+        Err(failure)
     }
+}
+
+/// The commit after which history is verified: the one that is named, or the last
+/// before a time.
+fn since(ledger: &Ledger<'_>, text: &str) -> Result<Option<ObjectId>, Failure> {
+    if let Some(time) = time(text)? {
+        return Ok(ledger.last_before(time)?);
+    }
+    let found = ledger.commit_named(text)?;
+    found.map(Some).ok_or_else(|| {
+        let text = format!("{} names no commit of a ledger, and no time", quoted(text));
+        Failure::new(exit::NOT_FOUND, "no_commit", text)
+            .hint("give a commit that `git handoff log` shows, a date such as 2026-03-01, or how long ago: 2d")
+    })
+}
+
+/// Reads a time: RFC 3339, a date (its beginning in UTC), or how long ago.
+fn time(text: &str) -> Result<Option<Moment>, Failure> {
+    if let Ok(at) = DateTime::parse_from_rfc3339(text) {
+        return Ok(Some(at.with_timezone(&Utc)));
+    }
+    if let Ok(date) = text.parse::<NaiveDate>() {
+        return Ok(date.and_hms_opt(0, 0, 0).map(|at| at.and_utc()));
+    }
+    let Ok(ago) = duration::parse(text) else {
+        return Ok(None);
+    };
+    let ago = Duration::from_std(ago).unwrap_or_default();
+    Ok(now()?.checked_sub_signed(ago))
 }

@@ -251,7 +251,7 @@ fn keep_files(
                 out.write(&document.file, bytes)?;
             }
         }
-        Asked::Change(_) | Asked::Decide(_) | Asked::Reopen(_) => {}
+        Asked::Change(_) | Asked::Decide(_) | Asked::Annotate(_) | Asked::Reopen(_) => {}
     }
     Ok(())
 }

@@ -5,7 +5,9 @@ use std::ops::RangeInclusive;
 use std::rc::Rc;
 
 use super::ExchangeError;
-use super::line::{Asked, Change, Decide, Document, Key, Line, Named, Protocol, Reopen, Send};
+use super::line::{
+    Annotate, Asked, Change, Decide, Document, Key, Line, Named, Protocol, Reopen, Send,
+};
 use crate::finding::Finding;
 use crate::git::Change as TreeChange;
 use crate::git::{Commit, ObjectId, Repository, Tree};
@@ -252,6 +254,10 @@ impl<'r> History<'r> {
                 handoff: number,
                 action,
                 why,
+            }),
+            Request::Annotate { number, note } => Asked::Annotate(Annotate {
+                handoff: number,
+                note,
             }),
             Request::Reopen { reason } => Asked::Reopen(Reopen { reason }),
         };

@@ -87,6 +87,8 @@ pub(super) enum Asked {
     Change(Change),
     /// A handoff was decided about, and stayed as it was.
     Decide(Decide),
+    /// A note was added.
+    Annotate(Annotate),
     /// A completed issue was opened again.
     Reopen(Reopen),
     /// A protocol was put in force.
@@ -144,6 +146,17 @@ pub(super) struct Decide {
     pub(super) action: Action,
     /// Why.
     pub(super) why: String,
+}
+
+/// A note that corrects what was recorded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Annotate {
+    /// The handoff's number in the issue; none, where it is about all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) handoff: Option<u32>,
+    /// What is so.
+    pub(super) note: String,
 }
 
 /// Why an issue was opened again.
@@ -235,6 +248,9 @@ impl Line {
             Asked::Decide(decide) => {
                 (!told(&decide.why)).then_some("a text is empty, or too long to be kept")
             }
+            Asked::Annotate(annotate) => {
+                (!told(&annotate.note)).then_some("a text is empty, or too long to be kept")
+            }
             Asked::Reopen(reopen) => {
                 (!told(&reopen.reason)).then_some("a text is empty, or too long to be kept")
             }
@@ -263,7 +279,7 @@ impl Line {
                     line.by.clear();
                     line.at = DateTime::default();
                 }
-                Asked::Change(_) | Asked::Decide(_) | Asked::Reopen(_) => {}
+                Asked::Change(_) | Asked::Decide(_) | Asked::Annotate(_) | Asked::Reopen(_) => {}
             }
             line
         };

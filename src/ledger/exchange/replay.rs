@@ -341,7 +341,15 @@ impl<'a, 'r> Replay<'a, 'r> {
                     }
                 })?
             }
-            Asked::Reopen(reopen) => ledger.reopen(session, agent, issue, &reopen.reason)?,
+            Asked::Annotate(annotate) => {
+                ledger.ask(session, agent, issue, || Request::Annotate {
+                    number: annotate.handoff,
+                    note: annotate.note.clone(),
+                })?
+            }
+            Asked::Reopen(reopen) => ledger.ask(session, agent, issue, || Request::Reopen {
+                reason: reopen.reason.clone(),
+            })?,
             Asked::Protocol(_) | Asked::Document(_) => return Ok(()),
         };
         let id = done.receipt.record.id.clone();

@@ -8,9 +8,10 @@
 //! what sending does, `answer` what an answer does, `tasks` what becomes of
 //! tasks, `limits` when enough was sent; `change` what happens to one handoff,
 //! `lease` how long a claim holds, `retry` when it is tried again, `decide` what
-//! was decided about it.
+//! was decided about it, `annotate` what corrects it.
 
 mod admission;
+mod annotate;
 mod answer;
 mod change;
 mod decide;
@@ -22,7 +23,7 @@ mod tasks;
 
 use super::layout;
 use super::message::{Change, Message};
-use super::record::{self, Issue, IssueStatus, OpenHandoff, Record, Reopening, Transition};
+use super::record::{self, Issue, IssueStatus, Moment, OpenHandoff, Record, Reopening, Transition};
 use super::refusal::Refusal;
 use super::step::{Actor, Planned, Receipt, Request, Step, Stop, Told, View};
 use crate::git::Edit;
@@ -140,6 +141,7 @@ impl<V> Planner<'_, V> {
                 action,
                 why,
             } => self.decide(known(issue)?, *number, *action, why),
+            Request::Annotate { number, note } => self.annotate(known(issue)?, *number, note),
             Request::Reopen { reason } => self.reopen(known(issue)?, reason),
         }
     }
@@ -203,7 +205,7 @@ impl<V> Planner<'_, V> {
 
     /// A step that changes what is known of the issue, and none of its handoffs.
     fn in_the_issue(&self, mut issue: Issue, about: Record, message: String) -> Planned {
-        issue.steps += 1;
+        let previous = self.next_step(&mut issue);
         let files = vec![(
             layout::issue_file(self.key),
             Edit::Bytes(record::write(&issue)),
@@ -213,7 +215,15 @@ impl<V> Planner<'_, V> {
             files,
             message,
             receipt,
+            previous,
         }))
+    }
+
+    /// Counts one more step of the issue, and says when the one before it was made.
+    fn next_step(&self, issue: &mut Issue) -> Option<Moment> {
+        issue.steps += 1;
+        let previous = std::mem::replace(&mut issue.updated_at, self.actor.at);
+        (issue.steps > 1).then_some(previous)
     }
 
     /// The types of contract that answer a handoff.
@@ -332,7 +342,7 @@ impl<V> Planner<'_, V> {
             was_with,
             goes_on,
         } = changed;
-        issue.steps += 1;
+        let previous = self.next_step(&mut issue);
         let mut files = Vec::with_capacity(records.len() * 2 + 2);
         let mut changes = Vec::with_capacity(records.len());
         for record in &records {
@@ -397,6 +407,7 @@ impl<V> Planner<'_, V> {
             files,
             message,
             receipt,
+            previous,
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use super::{Audit, AuditScope, Part, unreadable};
+use super::{Audit, AuditScope, Parent, Part, unreadable};
 use crate::finding::Finding;
 use crate::git::{
     Change, Commit, Edit, EntryKind, ObjectId, Person, Repository, Stored, Tree, to_second,
@@ -12,8 +12,9 @@ use crate::ids::{AgentName, IssueKey, quoted};
 use crate::ledger::asked::{KnownRules, Shared, States, What, difference, issues_of, shared_of};
 use crate::ledger::error::LedgerError;
 use crate::ledger::layout;
+use crate::ledger::order;
 use crate::ledger::planner::plan;
-use crate::ledger::record::{Issue, Record};
+use crate::ledger::record::{Issue, Moment, Record};
 use crate::ledger::shared::{Change as ProtocolStep, document_step, protocol_step};
 use crate::ledger::signing::{By, Demand, judge};
 use crate::ledger::snapshot::{IssueFolder, Parsed, Rules, Snapshot};
@@ -27,6 +28,8 @@ pub(super) struct Candidate<'a> {
     pub(super) tree: ObjectId,
     /// Who made the step, and when.
     pub(super) author: &'a Person,
+    /// Who recorded it, and when, where that is known.
+    pub(super) committer: Option<&'a Person>,
     /// The header's lines, where they are known.
     pub(super) header: Option<String>,
     /// The message, where it is known.
@@ -41,6 +44,7 @@ impl<'a> Candidate<'a> {
         Self {
             tree: stored.commit.tree,
             author: &stored.commit.author,
+            committer: Some(&stored.commit.committer),
             header: Some(header),
             message: Some(message),
             made: Some(stored),
@@ -56,6 +60,8 @@ struct Expected {
     files: FileChanges,
     /// Its message.
     message: String,
+    /// When its issue's step before it was made, if there is one.
+    previous: Option<Moment>,
     /// What is asked of its signature.
     demand: Option<Demand>,
 }
@@ -97,12 +103,12 @@ impl<'r, 's> Auditor<'r, 's> {
             if let Err(error) = self.commit(stored, before) {
                 self.report(unreadable(&error));
             }
-            before = Some(stored.commit.tree);
+            before = Some(Parent::of(&stored.commit));
         }
     }
 
-    /// Checks a commit of the history; `before` is its parent's tree.
-    fn commit(&mut self, stored: &Stored, before: Option<ObjectId>) -> Result<(), LedgerError> {
+    /// Checks a commit of the history.
+    fn commit(&mut self, stored: &Stored, before: Option<Parent>) -> Result<(), LedgerError> {
         let commit = &stored.commit;
         // What a shallow clone begins with can't be compared with what was before.
         if commit.cut_off {
@@ -110,7 +116,7 @@ impl<'r, 's> Auditor<'r, 's> {
         }
         if commit.parents.is_empty() {
             self.audit.commits += 1;
-            self.signature(stored, None);
+            self.signature(stored, None, String::new());
             return self.founding(commit);
         }
         // Where the parent is missing, history is broken, and that was said already.
@@ -125,24 +131,30 @@ impl<'r, 's> Auditor<'r, 's> {
     }
 
     /// Compares a commit with the step that it should be, if it is in scope; says
-    /// whether it is. `before` is its parent's tree.
+    /// whether it is.
     pub(super) fn check(
         &mut self,
         candidate: &Candidate<'_>,
-        before: ObjectId,
+        before: Parent,
     ) -> Result<bool, LedgerError> {
         let tree = Tree::new(self.repository, candidate.tree);
-        let changes = tree.changes_since(Some(before), layout::is_failure_folder)?;
+        let changes = tree.changes_since(Some(before.tree), layout::is_failure_folder)?;
         let touched = issues_of(&changes);
         if !self.scope.covers(&touched) {
             return Ok(false);
         }
         self.audit.commits += 1;
-        let expected = self.expected(candidate, before, touched, &changes)?;
+        let place = match touched.first() {
+            Some(key) => layout::issue_file(key),
+            None => changes.first().map(|c| c.path.clone()).unwrap_or_default(),
+        };
+        let expected = self.expected(candidate, before.tree, touched, &changes)?;
+        let previous = expected.as_ref().and_then(|e| e.previous);
         if let Some(made) = candidate.made {
             let demand = expected.as_ref().and_then(|e| e.demand.as_ref());
-            self.signature(made, demand);
+            self.signature(made, demand, place.clone());
         }
+        self.times(candidate, before.recorded, previous, place);
         if let Some(expected) = expected {
             self.compare(candidate, &expected, &changes)?;
         }
@@ -150,10 +162,36 @@ impl<'r, 's> Auditor<'r, 's> {
     }
 
     /// Reports what is wrong with a commit's signature.
-    fn signature(&mut self, made: &Stored, demand: Option<&Demand>) {
-        if let Some(finding) = judge(self.repository, made, demand) {
+    fn signature(&mut self, made: &Stored, demand: Option<&Demand>, place: String) {
+        if let Some(mut finding) = judge(self.repository, made, demand) {
+            finding.path = place;
             self.report(finding);
         }
+    }
+
+    /// Reports times that run backwards. `parent` is when the parent was recorded,
+    /// `previous` when the issue's step before was made.
+    fn times(
+        &mut self,
+        candidate: &Candidate<'_>,
+        parent: Option<Moment>,
+        previous: Option<Moment>,
+        place: String,
+    ) {
+        let Some(committer) = candidate.committer else {
+            return;
+        };
+        let (at, recorded) = (to_second(candidate.author.at), to_second(committer.at));
+        let text = match (parent, previous) {
+            (Some(parent), _) if recorded < parent => {
+                format!("the commit is dated {recorded}, and the one before it {parent}")
+            }
+            (_, Some(previous)) if order::is_backdated(at, Some(previous), recorded, parent) => {
+                format!("the step is dated {at}, and the one before it in its issue {previous}")
+            }
+            _ => return,
+        };
+        self.report(Finding::error("step.backdated", place, text));
     }
 
     /// The step that a commit has to be; none where it can be no step at all.
@@ -255,6 +293,7 @@ impl<'r, 's> Auditor<'r, 's> {
                 author,
                 files: step.files,
                 message: step.message,
+                previous: None,
                 demand,
             })),
             Ok((None, _)) => {
@@ -369,6 +408,7 @@ impl<'r, 's> Auditor<'r, 's> {
             author: Some(asked.actor),
             files: step.files,
             message: step.message,
+            previous: step.previous,
             demand,
         }))
     }

@@ -6,6 +6,8 @@
 //! threads.
 
 mod auditor;
+mod meaning;
+mod remembered;
 mod tip;
 
 use std::collections::BTreeSet;
@@ -13,12 +15,15 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
 use auditor::Auditor;
+pub use meaning::meaning;
 use tip::Tip;
 
 use super::error::LedgerError;
 use super::layout;
+use super::order;
+use super::record::Moment;
 use crate::finding::Finding;
-use crate::git::{GitError, ObjectId, Repository, Stored};
+use crate::git::{Commit, GitError, ObjectId, Repository, Stored};
 use crate::ids::IssueKey;
 
 /// How much of a ledger to audit; by default, all of it.
@@ -44,8 +49,26 @@ const PART: usize = 512;
 struct Part {
     /// Its commits, the newest first.
     commits: Vec<Stored>,
-    /// The tree before the oldest of them, where that is known.
-    before: Option<ObjectId>,
+    /// The commit before the oldest of them, where that is known.
+    before: Option<Parent>,
+}
+
+/// What a commit's parent has to say of it.
+#[derive(Clone, Copy)]
+struct Parent {
+    /// Its tree.
+    tree: ObjectId,
+    /// When it was recorded, where that binds those after it.
+    recorded: Option<Moment>,
+}
+
+impl Parent {
+    fn of(commit: &Commit) -> Self {
+        Self {
+            tree: commit.tree,
+            recorded: order::recorded(commit),
+        }
+    }
 }
 
 /// What an audit found.
@@ -57,6 +80,8 @@ pub struct Audit {
     pub handoffs: usize,
     /// The commit that the audit began at.
     pub tip: String,
+    /// The commit after which it began; none where it began with the first.
+    pub since: Option<String>,
     /// Whether older history is not in this clone.
     pub cut_off: bool,
     /// Every finding, in the order of history.
@@ -77,6 +102,7 @@ impl Audit {
     ) -> Result<Self, LedgerError> {
         let mut audit = Self {
             tip: tip.to_string(),
+            since: scope.since.map(|id| id.to_string()),
             ..Self::default()
         };
         audit.cut_off = repository.is_shallow();
@@ -173,12 +199,12 @@ impl Audit {
                 }
             };
             if Some(stored.commit.id) == since {
-                part.before = Some(stored.commit.tree);
+                part.before = Some(Parent::of(&stored.commit));
                 met = true;
                 break;
             }
             if part.commits.len() == PART {
-                part.before = Some(stored.commit.tree);
+                part.before = Some(Parent::of(&stored.commit));
                 // An auditor that could not start says so when it is joined.
                 if send.send((number, std::mem::take(&mut part))).is_err() {
                     return;

@@ -1,0 +1,102 @@
+use clap::Args;
+use serde_json::json;
+
+use crate::cli::context::Context;
+use crate::cli::error::Failure;
+use crate::cli::exit;
+use crate::cli::output::{Output, plain};
+use crate::git::ObjectId;
+use crate::ids::{IssueKey, quoted};
+use crate::ledger::{LedgerError, View, shown};
+
+/// Say whether an issue shows what a merge requires
+///
+/// Exits 0 when it does, and 1 when it does not. What each requirement means is the
+/// protocol's to say (`requirements`, and `merge` for the ones that are asked for by
+/// default): the newest of the contracts that show or undo it decides. Every protocol
+/// has `completed`. Reads the newest tree only, so that a depth-1 fetch of the ledger
+/// serves. It trusts the ledger: run `git handoff verify ISSUE` first where others can push to it.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  git handoff gate --issue 123
+  git handoff gate --issue 123 --require approved,validated
+  git handoff gate --issue 123 --require approved --head HEAD   (approved as it is now)")]
+pub(crate) struct Arguments {
+    /// The issue
+    #[arg(long, value_name = "ISSUE")]
+    issue: String,
+    /// What must be shown; by default what the protocol requires of a merge
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    require: Vec<String>,
+    /// The commit that it must have been shown of, or one with the same files
+    #[arg(long, value_name = "COMMIT")]
+    head: Option<String>,
+}
+
+impl Arguments {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// A [`Failure`] with its exit code.
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        let key: IssueKey = self.issue.parse()?;
+        let repository = context.repository()?;
+        let ledger = context.ledger(&repository)?;
+        let tip = ledger.tip()?;
+        let folder = tip.issue(&key)?;
+        let Some(issue) = folder.issue()? else {
+            let text = format!("there is no issue {key} in the ledger");
+            return Err(Failure::new(exit::NO, "gate_closed", text)
+                .hint("`git handoff list` shows every issue"));
+        };
+        let rules = tip.rules(issue.protocol.as_str())?;
+        let head: Option<ObjectId> = match &self.head {
+            Some(text) => {
+                let found = repository.commit_named(text).map_err(LedgerError::from)?;
+                Some(found.ok_or_else(|| {
+                    let text = format!("{} names no commit here", quoted(text));
+                    Failure::new(exit::NOT_FOUND, "no_commit", text)
+                        .hint("fetch the code branch first, or give the commit's whole id")
+                })?)
+            }
+            None => None,
+        };
+        let found = shown(&repository, &folder, &rules, &self.require, head)?;
+        let lines = found.iter().map(|one| {
+            let (mark, not) = if one.met {
+                ("✓", "")
+            } else {
+                ("✗", "not ")
+            };
+            format!(
+                "{mark} {not}{}: {}\n",
+                plain(&one.requirement),
+                plain(&one.why)
+            )
+        });
+        let text: String = lines.collect();
+        let passed = found.iter().all(|one| one.met);
+        let data = json!({
+            "issue": key,
+            "passed": passed,
+            "head": head.map(|id| id.to_string()),
+            "requirements": found,
+        });
+        if passed {
+            return output.answer(&data, &text);
+        }
+        let missing: Vec<&str> = { found.iter() }
+            .filter(|one| !one.met)
+            .map(|one| one.requirement.as_str())
+            .collect();
+        let message = format!("issue {key} is not {}", missing.join(", not "));
+        let failure = Failure::new(exit::NO, "gate_closed", message).hint(format!(
+            "see `git handoff status {key}` for whose turn it is"
+        ));
+        if output.is_json() {
+            return Err(failure.data(data));
+        }
+        output.answer(&data, &text)?;
+        Err(failure)
+    }
+}

@@ -1,0 +1,74 @@
+//! What an issue must show before something may follow from it, such as a merge.
+
+use serde::{Deserialize, Serialize};
+
+use super::faults::Checker;
+
+/// Something that an issue's contracts can show. The newest contract of all the
+/// types that are named here decides.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Requirement {
+    /// What it says, in a few words.
+    pub title: String,
+    /// The contract types that show it.
+    pub shown_by: Vec<String>,
+    /// The status words of which such a contract must have one; any that does not
+    /// stand for a failure, if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub status: Vec<String>,
+    /// The contract types after which it has to be shown again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undone_by: Vec<String>,
+}
+
+impl Checker<'_> {
+    pub(super) fn requirements(&mut self) {
+        let definition = self.definition;
+        for (name, requirement) in &definition.requirements {
+            let at = format!("/requirements/{name}");
+            let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+            if name.is_empty() || !name.chars().all(plain) {
+                let text = "a requirement's name has letters, digits, `-` and `_`";
+                self.fault("protocol.requirement", &at, text);
+            }
+            if name == COMPLETED {
+                let text = "every protocol has `completed`: the issue is completed";
+                self.fault("protocol.requirement", &at, text);
+            }
+            if requirement.shown_by.is_empty() {
+                let text = "no contract can show it";
+                self.fault("protocol.requirement", format!("{at}/shown_by"), text);
+            }
+            let lists = [
+                ("shown_by", &requirement.shown_by),
+                ("undone_by", &requirement.undone_by),
+            ];
+            for (key, types) in lists {
+                for (i, kind) in types.iter().enumerate() {
+                    self.known_type(format!("{at}/{key}/{i}"), kind);
+                }
+            }
+            for (i, word) in requirement.status.iter().enumerate() {
+                if !definition.status.contains_key(word) {
+                    let text = format!("the protocol has no status word `{word}`");
+                    self.fault("protocol.unknown_status", format!("{at}/status/{i}"), text);
+                }
+            }
+            let both = { requirement.undone_by.iter() }.find(|t| requirement.shown_by.contains(t));
+            if let Some(kind) = both {
+                let text = format!("`{kind}` can't both show and undo it");
+                self.fault("protocol.requirement", format!("{at}/undone_by"), text);
+            }
+        }
+        for (i, name) in definition.merge.iter().enumerate() {
+            if name != COMPLETED && !definition.requirements.contains_key(name) {
+                let text = format!("there is no requirement `{name}`");
+                self.fault("protocol.requirement", format!("/merge/{i}"), text);
+            }
+        }
+    }
+}
+
+/// The requirement that every protocol has: the issue is completed.
+pub const COMPLETED: &str = "completed";
