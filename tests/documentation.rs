@@ -12,12 +12,14 @@ use support::TestEnvironment;
 use support::contracts::{Format, opening, prepared, sample};
 use support::workflow::completed;
 
-/// Dotted words in the source that are keys of git's configuration.
-const CONFIGURATION: [&str; 6] = [
+/// Dotted words in the source that are keys of git's configuration, or a file of another tool's.
+const CONFIGURATION: [&str; 8] = [
     "commit.gpgsign",
+    "core.hookspath",
     "handoff.agent",
     "handoff.branch",
     "handoff.sign",
+    "lefthook.yml",
     "user.email",
     "user.name",
 ];
@@ -188,7 +190,7 @@ fn every_finding_code_is_described() {
         }));
     }
     let (mut said, mut rows) = (BTreeSet::new(), 0);
-    for heading in ["In contracts", "In protocols", "In ledgers"] {
+    for heading in ["In contracts", "In protocols", "In hooks", "In ledgers"] {
         let table = &described(heading)[0];
         said.extend(table.names());
         rows += table.rows.len();
@@ -316,6 +318,9 @@ fn answers_have_the_fields_that_are_described() {
     let gate = ["gate", "--issue", "87", "--json"];
     let closed = env.handoff(&gate).exits(1).json()["data"].clone();
     assert_described("`gate`", 0, &closed);
+    assert_described("`hooks`", 0, &env.data(&["hooks", "install"]));
+    assert_described("`hooks`", 1, &env.data(&["hooks", "status"]));
+    env.handoff(&["hooks", "uninstall"]).success();
     let waited = env.data(&["wait", "87.1"]);
     assert_described("`wait`", 0, &waited);
     for target in [&["87.1"][..], &["--inbox", "--as", "implementer-agent"]] {

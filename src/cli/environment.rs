@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::env;
 use std::hash::{BuildHasher, RandomState};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -167,6 +168,31 @@ pub(super) fn tools() -> BTreeMap<String, String> {
     known
         .map(|(name, version)| (name.to_owned(), version))
         .collect()
+}
+
+/// Where a program is found by a process that git starts: in git's own folder
+/// first, then on the PATH.
+pub(super) fn found_on_path(program: &str, own_folder: PathBuf) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let folders = std::iter::once(own_folder).chain(env::split_paths(&path));
+    let mut files = folders.map(|folder| {
+        folder
+            .join(program)
+            .with_extension(env::consts::EXE_EXTENSION)
+    });
+    files.find(|file| is_program(file))
+}
+
+#[cfg(unix)]
+fn is_program(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    file.metadata()
+        .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_program(file: &Path) -> bool {
+    file.is_file()
 }
 
 /// A number drawn by lot, from 0 to 1000.

@@ -83,6 +83,10 @@ impl Repository {
     pub(super) fn git(&self) -> Command {
         let mut command = Command::new("git");
         command.arg("--git-dir").arg(self.path());
+        // Where git itself would be, for what the configuration names by a relative path.
+        if let Some(root) = self.workdir().filter(|root| root.is_dir()) {
+            command.current_dir(root);
+        }
         for name in ["GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE", "GIT_PREFIX"] {
             command.env_remove(name);
         }
