@@ -4,7 +4,7 @@
 //! [`Prepared`] is a commit that is written but that nothing points to yet, and
 //! its one useful method publishes it by compare-and-swap. `tree` edits and
 //! compares trees in their stored form, `history` reads commits, `code` answers
-//! questions about the user's own branches. Nothing here knows what a handoff
+//! questions about the user's own branches, `evidence` about their commits. Nothing here knows what a handoff
 //! is, or moves any ref but the one that a [`Prepared`] names. `worktree` reads
 //! what a working tree holds beyond HEAD and touches neither it nor its index;
 //! `sign` has
@@ -12,7 +12,9 @@
 
 mod code;
 mod disk;
+mod evidence;
 mod history;
+mod index;
 mod position;
 mod process;
 mod program;
@@ -24,6 +26,7 @@ mod restore;
 mod scratch;
 mod sign;
 mod signature;
+mod stripspace;
 mod suspects;
 mod tree;
 mod watch;
@@ -31,7 +34,9 @@ mod whole;
 mod worktree;
 
 pub use code::{Code, CodeCommit};
+pub use evidence::{Added, Differences, FactError, Named, Unknown};
 pub use history::{Commit, Person, Stored, to_second};
+pub use index::{IndexError, PathPatterns, StagedFile};
 pub use position::{Position, Unpublished};
 pub use process::Patience;
 pub use program::{Program, ProgramError, Setting, Version};
@@ -45,6 +50,7 @@ pub use restore::{NewWorktree, RestoreError, is_ignored_by_hfs, is_inside, put_f
 pub use scratch::Scratch;
 pub use sign::SignError;
 pub use signature::{Key, Signature, SignatureError};
+pub use stripspace::{Cleanup, cleaned, comment_of};
 pub use tree::{Change, Edit, Entry, EntryKind, FlatEntry, Listing, Mode, Tree};
 pub use watch::{RefWatch, Waker};
 pub use worktree::{Caps, CaptureError, Hidden, KeptFile, RawPath, Unfinished};
