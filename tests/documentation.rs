@@ -13,11 +13,16 @@ use support::contracts::{Format, opening, prepared, sample};
 use support::workflow::completed;
 
 /// Dotted words in the source that are keys of git's configuration, or a file of another tool's.
-const CONFIGURATION: [&str; 7] = [
+const CONFIGURATION: [&str; 12] = [
+    "commit.cleanup",
     "commit.gpgsign",
+    "core.commentchar",
+    "core.commentstring",
     "core.hookspath",
     "handoff.agent",
     "handoff.branch",
+    "handoff.contracts",
+    "handoff.pushguard",
     "lefthook.yml",
     "user.email",
     "user.name",
@@ -225,9 +230,10 @@ fn what_is_stored_is_described() {
         ("A record", 0, RECORD, "Record"),
         ("A record", 1, RECORD, "ContractFile"),
         ("A record", 2, "src/git/code.rs", "Code"),
-        ("A record", 3, RECORD, "Lease"),
-        ("A record", 4, RECORD, "Transition"),
-        ("A record", 5, RECORD, "Failure"),
+        ("A record", 3, "src/ledger/evidence/mod.rs", "Evidence"),
+        ("A record", 4, RECORD, "Lease"),
+        ("A record", 5, RECORD, "Transition"),
+        ("A record", 6, RECORD, "Failure"),
         ("What is kept of a failure", 0, FAILURE, "FailureFile"),
         ("What is kept of a failure", 1, FAILURE, "Manifest"),
         ("An issue", 0, RECORD, "Issue"),

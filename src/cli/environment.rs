@@ -10,7 +10,7 @@ use std::time::Duration;
 use chrono::{DateTime, FixedOffset, Local, NaiveDateTime, Offset, TimeZone};
 
 use super::error::Failure;
-use crate::git::{Repository, to_second};
+use crate::git::{Person, Repository, to_second};
 use crate::ids::quoted;
 use crate::ledger::{Clock, Host, Moment, Session};
 
@@ -144,6 +144,33 @@ pub(super) fn session(repository: &Repository) -> Result<Session, Failure> {
 /// A [`Failure`] of usage when the environment sets a date that is none.
 pub(super) fn now() -> Result<Moment, Failure> {
     Ok(to_second(SystemClock::from_environment()?.author()))
+}
+
+/// The index that git tells a hook to read, if it is not the repository's own.
+pub(super) fn index() -> Option<PathBuf> {
+    let named = env::var_os("GIT_INDEX_FILE");
+    named.filter(|name| !name.is_empty()).map(PathBuf::from)
+}
+
+/// Says whether the message that a hook reads was in an editor: git tells its hooks
+/// when there was none.
+pub(super) fn is_edited() -> bool {
+    env::var_os("GIT_EDITOR").is_none_or(|editor| editor != ":")
+}
+
+/// The author of the commit that is about to be made, as git tells it to its hooks.
+///
+/// # Errors
+/// A [`Failure`] of usage when the environment sets a date that is none.
+pub(super) fn author(repository: &Repository) -> Result<Person, Failure> {
+    let given = |name: &str| env::var(name).ok().filter(|text| !text.trim().is_empty());
+    let (name, email) = (given("GIT_AUTHOR_NAME"), given("GIT_AUTHOR_EMAIL"));
+    let own = |key: &str| repository.config(key).unwrap_or_default();
+    Ok(Person::new(
+        &name.unwrap_or_else(|| own("user.name")),
+        &email.unwrap_or_else(|| own("user.email")),
+        SystemClock::from_environment()?.author(),
+    ))
 }
 
 /// The versions of this program and of git, where there is one.
