@@ -162,7 +162,9 @@ impl Managed {
             let output = command.output().unwrap();
             assert!(output.status.success(), "{output:#?}");
         };
-        with_stand_in(&["commit", "--allow-empty", "-m", "Empty"]);
+        self.write("notes", "one\n");
+        env.git(&repo, &["add", "."]);
+        with_stand_in(&["commit", "-m", "Notes"]);
         assert_eq!(
             self.stand_in.called(),
             "hook pre-commit\nhook commit-msg .git/COMMIT_EDITMSG\n"
@@ -190,7 +192,7 @@ impl Managed {
     fn works_with_reference_transaction(&self) {
         let tip = self.env.tip();
         let said = self.refused(&["update-ref", "refs/heads/handoffs", "HEAD"]);
-        assert!(said.contains("refs/heads/handoffs"), "{said}");
+        assert!(said.contains("history.rewritten"), "{said}");
         assert_eq!(self.env.tip(), tip);
         self.success("git", &["branch", "another"]);
     }
@@ -238,7 +240,12 @@ fn the_pre_commit_framework() {
         &["validate-manifest", "../project/.pre-commit-hooks.yaml"],
     );
     managed.success("pre-commit", &["install", "--install-hooks"]);
-    insta::assert_snapshot!(managed.by(), @"");
+    insta::assert_snapshot!(managed.by(), @"
+    pre-commit pre-commit
+    commit-msg pre-commit
+    pre-push pre-commit
+    reference-transaction -
+    ");
     managed.works();
 
     // A hook of ours that is there first is run by the framework, with all of standard input.
@@ -249,10 +256,16 @@ fn the_pre_commit_framework() {
         &config.replace("      - id: git-handoff-pre-push\n", ""),
     );
     managed.success("pre-commit", &["install", "-t", "pre-push"]);
-    insta::assert_snapshot!(managed.by(), @"");
+    insta::assert_snapshot!(managed.by(), @"
+    pre-commit pre-commit
+    commit-msg pre-commit
+    pre-push block
+    reference-transaction -
+    ");
     env.handoff(&["hooks", "install", "pre-push"])
         .success()
         .says("pre-push.legacy");
+    env.git(&env.repo(), &["commit", "-q", "--no-verify", "-am", "New"]);
     let args = [
         "push",
         "origin",
@@ -283,13 +296,23 @@ fn lefthook() {
     managed.write("lefthook.yml", &config);
     managed.success("lefthook", &["validate"]);
     managed.success("lefthook", &["install"]);
-    insta::assert_snapshot!(managed.by(), @"");
+    insta::assert_snapshot!(managed.by(), @"
+    pre-commit lefthook
+    commit-msg lefthook
+    pre-push lefthook
+    reference-transaction -
+    ");
     managed.works();
 
     // Beside it, the hook that it does not have; installing it again takes nothing away.
     env.handoff(&["hooks", "install"]).success();
     managed.success("lefthook", &["install", "--force"]);
-    insta::assert_snapshot!(managed.by(), @"");
+    insta::assert_snapshot!(managed.by(), @"
+    pre-commit lefthook
+    commit-msg lefthook
+    pre-push lefthook
+    reference-transaction block
+    ");
     managed.works_with_reference_transaction();
     // Without a line of ours there, a block in its file would be lost: refused.
     managed.write(
@@ -297,7 +320,11 @@ fn lefthook() {
         &config.replace("git-handoff hook pre-push", "true"),
     );
     let refused = env.handoff(&["hooks", "install"]).exits(9);
-    insta::assert_snapshot!(env.filtered(&refused.stderr), @"");
+    insta::assert_snapshot!(env.filtered(&refused.stderr), @"
+    error: nothing was changed: 1 hook is in the way
+      [root]/repo/.git/hooks/pre-push hook.managed the file is lefthook's, which writes it anew and would drop a block in it
+          have lefthook call `git handoff hook pre-push`: docs/hooks.md has the lines for lefthook.yml
+    ");
 }
 
 #[test]
@@ -306,19 +333,39 @@ fn husky() {
     let env = &managed.env;
     managed.success("husky", &[]);
     let refused = env.handoff(&["hooks", "install"]).exits(9);
-    insta::assert_snapshot!(env.filtered(&refused.stderr), @"");
+    insta::assert_snapshot!(env.filtered(&refused.stderr), @"
+    error: nothing was changed: 4 hooks are in the way
+      [root]/repo/.husky/_/pre-commit hook.managed the file is husky's, which writes it anew and would drop a block in it
+          have husky call `git handoff hook pre-commit`: docs/hooks.md has the lines for .husky/pre-commit
+      [root]/repo/.husky/_/commit-msg hook.managed the file is husky's, which writes it anew and would drop a block in it
+          have husky call `git handoff hook commit-msg`: docs/hooks.md has the lines for .husky/commit-msg
+      [root]/repo/.husky/_/pre-push hook.managed the file is husky's, which writes it anew and would drop a block in it
+          have husky call `git handoff hook pre-push`: docs/hooks.md has the lines for .husky/pre-push
+      [root]/repo/.husky/_/reference-transaction hook.elsewhere core.hooksPath is .husky/_ (file:[root]/repo/.git/config), so that hooks are in [root]/repo/.husky/_, which is not in this repository's git directory
+          if that folder may be changed, say so with --into-hooks-path
+    ");
     let events = ["pre-commit", "commit-msg", "pre-push"];
     for (event, line) in events.iter().zip(snippets("husky")) {
         let text = format!("{}\n{line}", managed.other(event));
         script(&env.repo().join(".husky").join(event), text);
     }
-    insta::assert_snapshot!(managed.by(), @"");
+    insta::assert_snapshot!(managed.by(), @"
+    pre-commit husky
+    commit-msg husky
+    pre-push husky
+    reference-transaction -
+    ");
     managed.works();
 
     env.handoff(&["hooks", "install", "--into-hooks-path"])
         .success();
     managed.success("husky", &[]);
-    insta::assert_snapshot!(managed.by(), @"");
+    insta::assert_snapshot!(managed.by(), @"
+    pre-commit husky
+    commit-msg husky
+    pre-push husky
+    reference-transaction block
+    ");
     managed.works_with_reference_transaction();
     let set = env.git(&env.repo(), &["config", "core.hooksPath"]);
     assert_eq!(set.trim(), ".husky/_");
