@@ -12,11 +12,18 @@ use support::TestEnvironment;
 use support::contracts::{Format, opening, prepared, sample};
 use support::workflow::completed;
 
-/// Dotted words in the source that are keys of git's configuration.
-const CONFIGURATION: [&str; 5] = [
+/// Dotted words in the source that are keys of git's configuration, or a file of another tool's.
+const CONFIGURATION: [&str; 12] = [
+    "commit.cleanup",
     "commit.gpgsign",
+    "core.commentchar",
+    "core.commentstring",
+    "core.hookspath",
     "handoff.agent",
     "handoff.branch",
+    "handoff.contracts",
+    "handoff.pushguard",
+    "lefthook.yml",
     "user.email",
     "user.name",
 ];
@@ -187,7 +194,7 @@ fn every_finding_code_is_described() {
         }));
     }
     let (mut said, mut rows) = (BTreeSet::new(), 0);
-    for heading in ["In contracts", "In protocols", "In ledgers"] {
+    for heading in ["In contracts", "In protocols", "In hooks", "In ledgers"] {
         let table = &described(heading)[0];
         said.extend(table.names());
         rows += table.rows.len();
@@ -223,9 +230,10 @@ fn what_is_stored_is_described() {
         ("A record", 0, RECORD, "Record"),
         ("A record", 1, RECORD, "ContractFile"),
         ("A record", 2, "src/git/code.rs", "Code"),
-        ("A record", 3, RECORD, "Lease"),
-        ("A record", 4, RECORD, "Transition"),
-        ("A record", 5, RECORD, "Failure"),
+        ("A record", 3, "src/ledger/evidence/mod.rs", "Evidence"),
+        ("A record", 4, RECORD, "Lease"),
+        ("A record", 5, RECORD, "Transition"),
+        ("A record", 6, RECORD, "Failure"),
         ("What is kept of a failure", 0, FAILURE, "FailureFile"),
         ("What is kept of a failure", 1, FAILURE, "Manifest"),
         ("An issue", 0, RECORD, "Issue"),
@@ -315,6 +323,9 @@ fn answers_have_the_fields_that_are_described() {
     let gate = ["gate", "--issue", "87", "--json"];
     let closed = env.handoff(&gate).exits(1).json()["data"].clone();
     assert_described("`gate`", 0, &closed);
+    assert_described("`hooks`", 0, &env.data(&["hooks", "install"]));
+    assert_described("`hooks`", 1, &env.data(&["hooks", "status"]));
+    env.handoff(&["hooks", "uninstall"]).success();
     let waited = env.data(&["wait", "87.1"]);
     assert_described("`wait`", 0, &waited);
     for target in [&["87.1"][..], &["--inbox", "--as", "implementer-agent"]] {

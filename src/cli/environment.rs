@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::env;
 use std::hash::{BuildHasher, RandomState};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset, Local, NaiveDateTime, Offset, TimeZone};
 
 use super::error::Failure;
-use crate::git::{Repository, to_second};
+use crate::git::{Person, Repository, to_second};
 use crate::ids::quoted;
 use crate::ledger::{Clock, Host, Moment, Session};
 
@@ -145,6 +146,33 @@ pub(super) fn now() -> Result<Moment, Failure> {
     Ok(to_second(SystemClock::from_environment()?.author()))
 }
 
+/// The index that git tells a hook to read, if it is not the repository's own.
+pub(super) fn index() -> Option<PathBuf> {
+    let named = env::var_os("GIT_INDEX_FILE");
+    named.filter(|name| !name.is_empty()).map(PathBuf::from)
+}
+
+/// Says whether the message that a hook reads was in an editor: git tells its hooks
+/// when there was none.
+pub(super) fn is_edited() -> bool {
+    env::var_os("GIT_EDITOR").is_none_or(|editor| editor != ":")
+}
+
+/// The author of the commit that is about to be made, as git tells it to its hooks.
+///
+/// # Errors
+/// A [`Failure`] of usage when the environment sets a date that is none.
+pub(super) fn author(repository: &Repository) -> Result<Person, Failure> {
+    let given = |name: &str| env::var(name).ok().filter(|text| !text.trim().is_empty());
+    let (name, email) = (given("GIT_AUTHOR_NAME"), given("GIT_AUTHOR_EMAIL"));
+    let own = |key: &str| repository.config(key).unwrap_or_default();
+    Ok(Person::new(
+        &name.unwrap_or_else(|| own("user.name")),
+        &email.unwrap_or_else(|| own("user.email")),
+        SystemClock::from_environment()?.author(),
+    ))
+}
+
 /// The versions of this program and of git, where there is one.
 pub(super) fn tools() -> BTreeMap<String, String> {
     let own = ("git-handoff", env!("CARGO_PKG_VERSION").to_owned());
@@ -157,6 +185,31 @@ pub(super) fn tools() -> BTreeMap<String, String> {
     known
         .map(|(name, version)| (name.to_owned(), version))
         .collect()
+}
+
+/// Where a program is found by a process that git starts: in git's own folder
+/// first, then on the PATH.
+pub(super) fn found_on_path(program: &str, own_folder: PathBuf) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let folders = std::iter::once(own_folder).chain(env::split_paths(&path));
+    let mut files = folders.map(|folder| {
+        folder
+            .join(program)
+            .with_extension(env::consts::EXE_EXTENSION)
+    });
+    files.find(|file| is_program(file))
+}
+
+#[cfg(unix)]
+fn is_program(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    file.metadata()
+        .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_program(file: &Path) -> bool {
+    file.is_file()
 }
 
 /// A number drawn by lot, from 0 to 1000.

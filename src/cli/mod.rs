@@ -6,6 +6,7 @@
 //! exit code and its hint, `output` prints, `context` opens what is needed.
 
 mod advice;
+mod against;
 mod commands;
 mod context;
 mod duration;
@@ -14,6 +15,7 @@ mod error;
 mod exchange;
 pub mod exit;
 mod failure;
+mod hook;
 mod input;
 mod interruption;
 mod output;

@@ -274,6 +274,19 @@ impl Repository {
         })
     }
 
+    /// How many commits the first of two has that the second does not, and how
+    /// many the second has that the first does not.
+    ///
+    /// # Errors
+    /// [`GitError`] when history can't be read.
+    pub fn ahead_and_behind(
+        &self,
+        one: ObjectId,
+        other: ObjectId,
+    ) -> Result<(usize, usize), GitError> {
+        Ok(self.inner.graph_ahead_behind(one.0, other.0)?)
+    }
+
     /// Says whether history was cut off when this repository was cloned.
     pub fn is_shallow(&self) -> bool {
         self.inner.is_shallow()

@@ -4,21 +4,25 @@
 //! [`Prepared`] is a commit that is written but that nothing points to yet, and
 //! its one useful method publishes it by compare-and-swap. `tree` edits and
 //! compares trees in their stored form, `history` reads commits, `code` answers
-//! questions about the user's own branches. Nothing here knows what a handoff
+//! questions about the user's own branches, `evidence` about their commits. Nothing here knows what a handoff
 //! is, or moves any ref but the one that a [`Prepared`] names. `worktree` reads
 //! what a working tree holds beyond HEAD and touches neither it nor its index;
 //! `restore` writes into a worktree that it just made, and into no other.
 
 mod code;
 mod disk;
+mod evidence;
 mod history;
+mod index;
 mod position;
+mod program;
 mod queue;
 mod recent;
 mod remote;
 mod repository;
 mod restore;
 mod scratch;
+mod stripspace;
 mod suspects;
 mod tree;
 mod watch;
@@ -26,14 +30,18 @@ mod whole;
 mod worktree;
 
 pub use code::{Code, CodeCommit};
+pub use evidence::{Added, Differences, FactError, Named, Unknown};
 pub use history::{Commit, Person, Stored, to_second};
+pub use index::{IndexError, PathPatterns, StagedFile};
 pub use position::{Position, Unpublished};
+pub use program::{Program, ProgramError, Setting, Version};
 pub use queue::Queue;
 pub use recent::{ById, Recent};
 pub use remote::{Patience, Remote, RemoteError};
 pub use repository::{GitError, ObjectId, OpenError, Prepared, PublishError, Repository, tune};
 pub use restore::{NewWorktree, RestoreError, is_ignored_by_hfs, is_inside, put_file};
 pub use scratch::Scratch;
+pub use stripspace::{Cleanup, cleaned, comment_of};
 pub use tree::{Change, Edit, Entry, EntryKind, FlatEntry, Listing, Mode, Tree};
 pub use watch::{RefWatch, Waker};
 pub use worktree::{Caps, CaptureError, Hidden, KeptFile, RawPath, Unfinished};

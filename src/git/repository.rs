@@ -249,6 +249,37 @@ impl Repository {
         config.as_ref()?.get_string(key).ok()
     }
 
+    /// Every value of a key of the configuration that may have several.
+    ///
+    /// # Errors
+    /// [`GitError`] when the configuration can't be read.
+    pub fn config_all(&self, key: &str) -> Result<Vec<String>, GitError> {
+        let config = self.inner.config()?;
+        let mut values = Vec::new();
+        match config.multivar(key, None) {
+            Ok(entries) => entries.for_each(|entry| {
+                let value = String::from_utf8_lossy(entry.value_bytes());
+                values.push(value.into_owned());
+            })?,
+            Err(error) if error.code() == ErrorCode::NotFound => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok(values)
+    }
+
+    /// One value of the configuration that is true or false, as git reads it;
+    /// where it is not set, false.
+    ///
+    /// # Errors
+    /// [`GitError`] when it is neither.
+    pub fn config_flag(&self, key: &str) -> Result<bool, GitError> {
+        match self.inner.config()?.get_bool(key) {
+            Ok(value) => Ok(value),
+            Err(error) if error.code() == ErrorCode::NotFound => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// Sets one value of the repository's own configuration.
     ///
     /// # Errors
@@ -327,6 +358,53 @@ impl Repository {
     pub fn is_symbolic(&self, refname: &str) -> bool {
         let found = self.inner.find_reference(refname);
         found.is_ok_and(|r| r.kind() == Some(git2::ReferenceType::Symbolic))
+    }
+
+    /// The name of the ref that a symbolic ref stands for.
+    ///
+    /// # Errors
+    /// [`GitError`] when the ref can't be read; what is missing or is not symbolic stands for none.
+    pub fn symbolic_target(&self, refname: &str) -> Result<Option<String>, GitError> {
+        let found = match self.inner.find_reference(refname) {
+            Ok(found) => found,
+            Err(error) if [ErrorCode::NotFound, ErrorCode::InvalidSpec].contains(&error.code()) => {
+                return Ok(None);
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let target = found.symbolic_target_bytes();
+        Ok(target.map(|name| String::from_utf8_lossy(name).into_owned()))
+    }
+
+    /// Says whether a ref stays where it is when its own file goes: it is packed with the same value,
+    /// and packed refs are not about to be rewritten.
+    ///
+    /// git packs refs first and then deletes their files, which looks to a hook as if they were deleted.
+    /// A real deletion holds the lock of the packed refs meanwhile.
+    ///
+    /// # Errors
+    /// [`GitError`] when the ref can't be read.
+    pub fn is_packed_for_good(&self, refname: &str) -> Result<bool, GitError> {
+        let packed = self.common_dir().join("packed-refs");
+        if packed.with_extension("lock").exists() {
+            return Ok(false);
+        }
+        let Some(id) = self.resolve(refname)? else {
+            return Ok(false);
+        };
+        let listed = fs::read_to_string(packed).unwrap_or_default();
+        let line = format!("{id} {refname}");
+        Ok(listed.lines().any(|known| known == line))
+    }
+
+    /// Says whether a remote-tracking branch of this name is at a commit.
+    ///
+    /// # Errors
+    /// [`GitError`] when the refs can't be listed.
+    pub fn is_remotes(&self, branch: &str, commit: ObjectId) -> Result<bool, GitError> {
+        let pattern = format!("refs/remotes/*/{branch}");
+        let mut refs = self.inner.references_glob(&pattern)?;
+        Ok(refs.any(|found| found.is_ok_and(|found| found.target() == Some(commit.0))))
     }
 
     /// Finds the working tree that has a branch checked out or under rebase, the

@@ -1,16 +1,14 @@
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
+use crate::cli::against::Against;
 use crate::cli::context::Context;
-use crate::cli::error::{Failure, chain};
+use crate::cli::error::Failure;
 use crate::cli::output::{Output, SCHEMA, plain, pretty, render};
-use crate::cli::{exit, input, protocols};
+use crate::cli::{exit, input};
 use crate::finding::{Finding, Severity};
-use crate::git::Repository;
-use crate::ids::{AgentName, IssueKey};
-use crate::ledger::{Ledger, Offer, Review, Snapshot, review};
-use crate::protocol::Protocol;
-use crate::templates::{BUILT_IN, FolderSchemas};
+use crate::ids::IssueKey;
+use crate::ledger::{Offer, Review};
 
 /// Check contracts and report every finding
 ///
@@ -85,6 +83,7 @@ impl Arguments {
                     answers: None,
                     token: None,
                     allow: &[],
+                    reports: None,
                 })?,
                 Err(failure) => {
                     verdict = verdict.max(failure.exit);
@@ -113,60 +112,6 @@ impl Arguments {
             // A file that is not there is no contract with a fault.
             (_, exit::NOT_FOUND) => Err(Failure::reported(exit::NOT_FOUND)),
             _ => Err(Failure::reported(exit::NO)),
-        }
-    }
-}
-
-/// What to check against.
-enum Against<'r> {
-    /// The rules of the ledger here.
-    Ledger(Ledger<'r>, Box<Snapshot<'r>>),
-    /// The built-in rules, where there is no ledger.
-    BuiltIn(Vec<(Protocol, FolderSchemas)>),
-}
-
-impl<'r> Against<'r> {
-    fn choose(
-        context: &Context,
-        repository: Option<&'r Repository>,
-        named: Option<&AgentName>,
-    ) -> Result<Self, Failure> {
-        if let Some(repository) = repository {
-            let ledger = context.ledger(repository)?;
-            if ledger.tip_id()?.is_some() {
-                let snapshot = ledger.tip()?;
-                return Ok(Self::Ledger(ledger, Box::new(snapshot)));
-            }
-        }
-        let names: Vec<&str> = match named {
-            Some(name) => vec![name.as_str()],
-            None => BUILT_IN.to_vec(),
-        };
-        let load = |name: &str| {
-            let folder = protocols::folder(name)?;
-            let protocol = protocols::load(&folder)?;
-            Ok((protocol, FolderSchemas::new(folder)))
-        };
-        let protocols = names.into_iter().map(load);
-        Ok(Self::BuiltIn(protocols.collect::<Result<_, Failure>>()?))
-    }
-
-    fn review(&self, offer: &Offer<'_>) -> Result<Review, Failure> {
-        match self {
-            Self::Ledger(ledger, snapshot) => Ok(ledger.check(snapshot, offer)?),
-            Self::BuiltIn(protocols) => {
-                let mut reviews = Vec::new();
-                for (protocol, schemas) in protocols {
-                    let review = review(protocol, schemas, offer.bytes, offer.issue)
-                        .map_err(|e| Failure::new(exit::INTEGRITY, "schema_broken", chain(&e)))?;
-                    let review = review.screened(protocol, offer.bytes, offer.allow);
-                    if review.kind.is_some() && review.is_complete() {
-                        return Ok(review);
-                    }
-                    reviews.push(review);
-                }
-                Ok(Review::nearest(reviews))
-            }
         }
     }
 }

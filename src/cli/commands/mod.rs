@@ -14,6 +14,8 @@ mod export;
 mod extend;
 mod fail;
 mod gate;
+mod hook;
+mod hooks;
 mod import;
 mod inbox;
 mod init;
@@ -72,6 +74,8 @@ pub(super) enum Command {
     Watch(watch::Arguments),
     Verify(verify::Arguments),
     Gate(gate::Arguments),
+    Hook(hook::Arguments),
+    Hooks(hooks::Arguments),
     Protocol(protocol::Arguments),
     Document(document::Arguments),
     Export(export::Arguments),
@@ -118,6 +122,8 @@ impl Command {
             Self::Watch(a) => a.run(context, output),
             Self::Verify(a) => a.run(context, output),
             Self::Gate(a) => a.run(context, output),
+            Self::Hook(a) => a.run(context, output),
+            Self::Hooks(a) => a.run(context, output),
             Self::Protocol(a) => a.run(context, output),
             Self::Document(a) => a.run(context, output),
             Self::Export(a) => a.run(context, output),

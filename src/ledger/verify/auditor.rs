@@ -5,12 +5,11 @@ use std::rc::Rc;
 
 use super::{Audit, AuditScope, Parent, Part, unreadable};
 use crate::finding::Finding;
-use crate::git::{
-    Change, Commit, Edit, EntryKind, ObjectId, Person, Repository, Stored, Tree, to_second,
-};
+use crate::git::{Change, Edit, EntryKind, ObjectId, Person, Repository, Stored, Tree, to_second};
 use crate::ids::{AgentName, IssueKey, quoted};
-use crate::ledger::asked::{KnownRules, Shared, States, difference, issues_of, shared_of};
+use crate::ledger::asked::{KnownRules, Shared, States, What, difference, issues_of, shared_of};
 use crate::ledger::error::LedgerError;
+use crate::ledger::evidence::again;
 use crate::ledger::layout;
 use crate::ledger::order;
 use crate::ledger::planner::plan;
@@ -67,6 +66,8 @@ pub(super) struct Auditor<'r, 's> {
     parsed: Rc<Parsed>,
     /// The commit that is looked at.
     current: Option<ObjectId>,
+    /// The message that the last commit should have had, where it has another.
+    pub(super) message: Option<String>,
     pub(super) audit: Audit,
 }
 
@@ -78,6 +79,7 @@ impl<'r, 's> Auditor<'r, 's> {
             rules: KnownRules::default(),
             parsed: Rc::new(Parsed::new()),
             current: None,
+            message: None,
             audit: Audit::default(),
         }
     }
@@ -109,7 +111,7 @@ impl<'r, 's> Auditor<'r, 's> {
         }
         if commit.parents.is_empty() {
             self.audit.commits += 1;
-            return self.founding(commit);
+            return self.founding(commit.tree);
         }
         // Where the parent is missing, history is broken, and that was said already.
         let Some(before) = before else {
@@ -209,9 +211,9 @@ impl<'r, 's> Auditor<'r, 's> {
     }
 
     /// Checks the commit that starts the ledger.
-    fn founding(&mut self, commit: &Commit) -> Result<(), LedgerError> {
-        let tree = Tree::new(self.repository, commit.tree);
-        let snapshot = Snapshot::at(self.repository, commit.id, "")?;
+    pub(super) fn founding(&mut self, tree: ObjectId) -> Result<(), LedgerError> {
+        let snapshot = Snapshot::in_tree(self.repository, tree)?;
+        let tree = Tree::new(self.repository, tree);
         let protocol = snapshot.manifest().default_protocol.to_string();
         self.rules_in(tree, &protocol)?;
         let folder = layout::protocol_file(&protocol, "");
@@ -352,7 +354,8 @@ impl<'r, 's> Auditor<'r, 's> {
             folder: &before,
             contract,
         };
-        let planned = plan(rules.protocol(), key, &view, &actor, &asked.request());
+        let policy = self.rules.policy(self.repository, old)?;
+        let planned = plan(rules.protocol(), key, &view, &actor, &asked.request(policy));
         let step = match planned {
             Ok(Planned::Write(step)) => step,
             Ok(Planned::Repeat(_)) => {
@@ -367,6 +370,25 @@ impl<'r, 's> Auditor<'r, 's> {
             }
             Err(Stop::Unreadable(error)) => return Err(error),
         };
+        if let What::Sent(contract, _) = &asked.what
+            && !step.receipt.record.evidence.is_empty()
+        {
+            let record = &step.receipt.record;
+            let held = match &record.follows {
+                Some(id) => before.record(id.number())?,
+                None => None,
+            };
+            let (protocol, held) = (rules.protocol(), held.as_ref());
+            let found = again(
+                self.repository,
+                protocol,
+                contract,
+                record,
+                held,
+                &asked.path,
+            )?;
+            found.into_iter().for_each(|finding| self.report(finding));
+        }
         let before = was.map_or(0, |issue| issue.handoffs);
         self.audit.handoffs += is.handoffs.saturating_sub(before) as usize;
         Ok(Some(Expected {
@@ -443,6 +465,7 @@ impl<'r, 's> Auditor<'r, 's> {
         {
             let text = "the message or its trailers do not tell what the step did";
             self.report(Finding::error("commit.message", "", text));
+            self.message = Some(expected.message.clone());
         }
         // What governs all issues is changed by whoever runs the program.
         let Some(actor) = &expected.author else {

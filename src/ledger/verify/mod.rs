@@ -6,6 +6,7 @@
 //! threads.
 
 mod auditor;
+mod gatekeeper;
 mod meaning;
 mod remembered;
 mod tip;
@@ -15,6 +16,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
 use auditor::Auditor;
+pub use gatekeeper::{BranchMove, NextCommit};
 pub use meaning::meaning;
 use tip::Tip;
 

@@ -54,6 +54,13 @@ impl Ledger<'_> {
         !history.any(|id| id == seen) && !self.repository().is_shallow()
     }
 
+    /// The last commit of the branch that was written here or found sound, where
+    /// the repository still has it.
+    pub fn seen(&self) -> Option<ObjectId> {
+        let seen = self.memory().seen();
+        seen.filter(|id| self.repository().has(*id))
+    }
+
     /// The commit up to which an audit found the ledger sound, if it is known.
     pub fn verified(&self) -> Option<ObjectId> {
         let verified = self.memory().verified();

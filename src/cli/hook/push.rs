@@ -1,0 +1,78 @@
+//! Before a push: the ledger's branch, and code branches that someone else holds.
+
+use std::ffi::OsString;
+
+use super::{judge, lines, object, refusal};
+use crate::cli::context::Context;
+use crate::cli::environment;
+use crate::cli::error::Failure;
+use crate::git::Repository;
+use crate::ledger::{BranchMove, Ledger};
+
+/// Refuses a push that would not lead the ledger on, and, where `handoff.pushGuard` asks for it, one of
+/// a code branch whose issue the agent does not hold.
+pub(in crate::cli) fn pre_push(context: &Context, arguments: &[OsString]) -> Result<(), Failure> {
+    const WORDS: usize = 4;
+    let pushed = lines(WORDS)?;
+    if pushed.is_empty() {
+        return Ok(());
+    }
+    let repository = context.repository()?;
+    let ledger = context.ledger(&repository)?;
+    let remote = arguments.first().and_then(|name| name.to_str());
+    let mut branches = Vec::new();
+    for line in &pushed {
+        let [_, local, name, there] = &line[..] else {
+            continue;
+        };
+        if name == ledger.refname() {
+            let moved = BranchMove {
+                from: object(there)?,
+                to: object(local)?,
+            };
+            judge(&repository, &ledger, moved)
+                .map_err(|failure| fetched_first(failure, remote, &ledger))?;
+        } else if let Some(branch) = name.strip_prefix("refs/heads/") {
+            branches.push(branch);
+        }
+    }
+    if branches.is_empty() || !repository.config_flag("handoff.pushguard")? {
+        return Ok(());
+    }
+    guard(context, &repository, &ledger, &branches)
+}
+
+/// What is behind, or went another way, is fetched before anything else.
+fn fetched_first(failure: Failure, remote: Option<&str>, ledger: &Ledger<'_>) -> Failure {
+    let behind = ["branch.unknown", "history.rewritten"];
+    if !failure.findings.iter().any(|f| behind.contains(&&*f.code)) {
+        return failure;
+    }
+    let branch = ledger.branch();
+    failure.hint(format!(
+        "nothing was pushed. Fetch what is there: `git fetch {} {branch}`; what you have beyond it has to be made again on it, with `git handoff`",
+        remote.unwrap_or("origin")
+    ))
+}
+
+/// Refuses code branches whose issues the agent does not hold.
+fn guard(
+    context: &Context,
+    repository: &Repository,
+    ledger: &Ledger<'_>,
+    branches: &[&str],
+) -> Result<(), Failure> {
+    let agent = context.agent(repository)?;
+    let (tip, now) = (ledger.tip()?, environment::now()?);
+    let mut findings = Vec::new();
+    for branch in branches {
+        findings.extend(tip.pushed_without_holding(branch, agent.as_ref(), now)?);
+    }
+    if findings.is_empty() {
+        return Ok(());
+    }
+    let text = "the ledger does not say that you hold what you push";
+    Err(refusal(text, findings).hint(
+        "nothing was pushed, and your commits are kept; push again when the issue is yours. `handoff.pushGuard` in git's configuration asks for this check",
+    ))
+}

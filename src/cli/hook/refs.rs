@@ -1,0 +1,128 @@
+//! When a ref moves: in this repository, or where a push arrives.
+
+use std::ffi::OsString;
+
+use super::{argument, is_ledgers, judge, lines, object, refusal};
+use crate::cli::context::Context;
+use crate::cli::error::Failure;
+use crate::cli::output::Output;
+use crate::finding::Finding;
+use crate::git::{ObjectId, Repository};
+use crate::ledger::{BranchMove, Ledger};
+
+/// Refuses a push that would not lead the ledger on. Sees objects that git keeps apart until then.
+pub(in crate::cli) fn pre_receive(context: &Context) -> Result<(), Failure> {
+    const WORDS: usize = 3;
+    let pushed = lines(WORDS)?;
+    let repository = context.repository()?;
+    let ledger = context.ledger(&repository)?;
+    for line in &pushed {
+        if let [old, new, name] = &line[..] {
+            received(&repository, &ledger, name, old, new)?;
+        }
+    }
+    Ok(())
+}
+
+/// The same for one ref, named by the arguments.
+pub(in crate::cli) fn update(context: &Context, arguments: &[OsString]) -> Result<(), Failure> {
+    let name = argument(arguments, 0, "a ref")?;
+    let old = argument(arguments, 1, "where it is")?;
+    let new = argument(arguments, 2, "where it is to be")?;
+    let repository = context.repository()?;
+    let ledger = context.ledger(&repository)?;
+    received(&repository, &ledger, name, old, new)
+}
+
+fn received(
+    repository: &Repository,
+    ledger: &Ledger<'_>,
+    name: &str,
+    old: &str,
+    new: &str,
+) -> Result<(), Failure> {
+    if !is_ledgers(repository, ledger, name)? {
+        return Ok(());
+    }
+    let moved = BranchMove {
+        from: object(old)?,
+        to: object(new)?,
+    };
+    judge(repository, ledger, moved)
+}
+
+/// Refuses a move of the ledger's branch by a local command, unless it leads to a legal descendant.
+pub(in crate::cli) fn reference_transaction(
+    context: &Context,
+    output: &mut Output,
+    arguments: &[OsString],
+) -> Result<(), Failure> {
+    const WORDS: usize = 3;
+    // Only then can it be stopped.
+    if argument(arguments, 0, "the phase")? != "prepared" {
+        return Ok(());
+    }
+    let moves = lines(WORDS)?;
+    // Most transactions move HEAD or remote-tracking refs, and are none of the ledger's business.
+    let is_branch = |line: &&Vec<String>| line[2].starts_with("refs/heads/");
+    if !moves.iter().any(|line| is_branch(&line)) {
+        return Ok(());
+    }
+    let repository = context.repository()?;
+    let ledger = context.ledger(&repository)?;
+    let branch = ledger.branch();
+    for line in moves.iter().filter(|line| line[2] == ledger.refname()) {
+        let new = &line[1];
+        if let Some(target) = new.strip_prefix("ref:") {
+            let text = format!("branch {branch} would become another name for {target}");
+            let finding = Finding::error("branch.symbolic", "", text);
+            let text = format!("branch {branch} may not be moved so");
+            return Err(refusal(text, vec![finding]).hint(super::LEAVE));
+        }
+        // What the caller expects may be left open; where the branch is, counts.
+        let from = repository.resolve(ledger.refname())?;
+        let moved = BranchMove {
+            // Where the branch is gone, it has to lead on from where this clone saw it.
+            from: from.or_else(|| ledger.seen()),
+            to: object(new)?,
+        };
+        if moved.to.is_none() && repository.is_packed_for_good(ledger.refname())? {
+            continue;
+        }
+        if let (None, Some(to)) = (moved.from, moved.to)
+            && is_taken_over(&repository, branch, to, &moves)?
+        {
+            last_step(&repository, &ledger, to)?;
+            output.say(&format!(
+                "branch {branch} is taken over as the remote has it; `git handoff verify` audits its whole history"
+            ));
+            continue;
+        }
+        judge(&repository, &ledger, moved)?;
+    }
+    Ok(())
+}
+
+/// Says whether a new branch is where a remote-tracking branch of its name is, or comes to be in the
+/// same transaction.
+fn is_taken_over(
+    repository: &Repository,
+    branch: &str,
+    to: ObjectId,
+    moves: &[Vec<String>],
+) -> Result<bool, Failure> {
+    let moved_too = moves.iter().any(|line| {
+        let tracking = line[2].strip_prefix("refs/remotes/");
+        let same = tracking.is_some_and(|name| name.ends_with(&format!("/{branch}")));
+        same && line[1] == to.to_string()
+    });
+    Ok(moved_too || repository.is_remotes(branch, to)?)
+}
+
+/// Judges the last step of a history alone.
+fn last_step(repository: &Repository, ledger: &Ledger<'_>, to: ObjectId) -> Result<(), Failure> {
+    let from = repository.commit(to)?.parents.first().copied();
+    // Behind the end of a shallow clone is nothing to compare it with.
+    let from = from.filter(|from| repository.has(*from));
+    judge(repository, ledger, BranchMove { from, to: Some(to) })
+}

@@ -1,0 +1,332 @@
+//! The index: which files the next commit has, read without a look at the
+//! working tree, and the tree that they give.
+//!
+//! The file is walked as it is stored. libgit2 reads it whole into objects of its own, and checks its
+//! digest, which takes longer than all else that a hook does in a repository with many files.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::repository::{GitError, ObjectId, Repository};
+use super::tree::Tree;
+
+/// A regular file or a link that is staged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StagedFile {
+    /// Its path from the working tree's root; bytes that are not UTF-8 are replaced.
+    pub path: String,
+    /// Its blob.
+    pub id: ObjectId,
+}
+
+/// Why the index can't be read.
+#[derive(Debug, thiserror::Error)]
+pub enum IndexError {
+    /// The file can't be read.
+    #[error("{} cannot be read", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file is no index.
+    #[error("{} is not an index that git wrote", path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The `git` command could not list it.
+    #[error("git cannot list the index: {said}")]
+    Git {
+        /// What it says.
+        said: String,
+    },
+    /// What it is compared with can't be read.
+    #[error("the commit that HEAD is at cannot be read")]
+    Head(#[source] GitError),
+    /// A pattern is none.
+    #[error("{pattern} is not a pattern for paths")]
+    Pattern {
+        /// The pattern, escaped for display.
+        pattern: String,
+        /// Why.
+        source: GitError,
+    },
+}
+
+/// Patterns for paths, as git's pathspecs: `*` and `**` match any text, `?` one character, `[…]` a set;
+/// a name alone matches what is below it; one that begins with `!` takes out again.
+pub struct PathPatterns {
+    spec: git2::Pathspec,
+    /// What paths must begin with, as far as each pattern is plain.
+    beginnings: Vec<Vec<u8>>,
+}
+
+impl PathPatterns {
+    /// Reads patterns.
+    ///
+    /// # Errors
+    /// [`IndexError::Pattern`] when one is none.
+    pub fn new(patterns: &[String]) -> Result<Self, IndexError> {
+        let plain = |pattern: &String| {
+            let end = pattern.find(['*', '?', '[', '\\']);
+            pattern.as_bytes()[..end.unwrap_or(pattern.len())].to_vec()
+        };
+        // The first that matches decides.
+        let (but, taking): (Vec<&String>, Vec<&String>) =
+            patterns.iter().partition(|p| p.starts_with('!'));
+        let spec = git2::Pathspec::new(but.iter().chain(&taking)).map_err(|error| {
+            IndexError::Pattern {
+                pattern: format!("{:?}", patterns.join(", ")),
+                source: error.into(),
+            }
+        })?;
+        Ok(Self {
+            spec,
+            beginnings: taking.into_iter().map(plain).collect(),
+        })
+    }
+
+    /// Says whether they match a path.
+    pub fn matches(&self, path: &str) -> bool {
+        let begins = |beginning: &Vec<u8>| path.as_bytes().starts_with(beginning);
+        self.beginnings.iter().any(begins)
+            && self
+                .spec
+                .matches_path(Path::new(path), git2::PathspecFlags::DEFAULT)
+    }
+}
+
+/// One entry of the index.
+struct IndexEntry<'a> {
+    mode: u32,
+    id: &'a [u8],
+    /// What stands for the entry in more than its path: its stage, and whether
+    /// it is only intended.
+    left_out: bool,
+    path: &'a [u8],
+}
+
+impl Repository {
+    /// The files that the index has in another form than HEAD's commit, and that `wanted` takes by
+    /// their paths. `index` is another file than the repository's own, where git names one.
+    ///
+    /// # Errors
+    /// [`IndexError`]; where there is no index, nothing was ever staged.
+    pub fn newly_staged(
+        &self,
+        index: Option<&Path>,
+        wanted: impl Fn(&str) -> bool,
+    ) -> Result<Vec<StagedFile>, IndexError> {
+        let mut files = self.staged_files(index, wanted)?;
+        if files.is_empty() {
+            return Ok(files);
+        }
+        let head = self.position().map_err(IndexError::Head)?.head;
+        let Some((_, tree)) = head else {
+            return Ok(files);
+        };
+        let tree = Tree::new(self, tree);
+        // Each folder is read once, however many files it has.
+        let mut folders: HashMap<String, HashMap<String, ObjectId>> = HashMap::new();
+        let mut failed = None;
+        files.retain(|file| {
+            let (folder, name) = file.path.rsplit_once('/').unwrap_or(("", &file.path));
+            if !folders.contains_key(folder) {
+                let listed = tree.list(folder).unwrap_or_else(|error| {
+                    failed.get_or_insert(error);
+                    Vec::new()
+                });
+                let entries = listed.into_iter().map(|entry| (entry.name, entry.id));
+                folders.insert(folder.to_owned(), entries.collect());
+            }
+            folders[folder].get(name) != Some(&file.id)
+        });
+        match failed {
+            None => Ok(files),
+            Some(error) => Err(IndexError::Head(error)),
+        }
+    }
+
+    fn staged_files(
+        &self,
+        index: Option<&Path>,
+        wanted: impl Fn(&str) -> bool,
+    ) -> Result<Vec<StagedFile>, IndexError> {
+        let path = index.map_or_else(|| self.path().join("index"), Path::to_owned);
+        let bytes = match std::fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(source) => return Err(IndexError::Unreadable { path, source }),
+        };
+        let mut found = Vec::new();
+        let mut last = Ok(());
+        let whole = walk(&bytes, |entry| {
+            let path = String::from_utf8_lossy(entry.path);
+            if entry.left_out || !is_file(entry.mode) || !wanted(&path) {
+                return;
+            }
+            match git2::Oid::from_bytes(entry.id) {
+                Ok(id) => found.push(StagedFile {
+                    path: path.into_owned(),
+                    id: ObjectId(id),
+                }),
+                Err(error) => last = Err(error),
+            }
+        });
+        match (whole, last) {
+            (Some(true), Ok(())) => Ok(found),
+            // Parts of it are in another file, or stand for whole folders.
+            (Some(false), Ok(())) => self.listed(index, wanted),
+            _ => Err(IndexError::Malformed { path }),
+        }
+    }
+
+    /// What the `git` command lists.
+    fn listed(
+        &self,
+        index: Option<&Path>,
+        wanted: impl Fn(&str) -> bool,
+    ) -> Result<Vec<StagedFile>, IndexError> {
+        let failed = |said: String| IndexError::Git { said };
+        let mut command = Command::new("git");
+        command.arg("--git-dir").arg(self.path());
+        command.args(["ls-files", "--full-name", "--stage", "-z"]);
+        if let Some(root) = self.workdir() {
+            command.current_dir(root);
+        }
+        if let Some(index) = index {
+            command.env("GIT_INDEX_FILE", index);
+        }
+        let output = command.output().map_err(|e| failed(e.to_string()))?;
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr);
+            return Err(failed(said.trim().to_owned()));
+        }
+        let mut found = Vec::new();
+        for line in output.stdout.split(|&b| b == 0).filter(|l| !l.is_empty()) {
+            let line = String::from_utf8_lossy(line);
+            let parsed = line.split_once('\t').and_then(|(meta, path)| {
+                let mut parts = meta.split(' ');
+                let mode = u32::from_str_radix(parts.next()?, 8).ok()?;
+                let id: ObjectId = parts.next()?.parse().ok()?;
+                Some((mode, id, parts.next()? == "0", path))
+            });
+            let Some((mode, id, plain, path)) = parsed else {
+                return Err(failed(format!("{line:?}")));
+            };
+            if plain && is_file(mode) && wanted(path) {
+                let path = path.to_owned();
+                found.push(StagedFile { path, id });
+            }
+        }
+        Ok(found)
+    }
+
+    /// The tree that the index gives. Its folders are kept in memory only, and so
+    /// is everything that is written after it.
+    ///
+    /// # Errors
+    /// [`GitError`] when the index has a form that libgit2 does not read, or is in conflict.
+    pub fn tree_of_index(&self, index: Option<&Path>) -> Result<ObjectId, GitError> {
+        self.keep_new_objects_in_memory()?;
+        let mut index = match index {
+            Some(path) => git2::Index::open(path)?,
+            None => self.inner.index()?,
+        };
+        Ok(ObjectId(index.write_tree_to(&self.inner)?))
+    }
+}
+
+/// Regular files and links; not the modules of other repositories.
+fn is_file(mode: u32) -> bool {
+    [0o100_000, 0o120_000].contains(&(mode & 0o170_000))
+}
+
+fn number<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+    bytes.get(at..at + N)?.try_into().ok()
+}
+
+/// Walks the entries of an index as it is stored, see gitformat-index(5). Says whether these are all of
+/// them; none where it is no index.
+fn walk(bytes: &[u8], mut each: impl FnMut(&IndexEntry<'_>)) -> Option<bool> {
+    const HEADER: usize = 12;
+    /// Times, numbers and sizes, which tell of the working tree.
+    const STAT: usize = 40;
+    const MODE: usize = 24;
+    const ID: usize = 20;
+    const NAME_LENGTH: u16 = 0x0fff;
+    const STAGE: u16 = 0x3000;
+    const EXTENDED: u16 = 0x4000;
+    const INTENDED: u16 = 0x2000;
+    if !bytes.starts_with(b"DIRC") {
+        return None;
+    }
+    let version = u32::from_be_bytes(number(bytes, 4)?);
+    if !(2..=4).contains(&version) {
+        return None;
+    }
+    let count = u32::from_be_bytes(number(bytes, 8)?);
+    let mut at = HEADER;
+    let mut path = Vec::new();
+    for _ in 0..count {
+        let start = at;
+        let mode = u32::from_be_bytes(number(bytes, at + MODE)?);
+        let id = bytes.get(at + STAT..at + STAT + ID)?;
+        let flags = u16::from_be_bytes(number(bytes, at + STAT + ID)?);
+        at += STAT + ID + 2;
+        let mut left_out = flags & STAGE != 0;
+        if flags & EXTENDED != 0 {
+            left_out |= u16::from_be_bytes(number(bytes, at)?) & INTENDED != 0;
+            at += 2;
+        }
+        if version == 4 {
+            // How much of the path before goes, in groups of seven bits.
+            let mut byte = *bytes.get(at)?;
+            at += 1;
+            let mut gone = usize::from(byte & 0x7f);
+            while byte & 0x80 != 0 {
+                byte = *bytes.get(at)?;
+                at += 1;
+                gone = (gone.checked_add(1)?.checked_mul(128)?) | usize::from(byte & 0x7f);
+            }
+            path.truncate(path.len().checked_sub(gone)?);
+            let length = bytes.get(at..)?.iter().position(|&b| b == 0)?;
+            path.extend_from_slice(&bytes[at..at + length]);
+            at += length + 1;
+            each(&IndexEntry {
+                mode,
+                id,
+                left_out,
+                path: &path,
+            });
+        } else {
+            let length = match usize::from(flags & NAME_LENGTH) {
+                known if known < usize::from(NAME_LENGTH) => known,
+                _ => bytes.get(at..)?.iter().position(|&b| b == 0)?,
+            };
+            each(&IndexEntry {
+                mode,
+                id,
+                left_out,
+                path: bytes.get(at..at + length)?,
+            });
+            // Filled up with one to eight zeros.
+            at = start + ((at + length - start) / 8 + 1) * 8;
+        }
+    }
+    // What follows may be left out by who does not know it, unless its name begins in lower case.
+    let end = bytes.len().checked_sub(ID)?;
+    let mut whole = true;
+    while at < end {
+        let name: [u8; 4] = number(bytes, at)?;
+        let size = u32::from_be_bytes(number(bytes, at + 4)?);
+        whole &= !name[0].is_ascii_lowercase();
+        at = at
+            .checked_add(8)?
+            .checked_add(usize::try_from(size).ok()?)?;
+    }
+    (at == end).then_some(whole)
+}

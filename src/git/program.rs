@@ -1,0 +1,178 @@
+//! What the `git` command itself says of a repository: its version, where it
+//! looks for hooks, and the configuration as it sees it, `git -c` included.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use super::repository::Repository;
+
+/// Why the `git` command gave no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum ProgramError {
+    /// It does not start.
+    #[error("git cannot be started")]
+    NoGit(#[source] std::io::Error),
+    /// It failed.
+    #[error("git says: {said}")]
+    Failed {
+        /// What it says, in one line.
+        said: String,
+    },
+}
+
+/// A version of git, as far as versions are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version {
+    /// The first number.
+    pub major: u32,
+    /// The second number.
+    pub minor: u32,
+}
+
+/// One value of the configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// Where it is set, as git names the place: `file:.git/config`, `command line:`.
+    pub origin: String,
+    /// Its name; git has section and variable in lower case.
+    pub key: String,
+    /// Its value; none where only the name stands there, which means true.
+    pub value: Option<String>,
+}
+
+/// The `git` command, for one repository.
+pub struct Program {
+    git_dir: PathBuf,
+    directory: PathBuf,
+}
+
+impl Program {
+    /// The `git` command that is on the PATH.
+    pub fn new(repository: &Repository) -> Self {
+        // Without the slash at its end, which git would repeat.
+        let git_dir: PathBuf = repository.path().components().collect();
+        Self {
+            directory: repository.workdir().unwrap_or(&git_dir).to_owned(),
+            git_dir,
+        }
+    }
+
+    /// The version as git words it, and as numbers.
+    ///
+    /// # Errors
+    /// [`ProgramError`] when git does not say it.
+    pub fn version(&self) -> Result<(String, Version), ProgramError> {
+        let said = self.run(&["version"])?;
+        let words = said.trim().trim_start_matches("git version ").to_owned();
+        let mut numbers = words.split(['.', ' ']).map_while(|n| n.parse().ok());
+        match (numbers.next(), numbers.next()) {
+            (Some(major), Some(minor)) => Ok((words, Version { major, minor })),
+            _ => Err(ProgramError::Failed { said: words }),
+        }
+    }
+
+    /// The folder that git takes hooks from, `core.hooksPath` or its own.
+    ///
+    /// # Errors
+    /// [`ProgramError`] when git does not say it.
+    pub fn hooks_folder(&self) -> Result<PathBuf, ProgramError> {
+        let said = self.run(&["rev-parse", "--git-path", "hooks"])?;
+        // A relative one counts from where hooks are started.
+        Ok(self.directory.join(said.trim_end_matches(['\n', '\r'])))
+    }
+
+    /// The folder that git has its own programs in, which hooks find first.
+    ///
+    /// # Errors
+    /// [`ProgramError`] when git does not say it.
+    pub fn own_folder(&self) -> Result<PathBuf, ProgramError> {
+        let said = self.run(&["--exec-path"])?;
+        Ok(said.trim_end_matches(['\n', '\r']).into())
+    }
+
+    /// What is configured under names that match this expression, in git's order.
+    ///
+    /// # Errors
+    /// [`ProgramError`] when git can't read its configuration.
+    pub fn settings(&self, names: &str) -> Result<Vec<Setting>, ProgramError> {
+        self.configured(&["config", "--null", "--show-origin", "--get-regexp", names])
+    }
+
+    /// What the repository's own file has under names that match this expression.
+    ///
+    /// # Errors
+    /// [`ProgramError`] when git can't read it.
+    pub fn own_settings(&self, names: &str) -> Result<Vec<Setting>, ProgramError> {
+        let args = [
+            "config",
+            "--local",
+            "--null",
+            "--show-origin",
+            "--get-regexp",
+            names,
+        ];
+        self.configured(&args)
+    }
+
+    fn configured(&self, args: &[&str]) -> Result<Vec<Setting>, ProgramError> {
+        let output = self.output(args)?;
+        // git's way to say that there is none.
+        if output.status.code() == Some(1) && output.stdout.is_empty() {
+            return Ok(Vec::new());
+        }
+        let said = said(output)?;
+        let mut parts = said.split('\0');
+        let mut found = Vec::new();
+        while let (Some(origin), Some(entry)) = (parts.next(), parts.next()) {
+            let (key, value) = match entry.split_once('\n') {
+                Some((key, value)) => (key, Some(value.to_owned())),
+                None => (entry, None),
+            };
+            found.push(Setting {
+                origin: origin.to_owned(),
+                key: key.to_owned(),
+                value,
+            });
+        }
+        Ok(found)
+    }
+
+    /// Sets a value in the repository's own configuration, in the place of any that is there.
+    ///
+    /// # Errors
+    /// [`ProgramError`] when the configuration can't be written.
+    pub fn set(&self, key: &str, value: &str) -> Result<(), ProgramError> {
+        self.run(&["config", "--local", "--replace-all", key, value])
+            .map(drop)
+    }
+
+    /// Removes a section from the repository's own configuration.
+    ///
+    /// # Errors
+    /// [`ProgramError`] when there is none, or when it can't be written.
+    pub fn remove_section(&self, name: &str) -> Result<(), ProgramError> {
+        self.run(&["config", "--local", "--remove-section", name])
+            .map(drop)
+    }
+
+    fn run(&self, args: &[&str]) -> Result<String, ProgramError> {
+        said(self.output(args)?)
+    }
+
+    fn output(&self, args: &[&str]) -> Result<std::process::Output, ProgramError> {
+        let mut command = Command::new("git");
+        command.arg("--git-dir").arg(&self.git_dir);
+        command.args(args).current_dir(&self.directory);
+        command.output().map_err(ProgramError::NoGit)
+    }
+}
+
+/// What git printed, or why it failed.
+fn said(output: std::process::Output) -> Result<String, ProgramError> {
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    Err(ProgramError::Failed { said })
+}

@@ -1,0 +1,381 @@
+//! The marked block in a hook: its text, and a file's bytes with and without it.
+
+use std::ops::Range;
+
+use super::Hook;
+
+/// The line that a block begins with.
+pub(super) const BEGIN: &str = "# >>> git-handoff >>>";
+/// The line that a block ends with.
+pub(super) const END: &str = "# <<< git-handoff <<<";
+/// The line that says that nothing but the block was in the file.
+const ALONE: &str =
+    "# This file was made for it: `uninstall` removes the file if nothing is added.";
+/// What a new file begins with.
+const SHEBANG: &str = "#!/bin/sh\n";
+
+/// Where a block is in a file.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Block {
+    /// Its bytes, with the line break that ends it, if there is one.
+    pub(super) bytes: Range<usize>,
+    /// The line that it begins on, from 1.
+    pub(super) line: u32,
+    /// Whether the file was made for it.
+    alone: bool,
+}
+
+/// Why a file's block can't be told from the rest.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum BlockFault {
+    /// A block has no end.
+    #[error("the block that begins here has no end: the line `{END}` is missing")]
+    Unclosed {
+        /// The line that it begins on.
+        line: u32,
+    },
+    /// A block has no beginning.
+    #[error("a block ends here that does not begin: the line `{BEGIN}` is missing above it")]
+    Unopened {
+        /// The line that it ends on.
+        line: u32,
+    },
+    /// There are two blocks.
+    #[error("a second block begins here; there is one already")]
+    Second {
+        /// The line that the second one begins on.
+        line: u32,
+    },
+}
+
+/// Why a block can't be put into a file.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Foreign {
+    /// The file is not text.
+    #[error("it is a program, not a script")]
+    Binary,
+    /// The script is for something else than a POSIX shell.
+    #[error("it is a script for `{interpreter}`, not for a shell")]
+    Interpreter {
+        /// The first words of its first line.
+        interpreter: String,
+    },
+    /// Its lines end as they do on Windows.
+    #[error("its first line ends with CR LF, so that no Unix runs it")]
+    LineEnds,
+}
+
+/// The block of a hook, with the line break that ends it.
+///
+/// It hands on everything that git gave the hook: where that comes on standard
+/// input, which can be read only once, the block reads it, gives it to the
+/// program, and puts a copy in its place for the lines that follow. The program is
+/// called by its own name, which is what git would run: one process less.
+fn text(hook: Hook, alone: bool) -> String {
+    let mut text = format!(
+        "{BEGIN}\n\
+         # `git handoff hooks install` writes these lines anew, `git handoff hooks uninstall` takes them out.\n"
+    );
+    if alone {
+        text += &format!("{ALONE}\n");
+    }
+    let phase = hook == Hook::ReferenceTransaction;
+    if phase {
+        text += "if [ \"$1\" = prepared ]; then\n";
+    }
+    text += &format!(
+        "command -v git-handoff >/dev/null 2>&1 || {{\n  \
+         echo '{hook}: git-handoff is not on the PATH. Install it, or add its folder to the PATH, and run the same again.' >&2\n  \
+         exit 1\n}}\n"
+    );
+    if hook.reads_input() {
+        text += &format!(
+            "git_handoff_input=$(cat)\n\
+             if [ -n \"$git_handoff_input\" ]; then\n\
+             git-handoff hook {hook} \"$@\" <<GIT_HANDOFF_INPUT || exit 1\n\
+             $git_handoff_input\n\
+             GIT_HANDOFF_INPUT\n\
+             exec <<GIT_HANDOFF_INPUT\n\
+             $git_handoff_input\n\
+             GIT_HANDOFF_INPUT\n\
+             else\n\
+             git-handoff hook {hook} \"$@\" </dev/null || exit 1\n\
+             exec </dev/null\n\
+             fi\n\
+             unset git_handoff_input\n"
+        );
+    } else {
+        text += &format!("git-handoff hook {hook} \"$@\" || exit 1\n");
+    }
+    if phase {
+        text += "fi\n";
+    }
+    text + END + "\n"
+}
+
+/// A file that has nothing but the block.
+pub(super) fn new_file(hook: Hook) -> Vec<u8> {
+    (SHEBANG.to_owned() + &text(hook, true)).into_bytes()
+}
+
+/// Finds the block.
+///
+/// # Errors
+/// [`BlockFault`] where its bounds are not clear.
+pub(super) fn find(bytes: &[u8]) -> Result<Option<Block>, BlockFault> {
+    let mut found: Option<Block> = None;
+    let mut open: Option<(usize, u32, bool)> = None;
+    let mut start = 0;
+    for (line, number) in bytes.split_inclusive(|b| *b == b'\n').zip(1..) {
+        let words = line.trim_ascii();
+        if words == BEGIN.as_bytes() {
+            if found.is_some() {
+                return Err(BlockFault::Second { line: number });
+            }
+            if let Some((_, line, _)) = open {
+                return Err(BlockFault::Unclosed { line });
+            }
+            open = Some((start, number, false));
+        } else if words == ALONE.as_bytes() {
+            if let Some((_, _, alone)) = &mut open {
+                *alone = true;
+            }
+        } else if words == END.as_bytes() {
+            let Some((from, first, alone)) = open.take() else {
+                return Err(BlockFault::Unopened { line: number });
+            };
+            found = Some(Block {
+                bytes: from..start + line.len(),
+                line: first,
+                alone,
+            });
+        }
+        start += line.len();
+    }
+    match open {
+        Some((_, line, _)) => Err(BlockFault::Unclosed { line }),
+        None => Ok(found),
+    }
+}
+
+/// How long the first line is, with its line break.
+fn line_length(bytes: &[u8]) -> usize {
+    let end = bytes.iter().position(|b| *b == b'\n');
+    end.map_or(bytes.len(), |at| at + 1)
+}
+
+/// The file with the block as it should be.
+///
+/// # Errors
+/// [`Foreign`] where the file is no script that a block can be in.
+pub(super) fn with(bytes: &[u8], block: Option<&Block>, hook: Hook) -> Result<Vec<u8>, Foreign> {
+    is_shell(bytes)?;
+    let (before, after, alone) = match block {
+        Some(block) => (
+            &bytes[..block.bytes.start],
+            &bytes[block.bytes.end..],
+            block.alone,
+        ),
+        // Right below the first line: an `exit` or `exec` further down can't pass the block by, and
+        // it comes to stand inside of no other tool's block.
+        None => {
+            let first = if bytes.starts_with(b"#!") {
+                line_length(bytes)
+            } else {
+                0
+            };
+            (&bytes[..first], &bytes[first..], false)
+        }
+    };
+    let mut text = text(hook, alone);
+    let mut file = before.to_vec();
+    // A last line without a line break keeps being the last without one.
+    let unended = match block {
+        Some(block) => !bytes[block.bytes.clone()].ends_with(b"\n"),
+        None => !before.is_empty() && !before.ends_with(b"\n"),
+    };
+    if unended {
+        text.pop();
+        if block.is_none() {
+            file.push(b'\n');
+        }
+    }
+    file.extend_from_slice(text.as_bytes());
+    file.extend_from_slice(after);
+    Ok(file)
+}
+
+/// The file without the block; none where nothing was in it but the block.
+pub(super) fn without(bytes: &[u8], block: &Block) -> Option<Vec<u8>> {
+    let mut start = block.bytes.start;
+    // Then the line before it had no line break either.
+    if !bytes[block.bytes.clone()].ends_with(b"\n") && start > 0 {
+        start -= 1;
+    }
+    let mut rest = bytes[..start].to_vec();
+    rest.extend_from_slice(&bytes[block.bytes.end..]);
+    (!block.alone || rest != SHEBANG.as_bytes()).then_some(rest)
+}
+
+/// Says whether a file's block is the one that this version writes.
+pub(super) fn is_current(bytes: &[u8], block: &Block, hook: Hook) -> bool {
+    let expected = text(hook, block.alone);
+    bytes[block.bytes.clone()].trim_ascii_end() == expected.trim_end().as_bytes()
+}
+
+/// The line before the block on which the script ends or becomes another program, from 1.
+pub(super) fn early_end(bytes: &[u8], block: &Block) -> Option<u32> {
+    let before = String::from_utf8_lossy(&bytes[..block.bytes.start]);
+    let found = before.lines().zip(1..).find(|(line, _)| {
+        let mut words = line.split_whitespace();
+        // What is indented runs on some condition. `exec` with a redirection alone goes on.
+        match (line.starts_with([' ', '\t']), words.next()) {
+            (false, Some("exit")) => true,
+            (false, Some("exec")) => words.next().is_some_and(|word| {
+                !word.starts_with(|c: char| c == '<' || c == '>' || c.is_ascii_digit())
+            }),
+            _ => false,
+        }
+    });
+    found.map(|(_, number)| number)
+}
+
+/// Says whether a POSIX shell, or one that takes the same words, runs the file.
+fn is_shell(bytes: &[u8]) -> Result<(), Foreign> {
+    if bytes.contains(&0) {
+        return Err(Foreign::Binary);
+    }
+    let first = &bytes[..line_length(bytes)];
+    let Some(command) = first.strip_prefix(b"#!") else {
+        // git gives a script that names no interpreter to the shell.
+        return Ok(());
+    };
+    if command.ends_with(b"\r\n") {
+        return Err(Foreign::LineEnds);
+    }
+    let command = String::from_utf8_lossy(command);
+    let mut words = command.split_whitespace();
+    let name = |word: &str| word.rsplit('/').next().unwrap_or_default().to_owned();
+    let mut interpreter = words.next().map(name).unwrap_or_default();
+    if interpreter == "env" || interpreter == "busybox" {
+        let program = words.find(|word| !word.starts_with('-') && !word.contains('='));
+        interpreter = program.map(name).unwrap_or_default();
+    }
+    if ["sh", "bash", "dash", "ash", "ksh", "mksh", "zsh"].contains(&interpreter.as_str()) {
+        Ok(())
+    } else {
+        Err(Foreign::Interpreter { interpreter })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Block, BlockFault, Foreign, early_end, find, is_current, with, without};
+    use crate::hooks::Hook;
+
+    /// The block of a file that has one.
+    fn block(bytes: &[u8]) -> Block {
+        find(bytes)
+            .ok()
+            .flatten()
+            .unwrap_or_else(|| panic!("no block"))
+    }
+
+    #[test]
+    fn what_was_there_is_there_again() {
+        let files: [&[u8]; 9] = [
+            b"#!/bin/sh\necho one\n",
+            b"#!/bin/sh",
+            b"#!/bin/sh\n",
+            b"#!/usr/bin/env bash\n\n# a comment\nset -eu\nexec tool \"$@\"",
+            b"echo no first line\n",
+            b"echo no line break",
+            b"",
+            b"#!/bin/sh\necho \xff\xfe\r\n\r\n\n\n",
+            b"#!/usr/bin/env -S bash -e\n# >>> other >>>\n# <<< other <<<\n",
+        ];
+        for hook in Hook::ALL {
+            for file in files {
+                let installed = with(file, None, hook).unwrap_or_else(|e| panic!("{e}"));
+                let found = block(&installed);
+                assert!(is_current(&installed, &found, hook));
+                let again = with(&installed, Some(&found), hook);
+                assert_eq!(again.as_ref(), Ok(&installed));
+                assert_eq!(without(&installed, &found).as_deref(), Some(file));
+                let first = file.starts_with(b"#!");
+                assert_eq!(found.line, if first { 2 } else { 1 });
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_of_its_own_goes_unless_something_was_added() {
+        let file = super::new_file(Hook::PrePush);
+        assert_eq!(without(&file, &block(&file)), None);
+        let added = [&file[..], b"make test\n"].concat();
+        let rest = without(&added, &block(&added));
+        assert_eq!(rest.as_deref(), Some(&b"#!/bin/sh\nmake test\n"[..]));
+    }
+
+    #[test]
+    fn bounds_that_are_not_clear_are_named_by_line() {
+        let begin = "# >>> git-handoff >>>\n";
+        let end = "# <<< git-handoff <<<\n";
+        let fault = |text: String| find(text.as_bytes()).err();
+        assert_eq!(
+            fault(format!("#!/bin/sh\n{begin}x\n")),
+            Some(BlockFault::Unclosed { line: 2 })
+        );
+        assert_eq!(
+            fault(format!("{begin}{begin}{end}")),
+            Some(BlockFault::Unclosed { line: 1 })
+        );
+        assert_eq!(
+            fault(format!("\n{end}")),
+            Some(BlockFault::Unopened { line: 2 })
+        );
+        assert_eq!(
+            fault(format!("{begin}{end}{end}")),
+            Some(BlockFault::Unopened { line: 3 })
+        );
+        assert_eq!(
+            fault(format!("{begin}{end}\n{begin}{end}")),
+            Some(BlockFault::Second { line: 4 })
+        );
+    }
+
+    #[test]
+    fn other_programs_are_left_alone() {
+        let refused = |bytes: &[u8]| with(bytes, None, Hook::PreCommit).err();
+        let interpreter = |name: &str| {
+            let interpreter = name.to_owned();
+            Some(Foreign::Interpreter { interpreter })
+        };
+        assert_eq!(refused(b"\x7fELF\0\0"), Some(Foreign::Binary));
+        assert_eq!(refused(b"#!/usr/bin/python3\n"), interpreter("python3"));
+        assert_eq!(refused(b"#!/usr/bin/env -S node\n"), interpreter("node"));
+        assert_eq!(refused(b"#!/usr/bin/fish\n"), interpreter("fish"));
+        assert_eq!(refused(b"#!/bin/sh\r\n"), Some(Foreign::LineEnds));
+        for shell in [
+            "#! /bin/sh -e",
+            "#!/bin/busybox sh",
+            "#!/usr/bin/env A=b zsh",
+        ] {
+            assert_eq!(refused(shell.as_bytes()), None, "{shell}");
+        }
+    }
+
+    #[test]
+    fn an_end_before_the_block_is_seen() {
+        let ends = |before: &str| {
+            let file = [before.as_bytes(), &super::new_file(Hook::PreCommit)[10..]].concat();
+            early_end(&file, &block(&file))
+        };
+        assert_eq!(ends("#!/bin/sh\nexit 0\n"), Some(2));
+        assert_eq!(ends("#!/bin/sh\n\nexec make check\n"), Some(3));
+        assert_eq!(
+            ends("#!/bin/sh\nexec 2>&1\nexec <log\nif a; then\n  exit 1\nfi\n"),
+            None
+        );
+    }
+}

@@ -1,0 +1,512 @@
+//! Putting hooks in and taking them out: first all of it planned, then carried out.
+
+use std::fs::Metadata;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::Hook;
+use super::block;
+use super::configured::{self, Configured};
+use super::file::{self, Found, WriteError};
+use super::manager::Manager;
+use super::place::Place;
+use crate::finding::Finding;
+use crate::git::{Program, ProgramError, Setting, Version};
+
+/// How hooks are put in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// Into git's configuration where this git takes hooks from there, else into files.
+    Best,
+    /// Into files, which every version of git reads.
+    Files,
+}
+
+/// What is done about a hook.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// A file is made.
+    Create,
+    /// The block is added to the user's file.
+    Add,
+    /// The block, or what is configured, is replaced by this version's.
+    Update,
+    /// Git is configured to run it.
+    Configure,
+    /// It is there already.
+    Keep,
+    /// Lines that are not ours call the program; they stay.
+    Leave,
+    /// The block is taken out of the user's file.
+    TakeOut,
+    /// The file that was made for the block is removed.
+    Remove,
+    /// The configuration's section is removed.
+    Unconfigure,
+    /// Nothing is there.
+    Nothing,
+}
+
+impl Action {
+    /// The word for it in documents.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Add => "add",
+            Self::Update => "update",
+            Self::Configure => "configure",
+            Self::Keep => "keep",
+            Self::Leave => "leave",
+            Self::TakeOut => "take_out",
+            Self::Remove => "remove",
+            Self::Unconfigure => "unconfigure",
+            Self::Nothing => "nothing",
+        }
+    }
+
+    /// Says whether it changes anything.
+    pub fn changes(self) -> bool {
+        !matches!(self, Self::Keep | Self::Leave | Self::Nothing)
+    }
+}
+
+/// What is done about one hook in one place.
+#[derive(Debug)]
+pub struct Change {
+    /// The hook.
+    pub hook: Hook,
+    /// What is done.
+    pub action: Action,
+    /// The file; none where it is the configuration.
+    pub path: Option<PathBuf>,
+    before: Option<Vec<u8>>,
+    after: Option<Vec<u8>>,
+}
+
+impl Change {
+    /// What changes, in lines that begin with `+` or `-`, and where.
+    pub fn difference(&self) -> String {
+        if !self.action.changes() {
+            return String::new();
+        }
+        if self.path.is_none() {
+            let sign = match self.action {
+                Action::Unconfigure => '-',
+                _ => '+',
+            };
+            let (section, command) = (
+                configured::section(self.hook),
+                configured::command(self.hook),
+            );
+            return format!(
+                "{sign}{section}.command = {command}\n{sign}{section}.event = {}\n",
+                self.hook
+            );
+        }
+        let lines = |bytes: &Option<Vec<u8>>| -> Vec<String> {
+            let text = String::from_utf8_lossy(bytes.as_deref().unwrap_or_default()).into_owned();
+            text.lines().map(str::to_owned).collect()
+        };
+        let (before, after) = (lines(&self.before), lines(&self.after));
+        let both = before.iter().zip(&after);
+        let same = both.take_while(|(a, b)| a == b).count();
+        let (old, new) = (&before[same..], &after[same..]);
+        let both = old.iter().rev().zip(new.iter().rev());
+        let end = both.take_while(|(a, b)| a == b).count();
+        let mut text = format!("@@ line {} @@\n", same + 1);
+        for (sign, lines) in [
+            ('-', &old[..old.len() - end]),
+            ('+', &new[..new.len() - end]),
+        ] {
+            for line in lines {
+                text += &format!("{sign}{line}\n");
+            }
+        }
+        text
+    }
+}
+
+/// Why nothing is changed.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// Something is in the way.
+    #[error("nothing was changed: {} hook{} in the way", findings.len(), if findings.len() == 1 { " is" } else { "s are" })]
+    Refused {
+        /// What, and how to proceed.
+        findings: Vec<Finding>,
+    },
+    /// A hook can't be read.
+    #[error("{} cannot be read", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// What will be done, and has not been done yet.
+#[must_use = "nothing changes unless the plan is carried out"]
+#[derive(Debug)]
+pub struct Plan {
+    changes: Vec<Change>,
+}
+
+impl Plan {
+    /// Plans to put hooks in. With `anywhere`, also into a folder that is not in the
+    /// repository's git directory.
+    ///
+    /// # Errors
+    /// [`PlanError`] with everything that is in the way.
+    pub fn install(
+        place: &Place,
+        (version, settings): (Version, &[Setting]),
+        hooks: &[Hook],
+        way: Way,
+        anywhere: bool,
+    ) -> Result<Self, PlanError> {
+        let mut gathered = Gathered::default();
+        for &hook in hooks {
+            let able = version >= configured::SINCE;
+            let known = Configured::read(hook, settings);
+            if able && known.is_there() {
+                let action = if known.is_current(hook) {
+                    Action::Keep
+                } else {
+                    Action::Update
+                };
+                gathered.configure(hook, action);
+                continue;
+            }
+            let (path, found) = guest(place, hook)?;
+            match found {
+                Found::File(bytes, metadata) => {
+                    let fresh = able && way == Way::Best;
+                    match into_file(place, hook, &path, (&bytes, &metadata), anywhere, fresh) {
+                        Verdict::Configure => gathered.configure(hook, Action::Configure),
+                        Verdict::Do(action, after) => {
+                            gathered.file(hook, action, path, Some(bytes), after);
+                        }
+                        Verdict::Refuse(finding) => gathered.refused.push(finding),
+                    }
+                }
+                Found::Link(target) if !able || way == Way::Files => {
+                    gathered.refused.push(
+                        at("hook.symlink", &path, format!("it is a link to {}, which others may share", target.display()))
+                            .fix(format!("have that script call `git handoff hook {hook} \"$@\"`, or put a file of its own in the link's place")),
+                    );
+                }
+                Found::Other if !able || way == Way::Files => {
+                    let finding = at("hook.not_a_file", &path, "it is no file");
+                    gathered.refused.push(finding.fix("move it away"));
+                }
+                _ if able && way == Way::Best => gathered.configure(hook, Action::Configure),
+                _ if !place.own && !anywhere => {
+                    gathered.refused.push(elsewhere(place, &path));
+                }
+                _ => {
+                    let bytes = Some(block::new_file(hook));
+                    gathered.file(hook, Action::Create, path, None, bytes);
+                }
+            }
+        }
+        gathered.plan()
+    }
+
+    /// Plans to take hooks out again, wherever they are.
+    ///
+    /// # Errors
+    /// [`PlanError`] with everything that is in the way.
+    pub fn uninstall(
+        place: &Place,
+        own_settings: &[Setting],
+        hooks: &[Hook],
+        anywhere: bool,
+    ) -> Result<Self, PlanError> {
+        let mut gathered = Gathered::default();
+        for &hook in hooks {
+            let before = gathered.changes.len() + gathered.refused.len();
+            if Configured::read(hook, own_settings).is_there() {
+                gathered.configure(hook, Action::Unconfigure);
+            }
+            let name = hook.name();
+            let mut paths = vec![
+                (place.folder.join(name), place.own),
+                (place.folder.join(format!("{name}.legacy")), place.own),
+            ];
+            if place.is_elsewhere() {
+                paths.push((place.usual.join(name), true));
+            }
+            for (path, own) in paths {
+                let Found::File(bytes, metadata) = look(&path)? else {
+                    continue;
+                };
+                let found = match block::find(&bytes) {
+                    Ok(Some(found)) => found,
+                    Ok(None) => {
+                        if hook.is_called_in(&String::from_utf8_lossy(&bytes)) {
+                            gathered.file(hook, Action::Leave, path, None, None);
+                        }
+                        continue;
+                    }
+                    Err(fault) => {
+                        gathered.refused.push(unclear(&path, &fault));
+                        continue;
+                    }
+                };
+                if !own && !anywhere {
+                    gathered.refused.push(elsewhere(place, &path));
+                } else if metadata.permissions().readonly() {
+                    gathered.refused.push(read_only(&path));
+                } else {
+                    let after = block::without(&bytes, &found);
+                    let action = match after {
+                        Some(_) => Action::TakeOut,
+                        None => Action::Remove,
+                    };
+                    gathered.file(hook, action, path, Some(bytes), after);
+                }
+            }
+            if gathered.changes.len() + gathered.refused.len() == before {
+                let path = place.folder.join(name);
+                gathered.file(hook, Action::Nothing, path, None, None);
+            }
+        }
+        gathered.plan()
+    }
+
+    /// What will be done.
+    pub fn changes(&self) -> &[Change] {
+        &self.changes
+    }
+
+    /// Does it.
+    ///
+    /// # Errors
+    /// [`WriteError`] or [`ProgramError`] for the first change that can't be made; those before it
+    /// are made.
+    pub fn carry_out(self, git: &Program) -> Result<(), CarryOutError> {
+        for change in self.changes.iter().filter(|c| c.action.changes()) {
+            let hook = change.hook;
+            match (&change.path, change.action) {
+                (Some(path), _) => {
+                    file::replace(path, change.before.as_deref(), change.after.as_deref())?;
+                }
+                (None, Action::Unconfigure) => git.remove_section(&configured::section(hook))?,
+                (None, _) => {
+                    let section = configured::section(hook);
+                    // An event without a command would be an error to git.
+                    git.set(&format!("{section}.command"), &configured::command(hook))?;
+                    git.set(&format!("{section}.event"), hook.name())?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Why a plan was not carried out to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum CarryOutError {
+    /// A file can't be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// The configuration can't be written.
+    #[error(transparent)]
+    Git(#[from] ProgramError),
+}
+
+/// What comes together for a plan.
+#[derive(Default)]
+struct Gathered {
+    changes: Vec<Change>,
+    refused: Vec<Finding>,
+}
+
+impl Gathered {
+    fn configure(&mut self, hook: Hook, action: Action) {
+        self.changes.push(Change {
+            hook,
+            action,
+            path: None,
+            before: None,
+            after: None,
+        });
+    }
+
+    fn file(
+        &mut self,
+        hook: Hook,
+        action: Action,
+        path: PathBuf,
+        before: Option<Vec<u8>>,
+        after: Option<Vec<u8>>,
+    ) {
+        self.changes.push(Change {
+            hook,
+            action,
+            path: Some(path),
+            before,
+            after,
+        });
+    }
+
+    fn plan(self) -> Result<Plan, PlanError> {
+        if self.refused.is_empty() {
+            return Ok(Plan {
+                changes: self.changes,
+            });
+        }
+        Err(PlanError::Refused {
+            findings: self.refused,
+        })
+    }
+}
+
+/// What is at a hook's path, or where the pre-commit framework keeps the hook that it found there
+/// and runs, if the block is in that.
+pub(super) fn guest(place: &Place, hook: Hook) -> Result<(PathBuf, Found), PlanError> {
+    let path = place.folder.join(hook.name());
+    let found = look(&path)?;
+    if let Found::File(bytes, _) = &found
+        && Manager::of(&path, bytes) == Some(Manager::PreCommit)
+    {
+        let kept = path.with_extension("legacy");
+        let at_kept = look(&kept)?;
+        if let Found::File(bytes, _) = &at_kept
+            && !matches!(block::find(bytes), Ok(None))
+        {
+            return Ok((kept, at_kept));
+        }
+    }
+    Ok((path, found))
+}
+
+fn look(path: &Path) -> Result<Found, PlanError> {
+    file::look(path).map_err(|source| PlanError::Io {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// What comes of a file that is there.
+enum Verdict {
+    /// This is done, and then the file is so; as before where nothing changes.
+    Do(Action, Option<Vec<u8>>),
+    /// The configuration is the better place.
+    Configure,
+    /// It is in the way.
+    Refuse(Finding),
+}
+
+/// Judges a file that is there.
+fn into_file(
+    place: &Place,
+    hook: Hook,
+    path: &Path,
+    (bytes, metadata): (&[u8], &Metadata),
+    anywhere: bool,
+    configurable: bool,
+) -> Verdict {
+    let executable = file::is_executable(metadata);
+    let there = |action| match executable {
+        true => Verdict::Do(action, None),
+        false => Verdict::Refuse(not_executable(path)),
+    };
+    let found = match block::find(bytes) {
+        Ok(found) => found,
+        Err(fault) => return Verdict::Refuse(unclear(path, &fault)),
+    };
+    if let Some(block) = &found {
+        if let Some(line) = block::early_end(bytes, block) {
+            return Verdict::Refuse(early_exit(path, line));
+        }
+        if block::is_current(bytes, block, hook) {
+            return there(Action::Keep);
+        }
+    } else {
+        let manager = Manager::of(path, bytes);
+        if hook.is_called_in(&String::from_utf8_lossy(bytes))
+            || manager.is_some_and(|manager| manager.calls(&place.root, hook))
+        {
+            return there(Action::Leave);
+        }
+        if configurable {
+            return Verdict::Configure;
+        }
+        if let Some(manager) = manager {
+            return Verdict::Refuse(managed(manager, hook, path));
+        }
+    }
+    if !place.own && !anywhere {
+        return Verdict::Refuse(elsewhere(place, path));
+    }
+    if !executable {
+        return Verdict::Refuse(not_executable(path));
+    }
+    if metadata.permissions().readonly() {
+        return Verdict::Refuse(read_only(path));
+    }
+    match block::with(bytes, found.as_ref(), hook) {
+        Ok(after) if found.is_some() => Verdict::Do(Action::Update, Some(after)),
+        Ok(after) => Verdict::Do(Action::Add, Some(after)),
+        Err(foreign) => Verdict::Refuse(at("hook.not_shell", path, foreign.to_string()).fix(format!(
+            "have it call `git handoff hook {hook}` with its arguments and its standard input, and refuse when that fails"
+        ))),
+    }
+}
+
+/// A fault of a hook, by its path.
+pub(super) fn at(code: &'static str, path: &Path, message: impl Into<String>) -> Finding {
+    Finding::error(code, path.display().to_string(), message)
+}
+
+/// A block whose bounds are not clear.
+pub(super) fn unclear(path: &Path, fault: &block::BlockFault) -> Finding {
+    let (code, line) = match fault {
+        block::BlockFault::Unclosed { line } => ("hook.unclosed_block", *line),
+        block::BlockFault::Unopened { line } => ("hook.unopened_block", *line),
+        block::BlockFault::Second { line } => ("hook.second_block", *line),
+    };
+    let fix = "mend the markers in an editor, so that they enclose the block's lines and nothing of yours, and run the same again";
+    at(code, path, fault.to_string()).at(line, 1).fix(fix)
+}
+
+/// A folder that others have hooks in, or that is committed.
+fn elsewhere(place: &Place, path: &Path) -> Finding {
+    at("hook.elsewhere", path, place.whose())
+        .fix("if that folder may be changed, say so with --into-hooks-path")
+}
+
+/// A file that another tool writes anew.
+pub(super) fn managed(manager: Manager, hook: Hook, path: &Path) -> Finding {
+    let name = manager.name();
+    let text = format!("the file is {name}'s, which writes it anew and would drop a block in it");
+    at("hook.managed", path, text).fix(format!(
+        "have {name} call `git handoff hook {hook}`: docs/hooks.md has the lines for {}",
+        manager.own_file(hook)
+    ))
+}
+
+/// A script that ends before the block.
+pub(super) fn early_exit(path: &Path, line: u32) -> Finding {
+    at(
+        "hook.early_exit",
+        path,
+        "the script ends here, before the block",
+    )
+    .at(line, 1)
+    .fix("move the block to right below the first line")
+}
+
+/// A file that git passes by.
+pub(super) fn not_executable(path: &Path) -> Finding {
+    let text = "it is not executable, so that git passes it by";
+    at("hook.not_executable", path, text)
+        .fix("make it executable if all of it should run, or move it away, and run the same again")
+}
+
+fn read_only(path: &Path) -> Finding {
+    at("hook.read_only", path, "the file may not be written to")
+        .fix("find out who made it read-only, and make it writable if that may be")
+}

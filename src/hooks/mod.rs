@@ -1,0 +1,123 @@
+//! Hooks of git, as guests in folders that are the user's.
+//!
+//! `block` is about one file's bytes: where the marked block is, and what the
+//! file is with and without it. `place` says which folder git takes hooks from,
+//! and whether that folder is this repository's alone. `install` plans what
+//! changes and carries it out; `status` says of each hook whether it would run.
+//! `manager` knows the tools that write hooks themselves, `configured` the hooks
+//! that newer versions of git take from their configuration. What a hook checks
+//! is not decided here.
+
+mod block;
+mod configured;
+mod file;
+mod install;
+mod manager;
+mod place;
+mod status;
+
+use std::fmt;
+use std::str::FromStr;
+
+pub use file::WriteError;
+pub use install::{Action, CarryOutError, Change, Plan, PlanError, Way};
+pub use place::{HooksPath, Place};
+pub use status::{Report, State, Surroundings};
+
+/// A hook of git's that the program has a part in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hook {
+    /// Before a commit is made.
+    PreCommit,
+    /// When a commit's message is written.
+    CommitMsg,
+    /// Before refs are pushed.
+    PrePush,
+    /// When refs move.
+    ReferenceTransaction,
+    /// On a server, before any pushed ref moves.
+    PreReceive,
+    /// On a server, before each pushed ref moves.
+    Update,
+}
+
+/// A word that is no hook which the program has a part in.
+#[derive(Debug, thiserror::Error)]
+#[error("no such hook")]
+pub struct UnknownHook;
+
+impl Hook {
+    /// Every hook.
+    pub const ALL: [Self; 6] = [
+        Self::PreCommit,
+        Self::CommitMsg,
+        Self::PrePush,
+        Self::ReferenceTransaction,
+        Self::PreReceive,
+        Self::Update,
+    ];
+    /// The hooks of a clone that people and agents work in.
+    pub const LOCAL: [Self; 4] = [
+        Self::PreCommit,
+        Self::CommitMsg,
+        Self::PrePush,
+        Self::ReferenceTransaction,
+    ];
+    /// The hooks of a repository that is pushed to.
+    pub const SERVER: [Self; 2] = [Self::PreReceive, Self::Update];
+
+    /// The name that git has for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::PreCommit => "pre-commit",
+            Self::CommitMsg => "commit-msg",
+            Self::PrePush => "pre-push",
+            Self::ReferenceTransaction => "reference-transaction",
+            Self::PreReceive => "pre-receive",
+            Self::Update => "update",
+        }
+    }
+
+    /// Says whether git tells it on standard input what is about to happen.
+    fn reads_input(self) -> bool {
+        matches!(
+            self,
+            Self::PrePush | Self::ReferenceTransaction | Self::PreReceive
+        )
+    }
+
+    /// Says whether git never runs it in a bare repository.
+    fn needs_working_tree(self) -> bool {
+        matches!(self, Self::PreCommit | Self::CommitMsg)
+    }
+
+    /// Says whether a text calls the program for this hook, outside of comments.
+    fn is_called_in(self, text: &str) -> bool {
+        text.lines().any(|line| {
+            let line = line.trim_start();
+            let called = ["git handoff hook ", "git-handoff hook "]
+                .iter()
+                .flat_map(|call| line.split(call).skip(1))
+                .any(|rest| {
+                    let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '-');
+                    &rest[..end.unwrap_or(rest.len())] == self.name()
+                });
+            called && !line.starts_with('#')
+        })
+    }
+}
+
+impl fmt::Display for Hook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Hook {
+    type Err = UnknownHook;
+
+    fn from_str(name: &str) -> Result<Self, UnknownHook> {
+        let found = Self::ALL.into_iter().find(|hook| hook.name() == name);
+        found.ok_or(UnknownHook)
+    }
+}

@@ -1,0 +1,244 @@
+//! Whether a hook would run, and why not.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::Hook;
+use super::block;
+use super::configured::{self, Configured};
+use super::file::{self, Found};
+use super::install::{PlanError, at, early_exit, guest, managed, not_executable, unclear};
+use super::manager::Manager;
+use super::place::Place;
+use crate::finding::{Finding, Severity};
+use crate::git::{Setting, Version};
+
+/// The first version of git that has the hook `reference-transaction`.
+const REFERENCE_TRANSACTION: Version = Version {
+    major: 2,
+    minor: 28,
+};
+
+/// What a hook is to git now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It runs.
+    Installed,
+    /// It is not there.
+    Missing,
+    /// It runs, as another version wrote it.
+    Outdated,
+    /// It is there, and does not do what it should.
+    Broken,
+}
+
+impl State {
+    /// The word for it in documents.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Installed => "installed",
+            Self::Missing => "missing",
+            Self::Outdated => "outdated",
+            Self::Broken => "broken",
+        }
+    }
+}
+
+/// What hooks meet when git runs them.
+#[derive(Debug)]
+pub struct Surroundings<'a> {
+    /// Where hooks are.
+    pub place: &'a Place,
+    /// Which git it is.
+    pub version: Version,
+    /// What is configured about hooks.
+    pub settings: &'a [Setting],
+    /// Where git would find the program.
+    pub program: Option<PathBuf>,
+}
+
+/// What is to say of one hook.
+#[derive(Debug)]
+pub struct Report {
+    /// The hook.
+    pub hook: Hook,
+    /// What it is to git.
+    pub state: State,
+    /// What calls the program: `block`, `configuration`, `hand`, or a tool's name.
+    pub by: Option<&'static str>,
+    /// The file that git would run.
+    pub path: PathBuf,
+    /// Why it is not there, or would not run.
+    pub findings: Vec<Finding>,
+}
+
+impl Report {
+    /// Looks at a hook.
+    ///
+    /// # Errors
+    /// [`PlanError`] when a file can't be read.
+    pub fn of(hook: Hook, around: &Surroundings<'_>) -> Result<Self, PlanError> {
+        let (path, found) = guest(around.place, hook)?;
+        let mut findings = Vec::new();
+        let by = configured_by(hook, around, &path, &mut findings);
+        let by = match by {
+            Some(by) => Some(by),
+            None => called_by(hook, around, &path, &found, &mut findings),
+        };
+        let Some(by) = by else {
+            passed_by(hook, around.place, &mut findings);
+            if findings.is_empty() {
+                let text = "nothing calls the program";
+                let finding = at("hook.missing", &path, text);
+                findings.push(finding.fix(format!("`git handoff hooks install {hook}`")));
+            }
+            return Ok(Self {
+                hook,
+                state: State::Missing,
+                by: None,
+                path,
+                findings,
+            });
+        };
+        unable(hook, around, &path, &mut findings);
+        let state = match findings.iter().map(|finding| finding.severity).max() {
+            Some(Severity::Error) => State::Broken,
+            Some(_) => State::Outdated,
+            None => State::Installed,
+        };
+        Ok(Self {
+            hook,
+            state,
+            by: Some(by),
+            path,
+            findings,
+        })
+    }
+}
+
+/// Whether git's configuration runs the program.
+fn configured_by(
+    hook: Hook,
+    around: &Surroundings<'_>,
+    path: &Path,
+    findings: &mut Vec<Finding>,
+) -> Option<&'static str> {
+    let known = Configured::read(hook, around.settings);
+    if !known.is_there() {
+        return None;
+    }
+    let section = configured::section(hook);
+    let finding = |code, message: String| Finding::error(code, section.clone(), message);
+    if around.version < configured::SINCE {
+        let text = "git has it in its configuration, which only git 2.54 and later run hooks from";
+        let fix = format!("`git handoff hooks install --files {hook}`, or use a newer git");
+        findings.push(finding("hook.old_git", text.to_owned()).fix(fix));
+        return None;
+    }
+    if let Some(key) = &known.disabled {
+        let text = format!("{key} is false, so that git passes it by");
+        findings.push(finding("hook.disabled", text).fix(format!("`git config unset {key}`")));
+    }
+    if !known.is_current(hook) {
+        let text = "what is configured is not what this version writes";
+        findings.push(outdated(hook, path, text));
+    }
+    Some("configuration")
+}
+
+/// What in the hook's file calls the program.
+fn called_by(
+    hook: Hook,
+    around: &Surroundings<'_>,
+    path: &Path,
+    found: &Found,
+    findings: &mut Vec<Finding>,
+) -> Option<&'static str> {
+    let root = &around.place.root;
+    let (bytes, metadata) = match found {
+        Found::Nothing | Found::Other => return None,
+        Found::File(bytes, metadata) => (bytes.clone(), metadata.clone()),
+        Found::Link(_) => (fs::read(path).ok()?, path.metadata().ok()?),
+    };
+    let by = match block::find(&bytes) {
+        Err(fault) => {
+            findings.push(unclear(path, &fault));
+            "block"
+        }
+        Ok(Some(block)) => {
+            if let Some(line) = block::early_end(&bytes, &block) {
+                findings.push(early_exit(path, line));
+            }
+            if let Err(foreign) = block::with(&bytes, Some(&block), hook) {
+                let finding = at("hook.not_shell", path, foreign.to_string());
+                findings.push(finding.fix("the block needs a shell: mend the first line"));
+            } else if !block::is_current(&bytes, &block, hook) {
+                let text = "the block is not the one that this version writes";
+                findings.push(outdated(hook, path, text).at(block.line, 1));
+            }
+            "block"
+        }
+        Ok(None) if hook.is_called_in(&String::from_utf8_lossy(&bytes)) => "hand",
+        Ok(None) => {
+            let manager = Manager::of(path, &bytes)?;
+            if !manager.calls(root, hook) {
+                findings.push(managed(manager, hook, path));
+                return None;
+            }
+            manager.name()
+        }
+    };
+    if !file::is_executable(&metadata) {
+        findings.push(not_executable(path));
+    }
+    if file::runs_nothing(&around.place.folder) {
+        let text = "it is on a file system that runs no programs (noexec)";
+        let fix = "have it mounted without noexec, or set core.hooksPath to a folder elsewhere";
+        findings.push(at("hook.noexec", path, text).fix(fix));
+    }
+    Some(by)
+}
+
+/// Finds a block in the folder that git would look into without `core.hooksPath`.
+fn passed_by(hook: Hook, place: &Place, findings: &mut Vec<Finding>) {
+    if !place.is_elsewhere() {
+        return;
+    }
+    let path = place.usual.join(hook.name());
+    let has_block = |bytes: Vec<u8>| {
+        !matches!(block::find(&bytes), Ok(None))
+            || hook.is_called_in(&String::from_utf8_lossy(&bytes))
+    };
+    if fs::read(&path).is_ok_and(has_block) {
+        let text = format!("git passes it by: {}", place.whose());
+        let fix = format!(
+            "have the hooks there call `git handoff hook {hook}`, or `git handoff hooks install {hook} --into-hooks-path`"
+        );
+        findings.push(at("hook.elsewhere", &path, text).fix(fix));
+    }
+}
+
+/// What keeps a hook that is there from doing its work.
+fn unable(hook: Hook, around: &Surroundings<'_>, path: &Path, findings: &mut Vec<Finding>) {
+    if around.program.is_none() {
+        let text = "git-handoff is not on the PATH, so that the hook refuses everything";
+        let fix = "add the folder that it is in to the PATH that git has";
+        findings.push(at("hook.no_program", path, text).fix(fix));
+    }
+    if hook == Hook::ReferenceTransaction && around.version < REFERENCE_TRANSACTION {
+        let text = "this git has no such hook; git 2.28 and later have it";
+        findings.push(at("hook.old_git", path, text).fix("use a newer git"));
+    }
+    if around.place.bare && hook.needs_working_tree() {
+        let text = "git never runs it in a bare repository";
+        let fix = "`git handoff hooks install --server`";
+        findings.push(at("hook.never", path, text).fix(fix));
+    }
+}
+
+/// Something that another version wrote.
+fn outdated(hook: Hook, path: &Path, text: &str) -> Finding {
+    let mut finding = at("hook.outdated", path, text);
+    finding.severity = Severity::Warning;
+    finding.fix(format!("`git handoff hooks install {hook}`"))
+}
