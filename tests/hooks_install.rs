@@ -7,7 +7,7 @@ mod support;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::Path;
 use std::process::Stdio;
 
@@ -172,12 +172,20 @@ fn a_users_hook_sees_everything_that_git_says_and_stays_as_it_was() {
         let receives = server.join("hooks/pre-receive");
         script(&pushes, &push);
         mode(&pushes, 0o750);
+        // Another's, where the test may give files away.
+        let _ = chown(&pushes, Some(1), Some(1));
+        let owner = || {
+            let found = pushes.metadata().unwrap();
+            (found.uid(), found.gid())
+        };
+        let before = owner();
         script(&receives, &receive);
         env.handoff(&["hooks", "install", "--files", "pre-push"])
             .success();
         env.handoff_in(&server, &["hooks", "install", "--files", "pre-receive"])
             .success();
         assert_eq!(files(&repo.join(".git/hooks"))["pre-push"].0, 0o750);
+        assert_eq!(owner(), before);
         // More than a pipe holds.
         let head = env.git(&repo, &["rev-parse", "HEAD"]);
         let refs: String = (0..900)
@@ -222,6 +230,7 @@ fn a_users_hook_sees_everything_that_git_says_and_stays_as_it_was() {
         env.handoff_in(&server, &["hooks", "uninstall"]).success();
         let expected = (0o750, push.into_bytes());
         assert_eq!(files(&repo.join(".git/hooks"))["pre-push"], expected);
+        assert_eq!(owner(), before);
         assert_eq!(fs::read(&receives).unwrap(), receive.into_bytes());
         fs::remove_file(&pushes).unwrap();
     }
