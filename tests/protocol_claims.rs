@@ -92,11 +92,14 @@ fn each_fault_is_told_with_its_place() {
       protocol.syntax /evidence/checks: unknown variant `weather`, expected one of `branch`, `commits`, `files_changed`, `commits_added`, `merge`, `artifacts`, `paths`, `tests`, `coverage`
     /evidence = {"cheques":{}}
       protocol.syntax /evidence/cheques: unknown field `cheques`, expected `policy` or `checks`
+    /evidence = ["enforce"]
+      protocol.syntax /evidence: expected an object, in braces
+    /contracts/2/claims = ["/branch"]
+      protocol.syntax /contracts/2/claims: expected an object, in braces
     /contracts/2/claims = {"commit":"/commits"}
       protocol.syntax /contracts/2/claims/commit: unknown field `commit`, expected one of `branch`, `base`, `commits`, `files_changed`, `commits_added`, `merge`, `tests`, `coverage`
     /contracts/2/claims = {"files_changed":"files_changed"}
       protocol.pointer /contracts/2/claims/files_changed: `files_changed` is not a JSON Pointer to a field, such as /from
-      protocol.field_type /contracts/2/claims/files_changed: `files_changed` is not of the type integer or number or array
     /contracts/2/claims = {"files_changed":"/files"}
       protocol.unknown_field /contracts/2/claims/files_changed: `/files` is a field that the schema does not have
     /contracts/2/claims = {"files_changed":"/summary"}
