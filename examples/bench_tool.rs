@@ -17,7 +17,8 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, FixedOffset};
 use git_handoff::contract::Format;
 use git_handoff::git::{Edit, ObjectId, Repository, tune};
-use git_handoff::ledger::{Clock, DEFAULT_BRANCH, Evidence, Founding, Ledger, Session};
+use git_handoff::ledger::{Clock, DEFAULT_BRANCH, Founding, Ledger, Session};
+use git_handoff::protocol::Policy;
 use git_handoff::templates::built_in;
 use support::contracts::Stage;
 use support::{Samples, Work};
@@ -65,7 +66,7 @@ fn root(repository: &Repository) -> ObjectId {
     };
     let founding = Founding {
         protocol: "issue-to-pr".parse().unwrap(),
-        evidence: Evidence::Off,
+        evidence: Policy::Off,
         files: built_in("issue-to-pr").unwrap().into_files(),
         readme: "A ledger that was made to be measured.\n".to_owned(),
     };

@@ -474,10 +474,9 @@ fn worktrees_share_hooks_and_bare_repositories_have_others() {
     fs::remove_dir_all(server.join("hooks")).unwrap();
     env.handoff_in(&server, &["hooks", "install"]).success();
     let installed = files(&server.join("hooks"));
-    assert_eq!(
-        installed.keys().collect::<Vec<_>>(),
-        ["pre-receive", "update"]
-    );
+    assert_eq!(installed.keys().collect::<Vec<_>>(), ["pre-receive"]);
+    env.handoff_in(&server, &["hooks", "install", "update"])
+        .success();
     let push = |to: &str| {
         let args = ["push", "-q", "--no-verify", "../server.git", to];
         stand_in.git(&env, &repo, &args).output().unwrap()
@@ -502,7 +501,7 @@ fn worktrees_share_hooks_and_bare_repositories_have_others() {
     update installed block
     ");
     env.handoff(&["hooks", "install", "--server"]).success();
-    assert_eq!(files(&repo.join(".git/hooks")).len(), 6);
+    assert_eq!(files(&repo.join(".git/hooks")).len(), 5);
 }
 
 #[test]

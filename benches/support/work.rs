@@ -7,7 +7,7 @@ use git_handoff::contract::Format;
 use git_handoff::git::{Edit, Person, to_second};
 use git_handoff::ids::{AgentName, IssueKey};
 use git_handoff::ledger::{self, Actor, Issue, Record, Request, Step, View, record_file};
-use git_handoff::protocol::Event;
+use git_handoff::protocol::{Event, Policy};
 
 use super::contracts::{Samples, Stage};
 
@@ -88,6 +88,8 @@ impl InMemory {
                     .expect("the contract names its sender"),
                 Request::Send {
                     artifacts: Vec::new(),
+                    evidence: Some(Vec::new()),
+                    policy: Policy::Off,
                     answers: None,
                     token: None,
                     contract,

@@ -10,7 +10,7 @@ use super::refused::refused;
 use crate::finding::Finding;
 use crate::git::{CaptureError, GitError, OpenError};
 use crate::ids::IdError;
-use crate::ledger::{DEFAULT_BRANCH, LedgerError, Refusal};
+use crate::ledger::{DEFAULT_BRANCH, LedgerError, Refusal, ReportError};
 
 /// A failed command.
 #[derive(Debug)]
@@ -91,6 +91,13 @@ impl From<IdError> for Failure {
     }
 }
 
+impl From<ReportError> for Failure {
+    fn from(error: ReportError) -> Self {
+        Self::new(exit::CONTRACT, "report_refused", chain(&error))
+            .hint("nothing was written; give JUnit's XML with --tests, lcov's text or Cobertura's XML with --coverage")
+    }
+}
+
 impl From<GitError> for Failure {
     fn from(error: GitError) -> Self {
         LedgerError::from(error).into()
@@ -159,6 +166,12 @@ impl From<LedgerError> for Failure {
                 .findings(findings),
             LedgerError::Artifact { findings } => at(exit::CONTRACT, "artifact_refused")
                 .hint("mend the file that the contract delivers, and send the contract again")
+                .findings(findings),
+            LedgerError::Evidence { findings } => at(exit::CONTRACT, "evidence_contradicted")
+                .hint("nothing was written: make true what the contract says, or say what is true, and send it again")
+                .findings(findings),
+            LedgerError::Delivered { findings } => at(exit::CONTRACT, "artifact_changed")
+                .hint("nothing was written: bring back what was delivered, or reject the handoff with `git handoff reject ID --reason WHY`")
                 .findings(findings),
             LedgerError::Document { findings } => at(exit::CONTRACT, "document_refused")
                 .hint("mend the document, and set it again")

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::error::Failure;
 use super::exit;
-use crate::contract::MAX_BYTES;
+use crate::contract::{MAX_BYTES, MAX_REPORT};
 use crate::finding::Finding;
 use crate::ids::quoted;
 
@@ -17,8 +17,21 @@ use crate::ids::quoted;
 /// A [`Failure`]: 6 when there is no such file, 3 when it is not one that a
 /// contract can be read from.
 pub(super) fn contract(name: &str) -> Result<Vec<u8>, Failure> {
+    read(name, MAX_BYTES)
+}
+
+/// Reads a report that goes with a contract.
+///
+/// # Errors
+/// A [`Failure`]: 6 when there is no such file, 3 when it is not one that can be
+/// read.
+pub(super) fn report(name: &str) -> Result<Vec<u8>, Failure> {
+    read(name, MAX_REPORT)
+}
+
+fn read(name: &str, most: usize) -> Result<Vec<u8>, Failure> {
     // One byte over the cap is enough to see that it is over the cap.
-    let cap = MAX_BYTES as u64 + 1;
+    let cap = most as u64 + 1;
     let mut bytes = Vec::new();
     let unreadable = |error: &io::Error| {
         let text = format!("{} cannot be read: {error}", quoted(name));

@@ -200,6 +200,8 @@ pub(super) fn refused(refusal: &Refusal, message: String) -> Failure {
         Refusal::UnknownErrorCode { codes, .. } => {
             protocol("unknown_error_code").hint(format!("use one of: {}", codes.join(", ")))
         }
+        Refusal::Evidence { issue, .. } => Failure::new(exit::CONTRACT, "evidence_refused", message.clone())
+            .hint(format!("nothing was written; see `git handoff status {issue}`, and send the contract here, where its claims can be checked")),
         Refusal::NoSender => Failure::usage(message.clone())
             .hint("say who sends it: with --as AGENT or GIT_HANDOFF_AGENT"),
         Refusal::NothingToClaim { found, .. } => {

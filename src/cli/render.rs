@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use super::output::{Output, plain, state};
 use crate::ids::{AgentName, HandoffId};
 use crate::ledger::{
-    Annotation, Artifact, Briefing, Done, FailureContext, Issue, IssueStatus, Moment, Record, Task,
-    Transition, issue_folder,
+    Annotation, Artifact, Briefing, Done, Evidence, FailureContext, Issue, IssueStatus, Moment,
+    Record, Task, Transition, Verdict, issue_folder,
 };
 use crate::protocol::State;
 
@@ -43,12 +43,14 @@ pub(super) fn done_json(done: &Done) -> Value {
         "expires_at": receipt.record.lease.as_ref().and_then(|l| l.expires_at).map(rfc3339),
         "not_before": receipt.record.not_before.map(rfc3339),
         "artifacts": receipt.record.artifacts,
+        "evidence": receipt.record.evidence,
         "violations": receipt.record.violations,
         "commit": done.commit.map(|c| c.to_string()),
         "repeated": receipt.repeated,
         "transitions": changes,
         "issue_status": receipt.issue.status,
         "next": next_steps(done),
+        "warnings": done.warnings,
     })
 }
 
@@ -135,6 +137,13 @@ fn recover(id: &HandoffId, state: State, lead: &AgentName) -> Option<String> {
     }
 }
 
+/// Says what was found and did not keep it from being done.
+pub(super) fn say_warnings(done: &Done, output: &mut Output) {
+    for finding in &done.warnings {
+        output.say(super::output::render(finding).trim_end());
+    }
+}
+
 /// Says what takes the work on from here.
 pub(super) fn say_next(done: &Done, output: &mut Output) {
     for (i, step) in next_steps(done).iter().enumerate() {
@@ -166,6 +175,9 @@ pub(super) fn done_text(done: &Done) -> String {
     for missing in record.artifacts.iter().filter(|a| a.sha256.is_none()) {
         let path = plain(&missing.path);
         text += &format!("  {path}: there is no such file here, so that it was not checked\n");
+    }
+    if !record.evidence.is_empty() && record.transitions.len() == 1 {
+        text += &format!("  claims: {}\n", plain(&claims(&record.evidence)));
     }
     if let Some(lease) = &record.lease {
         let end = lease
@@ -343,6 +355,9 @@ pub(super) fn record_text(record: &Record, now: Moment) -> String {
     for delivered in &record.artifacts {
         line("artifact", &plain(&artifact(delivered)));
     }
+    for checked in &record.evidence {
+        line("claim", &plain(&claim(checked)));
+    }
     line(
         "session",
         &record.session.as_deref().map(plain).unwrap_or_default(),
@@ -485,6 +500,26 @@ fn artifact(artifact: &Artifact) -> String {
         _ => "no such file when it was handed over".to_owned(),
     };
     format!("{}: {held}", artifact.path)
+}
+
+/// What was found of a claim.
+fn claim(checked: &Evidence) -> String {
+    let (name, result) = (checked.check.as_str(), checked.result.as_str());
+    match &checked.reason {
+        Some(why) => format!("{name} {result}: {why}"),
+        None => format!("{name} {result}"),
+    }
+}
+
+/// What was found of all claims, in one line.
+fn claims(evidence: &[Evidence]) -> String {
+    let all = [Verdict::Passed, Verdict::Contradicted, Verdict::Skipped];
+    let said = all.into_iter().filter_map(|verdict| {
+        let of = evidence.iter().filter(|e| e.result == verdict);
+        let names: Vec<&str> = of.map(|e| e.check.as_str()).collect();
+        (!names.is_empty()).then(|| format!("{} {}", verdict.as_str(), names.join(", ")))
+    });
+    said.collect::<Vec<_>>().join("; ")
 }
 
 fn task(task: &Task) -> String {

@@ -15,6 +15,7 @@ mod markdown;
 mod pattern;
 mod place;
 mod reference;
+mod report;
 mod schema;
 mod secrets;
 mod shape;
@@ -27,6 +28,7 @@ mod xml;
 mod tests;
 
 pub use place::Place;
+pub use report::{Coverage, MAX_REPORT, ReportFault, TestCounts};
 pub use schema::{Checked, MAX_FINDINGS, Schema, SchemaError};
 pub use secrets::{Allowance, SECRET, Secret, Secrets, UnknownRule, is_rule};
 pub use shape::{Shape, ShapeError};

@@ -4,13 +4,14 @@
 //! [`Prepared`] is a commit that is written but that nothing points to yet, and
 //! its one useful method publishes it by compare-and-swap. `tree` edits and
 //! compares trees in their stored form, `history` reads commits, `code` answers
-//! questions about the user's own branches. Nothing here knows what a handoff
+//! questions about the user's own branches, `evidence` about their commits. Nothing here knows what a handoff
 //! is, or moves any ref but the one that a [`Prepared`] names. `worktree` reads
 //! what a working tree holds beyond HEAD and touches neither it nor its index;
 //! `restore` writes into a worktree that it just made, and into no other.
 
 mod code;
 mod disk;
+mod evidence;
 mod history;
 mod index;
 mod position;
@@ -29,6 +30,7 @@ mod whole;
 mod worktree;
 
 pub use code::{Code, CodeCommit};
+pub use evidence::{Added, Differences, FactError, Named, Unknown};
 pub use history::{Commit, Person, Stored, to_second};
 pub use index::{IndexError, PathPatterns, StagedFile};
 pub use position::{Position, Unpublished};

@@ -1,6 +1,7 @@
 //! The files that contracts deliver: which they are, whether they are what was
 //! asked for, and what they hold.
 
+use std::fs::File;
 use std::io::Read;
 
 use serde_json::Value;
@@ -23,9 +24,11 @@ pub(super) struct Named {
     /// The kind of artifact, where the contract says it.
     kind: Option<String>,
     /// Where in the contract its path is, a JSON Pointer.
-    at: String,
+    pub(super) at: String,
     /// Where its kind is.
     kind_at: String,
+    /// Whether it is a file of the repository, by its kind.
+    pub(super) is_file: bool,
 }
 
 /// The files that a contract names.
@@ -35,9 +38,15 @@ pub(super) fn delivered(kind: &ContractType, value: &Value) -> Vec<Named> {
     };
     let one = |entry: &Value, inside: &str| {
         let kind_at = fields.kind.as_deref().unwrap_or_default();
+        let kind = fields
+            .kind
+            .as_ref()
+            .and_then(|at| scalar(entry.pointer(at)?));
         Some(Named {
             path: scalar(entry.pointer(&fields.path)?)?,
-            kind: scalar(entry.pointer(kind_at)?),
+            is_file: fields.files.is_empty()
+                || kind.as_ref().is_some_and(|k| fields.files.contains(k)),
+            kind,
             at: format!("{inside}{}", fields.path),
             kind_at: format!("{inside}{kind_at}"),
         })
@@ -133,6 +142,7 @@ pub(super) fn gather<S: Schemas>(
                 path,
                 bytes,
                 sha256,
+                committed: false,
             });
             continue;
         };
@@ -145,26 +155,14 @@ pub(super) fn gather<S: Schemas>(
             found.push(Finding::error("artifact.schema", &file.at, text));
             continue;
         }
-        let mut hash = Sha256::new();
         let mut start = Vec::new();
-        let mut chunk = vec![0; 1 << 16];
-        let mut size: u64 = 0;
         // A file that can't be read to its end is one that is not there.
-        let whole = loop {
-            match opened.read(&mut chunk) {
-                Ok(0) => break true,
-                Ok(count) => {
-                    hash.update(&chunk[..count]);
-                    size += count as u64;
-                    if size <= MAX_CHECKED {
-                        start.extend_from_slice(&chunk[..count]);
-                    }
-                }
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(_) => break false,
+        let read = read_whole(&mut opened, |chunk| {
+            if (start.len() + chunk.len()) as u64 <= MAX_CHECKED {
+                start.extend_from_slice(chunk);
             }
-        };
-        if let Some(expected) = expected.filter(|_| i == 0 && whole)
+        });
+        if let Some(expected) = expected.filter(|_| i == 0 && read.is_some())
             && let Ok(schema) = named_schema(schemas, &expected.schema)?
         {
             let faults = match Source::parse(&start) {
@@ -186,11 +184,37 @@ pub(super) fn gather<S: Schemas>(
         }
         artifacts.push(Artifact {
             path: file.path,
-            bytes: whole.then_some(size),
-            sha256: whole.then(|| hexadecimal(&hash.finalize())),
+            bytes: read.as_ref().map(|(size, _)| *size),
+            sha256: read.map(|(_, sha256)| sha256),
+            committed: false,
         });
     }
     Ok((artifacts, found))
+}
+
+/// The size of a file and its SHA-256, in hexadecimal; none if it can't be read
+/// to its end.
+pub(super) fn digest_of(file: &mut File) -> Option<(u64, String)> {
+    read_whole(file, |_| {})
+}
+
+/// Reads a file, and shows each piece of it.
+fn read_whole(file: &mut File, mut show: impl FnMut(&[u8])) -> Option<(u64, String)> {
+    let mut hash = Sha256::new();
+    let mut chunk = vec![0; 1 << 16];
+    let mut size: u64 = 0;
+    loop {
+        match file.read(&mut chunk) {
+            Ok(0) => return Some((size, hexadecimal(&hash.finalize()))),
+            Ok(count) => {
+                hash.update(&chunk[..count]);
+                size += count as u64;
+                show(&chunk[..count]);
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(_) => return None,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -8,13 +8,13 @@ use std::rc::Rc;
 use super::error::LedgerError;
 use super::intake::{Contract, Review, review};
 use super::layout;
-use super::record::{Annotation, Decision, Issue, Lease, Record};
+use super::record::{self, Annotation, Decision, Issue, Lease, Manifest, Record};
 use super::snapshot::{IssueFolder, Rules};
 use super::step::{Request, Told, View};
 use crate::finding::Finding;
 use crate::git::{Change, EntryKind, ObjectId, Repository, Tree};
 use crate::ids::{AgentName, HandoffId, IssueKey};
-use crate::protocol::Event;
+use crate::protocol::{Event, Policy};
 
 /// What a commit claims to be.
 pub(super) struct Asked {
@@ -49,13 +49,15 @@ impl Asked {
         }
     }
 
-    /// The request.
-    pub(super) fn request(&self) -> Request<'_> {
+    /// The request, in a ledger with this policy for contradicted claims.
+    pub(super) fn request(&self, policy: Policy) -> Request<'_> {
         match &self.what {
             What::Sent(contract, record) => Request::Send {
                 contract,
                 code: record.code.clone(),
                 artifacts: record.artifacts.clone(),
+                evidence: Some(record.evidence.clone()),
+                policy,
                 answers: record.answers.as_ref().map(HandoffId::number),
                 token: None,
             },
@@ -268,9 +270,12 @@ impl States<'_, '_> {
     }
 }
 
-/// The protocols that a walk through history met, by their folders' objects.
+/// The protocols and manifests that a walk through history met, by their objects.
 #[derive(Default)]
-pub(super) struct KnownRules<'r>(HashMap<ObjectId, Rc<Rules<'r>>>);
+pub(super) struct KnownRules<'r> {
+    protocols: HashMap<ObjectId, Rc<Rules<'r>>>,
+    policies: HashMap<ObjectId, Policy>,
+}
 
 impl<'r> KnownRules<'r> {
     /// A protocol in a ledger's tree.
@@ -286,12 +291,35 @@ impl<'r> KnownRules<'r> {
         let path = layout::protocol_file(name, "");
         let path = path.trim_end_matches('/').to_owned();
         let (_, id) = tree.entry(&path)?.ok_or(LedgerError::Missing { path })?;
-        if let Some(rules) = self.0.get(&id) {
+        if let Some(rules) = self.protocols.get(&id) {
             return Ok(Rc::clone(rules));
         }
         let rules = Rc::new(Rules::read(repository, tree, name)?);
-        self.0.insert(id, Rc::clone(&rules));
+        self.protocols.insert(id, Rc::clone(&rules));
         Ok(rules)
+    }
+
+    /// What becomes of contradicted claims in a ledger's tree.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when its manifest is missing or can't be read.
+    pub(super) fn policy(
+        &mut self,
+        repository: &'r Repository,
+        tree: Tree<'r>,
+    ) -> Result<Policy, LedgerError> {
+        let path = layout::MANIFEST;
+        let missing = || LedgerError::Missing {
+            path: path.to_owned(),
+        };
+        let (_, id) = tree.entry(path)?.ok_or_else(missing)?;
+        if let Some(policy) = self.policies.get(&id) {
+            return Ok(*policy);
+        }
+        let manifest: Manifest = record::read(&repository.blob(id)?)
+            .map_err(|error| LedgerError::stored(path, error))?;
+        self.policies.insert(id, manifest.evidence);
+        Ok(manifest.evidence)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::artifacts::gather;
 use super::error::LedgerError;
+use super::evidence::Reports;
 use super::intake::{Contract, Opened, Review, review};
 use super::planner::{answers, misplaced};
 use super::record::Artifact;
@@ -32,6 +33,8 @@ pub struct Offer<'a> {
     pub token: Option<u32>,
     /// What it may hold although it looks like a secret.
     pub allow: &'a [Allowance],
+    /// The reports that it is sent with.
+    pub reports: Option<&'a Reports>,
 }
 
 /// A protocol, and what its pipeline makes of a contract.
@@ -44,14 +47,15 @@ pub struct Chosen<'r> {
 
 impl<'r> Ledger<'r> {
     /// Takes a contract through the pipeline, and compares what it says of tasks
-    /// with where they stand.
+    /// with where they stand, and what it claims with the repository.
     ///
     /// # Errors
     /// [`LedgerError`] when the ledger can't be read; faults of the contract
     /// are in the review.
     pub fn check(&self, snapshot: &Snapshot<'r>, offer: &Offer<'_>) -> Result<Review, LedgerError> {
-        let Chosen { rules, mut review } = self.choose(snapshot, offer)?;
-        let protocol = rules.protocol();
+        let chosen = self.choose(snapshot, offer)?;
+        let mut review = chosen.review.clone();
+        let protocol = chosen.rules.protocol();
         if let Some(contract) = &review.contract
             && let Some(kind) = protocol.contract_type(&contract.kind)
             && let Some(fields) = &kind.tasks
@@ -65,6 +69,12 @@ impl<'r> Ledger<'r> {
                 review.contract = None;
             }
             review.findings.extend(found);
+        }
+        if let Some(contract) = review.contract.take() {
+            let found = self.contradictions(snapshot, chosen, &contract, offer)?;
+            let refused = found.iter().any(Finding::is_error);
+            review.findings.extend(found);
+            review.contract = Some(contract).filter(|_| !refused);
         }
         Ok(review)
     }

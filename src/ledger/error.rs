@@ -83,6 +83,18 @@ pub enum LedgerError {
         /// Why, all of it.
         findings: Vec<Finding>,
     },
+    /// The repository contradicts what the contract claims.
+    #[error("the repository contradicts the contract")]
+    Evidence {
+        /// How, all of it.
+        findings: Vec<Finding>,
+    },
+    /// A file that was delivered is not what it was.
+    #[error("what was delivered is not what it was")]
+    Delivered {
+        /// Each of them.
+        findings: Vec<Finding>,
+    },
     /// A shared document is not as its schema wants it.
     #[error("the document was refused")]
     Document {

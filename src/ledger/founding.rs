@@ -4,19 +4,20 @@ use std::time::Instant;
 
 use super::error::LedgerError;
 use super::layout;
-use super::record::{self, Evidence, Manifest, VERSION};
+use super::record::{self, Manifest, VERSION};
 use super::screening::screen_protocol;
 use super::session::Session;
 use super::write::{Ledger, back_off, in_turn};
 use crate::git::{Edit, ObjectId, PublishError, to_second};
 use crate::ids::AgentName;
+use crate::protocol::Policy;
 
 /// What a new ledger starts with.
 pub struct Founding {
     /// The protocol that new issues are bound to.
     pub protocol: AgentName,
-    /// Whether claims are checked.
-    pub evidence: Evidence,
+    /// What becomes of claims that the repository contradicts.
+    pub evidence: Policy,
     /// The protocol's files by path in its folder.
     pub files: Vec<(String, Vec<u8>)>,
     /// The README's text.

@@ -439,6 +439,28 @@ fn place_all(findings: &mut [Finding], source: &Source, shape: &Shape, wrapper: 
     }
 }
 
+/// Findings about a contract that name JSON Pointers, with their places in it.
+///
+/// # Errors
+/// When its schema can't be had.
+pub(super) fn placed<S: Schemas>(
+    protocol: &Protocol,
+    schemas: &S,
+    contract: &Contract,
+    mut findings: Vec<Finding>,
+) -> Result<Vec<Finding>, S::Error> {
+    if let (false, Some(kind), Ok(source)) = (
+        findings.is_empty(),
+        protocol.contract_type(&contract.kind),
+        Source::parse(&contract.bytes),
+    ) {
+        let wrapper = Opened::new(protocol, &source).wrapper;
+        let schema = schemas.schema(kind)?;
+        place_all(&mut findings, &source, schema.shape(), wrapper.as_deref());
+    }
+    Ok(findings)
+}
+
 pub(super) fn scalar(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),

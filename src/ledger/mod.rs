@@ -3,7 +3,8 @@
 //! [`Ledger`] opens it and writes to it; [`Snapshot`] reads it at one commit.
 //! `intake` is the door for contracts, `planner` decides what a request does,
 //! `step` holds the types of that, `record` is the stored form, `layout` says
-//! where things are, `message` what a commit says. `failure` keeps what is needed to go on after one. `verify` runs history
+//! where things are, `message` what a commit says. `failure` keeps what is needed to go on after one.
+//! `evidence` compares what contracts claim with the repository. `verify` runs history
 //! through `planner` again, and `exchange` writes it out and reads it back;
 //! both learn from `asked` what a commit claims to be.
 
@@ -16,6 +17,7 @@ mod choice;
 mod code_branches;
 mod context;
 mod error;
+mod evidence;
 mod exchange;
 mod expiry;
 mod failure;
@@ -34,6 +36,7 @@ mod refusal;
 mod requirement;
 mod screening;
 mod semantic;
+mod sending;
 mod session;
 mod shared;
 mod snapshot;
@@ -50,6 +53,7 @@ pub use briefing::{Briefing, Emitted, Previous, briefing};
 pub use choice::{Chosen, Offer};
 pub use context::context;
 pub use error::LedgerError;
+pub use evidence::{Evidence, EvidenceFault, ReportError, ReportFile, Reports, Verdict};
 pub use exchange::{
     ExchangeError, Export, Exported, Fault, Import, Imported, Item, Layout, Refused, Source,
     export, import,
@@ -68,9 +72,9 @@ pub use planner::{UNSPECIFIED, plan};
 pub use protocol_check::check_protocol;
 pub use ready::{Ready, ready};
 pub use record::{
-    Annotation, Artifact, ContractFile, Counted, Decision, Evidence, Expected, Failure, Issue,
-    IssueStatus, Lease, Manifest, Moment, OpenHandoff, Progress, Question, Record, Reopening,
-    StoredError, Task, TaskName, Transition,
+    Annotation, Artifact, ContractFile, Counted, Decision, Expected, Failure, Issue, IssueStatus,
+    Lease, Manifest, Moment, OpenHandoff, Progress, Question, Record, Reopening, StoredError, Task,
+    TaskName, Transition,
 };
 pub use refusal::{Limit, Refusal};
 pub use requirement::{Shown as Requirement, shown};

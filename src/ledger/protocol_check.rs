@@ -11,7 +11,8 @@ use crate::contract::{Schema, is_rule};
 use crate::finding::Finding;
 use crate::ids::quoted;
 use crate::protocol::{
-    ContractType, Definition, FactRule, Protocol, State, schema_types, schema_values,
+    ClaimedPlace, Claims, ContractType, Definition, FactRule, Protocol, State, schema_types,
+    schema_values,
 };
 
 /// Checks a protocol's folder. Paths are those of files; where the fault is in
@@ -225,7 +226,7 @@ impl Checker<'_> {
         for (i, (kind, schema)) in definition.contracts.iter().zip(schemas).enumerate() {
             let Some(schema) = schema else { continue };
             for (at, pointer, wanted) in typed_pointers(kind) {
-                let types = schema_types(schema, pointer);
+                let types = schema_types(schema, &pointer);
                 let fits = |types: &BTreeSet<String>| wanted.iter().any(|t| types.contains(*t));
                 if types.is_some_and(|types| !fits(&types)) {
                     let text = format!("`{pointer}` is not of the type {}", wanted.join(" or "));
@@ -304,9 +305,9 @@ impl Checker<'_> {
 
 /// The pointers of a type to what must be of a certain type, with the place of
 /// each and the types that would do.
-fn typed_pointers(kind: &ContractType) -> Vec<(String, &str, &'static [&'static str])> {
+fn typed_pointers(kind: &ContractType) -> Vec<ClaimedPlace<'static>> {
     const LIST: &[&str] = &["array"];
-    let mut found: Vec<(String, &str, &'static [&'static str])> = Vec::new();
+    let mut found: Vec<ClaimedPlace<'static>> = Vec::new();
     let artifacts = kind.artifacts.as_ref().and_then(|a| a.list.as_ref());
     let critical = kind.critical_inputs.as_ref().map(|c| &c.at);
     let single = [
@@ -316,7 +317,7 @@ fn typed_pointers(kind: &ContractType) -> Vec<(String, &str, &'static [&'static 
         ("critical_inputs/at", critical, LIST),
     ];
     for (at, pointer, wanted) in single {
-        found.extend(pointer.map(|p| (at.to_owned(), p.as_str(), wanted)));
+        found.extend(pointer.map(|p| (at.to_owned(), p.clone(), wanted)));
     }
     const NUMBER: &[&str] = &["number", "integer"];
     let times = [
@@ -327,13 +328,13 @@ fn typed_pointers(kind: &ContractType) -> Vec<(String, &str, &'static [&'static 
         found.extend(
             field
                 .as_ref()
-                .map(|f| (at.to_owned(), f.at.as_str(), NUMBER)),
+                .map(|f| (at.to_owned(), f.at.clone(), NUMBER)),
         );
     }
-    let multiplier = kind.retry_multiplier.as_deref();
+    let multiplier = kind.retry_multiplier.clone();
     found.extend(multiplier.map(|p| ("retry_multiplier".to_owned(), p, NUMBER)));
     let inputs = kind.inputs.as_ref();
-    found.extend(inputs.map(|i| ("inputs/list".to_owned(), i.list.as_str(), LIST)));
+    found.extend(inputs.map(|i| ("inputs/list".to_owned(), i.list.clone(), LIST)));
     for (key, pointer) in kind.tasks.iter().flat_map(|tasks| tasks.given()) {
         let wanted: &[&str] = match key {
             "parent" | "completes" => &["string"],
@@ -342,8 +343,10 @@ fn typed_pointers(kind: &ContractType) -> Vec<(String, &str, &'static [&'static 
             // A message's bullets are an object, and a list in one is a text.
             _ => &["array", "object", "string"],
         };
-        found.push((format!("tasks/{key}"), pointer, wanted));
+        found.push((format!("tasks/{key}"), pointer.to_owned(), wanted));
     }
+    let claims = kind.claims.iter().flat_map(Claims::given);
+    found.extend(claims.map(|(at, pointer, wanted)| (format!("claims/{at}"), pointer, wanted)));
     found
 }
 
@@ -408,6 +411,9 @@ fn own_pointers(kind: &ContractType) -> Vec<(String, String)> {
     }
     for (key, pointer) in kind.tasks.iter().flat_map(|tasks| tasks.given()) {
         add(format!("tasks/{key}"), pointer);
+    }
+    for (key, pointer, _) in kind.claims.iter().flat_map(Claims::given) {
+        add(format!("claims/{key}"), &pointer);
     }
     let times = [
         ("timeout/at", &kind.timeout),

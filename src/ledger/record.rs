@@ -6,21 +6,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
+use super::evidence::Evidence;
 use super::failure::FailureContext;
 pub use super::stored::{Moment, StoredError};
 pub(super) use super::stored::{VERSION, moment, optional_moment, read, write};
 use crate::contract::{Allowance, Format};
 use crate::git::Code;
 use crate::ids::{AgentName, HandoffId, IssueKey};
-use crate::protocol::{Action, Event, OwnRetry, State, TaskState};
-
-/// Whether contracts' claims are checked against the repository.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Evidence {
-    /// Claims are recorded as they are made.
-    Off,
-}
+use crate::protocol::{Action, Event, OwnRetry, Policy, State, TaskState};
 
 /// `ledger.json`: what the ledger is.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -30,8 +23,9 @@ pub struct Manifest {
     pub version: u32,
     /// The protocol that a new issue is bound to.
     pub default_protocol: AgentName,
-    /// Whether claims are checked.
-    pub evidence: Evidence,
+    /// What becomes of claims that the repository contradicts, where a protocol
+    /// does not say.
+    pub evidence: Policy,
     /// When the ledger was started.
     #[serde(with = "moment")]
     pub created_at: Moment,
@@ -259,6 +253,9 @@ pub struct Artifact {
     /// Its SHA-256, in hexadecimal; none if it was not there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
+    /// Whether the code branch's commit has it so.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub committed: bool,
 }
 
 /// The file that an agent handed over.
@@ -488,6 +485,9 @@ pub struct Record {
     /// The files that its contract delivered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<Artifact>,
+    /// What its contract claims, and what was found of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<Evidence>,
     /// How often it may be retried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_retries: Option<u32>,

@@ -1,5 +1,6 @@
 //! Why the ledger refuses a step: typed, with everything a hint needs.
 
+use super::evidence::EvidenceFault;
 use super::ready::Ready;
 use super::record::Moment;
 use crate::finding::Finding;
@@ -342,6 +343,14 @@ pub enum Refusal {
         protocol: String,
         /// The codes it has.
         codes: Vec<String>,
+    },
+    /// What is recorded of the contract's claims is not what the rules demand.
+    #[error("{fault}")]
+    Evidence {
+        /// The issue.
+        issue: IssueKey,
+        /// What is wrong with it.
+        fault: EvidenceFault,
     },
     /// Nobody is named as sender.
     #[error("the contract names no sender")]

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::evidence::Evidence;
 use super::failure::FailureContext;
 use super::intake::Contract;
 use super::message::Change;
@@ -12,7 +13,7 @@ use super::refusal::Refusal;
 use crate::contract::Allowance;
 use crate::git::{Code, Edit};
 use crate::ids::AgentName;
-use crate::protocol::{Action, Event};
+use crate::protocol::{Action, Event, Policy};
 
 /// Longest text that a step may carry beside its contract, in bytes.
 pub const MAX_TEXT: usize = 64 * 1024;
@@ -27,6 +28,11 @@ pub enum Request<'a> {
         code: Option<Code>,
         /// The files that the contract delivers, as they are.
         artifacts: Vec<Artifact>,
+        /// What was found of its claims; none where they were not looked at yet,
+        /// and the plan is one to learn from, not to be written.
+        evidence: Option<Vec<Evidence>>,
+        /// What becomes of contradicted claims where the protocol does not say.
+        policy: Policy,
         /// The number of the request that it answers, where that is said.
         answers: Option<u32>,
         /// The claim that its sender acts under, where that is said.

@@ -4,24 +4,22 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-use super::choice::{Chosen, Offer, accepted, branch_of};
 use super::error::LedgerError;
-use super::intake::Contract;
+use super::evidence::changed;
 use super::memory::Memory;
 use super::order;
 use super::planner::plan;
 use super::ready::{ready, ready_noting};
-use super::record::{self, Artifact};
+use super::record::{self, Record};
 use super::refusal::Refusal;
 use super::screening::screen_request;
 use super::session::{Session, author};
-use super::snapshot::{KnownProtocols, Rules, Snapshot};
-use super::step::{Actor, FileChanges, Planned, Receipt, Request, Step, View};
-use crate::contract::Allowance;
+use super::snapshot::{KnownProtocols, Snapshot};
+use super::step::{Actor, FileChanges, Planned, Receipt, Request, Step, Told, View};
 use crate::finding::Finding;
-use crate::git::{Code, ObjectId, Prepared, PublishError, Queue, Repository, to_second};
+use crate::git::{ObjectId, Prepared, PublishError, Queue, Repository, to_second};
 use crate::ids::{AgentName, HandoffId, IssueKey, quoted};
-use crate::protocol::{Gate, Protocol};
+use crate::protocol::{Event, Protocol};
 
 /// A ledger in a repository.
 pub struct Ledger<'r> {
@@ -31,17 +29,6 @@ pub struct Ledger<'r> {
     /// Set where nothing is published: the commit that would be the tip.
     rehearsed: Option<Cell<Option<ObjectId>>>,
     known: KnownProtocols,
-}
-
-/// What a contract is sent with that it does not hold itself.
-#[derive(Clone, Debug)]
-pub(super) struct Gathered {
-    /// Where the code branch stands.
-    pub(super) code: Option<Code>,
-    /// The files that the contract delivers.
-    pub(super) artifacts: Vec<Artifact>,
-    /// What it holds that was allowed although it looks like a secret.
-    pub(super) allowed_secrets: Vec<Allowance>,
 }
 
 /// A handoff, named or to be chosen.
@@ -59,6 +46,8 @@ pub struct Done {
     pub receipt: Receipt,
     /// The commit that holds it; of a repeated request, none was made.
     pub commit: Option<ObjectId>,
+    /// What was found and does not keep it from being done.
+    pub warnings: Vec<Finding>,
 }
 
 /// A commit that is decided on and not yet written.
@@ -237,82 +226,34 @@ impl<'r> Ledger<'r> {
         queue
     }
 
-    /// Sends a contract. `offer.agent` is who sends it, where that is known.
+    /// Takes a handoff, unless what it delivered is not what it was, where that is
+    /// enforced.
     ///
     /// # Errors
     /// [`LedgerError`]; the ledger is then unchanged.
-    pub fn send(&self, session: &Session, offer: &Offer<'_>) -> Result<Done, LedgerError> {
-        self.send_with(session, offer, None)
-    }
-
-    /// Sends a contract; `known` is what was gathered for it when it was sent
-    /// elsewhere, and is gathered here if it was not.
-    pub(super) fn send_with(
+    pub fn claim(
         &self,
         session: &Session,
-        offer: &Offer<'_>,
-        known: Option<&Gathered>,
+        agent: &AgentName,
+        target: &Target,
+        told: &Told,
     ) -> Result<Done, LedgerError> {
-        let snapshot = self.tip()?;
-        let admit = |chosen: &Chosen<'r>| {
-            let mut contract = accepted(chosen.review.clone())?;
-            match (known, &chosen.review.unused) {
-                (Some(known), _) => contract.allowed_secrets.clone_from(&known.allowed_secrets),
-                (None, Some(allowance)) => {
-                    let allowance = allowance.clone();
-                    return Err(LedgerError::UnusedAllowance { allowance });
-                }
-                (None, None) => {}
+        let claim = |number| Request::Change {
+            number,
+            event: Event::Claim,
+            told: Box::new(told.clone()),
+        };
+        let mut warnings = Vec::new();
+        let mut done = self.act_if(session, agent, target, claim, |record| {
+            warnings = changed(self.repository, record)?;
+            if warnings.iter().any(Finding::is_error) {
+                let findings = std::mem::take(&mut warnings);
+                return Err(LedgerError::Delivered { findings });
             }
-            Ok(contract)
-        };
-        let mut chosen = self.choose(&snapshot, offer)?;
-        let mut contract = admit(&chosen)?;
-        let gather = |tip: &Snapshot<'r>, rules: &Rules<'r>, contract: &Contract| match known {
-            Some(known) => Ok(known.artifacts.clone()),
-            None => self.artifacts(tip, rules, contract, offer.answers),
-        };
-        let mut artifacts = gather(&snapshot, &chosen.rules, &contract)?;
-        let code_of = |contract: &Contract, rules: &Rules<'r>, snapshot: &Snapshot<'r>| {
-            let pointer = branch_of(contract, rules);
-            let known = || {
-                let issue = snapshot.issue(&contract.issue).ok()?.issue().ok()??;
-                Some(issue.facts.get("branch")?.as_str()?.to_owned())
-            };
-            pointer
-                .or_else(known)
-                .and_then(|branch| self.repository.code(&branch))
-        };
-        let code = match known {
-            Some(known) => known.code.clone(),
-            None => code_of(&contract, &chosen.rules, &snapshot),
-        };
-        self.publish(session, Some(snapshot), |tip, actor_at| {
-            let name = chosen.rules.protocol().name();
-            if tip.rules_id(name)? != Some(chosen.rules.id()) {
-                chosen = self.choose(tip, offer)?;
-                contract = admit(&chosen)?;
-                artifacts = gather(tip, &chosen.rules, &contract)?;
-            }
-            let protocol = chosen.rules.protocol();
-            let name = canonical(protocol, offer.agent.or(contract.from.as_ref()));
-            let name = name.ok_or(Refusal::NoSender)?;
-            let folder = tip.issue(&contract.issue)?;
-            let request = Request::Send {
-                contract: &contract,
-                code: code.clone(),
-                artifacts: artifacts.clone(),
-                answers: offer.answers,
-                token: offer.token,
-            };
-            let actor = Actor {
-                name: &name,
-                at: actor_at,
-            };
-            let planned = plan(protocol, &contract.issue, &folder, &actor, &request);
-            let planned = planned.map_err(|stop| gated(protocol, stop.into()))?;
-            Ok((name, planned))
-        })
+            Ok(())
+        })?;
+        done.warnings = warnings;
+        Ok(done)
     }
 
     /// Carries out a request about a handoff or an issue that exists.
@@ -325,6 +266,19 @@ impl<'r> Ledger<'r> {
         agent: &AgentName,
         target: &Target,
         request: impl Fn(u32) -> Request<'static>,
+    ) -> Result<Done, LedgerError> {
+        self.act_if(session, agent, target, request, |_| Ok(()))
+    }
+
+    /// Carries out a request, if nothing speaks against what would become of the
+    /// handoff.
+    fn act_if(
+        &self,
+        session: &Session,
+        agent: &AgentName,
+        target: &Target,
+        request: impl Fn(u32) -> Request<'static>,
+        mut allow: impl FnMut(&Record) -> Result<(), LedgerError>,
     ) -> Result<Done, LedgerError> {
         self.publish(session, None, |tip, at| {
             let chosen;
@@ -342,7 +296,11 @@ impl<'r> Ledger<'r> {
                     &chosen
                 }
             };
-            self.plan_on(tip, agent, at, id.issue(), request(id.number()))
+            let planned = self.plan_on(tip, agent, at, id.issue(), request(id.number()))?;
+            if let (_, Planned::Write(step)) = &planned {
+                allow(&step.receipt.record)?;
+            }
+            Ok(planned)
         })
     }
 
@@ -422,7 +380,11 @@ impl<'r> Ledger<'r> {
                 Err(error) => return Err(error),
             })
         })?;
-        Ok(Done { receipt, commit })
+        Ok(Done {
+            receipt,
+            commit,
+            warnings: Vec::new(),
+        })
     }
 
     /// The write path: decide on the tip, publish, and again if the tip moved.
@@ -530,35 +492,8 @@ pub(super) fn back_off(session: &Session, attempts: u32) {
 
 /// An agent by the name that its protocol has for it; one that the protocol
 /// does not know, as it is.
-fn canonical(protocol: &Protocol, agent: Option<&AgentName>) -> Option<AgentName> {
+pub(super) fn canonical(protocol: &Protocol, agent: Option<&AgentName>) -> Option<AgentName> {
     let agent = agent?;
     let known = protocol.agent(agent.as_str());
     Some(known.map_or_else(|| agent.clone(), |known| known.id.clone()))
-}
-
-/// A refusal that fails a gate of the protocol.
-fn gated(protocol: &Protocol, error: LedgerError) -> LedgerError {
-    let gate = Gate::ValidTransition;
-    let own = |refusal: &Refusal| {
-        matches!(
-            refusal,
-            Refusal::Tasks { .. }
-                | Refusal::Unfit { .. }
-                | Refusal::IdTaken { .. }
-                | Refusal::Overdue { .. }
-        )
-    };
-    match error {
-        LedgerError::Refused(refusal)
-            if protocol.definition().gates.contains(&gate) && !own(&refusal) =>
-        {
-            let text = "the gate is not passed: the sender may not send this now";
-            let findings = vec![Finding::error(gate.code(), "", text)];
-            LedgerError::Gate {
-                refusal: Box::new(refusal),
-                findings,
-            }
-        }
-        other => other,
-    }
 }

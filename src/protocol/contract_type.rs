@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::definition::Fields;
+use super::evidence::Claims;
 use super::lifecycle::Event;
 use super::tasks::TaskFields;
 use super::timing::TimeField;
@@ -100,6 +101,9 @@ pub struct ArtifactFields {
     /// The kind of artifact, from the entry.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
+    /// The kinds that are files of the repository; all of them, if this is empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
 }
 
 /// Where a contract lists what its sender lacks.
@@ -249,6 +253,9 @@ pub struct ContractType {
     /// The tasks that it opens or completes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tasks: Option<TaskFields>,
+    /// Where it says what can be checked against the repository.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claims: Option<Claims>,
 }
 
 impl ContractType {

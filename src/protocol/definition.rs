@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::contract_type::ContractType;
 use super::decision::DecisionRule;
+use super::evidence::EvidenceRules;
 use super::lifecycle::State;
 use super::limits::Limits;
 use super::requirement::Requirement;
@@ -72,6 +73,10 @@ pub struct Agent {
     /// What it must not do.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forbidden: Vec<String>,
+    /// What its commits may touch, as patterns of paths; anything, if this is
+    /// empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<String>,
 }
 
 /// A way from one agent to another.
@@ -324,6 +329,9 @@ pub struct Definition {
     /// can be carried out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub decisions: Vec<DecisionRule>,
+    /// What becomes of claims that the repository contradicts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<EvidenceRules>,
     /// What an issue can be required to show, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub requirements: BTreeMap<String, Requirement>,

@@ -36,6 +36,7 @@ pub(super) fn faults(definition: &Definition) -> Vec<Finding> {
     checker.facts();
     checker.rules();
     checker.time_and_failure();
+    checker.evidence();
     checker.requirements();
     checker.found
 }

@@ -7,6 +7,7 @@ use serde_path_to_error::Segment;
 
 use super::contract_type::{ContractType, Outcome};
 use super::definition::{Agent, AgentKind, Definition, Fields, Forbidden, Route};
+use super::evidence::{Check, Policy};
 use super::faults::faults;
 use crate::finding::Finding;
 use crate::ids::AgentName;
@@ -175,6 +176,14 @@ impl Protocol {
             &format!("{retries} times")
         };
         spent.then(|| format!("it was retried {times}, as often as it may be"))
+    }
+
+    /// What becomes of a contract that a check contradicts: as the check says, or
+    /// the protocol, or the ledger.
+    pub fn policy(&self, check: Check, ledger: Policy) -> Policy {
+        let rules = self.definition.evidence.as_ref();
+        let own = rules.and_then(|rules| rules.checks.get(&check).copied().or(rules.policy));
+        own.unwrap_or(ledger)
     }
 
     /// The rule that forbids a way, if there is one.

@@ -8,6 +8,7 @@
 //! `resolve` the choice of a contract's type, `tasks` what contracts say of
 //! tasks, `facts` what is gathered from them; `timing` says how long work may
 //! take and when it is tried again, `limits` how much may be handed over,
+//! `evidence` what contracts claim about the repository,
 //! `decision` what to do about what stands still, `requirement` what an issue must
 //! show before a merge; `faults`, `time_faults` and
 //! `ways` check a definition.
@@ -15,6 +16,7 @@
 mod contract_type;
 mod decision;
 mod definition;
+mod evidence;
 mod facts;
 mod faults;
 mod lifecycle;
@@ -36,6 +38,10 @@ pub use decision::{Action, Circumstances, DecisionRule};
 pub use definition::{
     Agent, AgentKind, Definition, Document, ErrorCode, FactRule, Fields, Forbidden, Gate, Loops,
     Route, Style,
+};
+pub use evidence::{
+    Check, ClaimedPlace, Claims, CommitsClaim, EvidenceRules, MergeClaim, PathPattern,
+    PatternError, Policy, Strategy, TestsClaim,
 };
 pub use lifecycle::{Event, IllegalEvent, State};
 pub use limits::{CycleLimit, ItemLimit, Limits, RoundLimit};

@@ -83,6 +83,7 @@ impl Arguments {
                     answers: None,
                     token: None,
                     allow: &[],
+                    reports: None,
                 })?,
                 Err(failure) => {
                     verdict = verdict.max(failure.exit);

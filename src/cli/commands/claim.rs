@@ -7,8 +7,7 @@ use crate::cli::error::Failure;
 use crate::cli::failure::kept_text;
 use crate::cli::output::Output;
 use crate::cli::{duration, render};
-use crate::ledger::{Request, Target, Told, briefing};
-use crate::protocol::Event;
+use crate::ledger::{Target, Told, briefing};
 
 /// Take a handoff that waits for you, and print its contract
 ///
@@ -58,14 +57,11 @@ impl Arguments {
             Some(id) => Target::Handoff(handoff_id(&ledger.tip()?, id, Some(&agent))?),
             None => Target::Next,
         };
-        let done = ledger.act(&session, &agent, &target, |number| Request::Change {
-            number,
-            event: Event::Claim,
-            told: Box::new(Told {
-                lease: self.lease,
-                ..Told::default()
-            }),
-        })?;
+        let told = Told {
+            lease: self.lease,
+            ..Told::default()
+        };
+        let done = ledger.claim(&session, &agent, &target, &told)?;
         let record = &done.receipt.record;
         let tip = ledger.tip()?;
         let folder = tip.issue(record.id.issue())?;
@@ -88,6 +84,7 @@ impl Arguments {
             kept_text(&brief.failures)
         );
         output.answer(&data, &text)?;
+        render::say_warnings(&done, output);
         render::say_next(&done, output);
         Ok(())
     }

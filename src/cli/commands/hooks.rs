@@ -22,8 +22,8 @@ const SETTINGS: &str = "^(core\\.hookspath$|hook\\.)";
 /// first line, and everything else in the file stays as it is. Where git takes
 /// hooks from its configuration (2.54 and later), that is used instead. By
 /// default pre-commit, commit-msg, pre-push and reference-transaction; in a bare
-/// repository, or with --server, pre-receive and update. core.hooksPath is
-/// followed, and never set.
+/// repository, or with --server, pre-receive; update is for where that is taken.
+/// core.hooksPath is followed, and never set.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff hooks install --dry-run
@@ -74,7 +74,7 @@ struct Which {
     /// These only
     #[arg(value_name = "NAME", value_parser = PossibleValuesParser::new(Hook::ALL.map(Hook::name)))]
     names: Vec<String>,
-    /// Those of a repository that is pushed to
+    /// The one of a repository that is pushed to
     #[arg(long, conflicts_with = "names")]
     server: bool,
 }

@@ -7,7 +7,8 @@ use crate::cli::error::Failure;
 use crate::cli::output::Output;
 use crate::cli::{exit, protocols};
 use crate::finding::Finding;
-use crate::ledger::{DEFAULT_BRANCH, Evidence, Founding, LedgerError, check_protocol};
+use crate::ledger::{DEFAULT_BRANCH, Founding, LedgerError, check_protocol};
+use crate::protocol::Policy;
 use crate::templates::BUILT_IN;
 
 /// Start the ledger on a branch of its own
@@ -26,14 +27,28 @@ pub(crate) struct Arguments {
     protocol: String,
     /// Whether claims about the repository are checked when a contract is sent
     #[arg(long, value_name = "POLICY", default_value = "off")]
-    evidence: Policy,
+    evidence: Evidence,
 }
 
 /// What becomes of a claim that the repository contradicts.
 #[derive(Clone, Copy, ValueEnum)]
-enum Policy {
+enum Evidence {
+    /// The contract is refused
+    Enforce,
+    /// The contract is accepted, and the contradiction recorded and shown
+    Warn,
     /// Claims are recorded as they are made
     Off,
+}
+
+impl From<Evidence> for Policy {
+    fn from(chosen: Evidence) -> Self {
+        match chosen {
+            Evidence::Enforce => Self::Enforce,
+            Evidence::Warn => Self::Warn,
+            Evidence::Off => Self::Off,
+        }
+    }
 }
 
 /// The page for the person who lands on the branch in a browser.
@@ -55,10 +70,9 @@ impl Arguments {
         let repository = context.repository()?;
         let session = session(&repository)?;
         let ledger = context.ledger(&repository)?;
-        let Policy::Off = self.evidence;
         let founding = Founding {
             protocol: protocol.definition().name.clone(),
-            evidence: Evidence::Off,
+            evidence: self.evidence.into(),
             files,
             readme: README.replace("{{branch}}", ledger.branch()),
         };
@@ -95,6 +109,7 @@ impl Arguments {
         let data = json!({
             "branch": branch,
             "protocol": protocol,
+            "evidence": tip.manifest().evidence,
             "created": commit.is_some(),
             "commit": tip.commit().to_string(),
         });

@@ -10,7 +10,7 @@ use crate::cli::error::Failure;
 use crate::cli::output::{Output, columns, plain, render};
 use crate::cli::{exit, protocols};
 use crate::ledger::{ProtocolChange, ProtocolStep, check_protocol, open_issues};
-use crate::protocol::{Definition, Style};
+use crate::protocol::{Definition, Policy, Style};
 use crate::templates::{BUILT_IN, built_in};
 
 /// List, show, check, copy, add and update protocols
@@ -206,6 +206,9 @@ fn described(definition: &Definition) -> String {
         if !agent.forbidden.is_empty() {
             role += &format!("; must not: {}", agent.forbidden.join(", "));
         }
+        if !agent.paths.is_empty() {
+            role += &format!("; may change: {}", agent.paths.join(", "));
+        }
         vec![
             format!("  {}", agent.id),
             agent.kind.as_str().to_owned(),
@@ -251,6 +254,19 @@ fn described(definition: &Definition) -> String {
         ]
     });
     text += &columns(&types.collect::<Vec<_>>());
+    if let Some(evidence) = &definition.evidence {
+        text += "\nclaims about the repository\n";
+        let policy = evidence.policy.map_or("as the ledger says", Policy::as_str);
+        let all = [("all".to_owned(), policy)].into_iter();
+        let own = evidence
+            .checks
+            .iter()
+            .map(|(c, p)| (c.as_str().to_owned(), p.as_str()));
+        let rows = all
+            .chain(own)
+            .map(|(check, policy)| vec![format!("  {check}"), policy.to_owned()]);
+        text += &columns(&rows.collect::<Vec<_>>());
+    }
     if !definition.errors.is_empty() {
         text += "\nerror codes\n";
         let codes = definition.errors.iter();

@@ -7,7 +7,7 @@ use crate::cli::output::Output;
 use crate::cli::{input, render};
 use crate::contract::Allowance;
 use crate::ids::{HandoffId, IssueKey};
-use crate::ledger::Offer;
+use crate::ledger::{Offer, Reports};
 
 /// Hand work on with a contract
 ///
@@ -16,11 +16,15 @@ use crate::ledger::Offer;
 /// the next one waits for its receiver. A sender must have claimed what it was
 /// handed. The same contract again changes nothing and prints the first
 /// receipt.
+///
+/// Where the ledger or the protocol says so, what the contract claims is checked
+/// against the repository first: branch, commits, counts, the merge, artifacts.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff send contract.xml
   generate-contract | git handoff send -
-  git handoff send error.xml --issue 123      (a contract that names no issue)")]
+  git handoff send error.xml --issue 123      (a contract that names no issue)
+  git handoff send contract.xml --tests target/junit.xml --coverage lcov.info")]
 pub(crate) struct Arguments {
     /// The contract, XML, JSON or a Markdown message; - reads standard input
     #[arg(value_name = "FILE")]
@@ -45,6 +49,14 @@ pub(crate) struct Arguments {
     /// that is recorded. `check` names rules and places
     #[arg(long, value_name = "RULE[@PLACE]")]
     allow_secret: Vec<Allowance>,
+    /// Reports of the tests, as JUnit's XML: their counts are compared with what
+    /// the contract says
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    tests: Vec<String>,
+    /// Reports of the coverage, lcov's or Cobertura's: it is compared with what
+    /// the contract says
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    coverage: Vec<String>,
 }
 
 impl Arguments {
@@ -63,6 +75,13 @@ impl Arguments {
             .map(str::parse::<IssueKey>)
             .transpose()?;
         let bytes = input::contract(&self.file)?;
+        let mut reports = Reports::default();
+        for name in &self.tests {
+            reports.add_tests(name, &input::report(name)?)?;
+        }
+        for name in &self.coverage {
+            reports.add_coverage(name, &input::report(name)?)?;
+        }
         let protocol = self.protocol.as_deref().map(str::parse).transpose()?;
         let answers: Option<HandoffId> = self.answers.as_deref().map(str::parse).transpose()?;
         let offer = Offer {
@@ -73,9 +92,11 @@ impl Arguments {
             answers: answers.map(|id| id.number()),
             token: self.token,
             allow: &self.allow_secret,
+            reports: Some(&reports),
         };
         let done = ledger.send(&session, &offer)?;
         output.answer(&render::done_json(&done), &render::done_text(&done))?;
+        render::say_warnings(&done, output);
         render::say_next(&done, output);
         Ok(())
     }

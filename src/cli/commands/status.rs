@@ -8,7 +8,7 @@ use crate::cli::output::{Output, columns, state};
 use crate::cli::render;
 use crate::ids::IssueKey;
 use crate::ledger::{IssueStatus, Refusal, Snapshot, View};
-use crate::protocol::State;
+use crate::protocol::{Policy, State};
 
 /// Show what is open, or where one issue stands
 #[derive(Args)]
@@ -71,6 +71,10 @@ impl Arguments {
             ledger.branch(),
             tip.commit().short()
         );
+        let policy = tip.manifest().evidence;
+        if policy != Policy::Off {
+            text += &format!("  contracts' claims are checked: {}\n", policy.as_str());
+        }
         text += &columns(
             &records
                 .iter()
@@ -106,6 +110,7 @@ impl Arguments {
             "branch": ledger.branch(),
             "commit": tip.commit().to_string(),
             "protocol": tip.manifest().default_protocol,
+            "evidence": tip.manifest().evidence,
             "open": counts,
             "expired": expired,
             "handoffs": records,

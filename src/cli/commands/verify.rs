@@ -75,12 +75,19 @@ impl Arguments {
             since,
         };
         let threads = thread::available_parallelism().map_or(1, NonZero::get);
-        let audit = ledger.audit(scope, threads, self.accept_rewritten)?;
+        let mut audit = ledger.audit(scope, threads, self.accept_rewritten)?;
         // A branch that never was a ledger is not a damaged one.
         if audit.handoffs == 0
             && let Err(error @ LedgerError::NotALedger { .. }) = ledger.tip()
         {
             return Err(error.into());
+        }
+        let changed = { ledger.tip() }.and_then(|tip| tip.changed_artifacts(key.as_ref()));
+        match changed {
+            Ok(found) => audit.findings.extend(found),
+            // What can't be read was reported.
+            Err(_) if !audit.is_clean() => {}
+            Err(error) => return Err(error.into()),
         }
         let data = json!({
             "commits": audit.commits,

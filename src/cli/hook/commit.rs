@@ -48,6 +48,7 @@ pub(in crate::cli) fn pre_commit(context: &Context) -> Result<(), Failure> {
             answers: None,
             token: None,
             allow: &[],
+            reports: None,
         })?;
         incomplete += usize::from(!review.is_complete());
         if !review.is_complete() {

@@ -15,6 +15,7 @@ use crate::ids::{AgentName, HandoffId, IssueKey};
 use crate::ledger::choice::{Chosen, Offer, accepted, issues_of, senders};
 use crate::ledger::error::LedgerError;
 use crate::ledger::intake::Contract;
+use crate::ledger::sending::Origin;
 use crate::ledger::session::{Clock, Session};
 use crate::ledger::snapshot::{Rules, Snapshot};
 use crate::ledger::step::{Request, View};
@@ -189,6 +190,7 @@ impl<'a, 'r> Importer<'a, 'r> {
             answers: None,
             token: None,
             allow: &[],
+            reports: None,
         };
         let chosen = self.ledger.choose(tip, &offer)?;
         if self.issue.is_some() {
@@ -288,8 +290,11 @@ impl<'a, 'r> Importer<'a, 'r> {
             answers: None,
             token: None,
             allow: &[],
+            reports: None,
         };
-        let done = self.ledger.send(&self.session, &offer)?;
+        let done = self
+            .ledger
+            .send_with(&self.session, &offer, Origin::Foreign)?;
         Ok((done.receipt.record.id.number(), key, Some(done)))
     }
 

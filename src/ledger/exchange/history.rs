@@ -18,6 +18,7 @@ use crate::ledger::layout;
 use crate::ledger::record::digest;
 use crate::ledger::snapshot::{IssueFolder, Parsed, Rules, Snapshot};
 use crate::ledger::step::{Request, View};
+use crate::protocol::Policy;
 
 /// A step that was taken, and the files that its line names.
 pub(super) struct Taken {
@@ -216,11 +217,13 @@ impl<'r> History<'r> {
             }
         };
         let mut files = Vec::new();
-        let request = match asked.request() {
+        let request = match asked.request(Policy::Off) {
             Request::Send {
                 contract,
                 code,
                 artifacts,
+                evidence,
+                policy: _,
                 answers,
                 token: _,
             } => {
@@ -233,6 +236,7 @@ impl<'r> History<'r> {
                     protocol: contract.protocol.clone(),
                     code,
                     artifacts,
+                    evidence: evidence.unwrap_or_default(),
                     answers,
                     allowed_secrets: contract.allowed_secrets.clone(),
                 })

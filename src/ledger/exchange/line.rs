@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::contract::{Allowance, Format};
 use crate::git::Code;
 use crate::ids::{AgentName, IssueKey};
+use crate::ledger::evidence::Evidence;
 use crate::ledger::layout;
 use crate::ledger::record::Artifact;
 use crate::ledger::step::{MAX_TEXT, Told};
@@ -115,6 +116,9 @@ pub(super) struct Send {
     /// The files that it delivered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) artifacts: Vec<Artifact>,
+    /// What was found of its claims.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) evidence: Vec<Evidence>,
     /// The number of the request that it answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) answers: Option<u32>,

@@ -17,11 +17,12 @@ use crate::ledger::choice::Offer;
 use crate::ledger::error::LedgerError;
 use crate::ledger::failure::FailureContext;
 use crate::ledger::record::digest;
+use crate::ledger::sending::{Gathered, Origin};
 use crate::ledger::session::Session;
 use crate::ledger::shared::Change;
 use crate::ledger::snapshot::Snapshot;
 use crate::ledger::step::{Request, View};
-use crate::ledger::write::{Gathered, Ledger, Target};
+use crate::ledger::write::{Ledger, Target};
 
 /// Imports a folder or a file. Each item is one or more steps of the ordinary
 /// write path; one that is refused is reported, and the others go on. What the
@@ -310,13 +311,15 @@ impl<'a, 'r> Replay<'a, 'r> {
                     answers: send.answers,
                     token: None,
                     allow: &send.allowed_secrets,
+                    reports: None,
                 };
                 let known = Gathered {
                     code: send.code.clone(),
                     artifacts: send.artifacts.clone(),
+                    evidence: send.evidence.clone(),
                     allowed_secrets: send.allowed_secrets.clone(),
                 };
-                ledger.send_with(session, &offer, Some(&known))?
+                ledger.send_with(session, &offer, Origin::Export(&known))?
             }
             Asked::Change(change) => {
                 if let Some(context) = &change.told.context {

@@ -119,6 +119,8 @@ impl<V> Planner<'_, V> {
                 contract,
                 code,
                 artifacts,
+                evidence,
+                policy,
                 answers,
                 token,
             } => self.send(
@@ -127,6 +129,8 @@ impl<V> Planner<'_, V> {
                     contract,
                     code: code.as_ref(),
                     artifacts,
+                    evidence: evidence.as_deref(),
+                    policy: *policy,
                     answers: *answers,
                     token: *token,
                 },

@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use super::super::artifacts::delivered;
+use super::super::evidence::{Evidence, demanded, unfit};
 use super::super::intake::{Contract, scalar};
 use super::super::layout;
 use super::super::record::{
@@ -15,7 +16,7 @@ use super::super::step::{Planned, Step, Stop, Told, View};
 use super::{Changed, Planner};
 use crate::git::{Code, Edit};
 use crate::ids::{AgentName, HandoffId};
-use crate::protocol::{AgentKind, ContractType, Event, OwnRetry, State, Style};
+use crate::protocol::{AgentKind, ContractType, Event, OwnRetry, Policy, State, Style};
 
 /// The code of the failure of an agent that did what its role does not allow.
 const ROLE_VIOLATION: &str = "ROLE_VIOLATION";
@@ -25,6 +26,8 @@ pub(super) struct Sending<'a> {
     pub(super) contract: &'a Contract,
     pub(super) code: Option<&'a Code>,
     pub(super) artifacts: &'a [Artifact],
+    pub(super) evidence: Option<&'a [Evidence]>,
+    pub(super) policy: Policy,
     pub(super) answers: Option<u32>,
     pub(super) token: Option<u32>,
 }
@@ -66,13 +69,21 @@ impl<V> Planner<'_, V> {
             }
             .into());
         }
-        if !kind.answers.is_empty() {
+        let planned = if !kind.answers.is_empty() {
             self.answer(issue, sending, kind, from)
         } else if kind.note {
             self.note(issue, sending, kind, from)
         } else {
             self.hand_on(issue, sending, kind, from)
+        }?;
+        if let (Planned::Write(_), Some(evidence)) = (&planned, sending.evidence) {
+            let demanded = demanded(self.protocol, sending.policy, contract);
+            if let Some(fault) = unfit(&demanded, evidence) {
+                let issue = self.key.clone();
+                return Err(Refusal::Evidence { issue, fault }.into());
+            }
         }
+        Ok(planned)
     }
 
     /// Records a contract that moves nothing.
@@ -291,6 +302,7 @@ impl<V> Planner<'_, V> {
             waits_for: Vec::new(),
             expects: None,
             artifacts: sending.artifacts.iter().filter(is_named).cloned().collect(),
+            evidence: sending.evidence.unwrap_or_default().to_vec(),
             max_retries: None,
             retry: None,
             timeout_seconds: { kind.and_then(|k| k.timeout.as_ref()) }

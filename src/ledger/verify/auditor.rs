@@ -7,8 +7,9 @@ use super::{Audit, AuditScope, Parent, Part, unreadable};
 use crate::finding::Finding;
 use crate::git::{Change, Edit, EntryKind, ObjectId, Person, Repository, Stored, Tree, to_second};
 use crate::ids::{AgentName, IssueKey, quoted};
-use crate::ledger::asked::{KnownRules, Shared, States, difference, issues_of, shared_of};
+use crate::ledger::asked::{KnownRules, Shared, States, What, difference, issues_of, shared_of};
 use crate::ledger::error::LedgerError;
+use crate::ledger::evidence::again;
 use crate::ledger::layout;
 use crate::ledger::order;
 use crate::ledger::planner::plan;
@@ -353,7 +354,8 @@ impl<'r, 's> Auditor<'r, 's> {
             folder: &before,
             contract,
         };
-        let planned = plan(rules.protocol(), key, &view, &actor, &asked.request());
+        let policy = self.rules.policy(self.repository, old)?;
+        let planned = plan(rules.protocol(), key, &view, &actor, &asked.request(policy));
         let step = match planned {
             Ok(Planned::Write(step)) => step,
             Ok(Planned::Repeat(_)) => {
@@ -368,6 +370,25 @@ impl<'r, 's> Auditor<'r, 's> {
             }
             Err(Stop::Unreadable(error)) => return Err(error),
         };
+        if let What::Sent(contract, _) = &asked.what
+            && !step.receipt.record.evidence.is_empty()
+        {
+            let record = &step.receipt.record;
+            let held = match &record.follows {
+                Some(id) => before.record(id.number())?,
+                None => None,
+            };
+            let (protocol, held) = (rules.protocol(), held.as_ref());
+            let found = again(
+                self.repository,
+                protocol,
+                contract,
+                record,
+                held,
+                &asked.path,
+            )?;
+            found.into_iter().for_each(|finding| self.report(finding));
+        }
         let before = was.map_or(0, |issue| issue.handoffs);
         self.audit.handoffs += is.handoffs.saturating_sub(before) as usize;
         Ok(Some(Expected {

@@ -1,7 +1,15 @@
 //! What an audit's findings mean, for people who know neither Git nor JSON.
 
 /// Each code with what happened, in one sentence.
-const MEANINGS: [(&str, &str); 22] = [
+const MEANINGS: [(&str, &str); 25] = [
+    (
+        "artifact.changed",
+        "A file that was delivered, and that nobody has taken up yet, is not what it was.",
+    ),
+    (
+        "artifact.missing",
+        "A file that was delivered, and that nobody has taken up yet, is gone.",
+    ),
     (
         "commit.author",
         "The step is signed with another name than that of the agent whose step it is.",
@@ -17,6 +25,10 @@ const MEANINGS: [(&str, &str); 22] = [
     (
         "contract.altered",
         "A contract is not what its sender handed over.",
+    ),
+    (
+        "evidence.forged",
+        "The step says that a claim was checked and holds, and it does not.",
     ),
     (
         "failure.altered",

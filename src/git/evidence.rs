@@ -1,0 +1,559 @@
+//! Facts about the user's commits: what a branch added to its base, how it was
+//! merged. Objects are only read, and no process is started.
+//!
+//! A question that this clone can't answer, because history or trees are not
+//! here, is answered with [`Unknown`]: never with a guess.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use git2::{ErrorCode, ObjectType, Oid, Sort};
+
+use super::code::Code;
+use super::repository::{GitError, ObjectId, Repository};
+use super::tree::Tree;
+
+/// How many commits are walked for one question.
+const MOST_COMMITS: usize = 10_000;
+
+/// How many paths are compared.
+const MOST_PATHS: usize = 100_000;
+
+/// Why a question has no answer here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unknown {
+    /// History ends where this clone begins.
+    #[error(
+        "this clone is shallow, and what is asked for may be in the history that it does not have"
+    )]
+    Shallow,
+    /// Objects are left out of this clone.
+    #[error("this clone is a partial one, and does not have what is asked for")]
+    Partial,
+    /// There is more than is looked at.
+    #[error(
+        "there are more than {MOST_COMMITS} commits or {MOST_PATHS} paths, and no more are looked at"
+    )]
+    TooMuch,
+    /// The two have no commit in common.
+    #[error("the branch and its base have no commit in common")]
+    Unrelated,
+}
+
+/// Why a question is not answered.
+#[derive(Debug, thiserror::Error)]
+pub enum FactError {
+    /// It can't be answered here.
+    #[error(transparent)]
+    Unknown(#[from] Unknown),
+    /// The repository is damaged.
+    #[error(transparent)]
+    Git(#[from] GitError),
+}
+
+impl From<git2::Error> for FactError {
+    fn from(error: git2::Error) -> Self {
+        Self::Git(error.into())
+    }
+}
+
+/// What an abbreviated id names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Named {
+    /// This commit.
+    Commit(ObjectId),
+    /// Something else.
+    Other(&'static str),
+    /// Several objects.
+    Several,
+    /// Nothing.
+    Nothing,
+}
+
+/// Each path that differs between two trees, with what it holds in the second.
+pub type Differences = BTreeMap<String, Option<ObjectId>>;
+
+/// What a branch added to its base.
+#[derive(Clone, Debug)]
+pub struct Added {
+    /// Where it left the base.
+    pub fork: ObjectId,
+    /// Its commits since, the newest first, each with how many parents it has.
+    pub commits: Vec<(ObjectId, usize)>,
+}
+
+/// A commit as far as merging goes.
+struct Brief {
+    parents: Vec<Oid>,
+    message: Vec<u8>,
+}
+
+impl Repository {
+    /// Where the base branch stands: locally or on `origin`, whichever has the
+    /// other's commits; `origin`'s, if neither does.
+    ///
+    /// # Errors
+    /// [`GitError`] when history can't be read.
+    pub fn base_code(&self, branch: &str) -> Result<Option<Code>, GitError> {
+        let name = format!("refs/heads/{branch}");
+        let valid = git2::Reference::is_valid_name(&name);
+        let local = valid.then(|| self.inner.refname_to_id(&name).ok());
+        let (local, remote) = (local.flatten(), self.on_origin(branch).map(|id| id.0));
+        let commit = match (local, remote) {
+            (Some(local), Some(remote)) if local != remote => {
+                let ahead = self.inner.graph_descendant_of(local, remote)?;
+                Some(if ahead { local } else { remote })
+            }
+            (local, remote) => local.or(remote),
+        };
+        let Some(commit) = commit else {
+            return Ok(None);
+        };
+        let tree = self.inner.find_commit(commit)?.tree_id();
+        Ok(Some(Code {
+            branch: branch.to_owned(),
+            commit: commit.to_string(),
+            tree: tree.to_string(),
+        }))
+    }
+
+    /// What a whole or abbreviated id names.
+    ///
+    /// # Errors
+    /// [`FactError`]; an object that a shallow or partial clone may just not have
+    /// is unknown.
+    pub fn named(&self, text: &str) -> Result<Named, FactError> {
+        let is_id = (4..=40).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_hexdigit());
+        let nothing = || match self.gap() {
+            Some(unknown) => Err(unknown.into()),
+            None => Ok(Named::Nothing),
+        };
+        if !is_id {
+            return Ok(Named::Nothing);
+        }
+        let odb = self.inner.odb()?;
+        let padded = format!("{text:0<40}");
+        let found = odb.exists_prefix(Oid::from_str(&padded)?, text.len());
+        let oid = match found {
+            Ok(oid) => oid,
+            Err(error) if error.code() == ErrorCode::Ambiguous => return Ok(Named::Several),
+            Err(error) if error.code() == ErrorCode::NotFound => return nothing(),
+            Err(error) => return Err(error.into()),
+        };
+        Ok(match odb.read_header(oid)?.1 {
+            ObjectType::Commit => Named::Commit(ObjectId(oid)),
+            ObjectType::Tag => Named::Other("a tag"),
+            ObjectType::Tree => Named::Other("a tree"),
+            _ => Named::Other("a file"),
+        })
+    }
+
+    /// Why an object that is not here may be elsewhere.
+    fn gap(&self) -> Option<Unknown> {
+        if self.inner.is_shallow() {
+            return Some(Unknown::Shallow);
+        }
+        let config = self.inner.config().ok()?.snapshot().ok()?;
+        let mut entries = config.entries(Some("^remote\\..*\\.promisor$")).ok()?;
+        let promised = config.get_string("extensions.partialclone").is_ok()
+            || entries.next().is_some_and(|entry| entry.is_ok());
+        promised.then_some(Unknown::Partial)
+    }
+
+    /// The answer, or why an object that was needed for it is not here.
+    fn known<T>(&self, answer: Result<T, FactError>) -> Result<T, FactError> {
+        match answer {
+            Err(FactError::Git(error)) if error.is_not_found() => match self.gap() {
+                Some(unknown) => Err(unknown.into()),
+                None => Err(error.into()),
+            },
+            answer => answer,
+        }
+    }
+
+    /// Says whether a commit is one that another one has in its history.
+    ///
+    /// # Errors
+    /// [`FactError`]; where history is cut off, that it has not is unknown.
+    pub fn has_commit(&self, tip: ObjectId, commit: ObjectId) -> Result<bool, FactError> {
+        if tip == commit {
+            return Ok(true);
+        }
+        let has = self.inner.graph_descendant_of(tip.0, commit.0);
+        let has = self.known(has.map_err(FactError::from))?;
+        if !has && self.inner.is_shallow() {
+            return Err(Unknown::Shallow.into());
+        }
+        Ok(has)
+    }
+
+    /// The commits of one history that another does not have, the newest first.
+    ///
+    /// # Errors
+    /// [`FactError`]; where history is cut off among them, they are unknown.
+    pub fn commits_since(
+        &self,
+        tip: ObjectId,
+        known: &[ObjectId],
+    ) -> Result<Vec<(ObjectId, usize)>, FactError> {
+        let walk = || -> Result<Vec<(ObjectId, usize)>, FactError> {
+            let mut walk = self.inner.revwalk()?;
+            walk.set_sorting(Sort::TOPOLOGICAL)?;
+            walk.push(tip.0)?;
+            for known in known {
+                walk.hide(known.0)?;
+            }
+            let mut commits = Vec::new();
+            for oid in walk {
+                if commits.len() == MOST_COMMITS {
+                    return Err(Unknown::TooMuch.into());
+                }
+                let id = ObjectId(oid?);
+                let commit = self.commit(id)?;
+                if commit.cut_off {
+                    return Err(Unknown::Shallow.into());
+                }
+                commits.push((id, commit.parents.len()));
+            }
+            Ok(commits)
+        };
+        self.known(walk())
+    }
+
+    /// What a branch added to its base. Where the base has merged it since, that
+    /// is what it added before.
+    ///
+    /// # Errors
+    /// [`FactError`] when it is unknown or history can't be read.
+    pub fn added(&self, base: ObjectId, tip: ObjectId) -> Result<Added, FactError> {
+        let base = self.before_merge(base, tip)?;
+        let fork = self.fork(base, tip)?;
+        let commits = self.commits_since(tip, &[base])?;
+        if self.inner.is_shallow() {
+            // What the base has beyond the fork must be here too: else some of it
+            // could pass for the branch's own.
+            self.commits_since(base, &[tip])?;
+        }
+        Ok(Added { fork, commits })
+    }
+
+    /// The commit that two histories last had in common.
+    ///
+    /// # Errors
+    /// [`FactError`] when it is unknown or history can't be read.
+    pub fn fork(&self, one: ObjectId, other: ObjectId) -> Result<ObjectId, FactError> {
+        match self.inner.merge_base(one.0, other.0) {
+            Ok(oid) => Ok(ObjectId(oid)),
+            Err(error) if error.code() == ErrorCode::NotFound => {
+                Err(self.gap().unwrap_or(Unknown::Unrelated).into())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The base branch as it was before a merge brought it this commit; as it is,
+    /// where no merge did.
+    fn before_merge(&self, base: ObjectId, tip: ObjectId) -> Result<ObjectId, FactError> {
+        if base == tip || !self.known(self.descends(base, tip))? {
+            return Ok(base);
+        }
+        let line = self.first_parents(base).take(MOST_COMMITS + 1);
+        let line = self.known(
+            line.map(|id| Ok(id?))
+                .collect::<Result<Vec<_>, FactError>>(),
+        )?;
+        if line.contains(&tip) {
+            // It is one of the base's own.
+            return Ok(base);
+        }
+        // The newer ones have it, the older ones do not.
+        let (mut has, mut lacks) = (0, line.len());
+        while lacks - has > 1 {
+            let middle = has + (lacks - has) / 2;
+            match self.known(self.descends(line[middle], tip))? {
+                true => has = middle,
+                false => lacks = middle,
+            }
+        }
+        match line.get(lacks) {
+            Some(before) => Ok(*before),
+            None if line.len() > MOST_COMMITS => Err(Unknown::TooMuch.into()),
+            None => Ok(base),
+        }
+    }
+
+    fn descends(&self, tip: ObjectId, commit: ObjectId) -> Result<bool, FactError> {
+        Ok(self.inner.graph_descendant_of(tip.0, commit.0)?)
+    }
+
+    fn tree_of(&self, commit: ObjectId) -> Result<ObjectId, GitError> {
+        Ok(ObjectId(self.inner.find_commit(commit.0)?.tree_id()))
+    }
+
+    /// Every path that differs between the trees of two commits.
+    ///
+    /// # Errors
+    /// [`FactError`] when a tree is not here or can't be read.
+    pub fn differences(&self, old: ObjectId, new: ObjectId) -> Result<Differences, FactError> {
+        let compare = || -> Result<Differences, FactError> {
+            let tree = Tree::new(self, self.tree_of(new)?);
+            let changes = tree.changes_since(Some(self.tree_of(old)?), |_| false)?;
+            if changes.len() > MOST_PATHS {
+                return Err(Unknown::TooMuch.into());
+            }
+            Ok(changes.into_iter().map(|c| (c.path, c.new)).collect())
+        };
+        self.known(compare())
+    }
+
+    /// How many paths differ between two commits where a file that was moved
+    /// counts once, as git finds moves unless it is told not to.
+    ///
+    /// # Errors
+    /// [`FactError`] when a tree or file is not here or can't be read.
+    pub fn differences_with_moves(&self, old: ObjectId, new: ObjectId) -> Result<usize, FactError> {
+        let count = || -> Result<usize, FactError> {
+            let tree = |id: ObjectId| self.inner.find_commit(id.0)?.tree();
+            let (old, new) = (tree(old)?, tree(new)?);
+            let mut diff = self.inner.diff_tree_to_tree(Some(&old), Some(&new), None)?;
+            diff.find_similar(Some(git2::DiffFindOptions::new().renames(true)))?;
+            Ok(diff.deltas().len())
+        };
+        self.known(count())
+    }
+
+    /// Where a branch of `origin` stood when it was last fetched.
+    pub fn on_origin(&self, branch: &str) -> Option<ObjectId> {
+        let name = format!("refs/remotes/origin/{branch}");
+        let valid = git2::Reference::is_valid_name(&name);
+        let found = valid.then(|| self.inner.refname_to_id(&name).ok());
+        found.flatten().map(ObjectId)
+    }
+
+    /// Says whether this clone would have a branch of `origin`, if it was there.
+    pub fn follows(&self, branch: &str) -> bool {
+        let Ok(origin) = self.inner.find_remote("origin") else {
+            return true;
+        };
+        let name = format!("refs/heads/{branch}");
+        let mut refspecs = origin.refspecs();
+        refspecs.any(|r| r.direction() == git2::Direction::Fetch && r.src_matches(&name))
+    }
+
+    /// What a path holds in a commit's tree, where that is a file.
+    ///
+    /// # Errors
+    /// [`FactError`] when the tree or the file is not here or can't be read.
+    pub fn file_at(&self, commit: ObjectId, path: &str) -> Result<Option<Vec<u8>>, FactError> {
+        let read = || -> Result<Option<Vec<u8>>, FactError> {
+            let file = Tree::new(self, self.tree_of(commit)?).file(path)?;
+            Ok(file.map(|bytes| bytes.to_vec()))
+        };
+        self.known(read())
+    }
+
+    fn brief(&self, id: Oid) -> Result<Brief, FactError> {
+        let commit = self.inner.find_commit(id)?;
+        if commit.parent_count() == 0 && self.inner.is_shallow() {
+            return Err(Unknown::Shallow.into());
+        }
+        Ok(Brief {
+            parents: commit.parent_ids().collect(),
+            message: commit.message_bytes().trim_ascii().to_vec(),
+        })
+    }
+
+    /// Says whether a commit is one of a branch's own line of first parents.
+    ///
+    /// # Errors
+    /// [`FactError`] when history is not here or can't be read.
+    pub fn is_on_line(&self, tip: ObjectId, commit: ObjectId) -> Result<bool, FactError> {
+        let walk = || -> Result<bool, FactError> {
+            for (count, id) in self.first_parents(tip).enumerate() {
+                match id? {
+                    id if id == commit => return Ok(true),
+                    _ if count == MOST_COMMITS => return Err(Unknown::TooMuch.into()),
+                    _ => {}
+                }
+            }
+            match self.inner.is_shallow() {
+                true => Err(Unknown::Shallow.into()),
+                false => Ok(false),
+            }
+        };
+        self.known(walk())
+    }
+
+    /// Why a commit did not merge a branch with a commit of two lines; nothing,
+    /// if it did.
+    ///
+    /// # Errors
+    /// [`FactError`] when history is not here or can't be read.
+    pub fn not_a_merge(
+        &self,
+        merge: ObjectId,
+        tip: Option<ObjectId>,
+    ) -> Result<Option<String>, FactError> {
+        let parents = self.known(self.brief(merge.0))?.parents;
+        let Some((first, others)) = parents.split_first().filter(|(_, o)| !o.is_empty()) else {
+            return Ok(Some("it has one parent, and a merge has two".to_owned()));
+        };
+        let Some(tip) = tip else { return Ok(None) };
+        if self.has_commit(ObjectId(*first), tip)? {
+            return Ok(Some("the base branch had the work already".to_owned()));
+        }
+        for other in others {
+            if self.has_commit(ObjectId(*other), tip)? {
+                return Ok(None);
+            }
+        }
+        Ok(Some(
+            "what it merged does not hold the branch's commits".to_owned(),
+        ))
+    }
+
+    /// Why a commit is not a branch squashed into one; nothing, if it is.
+    ///
+    /// # Errors
+    /// [`FactError`] when history is not here or can't be read.
+    pub fn not_a_squash(
+        &self,
+        merge: ObjectId,
+        tip: Option<ObjectId>,
+    ) -> Result<Option<String>, FactError> {
+        let parents = self.known(self.brief(merge.0))?.parents;
+        let [parent] = parents[..] else {
+            return Ok(Some(
+                "it has several parents, and a squashed commit has one".to_owned(),
+            ));
+        };
+        let Some(tip) = tip else { return Ok(None) };
+        let before = ObjectId(parent);
+        if self.known(self.descends(tip, merge))? || tip == merge {
+            let text = "it is one of the branch's own commits, so that nothing was squashed";
+            return Ok(Some(text.to_owned()));
+        }
+        let added = self.added(before, tip)?;
+        if let Some(why) = self.other_change(before, merge, &added, tip)? {
+            return Ok(Some(why));
+        }
+        // Where the branch's earlier commits came before it, they were not squashed.
+        let messages = self.messages(&added)?;
+        let above = self.known(self.brief(parent))?;
+        if messages.len() > 1 && parent != added.fork.0 && messages.contains(&above.message) {
+            let text = "the commit before it is one of the branch's, written again";
+            return Ok(Some(text.to_owned()));
+        }
+        Ok(None)
+    }
+
+    /// Why a commit is not the last of a branch's, written again on its base;
+    /// nothing, if it is.
+    ///
+    /// # Errors
+    /// [`FactError`] when history is not here or can't be read.
+    pub fn not_a_rebase(
+        &self,
+        merge: ObjectId,
+        tip: Option<ObjectId>,
+    ) -> Result<Option<String>, FactError> {
+        let last = self.known(self.brief(merge.0))?;
+        if last.parents.len() > 1 {
+            let text = "it has several parents, and a commit that was rebased has one";
+            return Ok(Some(text.to_owned()));
+        }
+        let Some(tip) = tip else { return Ok(None) };
+        if tip == merge {
+            return Ok(None);
+        }
+        let Some(&parent) = last.parents.first() else {
+            return Ok(Some("it is the first commit of all".to_owned()));
+        };
+        // The branch's messages, from its last commit back. Commits that the base
+        // had already are left out when a branch is rebased.
+        let added = self.added(ObjectId(parent), tip)?;
+        let messages = self.messages(&added)?;
+        let mut left = messages.iter();
+        let (mut before, mut here) = (merge.0, last);
+        while let ([parent], true) = (&here.parents[..], left.any(|m| *m == here.message)) {
+            before = *parent;
+            if before == added.fork.0 {
+                break;
+            }
+            here = self.known(self.brief(before))?;
+        }
+        if before == merge.0 {
+            let text = "its message is not one of the branch's commits, as it is when they are written again";
+            return Ok(Some(text.to_owned()));
+        }
+        let before = ObjectId(before);
+        let added = self.added(before, tip)?;
+        self.other_change(before, merge, &added, tip)
+    }
+
+    /// The messages of a branch's commits that are no merges, the last first.
+    fn messages(&self, added: &Added) -> Result<Vec<Vec<u8>>, FactError> {
+        let plain = added.commits.iter().filter(|(_, parents)| *parents < 2);
+        let messages = plain.map(|(id, _)| Ok(self.brief(id.0)?.message));
+        self.known(messages.collect())
+    }
+
+    /// How what a stretch of the base branch changed differs from what a branch
+    /// changed; nothing, if it is the same.
+    fn other_change(
+        &self,
+        before: ObjectId,
+        merge: ObjectId,
+        added: &Added,
+        tip: ObjectId,
+    ) -> Result<Option<String>, FactError> {
+        let merged = self.differences(before, merge)?;
+        let branch = self.differences(added.fork, tip)?;
+        // What the base changed too is merged from both.
+        let base: HashSet<String> = { self.differences(added.fork, before)?.into_keys() }.collect();
+        let foreign = merged.keys().find(|path| !branch.contains_key(*path));
+        if let Some(path) = foreign {
+            return Ok(Some(format!(
+                "it changes {path}, which the branch does not"
+            )));
+        }
+        for (path, held) in &branch {
+            match merged.get(path) {
+                Some(merged) if merged != held && !base.contains(path) => {
+                    return Ok(Some(format!("{path} is not as it is on the branch")));
+                }
+                None if !base.contains(path) => {
+                    return Ok(Some(format!(
+                        "it does not change {path}, as the branch does"
+                    )));
+                }
+                _ => {}
+            }
+        }
+        Ok(None)
+    }
+
+    /// The paths that a branch changed since an earlier commit of it: those that
+    /// hold now neither what they held then nor what its base gave it.
+    ///
+    /// # Errors
+    /// [`FactError`] when history is not here or can't be read.
+    pub fn paths_changed(
+        &self,
+        base: ObjectId,
+        since: Option<ObjectId>,
+        tip: ObjectId,
+    ) -> Result<BTreeSet<String>, FactError> {
+        let base = self.before_merge(base, tip)?;
+        let fork = self.fork(base, tip)?;
+        let own = self.differences(fork, tip)?;
+        let Some(since) = since else {
+            return Ok(own.into_keys().collect());
+        };
+        let new: HashMap<String, Option<ObjectId>> =
+            self.differences(since, tip)?.into_iter().collect();
+        Ok(own
+            .into_keys()
+            .filter(|path| new.contains_key(path))
+            .collect())
+    }
+}
