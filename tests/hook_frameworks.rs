@@ -250,7 +250,8 @@ fn the_pre_commit_framework() {
 
     // A hook of ours that is there first is run by the framework, with all of standard input.
     managed.success("pre-commit", &["uninstall", "-t", "pre-push"]);
-    env.handoff(&["hooks", "install", "pre-push"]).success();
+    env.handoff(&["hooks", "install", "--files", "pre-push"])
+        .success();
     managed.write(
         ".pre-commit-config.yaml",
         &config.replace("      - id: git-handoff-pre-push\n", ""),
@@ -262,7 +263,7 @@ fn the_pre_commit_framework() {
     pre-push block
     reference-transaction -
     ");
-    env.handoff(&["hooks", "install", "pre-push"])
+    env.handoff(&["hooks", "install", "--files", "pre-push"])
         .success()
         .says("pre-push.legacy");
     env.git(&env.repo(), &["commit", "-q", "--no-verify", "-am", "New"]);
@@ -305,7 +306,7 @@ fn lefthook() {
     managed.works();
 
     // Beside it, the hook that it does not have; installing it again takes nothing away.
-    env.handoff(&["hooks", "install"]).success();
+    env.handoff(&["hooks", "install", "--files"]).success();
     managed.success("lefthook", &["install", "--force"]);
     insta::assert_snapshot!(managed.by(), @"
     pre-commit lefthook
@@ -319,7 +320,7 @@ fn lefthook() {
         "lefthook.yml",
         &config.replace("git-handoff hook pre-push", "true"),
     );
-    let refused = env.handoff(&["hooks", "install"]).exits(9);
+    let refused = env.handoff(&["hooks", "install", "--files"]).exits(9);
     insta::assert_snapshot!(env.filtered(&refused.stderr), @"
     error: nothing was changed: 1 hook is in the way
       [root]/repo/.git/hooks/pre-push hook.managed the file is lefthook's, which writes it anew and would drop a block in it
@@ -332,7 +333,7 @@ fn husky() {
     let managed = Managed::new();
     let env = &managed.env;
     managed.success("husky", &[]);
-    let refused = env.handoff(&["hooks", "install"]).exits(9);
+    let refused = env.handoff(&["hooks", "install", "--files"]).exits(9);
     insta::assert_snapshot!(env.filtered(&refused.stderr), @"
     error: nothing was changed: 4 hooks are in the way
       [root]/repo/.husky/_/pre-commit hook.managed the file is husky's, which writes it anew and would drop a block in it
@@ -357,7 +358,7 @@ fn husky() {
     ");
     managed.works();
 
-    env.handoff(&["hooks", "install", "--into-hooks-path"])
+    env.handoff(&["hooks", "install", "--files", "--into-hooks-path"])
         .success();
     managed.success("husky", &[]);
     insta::assert_snapshot!(managed.by(), @"

@@ -119,10 +119,15 @@ impl Ledger {
     }
 
     fn command(&self, program: &str) -> Command {
+        let own = Path::new(env!("CARGO_BIN_EXE_git-handoff"))
+            .parent()
+            .unwrap();
+        let others = std::env::var_os("PATH").unwrap();
+        let all = std::iter::once(own.to_owned()).chain(std::env::split_paths(&others));
         let mut command = Command::new(program);
         command
             .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap())
+            .env("PATH", std::env::join_paths(all).unwrap())
             .env("HOME", self.dir.path().join("home"))
             .env("LC_ALL", "C.UTF-8")
             .env("TZ", "UTC")
@@ -165,6 +170,15 @@ impl Ledger {
     pub fn git(&self, args: &[&str]) -> String {
         let output = self.git_raw(args, None, b"");
         String::from_utf8(output).unwrap().trim_end().to_owned()
+    }
+
+    /// Runs git, however it ends: its exit code, and what it says on stderr.
+    pub fn git_any(&self, args: &[&str]) -> (i32, String) {
+        let mut command = self.command("git");
+        command.args(args);
+        let output = Self::run(command, b"");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code().unwrap(), said)
     }
 
     /// Runs the program at a minute of the day; it must succeed.
