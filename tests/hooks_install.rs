@@ -286,8 +286,14 @@ fn what_the_program_refuses_does_not_happen() {
 #[test]
 fn without_the_program_nothing_passes_and_it_says_what_to_do() {
     let env = TestEnvironment::with_repository();
-    env.handoff(&["hooks", "install", "--files", "pre-commit"])
-        .success();
+    let args = ["hooks", "install", "--files", "pre-commit"];
+    let mut command = env.program(&args);
+    command.env("PATH", std::env::var("PATH").unwrap());
+    let ran = env.run(command, &args, None).success();
+    assert!(
+        ran.stderr
+            .starts_with("warning: git-handoff is not on the PATH")
+    );
     let mut command = env.command("git");
     let path = std::env::var("PATH").unwrap();
     command
@@ -386,6 +392,16 @@ fn what_is_in_the_way_is_named_and_nothing_changes() {
     "#);
     assert_eq!(files(&folder), before);
     assert_eq!(fs::read(env.root().join("shared")).unwrap(), b"#!/bin/sh\n");
+    // A link to the project's own script is as good as a block.
+    fs::remove_file(folder.join("pre-commit")).unwrap();
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("hooks/pre-commit");
+    symlink(own, folder.join("pre-commit")).unwrap();
+    env.handoff(&["hooks", "install", "--files", "pre-commit"])
+        .success()
+        .says("is called in lines of your own");
+    assert!(status(&env).starts_with("pre-commit installed hand \n"));
+    fs::remove_file(folder.join("pre-commit")).unwrap();
+    fs::create_dir(folder.join("pre-commit")).unwrap();
     let document = env
         .handoff(&["hooks", "install", "--files", "--json"])
         .exits(9)

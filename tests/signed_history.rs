@@ -141,6 +141,11 @@ fn what_is_no_signature_is_found() {
     assert_snapshot!(found(&signed(&payload, "gpgsig nothing at all\n")), @"signature.unknown the signature is neither one of ssh nor one of OpenPGP");
     let x509 = "gpgsig -----BEGIN SIGNED MESSAGE-----\n MIIB\n -----END SIGNED MESSAGE-----\n";
     assert_snapshot!(found(&signed(&payload, x509)), @"signature.unknown the signature is neither one of ssh nor one of OpenPGP");
+    let after_committer = format!(" and more\n{signature}");
+    assert_snapshot!(found(&signed(&payload, &after_committer)), @r#"
+    signature.bad the signature is not one of this commit
+    commit.header the commit has a header that no step has: " and more"
+    "#);
     let with_more = format!("{signature} and more\n");
     assert_snapshot!(found(&signed(&payload, &with_more)), @"signature.bad the signature cannot be read");
 }
@@ -246,4 +251,25 @@ fn a_large_key_is_not_taken_for_a_forger_s() {
     let folder = protocol(&env, "1.0.0", &format!("* {lines}"));
     let check = ["protocol", "check", &folder, "--json"];
     assert_snapshot!(findings(env.handoff(&check), 1, "protocol_faults"), @"signers.key the key has 1024 bits, and RSA keys have from 2048 to 4096");
+}
+
+#[test]
+fn a_server_takes_no_step_that_the_wrong_key_signed() {
+    let (env, payload, _) = opened();
+    let step = env.tip();
+    let server = env.root().join("server");
+    let git = |args: &[&str]| env.git(&env.repo(), args);
+    git(&["init", "-q", "--bare", server.to_str().unwrap()]);
+    env.handoff_in(&server, &["hooks", "install", "--server"])
+        .success();
+    let start = format!("{step}~1:{BRANCH}");
+    git(&["push", "-q", server.to_str().unwrap(), &start]);
+    let push = || env.git_any(&env.repo(), &["push", server.to_str().unwrap(), BRANCH]);
+    put(&env, &payload);
+    push().exits(1).says("signature.missing");
+    let forged = signature(&env, "prep", GIT, &payload);
+    put(&env, &signed(&payload, &forged));
+    push().exits(1).says("signature.other_agent");
+    git(&["update-ref", BRANCH, &step]);
+    push().success();
 }

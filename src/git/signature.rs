@@ -84,6 +84,9 @@ impl Stored {
         let raw = self.bytes();
         let end = raw.windows(2).position(|two| two == b"\n\n");
         let header = &raw[..end.map_or(raw.len(), |end| end + 1)];
+        if !header.windows(7).any(|seven| seven == b"\ngpgsig") {
+            return Ok(None);
+        }
         let mut payload = Vec::new();
         let (mut armored, mut within) = (None, false);
         for line in header.split_inclusive(|&b| b == b'\n') {

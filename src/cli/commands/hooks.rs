@@ -1,3 +1,5 @@
+use std::path::PathBuf;
+
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
@@ -138,7 +140,11 @@ impl Arguments {
                     how.into_hooks_path,
                 )
                 .map_err(refused)?;
-                finish(plan, how, &git, &place, output)
+                finish(plan, how, &git, &place, output)?;
+                if program(&git)?.is_none() {
+                    output.say("warning: git-handoff is not on the PATH, and hooks that don't find it refuse everything: add its folder");
+                }
+                Ok(())
             }
             Verb::Uninstall { which, how } => {
                 let own = git.own_settings(SETTINGS).map_err(mute)?;
@@ -148,17 +154,22 @@ impl Arguments {
                 finish(plan, how, &git, &place, output)
             }
             Verb::Status { which } => {
-                let own_folder = git.own_folder().map_err(mute)?;
                 let around = Surroundings {
                     place: &place,
                     version,
                     settings: &settings,
-                    program: found_on_path("git-handoff", own_folder),
+                    program: program(&git)?,
                 };
                 status(which, &around, &worded, output)
             }
         }
     }
+}
+
+/// The program that hooks would find.
+fn program(git: &Program) -> Result<Option<PathBuf>, Failure> {
+    let own_folder = git.own_folder().map_err(mute)?;
+    Ok(found_on_path("git-handoff", own_folder))
 }
 
 /// Carries a plan out, unless that is not wanted, and tells what was or would be done.

@@ -487,11 +487,19 @@ impl<'r, 's> Auditor<'r, 's> {
             };
             self.report(Finding::error("file.missing", path, text));
         }
-        // A signature is the only line that a step may have beside its own.
-        let known = ["tree ", "parent ", "author ", "committer ", "gpgsig ", " "];
+        // A signature is the only line that a step may have beside its own, and
+        // the only one that goes on.
+        let known = ["tree ", "parent ", "author ", "committer ", "gpgsig "];
         let header = candidate.header.as_deref().unwrap_or_default();
+        let mut signed = false;
         let mut lines = header.lines();
-        if let Some(line) = lines.find(|line| !known.iter().any(|start| line.starts_with(start))) {
+        let stray = lines.find(|line| {
+            if !line.starts_with(' ') {
+                signed = line.starts_with("gpgsig ");
+            }
+            !(signed || known.iter().any(|start| line.starts_with(start)))
+        });
+        if let Some(line) = stray {
             let text = format!("the commit has a header that no step has: {}", quoted(line));
             self.report(Finding::error("commit.header", "", text));
         }
