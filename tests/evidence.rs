@@ -64,6 +64,32 @@ fn each_lie_about_commits_is_refused_and_named() {
 }
 
 #[test]
+fn an_id_that_may_be_one_of_several_objects_is_refused() {
+    let desk = Desk::new("enforce");
+    desk.work();
+    // Among so many, two begin with the same four digits.
+    let mut paths = String::new();
+    for i in 0..1000 {
+        paths += &format!("{}\n", desk.env.file(&format!("{i}.txt"), i.to_string()));
+    }
+    let mut command = desk.env.command("git");
+    command.args(["hash-object", "-w", "--stdin-paths"]);
+    let ids = desk
+        .env
+        .run(command, &[], Some(paths.as_bytes()))
+        .success()
+        .stdout;
+    let mut starts: Vec<&str> = ids.lines().map(|id| &id[..4]).collect();
+    starts.sort_unstable();
+    let several = starts.windows(2).find(|two| two[0] == two[1]).unwrap()[0];
+    let found = desk.refused(&implemented(2, &[several]), &["evidence.commits"]);
+    assert!(
+        found[0].ends_with("may be one of several objects"),
+        "{found:?}"
+    );
+}
+
+#[test]
 fn each_wrong_count_is_refused_and_named() {
     let desk = Desk::new("enforce");
     let [first, second] = desk.work();
@@ -289,4 +315,159 @@ fn prep_may_not_promise_a_branch_that_it_did_not_make() {
     let contract = prepared(88).replace(BRANCH, "enhancement/88");
     let found = desk.refused(&contract, &["evidence.branch"]);
     assert!(found[0].starts_with("/handoff/branch "), "{found:?}");
+}
+
+/// A desk whose implementer may change sources only.
+fn with_paths(policy: &str) -> Desk {
+    Desk::with(policy, |protocol| {
+        let agents = protocol["agents"].as_array_mut().unwrap();
+        let role = |id: &str, agents: &mut Vec<serde_json::Value>, paths: serde_json::Value| {
+            let agent = agents.iter_mut().find(|agent| agent["id"] == id).unwrap();
+            agent["paths"] = paths;
+        };
+        role(
+            "implementer-agent",
+            agents,
+            serde_json::json!(["src/**", "tests/"]),
+        );
+        role("fixer-agent", agents, serde_json::json!(["src/**"]));
+    })
+}
+
+#[test]
+fn what_a_role_may_not_change_is_named() {
+    let desk = with_paths("enforce");
+    let [first, second] = desk.work();
+    desk.commit(
+        BRANCH,
+        &[("deploy/keys.txt", "1\n"), ("tests/a.py", "2\n")],
+        "more",
+    );
+    let found = desk.refused(&implemented(4, &[&first, &second]), &["evidence.paths"]);
+    assert_snapshot!(found.join("\n"), @r#"/handoff implementer-agent changed "deploy/keys.txt", which its role may not"#);
+    desk.git(&["rm", "-q", "deploy/keys.txt"]);
+    desk.git(&["commit", "-q", "-m", "not mine"]);
+    desk.env.send(implemented(3, &[&first, &second])).success();
+    assert_eq!(desk.check("87.3", "paths"), "passed");
+    desk.env.assert_sound();
+}
+
+#[test]
+fn a_role_answers_for_what_it_changed_itself() {
+    let desk = with_paths("enforce");
+    let [first, second] = desk.work();
+    desk.commit(BRANCH, &[("tests/a.py", "2\n")], "the implementer's test");
+    desk.env.send(implemented(3, &[&first, &second])).success();
+    desk.env.claim("87.3", "reviewer-agent").success();
+    let review = support::contracts::sample(
+        "reviewer-agent-to-fixer-agent",
+        support::contracts::Format::Xml,
+        87,
+    );
+    desk.env.send(review).success();
+    desk.env.claim("87.4", "fixer-agent").success();
+    desk.commit("main", &[("docs/base.md", "3\n")], "meanwhile");
+    desk.git(&["checkout", "-q", BRANCH]);
+    desk.git(&["merge", "-q", "--no-edit", "main"]);
+    desk.commit(BRANCH, &[("src/export.py", "safe rows\n")], "fix");
+    // With the merge or without, with what it brought or without.
+    desk.refused(&fixed(4), &["evidence.commits_added"]);
+    desk.env.send(fixed(1)).success();
+    assert_eq!(desk.check("87.5", "paths"), "passed");
+    assert_eq!(desk.check("87.5", "commits_added"), "passed");
+    desk.env.assert_sound();
+}
+
+#[test]
+fn an_agent_that_reports_an_error_is_not_asked_for_its_paths() {
+    let desk = with_paths("enforce");
+    desk.commit(BRANCH, &[("deploy/keys.txt", "1\n")], "oops");
+    let error = support::contracts::implementer_error(support::contracts::Format::Xml, 87);
+    desk.env.send(error).success();
+    assert!(desk.checks("87.3").is_empty());
+}
+
+#[test]
+fn a_rewritten_branch_is_not_counted() {
+    let desk = Desk::new("enforce");
+    let [first, second] = desk.work();
+    desk.reviewed(&[&first, &second]);
+    desk.git(&["reset", "-q", "--hard", "main"]);
+    desk.commit(BRANCH, &[("src/export.py", "all anew\n")], "anew");
+    desk.env.send(fixed(700)).success();
+    let why = format!("skipped: {BRANCH} was rewritten since its sender got the work");
+    assert_eq!(desk.check("87.5", "commits_added"), why);
+    desk.env.assert_sound();
+}
+
+/// What a clone made with these options finds of an implementer's contract.
+fn cloned(options: &[&str], contract: impl FnOnce(&Desk) -> String) -> Vec<String> {
+    let desk = Desk::new("enforce");
+    let contract = contract(&desk);
+    let url = format!("file://{}", desk.env.repo().display());
+    let clone = desk.env.root().join("clone");
+    let args = [&["clone", "-q"], options, &[&url, clone.to_str().unwrap()]].concat();
+    desk.env.git(desk.env.root(), &args);
+    desk.env.git(
+        &clone,
+        &["fetch", "-q", "--depth=1", "origin", "handoffs:handoffs"],
+    );
+    // The ledger itself is here whole.
+    let out = desk.env.root().join("ledger.tar");
+    let out = out.to_str().unwrap();
+    desk.env.git(&clone, &["archive", "-o", out, "handoffs"]);
+    let path = desk.env.file("contract.xml", contract);
+    desk.env.handoff_in(&clone, &["send", &path]).success();
+    let shown = desk.env.handoff_in(&clone, &["show", "87.3"]).success();
+    let claims = shown
+        .stdout
+        .lines()
+        .filter_map(|line| line.strip_prefix("  claim     "));
+    claims.map(str::to_owned).collect()
+}
+
+#[test]
+fn what_a_shallow_clone_cannot_know_is_skipped() {
+    let found = cloned(&["--depth=1", "--no-single-branch"], |desk| {
+        let [first, _] = desk.work();
+        desk.git(&["checkout", "-q", "main"]);
+        implemented(9, &[&first, "1234567"])
+    });
+    assert_snapshot!(found.join("\n"), @"
+    branch passed
+    commits skipped: this clone is shallow, and what is asked for may be in the history that it does not have
+    files_changed skipped: this clone is shallow, and what is asked for may be in the history that it does not have
+    coverage skipped: no coverage report was given
+    ");
+}
+
+#[test]
+fn a_clone_that_follows_one_branch_says_nothing_of_others() {
+    let found = cloned(&["--single-branch", "--branch", "main"], |desk| {
+        let [first, _] = desk.work();
+        desk.git(&["checkout", "-q", "main"]);
+        implemented(9, &[&first])
+    });
+    assert_snapshot!(found.join("\n"), @"
+    branch skipped: this clone does not follow branch enhancement/87-csv-export of origin
+    commits skipped: branch enhancement/87-csv-export is not here
+    files_changed skipped: branch enhancement/87-csv-export is not here
+    coverage skipped: no coverage report was given
+    ");
+}
+
+#[test]
+fn a_clone_without_blobs_counts_all_the_same() {
+    let found = cloned(&["--filter=blob:none"], |desk| {
+        desk.git(&["config", "uploadpack.allowFilter", "true"]);
+        let [first, _] = desk.work();
+        desk.git(&["checkout", "-q", "main"]);
+        implemented(2, &[&first])
+    });
+    assert_snapshot!(found.join("\n"), @"
+    branch passed
+    commits passed
+    files_changed passed
+    coverage skipped: no coverage report was given
+    ");
 }

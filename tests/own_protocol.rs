@@ -55,6 +55,9 @@ fn followed() -> TestEnvironment {
         "audited: sound",
         "updated protocol issue-to-pr from 1.0.0 to 1.1.0",
         "security-auditor → fixer-agent",
+        "there is no such commit (exit 3)",
+        "commits passed",
+        "paths passed",
         "the ledger is sound",
     ] {
         assert!(said.contains(told), "{told}:\n{said}");

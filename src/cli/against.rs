@@ -69,4 +69,15 @@ impl<'r> Against<'r> {
             }
         }
     }
+    /// The same, and compares what a contract claims with the repository, where
+    /// there is a ledger.
+    ///
+    /// # Errors
+    /// A [`Failure`] when the ledger, the repository or a schema can't be read.
+    pub(super) fn review_claims(&self, offer: &Offer<'_>) -> Result<Review, Failure> {
+        match self {
+            Self::Ledger(ledger, snapshot) => Ok(ledger.check_claims(snapshot, offer)?),
+            Self::BuiltIn(_) => self.review(offer),
+        }
+    }
 }

@@ -47,13 +47,42 @@ pub struct Chosen<'r> {
 
 impl<'r> Ledger<'r> {
     /// Takes a contract through the pipeline, and compares what it says of tasks
-    /// with where they stand, and what it claims with the repository.
+    /// with where they stand.
     ///
     /// # Errors
     /// [`LedgerError`] when the ledger can't be read; faults of the contract
     /// are in the review.
     pub fn check(&self, snapshot: &Snapshot<'r>, offer: &Offer<'_>) -> Result<Review, LedgerError> {
         let chosen = self.choose(snapshot, offer)?;
+        self.placed_in_tasks(snapshot, &chosen)
+    }
+
+    /// The same, and compares what the contract claims with the repository.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when the ledger or the repository can't be read.
+    pub fn check_claims(
+        &self,
+        snapshot: &Snapshot<'r>,
+        offer: &Offer<'_>,
+    ) -> Result<Review, LedgerError> {
+        let chosen = self.choose(snapshot, offer)?;
+        let mut review = self.placed_in_tasks(snapshot, &chosen)?;
+        if let Some(contract) = review.contract.take() {
+            let found = self.contradictions(snapshot, chosen, &contract, offer)?;
+            let refused = found.iter().any(Finding::is_error);
+            review.findings.extend(found);
+            review.contract = Some(contract).filter(|_| !refused);
+        }
+        Ok(review)
+    }
+
+    /// Compares what a contract says of tasks with where they stand.
+    fn placed_in_tasks(
+        &self,
+        snapshot: &Snapshot<'r>,
+        chosen: &Chosen<'r>,
+    ) -> Result<Review, LedgerError> {
         let mut review = chosen.review.clone();
         let protocol = chosen.rules.protocol();
         if let Some(contract) = &review.contract
@@ -69,12 +98,6 @@ impl<'r> Ledger<'r> {
                 review.contract = None;
             }
             review.findings.extend(found);
-        }
-        if let Some(contract) = review.contract.take() {
-            let found = self.contradictions(snapshot, chosen, &contract, offer)?;
-            let refused = found.iter().any(Finding::is_error);
-            review.findings.extend(found);
-            review.contract = Some(contract).filter(|_| !refused);
         }
         Ok(review)
     }

@@ -58,8 +58,12 @@ fn not_an_object(definition: &[u8]) -> Option<String> {
         list.enumerate()
             .map(move |(i, item)| (format!("/{key}/{i}"), item))
     });
-    let fields = definition.get("fields");
-    let mut all = items.chain(fields.map(|fields| ("/fields".to_owned(), fields)));
+    let parts = ["fields", "evidence"].into_iter();
+    let parts = parts.filter_map(|key| Some((format!("/{key}"), definition.get(key)?)));
+    let types = definition["contracts"].as_array().into_iter().flatten();
+    let claims = { types.enumerate() }
+        .filter_map(|(i, item)| Some((format!("/contracts/{i}/claims"), item.get("claims")?)));
+    let mut all = items.chain(parts).chain(claims);
     all.find(|(_, item)| !item.is_object()).map(|(at, _)| at)
 }
 
@@ -379,6 +383,7 @@ fn typed_pointers(kind: &ContractType) -> Vec<ClaimedPlace<'static>> {
         found.push((format!("tasks/{key}"), pointer.to_owned(), wanted));
     }
     let claims = kind.claims.iter().flat_map(Claims::given);
+    let claims = claims.filter(|(_, pointer, _)| pointer.starts_with('/'));
     found.extend(claims.map(|(at, pointer, wanted)| (format!("claims/{at}"), pointer, wanted)));
     found
 }

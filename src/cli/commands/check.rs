@@ -75,7 +75,7 @@ impl Arguments {
         let mut verdict = exit::DONE;
         for name in &self.files {
             let review = match input::contract(name) {
-                Ok(bytes) => against.review(&Offer {
+                Ok(bytes) => against.review_claims(&Offer {
                     bytes: &bytes,
                     agent: agent.as_ref(),
                     issue: issue.as_ref(),

@@ -48,7 +48,7 @@ pub(in crate::ledger) fn changed(
             finding.severity = Severity::Warning;
         }
         let fix = format!(
-            "bring back the file that {} delivered, or have it reject the handoff",
+            "bring back the file that {} delivered, or reject the handoff",
             record.from
         );
         findings.push(finding.fix(match &record.code {

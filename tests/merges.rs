@@ -1,0 +1,180 @@
+//! Merges that happened as a contract says, and those that did not.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod evidence_support;
+mod support;
+
+use evidence_support::{BRANCH, Desk, merged};
+use insta::assert_snapshot;
+
+/// A desk whose validator holds an approved branch, while the base went on.
+fn approved() -> Desk {
+    let desk = Desk::new("enforce");
+    let [first, second] = desk.work();
+    desk.approved(&[&first, &second]);
+    desk.commit("main", &[("meanwhile.txt", "1\n")], "meanwhile");
+    desk
+}
+
+/// Merges the branch into `main` by a commit of two lines.
+fn by_merge(desk: &Desk) -> String {
+    desk.git(&["merge", "-q", "--no-ff", "--no-edit", BRANCH]);
+    desk.git(&["rev-parse", "HEAD"])
+}
+
+/// Merges the branch into `main` by one commit.
+fn by_squash(desk: &Desk) -> String {
+    desk.git(&["merge", "-q", "--squash", BRANCH]);
+    desk.git(&["commit", "-q", "-m", "CSV export (#91)"]);
+    desk.git(&["rev-parse", "HEAD"])
+}
+
+/// Writes the branch's commits again on `main`.
+fn by_rebase(desk: &Desk) -> String {
+    desk.git(&["cherry-pick", &format!("main..{BRANCH}")]);
+    desk.git(&["rev-parse", "HEAD"])
+}
+
+type Merging = fn(&Desk) -> String;
+
+const WAYS: [(&str, Merging); 3] = [
+    ("merge", by_merge),
+    ("squash", by_squash),
+    ("rebase", by_rebase),
+];
+
+#[test]
+fn each_way_to_merge_passes_under_its_own_name_and_no_other() {
+    for (word, way) in WAYS {
+        let desk = approved();
+        let commit = way(&desk);
+        for (other, _) in WAYS.iter().filter(|(other, _)| *other != word) {
+            let found = desk.refused(&merged(&commit, other), &["evidence.merge"]);
+            assert!(
+                found[0].starts_with("/handoff/merge_strategy "),
+                "{found:?}"
+            );
+        }
+        desk.env.send(merged(&commit[..12], word)).success();
+        assert_eq!(desk.check("87.5", "merge"), "passed", "{word}");
+        desk.env.assert_sound();
+    }
+}
+
+#[test]
+fn a_branch_that_was_deleted_is_judged_by_where_the_ledger_saw_it() {
+    for (word, way) in WAYS {
+        let desk = approved();
+        let tip = desk.git(&["rev-parse", BRANCH]);
+        let commit = way(&desk);
+        desk.git(&["branch", "-D", BRANCH]);
+        for (other, _) in WAYS.iter().filter(|(other, _)| *other != word) {
+            desk.refused(&merged(&commit, other), &["evidence.merge"]);
+        }
+        desk.env.send(merged(&commit, word)).success();
+        assert_eq!(desk.check("87.5", "merge"), "passed", "{word}");
+        let record = desk.env.data(&["show", "87.5"])["record"].take();
+        assert_eq!(record["evidence"][0]["tip"], tip);
+        desk.env.assert_sound();
+    }
+}
+
+#[test]
+fn a_fast_forward_is_a_rebase() {
+    let desk = Desk::new("enforce");
+    let [first, second] = desk.work();
+    desk.approved(&[&first, &second]);
+    desk.git(&["checkout", "-q", "main"]);
+    desk.git(&["merge", "-q", "--ff-only", BRANCH]);
+    desk.refused(&merged(&second, "squash"), &["evidence.merge"]);
+    desk.env.send(merged(&second, "rebase")).success();
+    assert_eq!(desk.check("87.5", "merge"), "passed");
+}
+
+#[test]
+fn each_lie_about_a_merge_is_named() {
+    let desk = approved();
+    let base = desk.git(&["rev-parse", "main"]);
+    let tip = desk.git(&["rev-parse", BRANCH]);
+    let squash = by_squash(&desk);
+    desk.commit("main", &[("later.txt", "2\n")], "later");
+    let later = desk.git(&["rev-parse", "main"]);
+    let foreign = {
+        desk.git(&["branch", "foreign", &base]);
+        desk.commit("foreign", &[("foreign.txt", "3\n")], "not merged")
+    };
+    let mut found = Vec::new();
+    for commit in [&*base, &tip, &later, &foreign, "1234567"] {
+        found.extend(desk.refused(&merged(commit, "squash"), &["evidence.merge"]));
+    }
+    found.extend(desk.refused(&merged(&squash, "merge"), &["evidence.merge"]));
+    assert_snapshot!(desk.env.filtered(&found.join("\n")), @r#"
+    /handoff/merge_strategy commit [commit] is not what "squash" says: it changes meanwhile.txt, which the branch does not
+    /handoff/merge_sha "[commit]" is not on main
+    /handoff/merge_strategy commit [commit] is not what "squash" says: it changes later.txt, which the branch does not
+    /handoff/merge_sha "[commit]" is not on main
+    /handoff/merge_sha "1234567" is no commit of this repository
+    /handoff/merge_strategy commit [commit] is not what "merge" says: it has one parent, and a merge has two
+    "#);
+}
+
+#[test]
+fn a_squash_that_holds_more_or_less_than_the_branch_is_named() {
+    for (file, text) in [("smuggled.txt", "x\n"), ("src/export.py", "other rows\n")] {
+        let desk = approved();
+        desk.git(&["merge", "-q", "--squash", BRANCH]);
+        let commit = desk.commit("main", &[(file, text)], "CSV export (#91)");
+        let found = desk.refused(&merged(&commit, "squash"), &["evidence.merge"]);
+        assert!(found[0].contains(file), "{found:?}");
+    }
+    let desk = approved();
+    desk.git(&["merge", "-q", "--squash", BRANCH]);
+    desk.git(&["rm", "-q", "-f", "src/history.py"]);
+    desk.git(&["commit", "-q", "-m", "half of it"]);
+    let commit = desk.git(&["rev-parse", "HEAD"]);
+    let found = desk.refused(&merged(&commit, "squash"), &["evidence.merge"]);
+    assert!(found[0].contains("src/history.py"), "{found:?}");
+}
+
+#[test]
+fn a_file_that_both_lines_changed_is_merged_from_both() {
+    let lines = |first: &str, last: &str| -> String {
+        let middle: String = (0..20).map(|i| format!("line {i}\n")).collect();
+        format!("{first}\n{middle}{last}\n")
+    };
+    for (word, way) in WAYS {
+        let desk = Desk::new("enforce");
+        desk.commit("main", &[("both.txt", &lines("a", "z"))], "on main");
+        desk.git(&["checkout", "-q", BRANCH]);
+        desk.git(&["merge", "-q", "--ff-only", "main"]);
+        let [first, second] = desk.work();
+        desk.commit(BRANCH, &[("both.txt", &lines("a", "Z"))], "the end");
+        let contract = evidence_support::implemented(3, &[&first, &second]);
+        desk.env.send(contract).success();
+        desk.env.claim("87.3", "reviewer-agent").success();
+        let approval = support::contracts::sample(
+            "reviewer-agent-to-validator-agent",
+            support::contracts::Format::Xml,
+            87,
+        );
+        desk.env.send(approval).success();
+        desk.env.claim("87.4", "validator-agent").success();
+        desk.commit("main", &[("both.txt", &lines("A", "z"))], "the beginning");
+        let commit = way(&desk);
+        desk.env.send(merged(&commit, word)).success();
+        assert_eq!(desk.check("87.5", "merge"), "passed", "{word}");
+        desk.env.assert_sound();
+    }
+}
+
+#[test]
+fn a_merge_that_only_origin_has_counts() {
+    let desk = approved();
+    desk.git(&["init", "-q", "--bare", "../origin.git"]);
+    desk.git(&["remote", "add", "origin", "../origin.git"]);
+    let commit = by_squash(&desk);
+    desk.git(&["push", "-q", "origin", "main"]);
+    desk.git(&["reset", "-q", "--hard", "HEAD~2"]);
+    desk.env.send(merged(&commit, "squash")).success();
+    assert_eq!(desk.check("87.5", "merge"), "passed");
+}
