@@ -57,6 +57,7 @@ impl Clock for Fixed {
 /// The ledger's first commit: what `init` wrote, or the same made here.
 fn root(repository: &Repository) -> ObjectId {
     let session = Session {
+        sign: false,
         clock: Box::new(Fixed),
         name: "Bench".to_owned(),
         email: "bench@handoff.invalid".to_owned(),

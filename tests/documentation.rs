@@ -13,7 +13,7 @@ use support::contracts::{Format, opening, prepared, sample};
 use support::workflow::completed;
 
 /// Dotted words in the source that are keys of git's configuration, or a file of another tool's.
-const CONFIGURATION: [&str; 12] = [
+const CONFIGURATION: [&str; 13] = [
     "commit.cleanup",
     "commit.gpgsign",
     "core.commentchar",
@@ -23,6 +23,7 @@ const CONFIGURATION: [&str; 12] = [
     "handoff.branch",
     "handoff.contracts",
     "handoff.pushguard",
+    "handoff.sign",
     "lefthook.yml",
     "user.email",
     "user.name",

@@ -7,7 +7,7 @@ mod support;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::Path;
 use std::process::Stdio;
 
@@ -85,9 +85,9 @@ fn hooks_come_and_go() {
     let env = TestEnvironment::with_repository();
     let folder = env.repo().join(".git/hooks");
     let config = fs::read(env.repo().join(".git/config")).unwrap();
-    let dry = env.handoff(&["hooks", "install", "pre-commit", "--dry-run"]);
+    let dry = env.handoff(&["hooks", "install", "--files", "pre-commit", "--dry-run"]);
     insta::assert_snapshot!(dry.success().shown, @r#"
-    $ git handoff hooks install pre-commit --dry-run
+    $ git handoff hooks install --files pre-commit --dry-run
     pre-commit: would make [root]/repo/.git/hooks/pre-commit
       @@ line 1 @@
       +#!/bin/sh
@@ -103,8 +103,8 @@ fn hooks_come_and_go() {
     this is a dry run: nothing was written
     "#);
     assert_eq!(files(&folder), BTreeMap::new());
-    insta::assert_snapshot!(env.handoff(&["hooks", "install"]).success().shown, @"
-    $ git handoff hooks install
+    insta::assert_snapshot!(env.handoff(&["hooks", "install", "--files"]).success().shown, @"
+    $ git handoff hooks install --files
     pre-commit: made [root]/repo/.git/hooks/pre-commit
     commit-msg: made [root]/repo/.git/hooks/commit-msg
     pre-push: made [root]/repo/.git/hooks/pre-push
@@ -123,7 +123,7 @@ fn hooks_come_and_go() {
     pre-push               installed  by a block in the hook's file
     reference-transaction  installed  by a block in the hook's file
     ");
-    let again = env.handoff(&["hooks", "install"]).success();
+    let again = env.handoff(&["hooks", "install", "--files"]).success();
     assert!(
         again.stdout.ends_with("nothing had to be changed\n"),
         "{}",
@@ -172,11 +172,20 @@ fn a_users_hook_sees_everything_that_git_says_and_stays_as_it_was() {
         let receives = server.join("hooks/pre-receive");
         script(&pushes, &push);
         mode(&pushes, 0o750);
+        // Another's, where the test may give files away.
+        let _ = chown(&pushes, Some(1), Some(1));
+        let owner = || {
+            let found = pushes.metadata().unwrap();
+            (found.uid(), found.gid())
+        };
+        let before = owner();
         script(&receives, &receive);
-        env.handoff(&["hooks", "install", "pre-push"]).success();
-        env.handoff_in(&server, &["hooks", "install", "pre-receive"])
+        env.handoff(&["hooks", "install", "--files", "pre-push"])
+            .success();
+        env.handoff_in(&server, &["hooks", "install", "--files", "pre-receive"])
             .success();
         assert_eq!(files(&repo.join(".git/hooks"))["pre-push"].0, 0o750);
+        assert_eq!(owner(), before);
         // More than a pipe holds.
         let head = env.git(&repo, &["rev-parse", "HEAD"]);
         let refs: String = (0..900)
@@ -221,6 +230,7 @@ fn a_users_hook_sees_everything_that_git_says_and_stays_as_it_was() {
         env.handoff_in(&server, &["hooks", "uninstall"]).success();
         let expected = (0o750, push.into_bytes());
         assert_eq!(files(&repo.join(".git/hooks"))["pre-push"], expected);
+        assert_eq!(owner(), before);
         assert_eq!(fs::read(&receives).unwrap(), receive.into_bytes());
         fs::remove_file(&pushes).unwrap();
     }
@@ -265,7 +275,6 @@ fn what_the_program_refuses_does_not_happen() {
     let refused = commit("Two");
     assert_eq!(refused.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&refused.stderr).contains("refused"));
-    assert!(!own.exists());
     // A ref that is moved by plumbing.
     let args = ["update-ref", "refs/heads/other", "HEAD"];
     let refused = stand_in.git(&env, &repo, &args).output().unwrap();
@@ -277,7 +286,14 @@ fn what_the_program_refuses_does_not_happen() {
 #[test]
 fn without_the_program_nothing_passes_and_it_says_what_to_do() {
     let env = TestEnvironment::with_repository();
-    env.handoff(&["hooks", "install", "pre-commit"]).success();
+    let args = ["hooks", "install", "--files", "pre-commit"];
+    let mut command = env.program(&args);
+    command.env("PATH", std::env::var("PATH").unwrap());
+    let ran = env.run(command, &args, None).success();
+    assert!(
+        ran.stderr
+            .starts_with("warning: git-handoff is not on the PATH")
+    );
     let mut command = env.command("git");
     let path = std::env::var("PATH").unwrap();
     command
@@ -318,7 +334,7 @@ fn what_is_in_the_way_is_named_and_nothing_changes() {
     }
     let before = files(&folder);
     let all: Vec<&str> = cases.iter().map(|(name, _)| *name).collect();
-    let install = [&["hooks", "install"], &all[..]].concat();
+    let install = [&["hooks", "install", "--files"], &all[..]].concat();
     insta::assert_snapshot!(env.filtered(&env.handoff(&install).exits(9).stderr), @"
     error: nothing was changed: 6 hooks are in the way
       [root]/repo/.git/hooks/pre-commit hook.not_shell it is a script for `python3`, not for a shell
@@ -363,7 +379,7 @@ fn what_is_in_the_way_is_named_and_nothing_changes() {
     mode(&folder.join("pre-push"), 0o555);
     fs::create_dir(folder.join("reference-transaction")).unwrap();
     let before = files(&folder);
-    insta::assert_snapshot!(env.filtered(&env.handoff(&["hooks", "install"]).exits(9).stderr), @r#"
+    insta::assert_snapshot!(env.filtered(&env.handoff(&["hooks", "install", "--files"]).exits(9).stderr), @r#"
     error: nothing was changed: 4 hooks are in the way
       [root]/repo/.git/hooks/pre-commit hook.symlink it is a link to [root]/shared, which others may share
           have that script call `git handoff hook pre-commit "$@"`, or put a file of its own in the link's place
@@ -376,7 +392,20 @@ fn what_is_in_the_way_is_named_and_nothing_changes() {
     "#);
     assert_eq!(files(&folder), before);
     assert_eq!(fs::read(env.root().join("shared")).unwrap(), b"#!/bin/sh\n");
-    let document = env.handoff(&["hooks", "install", "--json"]).exits(9).json();
+    // A link to the project's own script is as good as a block.
+    fs::remove_file(folder.join("pre-commit")).unwrap();
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("hooks/pre-commit");
+    symlink(own, folder.join("pre-commit")).unwrap();
+    env.handoff(&["hooks", "install", "--files", "pre-commit"])
+        .success()
+        .says("is called in lines of your own");
+    assert!(status(&env).starts_with("pre-commit installed hand \n"));
+    fs::remove_file(folder.join("pre-commit")).unwrap();
+    fs::create_dir(folder.join("pre-commit")).unwrap();
+    let document = env
+        .handoff(&["hooks", "install", "--files", "--json"])
+        .exits(9)
+        .json();
     assert_eq!(document["error"]["code"], "hooks_refused");
     assert_eq!(document["error"]["findings"].as_array().unwrap().len(), 4);
 }
@@ -385,13 +414,17 @@ fn what_is_in_the_way_is_named_and_nothing_changes() {
 fn a_hooks_path_is_followed_and_never_set() {
     let env = TestEnvironment::with_repository();
     let repo = env.repo();
-    env.handoff(&["hooks", "install", "pre-commit"]).success();
+    env.handoff(&["hooks", "install", "--files", "pre-commit"])
+        .success();
     let set = |value: &str| env.git(&repo, &["config", "core.hooksPath", value]);
     // In the working tree, where a commit takes it to others; from a folder below as well.
     set(".githooks");
     fs::create_dir(repo.join("sub")).unwrap();
     let config = fs::read(repo.join(".git/config")).unwrap();
-    let refused = env.handoff_in(&repo.join("sub"), &["hooks", "install", "pre-commit"]);
+    let refused = env.handoff_in(
+        &repo.join("sub"),
+        &["hooks", "install", "--files", "pre-commit"],
+    );
     insta::assert_snapshot!(env.filtered(&refused.exits(9).stderr), @"
     error: nothing was changed: 1 hook is in the way
       [root]/repo/.githooks/pre-commit hook.elsewhere core.hooksPath is .githooks (file:[root]/repo/.git/config), so that hooks are in [root]/repo/.githooks, which is not in this repository's git directory
@@ -406,7 +439,13 @@ fn a_hooks_path_is_followed_and_never_set() {
       [root]/repo/.git/hooks/pre-commit hook.elsewhere git passes it by: core.hooksPath is .githooks (file:[root]/repo/.git/config), so that hooks are in [root]/repo/.githooks, which is not in this repository's git directory
           have the hooks there call `git handoff hook pre-commit`, or `git handoff hooks install pre-commit --into-hooks-path`
     ");
-    let consent = ["hooks", "install", "pre-commit", "--into-hooks-path"];
+    let consent = [
+        "hooks",
+        "install",
+        "--files",
+        "pre-commit",
+        "--into-hooks-path",
+    ];
     env.handoff_in(&repo.join("sub"), &consent).success();
     assert_eq!(files(&repo.join(".githooks")).len(), 1);
     assert!(!repo.join("sub/.githooks").exists());
@@ -427,7 +466,7 @@ fn a_hooks_path_is_followed_and_never_set() {
     // In the home folder, where all repositories have theirs.
     env.git(&repo, &["config", "--unset", "core.hooksPath"]);
     env.git(&repo, &["config", "--global", "core.hooksPath", "~/hooks"]);
-    env.handoff(&["hooks", "install"])
+    env.handoff(&["hooks", "install", "--files"])
         .exits(9)
         .says("[root]/home/hooks");
     env.handoff(&consent).success();
@@ -435,12 +474,18 @@ fn a_hooks_path_is_followed_and_never_set() {
 
     // In the git directory, it is this repository's own.
     set(repo.join(".git/our-hooks").to_str().unwrap());
-    env.handoff(&["hooks", "install"]).success();
+    env.handoff(&["hooks", "install", "--files"]).success();
     assert_eq!(files(&repo.join(".git/our-hooks")).len(), 4);
+    // Where someone switched hooks off.
+    env.git(&repo, &["config", "core.hooksPath", "/dev/null"]);
+    env.handoff(&["hooks", "install", "--files"])
+        .exits(9)
+        .says("hook.elsewhere");
+    assert!(status(&env).starts_with("pre-commit missing - hook.missing\n"));
     // A link that leads elsewhere is no own folder.
     env.git(&repo, &["config", "core.hooksPath", ".git/linked"]);
     symlink(env.root().join("home/hooks"), repo.join(".git/linked")).unwrap();
-    env.handoff(&["hooks", "install"])
+    env.handoff(&["hooks", "install", "--files"])
         .exits(9)
         .says("hook.elsewhere");
 }
@@ -451,7 +496,8 @@ fn worktrees_share_hooks_and_bare_repositories_have_others() {
     let repo = env.repo();
     let linked = env.root().join("linked");
     env.git(&repo, &["worktree", "add", "-q", linked.to_str().unwrap()]);
-    env.handoff_in(&linked, &["hooks", "install"]).success();
+    env.handoff_in(&linked, &["hooks", "install", "--files"])
+        .success();
     assert_eq!(files(&repo.join(".git/hooks")).len(), 4);
     assert_eq!(
         status(&env),
@@ -465,19 +511,19 @@ fn worktrees_share_hooks_and_bare_repositories_have_others() {
     // A git directory elsewhere, with a file in its place.
     let args = ["init", "-q", "--separate-git-dir", "kept", "apart"];
     env.git(env.root(), &args);
-    env.handoff_in(&env.root().join("apart"), &["hooks", "install"])
+    env.handoff_in(&env.root().join("apart"), &["hooks", "install", "--files"])
         .success();
     assert_eq!(files(&env.root().join("kept/hooks")).len(), 4);
 
     env.git(env.root(), &["init", "-q", "--bare", "server.git"]);
     let server = env.root().join("server.git");
     fs::remove_dir_all(server.join("hooks")).unwrap();
-    env.handoff_in(&server, &["hooks", "install"]).success();
+    env.handoff_in(&server, &["hooks", "install", "--files"])
+        .success();
     let installed = files(&server.join("hooks"));
-    assert_eq!(
-        installed.keys().collect::<Vec<_>>(),
-        ["pre-receive", "update"]
-    );
+    assert_eq!(installed.keys().collect::<Vec<_>>(), ["pre-receive"]);
+    env.handoff_in(&server, &["hooks", "install", "--files", "update"])
+        .success();
     let push = |to: &str| {
         let args = ["push", "-q", "--no-verify", "../server.git", to];
         stand_in.git(&env, &repo, &args).output().unwrap()
@@ -493,7 +539,7 @@ fn worktrees_share_hooks_and_bare_repositories_have_others() {
     stand_in.refuse();
     assert!(!push("HEAD:refs/heads/two").status.success());
     assert!(!server.join("refs/heads/two").exists());
-    env.handoff_in(&server, &["hooks", "install", "pre-commit"])
+    env.handoff_in(&server, &["hooks", "install", "--files", "pre-commit"])
         .success();
     let said = states(&env.handoff_in(&server, &["hooks", "status", "--json"]));
     insta::assert_snapshot!(said, @"
@@ -501,8 +547,9 @@ fn worktrees_share_hooks_and_bare_repositories_have_others() {
     pre-receive installed block 
     update installed block
     ");
-    env.handoff(&["hooks", "install", "--server"]).success();
-    assert_eq!(files(&repo.join(".git/hooks")).len(), 6);
+    env.handoff(&["hooks", "install", "--files", "--server"])
+        .success();
+    assert_eq!(files(&repo.join(".git/hooks")).len(), 5);
 }
 
 #[test]
@@ -580,7 +627,9 @@ fn git_that_has_hooks_in_its_configuration_takes_them_from_there() {
     run(&["hooks", "install"]).success();
     assert_eq!(config(), written);
     // An older git, of which there may be another on the machine, runs none of them.
-    insta::assert_snapshot!(status(&env), @"
+    let old = git_of_version(&env, "2.53.1");
+    let old = handoff_with_path(&env, &old, &["hooks", "status", "--json"]);
+    insta::assert_snapshot!(states(&old.success()), @"
     pre-commit missing - hook.old_git
     commit-msg missing - hook.old_git
     pre-push missing - hook.old_git
@@ -615,7 +664,7 @@ fn git_that_has_hooks_in_its_configuration_takes_them_from_there() {
 fn status_says_why_a_hook_would_not_run() {
     let env = TestEnvironment::with_repository();
     let folder = env.repo().join(".git/hooks");
-    env.handoff(&["hooks", "install"]).success();
+    env.handoff(&["hooks", "install", "--files"]).success();
     let edit = |name: &str, change: &dyn Fn(&str) -> String| {
         let path = folder.join(name);
         let text = fs::read_to_string(&path).unwrap();
@@ -644,13 +693,13 @@ fn status_says_why_a_hook_would_not_run() {
           `git handoff hooks install pre-push`
     reference-transaction  installed  by lines of your own
     ");
-    let refused = env.handoff(&["hooks", "install"]).exits(9);
+    let refused = env.handoff(&["hooks", "install", "--files"]).exits(9);
     assert!(refused.stderr.contains("hook.not_executable"));
     assert!(refused.stderr.contains("hook.early_exit"));
     // What another version wrote is brought up to date; lines of the user's own stay.
     fs::remove_file(folder.join("pre-commit")).unwrap();
     fs::remove_file(folder.join("commit-msg")).unwrap();
-    let ran = env.handoff(&["hooks", "install"]).success();
+    let ran = env.handoff(&["hooks", "install", "--files"]).success();
     insta::assert_snapshot!(env.filtered(&ran.stdout), @"
     pre-commit: made [root]/repo/.git/hooks/pre-commit
     commit-msg: made [root]/repo/.git/hooks/commit-msg

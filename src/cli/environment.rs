@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset, Local, NaiveDateTime, Offset, TimeZone};
 
-use super::error::Failure;
+use super::error::{Failure, chain};
+use super::exit;
 use crate::git::{Person, Repository, to_second};
 use crate::ids::quoted;
 use crate::ledger::{Clock, Host, Moment, Session};
@@ -126,7 +127,16 @@ fn identity(repository: &Repository) -> (String, String) {
 /// A [`Failure`] of usage when the environment sets a date that is none.
 pub(super) fn session(repository: &Repository) -> Result<Session, Failure> {
     let (name, email) = identity(repository);
+    // What `git -c` says, and what harnesses set.
+    let more = ["GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS"]
+        .iter()
+        .any(|name| env::var_os(name).is_some());
+    let sign = repository.wants_signatures(more).map_err(|error| {
+        Failure::new(exit::ENVIRONMENT, "signing_failed", chain(&error))
+            .hint("nothing was written; set handoff.sign or commit.gpgSign to true or false")
+    })?;
     Ok(Session {
+        sign,
         clock: Box::new(SystemClock::from_environment()?),
         name,
         email,

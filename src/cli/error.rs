@@ -218,6 +218,10 @@ impl From<LedgerError> for Failure {
                 at(exit::INTEGRITY, "ledger_damaged")
                     .hint("`git handoff verify` shows where the damage began")
             }
+            LedgerError::Signing(_) => at(exit::ENVIRONMENT, "signing_failed").hint(UNSIGNED),
+            LedgerError::Signature { findings } => at(exit::PROTOCOL, "signature_refused")
+                .hint("nothing was written; sign with a key that is listed for who takes the step: `git handoff protocol show` tells who has which")
+                .findings(findings),
             LedgerError::Git(error) if error.is_damage() => at(exit::INTEGRITY, "ledger_damaged")
                 .hint("`git handoff verify` shows what is missing; another clone may have it"),
             LedgerError::Git(_) => {
@@ -231,6 +235,9 @@ impl From<LedgerError> for Failure {
         }
     }
 }
+
+/// What to do where a commit could not be signed.
+pub(super) const UNSIGNED: &str = "nothing was written; `git commit-tree -S HEAD^{tree} -m test </dev/null` shows whether git can sign here, and moves nothing. A key with a passphrase is unlocked beforehand: `ssh-add`, or gpg's agent";
 
 /// What keeps a file from being written, by what the system says of it, and what
 /// is safe to do.

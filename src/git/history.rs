@@ -83,6 +83,11 @@ pub struct Stored {
 }
 
 impl Stored {
+    /// The bytes it is stored as.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.raw
+    }
+
     /// Its header's lines, without their ends, and its message.
     pub fn parts(&self) -> (String, &[u8]) {
         let end = self.raw.windows(2).position(|two| two == b"\n\n");
@@ -223,7 +228,12 @@ impl Repository {
         }
     }
 
-    fn stored(&self, id: ObjectId, shallow: bool) -> Result<Stored, GitError> {
+    /// A commit with the bytes it is stored as.
+    pub(super) fn stored(&self, id: ObjectId) -> Result<Stored, GitError> {
+        self.stored_in(id, self.inner.is_shallow())
+    }
+
+    fn stored_in(&self, id: ObjectId, shallow: bool) -> Result<Stored, GitError> {
         let raw = self.object(id, ObjectType::Commit)?.to_vec();
         let plain = plain(id, &raw).filter(|_| !shallow);
         Ok(Stored {
@@ -241,7 +251,7 @@ impl Repository {
         let shallow = self.inner.is_shallow();
         let mut next = Some(tip);
         std::iter::from_fn(move || {
-            let stored = self.stored(next.take()?, shallow);
+            let stored = self.stored_in(next.take()?, shallow);
             if let Ok(stored) = &stored {
                 next = stored.commit.parents.first().copied();
             }

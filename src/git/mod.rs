@@ -7,7 +7,8 @@
 //! questions about the user's own branches, `evidence` about their commits. Nothing here knows what a handoff
 //! is, or moves any ref but the one that a [`Prepared`] names. `worktree` reads
 //! what a working tree holds beyond HEAD and touches neither it nor its index;
-//! `restore` writes into a worktree that it just made, and into no other.
+//! `sign` has
+//! git make signed commits, `signature` says which key made one. `restore` writes into a worktree that it just made, and into no other.
 
 mod code;
 mod disk;
@@ -15,6 +16,7 @@ mod evidence;
 mod history;
 mod index;
 mod position;
+mod process;
 mod program;
 mod queue;
 mod recent;
@@ -22,6 +24,8 @@ mod remote;
 mod repository;
 mod restore;
 mod scratch;
+mod sign;
+mod signature;
 mod stripspace;
 mod suspects;
 mod tree;
@@ -34,13 +38,18 @@ pub use evidence::{Added, Differences, FactError, Named, Unknown};
 pub use history::{Commit, Person, Stored, to_second};
 pub use index::{IndexError, PathPatterns, StagedFile};
 pub use position::{Position, Unpublished};
+pub use process::Patience;
 pub use program::{Program, ProgramError, Setting, Version};
 pub use queue::Queue;
 pub use recent::{ById, Recent};
-pub use remote::{Patience, Remote, RemoteError};
-pub use repository::{GitError, ObjectId, OpenError, Prepared, PublishError, Repository, tune};
+pub use remote::{Remote, RemoteError};
+pub use repository::{
+    GitError, ObjectId, OpenError, Prepared, Proposal, PublishError, Repository, tune,
+};
 pub use restore::{NewWorktree, RestoreError, is_ignored_by_hfs, is_inside, put_file};
 pub use scratch::Scratch;
+pub use sign::SignError;
+pub use signature::{Key, Signature, SignatureError};
 pub use stripspace::{Cleanup, cleaned, comment_of};
 pub use tree::{Change, Edit, Entry, EntryKind, FlatEntry, Listing, Mode, Tree};
 pub use watch::{RefWatch, Waker};

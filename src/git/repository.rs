@@ -248,11 +248,47 @@ impl Repository {
 
     /// One value of the user's or the repository's configuration.
     pub fn config(&self, key: &str) -> Option<String> {
+        self.configuration(|config| config.get_string(key).ok())
+            .ok()?
+    }
+
+    /// Asks the configuration, which is read once.
+    fn configuration<T>(&self, ask: impl FnOnce(&git2::Config) -> T) -> Result<T, GitError> {
         let mut config = self.config.borrow_mut();
-        if config.is_none() {
-            *config = Some(self.inner.config().ok()?.snapshot().ok()?);
+        let config = match &mut *config {
+            Some(config) => config,
+            none => none.insert(self.inner.config()?.snapshot()?),
+        };
+        Ok(ask(config))
+    }
+
+    /// One yes or no of the user's or the repository's configuration.
+    ///
+    /// # Errors
+    /// [`GitError`] when it says something else, or can't be read.
+    pub(super) fn config_bool(&self, key: &str) -> Result<Option<bool>, GitError> {
+        match self.configuration(|config| config.get_bool(key))? {
+            Ok(said) => Ok(Some(said)),
+            Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
+            Err(error) => Err(error.into()),
         }
-        config.as_ref()?.get_string(key).ok()
+    }
+
+    /// Says whether the configuration has parts that count only with some
+    /// remotes, which libgit2 does not read.
+    ///
+    /// # Errors
+    /// [`GitError`] when it can't be read.
+    pub(super) fn has_conditional_remotes(&self) -> Result<bool, GitError> {
+        self.configuration(|config| {
+            let mut entries = config.entries(None)?;
+            while let Some(entry) = entries.next() {
+                if entry?.name_bytes().starts_with(b"includeif.hasconfig:") {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        })?
     }
 
     /// Every value of a key of the configuration that may have several.
@@ -442,20 +478,32 @@ impl Repository {
 
     /// Writes blobs, trees and a commit that nothing points to yet.
     ///
-    /// The tree is edited once for all edits, and equal bytes are written once.
-    ///
     /// # Errors
     /// [`GitError`] when an object can't be read or written.
-    pub fn prepare(
-        &self,
-        refname: &str,
-        parent: Option<(ObjectId, ObjectId)>,
-        edits: &[(String, Edit)],
-        author: &Person,
-        committer: &Person,
-        message: &str,
-    ) -> Result<Prepared<'_>, GitError> {
+    pub fn prepare(&self, proposal: &Proposal<'_>) -> Result<Prepared<'_>, GitError> {
+        let tree = self.write_proposed(proposal)?;
+        let mut text = format!("tree {tree}\n");
+        if let Some((commit, _)) = proposal.parent {
+            text += &format!("parent {commit}\n");
+        }
+        let Proposal {
+            author,
+            committer,
+            message,
+            ..
+        } = proposal;
+        text += &format!("author {author}\ncommitter {committer}\n\n{message}");
         let odb = self.inner.odb()?;
+        let commit = ObjectId(odb.write(ObjectType::Commit, text.as_bytes())?);
+        Ok(self.prepared(proposal, commit))
+    }
+
+    /// Writes a commit's blobs and trees, and returns its own tree.
+    ///
+    /// The tree is edited once for all edits, and equal bytes are written once.
+    pub(super) fn write_proposed(&self, proposal: &Proposal<'_>) -> Result<ObjectId, GitError> {
+        let odb = self.inner.odb()?;
+        let edits = proposal.edits;
         let mut written: Vec<(&[u8], ObjectId)> = Vec::with_capacity(edits.len());
         let mut entries = Vec::with_capacity(edits.len());
         for (path, edit) in edits {
@@ -481,20 +529,35 @@ impl Repository {
             };
             entries.push((path.as_bytes(), entry));
         }
-        let tree = tree::edit(self, &odb, parent.map(|(_, tree)| tree), &mut entries)?;
-        let mut text = format!("tree {tree}\n");
-        if let Some((commit, _)) = parent {
-            text += &format!("parent {commit}\n");
-        }
-        text += &format!("author {author}\ncommitter {committer}\n\n{message}");
-        let commit = ObjectId(odb.write(ObjectType::Commit, text.as_bytes())?);
-        Ok(Prepared {
-            repository: self,
-            refname: refname.to_owned(),
-            expected: parent.map(|(commit, _)| commit),
-            commit,
-        })
+        let before = proposal.parent.map(|(_, tree)| tree);
+        tree::edit(self, &odb, before, &mut entries)
     }
+
+    /// A commit of a proposal, once it is written.
+    pub(super) fn prepared(&self, proposal: &Proposal<'_>, commit: ObjectId) -> Prepared<'_> {
+        Prepared {
+            repository: self,
+            refname: proposal.refname.to_owned(),
+            expected: proposal.parent.map(|(commit, _)| commit),
+            commit,
+        }
+    }
+}
+
+/// A commit as it is to be.
+pub struct Proposal<'a> {
+    /// The ref that is to point to it.
+    pub refname: &'a str,
+    /// Where the ref is now: a commit and its tree; none where it is new.
+    pub parent: Option<(ObjectId, ObjectId)>,
+    /// What it changes.
+    pub edits: &'a [(String, Edit)],
+    /// Who made it.
+    pub author: &'a Person,
+    /// Who records it.
+    pub committer: &'a Person,
+    /// Its message.
+    pub message: &'a str,
 }
 
 /// A commit that is written, and that no ref points to yet.

@@ -39,7 +39,14 @@ pub(super) enum Found {
 pub(super) fn look(path: &Path) -> io::Result<Found> {
     let metadata = match path.symlink_metadata() {
         Ok(metadata) => metadata,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+            ) =>
+        {
+            return Ok(Found::Nothing);
+        }
         Err(error) => return Err(error),
     };
     if metadata.is_symlink() {

@@ -1,6 +1,6 @@
 //! Putting hooks in and taking them out: first all of it planned, then carried out.
 
-use std::fs::Metadata;
+use std::fs::{self, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -166,8 +166,9 @@ impl Plan {
         anywhere: bool,
     ) -> Result<Self, PlanError> {
         let mut gathered = Gathered::default();
+        let able = version >= configured::SINCE;
+        let configurable = able && way == Way::Best;
         for &hook in hooks {
-            let able = version >= configured::SINCE;
             let known = Configured::read(hook, settings);
             if able && known.is_there() {
                 let action = if known.is_current(hook) {
@@ -181,8 +182,8 @@ impl Plan {
             let (path, found) = guest(place, hook)?;
             match found {
                 Found::File(bytes, metadata) => {
-                    let fresh = able && way == Way::Best;
-                    match into_file(place, hook, &path, (&bytes, &metadata), anywhere, fresh) {
+                    let file = (&bytes[..], &metadata);
+                    match into_file(place, hook, &path, file, anywhere, configurable) {
                         Verdict::Configure => gathered.configure(hook, Action::Configure),
                         Verdict::Do(action, after) => {
                             gathered.file(hook, action, path, Some(bytes), after);
@@ -190,21 +191,19 @@ impl Plan {
                         Verdict::Refuse(finding) => gathered.refused.push(finding),
                     }
                 }
-                Found::Link(target) if !able || way == Way::Files => {
-                    gathered.refused.push(
-                        at("hook.symlink", &path, format!("it is a link to {}, which others may share", target.display()))
-                            .fix(format!("have that script call `git handoff hook {hook} \"$@\"`, or put a file of its own in the link's place")),
-                    );
+                Found::Link(_) if leads_to_call(&path, hook) => {
+                    gathered.file(hook, Action::Leave, path, None, None);
                 }
-                Found::Other if !able || way == Way::Files => {
+                _ if configurable => gathered.configure(hook, Action::Configure),
+                Found::Link(target) => gathered.refused.push(linked(&path, &target, hook)),
+                Found::Other => {
                     let finding = at("hook.not_a_file", &path, "it is no file");
                     gathered.refused.push(finding.fix("move it away"));
                 }
-                _ if able && way == Way::Best => gathered.configure(hook, Action::Configure),
-                _ if !place.own && !anywhere => {
+                Found::Nothing if !place.own && !anywhere => {
                     gathered.refused.push(elsewhere(place, &path));
                 }
-                _ => {
+                Found::Nothing => {
                     let bytes = Some(block::new_file(hook));
                     gathered.file(hook, Action::Create, path, None, bytes);
                 }
@@ -470,6 +469,22 @@ pub(super) fn unclear(path: &Path, fault: &block::BlockFault) -> Finding {
     };
     let fix = "mend the markers in an editor, so that they enclose the block's lines and nothing of yours, and run the same again";
     at(code, path, fault.to_string()).at(line, 1).fix(fix)
+}
+
+/// Says whether a link leads to a script that calls the program.
+fn leads_to_call(path: &Path, hook: Hook) -> bool {
+    fs::read(path).is_ok_and(|bytes| hook.is_called_in(&String::from_utf8_lossy(&bytes)))
+}
+
+/// A link, which is not written through.
+fn linked(path: &Path, target: &Path, hook: Hook) -> Finding {
+    let text = format!(
+        "it is a link to {}, which others may share",
+        target.display()
+    );
+    at("hook.symlink", path, text).fix(format!(
+        "have that script call `git handoff hook {hook} \"$@\"`, or put a file of its own in the link's place"
+    ))
 }
 
 /// A folder that others have hooks in, or that is committed.

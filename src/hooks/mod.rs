@@ -63,8 +63,9 @@ impl Hook {
         Self::PrePush,
         Self::ReferenceTransaction,
     ];
-    /// The hooks of a repository that is pushed to.
-    pub const SERVER: [Self; 2] = [Self::PreReceive, Self::Update];
+    /// The hooks of a repository that is pushed to. `update` would judge each push a second time; it
+    /// is for where `pre-receive` is taken.
+    pub const SERVER: [Self; 1] = [Self::PreReceive];
 
     /// The name that git has for it.
     pub fn name(self) -> &'static str {

@@ -7,7 +7,7 @@ use super::refusal::Refusal;
 use super::step::Stop;
 use crate::contract::{Allowance, SchemaError};
 use crate::finding::Finding;
-use crate::git::{CaptureError, GitError, ObjectId};
+use crate::git::{CaptureError, GitError, ObjectId, SignError};
 
 /// A failed operation. Unless it says otherwise, the ledger is unchanged.
 #[derive(Debug, thiserror::Error)]
@@ -215,6 +215,16 @@ pub enum LedgerError {
     /// The unfinished work can't be kept.
     #[error("the worktree cannot be kept")]
     Snapshot(#[source] Box<CaptureError>),
+    /// The commit could not be signed. Nothing was written.
+    #[error("the commit could not be signed")]
+    Signing(#[source] SignError),
+    /// The commit has no signature that the protocol accepts. Nothing was
+    /// written.
+    #[error("the signature was refused")]
+    Signature {
+        /// Why.
+        findings: Vec<Finding>,
+    },
     /// Git failed.
     #[error(transparent)]
     Git(#[from] GitError),

@@ -1,15 +1,16 @@
 //! Leases that ran out: recorded before anything else is written in their issue,
 //! or for all issues at once.
 
+use super::draft::Plan;
 use super::error::LedgerError;
 use super::record::Moment;
 use super::refusal::Refusal;
 use super::session::Session;
 use super::snapshot::Snapshot;
-use super::step::{Planned, Request, View};
+use super::step::{Request, View};
 use super::write::{Done, Ledger};
 use crate::git::to_second;
-use crate::ids::{AgentName, HandoffId};
+use crate::ids::HandoffId;
 use crate::protocol::Event;
 
 impl<'r> Ledger<'r> {
@@ -49,7 +50,7 @@ impl<'r> Ledger<'r> {
         tip: &Snapshot<'r>,
         at: Moment,
         id: &HandoffId,
-    ) -> Result<(AgentName, Planned), LedgerError> {
+    ) -> Result<Plan, LedgerError> {
         let record = tip.issue(id.issue())?.record(id.number())?;
         let record = record.ok_or_else(|| Refusal::NoHandoff { id: id.clone() })?;
         let request = Request::Change {
@@ -57,6 +58,7 @@ impl<'r> Ledger<'r> {
             event: Event::Expire,
             told: Box::default(),
         };
-        self.plan_on(tip, &record.to, at, id.issue(), request)
+        let plan = self.plan_on(tip, &record.to, at, id.issue(), request)?;
+        Ok(plan.by_anybody())
     }
 }

@@ -7,8 +7,9 @@ use super::layout;
 use super::record::{self, Manifest, VERSION};
 use super::screening::screen_protocol;
 use super::session::Session;
+use super::signing::signed;
 use super::write::{Ledger, back_off, in_turn};
-use crate::git::{Edit, ObjectId, PublishError, to_second};
+use crate::git::{Edit, ObjectId, Proposal, PublishError, to_second};
 use crate::ids::AgentName;
 use crate::protocol::Policy;
 
@@ -69,14 +70,19 @@ impl Ledger<'_> {
         let mut attempts = 0;
         while self.tip_id()?.is_none() {
             attempts += 1;
-            let prepared = self.repository().prepare(
-                self.refname(),
-                None,
-                &files,
-                &person,
-                &session.committer(),
-                &message,
-            )?;
+            let proposal = Proposal {
+                refname: self.refname(),
+                parent: None,
+                edits: &files,
+                author: &person,
+                committer: &session.committer(),
+                message: &message,
+            };
+            // Nothing is in force yet that could ask for it.
+            let prepared = match session.sign && !self.is_rehearsed() {
+                true => signed(self.repository(), &proposal, session, None, start)?,
+                false => self.repository().prepare(&proposal)?,
+            };
             match in_turn(&mut queue, prepared, "handoff: start the ledger") {
                 Ok(commit) => {
                     self.memory().wrote(None, commit);

@@ -2,6 +2,7 @@
 
 use crate::contract::Format;
 use crate::ids::{AgentName, HandoffId, IssueKey};
+use crate::protocol::SIGNERS;
 
 /// The file that says what the ledger is.
 pub(super) const MANIFEST: &str = "ledger.json";
@@ -116,7 +117,7 @@ pub(super) fn is_protocol_file(path: &str) -> bool {
         !name.is_empty() && !name.starts_with('.') && name.chars().all(allowed)
     };
     match path.split_once('/') {
-        None => path == DEFINITION,
+        None => [DEFINITION, SIGNERS].contains(&path),
         Some((folder, name)) => ["schemas", "templates"].contains(&folder) && plain(name),
     }
 }
@@ -156,6 +157,7 @@ mod tests {
     fn a_protocols_files_are_in_three_places() {
         for path in [
             "protocol.json",
+            "allowed_signers",
             "schemas/a.schema.json",
             "templates/a b.xml",
         ] {

@@ -4,8 +4,8 @@
 //! `intake` is the door for contracts, `planner` decides what a request does,
 //! `step` holds the types of that, `record` is the stored form, `layout` says
 //! where things are, `message` what a commit says. `failure` keeps what is needed to go on after one.
-//! `evidence` compares what contracts claim with the repository. `verify` runs history
-//! through `planner` again, and `exchange` writes it out and reads it back;
+//! `evidence` compares what contracts claim with the repository, `signing` knows which key a commit must
+//! be signed with. `verify` runs history through `planner` again, and `exchange` writes it out and reads it back;
 //! both learn from `asked` what a commit claims to be.
 
 mod advice;
@@ -16,6 +16,7 @@ mod briefing;
 mod choice;
 mod code_branches;
 mod context;
+mod draft;
 mod error;
 mod evidence;
 mod exchange;
@@ -39,6 +40,7 @@ mod semantic;
 mod sending;
 mod session;
 mod shared;
+mod signing;
 mod snapshot;
 mod step;
 mod stored;

@@ -8,11 +8,11 @@ use serde_json::Value;
 use super::layout::DEFINITION;
 use super::shared::ProtocolFiles;
 use crate::contract::{Schema, is_rule};
-use crate::finding::Finding;
+use crate::finding::{Finding, Severity};
 use crate::ids::quoted;
 use crate::protocol::{
-    ClaimedPlace, Claims, ContractType, Definition, FactRule, Protocol, State, schema_types,
-    schema_values,
+    ClaimedPlace, Claims, ContractType, Definition, FactRule, Protocol, SIGNERS, Signer, Signers,
+    State, schema_types, schema_values,
 };
 
 /// Checks a protocol's folder. Paths are those of files; where the fault is in
@@ -41,6 +41,7 @@ pub fn check_protocol(files: &ProtocolFiles) -> Vec<Finding> {
     checker.pointers(&schemas);
     checker.words(&schemas);
     checker.secrets();
+    checker.signers();
     checker.found
 }
 
@@ -151,6 +152,38 @@ impl Checker<'_> {
                     text,
                 );
             }
+        }
+    }
+
+    /// Who may sign, and who can't.
+    fn signers(&mut self) {
+        let Some(bytes) = file(self.files, SIGNERS) else {
+            return;
+        };
+        let (signers, faults) = Signers::parse(bytes);
+        let whole = faults.is_empty();
+        self.found.extend(faults);
+        // What can't be read may list them.
+        if !whole || signers.is_empty() {
+            return;
+        }
+        let mut warn = |code: &'static str, text: String, fix: String| {
+            let mut finding = Finding::error(code, SIGNERS, text).fix(fix);
+            finding.severity = Severity::Warning;
+            self.found.push(finding);
+        };
+        for agent in self.protocol.agent_names() {
+            if !signers.iter().any(|line| line.is_agents(agent)) {
+                let text =
+                    format!("no key is listed for {agent}, so that every step of it is refused");
+                let fix = format!("add a line: {agent} TYPE KEY");
+                warn("signers.no_key", text, fix);
+            }
+        }
+        if !signers.iter().any(Signer::is_of_a_person) {
+            let text = "no key is listed for a person, so that nobody can change the protocol or the list later";
+            let fix = "add a line with the e-mail address that git has for whoever may";
+            warn("signers.no_person", text.to_owned(), fix.to_owned());
         }
     }
 

@@ -1,6 +1,7 @@
 //! Sending a contract: what is gathered for it, and the step that it becomes.
 
 use super::choice::{Chosen, Offer, accepted, branch_of};
+use super::draft::Plan;
 use super::error::LedgerError;
 use super::evidence::{Claimed, Evidence, Ground, Judge, Judged, Reports, changed, demanded};
 use super::intake::{Contract, placed};
@@ -14,7 +15,7 @@ use super::write::{Done, Ledger, canonical};
 use crate::contract::Allowance;
 use crate::finding::Finding;
 use crate::git::{Code, FactError, ObjectId, to_second};
-use crate::ids::{AgentName, HandoffId, IssueKey};
+use crate::ids::{HandoffId, IssueKey};
 use crate::protocol::{Check, Gate, Policy, Protocol, State};
 
 /// What a contract is sent with that it does not hold itself.
@@ -157,7 +158,7 @@ impl<'r> Ledger<'r> {
         at: Moment,
         offer: &Offer<'_>,
         origin: Origin<'_>,
-    ) -> Result<(AgentName, Planned), LedgerError> {
+    ) -> Result<Plan, LedgerError> {
         let protocol = parcel.chosen.rules.protocol().clone();
         let name = canonical(&protocol, offer.agent.or(parcel.contract.from.as_ref()));
         let name = name.ok_or(Refusal::NoSender)?;
@@ -200,7 +201,7 @@ impl<'r> Ledger<'r> {
                 // repeated needs no checks.
                 let planned = plan_with(parcel, None)?;
                 let Planned::Write(step) = &planned else {
-                    return Ok((name, planned));
+                    return Plan::new(&parcel.chosen.rules, name, planned);
                 };
                 let held = step.receipt.record.follows.clone();
                 if parcel
@@ -222,7 +223,8 @@ impl<'r> Ledger<'r> {
                     .unwrap_or_default()
             }
         };
-        Ok((name.clone(), plan_with(parcel, Some(evidence))?))
+        let planned = plan_with(parcel, Some(evidence))?;
+        Plan::new(&parcel.chosen.rules, name, planned)
     }
 
     /// Checks the claims of a contract whose sender held this handoff.

@@ -27,6 +27,8 @@ pub struct Session {
     pub patience: Duration,
     /// A number below its argument, by chance.
     pub jitter: fn(u64) -> u64,
+    /// Whether commits are to be signed wherever they are written.
+    pub sign: bool,
     /// Whether this runs inside a hook that receives a push.
     pub quarantined: bool,
 }

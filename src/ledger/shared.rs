@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use super::draft::{Decided, Draft};
 use super::error::LedgerError;
 use super::intake::Schemas;
 use super::layout::{self, DEFINITION};
@@ -14,14 +15,15 @@ use super::refusal::Refusal;
 use super::screening::{Screen, screen_protocol};
 use super::semantic::part;
 use super::session::Session;
+use super::signing::{By, Demand};
 use super::snapshot::{Rules, Snapshot};
 use super::step::{FileChanges, View};
-use super::write::{Decided, Draft, Ledger};
+use super::write::Ledger;
 use crate::contract::{Schema, Source};
 use crate::finding::Finding;
 use crate::git::{Edit, ObjectId};
 use crate::ids::{AgentName, quoted};
-use crate::protocol::{AgentKind, ContractType, Protocol};
+use crate::protocol::{AgentKind, ContractType, Protocol, SIGNERS};
 
 /// A protocol's files by path in its folder.
 pub type ProtocolFiles = [(String, Vec<u8>)];
@@ -70,6 +72,10 @@ impl<'r> Ledger<'r> {
         let (mut done, commit) = self.write(session, None, |tip, _| {
             screen_protocol(files)?;
             let (step, outcome) = protocol_step(tip, files, change)?;
+            let demand = match tip.rules_id(&outcome.name)? {
+                Some(_) => Demand::of(&tip.rules(&outcome.name)?, By::Committer)?,
+                None => None,
+            };
             Ok(match step {
                 None => Decided::Nothing(outcome),
                 Some(step) => Decided::Write(Draft {
@@ -77,6 +83,7 @@ impl<'r> Ledger<'r> {
                     files: step.files,
                     message: step.message,
                     previous: None,
+                    demand,
                     outcome,
                 }),
             })
@@ -111,6 +118,7 @@ impl<'r> Ledger<'r> {
                     files: step.files,
                     message: step.message,
                     previous: None,
+                    demand: Demand::of(&rules, By::Agent(agent.clone()))?,
                     outcome: (),
                 }),
             })
@@ -158,6 +166,13 @@ pub(super) fn protocol_step(
             format!("Add protocol {name} {version}\n\nProtocol: {name}\n")
         }
         (Some(before), Change::Update) => {
+            let lists = |files: &ProtocolFiles| files.iter().any(|(path, _)| path == SIGNERS);
+            if known.as_ref().is_some_and(demands) && !lists(files) {
+                let text = "the new version leaves out allowed_signers, which is in force";
+                let finding = Finding::error("protocol.signers", SIGNERS, text);
+                let fix = "copy the file into the folder; one that lists no key asks for no signature from then on";
+                return Err(refused(vec![finding.fix(fix)]));
+            }
             if *before == version {
                 let text = format!("version {version} is in force, with other files");
                 let finding = Finding::error("protocol.version", "/version", text);
@@ -191,6 +206,12 @@ pub(super) fn protocol_step(
         }),
         outcome,
     ))
+}
+
+/// Says whether steps under a protocol in force must be signed.
+fn demands(rules: &Rules<'_>) -> bool {
+    // A list that can't be read lists somebody.
+    rules.signers().map_or(true, |signers| signers.is_some())
 }
 
 /// The files of a protocol in force that would be other ones.

@@ -1,6 +1,6 @@
 //! The ledger at one commit, read from its tree alone.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -13,7 +13,7 @@ use super::step::View;
 use crate::contract::Schema;
 use crate::git::{EntryKind, Listing, ObjectId, Recent, Repository, Tree};
 use crate::ids::{AgentName, HandoffId, IssueKey};
-use crate::protocol::Protocol;
+use crate::protocol::{Protocol, SIGNERS, Signers};
 
 /// The ledger at one commit.
 pub struct Snapshot<'r> {
@@ -436,6 +436,7 @@ pub struct Rules<'r> {
     tree: Tree<'r>,
     id: ObjectId,
     protocol: Rc<Protocol>,
+    signers: OnceCell<Option<Rc<Signers>>>,
     schemas: RefCell<HashMap<String, Rc<Schema>>>,
 }
 
@@ -482,6 +483,7 @@ impl<'r> Rules<'r> {
             tree,
             id,
             protocol,
+            signers: OnceCell::new(),
             schemas: RefCell::default(),
         })
     }
@@ -489,6 +491,29 @@ impl<'r> Rules<'r> {
     /// The protocol.
     pub fn protocol(&self) -> &Protocol {
         &self.protocol
+    }
+
+    /// Who may sign, where steps under the protocol must be signed.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when that can't be read.
+    pub fn signers(&self) -> Result<Option<Rc<Signers>>, LedgerError> {
+        if let Some(known) = self.signers.get() {
+            return Ok(known.clone());
+        }
+        let signers = match self.tree.file(SIGNERS)? {
+            None => None,
+            Some(bytes) => match Signers::parse(&bytes) {
+                (signers, found) if found.is_empty() => {
+                    Some(Rc::new(signers)).filter(|signers| !signers.is_empty())
+                }
+                (_, findings) => {
+                    let name = self.protocol.name().to_owned();
+                    return Err(LedgerError::Protocol { name, findings });
+                }
+            },
+        };
+        Ok(self.signers.get_or_init(|| signers).clone())
     }
 
     /// All files of the protocol, by path in its folder.
@@ -499,8 +524,7 @@ impl<'r> Rules<'r> {
         let mut files = Vec::new();
         for folder in ["", "schemas/", "templates/"] {
             let entries = self.tree.list(folder.trim_end_matches('/'))?;
-            // Beside its two folders, a protocol is its definition and nothing else.
-            let own = |name: &str| !folder.is_empty() || name == layout::DEFINITION;
+            let own = |name: &str| !folder.is_empty() || layout::is_protocol_file(name);
             let files_here = entries.iter().filter(|e| e.kind != EntryKind::Tree);
             for entry in files_here.filter(|e| own(&e.name)) {
                 let path = format!("{folder}{}", entry.name);

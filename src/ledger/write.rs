@@ -4,6 +4,7 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
+use super::draft::{Decided, Plan};
 use super::error::LedgerError;
 use super::evidence::changed;
 use super::memory::Memory;
@@ -14,10 +15,11 @@ use super::record::{self, Record};
 use super::refusal::Refusal;
 use super::screening::screen_request;
 use super::session::{Session, author};
+use super::signing::signed;
 use super::snapshot::{KnownProtocols, Snapshot};
-use super::step::{Actor, FileChanges, Planned, Receipt, Request, Step, Told, View};
+use super::step::{Actor, Planned, Receipt, Request, Told, View};
 use crate::finding::Finding;
-use crate::git::{ObjectId, Prepared, PublishError, Queue, Repository, to_second};
+use crate::git::{ObjectId, Prepared, Proposal, PublishError, Queue, Repository, to_second};
 use crate::ids::{AgentName, HandoffId, IssueKey, quoted};
 use crate::protocol::{Event, Protocol};
 
@@ -48,57 +50,6 @@ pub struct Done {
     pub commit: Option<ObjectId>,
     /// What was found and does not keep it from being done.
     pub warnings: Vec<Finding>,
-}
-
-/// A commit that is decided on and not yet written.
-pub(super) struct Draft<T> {
-    /// The agent whose step it is; without one, it is whoever runs the program.
-    pub(super) author: Option<AgentName>,
-    /// What it changes.
-    pub(super) files: FileChanges,
-    /// Its message.
-    pub(super) message: String,
-    /// When its issue's step before it was made, if there is one.
-    pub(super) previous: Option<record::Moment>,
-    /// What it comes to.
-    pub(super) outcome: T,
-}
-
-impl<T> Draft<T> {
-    /// The commit without what it comes to, and that.
-    fn split(self) -> (Draft<()>, Option<T>) {
-        let draft = Draft {
-            author: self.author,
-            files: self.files,
-            message: self.message,
-            previous: self.previous,
-            outcome: (),
-        };
-        (draft, Some(self.outcome))
-    }
-}
-
-impl Draft<Receipt> {
-    /// The commit of an agent's step.
-    fn of(agent: AgentName, step: Step) -> Self {
-        Self {
-            author: Some(agent),
-            files: step.files,
-            message: step.message,
-            previous: step.previous,
-            outcome: step.receipt,
-        }
-    }
-}
-
-/// What is decided on a tip.
-pub(super) enum Decided<T> {
-    /// A commit.
-    Write(Draft<T>),
-    /// A commit that must come first; then it is decided again.
-    First(Draft<()>),
-    /// Nothing: the ledger holds it already.
-    Nothing(T),
 }
 
 impl<'r> Ledger<'r> {
@@ -136,6 +87,11 @@ impl<'r> Ledger<'r> {
     /// The branch.
     pub fn branch(&self) -> &str {
         &self.branch
+    }
+
+    /// Whether nothing is published.
+    pub(super) fn is_rehearsed(&self) -> bool {
+        self.rehearsed.is_some()
     }
 
     /// The branch's full name.
@@ -296,11 +252,11 @@ impl<'r> Ledger<'r> {
                     &chosen
                 }
             };
-            let planned = self.plan_on(tip, agent, at, id.issue(), request(id.number()))?;
-            if let (_, Planned::Write(step)) = &planned {
+            let plan = self.plan_on(tip, agent, at, id.issue(), request(id.number()))?;
+            if let Planned::Write(step) = &plan.planned {
                 allow(&step.receipt.record)?;
             }
-            Ok(planned)
+            Ok(plan)
         })
     }
 
@@ -327,7 +283,7 @@ impl<'r> Ledger<'r> {
         at: record::Moment,
         key: &IssueKey,
         mut request: Request<'_>,
-    ) -> Result<(AgentName, Planned), LedgerError> {
+    ) -> Result<Plan, LedgerError> {
         self.plan_with(tip, agent, at, key, |protocol| {
             screen_request(protocol, &mut request)?;
             Ok(request)
@@ -342,7 +298,7 @@ impl<'r> Ledger<'r> {
         at: record::Moment,
         key: &IssueKey,
         request: impl FnOnce(&Protocol) -> Result<Request<'q>, LedgerError>,
-    ) -> Result<(AgentName, Planned), LedgerError> {
+    ) -> Result<Plan, LedgerError> {
         let folder = tip.issue(key)?;
         let issue = folder
             .issue()?
@@ -353,7 +309,7 @@ impl<'r> Ledger<'r> {
         let actor = Actor { name: &name, at };
         let request = request(protocol)?;
         let planned = plan(protocol, key, &folder, &actor, &request)?;
-        Ok((name, planned))
+        Plan::new(&rules, name, planned)
     }
 
     /// Publishes a step of an issue.
@@ -361,21 +317,19 @@ impl<'r> Ledger<'r> {
         &self,
         session: &Session,
         known: Option<Snapshot<'r>>,
-        mut decide: impl FnMut(
-            &Snapshot<'r>,
-            record::Moment,
-        ) -> Result<(AgentName, Planned), LedgerError>,
+        mut decide: impl FnMut(&Snapshot<'r>, record::Moment) -> Result<Plan, LedgerError>,
     ) -> Result<Done, LedgerError> {
         let (receipt, commit) = self.write(session, known, |tip, at| {
             Ok(match decide(tip, at) {
-                Ok((_, Planned::Repeat(receipt))) => Decided::Nothing(*receipt),
-                Ok((agent, Planned::Write(step))) => Decided::Write(Draft::of(agent, *step)),
+                Ok(plan) => match plan.draft() {
+                    Ok(draft) => Decided::Write(draft),
+                    Err(receipt) => Decided::Nothing(*receipt),
+                },
                 Err(LedgerError::Refused(Refusal::Overdue { id })) => {
-                    let (agent, planned) = self.expire(tip, at, &id)?;
-                    let Planned::Write(step) = planned else {
+                    let Ok(draft) = self.expire(tip, at, &id)?.draft() else {
                         return Err(Refusal::Overdue { id }.into());
                     };
-                    Decided::First(Draft::of(agent, *step).split().0)
+                    Decided::First(draft.split().0)
                 }
                 Err(error) => return Err(error),
             })
@@ -429,14 +383,20 @@ impl<'r> Ledger<'r> {
                     person
                 }
             };
-            let prepared = self.repository.prepare(
-                &self.refname,
-                Some((tip.commit(), tip.tree_id())),
-                &draft.files,
-                &person,
-                &committer,
-                &draft.message,
-            )?;
+            let proposal = Proposal {
+                refname: &self.refname,
+                parent: Some((tip.commit(), tip.tree_id())),
+                edits: &draft.files,
+                author: &person,
+                committer: &committer,
+                message: &draft.message,
+            };
+            let demand = draft.demand.as_ref();
+            let wanted = session.sign || demand.is_some();
+            let prepared = match wanted && !self.is_rehearsed() {
+                true => signed(self.repository, &proposal, session, demand, start)?,
+                false => self.repository.prepare(&proposal)?,
+            };
             let subject = draft.message.lines().next().unwrap_or_default();
             let late = start.elapsed() >= session.patience;
             let published = match &mut queue {

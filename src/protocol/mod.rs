@@ -10,7 +10,7 @@
 //! take and when it is tried again, `limits` how much may be handed over,
 //! `evidence` what contracts claim about the repository,
 //! `decision` what to do about what stands still, `requirement` what an issue must
-//! show before a merge; `faults`, `time_faults` and
+//! show before a merge, `signers` whose key is whose; `faults`, `time_faults` and
 //! `ways` check a definition.
 
 mod contract_type;
@@ -25,6 +25,7 @@ mod loaded;
 mod pointers;
 mod requirement;
 mod resolve;
+mod signers;
 mod tasks;
 mod time_faults;
 mod timing;
@@ -49,5 +50,9 @@ pub use loaded::Protocol;
 pub use pointers::{schema_has, schema_types, schema_values};
 pub use requirement::{COMPLETED, Requirement};
 pub use resolve::{Envelope, Resolved, Unresolved};
+pub use signers::{Signer, Signers, SigningKey, Verdict};
 pub use tasks::{TaskFields, TaskPlan, TaskState};
 pub use timing::{Jitter, LONGEST, Leases, OwnRetry, Retry, TimeField, Unit};
+
+/// The file that lists who may sign.
+pub const SIGNERS: &str = "allowed_signers";

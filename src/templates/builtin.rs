@@ -11,6 +11,7 @@ use include_dir::{Dir, include_dir};
 
 use crate::contract::{MAX_BYTES, Schema, SchemaError};
 use crate::ledger::Schemas;
+use crate::protocol::SIGNERS;
 
 static TEMPLATES: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/templates");
 static SCHEMAS: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/schemas");
@@ -57,8 +58,8 @@ pub fn built_in(name: &str) -> Option<Folder> {
 const MAX_FILES: usize = 500;
 
 impl Folder {
-    /// Reads a folder: `protocol.json`, and the files in `schemas` and
-    /// `templates`.
+    /// Reads a folder: `protocol.json`, `allowed_signers` where there is one, and
+    /// the files in `schemas` and `templates`.
     ///
     /// # Errors
     /// When something can't be read, or there is too much of it.
@@ -67,6 +68,9 @@ impl Folder {
             "protocol.json".to_owned(),
             read(&path.join("protocol.json"))?,
         )];
+        if path.join(SIGNERS).symlink_metadata().is_ok() {
+            files.push((SIGNERS.to_owned(), read(&path.join(SIGNERS))?));
+        }
         for folder in ["schemas", "templates"] {
             let entries = match fs::read_dir(path.join(folder)) {
                 Ok(entries) => entries,

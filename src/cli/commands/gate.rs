@@ -16,6 +16,7 @@ use crate::ledger::{LedgerError, View, shown};
 /// default): the newest of the contracts that show or undo it decides. Every protocol
 /// has `completed`. Reads the newest tree only, so that a depth-1 fetch of the ledger
 /// serves. It trusts the ledger: run `git handoff verify ISSUE` first where others can push to it.
+/// docs/gate.md makes it a required check on GitHub.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff gate --issue 123

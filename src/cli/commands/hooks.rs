@@ -1,3 +1,5 @@
+use std::path::PathBuf;
+
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
@@ -22,8 +24,8 @@ const SETTINGS: &str = "^(core\\.hookspath$|hook\\.)";
 /// first line, and everything else in the file stays as it is. Where git takes
 /// hooks from its configuration (2.54 and later), that is used instead. By
 /// default pre-commit, commit-msg, pre-push and reference-transaction; in a bare
-/// repository, or with --server, pre-receive and update. core.hooksPath is
-/// followed, and never set.
+/// repository, or with --server, pre-receive; update is for where that is taken.
+/// core.hooksPath is followed, and never set.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff hooks install --dry-run
@@ -74,7 +76,7 @@ struct Which {
     /// These only
     #[arg(value_name = "NAME", value_parser = PossibleValuesParser::new(Hook::ALL.map(Hook::name)))]
     names: Vec<String>,
-    /// Those of a repository that is pushed to
+    /// The one of a repository that is pushed to
     #[arg(long, conflicts_with = "names")]
     server: bool,
 }
@@ -138,7 +140,11 @@ impl Arguments {
                     how.into_hooks_path,
                 )
                 .map_err(refused)?;
-                finish(plan, how, &git, &place, output)
+                finish(plan, how, &git, &place, output)?;
+                if program(&git)?.is_none() {
+                    output.say("warning: git-handoff is not on the PATH, and hooks that don't find it refuse everything: add its folder");
+                }
+                Ok(())
             }
             Verb::Uninstall { which, how } => {
                 let own = git.own_settings(SETTINGS).map_err(mute)?;
@@ -148,17 +154,22 @@ impl Arguments {
                 finish(plan, how, &git, &place, output)
             }
             Verb::Status { which } => {
-                let own_folder = git.own_folder().map_err(mute)?;
                 let around = Surroundings {
                     place: &place,
                     version,
                     settings: &settings,
-                    program: found_on_path("git-handoff", own_folder),
+                    program: program(&git)?,
                 };
                 status(which, &around, &worded, output)
             }
         }
     }
+}
+
+/// The program that hooks would find.
+fn program(git: &Program) -> Result<Option<PathBuf>, Failure> {
+    let own_folder = git.own_folder().map_err(mute)?;
+    Ok(found_on_path("git-handoff", own_folder))
 }
 
 /// Carries a plan out, unless that is not wanted, and tells what was or would be done.

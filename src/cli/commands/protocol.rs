@@ -1,6 +1,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use chrono::SecondsFormat;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
@@ -9,8 +10,8 @@ use crate::cli::environment::session;
 use crate::cli::error::Failure;
 use crate::cli::output::{Output, columns, plain, render};
 use crate::cli::{exit, protocols};
-use crate::ledger::{ProtocolChange, ProtocolStep, check_protocol, open_issues};
-use crate::protocol::{Definition, Policy, Style};
+use crate::ledger::{Moment, ProtocolChange, ProtocolStep, check_protocol, open_issues};
+use crate::protocol::{Definition, Policy, SIGNERS, Signer, Signers, Style};
 use crate::templates::{BUILT_IN, built_in};
 
 /// List, show, check, copy, add and update protocols
@@ -36,7 +37,7 @@ enum Action {
     /// List the protocols in force here, and the built-in ones
     #[command(after_help = "Example:\n  git handoff protocol list --json")]
     List,
-    /// Show a protocol: its agents, routes and contract types
+    /// Show a protocol: its agents, routes and contract types, and who may sign
     ///
     /// With --json, the whole definition.
     #[command(after_help = "Example:\n  git handoff protocol show delegation")]
@@ -175,10 +176,41 @@ fn show(context: &Context, output: &mut Output, name: Option<&str>) -> Result<()
         .unwrap_or_default();
     let protocol = protocols::parse(bytes)?;
     let data: Value = serde_json::from_slice(bytes).unwrap_or_default();
-    output.answer(
-        &json!({ "definition": data }),
-        &described(protocol.definition()),
-    )
+    let signers = files.iter().find(|(path, _)| path == SIGNERS);
+    let (signers, _) = Signers::parse(signers.map_or(&[], |(_, bytes)| bytes));
+    let listed: Vec<Value> = signers.iter().map(signer).collect();
+    let mut text = described(protocol.definition());
+    if !signers.is_empty() {
+        text += "\nwho may sign; every step must be signed\n";
+        let rows = signers.iter().map(|line| {
+            let from = line.valid_after.map(|at| format!("from {}", time(at)));
+            let until = line.valid_before.map(|at| format!("until {}", time(at)));
+            let valid: Vec<String> = from.into_iter().chain(until).collect();
+            vec![
+                format!("  {}", plain(&line.principals)),
+                line.key.kind(),
+                line.key.fingerprint(),
+                valid.join(" "),
+            ]
+        });
+        text += &columns(&rows.collect::<Vec<_>>());
+    }
+    output.answer(&json!({ "definition": data, "signers": listed }), &text)
+}
+
+/// A line of `allowed_signers` as data.
+fn signer(line: &Signer) -> Value {
+    json!({
+        "principals": line.principals,
+        "type": line.key.kind(),
+        "fingerprint": line.key.fingerprint(),
+        "valid_after": line.valid_after.map(time),
+        "valid_before": line.valid_before.map(time),
+    })
+}
+
+fn time(at: Moment) -> String {
+    at.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
 /// A protocol as a page of text.
@@ -293,7 +325,8 @@ fn check(context: &Context, output: &mut Output, name: &str) -> Result<(), Failu
     let count = findings.iter().filter(|f| f.is_error()).count();
     if count == 0 {
         let data = json!({ "protocol": name, "files": files.len(), "findings": findings });
-        let text = format!("{}: sound ({} files)\n", plain(name), files.len());
+        let mut text = format!("{}: sound ({} files)\n", plain(name), files.len());
+        text.extend(findings.iter().map(render));
         return output.answer(&data, &text);
     }
     let plural = if count == 1 { "fault" } else { "faults" };

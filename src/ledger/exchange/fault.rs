@@ -74,6 +74,7 @@ impl Fault {
                 | LedgerError::Route { .. }
                 | LedgerError::Refused(_)
                 | LedgerError::Gate { .. }
+                | LedgerError::Signature { .. }
                 | LedgerError::ProtocolRefused { .. }
                 | LedgerError::ProtocolExists { .. }
                 | LedgerError::NoProtocol { .. }

@@ -74,7 +74,7 @@ impl Ledger<'_> {
                 planned => break planned?,
             }
         };
-        if let (_, Planned::Write(step)) = planned {
+        if let Planned::Write(step) = planned.planned {
             let record = &step.receipt.record;
             let (context, allowed) = keep::keep(self.repository(), record, at, keep, screen)?;
             told.context = Some(context);

@@ -15,8 +15,10 @@ use crate::ledger::order;
 use crate::ledger::planner::plan;
 use crate::ledger::record::{Issue, Moment, Record};
 use crate::ledger::shared::{Change as ProtocolStep, document_step, protocol_step};
+use crate::ledger::signing::{By, Demand, judge};
 use crate::ledger::snapshot::{IssueFolder, Parsed, Rules, Snapshot};
 use crate::ledger::step::{Actor, FileChanges, Planned, Stop, View};
+use crate::protocol::Event;
 
 /// A commit as it is compared with the step that it should be: one of the
 /// history, or one that is about to be made.
@@ -31,6 +33,8 @@ pub(super) struct Candidate<'a> {
     pub(super) header: Option<String>,
     /// The message, where it is known.
     pub(super) message: Option<&'a [u8]>,
+    /// The commit itself, with its signature, where it is made already.
+    pub(super) made: Option<&'a Stored>,
 }
 
 impl<'a> Candidate<'a> {
@@ -42,6 +46,7 @@ impl<'a> Candidate<'a> {
             committer: Some(&stored.commit.committer),
             header: Some(header),
             message: Some(message),
+            made: Some(stored),
         }
     }
 }
@@ -56,6 +61,8 @@ struct Expected {
     message: String,
     /// When its issue's step before it was made, if there is one.
     previous: Option<Moment>,
+    /// What is asked of its signature.
+    demand: Option<Demand>,
 }
 
 /// Audits commits, one after the other.
@@ -111,6 +118,7 @@ impl<'r, 's> Auditor<'r, 's> {
         }
         if commit.parents.is_empty() {
             self.audit.commits += 1;
+            self.signature(stored, None, String::new());
             return self.founding(commit.tree);
         }
         // Where the parent is missing, history is broken, and that was said already.
@@ -144,11 +152,23 @@ impl<'r, 's> Auditor<'r, 's> {
         };
         let expected = self.expected(candidate, before.tree, touched, &changes)?;
         let previous = expected.as_ref().and_then(|e| e.previous);
+        if let Some(made) = candidate.made {
+            let demand = expected.as_ref().and_then(|e| e.demand.as_ref());
+            self.signature(made, demand, place.clone());
+        }
         self.times(candidate, before.recorded, previous, place);
         if let Some(expected) = expected {
             self.compare(candidate, &expected, &changes)?;
         }
         Ok(true)
+    }
+
+    /// Reports what is wrong with a commit's signature.
+    fn signature(&mut self, made: &Stored, demand: Option<&Demand>, place: String) {
+        if let Some(mut finding) = judge(self.repository, made, demand) {
+            finding.path = place;
+            self.report(finding);
+        }
     }
 
     /// Reports times that run backwards. `parent` is when the parent was recorded,
@@ -239,7 +259,7 @@ impl<'r, 's> Auditor<'r, 's> {
     ) -> Result<Option<Expected>, LedgerError> {
         let old = Snapshot::in_tree(self.repository, before)?;
         let new = Tree::new(self.repository, candidate.tree);
-        let (path, decided) = match shared {
+        let (path, decided, demand) = match shared {
             Shared::Protocol(name) => {
                 let path = layout::protocol_file(name, layout::DEFINITION);
                 let change = match old.rules_id(name)? {
@@ -248,7 +268,11 @@ impl<'r, 's> Auditor<'r, 's> {
                 };
                 let decided = Rules::read(self.repository, new, name)
                     .and_then(|rules| protocol_step(&old, &rules.files()?, change));
-                (path, decided.map(|(step, _)| (step, None)))
+                let demand = match change {
+                    ProtocolStep::Update => Demand::of(&old.rules(name)?, By::Committer)?,
+                    ProtocolStep::Add => None,
+                };
+                (path, decided.map(|(step, _)| (step, None)), demand)
             }
             Shared::Document(protocol, name) => {
                 let path = layout::document(protocol, name);
@@ -259,7 +283,11 @@ impl<'r, 's> Auditor<'r, 's> {
                     Some(agent) => document_step(&old, &rules, agent, name, &bytes),
                     None => Ok(None),
                 };
-                (path, decided.map(|step| (step, agent)))
+                let demand = match &agent {
+                    Some(agent) => Demand::of(&rules, By::Agent(agent.clone()))?,
+                    None => None,
+                };
+                (path, decided.map(|step| (step, agent)), demand)
             }
         };
         match decided {
@@ -268,6 +296,7 @@ impl<'r, 's> Auditor<'r, 's> {
                 files: step.files,
                 message: step.message,
                 previous: None,
+                demand,
             })),
             Ok((None, _)) => {
                 let text = "the commit is not a step of any agent";
@@ -389,6 +418,12 @@ impl<'r, 's> Auditor<'r, 's> {
             )?;
             found.into_iter().for_each(|finding| self.report(finding));
         }
+        // Who notices that a lease ran out records it for its holder.
+        let by = match asked.what {
+            What::Changed(_, Event::Expire, _) => By::Anybody,
+            _ => By::Agent(asked.actor.clone()),
+        };
+        let demand = Demand::of(&rules, by)?;
         let before = was.map_or(0, |issue| issue.handoffs);
         self.audit.handoffs += is.handoffs.saturating_sub(before) as usize;
         Ok(Some(Expected {
@@ -396,6 +431,7 @@ impl<'r, 's> Auditor<'r, 's> {
             files: step.files,
             message: step.message,
             previous: step.previous,
+            demand,
         }))
     }
 
@@ -451,11 +487,19 @@ impl<'r, 's> Auditor<'r, 's> {
             };
             self.report(Finding::error("file.missing", path, text));
         }
-        // A signature is the only line that a step may have beside its own.
-        let known = ["tree ", "parent ", "author ", "committer ", "gpgsig ", " "];
+        // A signature is the only line that a step may have beside its own, and
+        // the only one that goes on.
+        let known = ["tree ", "parent ", "author ", "committer ", "gpgsig "];
         let header = candidate.header.as_deref().unwrap_or_default();
+        let mut signed = false;
         let mut lines = header.lines();
-        if let Some(line) = lines.find(|line| !known.iter().any(|start| line.starts_with(start))) {
+        let stray = lines.find(|line| {
+            if !line.starts_with(' ') {
+                signed = line.starts_with("gpgsig ");
+            }
+            !(signed || known.iter().any(|start| line.starts_with(start)))
+        });
+        if let Some(line) = stray {
             let text = format!("the commit has a header that no step has: {}", quoted(line));
             self.report(Finding::error("commit.header", "", text));
         }

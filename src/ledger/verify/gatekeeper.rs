@@ -38,6 +38,7 @@ impl NextCommit<'_> {
                     committer: Some(self.committer),
                     header: None,
                     message: self.message,
+                    made: None,
                 };
                 auditor.check(&candidate, before).map(drop)
             }

@@ -1,7 +1,7 @@
 //! What an audit's findings mean, for people who know neither Git nor JSON.
 
 /// Each code with what happened, in one sentence.
-const MEANINGS: [(&str, &str); 25] = [
+const MEANINGS: [(&str, &str); 31] = [
     (
         "artifact.changed",
         "A file that was delivered, and that nobody has taken up yet, is not what it was.",
@@ -12,7 +12,7 @@ const MEANINGS: [(&str, &str); 25] = [
     ),
     (
         "commit.author",
-        "The step is signed with another name than that of the agent whose step it is.",
+        "The step bears another name than that of the agent whose step it is.",
     ),
     (
         "commit.header",
@@ -75,6 +75,30 @@ const MEANINGS: [(&str, &str); 25] = [
     (
         "record.altered",
         "The record of a handoff does not follow from its steps.",
+    ),
+    (
+        "signature.bad",
+        "The signature does not belong to this step: it was forged, or the step was changed after it was signed.",
+    ),
+    (
+        "signature.missing",
+        "Nobody signed the step, and the rules in force want a signature.",
+    ),
+    (
+        "signature.not_valid",
+        "The step was signed with a key that was not valid at that time.",
+    ),
+    (
+        "signature.other_agent",
+        "The step was signed with the key of somebody else than the agent whose step it is.",
+    ),
+    (
+        "signature.unknown",
+        "The step was signed with a key that nobody is known to have.",
+    ),
+    (
+        "signature.unverified",
+        "The signature could not be verified on this machine.",
     ),
     (
         "step.backdated",

@@ -1,0 +1,191 @@
+//! Signed commits, made by the `git` command, so that keys, agents and programs
+//! are the ones that the user set up.
+
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use super::history::{Person, Stored};
+use super::process::{self, Ended, Patience, ProcessError};
+use super::repository::{GitError, ObjectId, Prepared, Proposal, Repository};
+
+/// Why a commit could not be signed. Nothing points to anything new.
+#[derive(Debug, thiserror::Error)]
+pub enum SignError {
+    /// The `git` command does not start.
+    #[error("git cannot be started")]
+    NoGit(#[source] std::io::Error),
+    /// Git, or the program that signs, failed.
+    #[error("git says: {said}")]
+    Failed {
+        /// What it says, in one line.
+        said: String,
+    },
+    /// It took too long, and was ended.
+    #[error("the program that signs did not answer in time")]
+    TimedOut,
+    /// What came back is not the commit that was to be signed.
+    #[error("git made another commit than the one that was to be signed: {what}")]
+    Other {
+        /// What is different.
+        what: &'static str,
+    },
+    /// Git's configuration says something else than yes or no.
+    #[error("git's configuration has no yes or no in {key}")]
+    Configuration {
+        /// The key.
+        key: String,
+    },
+    /// Objects can't be read or written.
+    #[error(transparent)]
+    Git(#[from] GitError),
+}
+
+/// What says whether to sign, the first that is set.
+const ASKED: [&str; 2] = ["handoff.sign", "commit.gpgSign"];
+
+impl Repository {
+    /// Says whether the user wants commits signed here. Where the configuration
+    /// is more than libgit2 reads (`more` says that the environment has some),
+    /// git is asked.
+    ///
+    /// # Errors
+    /// [`SignError`] where it can't be found out.
+    pub fn wants_signatures(&self, more: bool) -> Result<bool, SignError> {
+        if more || self.has_conditional_remotes()? {
+            let mut command = self.git();
+            command.args(["config", "--type=bool", "--get-regexp"]);
+            command.arg(r"^(handoff\.sign|commit\.gpgsign)$");
+            let ended = run(command, Vec::new(), None)?;
+            let said = String::from_utf8_lossy(&ended.stdout);
+            return match ended.status.code() {
+                Some(0) => Ok(wanted(&said)),
+                Some(1) => Ok(false),
+                _ => Err(SignError::Failed { said: ended.said() }),
+            };
+        }
+        for key in ASKED {
+            match self.config_bool(key) {
+                Ok(Some(said)) => return Ok(said),
+                Ok(None) => {}
+                Err(_) => {
+                    return Err(SignError::Configuration {
+                        key: key.to_owned(),
+                    });
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// The git command in this repository, free of what the environment says of
+    /// the place it is run in.
+    pub(super) fn git(&self) -> Command {
+        let mut command = Command::new("git");
+        command.arg("--git-dir").arg(self.path());
+        // Where git itself would be, for what the configuration names by a relative path.
+        if let Some(root) = self.workdir().filter(|root| root.is_dir()) {
+            command.current_dir(root);
+        }
+        for name in ["GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE", "GIT_PREFIX"] {
+            command.env_remove(name);
+        }
+        // What stands in for a commit is not that commit.
+        command.env("GIT_NO_REPLACE_OBJECTS", "1");
+        command.env("GIT_TERMINAL_PROMPT", "0");
+        command
+    }
+
+    /// Writes blobs and trees, and has git sign a commit of them that nothing
+    /// points to yet. Apart from the signature, it is the one that
+    /// [`Repository::prepare`] would have written.
+    ///
+    /// # Errors
+    /// [`SignError`].
+    pub fn prepare_signed(
+        &self,
+        proposal: &Proposal<'_>,
+        deadline: Instant,
+    ) -> Result<(Prepared<'_>, Stored), SignError> {
+        let tree = self.write_proposed(proposal)?;
+        let mut command = self.git();
+        command.args(["-c", "i18n.commitEncoding=UTF-8"]);
+        command.args(["commit-tree", "-S", &tree.to_string()]);
+        if let Some((parent, _)) = proposal.parent {
+            command.args(["-p", &parent.to_string()]);
+        }
+        command.args(["-F", "-"]);
+        for (whose, person) in [
+            ("AUTHOR", proposal.author),
+            ("COMMITTER", proposal.committer),
+        ] {
+            let at = format!("@{} {}", person.at.timestamp(), person.at.format("%z"));
+            command.env(format!("GIT_{whose}_NAME"), &person.name);
+            command.env(format!("GIT_{whose}_EMAIL"), &person.email);
+            command.env(format!("GIT_{whose}_DATE"), at);
+        }
+        // Nobody may be there to answer: what the terminal was asked for would
+        // be waited for in vain. Agents and windows are asked as ever.
+        command.env("SSH_ASKPASS_REQUIRE", "force");
+        let message = proposal.message.as_bytes().to_vec();
+        let ended = run(command, message, Some(deadline))?;
+        if !ended.status.success() {
+            return Err(SignError::Failed { said: ended.said() });
+        }
+        let said = String::from_utf8_lossy(&ended.stdout);
+        let commit: ObjectId = said.trim().parse()?;
+        let stored = self.stored(commit)?;
+        match other(&stored, tree, proposal) {
+            Some(what) => Err(SignError::Other { what }),
+            None => Ok((self.prepared(proposal, commit), stored)),
+        }
+    }
+}
+
+/// Reads the answer of git: a key and its value in each line, the last one counts.
+fn wanted(said: &str) -> bool {
+    let told = |key: &str| {
+        let pairs = said.lines().filter_map(|line| line.split_once(' '));
+        let values = pairs.filter(|(name, _)| name.eq_ignore_ascii_case(key));
+        values.map(|(_, value)| value == "true").next_back()
+    };
+    ASKED.iter().find_map(|key| told(key)).unwrap_or(false)
+}
+
+fn run(command: Command, input: Vec<u8>, deadline: Option<Instant>) -> Result<Ended, SignError> {
+    let interrupted = AtomicBool::new(false);
+    let patience = Patience {
+        deadline,
+        interrupted: &interrupted,
+    };
+    process::run(command, Some(input), &patience).map_err(|error| match error {
+        ProcessError::NoStart(source) => SignError::NoGit(source),
+        ProcessError::TimedOut | ProcessError::Interrupted => SignError::TimedOut,
+    })
+}
+
+/// What a signed commit has other than it was proposed.
+fn other(stored: &Stored, tree: ObjectId, proposal: &Proposal<'_>) -> Option<&'static str> {
+    let commit = &stored.commit;
+    let parent: Vec<ObjectId> = proposal.parent.iter().map(|(id, _)| *id).collect();
+    let (_, message) = stored.parts();
+    let same = |made: &Person, wanted: &Person| {
+        // What git has no place for at the ends of a name differs by its version.
+        let crud = |c: char| c <= ' ' || ".,:;<>\"\\'".contains(c);
+        let name = |person: &Person| person.name.trim_matches(crud).to_owned();
+        let when = |person: &Person| (person.at.timestamp(), *person.at.offset());
+        name(made) == name(wanted) && made.email == wanted.email && when(made) == when(wanted)
+    };
+    let author = &commit.author;
+    match () {
+        () if !matches!(stored.signature(), Ok(Some(_))) => Some("it has no signature"),
+        () if commit.tree != tree => Some("its tree"),
+        () if commit.parents != parent => Some("its parent"),
+        () if !same(author, proposal.author) || author.name != proposal.author.name => {
+            Some("its author")
+        }
+        () if !same(&commit.committer, proposal.committer) => Some("its committer"),
+        () if message != proposal.message.as_bytes() => Some("its message"),
+        () => None,
+    }
+}

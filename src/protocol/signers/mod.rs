@@ -1,0 +1,337 @@
+//! Who may sign: a protocol's `allowed_signers`, in the format that ssh has for
+//! it, with lines for OpenPGP keys beside.
+
+mod line;
+
+use chrono::{DateTime, Utc};
+use line::{Fault, OPENPGP};
+use ssh_key::HashAlg;
+use ssh_key::public::KeyData;
+
+use crate::finding::Finding;
+
+/// A key that may sign.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SigningKey {
+    /// An ssh key.
+    Ssh(Box<KeyData>),
+    /// An OpenPGP key, by its fingerprint in upper case.
+    OpenPgp(String),
+}
+
+impl SigningKey {
+    /// The name that its owner knows it by.
+    pub fn fingerprint(&self) -> String {
+        match self {
+            Self::Ssh(key) => key.fingerprint(HashAlg::Sha256).to_string(),
+            Self::OpenPgp(fingerprint) => fingerprint.clone(),
+        }
+    }
+
+    /// What kind of key it is, as its line says it.
+    pub fn kind(&self) -> String {
+        match self {
+            Self::Ssh(key) => key.algorithm().as_str().to_owned(),
+            Self::OpenPgp(_) => OPENPGP.to_owned(),
+        }
+    }
+}
+
+/// A line that names a key and whose it is.
+#[derive(Clone, Debug)]
+pub struct Signer {
+    /// The names that it is the key of: patterns, as the line has them.
+    pub principals: String,
+    /// The key.
+    pub key: SigningKey,
+    /// The first moment at which it may sign.
+    pub valid_after: Option<DateTime<Utc>>,
+    /// The last moment at which it may sign.
+    pub valid_before: Option<DateTime<Utc>>,
+    line: u32,
+}
+
+/// What is to be said of a key.
+#[derive(Clone, Copy, Debug)]
+pub enum Verdict<'a> {
+    /// It may sign.
+    Allowed,
+    /// Nobody is known to have it.
+    Unknown,
+    /// It is the key of this line, which is somebody else's.
+    OtherAgent(&'a Signer),
+    /// It is the key of this line, which is not in force at that time.
+    NotValid(&'a Signer),
+}
+
+/// The keys that may sign, and whose they are.
+#[derive(Clone, Debug, Default)]
+pub struct Signers {
+    lines: Vec<Signer>,
+}
+
+impl Signers {
+    /// Reads the file, with every fault of it.
+    pub fn parse(bytes: &[u8]) -> (Self, Vec<Finding>) {
+        let (mut signers, mut found) = (Self::default(), Vec::new());
+        for (number, line) in (1..).zip(bytes.split(|&b| b == b'\n')) {
+            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            let read = std::str::from_utf8(line)
+                .map_err(|_| Fault::syntax("the line is not UTF-8"))
+                .and_then(|line| Signer::parse(number, line));
+            match read {
+                Ok(signer) => signers.lines.extend(signer),
+                Err(fault) => found.push(fault.finding(number)),
+            }
+        }
+        (signers, found)
+    }
+
+    /// Says whether nobody is listed, so that nothing has to be signed.
+    pub fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    /// Every line that names a key.
+    pub fn iter(&self) -> impl Iterator<Item = &Signer> {
+        self.lines.iter()
+    }
+
+    /// Says whether a key may sign at a time, where only some lines count.
+    pub fn verdict(
+        &self,
+        is: impl Fn(&SigningKey) -> bool,
+        counts: impl Fn(&Signer) -> bool,
+        at: DateTime<Utc>,
+    ) -> Verdict<'_> {
+        let mut verdict = Verdict::Unknown;
+        for line in self.lines.iter().filter(|line| is(&line.key)) {
+            if !counts(line) {
+                if matches!(verdict, Verdict::Unknown) {
+                    verdict = Verdict::OtherAgent(line);
+                }
+            } else if line.is_valid(at) {
+                return Verdict::Allowed;
+            } else {
+                verdict = Verdict::NotValid(line);
+            }
+        }
+        verdict
+    }
+}
+
+impl Signer {
+    /// Says whether this is a key of that agent.
+    pub fn is_agents(&self, agent: &str) -> bool {
+        let address = format!("{agent}{AGENTS}");
+        self.covers(&[agent, &address], |_| true)
+    }
+
+    /// Says whether this is a key of the person with that address. Whoever signs
+    /// chooses the address, so that no name of an agent may pass for one: only
+    /// patterns that are addresses count.
+    pub fn is_persons(&self, email: &str) -> bool {
+        is_persons(email) && self.covers(&[email], is_persons)
+    }
+
+    /// Says whether this is a key of any person.
+    pub fn is_of_a_person(&self) -> bool {
+        self.principals.split(',').any(is_persons)
+    }
+
+    /// Says whether patterns that count name somebody by any of these names, and
+    /// none excludes them by one.
+    fn covers(&self, names: &[&str], counts: impl Fn(&str) -> bool) -> bool {
+        let fits = |pattern: &str| names.iter().any(|name| matches(pattern, name));
+        let mut covered = false;
+        for pattern in self.principals.split(',') {
+            match pattern.strip_prefix('!') {
+                Some(pattern) if fits(pattern) => return false,
+                Some(_) => {}
+                None => covered |= counts(pattern) && fits(pattern),
+            }
+        }
+        covered
+    }
+
+    /// Says whether the key may sign at that time.
+    pub fn is_valid(&self, at: DateTime<Utc>) -> bool {
+        self.valid_after.is_none_or(|from| at >= from)
+            && self.valid_before.is_none_or(|until| at <= until)
+    }
+
+    /// The number of its line.
+    pub fn line(&self) -> u32 {
+        self.line
+    }
+}
+
+/// How the addresses of agents end.
+const AGENTS: &str = "@handoff.invalid";
+
+/// Says whether a text is a person's address, or a pattern for such.
+fn is_persons(text: &str) -> bool {
+    text.contains('@') && !text.starts_with('!') && !text.to_ascii_lowercase().ends_with(AGENTS)
+}
+
+/// Says whether a name fits a pattern with `*` and `?`.
+fn matches(pattern: &str, name: &str) -> bool {
+    let (pattern, name): (Vec<char>, Vec<char>) =
+        (pattern.chars().collect(), name.chars().collect());
+    // Where the last star stands, and how much of the name it takes.
+    let (mut p, mut n, mut star) = (0, 0, None);
+    while n < name.len() {
+        match pattern.get(p) {
+            Some('*') => {
+                star = Some((p, n));
+                p += 1;
+            }
+            Some(&c) if c == '?' || c == name[n] => (p, n) = (p + 1, n + 1),
+            _ => match &mut star {
+                Some((at, taken)) => {
+                    *taken += 1;
+                    (p, n) = (*at + 1, *taken);
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[p..].iter().all(|&c| c == '*')
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::DateTime;
+
+    use super::{Signers, SigningKey, Verdict, matches};
+
+    const KEY: &str =
+        "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPo8Xv7Q5r0kqhTYkA7mBl3RSFhkzIpM5dEZ0n1bTqXm";
+    const PRINT: &str = "0123456789ABCDEF0123456789ABCDEF01234567";
+
+    fn faults(text: &str) -> Vec<String> {
+        let (_, found) = Signers::parse(text.as_bytes());
+        let shown = found.iter().map(|f| (f.line.unwrap_or(0), &f.code));
+        shown.map(|(line, code)| format!("{line} {code}")).collect()
+    }
+
+    #[test]
+    fn patterns_are_ssh_s() {
+        for (pattern, name, fits) in [
+            ("fixer", "fixer", true),
+            ("fixer", "fixers", false),
+            ("*", "", true),
+            ("*-agent", "prep-agent", true),
+            ("*-agent", "prep-agents", false),
+            ("?rep", "prep", true),
+            ("?rep", "rep", false),
+            ("a*b*c", "a-b-b-c", true),
+            ("a*b*c", "a-c-b", false),
+        ] {
+            assert_eq!(matches(pattern, name), fits, "{pattern} {name}");
+        }
+        let line = |names: &str| {
+            let (signers, found) = Signers::parse(format!("{names} openpgp {PRINT}\n").as_bytes());
+            assert!(found.is_empty(), "{found:?}");
+            signers
+        };
+        assert!(line("a,b").lines[0].is_agents("b"));
+        assert!(line("\"a,b\"").lines[0].is_agents("b"));
+        assert!(!line("*,!b").lines[0].is_agents("b"));
+        assert!(!line("!b,*").lines[0].is_agents("b"));
+        assert!(
+            !line("!b").lines[0].is_agents("a"),
+            "what is not excluded is not named"
+        );
+    }
+
+    #[test]
+    fn no_agent_passes_for_a_person() {
+        let (signers, _) = Signers::parse(format!("a,*-agent,*,a@handoff.invalid openpgp {PRINT}\n*@example.com,!b@example.com openpgp {PRINT}\n").as_bytes());
+        let [agents, people] = &signers.lines[..] else {
+            panic!("two lines");
+        };
+        for email in [
+            "a",
+            "a@evil-agent",
+            "a@handoff.invalid",
+            "a@Handoff.Invalid",
+            "",
+            "@",
+        ] {
+            assert!(
+                !agents.is_persons(email) && !people.is_persons(email),
+                "{email}"
+            );
+        }
+        assert!(!agents.is_of_a_person() && people.is_of_a_person());
+        assert!(people.is_persons("c@example.com"));
+        assert!(!people.is_persons("b@example.com"));
+        assert!(agents.is_agents("a") && agents.is_agents("prep-agent"));
+        assert!(!people.is_agents("a"));
+    }
+
+    #[test]
+    fn every_fault_names_its_line() {
+        let text = format!(
+            "# comment\n\n  a {KEY} me\na valid-after=\"20260101Z\",namespaces=\"file,git\" {KEY}\n\
+             a\na openpgp 1234\na ssh-ed25519 AAAA\na cert-authority {KEY}\na namespaces=\"file\" {KEY}\n\
+             a valid-after=\"20260101\" {KEY}\na valid-after=\"20261301Z\" {KEY}\na fancy {KEY}\n\
+             a valid-after=\"20260201Z\",valid-before=\"20260101Z\" {KEY}\n,a {KEY}\n\
+             a valid-after=\"20260101Z\",valid-after=\"20260102Z\" {KEY}\n\"a {KEY}\n\
+             a valid-after=20260101Z {KEY}\na namespaces {KEY}\n"
+        );
+        let found = faults(&text);
+        let expected = [
+            "5 signers.syntax",
+            "6 signers.key",
+            "7 signers.key",
+            "8 signers.authority",
+            "9 signers.option",
+            "10 signers.date",
+            "11 signers.date",
+            "12 signers.option",
+            "13 signers.date",
+            "14 signers.syntax",
+            "15 signers.option",
+            "16 signers.syntax",
+            "17 signers.option",
+            "18 signers.option",
+        ];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_key_is_valid_from_the_first_to_the_last_moment() {
+        let text = format!(
+            "a valid-before=\"20260301Z\" openpgp {PRINT}\n\
+             a valid-after=\"202604010000Z\" openpgp {PRINT}\nb openpgp {PRINT}\n"
+        );
+        let (signers, found) = Signers::parse(text.as_bytes());
+        assert!(found.is_empty(), "{found:?}");
+        let verdict = |name: &str, at: &str| {
+            let at = DateTime::parse_from_rfc3339(at).expect("a date").to_utc();
+            let is = |key: &SigningKey| key.fingerprint() == PRINT;
+            match signers.verdict(is, |line| line.is_agents(name), at) {
+                Verdict::Allowed => "allowed".to_owned(),
+                Verdict::Unknown => "unknown".to_owned(),
+                Verdict::OtherAgent(line) => format!("key of {}", line.principals),
+                Verdict::NotValid(line) => format!("line {}", line.line()),
+            }
+        };
+        assert_eq!(verdict("a", "2026-03-01T00:00:00Z"), "allowed");
+        assert_eq!(verdict("a", "2026-03-01T00:00:01Z"), "line 2");
+        assert_eq!(verdict("a", "2026-04-01T00:00:00Z"), "allowed");
+        assert_eq!(verdict("b", "2026-03-15T00:00:00Z"), "allowed");
+        assert_eq!(verdict("c", "2026-03-15T00:00:00Z"), "key of a");
+        let at = DateTime::UNIX_EPOCH;
+        assert!(matches!(
+            signers.verdict(|_| false, |_| true, at),
+            Verdict::Unknown
+        ));
+        assert!(matches!(
+            signers.verdict(|_| true, |_| true, at),
+            Verdict::Allowed
+        ));
+    }
+}
