@@ -72,7 +72,7 @@ impl Attack {
     /// Asserts that all three find it: the audit with these findings, the hooks
     /// with the code of the first of them, or because history was rewritten.
     #[track_caller]
-    fn is_found(self, findings: &[&str]) {
+    fn must_be_found(self, findings: &[&str]) {
         let found = self.ledger.damage(&[]);
         assert_eq!(found, findings, "verify");
         let code = findings[0].split(' ').nth(1).unwrap();
@@ -108,7 +108,7 @@ fn an_altered_contract() {
     let path = format!("{}/{CONTRACT}", folder(87));
     let altered = replaced(&attack.ledger, &path, "</handoff>", " </handoff>");
     attack.ledger.add(&[set(&path, &*altered)]);
-    attack.is_found(&[&format!("10 contract.altered {path}")]);
+    attack.must_be_found(&[&format!("10 contract.altered {path}")]);
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn an_altered_record() {
     let found = attack.ledger.damage(&[]);
     assert!(found.iter().any(|line| line.contains(&path)), "{found:?}");
     let found: Vec<&str> = found.iter().map(String::as_str).collect();
-    attack.is_found(&found);
+    attack.must_be_found(&found);
 }
 
 #[test]
@@ -157,14 +157,14 @@ fn a_digest_that_does_not_fit() {
         ]
     );
     let found: Vec<&str> = found.iter().map(String::as_str).collect();
-    attack.is_found(&found);
+    attack.must_be_found(&found);
 }
 
 #[test]
 fn a_removed_commit() {
     let attack = Attack::new();
     attack.ledger.replay(2, &[4, 5, 6, 7, 8, 9]);
-    attack.is_found(&[&format!("3 step.illegal {}/0002.json", folder(87))]);
+    attack.must_be_found(&[&format!("3 step.illegal {}/0002.json", folder(87))]);
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn commits_removed_from_the_end() {
     attack.ledger.assert_sound(&[]);
     let before = attack.ledger.commits()[7].id.clone();
     attack.ledger.git(&["update-ref", BRANCH, &before]);
-    attack.is_found(&["7 history.rewritten"]);
+    attack.must_be_found(&["7 history.rewritten"]);
 }
 
 #[test]
@@ -190,14 +190,14 @@ fn a_rewritten_branch() {
     attack.ledger.git(&["update-ref", BRANCH, &good]);
     attack.ledger.assert_sound(&[]);
     attack.ledger.git(&["update-ref", BRANCH, &anew]);
-    attack.is_found(&["9 history.rewritten"]);
+    attack.must_be_found(&["9 history.rewritten"]);
 }
 
 #[test]
 fn reordered_commits() {
     let attack = Attack::new();
     attack.ledger.replay(2, &[3, 5, 4, 6, 7, 8, 9]);
-    attack.is_found(&[&format!("5 step.backdated {}/issue.json", folder(87))]);
+    attack.must_be_found(&[&format!("5 step.backdated {}/issue.json", folder(87))]);
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn an_inserted_commit() {
         &contract("issue-manager-to-prep-agent", 90),
     );
     attack.ledger.replay(4, &[10, 5, 6, 7, 8, 9]);
-    attack.is_found(&[&format!("6 step.backdated {}/issue.json", folder(88))]);
+    attack.must_be_found(&[&format!("6 step.backdated {}/issue.json", folder(88))]);
 }
 
 #[test]
@@ -243,7 +243,7 @@ fn a_step_that_no_protocol_allows() {
     commit.tree = attack.ledger.edited(&tip.tree, &edits);
     let id = attack.ledger.write(&commit);
     attack.ledger.set_branch(&id);
-    attack.is_found(&[&format!("10 step.illegal {record}")]);
+    attack.must_be_found(&[&format!("10 step.illegal {record}")]);
 }
 
 #[test]
@@ -253,7 +253,7 @@ fn a_forged_author() {
         let (_, date) = commit.author.split_once("> ").unwrap();
         commit.author = format!("reviewer-agent <reviewer-agent@handoff.invalid> {date}");
     });
-    attack.is_found(&["9 commit.author"]);
+    attack.must_be_found(&["9 commit.author"]);
 }
 
 #[test]
@@ -263,7 +263,7 @@ fn a_stray_file() {
         let edits = [set("issues/89/00/89/notes.txt", "x")];
         commit.tree = attack.ledger.edited(&commit.tree, &edits);
     });
-    attack.is_found(&["9 file.stray issues/89/00/89/notes.txt"]);
+    attack.must_be_found(&["9 file.stray issues/89/00/89/notes.txt"]);
 }
 
 #[test]
@@ -282,7 +282,7 @@ fn a_stale_open_entry() {
         "{found:?}"
     );
     let found: Vec<&str> = found.iter().map(String::as_str).collect();
-    attack.is_found(&found);
+    attack.must_be_found(&found);
 }
 
 #[test]
@@ -296,7 +296,7 @@ fn an_open_entry_that_was_removed() {
         "{found:?}"
     );
     let found: Vec<&str> = found.iter().map(String::as_str).collect();
-    attack.is_found(&found);
+    attack.must_be_found(&found);
 }
 
 #[test]
@@ -306,7 +306,7 @@ fn a_merge_commit() {
     attack
         .ledger
         .rewrite(9, |_, commit| commit.parents.push(third.clone()));
-    attack.is_found(&["9 history.merge"]);
+    attack.must_be_found(&["9 history.merge"]);
 }
 
 #[test]
@@ -316,7 +316,7 @@ fn a_backdated_step() {
         let (name, _) = commit.committer.rsplit_once("> ").unwrap();
         commit.committer = format!("{name}> 1772500000 +0000");
     });
-    attack.is_found(&[&format!("9 step.backdated {}/issue.json", folder(89))]);
+    attack.must_be_found(&[&format!("9 step.backdated {}/issue.json", folder(89))]);
 }
 
 #[test]
@@ -327,7 +327,7 @@ fn a_contract_that_its_schema_of_the_time_refuses() {
     attack.ledger.rewrite(9, |_, commit| {
         commit.tree = attack.ledger.edited(&commit.tree, &[set(&path, &*altered)]);
     });
-    attack.is_found(&[
+    attack.must_be_found(&[
         &format!("9 field.missing {path}"),
         &format!("9 contract.altered {path}"),
     ]);
@@ -347,7 +347,7 @@ fn a_protocol_that_was_weakened() {
     let found = attack.ledger.damage(&[]);
     assert!(found[0].contains("protocols/issue-to-pr"), "{found:?}");
     let found: Vec<&str> = found.iter().map(String::as_str).collect();
-    attack.is_found(&found);
+    attack.must_be_found(&found);
 }
 
 #[test]

@@ -179,3 +179,28 @@ fn what_cannot_be_asked_is_said() {
     let elsewhere = TestEnvironment::with_repository();
     elsewhere.handoff(&["gate", "--issue", "87"]).exits(9);
 }
+
+#[test]
+fn a_contract_type_that_was_taken_away_is_told_and_shows_nothing() {
+    let env = TestEnvironment::with_repository();
+    env.handoff(&["protocol", "copy", "issue-to-pr", "own"])
+        .success();
+    let file = env.repo().join("own/protocol.json");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let gone = text.replace(
+        r#""shown_by": ["reviewer-agent-to-validator-agent"]"#,
+        r#""shown_by": ["letter"]"#,
+    );
+    assert_ne!(text, gone);
+    std::fs::write(&file, gone).unwrap();
+    let told = env.handoff(&["protocol", "check", "own"]).success();
+    assert_snapshot!(told.shown, @"
+    $ git handoff protocol check own
+    own: sound (31 files)
+      /requirements/approved/shown_by/0 warning protocol.unknown_type no contract type is called `letter`
+    ");
+    env.handoff(&["init", "--protocol", "own"]).success();
+    env.send(sample("issue-manager-to-prep-agent", Format::Xml, 87))
+        .success();
+    assert!(!is_open(&env, &["--issue", "87"]));
+}

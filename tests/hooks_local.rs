@@ -521,7 +521,7 @@ fn a_push_of_the_ledger_follows_what_the_remote_has() {
     let late = env.git_any(&repo, &["push", "-f", "origin", "handoffs"]);
     assert_eq!(late.status, 1);
     assert_snapshot!(env.filtered(&late.stderr), @"
-    error: branch handoffs may not be moved so
+    error: branch handoffs is the ledger, and would not move by legal steps
       [commit]  branch.unknown commit [commit] is not in this repository, where branch handoffs is: what follows it cannot be told
     hint: nothing was pushed. Fetch what is there: `git fetch origin handoffs`; what you have beyond it has to be made again on it, with `git handoff`
     error: failed to push some refs to '[root]/server.git'

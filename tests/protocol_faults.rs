@@ -102,10 +102,6 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
         ),
         (
             "issue-to-pr",
-            vec![("/requirements/approved/shown_by/0", json!("letter"))],
-        ),
-        (
-            "issue-to-pr",
             vec![("/requirements/approved/status", json!(["fine"]))],
         ),
         (
@@ -448,8 +444,6 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
       protocol.requirement /merge/0: there is no requirement `blessed`
     issue-to-pr /requirements/approved/shown_by = []
       protocol.requirement /requirements/approved/shown_by: no contract can show it
-    issue-to-pr /requirements/approved/shown_by/0 = "letter"
-      protocol.unknown_type /requirements/approved/shown_by/0: no contract type is called `letter`
     issue-to-pr /requirements/approved/status = ["fine"]
       protocol.unknown_status /requirements/approved/status/0: the protocol has no status word `fine`
     issue-to-pr /requirements/approved/undone_by/0 = "reviewer-agent-to-validator-agent"

@@ -91,11 +91,15 @@ impl PathPatterns {
 
     /// Says whether they match a path.
     pub fn matches(&self, path: &str) -> bool {
-        let begins = |beginning: &Vec<u8>| path.as_bytes().starts_with(beginning);
-        self.beginnings.iter().any(begins)
+        self.may_match(path.as_bytes())
             && self
                 .spec
                 .matches_path(Path::new(path), git2::PathspecFlags::DEFAULT)
+    }
+
+    /// Says whether a path begins as one that they match: that leaves out most, and costs little.
+    fn may_match(&self, path: &[u8]) -> bool {
+        self.beginnings.iter().any(|begin| path.starts_with(begin))
     }
 }
 
@@ -110,17 +114,19 @@ struct IndexEntry<'a> {
 }
 
 impl Repository {
-    /// The files that the index has in another form than HEAD's commit, and that `wanted` takes by
-    /// their paths. `index` is another file than the repository's own, where git names one.
+    /// The files that the index has in another form than HEAD's commit, whose paths the patterns match,
+    /// and which `wanted` takes. `index` is another file than the repository's own, where git names one.
     ///
     /// # Errors
     /// [`IndexError`]; where there is no index, nothing was ever staged.
     pub fn newly_staged(
         &self,
         index: Option<&Path>,
+        patterns: &PathPatterns,
         wanted: impl Fn(&str) -> bool,
     ) -> Result<Vec<StagedFile>, IndexError> {
-        let mut files = self.staged_files(index, wanted)?;
+        let mut files = self.staged_files(index, patterns)?;
+        files.retain(|file| wanted(&file.path));
         if files.is_empty() {
             return Ok(files);
         }
@@ -153,7 +159,7 @@ impl Repository {
     fn staged_files(
         &self,
         index: Option<&Path>,
-        wanted: impl Fn(&str) -> bool,
+        patterns: &PathPatterns,
     ) -> Result<Vec<StagedFile>, IndexError> {
         let path = index.map_or_else(|| self.path().join("index"), Path::to_owned);
         let bytes = match std::fs::read(&path) {
@@ -164,8 +170,11 @@ impl Repository {
         let mut found = Vec::new();
         let mut last = Ok(());
         let whole = walk(&bytes, |entry| {
+            if entry.left_out || !is_file(entry.mode) || !patterns.may_match(entry.path) {
+                return;
+            }
             let path = String::from_utf8_lossy(entry.path);
-            if entry.left_out || !is_file(entry.mode) || !wanted(&path) {
+            if !patterns.matches(&path) {
                 return;
             }
             match git2::Oid::from_bytes(entry.id) {
@@ -179,7 +188,7 @@ impl Repository {
         match (whole, last) {
             (Some(true), Ok(())) => Ok(found),
             // Parts of it are in another file, or stand for whole folders.
-            (Some(false), Ok(())) => self.listed(index, wanted),
+            (Some(false), Ok(())) => self.listed(index, patterns),
             _ => Err(IndexError::Malformed { path }),
         }
     }
@@ -188,7 +197,7 @@ impl Repository {
     fn listed(
         &self,
         index: Option<&Path>,
-        wanted: impl Fn(&str) -> bool,
+        patterns: &PathPatterns,
     ) -> Result<Vec<StagedFile>, IndexError> {
         let failed = |said: String| IndexError::Git { said };
         let mut command = Command::new("git");
@@ -217,7 +226,7 @@ impl Repository {
             let Some((mode, id, plain, path)) = parsed else {
                 return Err(failed(format!("{line:?}")));
             };
-            if plain && is_file(mode) && wanted(path) {
+            if plain && is_file(mode) && patterns.matches(path) {
                 let path = path.to_owned();
                 found.push(StagedFile { path, id });
             }

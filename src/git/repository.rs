@@ -127,6 +127,11 @@ type Object = (ObjectType, Rc<[u8]>);
 /// How many bytes of objects are remembered where history is walked.
 const RECENT: usize = 8 << 20;
 
+/// How many bytes of a pack are mapped at once where history is walked, and of all
+/// packs together.
+const WINDOW: usize = 1 << 20;
+const WINDOWS: usize = 32 << 20;
+
 /// The largest object that is remembered: records and issue files are smaller.
 const RECENT_BYTES: usize = 16 * 1024;
 
@@ -175,6 +180,7 @@ impl Repository {
     pub fn open_for_history() -> Result<Self, GitError> {
         // libgit2 would keep a quarter of a gigabyte of what is remembered here.
         git2::opts::enable_caching(false);
+        pack_windows::bound(WINDOW, WINDOWS);
         let inner = git2::Repository::open_from_env()?;
         Ok(Self {
             inner,

@@ -42,6 +42,7 @@ pub fn check_protocol(files: &ProtocolFiles) -> Vec<Finding> {
     checker.words(&schemas);
     checker.secrets();
     checker.signers();
+    checker.requirements();
     checker.found
 }
 
@@ -155,6 +156,29 @@ impl Checker<'_> {
                     format!("/secrets/allow/{i}/rule"),
                     text,
                 );
+            }
+        }
+    }
+
+    /// Contract types of requirements that there are not. A protocol from which a
+    /// type was taken away is whole without it; only less can be shown.
+    fn requirements(&mut self) {
+        for (name, requirement) in &self.definition.requirements {
+            let lists = [
+                ("shown_by", &requirement.shown_by),
+                ("undone_by", &requirement.undone_by),
+            ];
+            for (key, types) in lists {
+                for (i, kind) in types.iter().enumerate() {
+                    if self.protocol.contract_type(kind).is_some() {
+                        continue;
+                    }
+                    let at = format!("/requirements/{name}/{key}/{i}");
+                    let text = format!("no contract type is called `{kind}`");
+                    let mut finding = Finding::error("protocol.unknown_type", at, text);
+                    finding.severity = Severity::Warning;
+                    self.found.push(finding);
+                }
             }
         }
     }

@@ -40,15 +40,6 @@ impl Checker<'_> {
                 let text = "no contract can show it";
                 self.fault("protocol.requirement", format!("{at}/shown_by"), text);
             }
-            let lists = [
-                ("shown_by", &requirement.shown_by),
-                ("undone_by", &requirement.undone_by),
-            ];
-            for (key, types) in lists {
-                for (i, kind) in types.iter().enumerate() {
-                    self.known_type(format!("{at}/{key}/{i}"), kind);
-                }
-            }
             for (i, word) in requirement.status.iter().enumerate() {
                 if !definition.status.contains_key(word) {
                     let text = format!("the protocol has no status word `{word}`");

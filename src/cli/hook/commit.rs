@@ -23,8 +23,7 @@ pub(in crate::cli) fn pre_commit(context: &Context) -> Result<(), Failure> {
     }
     let index = environment::index();
     let patterns = patterns(&repository)?;
-    let wanted = |path: &str| is_contract(path) && patterns.matches(path);
-    let staged = repository.newly_staged(index.as_deref(), wanted);
+    let staged = repository.newly_staged(index.as_deref(), &patterns, is_contract);
     let staged = staged.map_err(|error| unreadable(&error))?;
     if staged.is_empty() {
         return Ok(());

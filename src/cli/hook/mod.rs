@@ -88,6 +88,14 @@ fn judge(repository: &Repository, ledger: &Ledger<'_>, moved: BranchMove) -> Res
     if findings.is_empty() {
         return Ok(());
     }
-    let text = format!("branch {} may not be moved so", ledger.branch());
-    Err(refusal(text, findings).hint(LEAVE))
+    Err(not_legal(ledger, findings))
+}
+
+/// The refusal of a move of the ledger's branch.
+fn not_legal(ledger: &Ledger<'_>, findings: Vec<Finding>) -> Failure {
+    let text = format!(
+        "branch {} is the ledger, and would not move by legal steps",
+        ledger.branch()
+    );
+    refusal(text, findings).hint(LEAVE)
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use super::{argument, is_ledgers, judge, lines, object, refusal};
+use super::{argument, is_ledgers, judge, lines, not_legal, object};
 use crate::cli::context::Context;
 use crate::cli::error::Failure;
 use crate::cli::output::Output;
@@ -76,8 +76,7 @@ pub(in crate::cli) fn reference_transaction(
         if let Some(target) = new.strip_prefix("ref:") {
             let text = format!("branch {branch} would become another name for {target}");
             let finding = Finding::error("branch.symbolic", "", text);
-            let text = format!("branch {branch} may not be moved so");
-            return Err(refusal(text, vec![finding]).hint(super::LEAVE));
+            return Err(not_legal(&ledger, vec![finding]));
         }
         // What the caller expects may be left open; where the branch is, counts.
         let from = repository.resolve(ledger.refname())?;

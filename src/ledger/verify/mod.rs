@@ -43,8 +43,12 @@ impl AuditScope<'_> {
     }
 }
 
-/// How many commits an auditor takes at once.
+/// How many commits an auditor takes at once; the first ones take fewer, so that
+/// a short history is shared out too.
 const PART: usize = 512;
+
+/// How many commits the first part has; each that follows has twice as many.
+const FIRST_PART: usize = 32;
 
 /// A stretch of history.
 #[derive(Default)]
@@ -187,6 +191,7 @@ impl Audit {
         let mut met = false;
         let mut part = Part::default();
         let mut number = 0;
+        let mut most = FIRST_PART;
         for stored in repository.history(tip) {
             let stored = match stored {
                 Ok(stored) => stored,
@@ -205,13 +210,14 @@ impl Audit {
                 met = true;
                 break;
             }
-            if part.commits.len() == PART {
+            if part.commits.len() == most {
                 part.before = Some(Parent::of(&stored.commit));
                 // An auditor that could not start says so when it is joined.
                 if send.send((number, std::mem::take(&mut part))).is_err() {
                     return;
                 }
                 number += 1;
+                most = PART.min(2 * most);
             }
             met |= stored.commit.cut_off;
             part.commits.push(stored);
