@@ -76,6 +76,10 @@ impl Arguments {
             files,
             readme: README.replace("{{branch}}", ledger.branch()),
         };
+        let before = match ledger.tip_id()? {
+            Some(_) => None,
+            None => ledger.seen(),
+        };
         let commit = ledger.init(&session, &founding)?;
         let configured = repository.config("handoff.branch");
         let wanted = context
@@ -114,6 +118,11 @@ impl Arguments {
             "commit": tip.commit().to_string(),
         });
         output.answer(&data, &text)?;
+        if let Some(before) = before {
+            output.say(&format!(
+                "another ledger was on this branch, and its branch is gone: `git branch {branch}-before {before}` keeps what this clone saw of it; until `git handoff verify --accept-rewritten`, verify reports that it is missing"
+            ));
+        }
         let rules = tip.default_rules()?;
         let mut routes = rules.protocol().definition().routes.iter();
         if let Some(route) = routes.find(|r| r.opens && commit.is_some()) {
