@@ -471,3 +471,14 @@ fn a_clone_without_blobs_counts_all_the_same() {
     coverage skipped: no coverage report was given
     ");
 }
+
+#[test]
+fn the_policy_of_a_ledger_is_set_once_and_another_is_told() {
+    let env = TestEnvironment::with_repository();
+    env.handoff(&["init", "--evidence", "warn"]).success();
+    env.handoff(&["init"]).success();
+    env.handoff(&["init", "--evidence", "warn"]).success();
+    let other = env.handoff(&["init", "--evidence", "enforce"]).exits(4);
+    assert_snapshot!(other.stderr, @"");
+    assert_eq!(env.data(&["status"])["evidence"], "warn");
+}
