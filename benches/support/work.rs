@@ -111,6 +111,7 @@ impl InMemory {
             }
         };
         let actor = Actor {
+            dated_back: false,
             name: &name,
             at: to_second(at),
         };

@@ -66,7 +66,8 @@ pub struct Imported {
     pub commits: usize,
 }
 
-/// A clock that can be set back to when a step was taken.
+/// A clock that can be set back to when a step was taken. It is recorded then, as
+/// far as what is on the branch already lets it.
 struct StepClock {
     clock: Box<dyn Clock>,
     at: Rc<Cell<Option<DateTime<FixedOffset>>>>,
@@ -78,7 +79,7 @@ impl Clock for StepClock {
     }
 
     fn committer(&self) -> DateTime<FixedOffset> {
-        self.clock.committer()
+        self.at.get().unwrap_or_else(|| self.clock.committer())
     }
 }
 
