@@ -10,8 +10,9 @@ use serde::{Deserialize, Serialize};
 use crate::git::{ObjectId, Repository, Scratch};
 
 /// How many commits a writer looks back for what this clone saw, where others
-/// moved the branch; beyond them the next audit finds it.
-const LOOK_BACK: usize = 1000;
+/// moved the branch: as many as cost a tenth of a write. What is beyond them, the
+/// next audit finds.
+const LOOK_BACK: usize = 16;
 
 /// The notes of this clone about the ledger on one branch.
 pub(super) struct Memory<'r> {

@@ -26,8 +26,9 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME|FOLDER", default_value = BUILT_IN[0])]
     protocol: String,
     /// Whether claims about the repository are checked when a contract is sent
-    #[arg(long, value_name = "POLICY", default_value = "off")]
-    evidence: Evidence,
+    /// [default: off]
+    #[arg(long, value_name = "POLICY")]
+    evidence: Option<Evidence>,
 }
 
 /// What becomes of a claim that the repository contradicts.
@@ -72,9 +73,13 @@ impl Arguments {
         let ledger = context.ledger(&repository)?;
         let founding = Founding {
             protocol: protocol.definition().name.clone(),
-            evidence: self.evidence.into(),
+            evidence: self.evidence.map_or(Policy::Off, Policy::from),
             files,
             readme: README.replace("{{branch}}", ledger.branch()),
+        };
+        let before = match ledger.tip_id()? {
+            Some(_) => None,
+            None => ledger.seen(),
         };
         let commit = ledger.init(&session, &founding)?;
         let configured = repository.config("handoff.branch");
@@ -93,6 +98,18 @@ impl Arguments {
                 self.protocol
             );
             return Err(Failure::new(exit::PROTOCOL, "other_protocol", text).hint(hint));
+        }
+        let known = tip.manifest().evidence;
+        if let Some(wanted) = self.evidence.map(Policy::from).filter(|p| *p != known) {
+            let text = format!(
+                "the ledger exists already, with --evidence {}",
+                known.as_str()
+            );
+            let hint = format!(
+                "a protocol can say it: set its `evidence` to {{\"policy\": \"{}\"}}, and put it in force with `git handoff protocol update`",
+                wanted.as_str()
+            );
+            return Err(Failure::new(exit::PROTOCOL, "other_evidence", text).hint(hint));
         }
         let branch = ledger.branch();
         let text = match commit {
@@ -114,6 +131,11 @@ impl Arguments {
             "commit": tip.commit().to_string(),
         });
         output.answer(&data, &text)?;
+        if let Some(before) = before {
+            output.say(&format!(
+                "another ledger was on this branch, and its branch is gone: `git branch {branch}-before {before}` keeps what this clone saw of it; until `git handoff verify --accept-rewritten`, verify reports that it is missing"
+            ));
+        }
         let rules = tip.default_rules()?;
         let mut routes = rules.protocol().definition().routes.iter();
         if let Some(route) = routes.find(|r| r.opens && commit.is_some()) {
