@@ -380,3 +380,28 @@ fn a_missing_object() {
     let found = attack.ledger.damage(&[]);
     assert_eq!(found[0], format!("1 object.unreadable {path}"));
 }
+
+#[test]
+fn a_postdated_step() {
+    let attack = Attack::new();
+    // The far end of what dates can say: no key with an end would be valid after it.
+    attack.ledger.rewrite(9, |_, commit| {
+        let (name, _) = commit.committer.rsplit_once("> ").unwrap();
+        commit.committer = format!("{name}> 4000000000 +0000");
+    });
+    let step = attack.ledger.tip().id;
+    let before = attack.ledger.commits()[8].id.clone();
+    attack.server.git(&["update-ref", BRANCH, &before]);
+    let url = attack.server_path();
+    let (code, said) = attack
+        .ledger
+        .git_any(&["push", "-q", url.to_str().unwrap(), BRANCH]);
+    assert!(code != 0 && said.contains("step.postdated"), "{said}");
+    attack.ledger.git(&["update-ref", BRANCH, &before]);
+    hook(
+        "reference-transaction",
+        &attack.ledger.path().join(".git/hooks"),
+    );
+    let (code, said) = attack.ledger.git_any(&["update-ref", BRANCH, &step]);
+    assert!(code != 0 && said.contains("step.postdated"), "{said}");
+}

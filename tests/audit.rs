@@ -213,8 +213,9 @@ fn only_what_came_since_is_audited() {
     // Damage before it is not looked for, damage after it is.
     ledger.add(&[set("late.txt", "x")]);
     assert_eq!(ledger.damage(&["--since", &tip]), ["12 step.none late.txt"]);
-    let in_issue = ledger.assert_sound(&["89", "--since", &tip]);
-    assert_eq!(in_issue["commits"], 1);
+    // What is no step at all is everybody's.
+    let in_issue = ledger.damage(&["89", "--since", &tip]);
+    assert_eq!(in_issue, ["12 step.none late.txt"]);
     let (code, answer) = ledger.verify(&["--since", "nonsense"]);
     assert_eq!((code, &answer["error"]["code"]), (6, &json!("no_commit")));
 }
@@ -267,4 +268,28 @@ fn the_report_can_be_read_by_people() {
     hint: nothing was changed: compare with another clone's branch before you write to this one; what is wrong but legal is put right by a new step, `git handoff annotate`
     --- exit 10
     "#);
+}
+
+#[test]
+fn the_audit_of_an_issue_includes_the_rules_it_stands_on_and_vouches_for_no_other() {
+    let ledger = Ledger::new();
+    let good = ledger.tip().id;
+    let path = "protocols/issue-to-pr/protocol.json";
+    let weakened = ledger.file(path).replacen("prep-agent", "fixer-agent", 1);
+    ledger.add(&[set(path, &*weakened)]);
+    let found = ledger.damage(&["87"]);
+    assert!(
+        found[0].starts_with("10 ") && found[0].contains(path),
+        "{found:?}"
+    );
+    // Another issue's damage is not this one's, and is not remembered as sound.
+    ledger.set_branch(&good);
+    let record = format!("{}/0001.json", folder(88));
+    let altered = ledger
+        .file(&record)
+        .replacen("\"attempt\": 1", "\"attempt\": 2", 1);
+    ledger.add(&[set(&record, &*altered)]);
+    ledger.assert_sound(&["87"]);
+    moved(&ledger, &good);
+    ledger.assert_sound(&[]);
 }

@@ -6,6 +6,7 @@ mod support;
 
 use evidence_support::{BRANCH, Desk, fixed, implemented};
 use insta::assert_snapshot;
+use support::TestEnvironment;
 use support::contracts::prepared;
 
 #[test]
@@ -525,4 +526,18 @@ fn without_a_base_branch_a_commit_that_is_nowhere_is_still_named() {
         "skipped: no base branch is known"
     );
     desk.env.assert_sound();
+}
+
+#[test]
+fn the_policy_of_a_ledger_is_set_once_and_another_is_told() {
+    let env = TestEnvironment::with_repository();
+    env.handoff(&["init", "--evidence", "warn"]).success();
+    env.handoff(&["init"]).success();
+    env.handoff(&["init", "--evidence", "warn"]).success();
+    let other = env.handoff(&["init", "--evidence", "enforce"]).exits(4);
+    assert_snapshot!(other.stderr, @r#"
+    error: the ledger exists already, with --evidence warn
+    hint: a protocol can say it: set its `evidence` to {"policy": "enforce"}, and put it in force with `git handoff protocol update`
+    "#);
+    assert_eq!(env.data(&["status"])["evidence"], "warn");
 }

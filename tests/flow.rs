@@ -329,7 +329,7 @@ fn the_whole_workflow_ends_completed() {
 
     $ git handoff verify 87
     the ledger is sound: 27 commits, 12 handoffs, up to [commit]
-      looked at: branch handoffs, from the first commit to the last, recorded 2026-03-02 09:30 +0000
+      looked at: issue 87 alone, and the rules; branch handoffs, from the first commit to the last, recorded 2026-03-02 09:30 +0000
       every step is one that the rules of its time allowed, and nothing was changed since
     ");
     env.assert_sound();

@@ -145,6 +145,25 @@ fn paths_are_configured_as_patterns() {
 }
 
 #[test]
+fn a_pattern_that_is_none_refuses() {
+    let env = hooked();
+    let repo = env.repo();
+    put(&env, "handoffs/a.xml", "{}");
+    for pattern in ["[", "handoffs/[a-", "!docs/["] {
+        env.git(&repo, &["config", "handoff.contracts", pattern]);
+        let refused = commit(&env, &[]);
+        assert_eq!(refused.status, 1, "{pattern}");
+        let told = format!("error: handoff.contracts: {pattern:?} is not a pattern for paths");
+        assert!(refused.stderr.starts_with(&told), "{}", refused.stderr);
+    }
+    for pattern in ["docs/[ab]*", "\\[", "a**b", "[]x]", "[^a]/***"] {
+        env.git(&repo, &["config", "handoff.contracts", pattern]);
+        let passed = commit(&env, &["--allow-empty"]);
+        assert_eq!(passed.status, 0, "{pattern}: {}", passed.stderr);
+    }
+}
+
+#[test]
 fn an_index_in_any_form_is_read() {
     for form in ["2", "3", "4", "split", "sparse"] {
         let env = hooked();
@@ -200,8 +219,11 @@ fn markdown_is_a_contract_where_it_begins_as_one() {
         "# Contracts\n\nThey are kept here.\n",
     );
     assert_eq!(commit(&env, &[]).status, 0);
-    put(&env, "handoffs/message.md", "HANDOFF: A → B\n\nSTATUS\n");
-    assert_eq!(commit(&env, &[]).status, 1);
+    for mark in ["", "\u{feff}"] {
+        let message = format!("{mark}HANDOFF: A → B\n\nSTATUS\n");
+        put(&env, "handoffs/message.md", message);
+        assert_eq!(commit(&env, &[]).status, 1, "{mark:?}");
+    }
 }
 
 #[test]
@@ -405,14 +427,20 @@ fn no_local_command_takes_a_step_away() {
             "merge",
             "-q",
             "--no-verify",
+            "-s",
+            "ours",
             "--allow-unrelated-histories",
             "-m",
             "x",
             "main",
         ],
     ] {
-        assert_ne!(env.git_any(&ledger, args).status, 0, "{args:?}");
+        let ran = env.git_any(&ledger, args);
+        assert_ne!(ran.status, 0, "{args:?}");
         assert_eq!(env.tip(), tip, "{args:?}");
+        // By then a reset has changed the files.
+        let told = "git may have changed files before it asked: `git status` tells";
+        assert!(ran.stderr.contains(told), "{args:?}: {}", ran.stderr);
         env.git(&ledger, &["reset", "-q", "--hard"]);
     }
     env.assert_sound();
@@ -558,7 +586,20 @@ fn a_code_branch_is_pushed_by_whoever_holds_its_issue() {
     hint: nothing was pushed, and your commits are kept; push again when the issue is yours. `handoff.pushGuard` in git's configuration asks for this check
     error: failed to push some refs to '[root]/server.git'
     ");
-    assert!(push("").stderr.contains("say which agent you are"));
+    let unnamed = push("");
+    assert!(unnamed.stderr.contains(
+        "issue 87 is worked on here, and nothing says which agent pushes: reviewer-agent works"
+    ));
+    assert!(unnamed.stderr.contains("say which agent you are"));
+    env.git(&repo, &["config", "handoff.pushGuard", "maybe"]);
+    let unclear = push("reviewer-agent");
+    assert_eq!(unclear.status, 1);
+    assert_snapshot!(env.filtered(&unclear.stderr), @r#"
+    error: handoff.pushGuard is "maybe", which is neither true nor false
+    hint: nothing was pushed. `git config handoff.pushGuard true` has code branches checked, `git config handoff.pushGuard false` leaves them alone
+    error: failed to push some refs to '[root]/server.git'
+    "#);
+    env.git(&repo, &["config", "handoff.pushGuard", "true"]);
     assert_eq!(push("reviewer-agent").status, 0);
     // Other branches are free.
     env.git(&repo, &["push", "-q", "origin", "main:notes-87"]);

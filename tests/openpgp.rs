@@ -134,7 +134,7 @@ fn a_step_is_signed_with_the_key_that_is_listed() {
     // Who does not have the key can't say whose it is.
     let found = findings(Ring::new().verify(&env), 10, "ledger_damaged");
     assert!(
-        found.starts_with("signature.unknown gpg does not have the key "),
+        found.starts_with("signature.unverified gpg does not have the key "),
         "{found}"
     );
     env.git(&env.repo(), &["config", "gpg.program", "/nowhere/gpg"]);

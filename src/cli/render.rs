@@ -541,7 +541,9 @@ fn note(note: &Annotation) -> String {
     let about = note.id.as_ref().map(|id| format!(" of {id}"));
     let (at, by) = (moment(note.at), &note.by);
     let about = about.unwrap_or_default();
-    format!("{at} {by} notes{about}: {}", plain(&note.note))
+    // A line of a note must not look like a line of the record.
+    let text = plain(&note.note).replace('\n', "\n      | ");
+    format!("{at} {by} notes{about}: {text}")
 }
 
 /// An issue with what is known of it.

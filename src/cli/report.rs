@@ -3,12 +3,18 @@
 use super::output::{plain, render};
 use crate::finding::Finding;
 use crate::git::Repository;
+use crate::ids::IssueKey;
 use crate::ledger::{Audit, meaning};
 
-/// The report of an audit of the ledger on this branch.
-pub(super) fn report(audit: &Audit, repository: &Repository, branch: &str) -> String {
+/// The report of an audit of the ledger on this branch, or of one issue in it.
+pub(super) fn report(
+    audit: &Audit,
+    repository: &Repository,
+    branch: &str,
+    issue: Option<&IssueKey>,
+) -> String {
     let mut text = format!("{}\n", verdict(audit));
-    text += &checked(audit, repository, branch);
+    text += &checked(audit, repository, branch, issue);
     let mut commits: Vec<Option<&str>> = Vec::new();
     for finding in &audit.findings {
         let commit = finding.commit.as_deref();
@@ -61,7 +67,12 @@ pub(super) fn verdict(audit: &Audit) -> String {
     }
 }
 
-fn checked(audit: &Audit, repository: &Repository, branch: &str) -> String {
+fn checked(
+    audit: &Audit,
+    repository: &Repository,
+    branch: &str,
+    issue: Option<&IssueKey>,
+) -> String {
     let tip = { audit.tip.parse() }
         .ok()
         .and_then(|tip| repository.commit(tip).ok());
@@ -72,7 +83,10 @@ fn checked(audit: &Audit, repository: &Repository, branch: &str) -> String {
         None => "from the first commit".to_owned(),
     };
     let mut text = format!(
-        "  looked at: branch {}, {from} to the last, recorded {}\n",
+        "  looked at: {}branch {}, {from} to the last, recorded {}\n",
+        issue.map_or_else(String::new, |key| format!(
+            "issue {key} alone, and the rules; "
+        )),
         plain(branch),
         when.as_deref().unwrap_or("at an unknown time"),
     );

@@ -8,7 +8,7 @@
 //! `merging` about how they were merged. Nothing here knows what a handoff
 //! is, or moves any ref but the one that a [`Prepared`] names. `worktree` reads
 //! what a working tree holds beyond HEAD and touches neither it nor its index;
-//! `sign` has
+//! `ref_files` tells from git's locks and logs what it is about to do to a ref; `sign` has
 //! git make signed commits, `signature` says which key made one. `restore` writes into a worktree that it just made, and into no other.
 
 mod code;
@@ -22,6 +22,7 @@ mod process;
 mod program;
 mod queue;
 mod recent;
+mod ref_files;
 mod remote;
 mod repository;
 mod restore;

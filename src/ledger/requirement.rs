@@ -117,7 +117,7 @@ fn weigh(
     };
     let said = format!("{} ({})", record.id, record.contract_type);
     if !requirement.shown_by.contains(&record.contract_type) {
-        return (false, format!("it has to be shown again after {said}"));
+        return (false, format!("it has to be shown after {said}"));
     }
     let word = record.status.as_deref();
     let state = word.and_then(|word| protocol.definition().status.get(word));

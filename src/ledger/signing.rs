@@ -130,7 +130,7 @@ pub(super) fn judge(
         }
         (Err(fault @ SignatureError::NoKey(_)), Some(_)) => {
             let fix = "import the signer's public key: `gpg --import FILE`";
-            return Some(Finding::error("signature.unknown", "", fault.to_string()).fix(fix));
+            return Some(Finding::error("signature.unverified", "", fault.to_string()).fix(fix));
         }
         (Err(fault @ SignatureError::Revoked(_)), Some(_)) => {
             return error("signature.not_valid", fault.to_string());

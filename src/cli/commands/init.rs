@@ -26,8 +26,9 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME|FOLDER", default_value = BUILT_IN[0])]
     protocol: String,
     /// Whether claims about the repository are checked when a contract is sent
-    #[arg(long, value_name = "POLICY", default_value = "off")]
-    evidence: Evidence,
+    /// [default: off]
+    #[arg(long, value_name = "POLICY")]
+    evidence: Option<Evidence>,
 }
 
 /// What becomes of a claim that the repository contradicts.
@@ -72,7 +73,7 @@ impl Arguments {
         let ledger = context.ledger(&repository)?;
         let founding = Founding {
             protocol: protocol.definition().name.clone(),
-            evidence: self.evidence.into(),
+            evidence: self.evidence.map_or(Policy::Off, Policy::from),
             files,
             readme: README.replace("{{branch}}", ledger.branch()),
         };
@@ -97,6 +98,18 @@ impl Arguments {
                 self.protocol
             );
             return Err(Failure::new(exit::PROTOCOL, "other_protocol", text).hint(hint));
+        }
+        let known = tip.manifest().evidence;
+        if let Some(wanted) = self.evidence.map(Policy::from).filter(|p| *p != known) {
+            let text = format!(
+                "the ledger exists already, with --evidence {}",
+                known.as_str()
+            );
+            let hint = format!(
+                "a protocol can say it: set its `evidence` to {{\"policy\": \"{}\"}}, and put it in force with `git handoff protocol update`",
+                wanted.as_str()
+            );
+            return Err(Failure::new(exit::PROTOCOL, "other_evidence", text).hint(hint));
         }
         let branch = ledger.branch();
         let text = match commit {

@@ -32,7 +32,7 @@ use crate::ledger::{AuditScope, Ledger, LedgerError, Moment, Refusal, View};
   git handoff verify --incremental         (only what came since the last time)
   git handoff verify --since 2026-03-01    (or a commit, or 2d)")]
 pub(crate) struct Arguments {
-    /// Verify only the commits that touch this issue
+    /// Verify only the commits that touch this issue, or the rules that all issues share
     #[arg(value_name = "ISSUE")]
     issue: Option<String>,
     /// Verify only what came after a commit, which must be part of the history, or since a
@@ -78,6 +78,7 @@ impl Arguments {
         let mut audit = ledger.audit(scope, threads, self.accept_rewritten)?;
         // A branch that never was a ledger is not a damaged one.
         if audit.handoffs == 0
+            && since.is_none()
             && let Err(error @ LedgerError::NotALedger { .. }) = ledger.tip()
         {
             return Err(error.into());
@@ -97,7 +98,7 @@ impl Arguments {
             "cut_off": audit.cut_off,
             "findings": audit.findings,
         });
-        let text = report::report(&audit, &repository, ledger.branch());
+        let text = report::report(&audit, &repository, ledger.branch(), key.as_ref());
         if audit.is_clean() {
             return output.answer(&data, &text);
         }

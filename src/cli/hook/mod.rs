@@ -15,15 +15,16 @@ pub(super) use commit::{commit_msg, pre_commit};
 pub(super) use push::pre_push;
 pub(super) use refs::{pre_receive, reference_transaction, update};
 
+use super::environment::session;
 use super::error::Failure;
 use super::exit;
 use crate::finding::Finding;
-use crate::git::{GitError, ObjectId, Repository};
+use crate::git::{GitError, ObjectId, Repository, to_second};
 use crate::ids::quoted;
 use crate::ledger::{BranchMove, Ledger};
 
 /// How to go on where the ledger's branch was not moved.
-const LEAVE: &str = "nothing was changed. Leave the ledger's branch to `git handoff` (send, claim, complete, annotate …), whose steps pass; a step made by hand has to be what the program would have written, see docs/hooks.md";
+const LEAVE: &str = "the branch is where it was. Leave it to `git handoff` (send, claim, complete, annotate …), whose steps pass; a step made by hand has to be what the program would have written, see docs/hooks.md";
 
 /// A refusal with its findings.
 fn refusal(text: impl Into<String>, findings: Vec<Finding>) -> Failure {
@@ -83,7 +84,8 @@ fn is_ledgers(
 /// Refuses a move of the ledger's branch that is not one by legal steps.
 fn judge(repository: &Repository, ledger: &Ledger<'_>, moved: BranchMove) -> Result<(), Failure> {
     let threads = thread::available_parallelism().map_or(1, NonZero::get);
-    let mut findings = moved.findings(repository, ledger.branch(), threads)?;
+    let now = to_second(session(repository)?.committer().at);
+    let mut findings = moved.findings(repository, ledger.branch(), now, threads)?;
     findings.retain(Finding::is_error);
     if findings.is_empty() {
         return Ok(());

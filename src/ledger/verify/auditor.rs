@@ -167,6 +167,13 @@ impl<'r, 's> Auditor<'r, 's> {
     fn signature(&mut self, made: &Stored, demand: Option<&Demand>, place: String) {
         if let Some(mut finding) = judge(self.repository, made, demand) {
             finding.path = place;
+            let by_another = ["missing", "unknown", "other_agent", "not_valid"];
+            if by_another
+                .iter()
+                .any(|what| finding.code == format!("signature.{what}"))
+            {
+                finding.fix = Some("find out who made the commit".to_owned());
+            }
             self.report(finding);
         }
     }

@@ -1,11 +1,14 @@
 //! What hooks ask: whether a commit that is about to be made is a step, and
 //! whether the ledger's branch may move from one commit to another.
 
+use chrono::TimeDelta;
+
 use super::auditor::{Auditor, Candidate};
 use super::{Audit, AuditScope, Parent, unreadable};
 use crate::finding::Finding;
-use crate::git::{GitError, ObjectId, Person, Repository};
+use crate::git::{GitError, ObjectId, Person, Repository, to_second};
 use crate::ledger::error::LedgerError;
+use crate::ledger::record::Moment;
 
 /// A commit that is about to be made on the ledger's branch.
 pub struct NextCommit<'a> {
@@ -70,7 +73,8 @@ pub struct BranchMove {
 }
 
 impl BranchMove {
-    /// Says what speaks against it: it must lead on, in one line, by legal steps.
+    /// Says what speaks against it: it must lead on, in one line, by legal steps,
+    /// to a commit that is not dated more than a day ahead.
     ///
     /// # Errors
     /// [`LedgerError`] when not even the list of commits can be read.
@@ -78,6 +82,7 @@ impl BranchMove {
         self,
         repository: &Repository,
         branch: &str,
+        now: Moment,
         threads: usize,
     ) -> Result<Vec<Finding>, LedgerError> {
         let (from, to) = match (self.from, self.to) {
@@ -97,9 +102,25 @@ impl BranchMove {
             issue: None,
             since: from,
         };
-        Ok(Audit::run(repository, to, scope, threads)?.findings)
+        let mut findings = Audit::run(repository, to, scope, threads)?.findings;
+        // No time before it counts afterwards, so that a date that is far ahead
+        // would stay the date of all steps. No other is later than the last.
+        let recorded = to_second(repository.commit(to)?.committer.at);
+        if recorded > now + AHEAD {
+            let text = format!("the commit is dated {recorded}, and now it is {now}");
+            let fix = "set the clock of the machine that made it";
+            findings.push(
+                Finding::error("step.postdated", "", text)
+                    .fix(fix)
+                    .in_commit(to),
+            );
+        }
+        Ok(findings)
     }
 }
+
+/// How far a clock may be ahead of the one that judges.
+const AHEAD: TimeDelta = TimeDelta::days(1);
 
 /// The finding for a move that takes commits away.
 fn rewritten(

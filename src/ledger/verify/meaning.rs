@@ -1,7 +1,7 @@
 //! What an audit's findings mean, for people who know neither Git nor JSON.
 
 /// Each code with what happened, in one sentence.
-const MEANINGS: [(&str, &str); 31] = [
+const MEANINGS: [(&str, &str); 32] = [
     (
         "artifact.changed",
         "A file that was delivered, and that nobody has taken up yet, is not what it was.",
@@ -113,6 +113,10 @@ const MEANINGS: [(&str, &str); 31] = [
         "One commit changes several issues, which no step does.",
     ),
     ("step.none", "The commit is not a step of any agent."),
+    (
+        "step.postdated",
+        "The step pretends to be made in the future.",
+    ),
     (
         "step.repeated",
         "The step repeats one that had been made already.",

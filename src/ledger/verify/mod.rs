@@ -31,15 +31,18 @@ use crate::ids::IssueKey;
 /// How much of a ledger to audit; by default, all of it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AuditScope<'a> {
-    /// Only the commits that touch this issue.
+    /// Only the commits that touch this issue, or what all issues share.
     pub issue: Option<&'a IssueKey>,
     /// Only the commits after this one, which history must hold.
     pub since: Option<ObjectId>,
 }
 
 impl AuditScope<'_> {
+    /// Says whether commits that touch these issues are meant. What touches none is
+    /// everyone's: it may have changed the rules.
     fn covers(self, touched: &BTreeSet<IssueKey>) -> bool {
-        self.issue.is_none_or(|key| touched.contains(key))
+        self.issue
+            .is_none_or(|key| touched.is_empty() || touched.contains(key))
     }
 }
 

@@ -36,11 +36,12 @@ impl Ledger<'_> {
             let finding = Finding::error("history.rewritten", "", text).fix(fix);
             audit.findings.push(finding.in_commit(tip));
         }
-        if audit.is_clean() {
+        // An audit of one issue vouches for no other.
+        if audit.is_clean() && scope.issue.is_none() {
             memory.saw(tip);
             // What was audited before is part of the whole.
             let whole = scope.since.is_none() || scope.since == memory.verified();
-            if whole && scope.issue.is_none() && !audit.cut_off {
+            if whole && !audit.cut_off {
                 memory.found_sound(tip);
             }
         }
