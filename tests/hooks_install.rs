@@ -661,6 +661,67 @@ fn git_that_has_hooks_in_its_configuration_takes_them_from_there() {
 }
 
 #[test]
+fn lines_of_ones_own_that_stop_nothing_are_told() {
+    let env = TestEnvironment::with_repository();
+    let folder = env.repo().join(".git/hooks");
+    let call = "git handoff hook";
+    script(
+        &folder.join("pre-commit"),
+        format!("#!/bin/sh\nexit 0\n{call} pre-commit\n"),
+    );
+    script(
+        &folder.join("commit-msg"),
+        format!("#!/bin/sh\n{call} commit-msg \"$1\" || true\n"),
+    );
+    script(
+        &env.root().join("shared"),
+        format!("#!/bin/sh\n{call} pre-push \"$@\" || :\n"),
+    );
+    symlink(env.root().join("shared"), folder.join("pre-push")).unwrap();
+    let before = files(&folder);
+    insta::assert_snapshot!(shown_status(&env, &["hooks", "status"]), @"
+    $ git handoff hooks status
+    hooks are in [root]/repo/.git/hooks
+    git [git] finds [bin]/git-handoff
+    pre-commit             broken   by lines of your own
+      2:1 [root]/repo/.git/hooks/pre-commit hook.early_exit the script ends here, before the lines that call the program
+          move the lines that call the program to right below the first line
+    commit-msg             broken   by lines of your own
+      2:1 [root]/repo/.git/hooks/commit-msg hook.ignored what the program says is not heeded, so that it stops nothing
+          take the `||` and what follows out of the line, or write `|| exit 1`
+    pre-push               broken   by lines of your own
+      2:1 [root]/repo/.git/hooks/pre-push hook.ignored what the program says is not heeded, so that it stops nothing
+          take the `||` and what follows out of the line, or write `|| exit 1`
+    reference-transaction  missing
+      [root]/repo/.git/hooks/reference-transaction hook.missing nothing calls the program
+          `git handoff hooks install reference-transaction`
+    ");
+    let refused = env.handoff(&["hooks", "install", "--files"]).exits(9);
+    insta::assert_snapshot!(env.filtered(&refused.stderr), @"
+    error: nothing was changed: 3 hooks are in the way
+      2:1 [root]/repo/.git/hooks/pre-commit hook.early_exit the script ends here, before the lines that call the program
+          move the lines that call the program to right below the first line
+      2:1 [root]/repo/.git/hooks/commit-msg hook.ignored what the program says is not heeded, so that it stops nothing
+          take the `||` and what follows out of the line, or write `|| exit 1`
+      2:1 [root]/repo/.git/hooks/pre-push hook.ignored what the program says is not heeded, so that it stops nothing
+          take the `||` and what follows out of the line, or write `|| exit 1`
+    ");
+    assert_eq!(files(&folder), before);
+    // A commit goes through, as was said.
+    env.git(
+        &env.repo(),
+        &["commit", "-q", "--allow-empty", "-m", "Nothing stops it"],
+    );
+    script(
+        &folder.join("pre-commit"),
+        format!("#!/bin/sh\n{call} pre-commit || exit 1\nexit 0\n"),
+    );
+    env.handoff(&["hooks", "install", "--files", "pre-commit"])
+        .success()
+        .says("is called in lines of your own");
+}
+
+#[test]
 fn status_says_why_a_hook_would_not_run() {
     let env = TestEnvironment::with_repository();
     let folder = env.repo().join(".git/hooks");

@@ -225,8 +225,12 @@ pub(super) fn is_current(bytes: &[u8], block: &Block, hook: Hook) -> bool {
 
 /// The line before the block on which the script ends or becomes another program, from 1.
 pub(super) fn early_end(bytes: &[u8], block: &Block) -> Option<u32> {
-    let before = String::from_utf8_lossy(&bytes[..block.bytes.start]);
-    let found = before.lines().zip(1..).find(|(line, _)| {
+    end_of(&String::from_utf8_lossy(&bytes[..block.bytes.start]))
+}
+
+/// The first line on which a script ends or becomes another program whatever happens, from 1.
+pub(super) fn end_of(script: &str) -> Option<u32> {
+    let found = script.lines().zip(1..).find(|(line, _)| {
         let mut words = line.split_whitespace();
         // What is indented runs on some condition. `exec` with a redirection alone goes on.
         match (line.starts_with([' ', '\t']), words.next()) {
