@@ -284,6 +284,57 @@ fn what_the_program_refuses_does_not_happen() {
 }
 
 #[test]
+fn where_no_branch_moves_the_program_is_not_started() {
+    let env = TestEnvironment::with_repository();
+    let stand_in = StandIn::new(&env);
+    let repo = env.repo();
+    let hook = repo.join(".git/hooks/reference-transaction");
+    let fetch = |name: &str| {
+        let args = ["fetch", "-q", ".", &format!("main:refs/{name}")];
+        let ran = stand_in.git(&env, &repo, &args).output().unwrap();
+        assert!(ran.status.success());
+    };
+    let git = |args: &[&str]| {
+        let ran = stand_in.git(&env, &repo, args).output().unwrap();
+        assert!(ran.status.success());
+    };
+    // The script, and the block in a hook that reads as well.
+    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("hooks/reference-transaction");
+    script(&hook, fs::read(shipped).unwrap());
+    fetch("foo/one");
+    assert_eq!(stand_in.called(), "");
+    fetch("heads/one");
+    assert_eq!(stand_in.called(), "hook reference-transaction prepared\n");
+    assert!(stand_in.input().ends_with(" refs/heads/one\n"));
+    let own = env.root().join("own");
+    script(&hook, format!("#!/bin/sh\ncat >>'{}'\n", own.display()));
+    let args = ["hooks", "install", "--files", "reference-transaction"];
+    env.handoff(&args).success();
+    fetch("foo/two");
+    assert_eq!(stand_in.called(), "");
+    fetch("heads/two");
+    assert_eq!(stand_in.called(), "hook reference-transaction prepared\n");
+    let told = fs::read_to_string(own).unwrap();
+    git(&[
+        "fetch",
+        "-q",
+        "--atomic",
+        ".",
+        "main:refs/foo/a",
+        "main:refs/heads/b",
+    ]);
+    let input = stand_in.input();
+    assert!(
+        input.contains(" refs/foo/a\n") && input.contains(" refs/heads/b\n"),
+        "{input}"
+    );
+    for name in ["refs/foo/two", "refs/heads/two"] {
+        let prepared_and_committed = told.matches(name).count();
+        assert_eq!(prepared_and_committed, 2, "{told}");
+    }
+}
+
+#[test]
 fn without_the_program_nothing_passes_and_it_says_what_to_do() {
     let env = TestEnvironment::with_repository();
     let args = ["hooks", "install", "--files", "pre-commit"];
