@@ -22,7 +22,7 @@ use crate::protocol::{Check, ContractType, Event, Policy, Protocol};
 
 pub(super) use again::again;
 pub(super) use delivered::changed;
-pub(super) use judge::{Ground, Judge, Judged};
+pub(super) use judge::{Ground, Judge, Judged, Merged};
 pub use reports::{ReportError, Reports};
 
 /// What a check came to.
