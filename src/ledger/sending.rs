@@ -4,7 +4,7 @@ use super::choice::{Chosen, Offer, accepted, branch_of};
 use super::draft::Plan;
 use super::error::LedgerError;
 use super::evidence::{
-    Claimed, Evidence, Ground, Judge, Judged, Merged, Reports, changed, demanded,
+    Claimed, Evidence, Ground, Judge, Judged, MISSING, Merged, Reports, changed, demanded,
 };
 use super::intake::{Contract, placed};
 use super::planner::plan;
@@ -15,7 +15,7 @@ use super::snapshot::{IssueFolder, Snapshot};
 use super::step::{Actor, Planned, Request, View};
 use super::write::{Done, Ledger, canonical};
 use crate::contract::Allowance;
-use crate::finding::Finding;
+use crate::finding::{Finding, Severity};
 use crate::git::{Code, FactError, ObjectId, to_second};
 use crate::ids::{HandoffId, IssueKey};
 use crate::protocol::{Check, Gate, Policy, Protocol, State};
@@ -376,6 +376,8 @@ impl<'r> Ledger<'r> {
 
 impl Snapshot<'_> {
     /// What handoffs that wait to be claimed delivered and that is not what it was.
+    /// A file that is not here is a warning: another clone may have it, or another
+    /// working tree.
     ///
     /// # Errors
     /// [`LedgerError`] when the ledger or the repository can't be read.
@@ -388,7 +390,12 @@ impl Snapshot<'_> {
             let record = self.open_record(&entry)?;
             if record.state == State::Pending {
                 let found = changed(self.repository(), &record)?.into_iter();
-                findings.extend(found.map(|finding| finding.in_commit(self.commit())));
+                findings.extend(found.map(|mut finding| {
+                    if finding.code == MISSING {
+                        finding.severity = Severity::Warning;
+                    }
+                    finding.in_commit(self.commit())
+                }));
             }
         }
         Ok(findings)
