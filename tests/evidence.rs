@@ -474,6 +474,61 @@ fn a_clone_without_blobs_counts_all_the_same() {
 }
 
 #[test]
+fn a_branch_without_a_common_history_is_judged_by_all_that_it_has() {
+    let desk = Desk::new("enforce");
+    desk.git(&["checkout", "-q", "--orphan", "orphan"]);
+    desk.git(&["commit", "-q", "--allow-empty", "-m", "from nothing"]);
+    let first = desk.git(&["rev-parse", "HEAD"]);
+    let main = desk.git(&["rev-parse", "main"]);
+    let contract = |ids: &[&str]| implemented(2, ids).replace(BRANCH, "orphan");
+    let found = desk.refused(
+        &contract(&["deadbeef", &main, &first]),
+        &["evidence.commits"; 2],
+    );
+    assert_snapshot!(desk.env.filtered(&found.join("\n")), @r#"
+    /handoff/commits/commit[1]/@sha "deadbeef" is no commit of this repository
+    /handoff/commits/commit[2]/@sha "[commit]" is not on orphan
+    "#);
+    desk.env.send(contract(&[&first])).success();
+    assert_snapshot!(desk.checks("87.3").join("\n"), @"
+    branch passed
+    commits passed
+    files_changed skipped: the branch and its base have no commit in common
+    coverage skipped: no coverage report was given
+    ");
+    desk.env.assert_sound();
+}
+
+#[test]
+fn the_ledgers_own_branch_is_no_code_branch() {
+    let desk = Desk::new("enforce");
+    let tip = desk.env.tip();
+    let contract = implemented(2, &[&tip]).replace(BRANCH, "handoffs");
+    let found = desk.refused(&contract, &["evidence.branch"]);
+    assert_snapshot!(found.join("\n"), @r#"/handoff/branch "handoffs" is the ledger's own branch"#);
+}
+
+#[test]
+fn without_a_base_branch_a_commit_that_is_nowhere_is_still_named() {
+    let desk = Desk::new("enforce");
+    let [first, _] = desk.work();
+    let main = desk.git(&["rev-parse", "main"]);
+    desk.git(&["branch", "-M", "main", "trunk"]);
+    let found = desk.refused(
+        &implemented(2, &["deadbeef", &first]),
+        &["evidence.commits"],
+    );
+    assert_snapshot!(found.join("\n"), @r#"/handoff/commits/commit[1]/@sha "deadbeef" is no commit of this repository"#);
+    // Which of its commits are its own is not known.
+    desk.env.send(implemented(2, &[&first, &main])).success();
+    assert_eq!(
+        desk.check("87.3", "commits"),
+        "skipped: no base branch is known"
+    );
+    desk.env.assert_sound();
+}
+
+#[test]
 fn the_policy_of_a_ledger_is_set_once_and_another_is_told() {
     let env = TestEnvironment::with_repository();
     env.handoff(&["init", "--evidence", "warn"]).success();

@@ -181,6 +181,28 @@ fn a_merge_that_is_said_to_have_passed_is_made_again() {
 }
 
 #[test]
+fn a_merge_that_was_judged_at_an_older_state_is_found() {
+    let desk = Desk::new("warn");
+    let [first, second] = desk.work();
+    desk.approved(&[&first, &second]);
+    desk.commit("main", &[("meanwhile.txt", "1\n")], "meanwhile");
+    desk.git(&["merge", "-q", "--squash", &first]);
+    desk.git(&["commit", "-q", "-m", "half of it"]);
+    let half = desk.git(&["rev-parse", "HEAD"]);
+    desk.env.send(merged(&half, "squash")).success();
+    assert!(desk.check("87.5", "merge").starts_with("contradicted"));
+    forge(&desk, "87.5", |record| {
+        passed(record, "merge");
+        record["evidence"][0]["tip"] = first.into();
+    });
+    let found = damage(&desk);
+    assert!(
+        found[0].ends_with("merge passed: it was judged at an older commit than the branch's"),
+        "{found:?}"
+    );
+}
+
+#[test]
 fn a_report_that_was_never_given_is_found() {
     let desk = Desk::new("warn");
     let [first, _] = desk.work();

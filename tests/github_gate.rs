@@ -236,11 +236,16 @@ fn the_check_passes_for_the_code_that_was_approved_and_no_other() {
         "Closes #87",
         "One.\r\n\r\nThis (fixes #87), at last.\r\n",
         "resolved #87\nCloses #88",
+        "closes: #87",
+        "FIXES: #87",
     ] {
         runner.passes("parcels", body);
     }
-    // The branch counts more than the text.
-    runner.fails("issue-88", "Closes #87", "there is no issue 88");
+    // What the text closes counts more than a number in the branch's name.
+    runner.passes("release/2026-11", "Closes #87");
+    runner.passes("issue-88", "Resolves: #87");
+    runner.fails("issue-87", "closes #88", "there is no issue 88");
+    runner.passes("issue-87", "see #88, which encloses #89");
     runner.fails("parcels-87", "see #87", "::error::no issue");
     // Texts that try to be more than a name.
     let sly = "$(touch sly)`touch sly`\nISSUE=87\n'; touch sly; '";

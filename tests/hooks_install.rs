@@ -284,6 +284,57 @@ fn what_the_program_refuses_does_not_happen() {
 }
 
 #[test]
+fn where_no_branch_moves_the_program_is_not_started() {
+    let env = TestEnvironment::with_repository();
+    let stand_in = StandIn::new(&env);
+    let repo = env.repo();
+    let hook = repo.join(".git/hooks/reference-transaction");
+    let fetch = |name: &str| {
+        let args = ["fetch", "-q", ".", &format!("main:refs/{name}")];
+        let ran = stand_in.git(&env, &repo, &args).output().unwrap();
+        assert!(ran.status.success());
+    };
+    let git = |args: &[&str]| {
+        let ran = stand_in.git(&env, &repo, args).output().unwrap();
+        assert!(ran.status.success());
+    };
+    // The script, and the block in a hook that reads as well.
+    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("hooks/reference-transaction");
+    script(&hook, fs::read(shipped).unwrap());
+    fetch("foo/one");
+    assert_eq!(stand_in.called(), "");
+    fetch("heads/one");
+    assert_eq!(stand_in.called(), "hook reference-transaction prepared\n");
+    assert!(stand_in.input().ends_with(" refs/heads/one\n"));
+    let own = env.root().join("own");
+    script(&hook, format!("#!/bin/sh\ncat >>'{}'\n", own.display()));
+    let args = ["hooks", "install", "--files", "reference-transaction"];
+    env.handoff(&args).success();
+    fetch("foo/two");
+    assert_eq!(stand_in.called(), "");
+    fetch("heads/two");
+    assert_eq!(stand_in.called(), "hook reference-transaction prepared\n");
+    let told = fs::read_to_string(own).unwrap();
+    git(&[
+        "fetch",
+        "-q",
+        "--atomic",
+        ".",
+        "main:refs/foo/a",
+        "main:refs/heads/b",
+    ]);
+    let input = stand_in.input();
+    assert!(
+        input.contains(" refs/foo/a\n") && input.contains(" refs/heads/b\n"),
+        "{input}"
+    );
+    for name in ["refs/foo/two", "refs/heads/two"] {
+        let prepared_and_committed = told.matches(name).count();
+        assert_eq!(prepared_and_committed, 2, "{told}");
+    }
+}
+
+#[test]
 fn without_the_program_nothing_passes_and_it_says_what_to_do() {
     let env = TestEnvironment::with_repository();
     let args = ["hooks", "install", "--files", "pre-commit"];
@@ -658,6 +709,67 @@ fn git_that_has_hooks_in_its_configuration_takes_them_from_there() {
         "{said}"
     );
     assert!(said.contains("pre-push installed block \n"), "{said}");
+}
+
+#[test]
+fn lines_of_ones_own_that_stop_nothing_are_told() {
+    let env = TestEnvironment::with_repository();
+    let folder = env.repo().join(".git/hooks");
+    let call = "git handoff hook";
+    script(
+        &folder.join("pre-commit"),
+        format!("#!/bin/sh\nexit 0\n{call} pre-commit\n"),
+    );
+    script(
+        &folder.join("commit-msg"),
+        format!("#!/bin/sh\n{call} commit-msg \"$1\" || true\n"),
+    );
+    script(
+        &env.root().join("shared"),
+        format!("#!/bin/sh\n{call} pre-push \"$@\" || :\n"),
+    );
+    symlink(env.root().join("shared"), folder.join("pre-push")).unwrap();
+    let before = files(&folder);
+    insta::assert_snapshot!(shown_status(&env, &["hooks", "status"]), @"
+    $ git handoff hooks status
+    hooks are in [root]/repo/.git/hooks
+    git [git] finds [bin]/git-handoff
+    pre-commit             broken   by lines of your own
+      2:1 [root]/repo/.git/hooks/pre-commit hook.early_exit the script ends here, before the lines that call the program
+          move the lines that call the program to right below the first line
+    commit-msg             broken   by lines of your own
+      2:1 [root]/repo/.git/hooks/commit-msg hook.ignored what the program says is not heeded, so that it stops nothing
+          take the `||` and what follows out of the line, or write `|| exit 1`
+    pre-push               broken   by lines of your own
+      2:1 [root]/repo/.git/hooks/pre-push hook.ignored what the program says is not heeded, so that it stops nothing
+          take the `||` and what follows out of the line, or write `|| exit 1`
+    reference-transaction  missing
+      [root]/repo/.git/hooks/reference-transaction hook.missing nothing calls the program
+          `git handoff hooks install reference-transaction`
+    ");
+    let refused = env.handoff(&["hooks", "install", "--files"]).exits(9);
+    insta::assert_snapshot!(env.filtered(&refused.stderr), @"
+    error: nothing was changed: 3 hooks are in the way
+      2:1 [root]/repo/.git/hooks/pre-commit hook.early_exit the script ends here, before the lines that call the program
+          move the lines that call the program to right below the first line
+      2:1 [root]/repo/.git/hooks/commit-msg hook.ignored what the program says is not heeded, so that it stops nothing
+          take the `||` and what follows out of the line, or write `|| exit 1`
+      2:1 [root]/repo/.git/hooks/pre-push hook.ignored what the program says is not heeded, so that it stops nothing
+          take the `||` and what follows out of the line, or write `|| exit 1`
+    ");
+    assert_eq!(files(&folder), before);
+    // A commit goes through, as was said.
+    env.git(
+        &env.repo(),
+        &["commit", "-q", "--allow-empty", "-m", "Nothing stops it"],
+    );
+    script(
+        &folder.join("pre-commit"),
+        format!("#!/bin/sh\n{call} pre-commit || exit 1\nexit 0\n"),
+    );
+    env.handoff(&["hooks", "install", "--files", "pre-commit"])
+        .success()
+        .says("is called in lines of your own");
 }
 
 #[test]

@@ -145,6 +145,25 @@ fn paths_are_configured_as_patterns() {
 }
 
 #[test]
+fn a_pattern_that_is_none_refuses() {
+    let env = hooked();
+    let repo = env.repo();
+    put(&env, "handoffs/a.xml", "{}");
+    for pattern in ["[", "handoffs/[a-", "!docs/["] {
+        env.git(&repo, &["config", "handoff.contracts", pattern]);
+        let refused = commit(&env, &[]);
+        assert_eq!(refused.status, 1, "{pattern}");
+        let told = format!("error: handoff.contracts: {pattern:?} is not a pattern for paths");
+        assert!(refused.stderr.starts_with(&told), "{}", refused.stderr);
+    }
+    for pattern in ["docs/[ab]*", "\\[", "a**b", "[]x]", "[^a]/***"] {
+        env.git(&repo, &["config", "handoff.contracts", pattern]);
+        let passed = commit(&env, &["--allow-empty"]);
+        assert_eq!(passed.status, 0, "{pattern}: {}", passed.stderr);
+    }
+}
+
+#[test]
 fn an_index_in_any_form_is_read() {
     for form in ["2", "3", "4", "split", "sparse"] {
         let env = hooked();
@@ -200,8 +219,11 @@ fn markdown_is_a_contract_where_it_begins_as_one() {
         "# Contracts\n\nThey are kept here.\n",
     );
     assert_eq!(commit(&env, &[]).status, 0);
-    put(&env, "handoffs/message.md", "HANDOFF: A → B\n\nSTATUS\n");
-    assert_eq!(commit(&env, &[]).status, 1);
+    for mark in ["", "\u{feff}"] {
+        let message = format!("{mark}HANDOFF: A → B\n\nSTATUS\n");
+        put(&env, "handoffs/message.md", message);
+        assert_eq!(commit(&env, &[]).status, 1, "{mark:?}");
+    }
 }
 
 #[test]
@@ -227,13 +249,19 @@ fn a_gate_that_cannot_tell_refuses() {
     fs::rename(&kept, &broken).unwrap();
     assert_eq!(commit(&env, &[]).status, 0);
     // The program is not there.
+    let tools = env.root().join("tools");
+    fs::create_dir(&tools).unwrap();
+    let found = ["/bin/cat", "/usr/bin/cat"].map(Path::new);
+    let cat = found.into_iter().find(|cat| cat.exists()).unwrap();
+    std::os::unix::fs::symlink(cat, tools.join("cat")).unwrap();
     for name in ["pre-commit", "reference-transaction"] {
         let script = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("hooks")
             .join(name);
         let mut command = env.command("/bin/sh");
-        command.arg(script).arg("prepared").env("PATH", "/nowhere");
-        let ran = env.run(command, &[], Some(b""));
+        command.arg(script).arg("prepared").env("PATH", &tools);
+        let moved = format!("{0} {0} refs/heads/handoffs\n", "0".repeat(40));
+        let ran = env.run(command, &[], Some(moved.as_bytes()));
         assert_eq!(ran.status, 1);
         let told = "git-handoff is not on the PATH. Install it, or add its folder to the PATH, and run the same again.";
         assert_eq!(
@@ -405,14 +433,20 @@ fn no_local_command_takes_a_step_away() {
             "merge",
             "-q",
             "--no-verify",
+            "-s",
+            "ours",
             "--allow-unrelated-histories",
             "-m",
             "x",
             "main",
         ],
     ] {
-        assert_ne!(env.git_any(&ledger, args).status, 0, "{args:?}");
+        let ran = env.git_any(&ledger, args);
+        assert_ne!(ran.status, 0, "{args:?}");
         assert_eq!(env.tip(), tip, "{args:?}");
+        // By then a reset has changed the files.
+        let told = "git may have changed files before it asked: `git status` tells";
+        assert!(ran.stderr.contains(told), "{args:?}: {}", ran.stderr);
         env.git(&ledger, &["reset", "-q", "--hard"]);
     }
     env.assert_sound();
@@ -520,12 +554,61 @@ fn a_push_of_the_ledger_follows_what_the_remote_has() {
     env.send(opening(88)).success();
     let late = env.git_any(&repo, &["push", "-f", "origin", "handoffs"]);
     assert_eq!(late.status, 1);
-    assert_snapshot!(env.filtered(&late.stderr), @"
+    assert_snapshot!(env.filtered(&late.stderr), @r#"
     error: branch handoffs is the ledger, and would not move by legal steps
       [commit]  branch.unknown commit [commit] is not in this repository, where branch handoffs is: what follows it cannot be told
-    hint: nothing was pushed. Fetch what is there: `git fetch origin handoffs`; what you have beyond it has to be made again on it, with `git handoff`
+    hint: nothing was pushed. Fetch what is there: `git fetch origin handoffs`; what you have beyond it has to be made again on it, with `git handoff`. See docs/hooks.md, "Two clones that went apart": nothing is lost by it
     error: failed to push some refs to '[root]/server.git'
-    ");
+    "#);
+}
+
+#[test]
+fn a_person_takes_the_remotes_branch_over_and_loses_nothing() {
+    let env = hooked();
+    let repo = env.repo();
+    server(&env, &["pre-receive"]);
+    env.send(opening(87)).success();
+    env.git(&repo, &["push", "-q", "origin", "handoffs"]);
+    env.git(env.root(), &["clone", "-q", "server.git", "elsewhere"]);
+    let elsewhere = env.root().join("elsewhere");
+    env.git(&elsewhere, &["branch", "-q", "handoffs", "origin/handoffs"]);
+    let claim = env.handoff_in(&elsewhere, &["claim", "87.1", "--as", "prep-agent"]);
+    claim.success();
+    env.git(&elsewhere, &["push", "-q", "origin", "handoffs"]);
+    let theirs = env.git(&elsewhere, &["rev-parse", "handoffs"]);
+    env.send(opening(88)).success();
+    let mine = env.tip();
+    let refused = env.git_any(&repo, &["push", "-f", "origin", "handoffs"]);
+    assert!(
+        refused.stderr.contains("Two clones that went apart"),
+        "{}",
+        refused.stderr
+    );
+    // As docs/hooks.md says.
+    env.git(&repo, &["branch", "my-steps", "handoffs"]);
+    env.git(&repo, &["fetch", "-q", "origin", "handoffs"]);
+    let take = ["branch", "-f", "handoffs", "origin/handoffs"];
+    let stopped = env.git_any(&repo, &take);
+    assert!(stopped.stderr.contains("history.rewritten"));
+    assert_eq!(env.tip(), mine);
+    let off = ["-c", "core.hooksPath=/dev/null"];
+    env.git(&repo, &[&off[..], &take].concat());
+    env.handoff(&["verify"]).exits(10);
+    env.handoff(&["verify", "--accept-rewritten"]).success();
+    assert_eq!(env.tip(), theirs.trim());
+    let made = env.git(
+        &repo,
+        &["ls-tree", "-r", "--name-only", "my-steps", "issues"],
+    );
+    let path = made
+        .lines()
+        .find(|path| path.contains("/88/0001-"))
+        .unwrap();
+    let contract = env.git(&repo, &["show", &format!("my-steps:{path}")]);
+    env.send(contract).success();
+    env.git(&repo, &["push", "-q", "origin", "handoffs"]);
+    env.assert_sound();
+    assert_eq!(env.git(&repo, &["rev-parse", "my-steps"]).trim(), mine);
 }
 
 #[test]
@@ -558,7 +641,20 @@ fn a_code_branch_is_pushed_by_whoever_holds_its_issue() {
     hint: nothing was pushed, and your commits are kept; push again when the issue is yours. `handoff.pushGuard` in git's configuration asks for this check
     error: failed to push some refs to '[root]/server.git'
     ");
-    assert!(push("").stderr.contains("say which agent you are"));
+    let unnamed = push("");
+    assert!(unnamed.stderr.contains(
+        "issue 87 is worked on here, and nothing says which agent pushes: reviewer-agent works"
+    ));
+    assert!(unnamed.stderr.contains("say which agent you are"));
+    env.git(&repo, &["config", "handoff.pushGuard", "maybe"]);
+    let unclear = push("reviewer-agent");
+    assert_eq!(unclear.status, 1);
+    assert_snapshot!(env.filtered(&unclear.stderr), @r#"
+    error: handoff.pushGuard is "maybe", which is neither true nor false
+    hint: nothing was pushed. `git config handoff.pushGuard true` has code branches checked, `git config handoff.pushGuard false` leaves them alone
+    error: failed to push some refs to '[root]/server.git'
+    "#);
+    env.git(&repo, &["config", "handoff.pushGuard", "true"]);
     assert_eq!(push("reviewer-agent").status, 0);
     // Other branches are free.
     env.git(&repo, &["push", "-q", "origin", "main:notes-87"]);

@@ -118,6 +118,28 @@ fn words_about_tests_are_compared_with_the_reports_together() {
 }
 
 #[test]
+fn a_number_beside_a_word_is_that_count() {
+    const SKIP: &str = "<testsuite><testcase name=\"d\"><skipped/></testcase></testsuite>";
+    const ONE: &str = "<testsuite><testcase name=\"a\"/></testsuite>";
+    for words in [
+        "1 failed, 1 passed, 1 skipped in 2.31s",
+        "test result: FAILED. 1 passed; 1 failed; 1 ignored; 0 measured",
+        "node 20: 1 failed, 1 passed",
+    ] {
+        let (desk, ran) = validated("enforce", words, &[ONE, RED, SKIP]);
+        ran.success();
+        assert_eq!(desk.check("87.5", "tests"), "passed");
+    }
+    let (_, ran) = validated("enforce", "1 passed, 0 failed", &[RED]);
+    assert_snapshot!(ran.exits(3).stderr, @r#"
+    error: the repository contradicts the contract
+      11:5 /handoff/validation_summary/tests evidence.tests the contract says "1 passed, 0 failed", and the report has 1 tests: 0 passed, 1 failed, 0 skipped; 1 passed is not so
+          say what the report says, or give the report of this run
+    hint: nothing was written: make true what the contract says, or say what is true, and send it again
+    "#);
+}
+
+#[test]
 fn without_a_report_nothing_is_said_of_tests() {
     let (desk, ran) = validated("enforce", "all 431 green", &[]);
     ran.success();
@@ -149,6 +171,26 @@ fn what_is_no_report_is_refused_whatever_the_policy() {
                 "--coverage",
                 "<coverage line-rate=\"2\"/>",
                 "line-rate is \"2\", not a number",
+            ),
+            (
+                "--coverage",
+                "SF:a\nLF:1\nLH:5\nend_of_record\nSF:b\nLF:9\nLH:2\nend_of_record\n",
+                "it says that 5 of 1 lines were run",
+            ),
+            (
+                "--coverage",
+                "SF:a\nend_of_record\n",
+                "it has no lines that tests could run through",
+            ),
+            (
+                "--coverage",
+                "<coverage lines-covered=\"5\" lines-valid=\"1\"/>",
+                "it says that 5 of 1 lines were run",
+            ),
+            (
+                "--coverage",
+                "<coverage line-rate=\"1\" lines-covered=\"0\" lines-valid=\"0\"/>",
+                "it has no lines that tests could run through",
             ),
         ] {
             let report = desk.env.file("report", text);

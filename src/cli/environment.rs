@@ -244,9 +244,84 @@ pub(super) fn host() -> Host {
     }
 }
 
+/// The name that the git command above this process renames a branch to, where the system tells it.
+#[cfg(target_os = "linux")]
+pub(super) fn renamed_to() -> Option<String> {
+    /// Between a hook and git there may be a shell, or a hook manager.
+    const MOST: usize = 8;
+    let mut process = std::os::unix::process::parent_id().to_string();
+    for _ in 0..MOST {
+        let folder = Path::new("/proc").join(&process);
+        let line = std::fs::read(folder.join("cmdline")).ok()?;
+        let line = String::from_utf8_lossy(&line).into_owned();
+        let words: Vec<&str> = line.trim_end_matches('\0').split('\0').collect();
+        if let Some(name) = new_name(&words) {
+            return Some(name.to_owned());
+        }
+        let status = std::fs::read_to_string(folder.join("status")).ok()?;
+        let above = status.lines().find_map(|line| line.strip_prefix("PPid:"))?;
+        process = above.trim().to_owned();
+    }
+    None
+}
+
+/// Elsewhere, no command is known.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn renamed_to() -> Option<String> {
+    None
+}
+
+/// The new name in a command that renames a branch: `git branch -m [OLD] NEW`.
+#[cfg(any(test, target_os = "linux"))]
+fn new_name<'a>(words: &[&'a str]) -> Option<&'a str> {
+    let (program, words) = words.split_first()?;
+    let words = match Path::new(program).file_name()?.to_str()? {
+        "git" => &words[words.iter().position(|word| *word == "branch")? + 1..],
+        "git-branch" => words,
+        _ => return None,
+    };
+    let end = words.iter().position(|word| *word == "--");
+    let (options, names) = words.split_at(end.unwrap_or(words.len()));
+    let moves = |word: &&str| match word.strip_prefix("--") {
+        // git takes shortened options too.
+        Some(long) => long.len() > 1 && "move".starts_with(long),
+        None => word.starts_with('-') && word.contains(['m', 'M']),
+    };
+    if !options.iter().any(moves) {
+        return None;
+    }
+    let names = names.iter().skip(1);
+    let plain = options.iter().filter(|word| !word.starts_with('-'));
+    plain.chain(names).last().copied()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::parse_date;
+    use super::{new_name, parse_date};
+
+    #[test]
+    fn a_branchs_new_name_is_read_from_the_command() {
+        for (line, name) in [
+            ("git branch -M work ledger", Some("ledger")),
+            (
+                "/usr/bin/git -C branch branch --move --force ledger",
+                Some("ledger"),
+            ),
+            ("git branch work ledger -fm", Some("ledger")),
+            (
+                "/usr/lib/git-core/git-branch --mov -- work ledger",
+                Some("ledger"),
+            ),
+            ("git branch -D work ledger", None),
+            ("git branch --merged ledger", None),
+            ("sh -c branch -m ledger", None),
+            ("git update-ref -m branch", None),
+            ("", None),
+        ] {
+            let words: Vec<&str> = line.split(' ').collect();
+            assert_eq!(new_name(&words), name, "{line}");
+        }
+    }
 
     #[test]
     fn dates_are_read_as_git_reads_them() {

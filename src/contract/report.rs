@@ -41,6 +41,17 @@ pub enum ReportFault {
         /// What stands there, escaped for display.
         shown: String,
     },
+    /// It says nothing.
+    #[error("it has no lines that tests could run through")]
+    NoLines,
+    /// It says what can't be.
+    #[error("it says that {covered} of {valid} lines were run")]
+    TooMany {
+        /// How many were run.
+        covered: u64,
+        /// Of how many.
+        valid: u64,
+    },
     /// It says a share, and of several files only counts can be summed.
     #[error("it has no counts of lines, so that it cannot be summed with another report")]
     NoCounts,
@@ -148,7 +159,19 @@ impl Coverage {
         let expected = "a coverage report: lcov's text, or Cobertura's XML";
         let text = decode(bytes)?;
         if !text::trim(text).starts_with('<') {
-            return lcov(text).ok_or(ReportFault::Unknown { expected });
+            let records = lcov(text).ok_or(ReportFault::Unknown { expected })?;
+            let (mut covered, mut valid) = (0_u64, 0_u64);
+            for (run, all) in records {
+                if run > all {
+                    return Err(ReportFault::TooMany {
+                        covered: run,
+                        valid: all,
+                    });
+                }
+                covered = covered.saturating_add(run);
+                valid = valid.saturating_add(all);
+            }
+            return Self::lines(covered, valid);
         }
         let document = parse(text, expected)?;
         let root = document.root();
@@ -157,13 +180,22 @@ impl Coverage {
         }
         let counts = (number(root, "lines-covered")?, number(root, "lines-valid")?);
         if let (Some(covered), Some(valid)) = counts {
-            return Ok(Self::Lines { covered, valid });
+            return Self::lines(covered, valid);
         }
         let rate = root.attribute("line-rate").map(|found| &*found.value);
         let rate = rate.ok_or(ReportFault::Unknown { expected })?;
         match rate.parse::<f64>() {
             Ok(rate) if (0.0..=1.0).contains(&rate) => Ok(Self::Rate(rate)),
             _ => Err(not_a_number("line-rate", rate)),
+        }
+    }
+
+    /// These lines of so many, where there are any.
+    fn lines(covered: u64, valid: u64) -> Result<Self, ReportFault> {
+        match (covered, valid) {
+            (0, 0) => Err(ReportFault::NoLines),
+            (covered, valid) if covered > valid => Err(ReportFault::TooMany { covered, valid }),
+            (covered, valid) => Ok(Self::Lines { covered, valid }),
         }
     }
 
@@ -187,25 +219,25 @@ impl Coverage {
         }
     }
 
-    /// The percentage; of no lines at all, it is 100.
+    /// The percentage.
     #[expect(
         clippy::cast_precision_loss,
         reason = "a program has fewer than 2^52 lines"
     )]
     pub fn percent(self) -> f64 {
         match self {
-            Self::Lines { valid: 0, .. } => 100.0,
             Self::Lines { covered, valid } => 100.0 * covered as f64 / valid as f64,
             Self::Rate(rate) => 100.0 * rate,
         }
     }
 }
 
-fn lcov(text: &str) -> Option<Coverage> {
-    let (mut covered, mut valid) = (0_u64, 0_u64);
+/// The lines of each file that lcov's text tells of; nothing, if it is something
+/// else.
+fn lcov(text: &str) -> Option<Vec<(u64, u64)>> {
+    let mut records = Vec::new();
     let (mut hit, mut lines) = (0_u64, 0_u64);
     let mut told = (None, None);
-    let mut ended = false;
     for line in text.lines().map(str::trim) {
         let count = |rest: &str| rest.trim().parse::<u64>().ok();
         match line.split_once(':').unwrap_or((line, "")) {
@@ -218,14 +250,13 @@ fn lcov(text: &str) -> Option<Coverage> {
             ("LH", rest) => told.0 = Some(count(rest)?),
             ("LF", rest) => told.1 = Some(count(rest)?),
             ("end_of_record", _) => {
-                covered = covered.saturating_add(told.0.unwrap_or(hit));
-                valid = valid.saturating_add(told.1.unwrap_or(lines));
-                (hit, lines, told, ended) = (0, 0, (None, None), true);
+                records.push((told.0.unwrap_or(hit), told.1.unwrap_or(lines)));
+                (hit, lines, told) = (0, 0, (None, None));
             }
             _ => {}
         }
     }
-    ended.then_some(Coverage::Lines { covered, valid })
+    (!records.is_empty()).then_some(records)
 }
 
 fn decode(bytes: &[u8]) -> Result<&str, ReportFault> {

@@ -1,10 +1,10 @@
-//! Facts about the user's commits: what a branch added to its base, how it was
-//! merged. Objects are only read, and no process is started.
+//! Facts about the user's commits: what a branch added to its base. Objects are
+//! only read, and no process is started.
 //!
 //! A question that this clone can't answer, because history or trees are not
 //! here, is answered with [`Unknown`]: never with a guess.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use git2::{ErrorCode, ObjectType, Oid, Sort};
 
@@ -13,7 +13,7 @@ use super::repository::{GitError, ObjectId, Repository};
 use super::tree::Tree;
 
 /// How many commits are walked for one question.
-const MOST_COMMITS: usize = 10_000;
+pub(super) const MOST_COMMITS: usize = 10_000;
 
 /// How many paths are compared.
 const MOST_PATHS: usize = 100_000;
@@ -79,12 +79,6 @@ pub struct Added {
     pub fork: ObjectId,
     /// Its commits since, the newest first, each with how many parents it has.
     pub commits: Vec<(ObjectId, usize)>,
-}
-
-/// A commit as far as merging goes.
-struct Brief {
-    parents: Vec<Oid>,
-    message: Vec<u8>,
 }
 
 impl Repository {
@@ -160,7 +154,7 @@ impl Repository {
     }
 
     /// The answer, or why an object that was needed for it is not here.
-    fn known<T>(&self, answer: Result<T, FactError>) -> Result<T, FactError> {
+    pub(super) fn known<T>(&self, answer: Result<T, FactError>) -> Result<T, FactError> {
         match answer {
             Err(FactError::Git(error)) if error.is_not_found() => match self.gap() {
                 Some(unknown) => Err(unknown.into()),
@@ -281,11 +275,11 @@ impl Repository {
         }
     }
 
-    fn descends(&self, tip: ObjectId, commit: ObjectId) -> Result<bool, FactError> {
+    pub(super) fn descends(&self, tip: ObjectId, commit: ObjectId) -> Result<bool, FactError> {
         Ok(self.inner.graph_descendant_of(tip.0, commit.0)?)
     }
 
-    fn tree_of(&self, commit: ObjectId) -> Result<ObjectId, GitError> {
+    pub(super) fn tree_of(&self, commit: ObjectId) -> Result<ObjectId, GitError> {
         Ok(ObjectId(self.inner.find_commit(commit.0)?.tree_id()))
     }
 
@@ -351,17 +345,6 @@ impl Repository {
         self.known(read())
     }
 
-    fn brief(&self, id: Oid) -> Result<Brief, FactError> {
-        let commit = self.inner.find_commit(id)?;
-        if commit.parent_count() == 0 && self.inner.is_shallow() {
-            return Err(Unknown::Shallow.into());
-        }
-        Ok(Brief {
-            parents: commit.parent_ids().collect(),
-            message: commit.message_bytes().trim_ascii().to_vec(),
-        })
-    }
-
     /// Says whether a commit is one of a branch's own line of first parents.
     ///
     /// # Errors
@@ -381,155 +364,6 @@ impl Repository {
             }
         };
         self.known(walk())
-    }
-
-    /// Why a commit did not merge a branch with a commit of two lines; nothing,
-    /// if it did.
-    ///
-    /// # Errors
-    /// [`FactError`] when history is not here or can't be read.
-    pub fn not_a_merge(
-        &self,
-        merge: ObjectId,
-        tip: Option<ObjectId>,
-    ) -> Result<Option<String>, FactError> {
-        let parents = self.known(self.brief(merge.0))?.parents;
-        let Some((first, others)) = parents.split_first().filter(|(_, o)| !o.is_empty()) else {
-            return Ok(Some("it has one parent, and a merge has two".to_owned()));
-        };
-        let Some(tip) = tip else { return Ok(None) };
-        if self.has_commit(ObjectId(*first), tip)? {
-            return Ok(Some("the base branch had the work already".to_owned()));
-        }
-        for other in others {
-            if self.has_commit(ObjectId(*other), tip)? {
-                return Ok(None);
-            }
-        }
-        Ok(Some(
-            "what it merged does not hold the branch's commits".to_owned(),
-        ))
-    }
-
-    /// Why a commit is not a branch squashed into one; nothing, if it is.
-    ///
-    /// # Errors
-    /// [`FactError`] when history is not here or can't be read.
-    pub fn not_a_squash(
-        &self,
-        merge: ObjectId,
-        tip: Option<ObjectId>,
-    ) -> Result<Option<String>, FactError> {
-        let parents = self.known(self.brief(merge.0))?.parents;
-        let [parent] = parents[..] else {
-            return Ok(Some(
-                "it has several parents, and a squashed commit has one".to_owned(),
-            ));
-        };
-        let Some(tip) = tip else { return Ok(None) };
-        let before = ObjectId(parent);
-        if self.known(self.descends(tip, merge))? || tip == merge {
-            let text = "it is one of the branch's own commits, so that nothing was squashed";
-            return Ok(Some(text.to_owned()));
-        }
-        let added = self.added(before, tip)?;
-        if let Some(why) = self.other_change(before, merge, &added, tip)? {
-            return Ok(Some(why));
-        }
-        // Where the branch's earlier commits came before it, they were not squashed.
-        let messages = self.messages(&added)?;
-        let above = self.known(self.brief(parent))?;
-        if messages.len() > 1 && parent != added.fork.0 && messages.contains(&above.message) {
-            let text = "the commit before it is one of the branch's, written again";
-            return Ok(Some(text.to_owned()));
-        }
-        Ok(None)
-    }
-
-    /// Why a commit is not the last of a branch's, written again on its base;
-    /// nothing, if it is.
-    ///
-    /// # Errors
-    /// [`FactError`] when history is not here or can't be read.
-    pub fn not_a_rebase(
-        &self,
-        merge: ObjectId,
-        tip: Option<ObjectId>,
-    ) -> Result<Option<String>, FactError> {
-        let last = self.known(self.brief(merge.0))?;
-        if last.parents.len() > 1 {
-            let text = "it has several parents, and a commit that was rebased has one";
-            return Ok(Some(text.to_owned()));
-        }
-        let Some(tip) = tip else { return Ok(None) };
-        if tip == merge {
-            return Ok(None);
-        }
-        let Some(&parent) = last.parents.first() else {
-            return Ok(Some("it is the first commit of all".to_owned()));
-        };
-        // The branch's messages, from its last commit back. Commits that the base
-        // had already are left out when a branch is rebased.
-        let added = self.added(ObjectId(parent), tip)?;
-        let messages = self.messages(&added)?;
-        let mut left = messages.iter();
-        let (mut before, mut here) = (merge.0, last);
-        while let ([parent], true) = (&here.parents[..], left.any(|m| *m == here.message)) {
-            before = *parent;
-            if before == added.fork.0 {
-                break;
-            }
-            here = self.known(self.brief(before))?;
-        }
-        if before == merge.0 {
-            let text = "its message is not one of the branch's commits, as it is when they are written again";
-            return Ok(Some(text.to_owned()));
-        }
-        let before = ObjectId(before);
-        let added = self.added(before, tip)?;
-        self.other_change(before, merge, &added, tip)
-    }
-
-    /// The messages of a branch's commits that are no merges, the last first.
-    fn messages(&self, added: &Added) -> Result<Vec<Vec<u8>>, FactError> {
-        let plain = added.commits.iter().filter(|(_, parents)| *parents < 2);
-        let messages = plain.map(|(id, _)| Ok(self.brief(id.0)?.message));
-        self.known(messages.collect())
-    }
-
-    /// How what a stretch of the base branch changed differs from what a branch
-    /// changed; nothing, if it is the same.
-    fn other_change(
-        &self,
-        before: ObjectId,
-        merge: ObjectId,
-        added: &Added,
-        tip: ObjectId,
-    ) -> Result<Option<String>, FactError> {
-        let merged = self.differences(before, merge)?;
-        let branch = self.differences(added.fork, tip)?;
-        // What the base changed too is merged from both.
-        let base: HashSet<String> = { self.differences(added.fork, before)?.into_keys() }.collect();
-        let foreign = merged.keys().find(|path| !branch.contains_key(*path));
-        if let Some(path) = foreign {
-            return Ok(Some(format!(
-                "it changes {path}, which the branch does not"
-            )));
-        }
-        for (path, held) in &branch {
-            match merged.get(path) {
-                Some(merged) if merged != held && !base.contains(path) => {
-                    return Ok(Some(format!("{path} is not as it is on the branch")));
-                }
-                None if !base.contains(path) => {
-                    return Ok(Some(format!(
-                        "it does not change {path}, as the branch does"
-                    )));
-                }
-                _ => {}
-            }
-        }
-        Ok(None)
     }
 
     /// The paths that a branch changed since an earlier commit of it: those that

@@ -52,6 +52,14 @@ pub enum IndexError {
         /// The pattern, escaped for display.
         pattern: String,
         /// Why.
+        source: glob::PatternError,
+    },
+    /// Patterns can't be taken.
+    #[error("{patterns} are not patterns for paths")]
+    Patterns {
+        /// The patterns, escaped for display.
+        patterns: String,
+        /// Why.
         source: GitError,
     },
 }
@@ -68,8 +76,14 @@ impl PathPatterns {
     /// Reads patterns.
     ///
     /// # Errors
-    /// [`IndexError::Pattern`] when one is none.
+    /// [`IndexError::Pattern`] when one is none, which libgit2 would take, and have match nothing.
     pub fn new(patterns: &[String]) -> Result<Self, IndexError> {
+        for pattern in patterns {
+            glob::Pattern::new(&sets_of(pattern)).map_err(|source| IndexError::Pattern {
+                pattern: format!("{pattern:?}"),
+                source,
+            })?;
+        }
         let plain = |pattern: &String| {
             let end = pattern.find(['*', '?', '[', '\\']);
             pattern.as_bytes()[..end.unwrap_or(pattern.len())].to_vec()
@@ -78,8 +92,8 @@ impl PathPatterns {
         let (but, taking): (Vec<&String>, Vec<&String>) =
             patterns.iter().partition(|p| p.starts_with('!'));
         let spec = git2::Pathspec::new(but.iter().chain(&taking)).map_err(|error| {
-            IndexError::Pattern {
-                pattern: format!("{:?}", patterns.join(", ")),
+            IndexError::Patterns {
+                patterns: format!("{:?}", patterns.join(", ")),
                 source: error.into(),
             }
         })?;
@@ -101,6 +115,21 @@ impl PathPatterns {
     fn may_match(&self, path: &[u8]) -> bool {
         self.beginnings.iter().any(|begin| path.starts_with(begin))
     }
+}
+
+/// A pattern as `glob` reads it, which knows no escapes and takes `**` for whole folders only: what is
+/// left is whether its sets are closed.
+fn sets_of(pattern: &str) -> String {
+    let mut kept = String::with_capacity(pattern.len());
+    let mut characters = pattern.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => drop(characters.next()),
+            '*' => {}
+            other => kept.push(other),
+        }
+    }
+    kept
 }
 
 /// One entry of the index.

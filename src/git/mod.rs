@@ -4,10 +4,11 @@
 //! [`Prepared`] is a commit that is written but that nothing points to yet, and
 //! its one useful method publishes it by compare-and-swap. `tree` edits and
 //! compares trees in their stored form, `history` reads commits, `code` answers
-//! questions about the user's own branches, `evidence` about their commits. Nothing here knows what a handoff
+//! questions about the user's own branches, `evidence` about their commits,
+//! `merging` about how they were merged. Nothing here knows what a handoff
 //! is, or moves any ref but the one that a [`Prepared`] names. `worktree` reads
 //! what a working tree holds beyond HEAD and touches neither it nor its index;
-//! `sign` has
+//! `ref_files` tells from git's locks and logs what it is about to do to a ref; `sign` has
 //! git make signed commits, `signature` says which key made one. `restore` writes into a worktree that it just made, and into no other.
 
 mod code;
@@ -15,11 +16,13 @@ mod disk;
 mod evidence;
 mod history;
 mod index;
+mod merging;
 mod position;
 mod process;
 mod program;
 mod queue;
 mod recent;
+mod ref_files;
 mod remote;
 mod repository;
 mod restore;

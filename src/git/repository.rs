@@ -418,27 +418,6 @@ impl Repository {
         Ok(target.map(|name| String::from_utf8_lossy(name).into_owned()))
     }
 
-    /// Says whether a ref stays where it is when its own file goes: it is packed with the same value,
-    /// and packed refs are not about to be rewritten.
-    ///
-    /// git packs refs first and then deletes their files, which looks to a hook as if they were deleted.
-    /// A real deletion holds the lock of the packed refs meanwhile.
-    ///
-    /// # Errors
-    /// [`GitError`] when the ref can't be read.
-    pub fn is_packed_for_good(&self, refname: &str) -> Result<bool, GitError> {
-        let packed = self.common_dir().join("packed-refs");
-        if packed.with_extension("lock").exists() {
-            return Ok(false);
-        }
-        let Some(id) = self.resolve(refname)? else {
-            return Ok(false);
-        };
-        let listed = fs::read_to_string(packed).unwrap_or_default();
-        let line = format!("{id} {refname}");
-        Ok(listed.lines().any(|known| known == line))
-    }
-
     /// Says whether a remote-tracking branch of this name is at a commit.
     ///
     /// # Errors

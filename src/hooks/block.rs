@@ -70,7 +70,8 @@ pub(super) enum Foreign {
 /// It hands on everything that git gave the hook: where that comes on standard
 /// input, which can be read only once, the block reads it, gives it to the
 /// program, and puts a copy in its place for the lines that follow. The program is
-/// called by its own name, which is what git would run: one process less.
+/// called by its own name, which is what git would run: one process less. It is not
+/// called where no branch moves: `git fetch` asks its hook about each ref by itself.
 fn text(hook: Hook, alone: bool) -> String {
     let mut text = format!(
         "{BEGIN}\n\
@@ -79,37 +80,40 @@ fn text(hook: Hook, alone: bool) -> String {
     if alone {
         text += &format!("{ALONE}\n");
     }
-    let phase = hook == Hook::ReferenceTransaction;
-    if phase {
-        text += "if [ \"$1\" = prepared ]; then\n";
-    }
-    text += &format!(
+    let found = format!(
         "command -v git-handoff >/dev/null 2>&1 || {{\n  \
          echo '{hook}: git-handoff is not on the PATH. Install it, or add its folder to the PATH, and run the same again.' >&2\n  \
          exit 1\n}}\n"
     );
-    if hook.reads_input() {
-        text += &format!(
-            "git_handoff_input=$(cat)\n\
-             if [ -n \"$git_handoff_input\" ]; then\n\
-             git-handoff hook {hook} \"$@\" <<GIT_HANDOFF_INPUT || exit 1\n\
-             $git_handoff_input\n\
-             GIT_HANDOFF_INPUT\n\
-             exec <<GIT_HANDOFF_INPUT\n\
-             $git_handoff_input\n\
-             GIT_HANDOFF_INPUT\n\
-             else\n\
-             git-handoff hook {hook} \"$@\" </dev/null || exit 1\n\
-             exec </dev/null\n\
+    let here = "<<GIT_HANDOFF_INPUT";
+    let input = "$git_handoff_input\nGIT_HANDOFF_INPUT\n";
+    let call = format!("git-handoff hook {hook} \"$@\"");
+    text += &if hook == Hook::ReferenceTransaction {
+        // Only one phase can be stopped, and most transactions move one ref, for which `read` needs no
+        // process, and no branch.
+        format!(
+            "if [ \"$1\" = prepared ]; then\n\
+             IFS= read -r git_handoff_input || :\n\
+             if IFS= read -r git_handoff_more; then\n\
+             git_handoff_input=$(printf '%s\\n' \"$git_handoff_input\" \"$git_handoff_more\" && cat) || exit 1\n\
              fi\n\
+             case $git_handoff_input in *' refs/heads/'*)\n\
+             {found}{call} {here} || exit 1\n{input};;\nesac\n\
+             if [ -n \"$git_handoff_input\" ]; then\n\
+             exec {here}\n{input}else\nexec </dev/null\nfi\n\
+             unset git_handoff_input git_handoff_more\nfi\n"
+        )
+    } else if hook.reads_input() {
+        format!(
+            "{found}git_handoff_input=$(cat) || exit 1\n\
+             if [ -n \"$git_handoff_input\" ]; then\n\
+             {call} {here} || exit 1\n{input}exec {here}\n{input}\
+             else\n{call} </dev/null || exit 1\nexec </dev/null\nfi\n\
              unset git_handoff_input\n"
-        );
+        )
     } else {
-        text += &format!("git-handoff hook {hook} \"$@\" || exit 1\n");
-    }
-    if phase {
-        text += "fi\n";
-    }
+        format!("{found}{call} || exit 1\n")
+    };
     text + END + "\n"
 }
 
@@ -225,8 +229,12 @@ pub(super) fn is_current(bytes: &[u8], block: &Block, hook: Hook) -> bool {
 
 /// The line before the block on which the script ends or becomes another program, from 1.
 pub(super) fn early_end(bytes: &[u8], block: &Block) -> Option<u32> {
-    let before = String::from_utf8_lossy(&bytes[..block.bytes.start]);
-    let found = before.lines().zip(1..).find(|(line, _)| {
+    end_of(&String::from_utf8_lossy(&bytes[..block.bytes.start]))
+}
+
+/// The first line on which a script ends or becomes another program whatever happens, from 1.
+pub(super) fn end_of(script: &str) -> Option<u32> {
+    let found = script.lines().zip(1..).find(|(line, _)| {
         let mut words = line.split_whitespace();
         // What is indented runs on some condition. `exec` with a redirection alone goes on.
         match (line.starts_with([' ', '\t']), words.next()) {

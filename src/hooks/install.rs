@@ -9,6 +9,7 @@ use super::block;
 use super::configured::{self, Configured};
 use super::file::{self, Found, WriteError};
 use super::manager::Manager;
+use super::own_lines;
 use super::place::Place;
 use crate::finding::Finding;
 use crate::git::{Program, ProgramError, Setting, Version};
@@ -192,7 +193,11 @@ impl Plan {
                     }
                 }
                 Found::Link(_) if leads_to_call(&path, hook) => {
-                    gathered.file(hook, Action::Leave, path, None, None);
+                    let bytes = fs::read(&path).unwrap_or_default();
+                    match own_lines::fault(hook, &path, &bytes) {
+                        Some(finding) => gathered.refused.push(finding),
+                        None => gathered.file(hook, Action::Leave, path, None, None),
+                    }
                 }
                 _ if configurable => gathered.configure(hook, Action::Configure),
                 Found::Link(target) => gathered.refused.push(linked(&path, &target, hook)),
@@ -418,13 +423,16 @@ fn into_file(
     };
     if let Some(block) = &found {
         if let Some(line) = block::early_end(bytes, block) {
-            return Verdict::Refuse(early_exit(path, line));
+            return Verdict::Refuse(early_exit(path, line, "the block"));
         }
         if block::is_current(bytes, block, hook) {
             return there(Action::Keep);
         }
     } else {
         let manager = Manager::of(path, bytes);
+        if let Some(finding) = own_lines::fault(hook, path, bytes) {
+            return Verdict::Refuse(finding);
+        }
         if hook.is_called_in(&String::from_utf8_lossy(bytes))
             || manager.is_some_and(|manager| manager.calls(&place.root, hook))
         {
@@ -503,15 +511,12 @@ pub(super) fn managed(manager: Manager, hook: Hook, path: &Path) -> Finding {
     ))
 }
 
-/// A script that ends before the block.
-pub(super) fn early_exit(path: &Path, line: u32) -> Finding {
-    at(
-        "hook.early_exit",
-        path,
-        "the script ends here, before the block",
-    )
-    .at(line, 1)
-    .fix("move the block to right below the first line")
+/// A script that ends before it comes to what matters.
+pub(super) fn early_exit(path: &Path, line: u32, what: &str) -> Finding {
+    let text = format!("the script ends here, before {what}");
+    at("hook.early_exit", path, text)
+        .at(line, 1)
+        .fix(format!("move {what} to right below the first line"))
 }
 
 /// A file that git passes by.

@@ -13,6 +13,7 @@ mod configured;
 mod file;
 mod install;
 mod manager;
+mod own_lines;
 mod place;
 mod status;
 
@@ -94,17 +95,20 @@ impl Hook {
 
     /// Says whether a text calls the program for this hook, outside of comments.
     fn is_called_in(self, text: &str) -> bool {
-        text.lines().any(|line| {
-            let line = line.trim_start();
-            let called = ["git handoff hook ", "git-handoff hook "]
-                .iter()
-                .flat_map(|call| line.split(call).skip(1))
-                .any(|rest| {
-                    let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '-');
-                    &rest[..end.unwrap_or(rest.len())] == self.name()
-                });
-            called && !line.starts_with('#')
-        })
+        text.lines().any(|line| self.call_in(line).is_some())
+    }
+
+    /// What follows the program's call for this hook on a line that is no comment.
+    fn call_in(self, line: &str) -> Option<&str> {
+        let line = line.trim_start();
+        let calls = ["git handoff hook ", "git-handoff hook "];
+        let mut called = calls.iter().flat_map(|call| line.split(call).skip(1));
+        let rest = called.find_map(|rest| {
+            let rest = rest.strip_prefix(self.name())?;
+            let goes_on = rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '-');
+            (!goes_on).then_some(rest)
+        });
+        rest.filter(|_| !line.starts_with('#'))
     }
 }
 

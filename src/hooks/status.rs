@@ -9,6 +9,7 @@ use super::configured::{self, Configured};
 use super::file::{self, Found};
 use super::install::{PlanError, at, early_exit, guest, managed, not_executable, unclear};
 use super::manager::Manager;
+use super::own_lines;
 use super::place::Place;
 use crate::finding::{Finding, Severity};
 use crate::git::{Setting, Version};
@@ -167,7 +168,7 @@ fn called_by(
         }
         Ok(Some(block)) => {
             if let Some(line) = block::early_end(&bytes, &block) {
-                findings.push(early_exit(path, line));
+                findings.push(early_exit(path, line, "the block"));
             }
             if let Err(foreign) = block::with(&bytes, Some(&block), hook) {
                 let finding = at("hook.not_shell", path, foreign.to_string());
@@ -178,7 +179,10 @@ fn called_by(
             }
             "block"
         }
-        Ok(None) if hook.is_called_in(&String::from_utf8_lossy(&bytes)) => "hand",
+        Ok(None) if hook.is_called_in(&String::from_utf8_lossy(&bytes)) => {
+            findings.extend(own_lines::fault(hook, path, &bytes));
+            "hand"
+        }
         Ok(None) => {
             let manager = Manager::of(path, &bytes)?;
             if !manager.calls(root, hook) {

@@ -84,7 +84,10 @@ fn keys_in(branch: &str) -> impl Iterator<Item = IssueKey> {
 
 fn not_held(branch: &str, issue: &Issue, agent: Option<&AgentName>, now: Moment) -> Finding {
     let key = &issue.issue;
-    let who = agent.map_or_else(|| "nobody that is named".to_owned(), ToString::to_string);
+    let who = match agent {
+        Some(agent) => format!("{agent} does not hold it"),
+        None => "nothing says which agent pushes".to_owned(),
+    };
     let with = issue.open.iter().map(|open| {
         let OpenHandoff { id, to, state, .. } = open;
         match open.expires_at {
@@ -101,7 +104,7 @@ fn not_held(branch: &str, issue: &Issue, agent: Option<&AgentName>, now: Moment)
         [] => "nobody works on it".to_owned(),
         with => with.join(", "),
     };
-    let text = format!("issue {key} is worked on here, and {who} does not hold it: {with}");
+    let text = format!("issue {key} is worked on here, and {who}: {with}");
     let waits =
         |open: &&OpenHandoff| open.state == State::Pending && agent.is_none_or(|a| *a == open.to);
     let id: Option<&HandoffId> = issue.open.iter().find(|open| waits(open)).map(|o| &o.id);

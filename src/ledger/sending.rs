@@ -3,18 +3,20 @@
 use super::choice::{Chosen, Offer, accepted, branch_of};
 use super::draft::Plan;
 use super::error::LedgerError;
-use super::evidence::{Claimed, Evidence, Ground, Judge, Judged, Reports, changed, demanded};
+use super::evidence::{
+    Claimed, Evidence, Ground, Judge, Judged, MISSING, Merged, Reports, changed, demanded,
+};
 use super::intake::{Contract, placed};
 use super::order::Time;
 use super::planner::plan;
 use super::record::{Artifact, digest};
 use super::refusal::Refusal;
 use super::session::Session;
-use super::snapshot::Snapshot;
+use super::snapshot::{IssueFolder, Snapshot};
 use super::step::{Planned, Request, View};
 use super::write::{Done, Ledger, canonical};
 use crate::contract::Allowance;
-use crate::finding::Finding;
+use crate::finding::{Finding, Severity};
 use crate::git::{Code, FactError, ObjectId};
 use crate::ids::{HandoffId, IssueKey};
 use crate::protocol::{Check, Gate, Policy, Protocol, State};
@@ -251,21 +253,10 @@ impl<'r> Ledger<'r> {
             Some(held) => folder.record(held.number())?.and_then(|record| record.code),
             None => None,
         };
-        let mut earlier = Vec::new();
-        if demanded.iter().any(|(check, _)| *check == Check::Merge) {
-            let newest = folder.issue()?.map_or(0, |issue| issue.handoffs);
-            for number in (1..=newest).rev().take(LOOK_BACK as usize) {
-                let code = folder.record(number)?.and_then(|record| record.code);
-                let known = code.filter(|code| branch.is_none() || own(code));
-                let known = known.as_ref().and_then(id);
-                earlier.extend(known.filter(|id| self.repository().has(*id)));
-            }
-            let remote = branch
-                .as_ref()
-                .and_then(|branch| self.repository().on_origin(branch));
-            earlier.extend(remote);
-            earlier.dedup();
-        }
+        let merged = match demanded.iter().any(|(check, _)| *check == Check::Merge) {
+            true => self.merged_at(&folder, branch.as_deref())?,
+            false => Merged::Unknown,
+        };
         let base_branch =
             { claimed.base().map(str::to_owned) }.or_else(|| self.repository().base_branch());
         let base = match &base_branch {
@@ -273,8 +264,9 @@ impl<'r> Ledger<'r> {
             None => None,
         };
         let ground = Ground {
+            is_ledger: branch.as_deref() == Some(self.branch()),
             tip: parcel.code.as_ref().and_then(id),
-            earlier,
+            merged,
             base_branch,
             base: base.as_ref().and_then(id),
             since: since.filter(own).as_ref().and_then(id),
@@ -298,6 +290,29 @@ impl<'r> Ledger<'r> {
         judged.findings = placed(protocol, rules, &parcel.contract, findings)?;
         judged.findings.sort_by_key(|f| (f.line, f.column));
         Ok(judged)
+    }
+
+    /// Where a branch stood when it was merged: its tip, here or on `origin`, and
+    /// only where it is gone the newest commit at which the ledger saw it.
+    fn merged_at(
+        &self,
+        folder: &IssueFolder<'_>,
+        branch: Option<&str>,
+    ) -> Result<Merged, LedgerError> {
+        let tip = branch.map(|branch| self.repository().base_code(branch));
+        let mut stood = tip.transpose()?.flatten();
+        let newest = folder.issue()?.map_or(0, |issue| issue.handoffs);
+        let mut back = (1..=newest).rev().take(LOOK_BACK as usize);
+        while let (None, Some(number)) = (&stood, back.next()) {
+            let code = folder.record(number)?.and_then(|record| record.code);
+            stood = code.filter(|code| branch.is_none_or(|branch| code.branch == branch));
+        }
+        let stood = stood.and_then(|code| code.commit.parse::<ObjectId>().ok());
+        Ok(match stood {
+            Some(stood) if self.repository().has(stood) => Merged::At(stood),
+            Some(stood) => Merged::Elsewhere(stood),
+            None => Merged::Unknown,
+        })
     }
 
     /// Notes which artifacts the code branch has as they are, and takes from it
@@ -362,6 +377,8 @@ impl<'r> Ledger<'r> {
 
 impl Snapshot<'_> {
     /// What handoffs that wait to be claimed delivered and that is not what it was.
+    /// A file that is not here is a warning: another clone may have it, or another
+    /// working tree.
     ///
     /// # Errors
     /// [`LedgerError`] when the ledger or the repository can't be read.
@@ -374,7 +391,12 @@ impl Snapshot<'_> {
             let record = self.open_record(&entry)?;
             if record.state == State::Pending {
                 let found = changed(self.repository(), &record)?.into_iter();
-                findings.extend(found.map(|finding| finding.in_commit(self.commit())));
+                findings.extend(found.map(|mut finding| {
+                    if finding.code == MISSING {
+                        finding.severity = Severity::Warning;
+                    }
+                    finding.in_commit(self.commit())
+                }));
             }
         }
         Ok(findings)

@@ -143,7 +143,10 @@ fn patterns(repository: &Repository) -> Result<PathPatterns, Failure> {
         patterns = CONTRACTS.map(str::to_owned).to_vec();
     }
     PathPatterns::new(&patterns)
-        .map_err(|error| unreadable(&error).hint("see `git config --get-all handoff.contracts`"))
+        .map_err(|error| {
+            let text = format!("handoff.contracts: {}", chain(&error));
+            refusal(text, Vec::new()).hint("`git config --show-origin --get-all handoff.contracts` shows where it is set; mend it there, and commit again")
+        })
 }
 
 fn unreadable(error: &dyn std::error::Error) -> Failure {
@@ -161,7 +164,9 @@ fn is_contract(path: &str) -> bool {
 
 /// Says whether a Markdown file is a message that hands work on.
 fn is_message(bytes: &[u8]) -> bool {
-    bytes.trim_ascii_start().starts_with(b"HANDOFF:")
+    const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+    let text = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
+    text.trim_ascii_start().starts_with(b"HANDOFF:")
 }
 
 /// A finding in a contract, told with the contract's file; the field is in the message.

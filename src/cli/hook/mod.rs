@@ -24,7 +24,7 @@ use crate::ids::quoted;
 use crate::ledger::{BranchMove, Ledger};
 
 /// How to go on where the ledger's branch was not moved.
-const LEAVE: &str = "nothing was changed. Leave the ledger's branch to `git handoff` (send, claim, complete, annotate …), whose steps pass; a step made by hand has to be what the program would have written, see docs/hooks.md";
+const LEAVE: &str = "the branch is where it was. Leave it to `git handoff` (send, claim, complete, annotate …), whose steps pass; a step made by hand has to be what the program would have written, see docs/hooks.md";
 
 /// A refusal with its findings.
 fn refusal(text: impl Into<String>, findings: Vec<Finding>) -> Failure {

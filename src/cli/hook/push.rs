@@ -7,6 +7,7 @@ use crate::cli::context::Context;
 use crate::cli::environment;
 use crate::cli::error::Failure;
 use crate::git::Repository;
+use crate::ids::quoted;
 use crate::ledger::{BranchMove, Ledger};
 
 /// Refuses a push that would not lead the ledger on, and, where `handoff.pushGuard` asks for it, one of
@@ -36,10 +37,19 @@ pub(in crate::cli) fn pre_push(context: &Context, arguments: &[OsString]) -> Res
             branches.push(branch);
         }
     }
-    if branches.is_empty() || !repository.config_flag("handoff.pushguard")? {
+    if branches.is_empty() || !is_guarded(&repository)? {
         return Ok(());
     }
     guard(context, &repository, &ledger, &branches)
+}
+
+/// Says whether code branches are left to who holds their issues.
+fn is_guarded(repository: &Repository) -> Result<bool, Failure> {
+    repository.config_flag("handoff.pushguard").map_err(|_| {
+        let value = repository.config("handoff.pushguard").unwrap_or_default();
+        let text = format!("handoff.pushGuard is {}, which is neither true nor false", quoted(&value));
+        refusal(text, Vec::new()).hint("nothing was pushed. `git config handoff.pushGuard true` has code branches checked, `git config handoff.pushGuard false` leaves them alone")
+    })
 }
 
 /// What is behind, or went another way, is fetched before anything else.
@@ -50,7 +60,7 @@ fn fetched_first(failure: Failure, remote: Option<&str>, ledger: &Ledger<'_>) ->
     }
     let branch = ledger.branch();
     failure.hint(format!(
-        "nothing was pushed. Fetch what is there: `git fetch {} {branch}`; what you have beyond it has to be made again on it, with `git handoff`",
+        "nothing was pushed. Fetch what is there: `git fetch {} {branch}`; what you have beyond it has to be made again on it, with `git handoff`. See docs/hooks.md, \"Two clones that went apart\": nothing is lost by it",
         remote.unwrap_or("origin")
     ))
 }

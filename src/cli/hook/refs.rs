@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use super::{argument, is_ledgers, judge, lines, not_legal, object};
 use crate::cli::context::Context;
+use crate::cli::environment;
 use crate::cli::error::Failure;
 use crate::cli::output::Output;
 use crate::finding::Finding;
@@ -70,36 +71,100 @@ pub(in crate::cli) fn reference_transaction(
     }
     let repository = context.repository()?;
     let ledger = context.ledger(&repository)?;
-    let branch = ledger.branch();
-    for line in moves.iter().filter(|line| line[2] == ledger.refname()) {
-        let new = &line[1];
-        if let Some(target) = new.strip_prefix("ref:") {
-            let text = format!("branch {branch} would become another name for {target}");
-            let finding = Finding::error("branch.symbolic", "", text);
-            return Err(not_legal(&ledger, vec![finding]));
-        }
-        // What the caller expects may be left open; where the branch is, counts.
-        let from = repository.resolve(ledger.refname())?;
-        let moved = BranchMove {
-            // Where the branch is gone, it has to lead on from where this clone saw it.
-            from: from.or_else(|| ledger.seen()),
-            to: object(new)?,
+    for line in moves.iter().filter(is_branch) {
+        let name = &line[2];
+        let done = match name == ledger.refname() {
+            true => moved(&repository, &ledger, output, line, &moves),
+            false if object(&line[1]).is_ok_and(|new| new.is_none()) => {
+                gives_way(&repository, &ledger, name)
+            }
+            false => Ok(()),
         };
-        if moved.to.is_none() && repository.is_packed_for_good(ledger.refname())? {
-            continue;
-        }
-        if let (None, Some(to)) = (moved.from, moved.to)
-            && is_taken_over(&repository, branch, to, &moves)?
-        {
-            last_step(&repository, &ledger, to)?;
-            output.say(&format!(
-                "branch {branch} is taken over as the remote has it; `git handoff verify` audits its whole history"
-            ));
-            continue;
-        }
-        judge(&repository, &ledger, moved)?;
+        done.map_err(|failure| left(&repository, name, &line[0], failure))?;
     }
     Ok(())
+}
+
+/// Refuses a move of the ledger's branch in one of the lines that git writes to the hook.
+fn moved(
+    repository: &Repository,
+    ledger: &Ledger<'_>,
+    output: &mut Output,
+    line: &[String],
+    moves: &[Vec<String>],
+) -> Result<(), Failure> {
+    let (branch, new) = (ledger.branch(), &line[1]);
+    if let Some(target) = new.strip_prefix("ref:") {
+        let text = format!("branch {branch} would become another name for {target}");
+        let finding = Finding::error("branch.symbolic", "", text);
+        return Err(not_legal(ledger, vec![finding]));
+    }
+    // What the caller expects may be left open; where the branch is, counts.
+    let from = repository.resolve(ledger.refname())?;
+    let moved = BranchMove {
+        // Where the branch is gone, it has to lead on from where this clone saw it.
+        from: from.or_else(|| ledger.seen()),
+        to: object(new)?,
+    };
+    if let (None, Some(to)) = (moved.from, moved.to)
+        && is_taken_over(repository, branch, to, moves)?
+    {
+        last_step(repository, ledger, to)?;
+        output.say(&format!(
+            "branch {branch} is taken over as the remote has it; `git handoff verify` audits its whole history"
+        ));
+        return Ok(());
+    }
+    judge(repository, ledger, moved).or_else(|failure| {
+        let stays = match moved.to {
+            None => repository.is_packed_for_good(ledger.refname())?,
+            Some(to) => repository.is_left_in_its_file(ledger.refname(), to),
+        };
+        if stays { Ok(()) } else { Err(failure) }
+    })
+}
+
+/// Refuses the deletion of another branch where that is the first part of its renaming to the
+/// ledger's: then git deletes the ledger's branch in the second, and of the first nothing comes back.
+fn gives_way(repository: &Repository, ledger: &Ledger<'_>, name: &str) -> Result<(), Failure> {
+    let branch = ledger.branch();
+    if !repository.has_no_log(name) || environment::renamed_to().as_deref() != Some(branch) {
+        return Ok(());
+    }
+    if repository.resolve(ledger.refname())?.is_some() {
+        let name = name.trim_start_matches("refs/heads/");
+        let text = format!("branch {branch} would be deleted to make way for branch {name}");
+        let finding = Finding::error("branch.deleted", "", text);
+        return Err(not_legal(ledger, vec![finding]));
+    }
+    // git makes the new name without asking.
+    let moved = BranchMove {
+        from: ledger.seen(),
+        to: repository.resolve(name)?,
+    };
+    judge(repository, ledger, moved)
+}
+
+/// Tells what is left after git was refused to move a ref, and puts back what git would not.
+fn left(repository: &Repository, name: &str, expected: &str, mut failure: Failure) -> Failure {
+    let mut more = String::new();
+    let renamed = repository.half_renamed();
+    let put_back = repository.put_log_back(name);
+    // git names no value of the branch that makes way, and deleted the other one before.
+    let made_way = matches!(object(expected), Ok(None))
+        && failure.findings.iter().any(|f| f.code == "branch.deleted");
+    if let (Some(commit), false, true) = (renamed, put_back, made_way) {
+        more = format!(
+            ". The branch that git began to rename has lost its name: `git branch NAME {commit}` brings it back; its log is logs/refs/.tmp-renamed-log in the git directory, and belongs to logs/refs/heads/NAME"
+        );
+    }
+    if repository.workdir().is_some() {
+        more += ". git may have changed files before it asked: `git status` tells";
+    }
+    if let Some(hint) = &mut failure.hint {
+        hint.push_str(&more);
+    }
+    failure
 }
 
 /// Says whether a new branch is where a remote-tracking branch of its name is, or comes to be in the

@@ -1,6 +1,6 @@
 //! The audit's second look: what can be decided again from recorded commits.
 
-use super::judge::{Found, Ground, Judge};
+use super::judge::{Found, Ground, Judge, Merged};
 use super::reports::Reports;
 use super::{Claimed, Evidence, Verdict};
 use crate::finding::Finding;
@@ -35,9 +35,9 @@ pub(in crate::ledger) fn again(
                 let without = entry.files.is_empty();
                 without.then(|| "no report is recorded".to_owned())
             }
-            check => match misplaced(entry, record, held) {
+            _ => match misplaced(entry, record, held) {
                 Some(why) => Some(why),
-                None => history(repository, protocol, contract, record, entry, check)?,
+                None => history(repository, protocol, contract, record, held, entry)?,
             },
         };
         if let Some(why) = why {
@@ -76,9 +76,10 @@ fn history(
     protocol: &Protocol,
     contract: &Contract,
     record: &Record,
+    held: Option<&Record>,
     entry: &Evidence,
-    check: Check,
 ) -> Result<Option<String>, GitError> {
+    let check = entry.check;
     let id = |text: &Option<String>| text.as_ref().and_then(|t| t.parse::<ObjectId>().ok());
     let ids = [id(&entry.tip), id(&entry.base), id(&entry.since)];
     let here = ids.iter().flatten().all(|id| repository.has(*id));
@@ -86,13 +87,22 @@ fn history(
         return Ok(None);
     };
     let [tip, base, since] = ids;
+    let code = record.code.as_ref().or(held.and_then(|h| h.code.as_ref()));
+    if let (Check::Merge, Some(tip), Some(code)) =
+        (check, tip, code.and_then(|c| c.commit.parse().ok()))
+        && older(repository, tip, code)?
+    {
+        let text = "it was judged at an older commit than the branch's";
+        return Ok(Some(text.to_owned()));
+    }
     let judge = Judge {
         repository,
         claimed: Claimed::of(protocol, kind, contract),
         ground: Ground {
             branch: record.code.as_ref().map(|code| code.branch.clone()),
+            is_ledger: false,
             tip,
-            earlier: Vec::new(),
+            merged: tip.map_or(Merged::Unknown, Merged::At),
             base_branch: None,
             base,
             since,
@@ -104,6 +114,19 @@ fn history(
         Found::Contradicted(findings) => findings.into_iter().next().map(|f| f.message),
         Found::Passed | Found::Skipped(_) => None,
     })
+}
+
+/// Says whether a commit is one of the history before another, as far as that
+/// can be told here.
+fn older(repository: &Repository, commit: ObjectId, than: ObjectId) -> Result<bool, GitError> {
+    if commit == than || !repository.has(than) {
+        return Ok(false);
+    }
+    match repository.has_commit(than, commit) {
+        Ok(older) => Ok(older),
+        Err(FactError::Unknown(_)) => Ok(false),
+        Err(FactError::Git(error)) => Err(error),
+    }
 }
 
 /// How what is recorded of the files differs from what the recorded commit has.

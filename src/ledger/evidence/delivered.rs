@@ -8,6 +8,9 @@ use crate::ledger::artifacts::digest_of;
 use crate::ledger::record::{Artifact, Record, digest};
 use crate::protocol::{Check, Policy};
 
+/// The code of a finding about a file that is gone.
+pub(in crate::ledger) const MISSING: &str = "artifact.missing";
+
 /// The files that a handoff delivered and that are not what they were: an error
 /// for each where that is enforced, else a warning. Nothing where it was not
 /// checked when it was sent.
@@ -40,7 +43,7 @@ pub(in crate::ledger) fn changed(
             }
             Now::Missing => {
                 let text = format!("{} delivered it, and now there is no such file", record.id);
-                ("artifact.missing", text)
+                (MISSING, text)
             }
         };
         let mut finding = Finding::error(code, artifact.path.clone(), text);

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::reports::Reports;
 use super::{Claimed, Evidence, Verdict};
 use crate::finding::{Finding, Severity};
-use crate::git::{FactError, GitError, Named, ObjectId, Repository};
+use crate::git::{FactError, GitError, Named, ObjectId, Repository, Unknown};
 use crate::ids::quoted;
 use crate::ledger::intake::scalar;
 use crate::ledger::record::Artifact;
@@ -36,15 +36,29 @@ impl Found {
     }
 }
 
+/// Where a branch stood when it was merged.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::ledger) enum Merged {
+    /// That is not known.
+    #[default]
+    Unknown,
+    /// At its tip, or, where it is gone, where the ledger last saw it.
+    At(ObjectId),
+    /// At a commit that is not here.
+    Elsewhere(ObjectId),
+}
+
 /// The commits that claims are judged at.
 #[derive(Clone, Debug, Default)]
 pub(in crate::ledger) struct Ground {
     /// The code branch's name, where one is known.
     pub(in crate::ledger) branch: Option<String>,
+    /// Whether it is the one that this ledger is on.
+    pub(in crate::ledger) is_ledger: bool,
     /// Its commit, if it exists.
     pub(in crate::ledger) tip: Option<ObjectId>,
-    /// Commits of it that are known from elsewhere, for when it was merged.
-    pub(in crate::ledger) earlier: Vec<ObjectId>,
+    /// Where it stood when it was merged, as far as that is known.
+    pub(in crate::ledger) merged: Merged,
     /// The base branch's name.
     pub(in crate::ledger) base_branch: Option<String>,
     /// Its commit.
@@ -172,7 +186,7 @@ impl Judge<'_> {
         Ok((tip, base))
     }
 
-    fn named_branch(&self) -> &str {
+    pub(super) fn named_branch(&self) -> &str {
         self.ground.branch.as_deref().unwrap_or("the branch")
     }
 
@@ -184,6 +198,12 @@ impl Judge<'_> {
         let Some(branch) = self.claimed.branch() else {
             return Found::Skipped("no code branch is known".to_owned());
         };
+        let at = self.claimed.branch_at().unwrap_or_default();
+        if self.ground.is_ledger {
+            let text = format!("{} is the ledger's own branch", quoted(branch));
+            let finding = Finding::error(Check::Branch.code(), at, text);
+            return Found::because(finding.fix("name the branch that the work is on"));
+        }
         if self.ground.tip.is_some() {
             return Found::Passed;
         }
@@ -191,7 +211,6 @@ impl Judge<'_> {
             let text = format!("this clone does not follow branch {branch} of origin");
             return Found::Skipped(text);
         }
-        let at = self.claimed.branch_at().unwrap_or_default();
         let text = format!("there is no branch {}, here or on origin", quoted(branch));
         let finding = Finding::error(Check::Branch.code(), at, text);
         Found::because(finding.fix("create or fetch the branch, or name the right one"))
@@ -202,14 +221,22 @@ impl Judge<'_> {
         let Some(claim) = claims.and_then(|c| c.commits.as_ref()) else {
             return Ok(Found::Passed);
         };
-        let (tip, base) = match self.both() {
-            Ok(both) => both,
-            Err(found) => return Ok(found),
+        let unknown = self.both().err();
+        let Some(tip) = self.ground.tip else {
+            return Ok(unknown.unwrap_or(Found::Passed));
         };
-        let added = self.repository.added(base, tip)?;
-        let ids: Vec<String> = { added.commits.iter() }
-            .map(|(id, _)| id.to_string())
-            .collect();
+        // Without a base that it left, all that the branch has is its own.
+        let own = match self.ground.base {
+            Some(base) => match self.repository.added(base, tip) {
+                Ok(added) => {
+                    let ids = added.commits.iter().map(|(id, _)| id.to_string());
+                    Some((base, ids.collect::<Vec<String>>()))
+                }
+                Err(FactError::Unknown(Unknown::Unrelated)) => None,
+                Err(error) => return Err(error),
+            },
+            None => None,
+        };
         let entries = self
             .claimed
             .value(Some(&claim.list))
@@ -222,41 +249,58 @@ impl Judge<'_> {
                 continue;
             };
             let id = text.to_ascii_lowercase();
-            let short = id.len() < 4;
-            let why = match ids
-                .iter()
-                .filter(|known| !short && known.starts_with(&id))
-                .count()
-            {
-                1 => continue,
-                0 => self.why_not_added(&id, base, tip)?,
-                _ => "may be one of several commits".to_owned(),
+            let named = |known: &&String| id.len() >= 4 && known.starts_with(&id);
+            let own = own.as_ref();
+            let why = match own.map_or(0, |(_, ids)| ids.iter().filter(named).count()) {
+                1 => None,
+                0 => self.why_not(&id, own.map(|(base, _)| *base), tip)?,
+                _ => Some("may be one of several commits".to_owned()),
             };
+            let Some(why) = why else { continue };
             let finding = Finding::error(
                 Check::Commits.code(),
                 at,
                 format!("{} {why}", quoted(&text)),
             );
-            let range = format!("git log {}..{}", self.named_base(), self.named_branch());
-            findings.push(finding.fix(format!("list commits that `{range}` shows")));
+            let range = match &own {
+                Some(_) => format!("{}..{}", self.named_base(), self.named_branch()),
+                None => self.named_branch().to_owned(),
+            };
+            findings.push(finding.fix(format!("list commits that `git log {range}` shows")));
         }
-        Ok(Found::unless(findings))
+        match unknown {
+            // Whose they are is not known of those that the branch has.
+            Some(unknown) if findings.is_empty() => Ok(unknown),
+            _ => Ok(Found::unless(findings)),
+        }
     }
 
-    /// Why an id is none of the commits that a branch added to its base.
-    fn why_not_added(&self, id: &str, base: ObjectId, tip: ObjectId) -> Result<String, FactError> {
+    /// Why an id is none of the commits that a branch added to its base, or none
+    /// that it has, where no base is given; nothing, if it is one of those.
+    fn why_not(
+        &self,
+        id: &str,
+        base: Option<ObjectId>,
+        tip: ObjectId,
+    ) -> Result<Option<String>, FactError> {
         let (branch, base_branch) = (self.named_branch(), self.named_base());
-        Ok(match self.repository.named(id)? {
-            Named::Nothing => "is no commit of this repository".to_owned(),
-            Named::Several => "may be one of several objects".to_owned(),
-            Named::Other(what) => format!("is {what}, not a commit"),
-            Named::Commit(commit) if self.repository.has_commit(base, commit)? => {
-                format!("was on {base_branch} before the work on {branch}")
-            }
-            Named::Commit(commit) if self.repository.has_commit(tip, commit)? => {
-                format!("is not one that {branch} added to {base_branch}")
-            }
-            Named::Commit(_) => format!("is not on {branch}"),
+        let commit = match self.repository.named(id)? {
+            Named::Nothing => return Ok(Some("is no commit of this repository".to_owned())),
+            Named::Several => return Ok(Some("may be one of several objects".to_owned())),
+            Named::Other(what) => return Ok(Some(format!("is {what}, not a commit"))),
+            Named::Commit(commit) => commit,
+        };
+        if let Some(base) = base
+            && self.repository.has_commit(base, commit)?
+        {
+            let text = format!("was on {base_branch} before the work on {branch}");
+            return Ok(Some(text));
+        }
+        let held = self.repository.has_commit(tip, commit)?;
+        Ok(match (held, base) {
+            (false, _) => Some(format!("is not on {branch}")),
+            (true, Some(_)) => Some(format!("is not one that {branch} added to {base_branch}")),
+            (true, None) => None,
         })
     }
 

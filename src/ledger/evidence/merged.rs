@@ -1,14 +1,14 @@
 //! Whether a branch was merged as a contract says.
 
-use super::judge::{Found, Judge};
+use super::judge::{Found, Judge, Merged};
 use crate::finding::Finding;
 use crate::git::{FactError, Named, ObjectId};
 use crate::ids::quoted;
 use crate::protocol::{Check, MergeClaim, Strategy};
 
 impl Judge<'_> {
-    /// Judges the merge. `tip` becomes the commit of the branch with which it
-    /// agrees, of those at which the branch is known to have stood.
+    /// Judges the merge. `tip` becomes the commit at which the branch is taken to
+    /// have been merged.
     pub(super) fn merge(&self, tip: &mut Option<ObjectId>) -> Result<Found, FactError> {
         let claims = self.claimed.kind.claims.as_ref();
         let Some((claim, text)) = claims
@@ -58,45 +58,39 @@ impl Judge<'_> {
             Strategy::Squash => self.repository.not_a_squash(commit, tip),
             Strategy::Rebase => self.repository.not_a_rebase(commit, tip),
         };
-        let known = || tip.iter().chain(&self.ground.earlier);
-        let mut first = None;
-        for &known in known() {
-            match judge(Some(known))? {
-                None => {
-                    *tip = Some(known);
-                    return Ok(Found::Passed);
-                }
-                Some(why) => first = first.or(Some(why)),
-            }
-        }
-        let known = known().next().is_some();
-        let why = match first {
-            Some(why) => Some(why),
-            None => judge(None)?,
+        let stood = match self.ground.merged {
+            Merged::At(stood) => Some(stood),
+            Merged::Unknown | Merged::Elsewhere(_) => None,
         };
-        match why {
-            Some(why) => {
-                let at = claim.strategy.as_deref().unwrap_or(&claim.commit);
-                let word = self
-                    .claimed
-                    .text(claim.strategy.as_deref())
-                    .unwrap_or_default();
-                let text = format!(
-                    "commit {} is not what {} says: {why}",
-                    commit.short(),
-                    quoted(word)
-                );
-                let finding = Finding::error(Check::Merge.code(), at, text);
-                Ok(Found::because(finding.fix(
-                    "say how the branch was merged, and name the commit that came of it",
-                )))
-            }
-            None if known => Ok(Found::Passed),
-            None => {
-                let text = "it is not known what the branch held when it was merged";
-                Ok(Found::Skipped(text.to_owned()))
-            }
+        *tip = stood;
+        if let Some(why) = judge(stood)? {
+            let at = claim.strategy.as_deref().unwrap_or(&claim.commit);
+            let word = self
+                .claimed
+                .text(claim.strategy.as_deref())
+                .unwrap_or_default();
+            let text = format!(
+                "commit {} is not what {} says: {why}",
+                commit.short(),
+                quoted(word)
+            );
+            let finding = Finding::error(Check::Merge.code(), at, text);
+            return Ok(Found::because(finding.fix(
+                "say how the branch was merged, and name the commit that came of it",
+            )));
         }
+        Ok(match self.ground.merged {
+            Merged::At(_) => Found::Passed,
+            Merged::Unknown => {
+                let text = "it is not known what the branch held when it was merged";
+                Found::Skipped(text.to_owned())
+            }
+            Merged::Elsewhere(stood) => Found::Skipped(format!(
+                "{} is not here, nor is commit {}, where the ledger last saw it",
+                self.named_branch(),
+                stood.short()
+            )),
+        })
     }
 
     /// How the contract says that it was merged, if it says so.

@@ -2,7 +2,7 @@
 //!
 //! Which checks a step needs follows from the contract and the rules alone
 //! ([`demanded`]); `judge` carries them out on the user's commits and files,
-//! `reports` compares what test runners wrote. What was found is recorded with the handoff.
+//! `reports` compares what test runners wrote, `words` what contracts say of it in words. What was found is recorded with the handoff.
 //! `again` repeats for the audit what can be decided from recorded commits,
 //! `delivered` looks at artifacts when they are claimed.
 
@@ -11,6 +11,7 @@ mod delivered;
 mod judge;
 mod merged;
 mod reports;
+mod words;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -21,8 +22,8 @@ use crate::ids::AgentName;
 use crate::protocol::{Check, ContractType, Event, Policy, Protocol};
 
 pub(super) use again::again;
-pub(super) use delivered::changed;
-pub(super) use judge::{Ground, Judge, Judged};
+pub(super) use delivered::{MISSING, changed};
+pub(super) use judge::{Ground, Judge, Judged, Merged};
 pub use reports::{ReportError, Reports};
 
 /// What a check came to.

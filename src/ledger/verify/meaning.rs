@@ -8,7 +8,7 @@ const MEANINGS: [(&str, &str); 32] = [
     ),
     (
         "artifact.missing",
-        "A file that was delivered, and that nobody has taken up yet, is gone.",
+        "A file that was delivered, and that nobody has taken up yet, is not here.",
     ),
     (
         "commit.author",

@@ -1,0 +1,281 @@
+//! How a branch was merged into its base, told from what the commits hold.
+
+use std::rc::Rc;
+
+use git2::{MergeFileInput, Oid};
+
+use super::evidence::{Added, Differences, FactError, MOST_COMMITS, Unknown};
+use super::repository::{ObjectId, Repository};
+use super::tree::{EntryKind, Tree};
+
+/// A commit as far as merging goes.
+struct Brief {
+    parents: Vec<Oid>,
+    message: Vec<u8>,
+}
+
+/// What a stretch of the base branch changed, beside what a branch did.
+enum Change {
+    /// The same.
+    Same,
+    /// The same as far as it can be told: where both lines changed the same
+    /// lines, somebody merged them by hand.
+    ByHand,
+    /// Something else, and how it differs.
+    Other(String),
+}
+
+impl Repository {
+    /// Why a commit did not merge a branch with a commit of two lines; nothing,
+    /// if it did.
+    ///
+    /// # Errors
+    /// [`FactError`] when history is not here or can't be read.
+    pub fn not_a_merge(
+        &self,
+        merge: ObjectId,
+        tip: Option<ObjectId>,
+    ) -> Result<Option<String>, FactError> {
+        let parents = self.known(self.brief(merge.0))?.parents;
+        let Some((first, others)) = parents.split_first().filter(|(_, o)| !o.is_empty()) else {
+            return Ok(Some("it has one parent, and a merge has two".to_owned()));
+        };
+        let Some(tip) = tip else { return Ok(None) };
+        if self.has_commit(ObjectId(*first), tip)? {
+            return Ok(Some("the base branch had the work already".to_owned()));
+        }
+        for other in others {
+            if self.has_commit(ObjectId(*other), tip)? {
+                return Ok(None);
+            }
+        }
+        Ok(Some(
+            "what it merged does not hold the branch's commits".to_owned(),
+        ))
+    }
+
+    /// Why a commit is not a branch squashed into one; nothing, if it is.
+    ///
+    /// # Errors
+    /// [`FactError`] when history is not here or can't be read.
+    pub fn not_a_squash(
+        &self,
+        merge: ObjectId,
+        tip: Option<ObjectId>,
+    ) -> Result<Option<String>, FactError> {
+        let parents = self.known(self.brief(merge.0))?.parents;
+        let [parent] = parents[..] else {
+            return Ok(Some(
+                "it has several parents, and a squashed commit has one".to_owned(),
+            ));
+        };
+        let Some(tip) = tip else { return Ok(None) };
+        let before = ObjectId(parent);
+        if self.known(self.descends(tip, merge))? || tip == merge {
+            let text = "it is one of the branch's own commits, so that nothing was squashed";
+            return Ok(Some(text.to_owned()));
+        }
+        let added = self.added(before, tip)?;
+        if added.commits.is_empty() {
+            let text = "the branch has no commits of its own that the base branch had not";
+            return Ok(Some(text.to_owned()));
+        }
+        if let Some(why) = self.other_change(before, merge, added.fork, tip)? {
+            return Ok(Some(why));
+        }
+        // Where the branch's earlier commits came before it, they were not squashed.
+        let messages = self.messages(&added)?;
+        let above = self.known(self.brief(parent))?;
+        if messages.len() > 1 && parent != added.fork.0 && messages.contains(&above.message) {
+            let text = "the commit before it is one of the branch's, written again";
+            return Ok(Some(text.to_owned()));
+        }
+        Ok(None)
+    }
+
+    /// Why a commit is not the last of a branch's, written again on its base;
+    /// nothing, if it is.
+    ///
+    /// # Errors
+    /// [`FactError`] when history is not here or can't be read.
+    pub fn not_a_rebase(
+        &self,
+        merge: ObjectId,
+        tip: Option<ObjectId>,
+    ) -> Result<Option<String>, FactError> {
+        let last = self.known(self.brief(merge.0))?;
+        if last.parents.len() > 1 {
+            let text = "it has several parents, and a commit that was rebased has one";
+            return Ok(Some(text.to_owned()));
+        }
+        let Some(tip) = tip else { return Ok(None) };
+        if tip == merge {
+            return Ok(None);
+        }
+        let Some(&parent) = last.parents.first() else {
+            return Ok(Some("it is the first commit of all".to_owned()));
+        };
+        // The branch's messages, from its last commit back. Commits that the base
+        // had already are left out when a branch is rebased.
+        let added = self.added(ObjectId(parent), tip)?;
+        let messages = self.messages(&added)?;
+        let mut left = messages.iter();
+        let (mut before, mut here) = (merge.0, last);
+        while let ([parent], true) = (&here.parents[..], left.any(|m| *m == here.message)) {
+            before = *parent;
+            if before == added.fork.0 {
+                break;
+            }
+            here = self.known(self.brief(before))?;
+        }
+        if before == merge.0 {
+            let text = "its message is not one of the branch's commits, as it is when they are written again";
+            return Ok(Some(text.to_owned()));
+        }
+        let before = ObjectId(before);
+        let added = self.added(before, tip)?;
+        self.other_change(before, merge, added.fork, tip)
+    }
+
+    /// The messages of a branch's commits that are no merges, the last first.
+    fn messages(&self, added: &Added) -> Result<Vec<Vec<u8>>, FactError> {
+        let plain = added.commits.iter().filter(|(_, parents)| *parents < 2);
+        let messages = plain.map(|(id, _)| Ok(self.brief(id.0)?.message));
+        self.known(messages.collect())
+    }
+
+    /// Reads a commit.
+    fn brief(&self, id: Oid) -> Result<Brief, FactError> {
+        let commit = self.inner.find_commit(id)?;
+        if commit.parent_count() == 0 && self.inner.is_shallow() {
+            return Err(Unknown::Shallow.into());
+        }
+        Ok(Brief {
+            parents: commit.parent_ids().collect(),
+            message: commit.message_bytes().trim_ascii().to_vec(),
+        })
+    }
+
+    /// How what a stretch of the base branch changed differs from what a branch
+    /// changed since it left the base; nothing, if it is the same.
+    fn other_change(
+        &self,
+        before: ObjectId,
+        merge: ObjectId,
+        fork: ObjectId,
+        tip: ObjectId,
+    ) -> Result<Option<String>, FactError> {
+        let branch = self.differences(fork, tip)?;
+        match self.change(before, merge, &branch, fork, tip)? {
+            Change::Same => return Ok(None),
+            Change::Other(why) => return Ok(Some(why)),
+            Change::ByHand => {}
+        }
+        // Both lines changed the same lines, and so did whoever edits the work
+        // after it was merged.
+        for id in self.first_parents(before).take(MOST_COMMITS) {
+            let id = self.known(id.map_err(FactError::from))?;
+            if id == fork {
+                break;
+            }
+            let [parent] = self.known(self.brief(id.0))?.parents[..] else {
+                continue;
+            };
+            let change = self.change(ObjectId(parent), id, &branch, fork, tip)?;
+            if matches!(change, Change::Same) {
+                let text = format!("the work came with commit {} already", id.short());
+                return Ok(Some(text));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Compares what a stretch of the base branch changed with what merging a
+    /// branch would have changed there. `branch` is what that changed since `fork`.
+    fn change(
+        &self,
+        before: ObjectId,
+        merge: ObjectId,
+        branch: &Differences,
+        fork: ObjectId,
+        tip: ObjectId,
+    ) -> Result<Change, FactError> {
+        let merged = self.differences(before, merge)?;
+        if let Some(path) = merged.keys().find(|path| !branch.contains_key(*path)) {
+            let text = format!("it changes {path}, which the branch does not");
+            return Ok(Change::Other(text));
+        }
+        let base = self.differences(fork, before)?;
+        let (mut new, mut by_hand) = (false, false);
+        for (path, held) in branch {
+            let wanted = match base.get(path) {
+                Some(known) if known != held => {
+                    match self.known(self.merged_file(path, fork, before, tip))? {
+                        Some(both) => Some(both),
+                        None => {
+                            by_hand = true;
+                            continue;
+                        }
+                    }
+                }
+                _ => *held,
+            };
+            let had = base.get(path) == Some(&wanted);
+            match merged.get(path) {
+                Some(found) if *found != wanted => {
+                    let text = format!("{path} is not as it is on the branch");
+                    return Ok(Change::Other(text));
+                }
+                None if !had => {
+                    let text = format!("it does not change {path}, as the branch does");
+                    return Ok(Change::Other(text));
+                }
+                _ => new |= !had,
+            }
+        }
+        Ok(match (new || branch.is_empty(), by_hand) {
+            (true, _) => Change::Same,
+            (false, true) => Change::ByHand,
+            (false, false) => Change::Other("the base branch had the work already".to_owned()),
+        })
+    }
+
+    /// A file that both lines changed, merged as git merges it; nothing, where a
+    /// person must.
+    fn merged_file(
+        &self,
+        path: &str,
+        fork: ObjectId,
+        before: ObjectId,
+        tip: ObjectId,
+    ) -> Result<Option<ObjectId>, FactError> {
+        let read = |commit| -> Result<Option<Rc<[u8]>>, FactError> {
+            Ok(match Tree::new(self, self.tree_of(commit)?).entry(path)? {
+                Some((EntryKind::File, id)) => Some(self.blob(id)?),
+                // A submodule's commit is no object of this repository.
+                Some((EntryKind::Other, id)) if self.has(id) => Some(self.blob(id)?),
+                _ => None,
+            })
+        };
+        let (Some(old), Some(ours), Some(theirs)) = (read(fork)?, read(before)?, read(tip)?) else {
+            return Ok(None);
+        };
+        // Bytes that are no text have no lines to merge.
+        if [&old, &ours, &theirs]
+            .iter()
+            .any(|bytes| bytes.contains(&0))
+        {
+            return Ok(None);
+        }
+        let merged = git2::merge_file(
+            MergeFileInput::new().content(&old),
+            MergeFileInput::new().content(&ours),
+            MergeFileInput::new().content(&theirs),
+            None,
+        )?;
+        match merged.is_automergeable() {
+            true => Ok(Some(ObjectId::of_blob(merged.content())?)),
+            false => Ok(None),
+        }
+    }
+}
