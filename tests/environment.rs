@@ -204,7 +204,7 @@ fn damage_to_a_record_is_found_and_stays_where_it_is() {
     insta::assert_snapshot!(damaged.shown, @r#"
     $ git handoff verify 87
     the ledger is damaged: 2 findings in 4 commits, 1 handoffs, up to [commit]
-      looked at: branch handoffs, from the first commit to the last, recorded 2026-03-02 09:15 +0000
+      looked at: issue 87 alone, and the rules; branch handoffs, from the first commit to the last, recorded 2026-03-02 09:15 +0000
 
     1. commit [commit] "By hand"
        in the name of Robin Doe, recorded by Robin Doe on 2026-03-02 09:09 +0000

@@ -111,7 +111,6 @@ impl InMemory {
             }
         };
         let actor = Actor {
-            dated_back: false,
             name: &name,
             at: to_second(at),
         };

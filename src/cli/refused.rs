@@ -97,8 +97,6 @@ pub(super) fn refused(refusal: &Refusal, message: String) -> Failure {
             Failure::new(exit::USAGE, "no_requirement", message.clone())
                 .hint(format!("it has: {}", known.join(", ")))
         }
-        Refusal::DatedBack { .. } => Failure::new(exit::USAGE, "backdated", message.clone())
-            .hint("nothing was written; leave GIT_AUTHOR_DATE unset, or see `date` for this machine's clock"),
         Refusal::NoHandoff { id } => Failure::new(exit::NOT_FOUND, "no_handoff", message.clone())
             .hint(format!(
                 "`git handoff status {}` lists the issue's handoffs",

@@ -3,7 +3,7 @@
 
 use super::draft::Plan;
 use super::error::LedgerError;
-use super::order::Time;
+use super::record::Moment;
 use super::refusal::Refusal;
 use super::session::Session;
 use super::snapshot::Snapshot;
@@ -37,7 +37,7 @@ impl<'r> Ledger<'r> {
         session: &Session,
         id: &HandoffId,
     ) -> Result<Option<Done>, LedgerError> {
-        match self.publish(session, None, |tip, time| self.expire(tip, time, id)) {
+        match self.publish(session, None, |tip, at| self.expire(tip, at, id)) {
             Ok(done) => Ok(Some(done)),
             Err(LedgerError::Refused(_)) => Ok(None),
             Err(error) => Err(error),
@@ -48,7 +48,7 @@ impl<'r> Ledger<'r> {
     pub(super) fn expire(
         &self,
         tip: &Snapshot<'r>,
-        time: Time,
+        at: Moment,
         id: &HandoffId,
     ) -> Result<Plan, LedgerError> {
         let record = tip.issue(id.issue())?.record(id.number())?;
@@ -58,7 +58,7 @@ impl<'r> Ledger<'r> {
             event: Event::Expire,
             told: Box::default(),
         };
-        let plan = self.plan_on(tip, &record.to, time, id.issue(), request)?;
+        let plan = self.plan_on(tip, &record.to, at, id.issue(), request)?;
         Ok(plan.by_anybody())
     }
 }

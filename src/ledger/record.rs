@@ -160,9 +160,6 @@ pub struct Issue {
     /// When its last step was made.
     #[serde(with = "moment")]
     pub updated_at: Moment,
-    /// Whether every step of it was dated back, as an import does.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub dated_back: bool,
     /// When it was completed.
     #[serde(
         default,

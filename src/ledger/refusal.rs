@@ -146,12 +146,6 @@ pub enum Refusal {
         /// The names there are.
         known: Vec<String>,
     },
-    /// The step is dated long before it is recorded, in an issue in which work went on since.
-    #[error("the step is dated {at}, long before now, and the issue's steps were not")]
-    DatedBack {
-        /// The step's time.
-        at: Moment,
-    },
     /// There is no such handoff.
     #[error("there is no handoff {id}")]
     NoHandoff {

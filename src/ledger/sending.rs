@@ -7,17 +7,16 @@ use super::evidence::{
     Claimed, Evidence, Ground, Judge, Judged, MISSING, Merged, Reports, changed, demanded,
 };
 use super::intake::{Contract, placed};
-use super::order::Time;
 use super::planner::plan;
-use super::record::{Artifact, digest};
+use super::record::{Artifact, Moment, digest};
 use super::refusal::Refusal;
 use super::session::Session;
 use super::snapshot::{IssueFolder, Snapshot};
-use super::step::{Planned, Request, View};
+use super::step::{Actor, Planned, Request, View};
 use super::write::{Done, Ledger, canonical};
 use crate::contract::Allowance;
 use crate::finding::{Finding, Severity};
-use crate::git::{Code, FactError, ObjectId};
+use crate::git::{Code, FactError, ObjectId, to_second};
 use crate::ids::{HandoffId, IssueKey};
 use crate::protocol::{Check, Gate, Policy, Protocol, State};
 
@@ -83,19 +82,19 @@ impl<'r> Ledger<'r> {
         if !parcel.demanded(&snapshot).is_empty() {
             // A walk through history takes its time: not while others wait to write.
             // What refuses the step says so where it is decided.
-            let time = self.time(session, &snapshot);
+            let at = to_second(session.clock.author());
             if let Err(error @ LedgerError::Evidence { .. }) =
-                self.decide(&mut parcel, &snapshot, time, offer, origin)
+                self.decide(&mut parcel, &snapshot, at, offer, origin)
             {
                 return Err(error);
             }
         }
-        let mut done = self.publish(session, Some(snapshot), |tip, time| {
+        let mut done = self.publish(session, Some(snapshot), |tip, at| {
             let rules = &parcel.chosen.rules;
             if tip.rules_id(rules.protocol().name())? != Some(rules.id()) {
                 parcel = self.packed(tip, offer, origin)?;
             }
-            self.decide(&mut parcel, tip, time, offer, origin)
+            self.decide(&mut parcel, tip, at, offer, origin)
         })?;
         if let Some((_, judged)) = parcel.judged.filter(|_| !done.receipt.repeated) {
             done.warnings = judged.findings;
@@ -158,14 +157,14 @@ impl<'r> Ledger<'r> {
         &self,
         parcel: &mut Parcel<'r>,
         tip: &Snapshot<'r>,
-        time: Time,
+        at: Moment,
         offer: &Offer<'_>,
         origin: Origin<'_>,
     ) -> Result<Plan, LedgerError> {
         let protocol = parcel.chosen.rules.protocol().clone();
         let name = canonical(&protocol, offer.agent.or(parcel.contract.from.as_ref()));
         let name = name.ok_or(Refusal::NoSender)?;
-        let actor = time.actor(&name);
+        let actor = Actor { name: &name, at };
         let demanded = parcel.demanded(tip);
         let folder = tip.issue(&parcel.contract.issue)?;
         let policy = tip.manifest().evidence;

@@ -123,8 +123,6 @@ pub struct Actor<'a> {
     pub name: &'a AgentName,
     /// The time of the step.
     pub at: Moment,
-    /// Whether that is long before it is recorded.
-    pub dated_back: bool,
 }
 
 /// What a step needs to know of its issue. `E` is how reading can fail.

@@ -8,16 +8,16 @@ use super::draft::{Decided, Plan};
 use super::error::LedgerError;
 use super::evidence::changed;
 use super::memory::Memory;
-use super::order::{self, Time};
+use super::order;
 use super::planner::plan;
 use super::ready::{ready, ready_noting};
-use super::record::Record;
+use super::record::{self, Record};
 use super::refusal::Refusal;
 use super::screening::screen_request;
 use super::session::{Session, author};
 use super::signing::signed;
 use super::snapshot::{KnownProtocols, Snapshot};
-use super::step::{Planned, Receipt, Request, Told, View};
+use super::step::{Actor, Planned, Receipt, Request, Told, View};
 use crate::finding::Finding;
 use crate::git::{ObjectId, Prepared, Proposal, PublishError, Queue, Repository, to_second};
 use crate::ids::{AgentName, HandoffId, IssueKey, quoted};
@@ -236,14 +236,14 @@ impl<'r> Ledger<'r> {
         request: impl Fn(u32) -> Request<'static>,
         mut allow: impl FnMut(&Record) -> Result<(), LedgerError>,
     ) -> Result<Done, LedgerError> {
-        self.publish(session, None, |tip, time| {
+        self.publish(session, None, |tip, at| {
             let chosen;
             let id = match target {
                 Target::Handoff(id) => id,
                 Target::Next => {
                     let found = match self.rehearsed {
-                        None => ready_noting(tip, agent, time.at)?,
-                        Some(_) => ready(tip, agent, time.at)?,
+                        None => ready_noting(tip, agent, at)?,
+                        Some(_) => ready(tip, agent, at)?,
                     };
                     chosen = match found.first {
                         Some(id) => id,
@@ -252,7 +252,7 @@ impl<'r> Ledger<'r> {
                     &chosen
                 }
             };
-            let plan = self.plan_on(tip, agent, time, id.issue(), request(id.number()))?;
+            let plan = self.plan_on(tip, agent, at, id.issue(), request(id.number()))?;
             if let Planned::Write(step) = &plan.planned {
                 allow(&step.receipt.record)?;
             }
@@ -271,8 +271,8 @@ impl<'r> Ledger<'r> {
         issue: &IssueKey,
         request: impl Fn() -> Request<'static>,
     ) -> Result<Done, LedgerError> {
-        self.publish(session, None, |tip, time| {
-            self.plan_on(tip, agent, time, issue, request())
+        self.publish(session, None, |tip, at| {
+            self.plan_on(tip, agent, at, issue, request())
         })
     }
 
@@ -280,11 +280,11 @@ impl<'r> Ledger<'r> {
         &self,
         tip: &Snapshot<'r>,
         agent: &AgentName,
-        time: Time,
+        at: record::Moment,
         key: &IssueKey,
         mut request: Request<'_>,
     ) -> Result<Plan, LedgerError> {
-        self.plan_with(tip, agent, time, key, |protocol| {
+        self.plan_with(tip, agent, at, key, |protocol| {
             screen_request(protocol, &mut request)?;
             Ok(request)
         })
@@ -295,7 +295,7 @@ impl<'r> Ledger<'r> {
         &self,
         tip: &Snapshot<'r>,
         agent: &AgentName,
-        time: Time,
+        at: record::Moment,
         key: &IssueKey,
         request: impl FnOnce(&Protocol) -> Result<Request<'q>, LedgerError>,
     ) -> Result<Plan, LedgerError> {
@@ -306,7 +306,7 @@ impl<'r> Ledger<'r> {
         let rules = tip.rules(issue.protocol.as_str())?;
         let protocol = rules.protocol();
         let name = canonical(protocol, Some(agent)).unwrap_or_else(|| agent.clone());
-        let actor = time.actor(&name);
+        let actor = Actor { name: &name, at };
         let request = request(protocol)?;
         let planned = plan(protocol, key, &folder, &actor, &request)?;
         Plan::new(&rules, name, planned)
@@ -317,16 +317,16 @@ impl<'r> Ledger<'r> {
         &self,
         session: &Session,
         known: Option<Snapshot<'r>>,
-        mut decide: impl FnMut(&Snapshot<'r>, Time) -> Result<Plan, LedgerError>,
+        mut decide: impl FnMut(&Snapshot<'r>, record::Moment) -> Result<Plan, LedgerError>,
     ) -> Result<Done, LedgerError> {
-        let (receipt, commit) = self.write(session, known, |tip, time| {
-            Ok(match decide(tip, time) {
+        let (receipt, commit) = self.write(session, known, |tip, at| {
+            Ok(match decide(tip, at) {
                 Ok(plan) => match plan.draft() {
                     Ok(draft) => Decided::Write(draft),
                     Err(receipt) => Decided::Nothing(*receipt),
                 },
                 Err(LedgerError::Refused(Refusal::Overdue { id })) => {
-                    let Ok(draft) = self.expire(tip, time, &id)?.draft() else {
+                    let Ok(draft) = self.expire(tip, at, &id)?.draft() else {
                         return Err(Refusal::Overdue { id }.into());
                     };
                     Decided::First(draft.split().0)
@@ -341,20 +341,13 @@ impl<'r> Ledger<'r> {
         })
     }
 
-    /// When a step would be made that follows a tip.
-    pub(super) fn time(&self, session: &Session, tip: &Snapshot<'r>) -> Time {
-        let committer = order::not_before(tip.recorded(), session.committer().at);
-        let at = to_second(session.clock.author());
-        Time::of(at, to_second(committer), tip.recorded())
-    }
-
     /// The write path: decide on the tip, publish, and again if the tip moved.
     /// `known` is the tip as it was a moment ago, where that was read.
     pub(super) fn write<T>(
         &self,
         session: &Session,
         mut known: Option<Snapshot<'r>>,
-        mut decide: impl FnMut(&Snapshot<'r>, Time) -> Result<Decided<T>, LedgerError>,
+        mut decide: impl FnMut(&Snapshot<'r>, record::Moment) -> Result<Decided<T>, LedgerError>,
     ) -> Result<(T, Option<ObjectId>), LedgerError> {
         self.guard(session)?;
         let start = Instant::now();
@@ -370,15 +363,14 @@ impl<'r> Ledger<'r> {
                 _ => self.tip()?,
             };
             let now = session.clock.author();
-            let mut committer = session.committer();
-            committer.at = order::not_before(tip.recorded(), committer.at);
-            let (at, recorded) = (to_second(now), to_second(committer.at));
-            let time = Time::of(at, recorded, tip.recorded());
-            let (draft, outcome) = match decide(&tip, time)? {
+            let (draft, outcome) = match decide(&tip, to_second(now))? {
                 Decided::Nothing(outcome) => return Ok((outcome, None)),
                 Decided::Write(draft) => draft.split(),
                 Decided::First(draft) => (draft, None),
             };
+            let mut committer = session.committer();
+            committer.at = order::not_before(tip.recorded(), committer.at);
+            let (at, recorded) = (to_second(now), to_second(committer.at));
             if order::is_backdated(at, draft.previous, recorded, tip.recorded()) {
                 let previous = draft.previous.unwrap_or(at);
                 return Err(LedgerError::Backdated { at, previous });

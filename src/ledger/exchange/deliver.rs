@@ -66,8 +66,7 @@ pub struct Imported {
     pub commits: usize,
 }
 
-/// A clock that can be set back to when a step was taken. It is recorded then, as
-/// far as what is on the branch already lets it.
+/// A clock that can be set back to when a step was taken.
 struct StepClock {
     clock: Box<dyn Clock>,
     at: Rc<Cell<Option<DateTime<FixedOffset>>>>,
@@ -79,7 +78,7 @@ impl Clock for StepClock {
     }
 
     fn committer(&self) -> DateTime<FixedOffset> {
-        self.at.get().unwrap_or_else(|| self.clock.committer())
+        self.clock.committer()
     }
 }
 

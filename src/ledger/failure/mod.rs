@@ -26,6 +26,7 @@ use super::screening::screen_failure;
 use super::session::Session;
 use super::step::{Planned, Request, Told, View};
 use super::write::{Done, Ledger, Target};
+use crate::git::to_second;
 use crate::ids::{AgentName, HandoffId};
 use crate::protocol::Event;
 
@@ -44,8 +45,8 @@ impl Ledger<'_> {
         keep: &Keep,
     ) -> Result<Done, LedgerError> {
         self.guard(session)?;
+        let at = to_second(session.clock.author());
         let tip = self.tip()?;
-        let time = self.time(session, &tip);
         let issue = tip.issue(id.issue())?.issue()?;
         let issue = issue.ok_or_else(|| Refusal::NoIssue {
             issue: id.issue().clone(),
@@ -64,7 +65,7 @@ impl Ledger<'_> {
         let mut tip = tip;
         let mut late = issue.open.len();
         let planned = loop {
-            match self.plan_with(&tip, agent, time, id.issue(), |_| Ok(request(&told))) {
+            match self.plan_with(&tip, agent, at, id.issue(), |_| Ok(request(&told))) {
                 Err(LedgerError::Refused(Refusal::Overdue { id })) if late > 0 => {
                     late -= 1;
                     self.record_expiry(session, &id)?;
@@ -75,7 +76,7 @@ impl Ledger<'_> {
         };
         if let Planned::Write(step) = planned.planned {
             let record = &step.receipt.record;
-            let (context, allowed) = keep::keep(self.repository(), record, time.at, keep, screen)?;
+            let (context, allowed) = keep::keep(self.repository(), record, at, keep, screen)?;
             told.context = Some(context);
             told.allowed_secrets.extend(allowed);
         }

@@ -376,7 +376,6 @@ impl<V> Planner<'_, V> {
             status: IssueStatus::Open,
             opened_at: self.actor.at,
             updated_at: self.actor.at,
-            dated_back: false,
             completed_at: None,
             handoffs: 0,
             steps: 0,

@@ -59,12 +59,6 @@ pub fn plan<E>(
         actor,
     };
     let planned = planner.request(issue.clone(), request);
-    if actor.dated_back
-        && issue.as_ref().is_some_and(|issue| !issue.dated_back)
-        && matches!(planned, Ok(Planned::Write(_)))
-    {
-        return Err(Refusal::DatedBack { at: actor.at }.into());
-    }
     // What repeats is no write, and leaves what is overdue to the next one.
     if let Some(id) = issue.and_then(|issue| lease::overdue(&issue, actor.at))
         && !matches!(planned, Ok(Planned::Repeat(_)) | Err(Stop::Unreadable(_)))
@@ -232,7 +226,6 @@ impl<V> Planner<'_, V> {
     /// Counts one more step of the issue, and says when the one before it was made.
     fn next_step(&self, issue: &mut Issue) -> Option<Moment> {
         issue.steps += 1;
-        issue.dated_back = self.actor.dated_back && (issue.steps == 1 || issue.dated_back);
         let previous = std::mem::replace(&mut issue.updated_at, self.actor.at);
         (issue.steps > 1).then_some(previous)
     }

@@ -11,13 +11,13 @@ use crate::ledger::asked::{KnownRules, Shared, States, What, difference, issues_
 use crate::ledger::error::LedgerError;
 use crate::ledger::evidence::again;
 use crate::ledger::layout;
-use crate::ledger::order::{self, Time};
+use crate::ledger::order;
 use crate::ledger::planner::plan;
 use crate::ledger::record::{Issue, Moment, Record};
 use crate::ledger::shared::{Change as ProtocolStep, document_step, protocol_step};
 use crate::ledger::signing::{By, Demand, judge};
 use crate::ledger::snapshot::{IssueFolder, Parsed, Rules, Snapshot};
-use crate::ledger::step::{FileChanges, Planned, Stop, View};
+use crate::ledger::step::{Actor, FileChanges, Planned, Stop, View};
 use crate::protocol::Event;
 
 /// A commit as it is compared with the step that it should be: one of the
@@ -61,8 +61,6 @@ struct Expected {
     message: String,
     /// When its issue's step before it was made, if there is one.
     previous: Option<Moment>,
-    /// Whether it is dated back, in an issue in which that may not be.
-    dated_back: bool,
     /// What is asked of its signature.
     demand: Option<Demand>,
 }
@@ -152,12 +150,13 @@ impl<'r, 's> Auditor<'r, 's> {
             Some(key) => layout::issue_file(key),
             None => changes.first().map(|c| c.path.clone()).unwrap_or_default(),
         };
-        let expected = self.expected(candidate, before, touched, &changes)?;
+        let expected = self.expected(candidate, before.tree, touched, &changes)?;
+        let previous = expected.as_ref().and_then(|e| e.previous);
         if let Some(made) = candidate.made {
             let demand = expected.as_ref().and_then(|e| e.demand.as_ref());
             self.signature(made, demand, place.clone());
         }
-        self.times(candidate, before.recorded, expected.as_ref(), place);
+        self.times(candidate, before.recorded, previous, place);
         if let Some(expected) = expected {
             self.compare(candidate, &expected, &changes)?;
         }
@@ -179,28 +178,25 @@ impl<'r, 's> Auditor<'r, 's> {
         }
     }
 
-    /// Reports times that run backwards. `parent` is when the parent was recorded.
+    /// Reports times that run backwards. `parent` is when the parent was recorded,
+    /// `previous` when the issue's step before was made.
     fn times(
         &mut self,
         candidate: &Candidate<'_>,
         parent: Option<Moment>,
-        expected: Option<&Expected>,
+        previous: Option<Moment>,
         place: String,
     ) {
         let Some(committer) = candidate.committer else {
             return;
         };
         let (at, recorded) = (to_second(candidate.author.at), to_second(committer.at));
-        let previous = expected.and_then(|expected| expected.previous);
         let text = match (parent, previous) {
             (Some(parent), _) if recorded < parent => {
                 format!("the commit is dated {recorded}, and the one before it {parent}")
             }
             (_, Some(previous)) if order::is_backdated(at, Some(previous), recorded, parent) => {
                 format!("the step is dated {at}, and the one before it in its issue {previous}")
-            }
-            _ if expected.is_some_and(|expected| expected.dated_back) => {
-                format!("the step is dated {at}, and was recorded {recorded}")
             }
             _ => return,
         };
@@ -211,14 +207,14 @@ impl<'r, 's> Auditor<'r, 's> {
     fn expected(
         &mut self,
         candidate: &Candidate<'_>,
-        before: Parent,
+        before: ObjectId,
         touched: BTreeSet<IssueKey>,
         changes: &[Change],
     ) -> Result<Option<Expected>, LedgerError> {
         if touched.is_empty()
             && let Some(shared) = shared_of(changes)
         {
-            return self.shared(candidate, before.tree, &shared);
+            return self.shared(candidate, before, &shared);
         }
         let mut keys = touched.into_iter();
         let (key, others) = (keys.next(), keys.next());
@@ -307,7 +303,6 @@ impl<'r, 's> Auditor<'r, 's> {
                 files: step.files,
                 message: step.message,
                 previous: None,
-                dated_back: false,
                 demand,
             })),
             Ok((None, _)) => {
@@ -348,11 +343,11 @@ impl<'r, 's> Auditor<'r, 's> {
     fn step(
         &mut self,
         candidate: &Candidate<'_>,
-        parent: Parent,
+        before: ObjectId,
         key: &IssueKey,
         changes: &[Change],
     ) -> Result<Option<Expected>, LedgerError> {
-        let old = Tree::new(self.repository, parent.tree);
+        let old = Tree::new(self.repository, before);
         let new = Tree::new(self.repository, candidate.tree);
         let before = IssueFolder::open(self.repository, old, key)?.remembering(&self.parsed);
         let after = IssueFolder::open(self.repository, new, key)?.remembering(&self.parsed);
@@ -383,13 +378,10 @@ impl<'r, 's> Auditor<'r, 's> {
                 return Ok(None);
             }
         };
-        let at = to_second(candidate.author.at);
-        let recorded = candidate.committer.map_or(at, |c| to_second(c.at));
-        let mut time = Time::of(at, recorded, parent.recorded);
-        // What is dated back and may not be is reported, and compared in all else.
-        let dated_back = time.dated_back && was.as_ref().is_some_and(|issue| !issue.dated_back);
-        time.dated_back &= !dated_back;
-        let actor = time.actor(&asked.actor);
+        let actor = Actor {
+            name: &asked.actor,
+            at: to_second(candidate.author.at),
+        };
         let contract = match asked.sent() {
             Some(record) => after.object(&record.contract.file)?,
             None => None,
@@ -446,7 +438,6 @@ impl<'r, 's> Auditor<'r, 's> {
             files: step.files,
             message: step.message,
             previous: step.previous,
-            dated_back,
             demand,
         }))
     }
