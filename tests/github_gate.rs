@@ -262,3 +262,35 @@ fn the_check_passes_for_the_code_that_was_approved_and_no_other() {
     // Another issue's approval is of other code.
     runner.fails("parcels", "Closes #87", "issue 87 is not approved");
 }
+
+#[test]
+fn what_was_committed_by_hand_opens_nothing() {
+    let runner = Runner::new();
+    runner.fails("issue-87", "", "issue 87 is not approved");
+    // A rule by which the sending for review would be the approval.
+    let env = &runner.env;
+    let tree = env.root().join("ledger");
+    let add = ["worktree", "add", "-q", "--detach", "../ledger", "handoffs"];
+    env.git(&env.repo(), &add);
+    let file = tree.join("protocols/issue-to-pr/protocol.json");
+    let text = fs::read_to_string(&file).unwrap();
+    let weak = text
+        .replace(
+            r#""undone_by": ["implementer-agent-to-reviewer-agent", "#,
+            r#""undone_by": ["#,
+        )
+        .replace(
+            r#""shown_by": ["reviewer-agent-to-validator-agent"]"#,
+            r#""shown_by": ["implementer-agent-to-reviewer-agent"]"#,
+        );
+    assert_ne!(text, weak);
+    fs::write(&file, weak).unwrap();
+    env.git(&tree, &["commit", "-q", "-a", "-m", "By hand"]);
+    let forged = env.git(&tree, &["rev-parse", "HEAD"]);
+    env.git(
+        &env.repo(),
+        &["update-ref", "refs/heads/handoffs", forged.trim()],
+    );
+    env.handoff(&["gate", "--issue", "87"]).success();
+    runner.fails("issue-87", "", "the ledger is damaged");
+}

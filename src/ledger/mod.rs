@@ -79,7 +79,7 @@ pub use record::{
     TaskName, Transition,
 };
 pub use refusal::{Limit, Refusal};
-pub use requirement::{Shown as Requirement, shown};
+pub use requirement::{Answered, required};
 pub use session::{Clock, Session};
 pub use shared::{Change as ProtocolStep, ProtocolChange, ProtocolFiles, documents, open_issues};
 pub use snapshot::{IssueFolder, OpenEntry, Rules, Snapshot};

@@ -21,7 +21,7 @@ pub(super) fn recorded(commit: &Commit) -> Option<Moment> {
 }
 
 /// The time at which a step is recorded after a commit.
-pub(super) fn not_before(
+pub(super) fn recorded_after(
     parent: Option<Moment>,
     clock: DateTime<FixedOffset>,
 ) -> DateTime<FixedOffset> {

@@ -13,7 +13,7 @@ use crate::protocol::{COMPLETED, Protocol, Requirement, State};
 
 /// Whether something is shown, and by what.
 #[derive(Clone, Debug, Serialize)]
-pub struct Shown {
+pub struct Answered {
     /// The requirement's name.
     pub requirement: String,
     /// Whether the issue shows it.
@@ -31,13 +31,13 @@ pub struct Shown {
 /// # Errors
 /// [`Refusal::NoIssue`], [`Refusal::NoRequirement`], and [`LedgerError`] when a
 /// record can't be read.
-pub fn shown(
+pub fn required(
     repository: &Repository,
     folder: &IssueFolder<'_>,
     rules: &Rules<'_>,
     wanted: &[String],
     code: Option<ObjectId>,
-) -> Result<Vec<Shown>, LedgerError> {
+) -> Result<Vec<Answered>, LedgerError> {
     let protocol = rules.protocol();
     let definition = protocol.definition();
     let issue = folder.issue()?.ok_or_else(|| Refusal::NoIssue {
@@ -57,7 +57,7 @@ pub fn shown(
     for name in wanted {
         if name == COMPLETED {
             let met = issue.status == IssueStatus::Completed;
-            found.push(Shown {
+            found.push(Answered {
                 requirement: name.clone(),
                 met,
                 by: None,
@@ -75,7 +75,7 @@ pub fn shown(
         })?;
         let deciding = deciding(folder, issue.handoffs, requirement)?;
         let (met, why) = weigh(protocol, requirement, deciding.as_ref(), code.as_ref());
-        found.push(Shown {
+        found.push(Answered {
             requirement: name.clone(),
             met,
             by: deciding.map(|record| record.id),

@@ -369,7 +369,7 @@ impl<'r> Ledger<'r> {
                 Decided::First(draft) => (draft, None),
             };
             let mut committer = session.committer();
-            committer.at = order::not_before(tip.recorded(), committer.at);
+            committer.at = order::recorded_after(tip.recorded(), committer.at);
             let (at, recorded) = (to_second(now), to_second(committer.at));
             if order::is_backdated(at, draft.previous, recorded, tip.recorded()) {
                 let previous = draft.previous.unwrap_or(at);

@@ -7,7 +7,7 @@ use crate::cli::exit;
 use crate::cli::output::{Output, plain};
 use crate::git::ObjectId;
 use crate::ids::{IssueKey, quoted};
-use crate::ledger::{LedgerError, View, shown};
+use crate::ledger::{LedgerError, View, required};
 
 /// Say whether an issue shows what a merge requires
 ///
@@ -62,7 +62,7 @@ impl Arguments {
             }
             None => None,
         };
-        let found = shown(&repository, &folder, &rules, &self.require, head)?;
+        let found = required(&repository, &folder, &rules, &self.require, head)?;
         let lines = found.iter().map(|one| {
             let (mark, not) = if one.met {
                 ("✓", "")

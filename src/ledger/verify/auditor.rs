@@ -214,7 +214,7 @@ impl<'r, 's> Auditor<'r, 's> {
         if touched.is_empty()
             && let Some(shared) = shared_of(changes)
         {
-            return self.shared(candidate, before, &shared);
+            return self.shared(candidate, before, &shared, changes);
         }
         let mut keys = touched.into_iter();
         let (key, others) = (keys.next(), keys.next());
@@ -263,12 +263,17 @@ impl<'r, 's> Auditor<'r, 's> {
         candidate: &Candidate<'_>,
         before: ObjectId,
         shared: &Shared,
+        changes: &[Change],
     ) -> Result<Option<Expected>, LedgerError> {
         let old = Snapshot::in_tree(self.repository, before)?;
         let new = Tree::new(self.repository, candidate.tree);
         let (path, decided, demand) = match shared {
             Shared::Protocol(name) => {
-                let path = layout::protocol_file(name, layout::DEFINITION);
+                let definition = layout::protocol_file(name, layout::DEFINITION);
+                let own = changes.iter().find(|change| change.path == definition);
+                let path = own
+                    .or(changes.first())
+                    .map_or(definition, |c| c.path.clone());
                 let change = match old.rules_id(name)? {
                     Some(_) => ProtocolStep::Update,
                     None => ProtocolStep::Add,

@@ -2,8 +2,7 @@
 
 use super::{Audit, AuditScope};
 use crate::finding::Finding;
-use crate::git::to_second;
-use crate::git::{ObjectId, Repository};
+use crate::git::{ObjectId, Repository, to_second};
 use crate::ledger::error::LedgerError;
 use crate::ledger::record::Moment;
 use crate::ledger::write::Ledger;
