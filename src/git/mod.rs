@@ -45,7 +45,7 @@ pub use process::Patience;
 pub use program::{Program, ProgramError, Setting, Version};
 pub use queue::Queue;
 pub use recent::{ById, Recent};
-pub use remote::{Remote, RemoteError};
+pub use remote::{Depth, Pushed, Remote, RemoteError};
 pub use repository::{
     GitError, ObjectId, OpenError, Prepared, Proposal, PublishError, Repository, tune,
 };

@@ -1,24 +1,45 @@
-//! Another repository's branch, read through the `git` command, so that
-//! credentials, ssh and proxies work as the user set them up.
+//! Another repository's branch, read and written through the `git` command, so
+//! that credentials, ssh and proxies work as the user set them up.
 
 use std::path::PathBuf;
 use std::process::Command;
 
-use super::process::{self, Patience, ProcessError};
+use super::process::{self, Ended, Patience, ProcessError};
 use super::repository::{ObjectId, Repository};
 
-/// Why another repository could not be read.
+/// Why another repository could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum RemoteError {
     /// The `git` command does not start.
     #[error("git cannot be started")]
     NoGit(#[source] std::io::Error),
-    /// It failed.
+    /// It can't be reached, or fails in a way that may pass.
     #[error("git says: {said}")]
     Failed {
-        /// What it says, in one line.
+        /// What git says, in one line.
         said: String,
     },
+    /// It does not let this user in, or not write.
+    #[error("the remote gives no permission: {said}")]
+    Denied {
+        /// What git says, in one line.
+        said: String,
+    },
+    /// Its rules keep this branch from being pushed to.
+    #[error("the remote protects the branch: {said}")]
+    Protected {
+        /// What the remote says, in one line.
+        said: String,
+    },
+    /// One of its hooks refused what was pushed.
+    #[error("a hook of the remote refused it")]
+    Refused {
+        /// What the hook says, line by line.
+        said: Vec<String>,
+    },
+    /// Its branch no longer leads on from where it was when it was fetched last.
+    #[error("the remote's branch was rewritten")]
+    Rewritten,
     /// It took too long, and was ended.
     #[error("git did not answer in time")]
     TimedOut,
@@ -28,6 +49,28 @@ pub enum RemoteError {
     /// What it said can't be understood.
     #[error("git's answer is not the id of a commit")]
     Answer,
+}
+
+/// What became of a push that was not refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pushed {
+    /// The branch is now there, and was not before.
+    Done,
+    /// The branch was there already.
+    Already,
+    /// Someone else moved the branch first.
+    Behind,
+}
+
+/// How much of a branch's history is fetched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// What is missing up to what is here; all of it, where nothing is.
+    Missing,
+    /// The last commit alone.
+    Tip,
+    /// All of it, also where it was cut off before.
+    All,
 }
 
 /// A branch of another repository.
@@ -75,6 +118,80 @@ impl Remote {
         known: Option<ObjectId>,
         patience: &Patience<'_>,
     ) -> Result<(), RemoteError> {
+        let mut command = self.fetching();
+        // Nothing points to what was fetched before.
+        command.args(known.map(|id| format!("--negotiation-tip={id}")));
+        command.args(["--", &self.name, &self.refname]);
+        run(command, patience).map(drop)
+    }
+
+    /// Brings the branch here, and moves the ref `tracking` to where it is; says
+    /// whether there is such a branch. `known` is where `tracking` is.
+    ///
+    /// # Errors
+    /// [`RemoteError::Rewritten`] where the branch does not lead on from there, and
+    /// [`RemoteError`] when it can't be had in time; `tracking` is then unchanged.
+    pub fn track(
+        &self,
+        tracking: &str,
+        known: Option<ObjectId>,
+        depth: Depth,
+        patience: &Patience<'_>,
+    ) -> Result<bool, RemoteError> {
+        let mut command = self.fetching();
+        command.args(known.map(|id| format!("--negotiation-tip={id}")));
+        command.args(match depth {
+            Depth::Missing => None,
+            Depth::Tip => Some("--depth=1"),
+            Depth::All => Some("--depth=2147483647"),
+        });
+        command.args(["--", &self.name, &format!("{}:{tracking}", self.refname)]);
+        let ended = ended(command, patience)?;
+        if ended.status.success() {
+            return Ok(true);
+        }
+        let said = ended.said();
+        if said.contains("couldn't find remote ref") {
+            return Ok(false);
+        }
+        if said.contains("(non-fast-forward)") {
+            return Err(RemoteError::Rewritten);
+        }
+        Err(RemoteError::Failed { said })
+    }
+
+    /// Moves the branch there to a commit that leads on from where it is.
+    ///
+    /// # Errors
+    /// [`RemoteError`]. After [`RemoteError::Failed`], [`RemoteError::TimedOut`] and
+    /// [`RemoteError::Interrupted`] the branch may have moved all the same.
+    pub fn push(&self, commit: ObjectId, patience: &Patience<'_>) -> Result<Pushed, RemoteError> {
+        let mut command = self.git("push");
+        command.args([
+            "--porcelain",
+            "--no-verify",
+            "--no-follow-tags",
+            "--recurse-submodules=no",
+            "--",
+            &self.name,
+            &format!("{commit}:{}", self.refname),
+        ]);
+        let ended = ended(command, patience)?;
+        let told = String::from_utf8_lossy(&ended.stdout);
+        let line = told.lines().find(|line| line.contains(&self.refname));
+        if ended.status.success() {
+            return Ok(match line.is_some_and(|line| line.starts_with('=')) {
+                true => Pushed::Already,
+                false => Pushed::Done,
+            });
+        }
+        if told.contains("(fetch first)") || told.contains("(non-fast-forward)") {
+            return Ok(Pushed::Behind);
+        }
+        Err(RemoteError::Failed { said: ended.said() })
+    }
+
+    fn fetching(&self) -> Command {
         let mut command = self.git("fetch");
         command.args([
             "--quiet",
@@ -86,10 +203,7 @@ impl Remote {
             "--no-recurse-submodules",
             "--no-auto-gc",
         ]);
-        // Nothing points to what was fetched before.
-        command.args(known.map(|id| format!("--negotiation-tip={id}")));
-        command.args(["--", &self.name, &self.refname]);
-        run(command, patience).map(drop)
+        command
     }
 
     fn git(&self, verb: &str) -> Command {
@@ -102,13 +216,18 @@ impl Remote {
 
 /// Runs git to its end and returns what it printed.
 fn run(command: Command, patience: &Patience<'_>) -> Result<Vec<u8>, RemoteError> {
-    let ended = process::run(command, None, patience).map_err(|error| match error {
-        ProcessError::NoStart(source) => RemoteError::NoGit(source),
-        ProcessError::TimedOut => RemoteError::TimedOut,
-        ProcessError::Interrupted => RemoteError::Interrupted,
-    })?;
+    let ended = ended(command, patience)?;
     match ended.status.success() {
         true => Ok(ended.stdout),
         false => Err(RemoteError::Failed { said: ended.said() }),
     }
+}
+
+/// Runs git to its end.
+fn ended(command: Command, patience: &Patience<'_>) -> Result<Ended, RemoteError> {
+    process::run(command, None, patience).map_err(|error| match error {
+        ProcessError::NoStart(source) => RemoteError::NoGit(source),
+        ProcessError::TimedOut => RemoteError::TimedOut,
+        ProcessError::Interrupted => RemoteError::Interrupted,
+    })
 }
