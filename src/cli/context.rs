@@ -1,6 +1,10 @@
 //! What commands open: the repository, the ledger, the acting agent.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use super::Global;
+use super::environment;
 use super::error::Failure;
 use super::exit;
 use crate::git::Repository;
@@ -10,20 +14,37 @@ use crate::ledger::{DEFAULT_BRANCH, Ledger, Snapshot, View};
 /// The options that every command has, and what they lead to.
 pub(super) struct Context {
     global: Global,
+    /// Every handle of the repository that was given out.
+    opened: RefCell<Vec<Rc<Repository>>>,
 }
 
 impl Context {
     /// Takes the global options.
     pub(super) fn new(global: Global) -> Self {
-        Self { global }
+        Self {
+            global,
+            opened: RefCell::default(),
+        }
     }
 
     /// Opens the repository of the current folder.
     ///
     /// # Errors
     /// A [`Failure`] of the environment.
-    pub(super) fn repository(&self) -> Result<Repository, Failure> {
-        Ok(Repository::open_here()?)
+    pub(super) fn repository(&self) -> Result<Rc<Repository>, Failure> {
+        let repository = Rc::new(Repository::open_here()?);
+        self.opened.borrow_mut().push(Rc::clone(&repository));
+        Ok(repository)
+    }
+
+    /// Has git pack what steps left behind, where a command wrote or fetched some
+    /// and it is due: call it when everything is said. Within another git command,
+    /// that is the other's business.
+    pub(super) fn maintain(&self) {
+        if !environment::is_within_git() {
+            let opened = self.opened.borrow();
+            opened.iter().for_each(|repository| repository.maintain());
+        }
     }
 
     /// The branch that was asked for on the command line.

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
+use super::maintenance::Grown;
 use super::process::{self, Ended, Patience, ProcessError};
 use super::repository::{ObjectId, Repository};
 
@@ -78,6 +79,7 @@ pub struct Remote {
     git_dir: PathBuf,
     name: String,
     refname: String,
+    grown: Grown,
 }
 
 impl Remote {
@@ -87,6 +89,7 @@ impl Remote {
             git_dir: repository.path().to_owned(),
             name: name.to_owned(),
             refname: refname.to_owned(),
+            grown: repository.grown.clone(),
         }
     }
 
@@ -122,7 +125,9 @@ impl Remote {
         // Nothing points to what was fetched before.
         command.args(known.map(|id| format!("--negotiation-tip={id}")));
         command.args(["--", &self.name, &self.refname]);
-        run(command, patience).map(drop)
+        run(command, patience)?;
+        self.grown.note();
+        Ok(())
     }
 
     /// Brings the branch here, and moves the ref `tracking` to where it is; says
@@ -148,6 +153,7 @@ impl Remote {
         command.args(["--", &self.name, &format!("{}:{tracking}", self.refname)]);
         let ended = ended(command, patience)?;
         if ended.status.success() {
+            self.grown.note();
             return Ok(true);
         }
         let said = ended.said();

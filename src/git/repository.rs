@@ -10,6 +10,7 @@ use std::str::FromStr;
 use git2::{ErrorClass, ErrorCode, ObjectType, Oid};
 
 use super::history::Person;
+use super::maintenance::{Grown, write};
 use super::recent::Recent;
 use super::tree::{self, Edit, Mode};
 
@@ -119,6 +120,8 @@ pub struct Repository {
     config: RefCell<Option<git2::Config>>,
     /// Objects that were read before, where reading them again is likely.
     recent: Option<RefCell<Recent<Object>>>,
+    /// Whether something was written or fetched.
+    pub(super) grown: Grown,
 }
 
 /// An object as it was read.
@@ -162,6 +165,7 @@ impl Repository {
             inner,
             config: RefCell::default(),
             recent: None,
+            grown: Grown::default(),
         })
     }
 
@@ -186,6 +190,7 @@ impl Repository {
             inner,
             config: RefCell::default(),
             recent: Some(RefCell::new(Recent::new(RECENT))),
+            grown: Grown::default(),
         })
     }
 
@@ -473,7 +478,7 @@ impl Repository {
         } = proposal;
         text += &format!("author {author}\ncommitter {committer}\n\n{message}");
         let odb = self.inner.odb()?;
-        let commit = ObjectId(odb.write(ObjectType::Commit, text.as_bytes())?);
+        let commit = write(&odb, ObjectType::Commit, text.as_bytes())?;
         Ok(self.prepared(proposal, commit))
     }
 
@@ -498,7 +503,7 @@ impl Repository {
                     let id = match known {
                         Some(&(_, id)) => id,
                         None => {
-                            let id = ObjectId(odb.write(ObjectType::Blob, bytes)?);
+                            let id = write(&odb, ObjectType::Blob, bytes)?;
                             written.push((bytes, id));
                             id
                         }
@@ -563,7 +568,10 @@ impl Prepared<'_> {
         let repository = &self.repository.inner;
         let expected = self.expected.map_or(git2::Oid::ZERO_SHA1, |id| id.0);
         match repository.reference_matching(&self.refname, self.commit.0, true, expected, reflog) {
-            Ok(_) => Ok(self.commit),
+            Ok(_) => {
+                self.repository.grown.note();
+                Ok(self.commit)
+            }
             Err(error) => Err(match error.code() {
                 ErrorCode::Modified | ErrorCode::NotFound | ErrorCode::Exists => {
                     PublishError::Moved
