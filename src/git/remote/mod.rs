@@ -1,7 +1,9 @@
 //! Another repository's branch, read and written through the `git` command, so
 //! that credentials, ssh and proxies work as the user set them up.
 
-use std::path::PathBuf;
+mod said;
+
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::maintenance::Grown;
@@ -77,6 +79,8 @@ pub enum Depth {
 /// A branch of another repository.
 pub struct Remote {
     git_dir: PathBuf,
+    directory: Option<PathBuf>,
+    ssh: Option<&'static str>,
     name: String,
     refname: String,
     grown: Grown,
@@ -85,12 +89,27 @@ pub struct Remote {
 impl Remote {
     /// Names a branch of a remote, by the remote's name, its address or its path.
     pub fn new(repository: &Repository, name: &str, refname: &str) -> Self {
+        let is_named = repository.config(&format!("remote.{name}.url")).is_some();
+        // An address in the configuration counts from there, any other from where one is.
+        let directory = is_named.then(|| repository.workdir().unwrap_or(repository.path()));
         Self {
             git_dir: repository.path().to_owned(),
+            directory: directory.map(Path::to_owned),
+            ssh: None,
             name: name.to_owned(),
             refname: refname.to_owned(),
             grown: repository.grown.clone(),
         }
+    }
+
+    /// Has ssh fail instead of asking anybody, unless the configuration names another
+    /// program. For whoever set none in the environment either.
+    #[must_use]
+    pub fn without_questions(mut self, repository: &Repository) -> Self {
+        if repository.config("core.sshCommand").is_none() {
+            self.ssh = Some("core.sshCommand=ssh -o BatchMode=yes");
+        }
+        self
     }
 
     /// Where the branch is; none if there is no such branch.
@@ -156,14 +175,18 @@ impl Remote {
             self.grown.note();
             return Ok(true);
         }
-        let said = ended.said();
-        if said.contains("couldn't find remote ref") {
+        let said = said::lines(&ended.stderr);
+        let missing = format!("fatal: couldn't find remote ref {}", self.refname);
+        if said.contains(&missing) {
             return Ok(false);
         }
-        if said.contains("(non-fast-forward)") {
+        let rewritten = |line: &String| {
+            line.starts_with("! [rejected] ") && line.ends_with(" (non-fast-forward)")
+        };
+        if said.iter().any(rewritten) {
             return Err(RemoteError::Rewritten);
         }
-        Err(RemoteError::Failed { said })
+        Err(said::of_contact(&said))
     }
 
     /// Moves the branch there to a commit that leads on from where it is.
@@ -176,25 +199,19 @@ impl Remote {
         command.args([
             "--porcelain",
             "--no-verify",
+            "--no-signed",
             "--no-follow-tags",
+            "--no-force-with-lease",
             "--recurse-submodules=no",
             "--",
             &self.name,
             &format!("{commit}:{}", self.refname),
         ]);
         let ended = ended(command, patience)?;
-        let told = String::from_utf8_lossy(&ended.stdout);
-        let line = told.lines().find(|line| line.contains(&self.refname));
-        if ended.status.success() {
-            return Ok(match line.is_some_and(|line| line.starts_with('=')) {
-                true => Pushed::Already,
-                false => Pushed::Done,
-            });
+        if !ended.status.success() {
+            return said::of_push(&self.refname, &ended.stdout, &ended.stderr);
         }
-        if told.contains("(fetch first)") || told.contains("(non-fast-forward)") {
-            return Ok(Pushed::Behind);
-        }
-        Err(RemoteError::Failed { said: ended.said() })
+        said::of_pushed(&self.refname, &ended.stdout)
     }
 
     fn fetching(&self) -> Command {
@@ -206,16 +223,36 @@ impl Remote {
             "--no-prune",
             "--no-filter",
             "--no-write-fetch-head",
+            "--no-write-commit-graph",
             "--no-recurse-submodules",
             "--no-auto-gc",
+            // Otherwise a branch that was rewritten counts as one that leads on.
+            "--show-forced-updates",
         ]);
         command
     }
 
     fn git(&self, verb: &str) -> Command {
         let mut command = Command::new("git");
-        command.arg("--git-dir").arg(&self.git_dir).arg(verb);
+        command.arg("--git-dir").arg(&self.git_dir);
+        command.args(["-c", "color.remote=never"]);
+        // No refs of the user's move by a fetch, so that there is nothing to judge.
+        if verb == "fetch" {
+            command.args(["-c", "core.hooksPath=/dev/null"]);
+        }
+        // A mirror is pushed as a whole, or not at all.
+        if self.directory.is_some() && !self.name.contains('=') {
+            let mirror = format!("remote.{}.mirror=false", self.name);
+            command.args(["-c", &mirror]);
+        }
+        command.args(self.ssh.iter().flat_map(|ssh| ["-c", ssh]));
+        command.arg(verb);
+        // Its words are read.
+        command.env("LC_ALL", "C").env_remove("LANGUAGE");
         command.env("GIT_TERMINAL_PROMPT", "0");
+        if let Some(directory) = &self.directory {
+            command.current_dir(directory);
+        }
         command
     }
 }
@@ -225,7 +262,7 @@ fn run(command: Command, patience: &Patience<'_>) -> Result<Vec<u8>, RemoteError
     let ended = ended(command, patience)?;
     match ended.status.success() {
         true => Ok(ended.stdout),
-        false => Err(RemoteError::Failed { said: ended.said() }),
+        false => Err(said::of_contact(&said::lines(&ended.stderr))),
     }
 }
 

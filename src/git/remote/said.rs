@@ -1,0 +1,372 @@
+//! What git's words about another repository mean.
+//!
+//! git has one exit code for every failure, so its words are all there is. They
+//! are read in the C locale and only where git itself puts them: a reason at its
+//! place in the line about the ref, a complaint behind `fatal: ` at the start of a
+//! line. Addresses, names and what hooks print never decide.
+
+use super::{Pushed, RemoteError};
+
+/// How many lines of what another repository says are kept, and how much of each.
+const LINES: usize = 40;
+const LENGTH: usize = 400;
+
+/// What became of a push that failed.
+///
+/// `stdout` is what `git push --porcelain` printed about `refname`.
+pub(super) fn of_push(refname: &str, stdout: &[u8], stderr: &[u8]) -> Result<Pushed, RemoteError> {
+    let told = String::from_utf8_lossy(stdout);
+    let lines = lines(stderr);
+    let Some((summary, reason)) = told.lines().find_map(|line| refused(line, refname)) else {
+        return Err(of_contact(&lines));
+    };
+    match summary {
+        "rejected" => match reason {
+            "fetch first"
+            | "non-fast-forward"
+            | "stale info"
+            | "already exists"
+            | "remote ref updated since checkout" => Ok(Pushed::Behind),
+            _ => Err(failed(Some(reason), &lines)),
+        },
+        "remote rejected" => of_server(reason, refname, &lines),
+        _ => Err(failed(Some(reason), &lines)),
+    }
+}
+
+/// What became of a push that went well.
+///
+/// # Errors
+/// [`RemoteError::Failed`] where git does not say it.
+pub(super) fn of_pushed(refname: &str, stdout: &[u8]) -> Result<Pushed, RemoteError> {
+    let told = String::from_utf8_lossy(stdout);
+    let about = told.lines().filter_map(|line| about(line, refname));
+    // A remote with several addresses has one for each.
+    let flags: Vec<&str> = about.map(|(flag, _)| flag).collect();
+    match flags.as_slice() {
+        [] => Err(RemoteError::Failed {
+            said: format!("nothing was said about {refname}"),
+        }),
+        flags if flags.iter().all(|flag| *flag == "=") => Ok(Pushed::Already),
+        _ => Ok(Pushed::Done),
+    }
+}
+
+/// Why git could not talk to the other repository, or did not want what it has.
+pub(super) fn of_contact(lines: &[String]) -> RemoteError {
+    let hook = |line: &String| {
+        line == "fatal: ref updates aborted by hook" || is_aborted(line, "fatal: in '")
+    };
+    if let Some(at) = lines.iter().position(hook) {
+        let said = lines[..at].iter().map(|line| from_remote(line)).collect();
+        return RemoteError::Refused { said };
+    }
+    match lines.iter().any(|line| is_denial(line)) {
+        true => RemoteError::Denied {
+            said: one_line(None, lines),
+        },
+        false => failed(None, lines),
+    }
+}
+
+/// What git complained of, line by line: what a terminal would do with it is left out,
+/// and so are secrets.
+pub(super) fn lines(stderr: &[u8]) -> Vec<String> {
+    let said = String::from_utf8_lossy(stderr);
+    let each = said.split(['\n', '\r']).map(|line| {
+        let line = masked(&plain(line));
+        line.trim().chars().take(LENGTH).collect::<String>()
+    });
+    let told = each.filter(|line| {
+        let word = line.strip_prefix("remote:").unwrap_or(line).trim();
+        // What gpg says to programs is not for people; hints are about another work.
+        !(word.is_empty() || word.starts_with("[GNUPG:]") || line.starts_with("hint:"))
+    });
+    told.take(LINES).collect()
+}
+
+/// What a line of `--porcelain` has about a ref: its flag, and what became of it.
+fn about<'a>(line: &'a str, refname: &str) -> Option<(&'a str, &'a str)> {
+    let mut parts = line.splitn(3, '\t');
+    let (flag, refs, outcome) = (parts.next()?, parts.next()?, parts.next()?);
+    let (_, to) = refs.rsplit_once(':')?;
+    (to == refname).then_some((flag, outcome))
+}
+
+/// How and why a ref was refused: `rejected` here, `remote rejected` there.
+fn refused<'a>(line: &'a str, refname: &str) -> Option<(&'a str, &'a str)> {
+    let (_, outcome) = about(line, refname).filter(|(flag, _)| *flag == "!")?;
+    let (summary, reason) = outcome.strip_prefix('[')?.split_once(']')?;
+    let reason = reason.trim().strip_prefix('(').unwrap_or_default();
+    Some((summary, reason.strip_suffix(')').unwrap_or(reason)))
+}
+
+/// What a server's reason means.
+fn of_server(reason: &str, refname: &str, lines: &[String]) -> Result<Pushed, RemoteError> {
+    let has = |words: &str| reason.contains(words);
+    // Not git's own, but JGit's, and Azure's: "has already been updated by another client".
+    let raced = [
+        "incorrect old value provided",
+        "reference already exists",
+        "reference does not exist",
+        "non-fast-forward",
+        "non-fast forward",
+        "fetch first",
+        "failed to lock",
+    ];
+    if raced.contains(&reason) || reason.starts_with("TF401028:") {
+        return Ok(Pushed::Behind);
+    }
+    if reason.starts_with("cannot lock ref '") || reason.starts_with("failed to update ref") {
+        return of_update(reason, lines);
+    }
+    let said = heard(lines);
+    let in_one = |own: &str| match said.is_empty() {
+        true => own.to_owned(),
+        false => said.join("; "),
+    };
+    // What git itself keeps a ref from; its advice is long, and for those who run the server.
+    let kept = [
+        "deny updating a hidden ref",
+        "branch is currently checked out",
+    ];
+    if kept.contains(&reason) || reason == "creation prohibited" {
+        let said = reason.to_owned();
+        return Err(RemoteError::Protected { said });
+    }
+    if has("protected branch")
+        || reason.starts_with("push declined due to repository rule violations")
+        || reason.starts_with("TF402455:")
+    {
+        let said = match reason.starts_with("TF") {
+            true => reason.to_owned(),
+            false => in_one(reason),
+        };
+        return Err(RemoteError::Protected { said });
+    }
+    let wanted = reason.starts_with("TF401027:") || reason.starts_with("prohibited by Gerrit");
+    if wanted || reason.to_lowercase().starts_with("permission denied") {
+        let said = reason.to_owned();
+        return Err(RemoteError::Denied { said });
+    }
+    if reason.ends_with("hook declined") || reason.starts_with("push declined") {
+        if said.iter().any(|line| is_protection(line)) {
+            let said = in_one(reason);
+            return Err(RemoteError::Protected { said });
+        }
+        // git adds this to what an `update` hook says.
+        let own = format!("error: hook declined to update {refname}");
+        let mut said = said;
+        said.retain(|line| *line != own);
+        if said.is_empty() {
+            said.push(reason.to_owned());
+        }
+        return Err(RemoteError::Refused { said });
+    }
+    if reason == "unpacker error" && lines.iter().any(|line| is_unwritable(line)) {
+        let said = one_line(None, lines);
+        return Err(RemoteError::Denied { said });
+    }
+    Err(failed(Some(reason), lines))
+}
+
+/// Why a server could not move a ref that it would have moved.
+fn of_update(reason: &str, lines: &[String]) -> Result<Pushed, RemoteError> {
+    let said = heard(lines);
+    // Servers tell more beside the reason, or in it.
+    let own = said.iter().filter_map(|line| line.strip_prefix("error: "));
+    let all: Vec<&str> = own.chain([reason]).collect();
+    if all.iter().any(|line| may_not_write(line)) {
+        let said = one_line(Some(reason), lines);
+        return Err(RemoteError::Denied { said });
+    }
+    let hook = |line: &&str| *line == "ref updates aborted by hook" || is_aborted(line, "in '");
+    if all.iter().any(hook) {
+        let mut said: Vec<String> = said.clone();
+        said.retain(|line| !hook(&line.trim_start_matches("error: ")));
+        return Err(RemoteError::Refused { said });
+    }
+    let lasting = |line: &&str| {
+        let line = line.trim_end_matches('.');
+        line.ends_with(": No space left on device")
+            || line.ends_with(": Disk quota exceeded")
+            || line.ends_with(": Input/output error")
+            || line.contains("' exists; cannot create '")
+    };
+    match all.iter().any(lasting) {
+        true => Err(failed(Some(reason), lines)),
+        false => Ok(Pushed::Behind),
+    }
+}
+
+/// Says whether a `reference-transaction` hook is why refs stay where they are.
+fn is_aborted(line: &str, start: &str) -> bool {
+    let end = "' phase, update aborted by the reference-transaction hook";
+    line.starts_with(start) && line.ends_with(end)
+}
+
+/// Says whether a system call was refused because of who asked.
+fn may_not_write(line: &str) -> bool {
+    let line = line.trim_end_matches('.');
+    let refused = [
+        ": Permission denied",
+        ": Read-only file system",
+        ": Operation not permitted",
+    ];
+    refused.iter().any(|end| line.ends_with(end))
+}
+
+/// Says whether a line tells that objects can't be written there by this user.
+fn is_unwritable(line: &str) -> bool {
+    let told = line.strip_prefix("remote: ").unwrap_or(line);
+    let Some(told) = ["error: ", "fatal: "]
+        .iter()
+        .find_map(|start| told.strip_prefix(start))
+    else {
+        return false;
+    };
+    // A folder can't be made: git does not say why, and mostly this is why.
+    told == "remote unpack failed: unable to create temporary object directory"
+        || told.starts_with("insufficient permission for adding an object to repository database")
+        || may_not_write(told)
+}
+
+/// Says whether a line is a host's way to tell that a branch is protected, where
+/// its reason names but a hook.
+fn is_protection(line: &str) -> bool {
+    let line = line.strip_prefix("error: ").unwrap_or(line);
+    let starts = [
+        "GH006: ",
+        "GH013: ",
+        "GitLab: You are not allowed to push code to protected branches",
+        "GitLab: You are not allowed to push code to a protected branch",
+        "GitLab: You are not allowed to force push code to a protected branch",
+        "Gitea: Not allowed to push to protected branch ",
+        "Forgejo: Not allowed to push to protected branch ",
+        "Branch restrictions prevented the push",
+    ];
+    let bitbucket = line.starts_with("Branch refs/heads/")
+        && line.contains(" can only be modified through pull requests");
+    bitbucket || starts.iter().any(|start| line.starts_with(start))
+}
+
+/// Says whether a line tells that this user is not let in, or may not write.
+fn is_denial(line: &str) -> bool {
+    let starts = [
+        "fatal: Authentication failed for '",
+        "fatal: could not read Username for '",
+        "fatal: could not read Password for '",
+        "fatal: remote error: access denied or repository not exported: ",
+        "fatal: remote error: service not enabled: ",
+        "fatal: remote error: repository not exported: ",
+        "fatal: detected dubious ownership in repository at '",
+        "error: RPC failed; HTTP 401 ",
+        "error: RPC failed; HTTP 403 ",
+        // What the large hosts say over ssh before they hang up.
+        "ERROR: Write access to repository not granted.",
+        "ERROR: The key you are authenticating with has been marked as read only.",
+        "ERROR: This repository was archived so it is read-only.",
+        "remote: ERROR: You are not allowed to push code to this project.",
+        "conq: repository access denied.",
+    ];
+    if starts.iter().any(|start| line.starts_with(start)) {
+        return true;
+    }
+    // Behind the address, in which anything can stand.
+    let http = line
+        .strip_prefix("fatal: unable to access '")
+        .and_then(|line| line.rsplit_once("': "))
+        .is_some_and(|(_, why)| {
+            why == "The requested URL returned error: 401"
+                || why == "The requested URL returned error: 403"
+        });
+    let ssh = line
+        .trim_end_matches('.')
+        .strip_suffix(')')
+        .and_then(|line| line.rsplit_once("Permission denied ("))
+        .is_some_and(|(who, ways)| {
+            let one = |part: &str| !part.contains(char::is_whitespace);
+            one(ways) && (who.is_empty() || who.strip_suffix(": ").is_some_and(one))
+        });
+    let github = line
+        .strip_prefix("ERROR: Permission to ")
+        .is_some_and(|line| line.contains(" denied to "));
+    http || ssh || github
+}
+
+/// What the other side said, without git's mark before each line.
+fn heard(lines: &[String]) -> Vec<String> {
+    let said = lines.iter().filter_map(|line| line.strip_prefix("remote:"));
+    said.map(|line| line.trim().to_owned()).collect()
+}
+
+fn from_remote(line: &str) -> String {
+    line.strip_prefix("remote:")
+        .unwrap_or(line)
+        .trim()
+        .to_owned()
+}
+
+fn failed(reason: Option<&str>, lines: &[String]) -> RemoteError {
+    RemoteError::Failed {
+        said: one_line(reason, lines),
+    }
+}
+
+/// All that was said, in one line, without what only repeats it.
+fn one_line(reason: Option<&str>, lines: &[String]) -> String {
+    let repeated = |line: &&str| {
+        line.starts_with("error: failed to push some refs to '")
+            || *line == "Please make sure you have the correct access rights"
+            || *line == "and the repository exists."
+    };
+    let said = lines
+        .iter()
+        .map(String::as_str)
+        .filter(|line| !repeated(line));
+    let all: Vec<&str> = reason.into_iter().chain(said).collect();
+    match all.is_empty() {
+        true => "it failed, and does not say why".to_owned(),
+        false => all.join("; ").chars().take(3 * LENGTH).collect(),
+    }
+}
+
+/// A line without control characters, and without the sequences that colour terminals.
+fn plain(line: &str) -> String {
+    let mut plain = String::with_capacity(line.len());
+    let mut chars = line.chars().peekable();
+    while let Some(c) = chars.next() {
+        if c == '\u{1b}' && chars.next_if_eq(&'[').is_some() {
+            // Parameters, and the letter that ends them.
+            while chars.next().is_some_and(|c| !('@'..='~').contains(&c)) {}
+        } else if c == '\t' {
+            plain.push(' ');
+        } else if !c.is_control() {
+            plain.push(c);
+        }
+    }
+    plain
+}
+
+/// Text in which addresses have no user and password. `ssh://git@host` has no secret in it.
+pub(super) fn masked(text: &str) -> String {
+    let mut masked = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("://") {
+        masked.push_str(before);
+        masked.push_str("://");
+        let ends = |c: char| c == '/' || c.is_whitespace() || c == '\'' || c == '"';
+        let host = &after[..after.find(ends).unwrap_or(after.len())];
+        rest = after;
+        if let Some((user, _)) = host.rsplit_once('@')
+            && (user.contains(':') || !before.ends_with("ssh"))
+        {
+            masked.push_str("***");
+            rest = &after[user.len()..];
+        }
+    }
+    masked + rest
+}
+
+#[cfg(test)]
+mod tests;
