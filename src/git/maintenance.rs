@@ -121,18 +121,18 @@ fn loose_objects(folder: &Path) -> i64 {
     const REST: usize = 38;
     let is_object =
         |name: &[u8]| name.len() == REST && name.iter().all(|digit| digit.is_ascii_hexdigit());
-    count(folder, is_object)
+    sum(folder, |name| i64::from(is_object(name)))
 }
 
 /// How many packs a folder has that are not marked to be kept.
 fn packs_to_join(folder: &Path) -> i64 {
-    let packs = count(folder, |name| name.ends_with(b".pack"));
-    packs - count(folder, |name| name.ends_with(b".keep"))
+    let is = |name: &[u8], end: &[u8]| i64::from(name.ends_with(end));
+    sum(folder, |name| is(name, b".pack") - is(name, b".keep"))
 }
 
-/// How many names in a folder are such; none in a folder that can't be read.
-fn count(folder: &Path, is: impl Fn(&[u8]) -> bool) -> i64 {
+/// Adds up what the names in a folder count; nothing in a folder that can't be read.
+fn sum(folder: &Path, counts: impl Fn(&[u8]) -> i64) -> i64 {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let such = entries.filter(|entry| is(entry.file_name().as_encoded_bytes()));
-    i64::try_from(such.count()).unwrap_or(i64::MAX)
+    let counted = entries.map(|entry| counts(entry.file_name().as_encoded_bytes()));
+    counted.sum()
 }
