@@ -14,9 +14,11 @@
 
 mod code;
 mod disk;
+mod error;
 mod evidence;
 mod history;
 mod index;
+mod light;
 mod maintenance;
 mod merging;
 mod position;
