@@ -319,3 +319,28 @@ fn what_a_partial_clone_lacks_is_told_as_that() {
             .says("the ledger is sound");
     }
 }
+
+#[test]
+fn a_linked_worktree_of_a_light_clone_is_one_too() {
+    let env = with_remote(2);
+    for kind in ["shallow", "blobless-shallow"] {
+        let folder = clone(&env, kind);
+        env.git(&folder, &["config", "handoff.remote", "origin"]);
+        let linked = env.root().join(format!("linked-{kind}"));
+        let add = ["worktree", "add", "-q", "--detach"];
+        let mut add = add.to_vec();
+        add.push(linked.to_str().unwrap());
+        env.git(&folder, &add);
+        env.handoff_in(&linked, &["fetch"]).success();
+        assert_eq!(depth(&env, &linked), 1, "{kind}");
+        send_in(&env, &linked, if kind == "shallow" { 7 } else { 8 }).success();
+        env.handoff_in(&linked, &["log", "1"])
+            .exits(6)
+            .says("git handoff fetch --full");
+        env.handoff_in(&linked, &["fetch", "--full"]).success();
+        env.handoff_in(&linked, &["log", "1"]).success();
+        env.handoff_in(&linked, &["verify"])
+            .success()
+            .says("the ledger is sound");
+    }
+}
