@@ -265,7 +265,6 @@ impl Remote {
     fn fetching(&self) -> Command {
         let mut command = self.git("fetch");
         command.args([
-            "--quiet",
             "--refmap=",
             "--no-tags",
             "--no-prune",
