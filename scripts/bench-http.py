@@ -1,15 +1,17 @@
 """Serves bare repositories over smart HTTP on a free loopback port, through `git http-backend`.
 
-`bench-http.py ROOT COUNT` prints the address, then serves until it is ended. For each connection one byte is appended to the file COUNT.
+`bench-http.py ROOT COUNT MS` prints the address, then serves until it is ended. For each connection one byte is appended to the file
+COUNT; each answer takes MS milliseconds longer, half of them before the repository is looked at and half of them after that.
 For measuring only: it knows no users, and whoever reaches the port may push.
 """
 
 import os
 import subprocess
 import sys
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-ROOT, COUNT = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+ROOT, COUNT, DELAY = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2]), float(sys.argv[3]) / 1e3
 BACKEND = os.path.join(
     subprocess.run(["git", "--exec-path"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip(), "git-http-backend"
 )
@@ -62,7 +64,9 @@ class Handler(BaseHTTPRequestHandler):
             "HTTP_CONTENT_ENCODING": self.headers.get("Content-Encoding", ""),
             "HTTP_GIT_PROTOCOL": self.headers.get("Git-Protocol", ""),
         }
+        time.sleep(DELAY / 2)
         ran = subprocess.run([BACKEND], input=body, stdout=subprocess.PIPE, env=env)
+        time.sleep(DELAY / 2)
         head, _, content = ran.stdout.partition(b"\r\n\r\n")
         lines = [line.split(": ", 1) for line in head.decode("latin-1").split("\r\n") if ": " in line]
         status = next((value for name, value in lines if name == "Status"), "200 OK" if ran.returncode == 0 else "500 Failed")

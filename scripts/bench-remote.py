@@ -17,6 +17,7 @@ TRACKING = "refs/handoff/remotes/origin/handoffs"
 LEDGER = 1_000  # handoffs that are there before
 WARMING = 2  # turns that are thrown away
 CLONES, EACH, ROUNDS = 8, 50, 3
+SLOW, EACH_SLOW, ROUNDS_SLOW = 50, 10, 1  # a server whose every answer takes so many ms longer; fewer steps for it
 OFFLINE = 200
 GAVE_UP = 7  # exit: the race was lost for the whole budget
 
@@ -78,8 +79,8 @@ class Place:
         run("git", "config", "receive.autogc", "false", at=path)
         return path
 
-    def clone(self, repository, name, remote=True):
-        """A clone that has the ledger's branch; without `remote`, the program takes it for the only one."""
+    def clone(self, repository, name, remote=True, branch=None):
+        """A clone that has the ledger, on a branch of its own if one is named; without `remote`, the program takes it for the only one."""
         path = os.path.join(self.folder, "clones", name)
         run("git", "init", "--quiet", path, at=WORK)
         run("git", "remote", "add", "origin", f"{self.address}/{repository}", at=path)
@@ -87,6 +88,10 @@ class Place:
         run("git", "update-ref", TRACKING, BRANCH, at=path)
         if remote:
             run("git", "config", "handoff.remote", "origin", at=path)
+        if branch:
+            run("git", "branch", "--quiet", branch, BRANCH, at=path)
+            run("git", "push", "--quiet", "origin", branch, at=path)
+            run("git", "config", "handoff.branch", branch, at=path)
         return path
 
 
@@ -204,58 +209,67 @@ class Worker:
             return sum(1 for line in file if re.search(r" start \S*git\b.* push ", line))
 
 
-def check(repository, clone, workers):
+def check(repository, clone, workers, branch="handoffs"):
     """Nothing that was acknowledged is missing or doubled, and both sides are whole."""
     wanted = sorted(f"{step[1]} pending..in_progress" for worker in workers for verb, step in worker.steps if verb == "claim")
     format = "--format=%(trailers:key=Transition,valueonly)"
-    said = run("git", "log", format, f"{TAG}..{BRANCH}", at=repository).split("\n")
+    said = run("git", "log", format, f"{TAG}..{branch}", at=repository).split("\n")
     claimed = sorted(line for line in said if line.endswith("..in_progress"))
     opened = [line for line in said if line.endswith("none..pending")]
-    commits = int(run("git", "rev-list", "--count", f"{TAG}..{BRANCH}", at=repository))
+    commits = int(run("git", "rev-list", "--count", f"{TAG}..{branch}", at=repository))
     steps = sum(len(worker.steps) for worker in workers)
     assert claimed == wanted, (len(claimed), len(wanted))
     assert len(set(opened)) == len(opened) == steps // 2, (len(opened), steps)
     assert commits == steps, (commits, steps)
-    run("git", *FETCH, at=clone)
-    run("git", "update-ref", BRANCH, TRACKING, at=clone)
-    run(HANDOFF, "verify", at=clone)
+    run("git", "fetch", "--quiet", "origin", f"{branch}:refs/heads/checked", at=clone)
+    run(HANDOFF, "verify", "--branch", "checked", at=clone)
     for side in (repository, clone):
         run("git", "fsck", "--strict", "--no-dangling", "--no-progress", at=side)
 
 
-def together(place):
+def at_once(place, name, count, each, own_branch=False):
+    """So many clones that do so many steps each at once, checked: the wall in seconds, and the clones."""
+    repository = place.repository(f"{name}.git")
+    branches = [f"ledger-{n}" if own_branch else None for n in range(count)]
+    workers = [Worker(place.clone(f"{name}.git", f"{name}-{n}", branch=branches[n]), each) for n in range(count)]
+    threads = [threading.Thread(target=worker.work) for worker in workers]
+    start = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    wall = time.perf_counter() - start
+    if any(worker.ended is None for worker in workers):
+        sys.exit("bench: a clone's step failed")
+    if own_branch:
+        for worker, branch in zip(workers, branches):
+            check(repository, worker.clone, [worker], branch)
+    else:
+        check(repository, workers[0].clone, workers)
+    return wall, workers
+
+
+def together(place, words, each=EACH, rounds=ROUNDS, own_branch=False):
     """Eight clones at once against one clone that does all their steps, in turns."""
-    ratios, rows = [], []
-    for turn in range(ROUNDS):
-        times = {}
+    pairs, rows = [], []
+    for turn in range(rounds):
+        walls = {}
         for count in (1, CLONES) if turn % 2 == 0 else (CLONES, 1):
-            name = f"{count}-{turn}"
-            repository = place.repository(f"{name}.git")
-            workers = [Worker(place.clone(f"{name}.git", f"{name}-{n}"), CLONES * EACH // count) for n in range(count)]
-            threads = [threading.Thread(target=worker.work) for worker in workers]
-            start = time.perf_counter()
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-            if any(worker.ended is None for worker in workers):
-                sys.exit("bench: a clone's step failed")
-            times[count] = time.perf_counter() - start
-            check(repository, workers[0].clone, workers)
+            name = f"{'apart' if own_branch else 'together'}-{count}-{turn}"
+            walls[count], workers = at_once(place, name, count, CLONES * each // count, own_branch and count > 1)
             if count > 1:
-                walls = sorted(wall for worker in workers for wall in worker.walls)
-                tries = sum(worker.pushes() for worker in workers) / len(walls)
-                gave_up = sum(worker.gave_up for worker in workers)
-                rows.append((times, tries - 1, walls[-1], statistics.median(walls), walls[len(walls) * 95 // 100], gave_up))
-        ratios.append(times[CLONES] / times[1])
-        note(f"{place.name}: {CLONES} clones {times[CLONES]:.1f} s, one {times[1]:.1f} s, {rows[-1][1]:.2f} retries a step")
-    middle = statistics.median(ratios)
-    each = ", ".join(f"{ratio:.2f}" for ratio in ratios)
-    walls = lambda count: ", ".join(f"{row[0][count]:.1f}" for row in rows)
+                steps = sorted(wall for worker in workers for wall in worker.walls)
+                retries = sum(worker.pushes() for worker in workers) / len(steps) - 1
+                rows.append((retries, statistics.median(steps), steps[len(steps) * 95 // 100], steps[-1], sum(w.gave_up for w in workers)))
+        pairs.append(walls)
+        note(f"{words}: {CLONES} clones {walls[CLONES]:.1f} s, one {walls[1]:.1f} s, {rows[-1][0]:.2f} retries a step")
+    ratios = [walls[CLONES] / walls[1] for walls in pairs]
+    each_ratio = ", ".join(f"{ratio:.2f}" for ratio in ratios)
     print(
-        f"| {place.name} | {walls(CLONES)} | {walls(1)} | {verdict(middle, 2, f'{each}×')} "
-        f"| {', '.join(f'{row[1]:.2f}' for row in rows)} | {statistics.median(row[3] for row in rows) * 1e3:.0f} ms "
-        f"| {statistics.median(row[4] for row in rows):.1f} s | {max(row[2] for row in rows):.1f} s | {sum(row[5] for row in rows)} |"
+        f"| {words} | {', '.join(f'{walls[CLONES]:.1f}' for walls in pairs)} | {', '.join(f'{walls[1]:.1f}' for walls in pairs)} "
+        f"| {verdict(statistics.median(ratios), 2, f'{each_ratio}×')} | {', '.join(f'{row[0]:.2f}' for row in rows)} "
+        f"| {statistics.median(row[1] for row in rows) * 1e3:.0f} ms | {statistics.median(row[2] for row in rows):.2f} s "
+        f"| {max(row[3] for row in rows):.1f} s | {sum(row[4] for row in rows)} |"
     )
 
 
@@ -302,29 +316,42 @@ run("git", "init", "--quiet", SEED, at=WORK)
 run(HANDOFF, "init", at=SEED)
 run(TOOL, "ledger", str(LEDGER), at=SEED)
 TAG = run("git", "rev-parse", BRANCH, at=SEED).strip()
-writes = 2 * (RUNS + WARMING + 1) + ROUNDS * (CLONES * EACH + OFFLINE // 2 + 1)
-CONTRACTS = Contracts(2 * writes)
+issues = 2 * 2 * (RUNS + WARMING + 1)  # of `overhead`
+issues += 3 * ROUNDS * CLONES * EACH + ROUNDS_SLOW * CLONES * EACH_SLOW  # of `together`: two runs in a round, two steps for an issue
+issues += 2 * ROUNDS * (OFFLINE // 2 + 1)  # of `offline`
+CONTRACTS = Contracts(issues)
 
-served, count = os.path.join(WORK, "http"), os.path.join(WORK, "connections")
-os.makedirs(served)
-server = subprocess.Popen(
-    [sys.executable, os.path.join(os.path.dirname(__file__), "bench-http.py"), served, count], stdout=subprocess.PIPE, text=True
-)
+servers = []
+
+
+def serve(name, delay):
+    """A web server for a new folder of repositories."""
+    folder, count = os.path.join(WORK, name), os.path.join(WORK, f"{name}-connections")
+    os.makedirs(folder)
+    program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bench-http.py")
+    server = subprocess.Popen([sys.executable, program, folder, count, str(delay)], stdout=subprocess.PIPE, text=True)
+    servers.append(server)
+    return Place(name, server.stdout.readline().strip(), count)
+
+
 try:
-    places = [Place("path"), Place("http", server.stdout.readline().strip(), count)]
+    path, http, slow = Place("path"), serve("http", 0), serve("slow", SLOW)
     note("remote: measuring")
     print(f"| median of {RUNS} pairs, ms | the program | bare `git fetch` + `git push` | | started by the program | by the bare commands |")
     print("|---|---:|---:|---|---|---|")
-    for place in places:
-        overhead(place)
-    print(f"\n| {CLONES} clones × {EACH} steps | s | one clone, all {CLONES * EACH}, s | | retries a step | median | 95 % | longest | gave up |")
+    overhead(path)
+    overhead(http)
+    print(f"\n| {CLONES} clones at once | s | one clone alone, s | | retries a step | median | 95 % | longest | gave up |")
     print("|---|---|---|---|---|---:|---:|---:|---:|")
-    for place in places:
-        together(place)
-    print(f"\n| `sync` of {OFFLINE} offline steps, median of {ROUNDS} | s | bare fetch | bare push | besides the transport |")
+    together(path, f"path, {EACH} steps each")
+    together(path, f"path, {EACH} steps each, a branch each", own_branch=True)
+    together(http, f"http, {EACH} steps each")
+    together(slow, f"http, every answer {SLOW} ms later, {EACH_SLOW} steps each", EACH_SLOW, ROUNDS_SLOW)
+    print(f"\n| `sync` of {OFFLINE} offline steps, median of {ROUNDS} | s | bare fetch, s | bare push, s | besides the transport |")
     print("|---|---:|---:|---:|---|")
-    for place in places:
-        offline(place)
+    offline(path)
+    offline(http)
 finally:
-    server.terminate()
-    server.wait()
+    for server in servers:
+        server.terminate()
+        server.wait()
