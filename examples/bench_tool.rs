@@ -58,7 +58,10 @@ impl Clock for Fixed {
 fn root(repository: &Repository) -> ObjectId {
     let session = Session {
         sign: false,
-        clock: Box::new(Fixed),
+        clock: std::rc::Rc::new(Fixed),
+        offline: false,
+        began: std::time::SystemTime::now(),
+        wall: std::time::SystemTime::now,
         name: "Bench".to_owned(),
         email: "bench@handoff.invalid".to_owned(),
         patience: Duration::from_secs(10),

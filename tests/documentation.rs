@@ -13,7 +13,7 @@ use support::contracts::{Format, opening, prepared, sample};
 use support::workflow::completed;
 
 /// Dotted words in the source that are keys of git's configuration, or a file of another tool's.
-const CONFIGURATION: [&str; 13] = [
+const CONFIGURATION: [&str; 14] = [
     "commit.cleanup",
     "commit.gpgsign",
     "core.commentchar",
@@ -22,6 +22,7 @@ const CONFIGURATION: [&str; 13] = [
     "handoff.agent",
     "handoff.branch",
     "handoff.contracts",
+    "handoff.remote",
     "handoff.pushguard",
     "handoff.sign",
     "lefthook.yml",
@@ -188,7 +189,7 @@ fn every_finding_code_is_described() {
                 .split_once('.')
                 .is_some_and(|(area, word)| is_word(area) && is_word(word));
             dotted
-                && ![".json", ".jsonl", ".log", ".sh"]
+                && ![".json", ".jsonl", ".lock", ".log", ".sh"]
                     .iter()
                     .any(|end| text.ends_with(end))
                 && !CONFIGURATION.contains(&text)
@@ -460,7 +461,9 @@ fn every_command_has_examples_that_it_takes() {
     let all = command.get_subcommands().chain([&command]);
     let mut count = 0;
     for sub in all {
-        let help = sub.get_after_help().unwrap().to_string();
+        let help = sub.get_after_help();
+        let help = help.unwrap_or_else(|| panic!("{} has no example", sub.get_name()));
+        let help = help.to_string();
         let name = sub.get_name();
         if name != "git-handoff" {
             assert!(help.contains(&format!("git handoff {name}")), "{name}");

@@ -1,21 +1,42 @@
 //! What commands open: the repository, the ledger, the acting agent.
 
+use std::path::Path;
+
 use super::Global;
 use super::error::Failure;
 use super::exit;
+use super::network::Network;
 use crate::git::Repository;
-use crate::ids::{AgentName, HandoffId, IssueKey};
+use crate::ids::{AgentName, HandoffId, IssueKey, quoted};
 use crate::ledger::{DEFAULT_BRANCH, Ledger, Snapshot, View};
 
 /// The options that every command has, and what they lead to.
+#[derive(Clone)]
 pub(super) struct Context {
     global: Global,
+    network: Network,
 }
 
 impl Context {
     /// Takes the global options.
     pub(super) fn new(global: Global) -> Self {
-        Self { global }
+        Self {
+            global,
+            network: Network::default(),
+        }
+    }
+
+    /// The same, for a command that writes.
+    pub(super) fn with(&self, network: Network) -> Self {
+        Self {
+            global: self.global.clone(),
+            network,
+        }
+    }
+
+    /// How the command goes about the remote.
+    pub(super) fn network(&self) -> Network {
+        self.network
     }
 
     /// Opens the repository of the current folder.
@@ -31,6 +52,20 @@ impl Context {
         self.global.branch.as_deref()
     }
 
+    /// The remote of the ledger, if it has one.
+    ///
+    /// # Errors
+    /// A [`Failure`] of usage when there is no remote of that name.
+    pub(super) fn remote(&self, repository: &Repository) -> Result<Option<String>, Failure> {
+        match repository
+            .config("handoff.remote")
+            .filter(|name| !name.is_empty())
+        {
+            Some(name) => remote_named(repository, name).map(Some),
+            None => Ok(None),
+        }
+    }
+
     /// Names the ledger.
     ///
     /// # Errors
@@ -38,10 +73,11 @@ impl Context {
     pub(super) fn ledger<'r>(&self, repository: &'r Repository) -> Result<Ledger<'r>, Failure> {
         let configured = || repository.config("handoff.branch");
         let branch = self.global.branch.clone().or_else(configured);
-        Ok(Ledger::new(
-            repository,
-            branch.as_deref().unwrap_or(DEFAULT_BRANCH),
-        )?)
+        let ledger = Ledger::new(repository, branch.as_deref().unwrap_or(DEFAULT_BRANCH))?;
+        Ok(match self.remote(repository)? {
+            Some(remote) => ledger.shared_through(&remote),
+            None => ledger,
+        })
     }
 
     /// The acting agent, if one was named.
@@ -74,6 +110,20 @@ impl Context {
                 .hint("with --as AGENT, GIT_HANDOFF_AGENT, or `git config handoff.agent AGENT`")
         })
     }
+}
+
+/// A remote by its name, its address or its path.
+///
+/// # Errors
+/// A [`Failure`] of usage when it can be none of them.
+pub(super) fn remote_named(repository: &Repository, name: String) -> Result<String, Failure> {
+    let is_address = name.contains(['/', ':']) || Path::new(&name).exists();
+    let is_known = || repository.config(&format!("remote.{name}.url")).is_some();
+    if name.starts_with('-') || !is_address && !is_known() {
+        let text = format!("there is no remote {}", quoted(&name));
+        return Err(Failure::usage(text).hint("`git remote -v` lists the remotes"));
+    }
+    Ok(name)
 }
 
 /// Reads a handoff's id, which may be shortened to its issue where that is

@@ -5,7 +5,8 @@ use std::env;
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::rc::Rc;
+use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, FixedOffset, Local, NaiveDateTime, Offset, TimeZone};
 
@@ -14,9 +15,6 @@ use super::exit;
 use crate::git::{Person, Repository, to_second};
 use crate::ids::quoted;
 use crate::ledger::{Clock, Host, Moment, Session};
-
-/// How long a write waits for other writers.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The system's clock, unless `GIT_AUTHOR_DATE` and `GIT_COMMITTER_DATE` say
 /// otherwise.
@@ -137,10 +135,13 @@ pub(super) fn session(repository: &Repository) -> Result<Session, Failure> {
     })?;
     Ok(Session {
         sign,
-        clock: Box::new(SystemClock::from_environment()?),
+        clock: Rc::new(SystemClock::from_environment()?),
         name,
         email,
-        patience: PATIENCE,
+        patience: Duration::ZERO,
+        offline: false,
+        began: SystemTime::now(),
+        wall: SystemTime::now,
         jitter: |below| RandomState::new().hash_one(below) % below.max(1),
         quarantined: ["GIT_QUARANTINE_PATH", "GIT_OBJECT_DIRECTORY"]
             .iter()

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::exit;
 use super::refused::refused;
 use crate::finding::Finding;
-use crate::git::{CaptureError, GitError, OpenError};
+use crate::git::{CaptureError, GitError, OpenError, RemoteError};
 use crate::ids::IdError;
 use crate::ledger::{DEFAULT_BRANCH, LedgerError, Refusal, ReportError};
 
@@ -161,6 +161,26 @@ impl From<LedgerError> for Failure {
             LedgerError::Contended { .. } => {
                 at(exit::TIMED_OUT, "contended").hint("nothing was written; run the same command again")
             }
+            LedgerError::Remote { remote, source } => remote_refused(&remote, &source, message),
+            LedgerError::Unreachable { remote, .. } => at(exit::ENVIRONMENT, "remote_unreachable").hint(format!(
+                "nothing was written; `git ls-remote {remote}` shows whether git reaches it. Run the same again later"
+            )),
+            LedgerError::RemoteGone { remote, branch } => at(exit::INTEGRITY, "remote_gone").hint(format!(
+                "find out who removed it; `git push {remote} {branch}` puts back what this clone has of it"
+            )),
+            LedgerError::Unrelated { .. } => at(exit::INTEGRITY, "unrelated").hint(
+                "nothing was written; name another branch with --branch, or take the issues over: `git handoff export` here, `git handoff import` in a clone of the other",
+            ),
+            LedgerError::NoRemote => at(exit::USAGE, "no_remote")
+                .hint("name it: `git handoff init --remote origin`, or `git config handoff.remote origin`"),
+            LedgerError::NoRejected { .. } => at(exit::NOT_FOUND, "no_rejected")
+                .hint("`git handoff rejected` lists them"),
+            LedgerError::NotTaken { .. } => at(exit::CONFLICT, "not_taken")
+                .hint("try that one again first: `git handoff rejected` lists what was refused"),
+            LedgerError::OtherHandoff { .. } => at(exit::CONFLICT, "other_handoff")
+                .hint("see where the issue stands, and send the contract anew: `git handoff rejected show NAME` prints it"),
+            LedgerError::NoStep { .. } => at(exit::INTEGRITY, "ledger_damaged")
+                .hint("`git handoff verify` shows what is wrong with it"),
             LedgerError::Contract { findings } => at(exit::CONTRACT, "contract_refused")
                 .hint("mend the contract, see `git handoff check FILE`, and send it again")
                 .findings(findings),
@@ -233,6 +253,35 @@ impl From<LedgerError> for Failure {
                     .hint(format!("nothing was acknowledged; {mend}, and run the same again"))
             }
         }
+    }
+}
+
+/// What a remote's refusal means to the user.
+fn remote_refused(remote: &str, source: &RemoteError, message: String) -> Failure {
+    let failure = |exit, code| Failure::new(exit, code, message.clone());
+    match source {
+        RemoteError::NoGit(_) => failure(exit::ENVIRONMENT, "no_git")
+            .hint("a remote is reached with the `git` command: put it on the PATH"),
+        RemoteError::Denied { .. } => failure(exit::ENVIRONMENT, "remote_denied").hint(format!(
+            "nothing was written; see that git may push there: `git push --dry-run {remote} HEAD`. With --offline the step is recorded here alone"
+        )),
+        RemoteError::Protected { .. } => failure(exit::ENVIRONMENT, "remote_protected").hint(
+            "nothing was written; whoever runs the remote can let this user push to the ledger's branch",
+        ),
+        RemoteError::Refused { said } => {
+            let findings = said.iter().map(|line| Finding::error("remote.hook", "", line.clone()));
+            failure(exit::PROTOCOL, "remote_refused")
+                .hint("nothing was written; mend what the hook says, and run the same again")
+                .findings(findings.collect())
+        }
+        RemoteError::Rewritten => failure(exit::INTEGRITY, "remote_rewritten").hint(
+            "nothing was written here or there; find out who rewrote it, and compare: `git handoff verify` audits this clone's ledger",
+        ),
+        RemoteError::Failed { .. }
+        | RemoteError::TimedOut
+        | RemoteError::Interrupted
+        | RemoteError::Answer => failure(exit::ENVIRONMENT, "remote_unreachable")
+            .hint("nothing was written; run the same again later"),
     }
 }
 

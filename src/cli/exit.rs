@@ -16,6 +16,8 @@ pub const CONFLICT: u8 = 5;
 pub const NOT_FOUND: u8 = 6;
 /// Timed out.
 pub const TIMED_OUT: u8 = 7;
+/// Recorded here, but not on the remote.
+pub const NOT_PUBLISHED: u8 = 8;
 /// The environment: no repository, no ledger, an unsupported format.
 pub const ENVIRONMENT: u8 = 9;
 /// The ledger's integrity is broken.

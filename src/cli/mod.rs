@@ -18,6 +18,7 @@ mod failure;
 mod hook;
 mod input;
 mod interruption;
+mod network;
 mod output;
 mod protocols;
 mod refused;
@@ -91,7 +92,8 @@ A first round:
 Exit codes:
   0 done   1 the answer is no   2 wrong usage   3 contract refused
   4 protocol refuses   5 someone else was first   6 not found, nothing to do
-  7 timed out   9 no repository, no ledger   10 ledger damaged
+  7 timed out   8 recorded here, but not on the remote
+  9 no repository, no ledger, no way to the remote   10 ledger damaged
 
 See it all happen in a scratch repository: git handoff demo";
 
@@ -118,7 +120,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let result = change_directory(&cli.global)
         .and_then(|()| cli.command.run(&Context::new(cli.global), &mut output));
     match result {
-        Ok(()) => exit::DONE,
+        Ok(()) => output.exit(),
         Err(failure) => {
             output.fail(&failure);
             failure.exit

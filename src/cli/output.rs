@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::error::Failure;
 use crate::finding::{Finding, Severity};
 use crate::ids::is_misleading;
+use crate::ledger::{Publication, Unpublished};
 use crate::protocol::State;
 
 /// The version of every JSON document.
@@ -18,6 +19,7 @@ pub(super) const SCHEMA: &str = "git-handoff/1";
 /// Where a command prints.
 pub(super) struct Output {
     json: bool,
+    publication: Option<Publication>,
     one_line: bool,
     stdout: AutoStream<io::Stdout>,
     stderr: AutoStream<io::Stderr>,
@@ -28,6 +30,7 @@ impl Output {
     pub(super) fn new(json: bool, color: anstream::ColorChoice) -> Self {
         Self {
             json,
+            publication: None,
             one_line: false,
             stdout: AutoStream::new(io::stdout(), color),
             stderr: AutoStream::new(io::stderr(), color),
@@ -44,12 +47,43 @@ impl Output {
     /// # Errors
     /// A [`Failure`] when stdout can't be written; a closed pipe is no error.
     pub(super) fn answer(&mut self, data: &Value, text: &str) -> Result<(), Failure> {
-        let text = if self.json {
-            pretty(&json!({ "schema": SCHEMA, "ok": true, "data": data }))
-        } else {
-            text.to_owned()
-        };
-        self.raw(text.as_bytes())
+        let missed = self.missed();
+        if !self.json {
+            self.raw(text.as_bytes())?;
+            if let Some(missed) = missed {
+                self.fail(&missed);
+            }
+            return Ok(());
+        }
+        if let Some(missed) = missed {
+            self.fail(&missed.data(data.clone()));
+            return Ok(());
+        }
+        let document = json!({ "schema": SCHEMA, "ok": true, "data": data });
+        self.raw(pretty(&document).as_bytes())
+    }
+
+    /// From now on, answers say what a write did not reach.
+    pub(super) fn follow(&mut self, publication: Option<Publication>) {
+        self.publication = publication;
+    }
+
+    /// The exit code of a command that did what it was asked.
+    pub(super) fn exit(&self) -> u8 {
+        self.missed()
+            .map_or(super::exit::DONE, |missed| missed.exit)
+    }
+
+    /// That what was written is not on the remote, where that is so.
+    fn missed(&self) -> Option<Failure> {
+        let publication = self.publication.as_ref()?.borrow();
+        let Unpublished { remote, trouble } = publication.as_ref()?;
+        let mut text = format!("recorded here, but not on {remote}");
+        if let Some(trouble) = trouble {
+            text += &format!(": {trouble}");
+        }
+        let failure = Failure::new(super::exit::NOT_PUBLISHED, "not_published", text);
+        Some(failure.hint("`git handoff sync` brings it there, once it can be reached"))
     }
 
     /// From now on, a failure is one line of JSON, as the answers are.

@@ -23,6 +23,7 @@ mod program;
 mod queue;
 mod recent;
 mod ref_files;
+mod refs;
 mod remote;
 mod repository;
 mod restore;
@@ -45,6 +46,7 @@ pub use process::Patience;
 pub use program::{Program, ProgramError, Setting, Version};
 pub use queue::Queue;
 pub use recent::{ById, Recent};
+pub use refs::Kept as KeptCommit;
 pub use remote::{Depth, Pushed, Remote, RemoteError};
 pub use repository::{
     GitError, ObjectId, OpenError, Prepared, Proposal, PublishError, Repository, tune,

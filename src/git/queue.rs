@@ -1,4 +1,4 @@
-//! A queue for the writers of one machine: an advisory lock on a file in the
+//! A queue for the processes of one machine: an advisory lock on a file in the
 //! folder that all worktrees share.
 
 use std::fs::{self, File, TryLockError};
@@ -6,30 +6,27 @@ use std::io::{Read, Seek, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::repository::ObjectId;
-
-/// A place at the head of the queue, given up when dropped.
+/// A place at the head of a queue, given up when dropped.
 ///
-/// The queue only spares writers the work of losing: what keeps a branch
+/// A queue only spares processes the work of losing: what keeps a branch
 /// correct is the compare-and-swap. So a queue that can't be joined, or that
 /// doesn't move, is passed by.
 ///
-/// The file also says which commit its holder is about to publish. A process
-/// that is killed in that moment leaves the ref's lock file behind; whoever
-/// comes next finds the announcement, and knows that the lock is nobody's.
+/// The file also holds a note of its holder's for whoever comes next, also where
+/// the holder was killed.
 pub struct Queue {
     file: Option<File>,
-    abandoned: Option<String>,
+    note: Option<String>,
 }
 
-/// An announcement: a commit's id in hexadecimal.
-const ANNOUNCEMENT: u64 = 40;
+/// The longest note, in bytes.
+const NOTE: u64 = 1 << 10;
 
 impl Queue {
-    /// Waits for the head of the queue, at most this long.
-    pub fn join(common_dir: &Path, patience: Duration) -> Self {
+    /// Waits for the head of a queue, named by its file, at most this long.
+    pub fn join(common_dir: &Path, name: &str, patience: Duration) -> Self {
         let dir = common_dir.join("handoff");
-        let path = dir.join("queue.lock");
+        let path = dir.join(name);
         let open = || {
             fs::create_dir_all(&dir).ok()?;
             // Anything but a plain file was not put there by this program.
@@ -42,7 +39,7 @@ impl Queue {
         };
         let passed_by = Self {
             file: None,
-            abandoned: None,
+            note: None,
         };
         let Some(mut file) = open() else {
             return passed_by;
@@ -53,11 +50,11 @@ impl Queue {
             match file.try_lock() {
                 Ok(()) => {
                     let mut text = String::new();
-                    let read = (&mut file).take(ANNOUNCEMENT).read_to_string(&mut text);
-                    let abandoned = read.ok().map(|_| text).filter(|text| !text.is_empty());
+                    let read = (&mut file).take(NOTE).read_to_string(&mut text);
+                    let note = read.ok().map(|_| text).filter(|text| !text.is_empty());
                     return Self {
                         file: Some(file),
-                        abandoned,
+                        note,
                     };
                 }
                 Err(TryLockError::WouldBlock) if start.elapsed() < patience => {
@@ -69,22 +66,22 @@ impl Queue {
         }
     }
 
-    /// The commit that an earlier holder of this place died over, if one did.
-    pub fn abandoned(&self) -> Option<&str> {
-        self.abandoned.as_deref()
+    /// What the holder before left.
+    pub fn note(&self) -> Option<&str> {
+        self.note.as_deref()
     }
 
-    /// Says which commit is published next, or that none is.
-    pub fn announce(&mut self, commit: Option<ObjectId>) {
+    /// Leaves a note in the place of the one that is there, or none.
+    pub fn leave(&mut self, note: Option<&str>) {
         let Some(file) = &mut self.file else {
             return;
         };
-        // An announcement that can't be written only leaves the next writer
-        // without its help.
-        let _ = match commit {
-            Some(id) => file
+        // A note that can't be left only leaves the next one without its help.
+        let _ = match note {
+            Some(text) => file
                 .rewind()
-                .and_then(|()| file.write_all(id.to_string().as_bytes())),
+                .and_then(|()| file.write_all(text.as_bytes()))
+                .and_then(|()| file.set_len(text.len() as u64)),
             None => file.set_len(0),
         };
     }

@@ -549,6 +549,11 @@ pub struct Prepared<'r> {
 }
 
 impl Prepared<'_> {
+    /// Where the ref is, as far as the commit knows.
+    pub fn parent(&self) -> Option<ObjectId> {
+        self.expected
+    }
+
     /// The commit's id.
     pub fn commit(&self) -> ObjectId {
         self.commit
@@ -560,20 +565,13 @@ impl Prepared<'_> {
     /// # Errors
     /// [`PublishError`]; the ref is then unchanged by this call.
     pub fn publish(self, reflog: &str) -> Result<ObjectId, PublishError> {
-        let repository = &self.repository.inner;
-        let expected = self.expected.map_or(git2::Oid::ZERO_SHA1, |id| id.0);
-        match repository.reference_matching(&self.refname, self.commit.0, true, expected, reflog) {
-            Ok(_) => Ok(self.commit),
-            Err(error) => Err(match error.code() {
-                ErrorCode::Modified | ErrorCode::NotFound | ErrorCode::Exists => {
-                    PublishError::Moved
-                }
-                ErrorCode::Locked => {
-                    let lock = format!("{}.lock", self.refname);
-                    PublishError::Locked(self.repository.common_dir().join(lock))
-                }
-                _ => PublishError::Git(error.into()),
-            }),
-        }
+        let Self {
+            repository,
+            refname,
+            expected,
+            commit,
+        } = self;
+        repository.move_ref(&refname, expected, commit, reflog)?;
+        Ok(commit)
     }
 }

@@ -7,7 +7,8 @@ use super::refusal::Refusal;
 use super::step::Stop;
 use crate::contract::{Allowance, SchemaError};
 use crate::finding::Finding;
-use crate::git::{CaptureError, GitError, ObjectId, SignError};
+use crate::git::{CaptureError, GitError, ObjectId, PublishError, RemoteError, SignError};
+use crate::ids::HandoffId;
 
 /// A failed operation. Unless it says otherwise, the ledger is unchanged.
 #[derive(Debug, thiserror::Error)]
@@ -70,6 +71,67 @@ pub enum LedgerError {
     Contended {
         /// How often it was tried.
         attempts: u32,
+    },
+    /// The remote refused. Nothing was written.
+    #[error("{remote} refused")]
+    Remote {
+        /// The remote.
+        remote: String,
+        /// Why.
+        source: RemoteError,
+    },
+    /// The remote can't be reached, and without it there is nothing to do.
+    #[error("{remote} cannot be reached: {trouble}")]
+    Unreachable {
+        /// The remote.
+        remote: String,
+        /// Why.
+        trouble: String,
+    },
+    /// The remote no longer has the ledger's branch.
+    #[error("{remote} had the ledger's branch {branch}, and no longer has it")]
+    RemoteGone {
+        /// The remote.
+        remote: String,
+        /// The branch.
+        branch: String,
+    },
+    /// The remote's ledger and this one began apart.
+    #[error("{remote} has another ledger on branch {branch}: they have no commit in common")]
+    Unrelated {
+        /// The remote.
+        remote: String,
+        /// The branch.
+        branch: String,
+    },
+    /// There is no remote to bring the ledger together with.
+    #[error("the ledger has no remote")]
+    NoRemote,
+    /// No refused step is kept under that name.
+    #[error("no refused step is kept as {name}")]
+    NoRejected {
+        /// The name.
+        name: String,
+    },
+    /// A commit is not a step that could be made again.
+    #[error("commit {commit} is no step")]
+    NoStep {
+        /// The commit.
+        commit: ObjectId,
+    },
+    /// A step that was made offline follows one that the remote's state refused.
+    #[error("it is about {id}, which was not taken")]
+    NotTaken {
+        /// The handoff, as it was offline.
+        id: HandoffId,
+    },
+    /// A step that was made offline would do something else on the remote's state.
+    #[error("it continued {was}, and now it would continue {now}")]
+    OtherHandoff {
+        /// What it continued, in words.
+        was: String,
+        /// What it would continue, in words.
+        now: String,
     },
     /// The contract was refused.
     #[error("the contract was refused")]
@@ -244,10 +306,42 @@ impl LedgerError {
         )
     }
 
+    /// Every fault, where the failure is about several.
+    pub(super) fn findings(&self) -> &[Finding] {
+        match self {
+            Self::Contract { findings }
+            | Self::Artifact { findings }
+            | Self::Evidence { findings }
+            | Self::Delivered { findings }
+            | Self::Document { findings }
+            | Self::Secret { findings }
+            | Self::Route { findings }
+            | Self::Gate { findings, .. }
+            | Self::Protocol { findings, .. }
+            | Self::ProtocolRefused { findings }
+            | Self::Orphans { findings, .. }
+            | Self::Signature { findings }
+            | Self::Refused(Refusal::Unfit { findings, .. } | Refusal::Tasks { findings, .. }) => {
+                findings
+            }
+            _ => &[],
+        }
+    }
+
     pub(super) fn stored(path: &str, source: StoredError) -> Self {
         Self::Stored {
             path: path.to_owned(),
             source,
+        }
+    }
+}
+
+impl From<PublishError> for LedgerError {
+    fn from(error: PublishError) -> Self {
+        match error {
+            PublishError::Moved => Self::Contended { attempts: 1 },
+            PublishError::Locked(path) => Self::Locked { path },
+            PublishError::Git(error) => Self::Git(error),
         }
     }
 }

@@ -39,6 +39,10 @@ impl Ledger<'_> {
             self.tip()?;
             return Ok(None);
         }
+        if let Some(upstream) = self.upstream() {
+            // It may have a ledger, and two of them can't be brought together.
+            self.reached(upstream)?;
+        }
         self.guard(session)?;
         screen_protocol(&founding.files)?;
         let now = session.clock.author();
@@ -66,7 +70,11 @@ impl Ledger<'_> {
         person.at = now;
         let message = format!("Start the ledger\n\nProtocol: {}\n", founding.protocol);
         let start = Instant::now();
-        let mut queue = self.join_queue(session);
+        let there = self.upstream().filter(|there| there.is_reached());
+        let mut queue = match there {
+            Some(_) => None,
+            None => Some(self.join_queue(session)),
+        };
         let mut attempts = 0;
         while self.tip_id()?.is_none() {
             attempts += 1;
@@ -83,9 +91,20 @@ impl Ledger<'_> {
                 true => signed(self.repository(), &proposal, session, None, start)?,
                 false => self.repository().prepare(&proposal)?,
             };
-            match in_turn(&mut queue, prepared, "handoff: start the ledger") {
+            let reflog = "handoff: start the ledger";
+            let published = match (there, &mut queue) {
+                (Some(there), _) => {
+                    let published =
+                        self.publish_there(there, session, prepared, reflog, attempts)?;
+                    published.ok_or(PublishError::Moved)
+                }
+                (None, Some(queue)) => in_turn(queue, prepared, reflog),
+                (None, None) => break,
+            };
+            match published {
                 Ok(commit) => {
                     self.memory().wrote(None, commit);
+                    self.settle()?;
                     return Ok(Some(commit));
                 }
                 Err(PublishError::Locked(path)) if start.elapsed() >= session.patience => {

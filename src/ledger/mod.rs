@@ -34,6 +34,7 @@ mod protocol_check;
 mod ready;
 mod record;
 mod refusal;
+mod remote;
 mod requirement;
 mod screening;
 mod semantic;
@@ -79,6 +80,7 @@ pub use record::{
     TaskName, Transition,
 };
 pub use refusal::{Limit, Refusal};
+pub use remote::{Beside, Publication, Rejected, RejectedStep, Renamed, Synced, Unpublished};
 pub use requirement::{Answered, required};
 pub use session::{Clock, Session};
 pub use shared::{Change as ProtocolStep, ProtocolChange, ProtocolFiles, documents, open_issues};

@@ -1,6 +1,8 @@
 //! What the outside world gives to a write: who runs it, and the clock.
 
-use std::time::Duration;
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, FixedOffset};
 
@@ -16,15 +18,22 @@ pub trait Clock {
 }
 
 /// Who runs the program, and how long it may take.
+#[derive(Clone)]
 pub struct Session {
     /// The clock.
-    pub clock: Box<dyn Clock>,
+    pub clock: Rc<dyn Clock>,
     /// The name of the person or machine that runs it.
     pub name: String,
     /// Their address.
     pub email: String,
-    /// How long a write may wait for others.
+    /// How long a write may wait for others, and for a remote.
     pub patience: Duration,
+    /// Whether steps are recorded here alone for now, though there is a remote.
+    pub offline: bool,
+    /// When the program began.
+    pub began: SystemTime,
+    /// The system's time, whatever the clock says.
+    pub wall: fn() -> SystemTime,
     /// A number below its argument, by chance.
     pub jitter: fn(u64) -> u64,
     /// Whether commits are to be signed wherever they are written.
@@ -33,7 +42,36 @@ pub struct Session {
     pub quarantined: bool,
 }
 
+/// A time that can be set, of a clock that goes on by itself until then.
+pub(super) type SetTime = Rc<Cell<Option<DateTime<FixedOffset>>>>;
+
+/// A clock that can be set back to when a step was taken.
+struct StepClock {
+    clock: Rc<dyn Clock>,
+    at: SetTime,
+}
+
+impl Clock for StepClock {
+    fn author(&self) -> DateTime<FixedOffset> {
+        self.at.get().unwrap_or_else(|| self.clock.author())
+    }
+
+    fn committer(&self) -> DateTime<FixedOffset> {
+        self.clock.committer()
+    }
+}
+
 impl Session {
+    /// The same session, in which the times of steps can be set.
+    pub(super) fn timed(self) -> (Self, SetTime) {
+        let at = SetTime::default();
+        let clock = Rc::new(StepClock {
+            clock: self.clock,
+            at: Rc::clone(&at),
+        });
+        (Self { clock, ..self }, at)
+    }
+
     /// The person or machine that records a step now.
     pub fn committer(&self) -> Person {
         Person::new(&self.name, &self.email, self.clock.committer())

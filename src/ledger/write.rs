@@ -2,6 +2,7 @@
 //! tip moved, plan again on the new one.
 
 use std::cell::Cell;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use super::draft::{Decided, Plan};
@@ -13,6 +14,7 @@ use super::planner::plan;
 use super::ready::{ready, ready_noting};
 use super::record::{self, Record};
 use super::refusal::Refusal;
+use super::remote::{Publication, SYNCED_FROM, Upstream};
 use super::screening::screen_request;
 use super::session::{Session, author};
 use super::signing::signed;
@@ -28,9 +30,21 @@ pub struct Ledger<'r> {
     repository: &'r Repository,
     branch: String,
     refname: String,
-    /// Set where nothing is published: the commit that would be the tip.
-    rehearsed: Option<Cell<Option<ObjectId>>>,
+    /// Set where steps are not published one by one.
+    chain: Option<Chain>,
+    /// The remote whose ledger this is.
+    upstream: Option<Box<Upstream<'r>>>,
+    /// The commit that the next step was offline.
+    origin: Cell<Option<ObjectId>>,
     known: KnownProtocols,
+}
+
+/// Steps to which no branch points.
+struct Chain {
+    /// The last of them, once there is one.
+    tip: Cell<Option<ObjectId>>,
+    /// Whether they are kept in memory, and lost when the program ends.
+    in_memory: bool,
 }
 
 /// A handoff, named or to be chosen.
@@ -68,7 +82,9 @@ impl<'r> Ledger<'r> {
             repository,
             branch: branch.to_owned(),
             refname,
-            rehearsed: None,
+            chain: None,
+            upstream: None,
+            origin: Cell::new(None),
             known: KnownProtocols::default(),
         })
     }
@@ -80,8 +96,67 @@ impl<'r> Ledger<'r> {
     /// [`LedgerError`] when the repository can't keep objects in memory.
     pub fn rehearsal(mut self) -> Result<Self, LedgerError> {
         self.repository.keep_new_objects_in_memory()?;
-        self.rehearsed = Some(Cell::new(None));
+        self.chain = Some(Chain {
+            tip: Cell::new(None),
+            in_memory: true,
+        });
         Ok(self)
+    }
+
+    /// The same ledger, shared with others through a remote, by its name or address:
+    /// a step counts once the remote has it.
+    #[must_use]
+    pub fn shared_through(mut self, remote: &str) -> Self {
+        let upstream = Upstream::new(self.repository, remote, &self.branch);
+        self.upstream = Some(Box::new(upstream));
+        self
+    }
+
+    /// The same ledger as this clone has it, whatever remote it has.
+    #[must_use]
+    pub fn alone(&self) -> Self {
+        Self {
+            repository: self.repository,
+            branch: self.branch.clone(),
+            refname: self.refname.clone(),
+            chain: None,
+            upstream: None,
+            origin: Cell::new(None),
+            known: Rc::clone(&self.known),
+        }
+    }
+
+    /// The remote whose ledger this is, if it has one.
+    pub(super) fn upstream(&self) -> Option<&Upstream<'r>> {
+        self.upstream.as_deref()
+    }
+
+    /// Where it is noted what the last write did not reach.
+    pub fn publication(&self) -> Option<Publication> {
+        self.upstream().map(Upstream::publication)
+    }
+
+    /// The same ledger as of a commit, on which steps are made that no branch points
+    /// to yet.
+    pub(super) fn aside(&self, tip: ObjectId) -> Self {
+        let mut aside = self.alone();
+        aside.chain = Some(Chain {
+            tip: Cell::new(Some(tip)),
+            in_memory: false,
+        });
+        aside
+    }
+
+    /// Takes the last steps back that no branch points to yet.
+    pub(super) fn take_back_to(&self, tip: ObjectId) {
+        if let Some(chain) = &self.chain {
+            chain.tip.set(Some(tip));
+        }
+    }
+
+    /// Names the commit that the next step was offline.
+    pub(super) fn set_origin(&self, commit: Option<ObjectId>) {
+        self.origin.set(commit);
     }
 
     /// The branch.
@@ -91,7 +166,7 @@ impl<'r> Ledger<'r> {
 
     /// Whether nothing is published.
     pub(super) fn is_rehearsed(&self) -> bool {
-        self.rehearsed.is_some()
+        self.chain.as_ref().is_some_and(|chain| chain.in_memory)
     }
 
     /// The branch's full name.
@@ -109,7 +184,7 @@ impl<'r> Ledger<'r> {
     /// # Errors
     /// [`LedgerError`] when the ref can't be read.
     pub fn tip_id(&self) -> Result<Option<ObjectId>, LedgerError> {
-        if let Some(id) = self.rehearsed.as_ref().and_then(Cell::get) {
+        if let Some(id) = self.chain.as_ref().and_then(|chain| chain.tip.get()) {
             return Ok(Some(id));
         }
         Ok(self.repository.resolve(&self.refname)?)
@@ -174,10 +249,12 @@ impl<'r> Ledger<'r> {
     /// Waits for this machine's other writers, and clears away what one of them
     /// left behind if it was killed while it published.
     pub(super) fn join_queue(&self, session: &Session) -> Queue {
-        let mut queue = Queue::join(self.repository.common_dir(), session.patience);
-        if let Some(commit) = queue.abandoned() {
+        let common_dir = self.repository.common_dir();
+        let mut queue = Queue::join(common_dir, "queue.lock", session.patience);
+        // Who was killed while it published left the commit's id and the ref's lock.
+        if let Some(commit) = queue.note() {
             self.repository.remove_abandoned_lock(&self.refname, commit);
-            queue.announce(None);
+            queue.leave(None);
         }
         queue
     }
@@ -241,7 +318,7 @@ impl<'r> Ledger<'r> {
             let id = match target {
                 Target::Handoff(id) => id,
                 Target::Next => {
-                    let found = match self.rehearsed {
+                    let found = match self.chain {
                         None => ready_noting(tip, agent, at)?,
                         Some(_) => ready(tip, agent, at)?,
                     };
@@ -350,24 +427,32 @@ impl<'r> Ledger<'r> {
         mut decide: impl FnMut(&Snapshot<'r>, record::Moment) -> Result<Decided<T>, LedgerError>,
     ) -> Result<(T, Option<ObjectId>), LedgerError> {
         self.guard(session)?;
+        self.catch_up(session)?;
         let start = Instant::now();
-        let mut queue = match &self.rehearsed {
-            Some(_) => None,
-            None => Some(self.join_queue(session)),
-        };
+        let mut queue = None;
         let mut attempts = 0;
         loop {
             attempts += 1;
+            let there = self.upstream().filter(|there| there.is_reached());
+            if self.chain.is_none() && there.is_none() && queue.is_none() {
+                queue = Some(self.join_queue(session));
+            }
             let tip = match known.take() {
                 Some(known) if self.tip_id()? == Some(known.commit()) => known,
                 _ => self.tip()?,
             };
             let now = session.clock.author();
-            let (draft, outcome) = match decide(&tip, to_second(now))? {
-                Decided::Nothing(outcome) => return Ok((outcome, None)),
+            let (mut draft, outcome) = match decide(&tip, to_second(now))? {
+                Decided::Nothing(outcome) => {
+                    self.settle()?;
+                    return Ok((outcome, None));
+                }
                 Decided::Write(draft) => draft.split(),
                 Decided::First(draft) => (draft, None),
             };
+            if let (Some(origin), Some(_)) = (self.origin.get(), &outcome) {
+                draft.message += &format!("{SYNCED_FROM}: {origin}\n");
+            }
             let mut committer = session.committer();
             committer.at = order::recorded_after(tip.recorded(), committer.at);
             let (at, recorded) = (to_second(now), to_second(committer.at));
@@ -398,26 +483,39 @@ impl<'r> Ledger<'r> {
                 false => self.repository.prepare(&proposal)?,
             };
             let subject = draft.message.lines().next().unwrap_or_default();
+            let reflog = format!("handoff: {subject}");
             let late = start.elapsed() >= session.patience;
-            let published = match &mut queue {
-                Some(queue) => in_turn(queue, prepared, &format!("handoff: {subject}")),
-                None => {
+            let published = match (there, &mut queue, &self.chain) {
+                (Some(there), ..) => {
+                    let published =
+                        self.publish_there(there, session, prepared, &reflog, attempts)?;
+                    published.ok_or(PublishError::Moved)
+                }
+                (None, Some(queue), _) => {
+                    let published = in_turn(queue, prepared, &reflog);
+                    if let Ok(commit) = published {
+                        self.memory().wrote(Some(tip.commit()), commit);
+                    }
+                    published
+                }
+                (None, None, chain) => {
                     let commit = prepared.commit();
-                    if let Some(tip) = &self.rehearsed {
-                        tip.set(Some(commit));
+                    if let Some(chain) = chain {
+                        chain.tip.set(Some(commit));
                     }
                     Ok(commit)
                 }
             };
-            if let (Ok(commit), Some(_)) = (&published, &queue) {
-                self.memory().wrote(Some(tip.commit()), *commit);
-            }
             match published {
                 Ok(commit) => match outcome {
-                    Some(outcome) => return Ok((outcome, Some(commit))),
+                    Some(outcome) => {
+                        self.settle()?;
+                        return Ok((outcome, Some(commit)));
+                    }
                     None => attempts = 0,
                 },
-                Err(PublishError::Moved) if late => {
+                // With a remote, its own budget ends the attempts.
+                Err(PublishError::Moved) if late && there.is_none() => {
                     return Err(LedgerError::Contended { attempts });
                 }
                 Err(PublishError::Locked(path)) if late => {
@@ -431,15 +529,26 @@ impl<'r> Ledger<'r> {
     }
 }
 
+impl Ledger<'_> {
+    /// Gives the turn to talk to the remote to the next process, and notes whether
+    /// the remote has what this one wrote.
+    pub(super) fn settle(&self) -> Result<(), LedgerError> {
+        match &self.upstream {
+            Some(upstream) => upstream.settle(self.tip_id()?),
+            None => Ok(()),
+        }
+    }
+}
+
 /// Publishes a commit, announced to whoever comes after a crash.
 pub(super) fn in_turn(
     queue: &mut Queue,
     prepared: Prepared<'_>,
     reflog: &str,
 ) -> Result<ObjectId, PublishError> {
-    queue.announce(Some(prepared.commit()));
+    queue.leave(Some(&prepared.commit().to_string()));
     let published = prepared.publish(reflog);
-    queue.announce(None);
+    queue.leave(None);
     published
 }
 

@@ -1,10 +1,11 @@
 use clap::Args;
 use serde_json::{Map, Value};
 
-use super::change::change;
+use super::change::{change_in, told};
 use crate::cli::context::{Context, handoff_id};
 use crate::cli::error::Failure;
 use crate::cli::input;
+use crate::cli::network::Writer;
 use crate::cli::output::Output;
 use crate::contract::Allowance;
 use crate::ids::quoted;
@@ -41,18 +42,21 @@ impl Arguments {
     /// # Errors
     /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
-        let questions = self.questions(context)?;
+        let repository = context.repository()?;
+        let writer = context.writer(&repository, output)?;
+        let questions = self.questions(context, &writer)?;
+        let read = self.read(&questions)?;
         let told = Told {
             allow: self.allow_secret.clone(),
-            ..self.read(&questions)?
+            reason: read.reason.as_deref().map(told).transpose()?,
+            ..read
         };
-        change(context, output, &self.id, Event::Answer, told)
+        change_in(&writer, context, output, &self.id, Event::Answer, told)
     }
 
-    fn questions(&self, context: &Context) -> Result<Vec<Question>, Failure> {
-        let repository = context.repository()?;
-        let agent = context.agent(&repository)?;
-        let tip = context.ledger(&repository)?.tip()?;
+    fn questions(&self, context: &Context, writer: &Writer<'_>) -> Result<Vec<Question>, Failure> {
+        let agent = context.agent(writer.ledger.repository())?;
+        let tip = writer.ledger.tip()?;
         let id = handoff_id(&tip, &self.id, agent.as_ref())?;
         let record = tip.issue(id.issue())?.record(id.number())?;
         let record = record.ok_or(Refusal::NoHandoff { id })?;

@@ -3,8 +3,9 @@
 use clap::Args;
 
 use crate::cli::context::{Context, handoff_id};
-use crate::cli::environment::{drawn, session};
+use crate::cli::environment::drawn;
 use crate::cli::error::Failure;
+use crate::cli::network::Writer;
 use crate::cli::output::Output;
 use crate::cli::render;
 use crate::ids::{AgentName, quoted};
@@ -306,11 +307,24 @@ pub(super) fn change(
 ) -> Result<(), Failure> {
     change.reason = change.reason.as_deref().map(told).transpose()?;
     let repository = context.repository()?;
-    let session = session(&repository)?;
-    let ledger = context.ledger(&repository)?;
-    let agent = context.acting_agent(&repository)?;
+    let writer = context.writer(&repository, output)?;
+    change_in(&writer, context, output, id, event, change)
+}
+
+/// The same, in a ledger that was opened.
+pub(super) fn change_in(
+    writer: &Writer<'_>,
+    context: &Context,
+    output: &mut Output,
+    id: &str,
+    event: Event,
+    change: Told,
+) -> Result<(), Failure> {
+    let Writer { ledger, session } = writer;
+    let repository = ledger.repository();
+    let agent = context.acting_agent(repository)?;
     let target = Target::Handoff(handoff_id(&ledger.tip()?, id, Some(&agent))?);
-    let done = ledger.act(&session, &agent, &target, |number| Request::Change {
+    let done = ledger.act(session, &agent, &target, |number| Request::Change {
         number,
         event,
         told: Box::new(change.clone()),

@@ -2,9 +2,10 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::cli::context::{Context, handoff_id};
-use crate::cli::environment::{now, session};
+use crate::cli::environment::now;
 use crate::cli::error::Failure;
 use crate::cli::failure::kept_text;
+use crate::cli::network::Writer;
 use crate::cli::output::Output;
 use crate::cli::{duration, render};
 use crate::ledger::{Target, Told, briefing};
@@ -50,8 +51,7 @@ impl Arguments {
     /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let repository = context.repository()?;
-        let session = session(&repository)?;
-        let ledger = context.ledger(&repository)?;
+        let Writer { ledger, session } = context.writer(&repository, output)?;
         let agent = context.acting_agent(&repository)?;
         let target = match &self.id {
             Some(id) => Target::Handoff(handoff_id(&ledger.tip()?, id, Some(&agent))?),

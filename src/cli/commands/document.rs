@@ -2,8 +2,8 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use crate::cli::context::Context;
-use crate::cli::environment::session;
 use crate::cli::error::Failure;
+use crate::cli::network::Writer;
 use crate::cli::output::{Output, columns, plain, pretty};
 use crate::cli::{exit, input};
 use crate::ids::AgentName;
@@ -60,7 +60,11 @@ impl Arguments {
     /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let repository = context.repository()?;
-        let ledger = context.ledger(&repository)?;
+        let writer = match self.action {
+            Action::Set { .. } => context.writer(&repository, output)?,
+            Action::List | Action::Show { .. } => context.writer_apart(&repository, output)?,
+        };
+        let Writer { ledger, session } = writer;
         let tip = ledger.tip()?;
         match &self.action {
             Action::List => self.list(&tip, output),
@@ -81,7 +85,6 @@ impl Arguments {
                 )
             }
             Action::Set { name, file } => {
-                let session = session(&repository)?;
                 let agent = context.acting_agent(&repository)?;
                 let bytes = input::contract(file)?;
                 let rules = self.rules(&tip, Some(name))?;

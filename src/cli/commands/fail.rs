@@ -6,9 +6,10 @@ use clap::Args;
 
 use super::change::told;
 use crate::cli::context::{Context, handoff_id};
-use crate::cli::environment::{host, session, tools};
+use crate::cli::environment::{host, tools};
 use crate::cli::error::Failure;
 use crate::cli::exit;
+use crate::cli::network::Writer;
 use crate::cli::output::Output;
 use crate::cli::render;
 use crate::contract::Allowance;
@@ -89,8 +90,7 @@ impl Arguments {
             ..Told::default()
         };
         let repository = context.repository()?;
-        let session = session(&repository)?;
-        let ledger = context.ledger(&repository)?;
+        let Writer { ledger, session } = context.writer(&repository, output)?;
         let agent = context.acting_agent(&repository)?;
         let id = handoff_id(&ledger.tip()?, &self.id, Some(&agent))?;
         let keep = Keep {

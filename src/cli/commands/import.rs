@@ -4,10 +4,10 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
 use crate::cli::context::Context;
-use crate::cli::environment::session;
 use crate::cli::error::Failure;
 use crate::cli::exchange::Format;
 use crate::cli::exit;
+use crate::cli::network::{Writer, say_synced};
 use crate::cli::output::{Output, plain};
 use crate::ids::IssueKey;
 use crate::ledger::{self, Import, Imported, Item, Source};
@@ -77,11 +77,14 @@ impl Arguments {
     /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let repository = context.repository()?;
-        let session = session(&repository)?;
-        let mut ledger = context.ledger(&repository)?;
-        if self.dry_run {
-            ledger = ledger.rehearsal()?;
-        }
+        let Writer { ledger, session } = match self.dry_run {
+            true => context.writer_apart(&repository, output)?,
+            false => context.writer(&repository, output)?,
+        };
+        let alone = match self.dry_run {
+            true => ledger.alone().rehearsal()?,
+            false => ledger.alone(),
+        };
         let wanted = Import {
             source: self.format.map(|kind| match kind {
                 Kind::Steps => Source::Steps,
@@ -90,7 +93,11 @@ impl Arguments {
             issue: self.issue.clone(),
             agent: context.agent(&repository)?,
         };
-        let done = ledger::import(&ledger, session, &self.path, wanted)?;
+        let done = ledger::import(&alone, session.clone(), &self.path, wanted)?;
+        if !self.dry_run {
+            // All of it goes to the remote at once.
+            say_synced(&ledger.publish_recorded(&session)?, output);
+        }
         let text = self.told(&done);
         let mut data = json!({
             "format": done.source.as_str(),

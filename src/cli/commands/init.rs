@@ -1,10 +1,10 @@
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
-use crate::cli::context::Context;
-use crate::cli::environment::session;
+use crate::cli::context::{Context, remote_named};
 use crate::cli::error::Failure;
-use crate::cli::output::Output;
+use crate::cli::network::{Writer, say_synced};
+use crate::cli::output::{Output, plain};
 use crate::cli::{exit, protocols};
 use crate::finding::Finding;
 use crate::ledger::{DEFAULT_BRANCH, Founding, LedgerError, check_protocol};
@@ -19,12 +19,20 @@ use crate::templates::BUILT_IN;
 /// other than `handoffs` is remembered in the repository's configuration as
 /// handoff.branch.
 #[derive(Args)]
-#[command(after_help = "Example:\n  git handoff init\n  git log handoffs")]
+#[command(after_help = "Examples:
+  git handoff init
+  git handoff init --remote origin      (share it with other clones)
+  git log handoffs")]
 pub(crate) struct Arguments {
     /// The protocol that issues follow: a built-in one, as `git handoff protocol
-    /// list` names them, or a folder
-    #[arg(long, value_name = "NAME|FOLDER", default_value = BUILT_IN[0])]
-    protocol: String,
+    /// list` names them, or a folder [default: issue-to-pr]
+    #[arg(long, value_name = "NAME|FOLDER")]
+    protocol: Option<String>,
+    /// Share the ledger through this remote, by its name or address: a step counts
+    /// once the remote has it. Takes over the ledger that is there. Kept in the
+    /// repository's configuration as handoff.remote
+    #[arg(long, value_name = "REMOTE")]
+    remote: Option<String>,
     /// Whether claims about the repository are checked when a contract is sent
     /// [default: off]
     #[arg(long, value_name = "POLICY")]
@@ -61,7 +69,8 @@ impl Arguments {
     /// # Errors
     /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
-        let folder = protocols::folder(&self.protocol)?;
+        let named = self.protocol.as_deref().unwrap_or(BUILT_IN[0]);
+        let folder = protocols::folder(named)?;
         let protocol = protocols::load(&folder)?;
         let files = folder.into_files();
         let findings = check_protocol(&files);
@@ -69,8 +78,13 @@ impl Arguments {
             return Err(LedgerError::ProtocolRefused { findings }.into());
         }
         let repository = context.repository()?;
-        let session = session(&repository)?;
-        let ledger = context.ledger(&repository)?;
+        let remote = match &self.remote {
+            Some(name) => Some(remote_named(&repository, name.clone())?),
+            None => context.remote(&repository)?,
+        };
+        let Writer { ledger, session } =
+            context.writer_through(&repository, remote.as_deref(), output)?;
+        let synced = ledger.catch_up(&session)?;
         let founding = Founding {
             protocol: protocol.definition().name.clone(),
             evidence: self.evidence.map_or(Policy::Off, Policy::from),
@@ -89,14 +103,16 @@ impl Arguments {
         if let Some(branch) = wanted {
             repository.set_config("handoff.branch", branch)?;
         }
+        if let Some(name) = &self.remote {
+            repository.set_config("handoff.remote", name)?;
+        }
+        say_synced(&synced, output);
         let tip = ledger.tip()?;
         let protocol = &tip.manifest().default_protocol;
-        if *protocol != founding.protocol {
+        if self.protocol.is_some() && *protocol != founding.protocol {
             let text = format!("the ledger exists already, with protocol {protocol}");
-            let hint = format!(
-                "`git handoff protocol add {}` puts another in force beside it",
-                self.protocol
-            );
+            let hint =
+                format!("`git handoff protocol add {named}` puts another in force beside it");
             return Err(Failure::new(exit::PROTOCOL, "other_protocol", text).hint(hint));
         }
         let known = tip.manifest().evidence;
@@ -119,6 +135,10 @@ impl Arguments {
                     commit.short()
                 )
             }
+            None if synced.brought > 0 && remote.is_some() => format!(
+                "took over the ledger of {} on branch {branch}, protocol {protocol}\n",
+                plain(remote.as_deref().unwrap_or_default())
+            ),
             None => {
                 format!("the ledger is on branch {branch}, protocol {protocol}; nothing changed\n")
             }
@@ -128,6 +148,7 @@ impl Arguments {
             "protocol": protocol,
             "evidence": tip.manifest().evidence,
             "created": commit.is_some(),
+            "remote": remote,
             "commit": tip.commit().to_string(),
         });
         output.answer(&data, &text)?;

@@ -13,6 +13,7 @@ mod document;
 mod export;
 mod extend;
 mod fail;
+mod fetch;
 mod gate;
 mod hook;
 mod hooks;
@@ -26,11 +27,13 @@ mod new;
 mod next;
 mod protocol;
 mod reap;
+mod rejected;
 mod reopen;
 mod restore;
 mod send;
 mod show;
 mod status;
+mod sync;
 mod verify;
 mod wait;
 mod watch;
@@ -39,47 +42,51 @@ use clap::Subcommand;
 
 use super::context::Context;
 use super::error::Failure;
+use super::network::Write;
 use super::output::Output;
 
 /// Every command.
 #[derive(Subcommand)]
 pub(super) enum Command {
-    Init(init::Arguments),
+    Init(Write<init::Arguments>),
     New(new::Arguments),
     Check(check::Arguments),
-    Send(send::Arguments),
+    Send(Write<send::Arguments>),
     Inbox(inbox::Arguments),
-    Claim(claim::Arguments),
-    Extend(extend::Arguments),
-    Complete(change::Complete),
-    Fail(fail::Arguments),
-    Block(change::Block),
-    Answer(answer::Arguments),
-    Retry(change::Retry),
-    Reassign(change::Reassign),
-    Redrive(change::Redrive),
-    Reap(reap::Arguments),
-    Reject(change::Reject),
-    Cancel(change::Cancel),
-    Reopen(reopen::Arguments),
-    Annotate(annotate::Arguments),
+    Claim(Write<claim::Arguments>),
+    Extend(Write<extend::Arguments>),
+    Complete(Write<change::Complete>),
+    Fail(Write<fail::Arguments>),
+    Block(Write<change::Block>),
+    Answer(Write<answer::Arguments>),
+    Retry(Write<change::Retry>),
+    Reassign(Write<change::Reassign>),
+    Redrive(Write<change::Redrive>),
+    Reap(Write<reap::Arguments>),
+    Reject(Write<change::Reject>),
+    Cancel(Write<change::Cancel>),
+    Reopen(Write<reopen::Arguments>),
+    Annotate(Write<annotate::Arguments>),
     Restore(restore::Arguments),
     Status(status::Arguments),
     Show(show::Arguments),
     Context(context::Arguments),
     List(list::Arguments),
     Log(log::Arguments),
-    Next(next::Arguments),
+    Next(Write<next::Arguments>),
     Wait(wait::Arguments),
     Watch(watch::Arguments),
     Verify(verify::Arguments),
     Gate(gate::Arguments),
+    Sync(sync::Arguments),
+    Fetch(fetch::Arguments),
+    Rejected(Write<rejected::Arguments>),
     Hook(hook::Arguments),
     Hooks(hooks::Arguments),
-    Protocol(protocol::Arguments),
-    Document(document::Arguments),
+    Protocol(Write<protocol::Arguments>),
+    Document(Write<document::Arguments>),
     Export(export::Arguments),
-    Import(import::Arguments),
+    Import(Write<import::Arguments>),
     Demo(demo::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
@@ -92,42 +99,45 @@ impl Command {
     /// A [`Failure`] with its exit code.
     pub(super) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         match self {
-            Self::Init(a) => a.run(context, output),
+            Self::Init(a) => a.own.run(&context.with(a.network), output),
             Self::New(a) => a.run(context, output),
             Self::Check(a) => a.run(context, output),
-            Self::Send(a) => a.run(context, output),
+            Self::Send(a) => a.own.run(&context.with(a.network), output),
             Self::Inbox(a) => a.run(context, output),
-            Self::Claim(a) => a.run(context, output),
-            Self::Extend(a) => a.run(context, output),
-            Self::Complete(a) => a.run(context, output),
-            Self::Fail(a) => a.run(context, output),
-            Self::Block(a) => a.run(context, output),
-            Self::Answer(a) => a.run(context, output),
-            Self::Retry(a) => a.run(context, output),
-            Self::Reassign(a) => a.run(context, output),
-            Self::Redrive(a) => a.run(context, output),
-            Self::Reap(a) => a.run(context, output),
-            Self::Reject(a) => a.run(context, output),
-            Self::Cancel(a) => a.run(context, output),
-            Self::Reopen(a) => a.run(context, output),
-            Self::Annotate(a) => a.run(context, output),
+            Self::Claim(a) => a.own.run(&context.with(a.network), output),
+            Self::Extend(a) => a.own.run(&context.with(a.network), output),
+            Self::Complete(a) => a.own.run(&context.with(a.network), output),
+            Self::Fail(a) => a.own.run(&context.with(a.network), output),
+            Self::Block(a) => a.own.run(&context.with(a.network), output),
+            Self::Answer(a) => a.own.run(&context.with(a.network), output),
+            Self::Retry(a) => a.own.run(&context.with(a.network), output),
+            Self::Reassign(a) => a.own.run(&context.with(a.network), output),
+            Self::Redrive(a) => a.own.run(&context.with(a.network), output),
+            Self::Reap(a) => a.own.run(&context.with(a.network), output),
+            Self::Reject(a) => a.own.run(&context.with(a.network), output),
+            Self::Cancel(a) => a.own.run(&context.with(a.network), output),
+            Self::Reopen(a) => a.own.run(&context.with(a.network), output),
+            Self::Annotate(a) => a.own.run(&context.with(a.network), output),
             Self::Restore(a) => a.run(context, output),
             Self::Status(a) => a.run(context, output),
             Self::Show(a) => a.run(context, output),
             Self::Context(a) => a.run(context, output),
             Self::List(a) => a.run(context, output),
             Self::Log(a) => a.run(context, output),
-            Self::Next(a) => a.run(context, output),
+            Self::Next(a) => a.own.run(&context.with(a.network), output),
             Self::Wait(a) => a.run(context, output),
             Self::Watch(a) => a.run(context, output),
             Self::Verify(a) => a.run(context, output),
             Self::Gate(a) => a.run(context, output),
+            Self::Sync(a) => a.run(context, output),
+            Self::Fetch(a) => a.run(context, output),
+            Self::Rejected(a) => a.own.run(&context.with(a.network), output),
             Self::Hook(a) => a.run(context, output),
             Self::Hooks(a) => a.run(context, output),
-            Self::Protocol(a) => a.run(context, output),
-            Self::Document(a) => a.run(context, output),
+            Self::Protocol(a) => a.own.run(&context.with(a.network), output),
+            Self::Document(a) => a.own.run(&context.with(a.network), output),
             Self::Export(a) => a.run(context, output),
-            Self::Import(a) => a.run(context, output),
+            Self::Import(a) => a.own.run(&context.with(a.network), output),
             Self::Demo(a) => a.run(context, output),
             Self::Completions(a) => a.run(output),
             Self::Man(a) => a.run(output),

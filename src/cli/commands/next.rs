@@ -3,9 +3,10 @@ use serde_json::{Value, json};
 
 use crate::cli::advice::{commands, questions_text};
 use crate::cli::context::Context;
-use crate::cli::environment::{drawn, now, session};
+use crate::cli::environment::{drawn, now};
 use crate::cli::error::Failure;
 use crate::cli::exit;
+use crate::cli::network::Writer;
 use crate::cli::output::{Output, plain};
 use crate::cli::render;
 use crate::ids::{AgentName, IssueKey, quoted};
@@ -52,7 +53,11 @@ impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let key: IssueKey = self.issue.parse()?;
         let repository = context.repository()?;
-        let ledger = context.ledger(&repository)?;
+        let writer = match self.apply {
+            true => context.writer(&repository, output)?,
+            false => context.writer_apart(&repository, output)?,
+        };
+        let Writer { ledger, session } = writer;
         let tip = ledger.tip()?;
         let folder = tip.issue(&key)?;
         let issue = folder.issue()?;
@@ -73,7 +78,7 @@ impl Arguments {
             let agent = context.acting_agent(&repository)?;
             let target = Target::Handoff(advice.id.clone());
             let asked = |_| advice.request(drawn());
-            let done = ledger.act(&session(&repository)?, &agent, &target, asked)?;
+            let done = ledger.act(&session, &agent, &target, asked)?;
             text += &render::done_text(&done);
             data["applied"] = render::done_json(&done);
             output.answer(&data, &text)?;

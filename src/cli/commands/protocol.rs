@@ -6,8 +6,8 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use crate::cli::context::Context;
-use crate::cli::environment::session;
 use crate::cli::error::Failure;
+use crate::cli::network::Writer;
 use crate::cli::output::{Output, columns, plain, render};
 use crate::cli::{exit, protocols};
 use crate::ledger::{Moment, ProtocolChange, ProtocolStep, check_protocol, open_issues};
@@ -380,8 +380,7 @@ fn put(
 ) -> Result<(), Failure> {
     let files = protocols::folder(name)?.into_files();
     let repository = context.repository()?;
-    let session = session(&repository)?;
-    let ledger = context.ledger(&repository)?;
+    let Writer { ledger, session } = context.writer(&repository, output)?;
     let done = ledger.put_protocol(&session, &files, change)?;
     let ProtocolChange {
         name,

@@ -2,8 +2,8 @@ use clap::Args;
 use serde_json::json;
 
 use crate::cli::context::Context;
-use crate::cli::environment::session;
 use crate::cli::error::Failure;
+use crate::cli::network::Writer;
 use crate::cli::output::Output;
 use crate::cli::render;
 
@@ -25,8 +25,8 @@ impl Arguments {
     /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let repository = context.repository()?;
-        let session = session(&repository)?;
-        let reaped = context.ledger(&repository)?.reap(&session)?;
+        let Writer { ledger, session } = context.writer(&repository, output)?;
+        let reaped = ledger.reap(&session)?;
         let data: Vec<_> = reaped.iter().map(render::done_json).collect();
         let text: String = match &reaped[..] {
             [] => "no lease ran out\n".to_owned(),

@@ -2,8 +2,8 @@ use clap::Args;
 
 use super::change::told;
 use crate::cli::context::Context;
-use crate::cli::environment::session;
 use crate::cli::error::Failure;
+use crate::cli::network::Writer;
 use crate::cli::output::Output;
 use crate::cli::render;
 use crate::ids::IssueKey;
@@ -41,8 +41,7 @@ impl Arguments {
         let issue: IssueKey = self.issue.parse()?;
         let reason = told(&self.reason)?;
         let repository = context.repository()?;
-        let session = session(&repository)?;
-        let ledger = context.ledger(&repository)?;
+        let Writer { ledger, session } = context.writer(&repository, output)?;
         let agent = context.acting_agent(&repository)?;
         let done = ledger.ask(&session, &agent, &issue, || Request::Reopen {
             reason: reason.clone(),

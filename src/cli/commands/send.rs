@@ -1,8 +1,8 @@
 use clap::Args;
 
 use crate::cli::context::Context;
-use crate::cli::environment::session;
 use crate::cli::error::Failure;
+use crate::cli::network::Writer;
 use crate::cli::output::Output;
 use crate::cli::{input, render};
 use crate::contract::Allowance;
@@ -66,8 +66,7 @@ impl Arguments {
     /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let repository = context.repository()?;
-        let session = session(&repository)?;
-        let ledger = context.ledger(&repository)?;
+        let Writer { ledger, session } = context.writer(&repository, output)?;
         let agent = context.agent(&repository)?;
         let issue = self
             .issue

@@ -5,7 +5,7 @@ use chrono::{DateTime, FixedOffset};
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::cli::context::Context;
+use crate::cli::context::{Context, remote_named};
 use crate::cli::environment::SystemClock;
 use crate::cli::error::{Failure, chain};
 use crate::cli::interruption::Interruption;
@@ -382,13 +382,7 @@ impl<'a, 'r> Source<'a, 'r> {
             let watch = RefWatch::new(repository.common_dir(), ledger.refname());
             return Ok(Self::Here(ledger, watch, false));
         };
-        let is_path = name.contains(['/', ':']) || std::path::Path::new(name).exists();
-        if name.starts_with('-')
-            || !is_path && repository.config(&format!("remote.{name}.url")).is_none()
-        {
-            let text = format!("there is no remote {}", quoted(name));
-            return Err(Failure::usage(text).hint("`git remote -v` lists the remotes"));
-        }
+        let name = &remote_named(repository, name.clone())?;
         let main = thread::current();
         let interruption = Interruption::catch(move || main.unpark()).map_err(|error| {
             let text = format!("signals cannot be caught: {error}");

@@ -1,9 +1,7 @@
 //! One contract of a foreign folder as steps: what its sender has to claim
 //! first, and the sending.
 
-use std::cell::Cell;
 use std::collections::HashMap;
-use std::rc::Rc;
 
 use chrono::{DateTime, FixedOffset};
 
@@ -16,7 +14,7 @@ use crate::ledger::choice::{Chosen, Offer, accepted, issues_of, senders};
 use crate::ledger::error::LedgerError;
 use crate::ledger::intake::Contract;
 use crate::ledger::sending::Origin;
-use crate::ledger::session::{Clock, Session};
+use crate::ledger::session::{Session, SetTime};
 use crate::ledger::snapshot::{Rules, Snapshot};
 use crate::ledger::step::{Request, View};
 use crate::ledger::write::{Done, Ledger, Target};
@@ -66,29 +64,13 @@ pub struct Imported {
     pub commits: usize,
 }
 
-/// A clock that can be set back to when a step was taken.
-struct StepClock {
-    clock: Box<dyn Clock>,
-    at: Rc<Cell<Option<DateTime<FixedOffset>>>>,
-}
-
-impl Clock for StepClock {
-    fn author(&self) -> DateTime<FixedOffset> {
-        self.at.get().unwrap_or_else(|| self.clock.author())
-    }
-
-    fn committer(&self) -> DateTime<FixedOffset> {
-        self.clock.committer()
-    }
-}
-
 /// The state of an import.
 pub(super) struct Importer<'a, 'r> {
     pub(super) ledger: &'a Ledger<'r>,
     pub(super) session: Session,
     pub(super) issue: Option<IssueKey>,
     agent: Option<AgentName>,
-    at: Rc<Cell<Option<DateTime<FixedOffset>>>>,
+    at: SetTime,
     /// For contracts that were met: the handoffs that had them before the
     /// import, of which the first so many are accounted for.
     met: HashMap<(IssueKey, ObjectId), (Vec<u32>, usize)>,
@@ -112,14 +94,10 @@ impl<'a, 'r> Importer<'a, 'r> {
         wanted: Import,
         source: Source,
     ) -> Self {
-        let at = Rc::new(Cell::new(None));
-        let clock = Box::new(StepClock {
-            clock: session.clock,
-            at: Rc::clone(&at),
-        });
+        let (session, at) = session.timed();
         Self {
             ledger,
-            session: Session { clock, ..session },
+            session,
             issue: wanted.issue,
             agent: wanted.agent,
             at,

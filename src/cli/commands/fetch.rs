@@ -1,0 +1,67 @@
+use clap::Args;
+use serde_json::json;
+
+use crate::cli::context::Context;
+use crate::cli::error::Failure;
+use crate::cli::network::{Timeout, Writer};
+use crate::cli::output::{Output, plain};
+use crate::git::Depth;
+use crate::ledger::LedgerError;
+
+/// Bring the remote's ledger here, and send nothing
+///
+/// Only the ledger's branch is fetched: no other branch, no tags. A shallow clone
+/// gets the last commit alone, which is all that reading and writing need; `--full`
+/// brings the whole history for `log` and `verify`. Steps that were made offline
+/// stay as they are until `git handoff sync`.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  git handoff fetch
+  git handoff fetch --full      (the whole history, also in a shallow clone)")]
+pub(crate) struct Arguments {
+    /// Bring the whole history, also to a shallow clone
+    #[arg(long)]
+    full: bool,
+    #[command(flatten)]
+    timeout: Timeout,
+}
+
+impl Arguments {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// A [`Failure`] with its exit code.
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        let repository = context.repository()?;
+        let context = context.with(self.timeout.into());
+        let Writer { ledger, session } = context.writer_apart(&repository, output)?;
+        let remote = context.remote(&repository)?.ok_or(LedgerError::NoRemote)?;
+        let depth = match self.full {
+            true => Depth::All,
+            false => Depth::Missing,
+        };
+        let brought = ledger.fetch(&session, depth)?;
+        let tip = ledger.tip_id()?;
+        let beside = ledger.beside_remote()?;
+        let unpublished = beside.map_or(0, |beside| beside.unpublished);
+        let data = json!({
+            "remote": remote,
+            "brought": brought,
+            "unpublished": unpublished,
+            "commit": tip.map(|id| id.to_string()),
+        });
+        let remote = plain(&remote);
+        let text = match (brought, tip) {
+            (_, None) => format!("{remote} has no ledger yet\n"),
+            (0, _) => format!("{remote} has nothing new\n"),
+            (n, _) => format!("brought {n} commits from {remote}\n"),
+        };
+        output.answer(&data, &text)?;
+        if unpublished > 0 {
+            output.say(&format!(
+                "{unpublished} commits here are not on {remote}: git handoff sync"
+            ));
+        }
+        Ok(())
+    }
+}

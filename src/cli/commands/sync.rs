@@ -1,0 +1,66 @@
+use clap::Args;
+use serde_json::json;
+
+use crate::cli::context::Context;
+use crate::cli::error::Failure;
+use crate::cli::exit;
+use crate::cli::network::{Timeout, Writer, say_synced};
+use crate::cli::output::{Output, plain};
+use crate::ledger::LedgerError;
+
+/// Bring this clone's ledger and the remote's together
+///
+/// Steps that were made offline are made again on the remote's state, in their
+/// order, and sent in one push. A handoff whose number was taken meanwhile gets the
+/// next one. A step that the new state refuses is kept: `git handoff rejected`. What
+/// is on the remote is never rewritten. Every write does the same before its own step.
+#[derive(Args)]
+#[command(after_help = "Example:\n  git handoff sync")]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    timeout: Timeout,
+}
+
+impl Arguments {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// A [`Failure`] with its exit code.
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        let repository = context.repository()?;
+        let context = context.with(self.timeout.into());
+        let Writer { ledger, session } = context.writer_apart(&repository, output)?;
+        let remote = context.remote(&repository)?.ok_or(LedgerError::NoRemote)?;
+        let synced = ledger.sync(&session)?;
+        let data = json!({
+            "remote": remote,
+            "commit": ledger.tip_id()?.map(|id| id.to_string()),
+            "brought": synced.brought,
+            "sent": synced.pushed,
+            "made_again": synced.rerun,
+            "renamed": synced.renamed,
+            "rejected": synced.rejected,
+        });
+        let remote = plain(&remote);
+        let text = match (synced.pushed, synced.brought) {
+            (0, 0) => format!("{remote} and this clone have the same\n"),
+            (sent, brought) => format!("sent {sent} commits to {remote}, brought {brought}\n"),
+        };
+        if synced.rejected.is_empty() {
+            output.answer(&data, &text)?;
+            say_synced(&synced, output);
+            return Ok(());
+        }
+        let text = format!(
+            "{text}{} of your steps were refused\n",
+            synced.rejected.len()
+        );
+        if output.is_json() {
+            let failure = Failure::new(exit::CONFLICT, "rejected", text.trim_end());
+            return Err(failure.hint("`git handoff rejected` lists them").data(data));
+        }
+        output.raw(text.as_bytes())?;
+        say_synced(&synced, output);
+        Err(Failure::reported(exit::CONFLICT))
+    }
+}

@@ -1,0 +1,159 @@
+//! How a write goes about the remote of the ledger.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use super::context::Context;
+use super::duration;
+use super::environment;
+use super::error::Failure;
+use super::output::{Output, plain};
+use crate::git::Repository;
+use crate::ledger::{Ledger, Session, Synced};
+
+// Without a doc comment, which would become the help of every command that takes these.
+#[derive(Args, Clone, Copy, Debug, Default)]
+#[command(next_help_heading = "Options for a ledger with a remote")]
+pub(super) struct Network {
+    /// Record it here alone for now, and exit 8; `git handoff sync` brings it to the
+    /// remote
+    #[arg(long, global = true)]
+    offline: bool,
+    #[command(flatten)]
+    timeout: Timeout,
+}
+
+// Likewise.
+#[derive(Args, Clone, Copy, Debug, Default)]
+#[command(next_help_heading = "Options for a ledger with a remote")]
+pub(super) struct Timeout {
+    /// How long it may take, with all that has to be waited for [default: 25s with a
+    /// remote, else 10s]
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse, global = true)]
+    timeout: Option<Duration>,
+}
+
+impl From<Timeout> for Network {
+    fn from(timeout: Timeout) -> Self {
+        Self {
+            offline: false,
+            timeout,
+        }
+    }
+}
+
+// A command that writes, and how it goes about the remote. The comment on the
+// command itself is its help.
+#[derive(Args)]
+pub(super) struct Write<A: Args> {
+    #[command(flatten)]
+    pub(super) own: A,
+    #[command(flatten)]
+    pub(super) network: Network,
+}
+
+/// How long a write waits for other writers, and for a remote.
+const PATIENCE: Duration = Duration::from_secs(10);
+const REMOTE_PATIENCE: Duration = Duration::from_secs(25);
+
+impl Network {
+    /// What a write gets from the outside world.
+    ///
+    /// # Errors
+    /// A [`Failure`] of usage when the environment sets a date that is none.
+    pub(super) fn session(
+        &self,
+        repository: &Repository,
+        has_remote: bool,
+    ) -> Result<Session, Failure> {
+        let default = if has_remote {
+            REMOTE_PATIENCE
+        } else {
+            PATIENCE
+        };
+        Ok(Session {
+            patience: self.timeout.timeout.unwrap_or(default),
+            offline: self.offline,
+            ..environment::session(repository)?
+        })
+    }
+}
+
+/// A ledger that is about to be written to, brought together with its remote.
+pub(super) struct Writer<'r> {
+    /// The ledger.
+    pub(super) ledger: Ledger<'r>,
+    /// Who writes.
+    pub(super) session: Session,
+}
+
+impl Context {
+    /// Opens the ledger for writing, and brings it together with its remote, where it
+    /// has one.
+    ///
+    /// # Errors
+    /// A [`Failure`], before anything was written.
+    pub(super) fn writer<'r>(
+        &self,
+        repository: &'r Repository,
+        output: &mut Output,
+    ) -> Result<Writer<'r>, Failure> {
+        let writer = self.writer_apart(repository, output)?;
+        let synced = writer.ledger.catch_up(&writer.session)?;
+        say_synced(&synced, output);
+        Ok(writer)
+    }
+
+    /// Opens the ledger for writing.
+    ///
+    /// # Errors
+    /// A [`Failure`] of usage.
+    pub(super) fn writer_apart<'r>(
+        &self,
+        repository: &'r Repository,
+        output: &mut Output,
+    ) -> Result<Writer<'r>, Failure> {
+        let remote = self.remote(repository)?;
+        self.writer_through(repository, remote.as_deref(), output)
+    }
+
+    /// Opens the ledger for writing, which has this remote.
+    ///
+    /// # Errors
+    /// A [`Failure`] of usage.
+    pub(super) fn writer_through<'r>(
+        &self,
+        repository: &'r Repository,
+        remote: Option<&str>,
+        output: &mut Output,
+    ) -> Result<Writer<'r>, Failure> {
+        let mut ledger = self.ledger(repository)?;
+        if let Some(remote) = remote {
+            ledger = ledger.shared_through(remote);
+        }
+        let publication = ledger.publication();
+        let session = self.network().session(repository, publication.is_some())?;
+        output.follow(publication);
+        Ok(Writer { ledger, session })
+    }
+}
+
+/// Tells what became of steps that were made offline.
+pub(super) fn say_synced(synced: &Synced, output: &mut Output) {
+    for renamed in &synced.renamed {
+        output.say(&format!(
+            "{} was taken meanwhile: what was {} here is {} now",
+            renamed.was, renamed.was, renamed.is
+        ));
+    }
+    for rejected in &synced.rejected {
+        output.say(&plain(&format!(
+            "refused, and kept as {}: {}: {}",
+            rejected.name, rejected.subject, rejected.reason
+        )));
+    }
+    if !synced.rejected.is_empty() {
+        output.say("next: git handoff rejected");
+    }
+}

@@ -1,0 +1,137 @@
+//! Moving refs by compare-and-swap, the refs that the ledger keeps for itself, and
+//! how two lines of commits lie to each other.
+
+use git2::{ErrorCode, ObjectType};
+
+use super::history::Person;
+use super::repository::{GitError, ObjectId, PublishError, Repository};
+
+/// A commit that is kept under a ref of its own, with what is said of it.
+pub struct Kept {
+    /// The ref's name.
+    pub refname: String,
+    /// The object that the ref points to.
+    pub id: ObjectId,
+    /// The commit.
+    pub commit: ObjectId,
+    /// What is said of it.
+    pub message: String,
+}
+
+impl Repository {
+    /// Moves a ref from exactly where it is expected to another commit; `expected`
+    /// is none where the ref must not exist.
+    ///
+    /// # Errors
+    /// [`PublishError`]; the ref is then unchanged by this call.
+    pub fn move_ref(
+        &self,
+        refname: &str,
+        expected: Option<ObjectId>,
+        to: ObjectId,
+        reflog: &str,
+    ) -> Result<(), PublishError> {
+        let before = expected.map_or(git2::Oid::ZERO_SHA1, |id| id.0);
+        let moved = self
+            .inner
+            .reference_matching(refname, to.0, true, before, reflog);
+        moved.map(drop).map_err(|error| match error.code() {
+            ErrorCode::Modified | ErrorCode::NotFound | ErrorCode::Exists => PublishError::Moved,
+            ErrorCode::Locked => {
+                let lock = format!("{refname}.lock");
+                PublishError::Locked(self.common_dir().join(lock))
+            }
+            _ => PublishError::Git(error.into()),
+        })
+    }
+
+    /// The newest commit that two lines have in common; none where they have none.
+    ///
+    /// # Errors
+    /// [`GitError`] when a commit between them can't be read.
+    pub fn common_ancestor(
+        &self,
+        one: ObjectId,
+        other: ObjectId,
+    ) -> Result<Option<ObjectId>, GitError> {
+        match self.inner.merge_base(one.0, other.0) {
+            Ok(id) => Ok(Some(ObjectId(id))),
+            Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Says whether a commit is another one, or among its ancestors.
+    ///
+    /// # Errors
+    /// [`GitError`] when a commit between them can't be read.
+    pub fn is_in_history(&self, commit: ObjectId, of: ObjectId) -> Result<bool, GitError> {
+        Ok(commit == of || self.inner.graph_descendant_of(of.0, commit.0)?)
+    }
+
+    /// Keeps a commit under a ref of its own, with a message, unless the ref is
+    /// there already.
+    ///
+    /// # Errors
+    /// [`PublishError`]; then it is not kept.
+    pub fn keep(
+        &self,
+        refname: &str,
+        commit: ObjectId,
+        message: &str,
+        by: &Person,
+    ) -> Result<(), PublishError> {
+        if self.resolve(refname)?.is_some() {
+            return Ok(());
+        }
+        let name = refname.rsplit('/').next().unwrap_or_default();
+        let text = format!("object {commit}\ntype commit\ntag {name}\ntagger {by}\n\n{message}");
+        let odb = self.inner.odb().map_err(GitError::from)?;
+        let tag = odb.write(ObjectType::Tag, text.as_bytes());
+        let tag = ObjectId(tag.map_err(GitError::from)?);
+        match self.move_ref(refname, None, tag, "") {
+            Err(PublishError::Moved) => Ok(()),
+            other => other,
+        }
+    }
+
+    /// The commits that are kept under refs that begin so, in the order of their
+    /// names.
+    ///
+    /// # Errors
+    /// [`GitError`] when the refs can't be listed or one of them can't be read.
+    pub fn kept(&self, prefix: &str) -> Result<Vec<Kept>, GitError> {
+        let mut found = Vec::new();
+        for reference in self.inner.references_glob(&format!("{prefix}*"))? {
+            let reference = reference?;
+            let Some(target) = reference.target() else {
+                continue;
+            };
+            let refname = String::from_utf8_lossy(reference.name_bytes()).into_owned();
+            let tag = match self.inner.find_tag(target) {
+                Ok(tag) => tag,
+                // Somebody else's: what points to a commit itself says nothing of it.
+                Err(error) if error.code() == ErrorCode::NotFound => continue,
+                Err(error) => return Err(error.into()),
+            };
+            let message = tag.message_bytes().unwrap_or_default();
+            found.push(Kept {
+                refname,
+                id: ObjectId(target),
+                commit: ObjectId(tag.target_id()),
+                message: String::from_utf8_lossy(message).into_owned(),
+            });
+        }
+        found.sort_by(|one, other| one.refname.cmp(&other.refname));
+        Ok(found)
+    }
+
+    /// Removes a ref of a kept commit, if it still is where it was.
+    ///
+    /// # Errors
+    /// [`GitError`] when it moved or can't be removed.
+    pub fn let_go(&self, kept: &Kept) -> Result<(), GitError> {
+        let mut reference = self.inner.find_reference(&kept.refname)?;
+        Ok(reference.delete()?)
+    }
+}

@@ -1,0 +1,173 @@
+//! Steps that were made offline and that the remote's state refused: each is kept
+//! under a ref of its own until someone decides about it.
+
+use std::error::Error;
+use std::rc::Rc;
+
+use serde::Serialize;
+
+use super::rerun::{Rerun, begun};
+use super::sync::Apart;
+use crate::git::{Commit, KeptCommit, ObjectId};
+use crate::ids::HandoffId;
+use crate::ledger::error::LedgerError;
+use crate::ledger::message::{one_line, trailers};
+use crate::ledger::session::Session;
+use crate::ledger::step::View;
+use crate::ledger::write::Ledger;
+
+/// A step that was made offline, and refused when it was made again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Rejected {
+    /// The name under which it is kept.
+    pub name: String,
+    /// The commit that it was.
+    #[serde(serialize_with = "displayed")]
+    pub commit: ObjectId,
+    /// The handoff that it is about, by the id that it had then; none where it is
+    /// about a protocol or a document.
+    pub handoff: Option<HandoffId>,
+    /// What it did, in a line.
+    pub subject: String,
+    /// Why it was refused.
+    pub reason: String,
+}
+
+/// A refused step, its commit's message, and the contract that it sent.
+pub type RejectedStep = (Rejected, String, Option<Rc<[u8]>>);
+
+fn displayed<S: serde::Serializer>(id: &ObjectId, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(id)
+}
+
+impl Rejected {
+    fn of(name: &str, commit: &Commit, reason: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            commit: commit.id,
+            handoff: handoff(&commit.message),
+            subject: commit.message.lines().next().unwrap_or_default().to_owned(),
+            reason: reason.trim_end().to_owned(),
+        }
+    }
+}
+
+/// The handoff that a commit's message names.
+fn handoff(message: &str) -> Option<HandoffId> {
+    let found = trailers(message);
+    let (_, id) = found.iter().find(|(name, _)| *name == "Handoff-Id")?;
+    id.parse().ok()
+}
+
+/// The name under which a refused step is kept.
+fn name_of(commit: &Commit) -> String {
+    let what = handoff(&commit.message).map_or_else(|| "shared".to_owned(), |id| id.to_string());
+    format!("{what}-{}", commit.id.short())
+}
+
+impl Ledger<'_> {
+    /// Where refused steps are kept.
+    fn rejected_folder(&self) -> String {
+        format!("refs/handoff/rejected/{}/", self.branch())
+    }
+
+    /// Keeps a step that was refused.
+    pub(super) fn keep_rejected(
+        &self,
+        session: &Session,
+        commit: &Commit,
+        reason: &LedgerError,
+    ) -> Result<Rejected, LedgerError> {
+        let mut text = reason.to_string();
+        let mut cause: Option<&dyn Error> = reason.source();
+        while let Some(source) = cause {
+            text += &format!(": {source}");
+            cause = source.source();
+        }
+        for finding in reason.findings() {
+            text += &format!("; {}", finding.message);
+        }
+        let name = name_of(commit);
+        let reason = one_line(&text);
+        let refname = format!("{}{name}", self.rejected_folder());
+        let message = format!("{reason}\n");
+        self.repository()
+            .keep(&refname, commit.id, &message, &session.committer())?;
+        Ok(Rejected::of(&name, commit, &reason))
+    }
+
+    fn kept(&self) -> Result<Vec<(Rejected, KeptCommit)>, LedgerError> {
+        let folder = self.rejected_folder();
+        let mut found = Vec::new();
+        for kept in self.repository().kept(&folder)? {
+            let commit = self.repository().commit(kept.commit)?;
+            let name = kept.refname.strip_prefix(&folder).unwrap_or_default();
+            found.push((Rejected::of(name, &commit, &kept.message), kept));
+        }
+        Ok(found)
+    }
+
+    fn kept_as(&self, name: &str) -> Result<(Rejected, KeptCommit), LedgerError> {
+        let mut kept = self.kept()?.into_iter();
+        let found = kept.find(|(rejected, _)| rejected.name == name);
+        found.ok_or_else(|| LedgerError::NoRejected {
+            name: name.to_owned(),
+        })
+    }
+
+    /// The steps that were made offline and refused, by their names.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when they can't be read.
+    pub fn rejected(&self) -> Result<Vec<Rejected>, LedgerError> {
+        Ok(self
+            .kept()?
+            .into_iter()
+            .map(|(rejected, _)| rejected)
+            .collect())
+    }
+
+    /// A refused step, its message, and the contract that it sent, if it sent one.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when there is none of that name, or it can't be read.
+    pub fn rejected_step(&self, name: &str) -> Result<RejectedStep, LedgerError> {
+        let (rejected, kept) = self.kept_as(name)?;
+        let commit = self.repository().commit(kept.commit)?;
+        let mut contract = None;
+        if let (Some(id), true) = (&rejected.handoff, begun(&commit.message).is_some()) {
+            let step = self.at(kept.commit)?;
+            let folder = step.issue(id.issue())?;
+            if let Some(record) = folder.record(id.number())? {
+                contract = Some(folder.contract(&record)?);
+            }
+        }
+        Ok((rejected, commit.message, contract))
+    }
+
+    /// Makes a refused step again, now; it is no longer kept then.
+    ///
+    /// # Errors
+    /// [`LedgerError`], also where it is refused again; it is kept then.
+    pub fn retry_rejected(&self, session: &Session, name: &str) -> Result<Rejected, LedgerError> {
+        let (rejected, kept) = self.kept_as(name)?;
+        self.catch_up(session)?;
+        let commit = self.repository().commit(kept.commit)?;
+        let apart = Apart::read(self, kept.commit, self.existing()?)?;
+        if !apart.published.contains_key(&kept.commit) {
+            Rerun::new(self, session, apart.origins()).step(&commit)?;
+        }
+        self.repository().let_go(&kept)?;
+        Ok(rejected)
+    }
+
+    /// Gives up a refused step.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when there is none of that name, or it can't be removed.
+    pub fn drop_rejected(&self, name: &str) -> Result<Rejected, LedgerError> {
+        let (rejected, kept) = self.kept_as(name)?;
+        self.repository().let_go(&kept)?;
+        Ok(rejected)
+    }
+}
