@@ -19,7 +19,8 @@ WARMING = 2  # turns that are thrown away
 CLONES, EACH, ROUNDS = 8, 50, 3
 SLOW, EACH_SLOW, ROUNDS_SLOW = 50, 10, 1  # a server whose every answer takes so many ms longer; fewer steps for it
 OFFLINE = 200
-GAVE_UP = 7  # exit: the race was lost for the whole budget
+GAVE_UP = 7  # exit: the race was lost for the whole budget, and nothing written
+HERE_ALONE = 8  # exit: recorded in the clone, which brings it to the remote later
 
 # What a fetch and a push of the ledger's branch need, and no more.
 FETCH = ["fetch", "--quiet", "--refmap=", "--no-tags", "--no-prune", "--no-write-fetch-head", "--no-recurse-submodules"]
@@ -192,16 +193,19 @@ class Worker:
 
     def __init__(self, clone, count):
         self.clone, self.steps = clone, list(CONTRACTS.steps(count))
-        self.walls, self.gave_up, self.ended = [], 0, None
+        self.walls, self.gave_up, self.here_alone, self.ended = [], 0, 0, None
         self.trace = clone + ".trace"
 
     def work(self):
         env = dict(os.environ, GIT_TRACE2=self.trace)
         for _, step in self.steps:
             start = time.perf_counter()
-            while measure(HANDOFF, *step, at=self.clone, codes=(0, GAVE_UP), env=env)[2] == GAVE_UP:
+            while (code := measure(HANDOFF, *step, at=self.clone, codes=(0, GAVE_UP, HERE_ALONE), env=env)[2]) == GAVE_UP:
                 self.gave_up += 1
+            self.here_alone += code == HERE_ALONE
             self.walls.append(time.perf_counter() - start)
+        if self.here_alone:
+            measure(HANDOFF, "sync", at=self.clone, env=env)
         self.ended = time.perf_counter()
 
     def pushes(self):
@@ -260,7 +264,7 @@ def together(place, words, each=EACH, rounds=ROUNDS, own_branch=False):
             if count > 1:
                 steps = sorted(wall for worker in workers for wall in worker.walls)
                 retries = sum(worker.pushes() for worker in workers) / len(steps) - 1
-                rows.append((retries, statistics.median(steps), steps[len(steps) * 95 // 100], steps[-1], sum(w.gave_up for w in workers)))
+                rows.append((retries, statistics.median(steps), steps[len(steps) * 95 // 100], steps[-1], sum(w.gave_up for w in workers), sum(w.here_alone for w in workers)))
         pairs.append(walls)
         note(f"{words}: {CLONES} clones {walls[CLONES]:.1f} s, one {walls[1]:.1f} s, {rows[-1][0]:.2f} retries a step")
     ratios = [walls[CLONES] / walls[1] for walls in pairs]
@@ -269,7 +273,7 @@ def together(place, words, each=EACH, rounds=ROUNDS, own_branch=False):
         f"| {words} | {', '.join(f'{walls[CLONES]:.1f}' for walls in pairs)} | {', '.join(f'{walls[1]:.1f}' for walls in pairs)} "
         f"| {verdict(statistics.median(ratios), 2, f'{each_ratio}×')} | {', '.join(f'{row[0]:.2f}' for row in rows)} "
         f"| {statistics.median(row[1] for row in rows) * 1e3:.0f} ms | {statistics.median(row[2] for row in rows):.2f} s "
-        f"| {max(row[3] for row in rows):.1f} s | {sum(row[4] for row in rows)} |"
+        f"| {max(row[3] for row in rows):.1f} s | {sum(row[4] for row in rows)}, {sum(row[5] for row in rows)} |"
     )
 
 
@@ -341,7 +345,7 @@ try:
     print("|---|---:|---:|---|---|---|")
     overhead(path)
     overhead(http)
-    print(f"\n| {CLONES} clones at once | s | one clone alone, s | | retries a step | median | 95 % | longest | gave up |")
+    print(f"\n| {CLONES} clones at once | s | one clone alone, s | | retries a step | median | 95 % | longest | exits 7, 8 |")
     print("|---|---|---|---|---|---:|---:|---:|---:|")
     together(path, f"path, {EACH} steps each")
     together(path, f"path, {EACH} steps each, a branch each", own_branch=True)
