@@ -57,13 +57,9 @@ impl Context {
     /// # Errors
     /// A [`Failure`] of usage when there is no remote of that name.
     pub(super) fn remote(&self, repository: &Repository) -> Result<Option<String>, Failure> {
-        match repository
-            .config("handoff.remote")
-            .filter(|name| !name.is_empty())
-        {
-            Some(name) => remote_named(repository, name).map(Some),
-            None => Ok(None),
-        }
+        let configured = configured_remote(repository);
+        let known = configured.map(|name| remote_named(repository, name));
+        known.transpose()
     }
 
     /// Names the ledger.
@@ -74,7 +70,7 @@ impl Context {
         let configured = || repository.config("handoff.branch");
         let branch = self.global.branch.clone().or_else(configured);
         let ledger = Ledger::new(repository, branch.as_deref().unwrap_or(DEFAULT_BRANCH))?;
-        Ok(match self.remote(repository)? {
+        Ok(match configured_remote(repository) {
             Some(remote) => ledger.shared_through(&remote),
             None => ledger,
         })
@@ -110,6 +106,12 @@ impl Context {
                 .hint("with --as AGENT, GIT_HANDOFF_AGENT, or `git config handoff.agent AGENT`")
         })
     }
+}
+
+/// The remote that the configuration names.
+fn configured_remote(repository: &Repository) -> Option<String> {
+    let name = repository.config("handoff.remote");
+    name.filter(|name| !name.is_empty())
 }
 
 /// A remote by its name, its address or its path.

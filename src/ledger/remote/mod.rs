@@ -64,6 +64,12 @@ pub(super) struct Upstream<'r> {
     reach: RefCell<Reach>,
     turn: RefCell<Option<Queue>>,
     deadline: Cell<Instant>,
+    /// When the attempt to write that goes on began.
+    attempt: Cell<Instant>,
+    /// How many attempts others were faster than.
+    losses: Cell<u32>,
+    /// How often the remote failed to take a commit.
+    failures: Cell<u32>,
     /// Commits of which it is not known whether the remote took them.
     doubtful: RefCell<Vec<ObjectId>>,
     publication: Publication,
@@ -81,6 +87,9 @@ impl<'r> Upstream<'r> {
             reach: RefCell::new(Reach::Unasked),
             turn: RefCell::new(None),
             deadline: Cell::new(Instant::now()),
+            attempt: Cell::new(Instant::now()),
+            losses: Cell::new(0),
+            failures: Cell::new(0),
             doubtful: RefCell::default(),
             publication: Publication::default(),
         }
@@ -114,9 +123,12 @@ impl<'r> Upstream<'r> {
     /// turn.
     fn begin(&self, session: &Session) {
         self.deadline.set(Instant::now() + session.patience);
+        self.attempt.set(Instant::now());
+        self.losses.set(0);
         if self.turn.borrow().is_none() {
             let common_dir = self.repository.common_dir();
-            let turn = Queue::join(common_dir, TURN, session.patience);
+            // Half of the time is kept for the remote, should the turn never come.
+            let turn = Queue::join(common_dir, TURN, session.patience / 2);
             *self.turn.borrow_mut() = Some(turn);
         }
     }
@@ -152,6 +164,7 @@ impl<'r> Upstream<'r> {
     fn look(&self, session: &Session, depth: Depth) -> Result<Option<ObjectId>, LedgerError> {
         let known = self.known()?;
         let at = (session.wall)();
+        self.attempt.set(Instant::now());
         let asked = AtomicBool::new(false);
         let patience = Patience {
             deadline: Some(self.deadline.get()),

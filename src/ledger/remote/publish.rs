@@ -11,7 +11,7 @@ use crate::ledger::write::{Ledger, back_off, in_turn};
 
 /// How often the remote may fail to take a commit although it can be read, before it
 /// counts as out of reach.
-const FAILURES: usize = 3;
+const FAILURES: u32 = 3;
 
 /// What became of a commit that was to be put on the remote.
 pub(super) enum Landing {
@@ -35,7 +35,7 @@ impl Upstream<'_> {
             deadline: Some(self.deadline.get()),
             interrupted: &asked,
         };
-        let doubted = self.doubtful.borrow().contains(&commit);
+        let doubted = self.is_doubtful(commit);
         match self.remote.push(commit, &patience) {
             Ok(Pushed::Done) => {}
             // Where nobody here sent it before, someone else made the very same commit.
@@ -46,8 +46,11 @@ impl Upstream<'_> {
                 | RemoteError::TimedOut
                 | RemoteError::Interrupted),
             ) => {
-                self.doubtful.borrow_mut().push(commit);
-                if self.doubtful.borrow().len() >= FAILURES || self.left() == Duration::ZERO {
+                if !doubted {
+                    self.doubtful.borrow_mut().push(commit);
+                }
+                self.failures.set(self.failures.get() + 1);
+                if self.failures.get() >= FAILURES || self.left() == Duration::ZERO {
                     *self.reach.borrow_mut() = Reach::Unreachable(error.to_string());
                 }
                 return Ok(Landing::Doubtful);
@@ -57,6 +60,30 @@ impl Upstream<'_> {
         self.follow(commit)?;
         self.saw(at, commit);
         Ok(Landing::There)
+    }
+
+    /// Lets others go first after a lost attempt.
+    ///
+    /// The pause is drawn from a window that begins at eight times what an attempt
+    /// takes and shrinks with each loss: one of the writers always wins, so a crowd needs
+    /// no longer and longer pauses to get on, and a window that grows starves who has
+    /// lost most. Measured against other ways in `docs/scale.md`.
+    pub(super) fn pause(&self, session: &Session) {
+        const WIDE: u32 = 8;
+        const WIDEST: Duration = Duration::from_millis(500);
+        const SHRINKS: f64 = 0.8;
+        let attempt = self.attempt.get().elapsed();
+        let losses = self.losses.get();
+        self.losses.set(losses + 1);
+        let first = (attempt * WIDE).min(attempt.max(WIDEST));
+        let window = first.mul_f64(SHRINKS.powi(losses.try_into().unwrap_or(i32::MAX)));
+        // What is left has to be enough for one more.
+        let rest = self.left().saturating_sub(attempt * 3 / 2);
+        let window = window.max(attempt).min(rest);
+        let window = u64::try_from(window.as_micros()).unwrap_or(u64::MAX);
+        if window > 0 {
+            std::thread::sleep(Duration::from_micros((session.jitter)(window)));
+        }
     }
 
     /// Moves the tracking ref to where the remote's branch is known to be.
@@ -70,6 +97,11 @@ impl Upstream<'_> {
             Ok(()) | Err(PublishError::Moved | PublishError::Locked(_)) => Ok(()),
             Err(PublishError::Git(error)) => Err(error.into()),
         }
+    }
+
+    /// Says whether it is not known if the remote took a commit.
+    fn is_doubtful(&self, commit: ObjectId) -> bool {
+        self.doubtful.borrow().contains(&commit)
     }
 
     /// The commit among those that were sent with an unknown end that the remote has.
@@ -101,27 +133,32 @@ impl Ledger<'_> {
         attempts: u32,
     ) -> Result<Option<ObjectId>, LedgerError> {
         let (parent, commit) = (prepared.parent(), prepared.commit());
-        match upstream.push(session, commit)? {
-            Landing::There => {
-                self.follow(session, upstream, parent, commit, reflog)?;
+        loop {
+            match upstream.push(session, commit)? {
+                Landing::There => {
+                    self.follow(session, upstream, parent, commit, reflog)?;
+                    return Ok(Some(commit));
+                }
+                Landing::Behind if upstream.left() == Duration::ZERO => {
+                    return Err(LedgerError::Contended { attempts });
+                }
+                Landing::Behind | Landing::Doubtful => {}
+            }
+            upstream.pause(session);
+            if upstream.is_reached() {
+                self.bring(session, upstream)?;
+            }
+            if let Some(commit) = upstream.landed()? {
                 return Ok(Some(commit));
             }
-            Landing::Behind if upstream.left() == Duration::ZERO => {
-                return Err(LedgerError::Contended { attempts });
+            if !upstream.is_reached() {
+                break;
             }
-            Landing::Behind | Landing::Doubtful => {}
+            // While it may still arrive, another one in its place would be a second step.
+            if !upstream.is_doubtful(commit) || self.tip_id()? != parent {
+                return Ok(None);
+            }
         }
-        back_off(session, attempts);
-        if upstream.is_reached() {
-            self.bring(session, upstream)?;
-        }
-        if let Some(commit) = upstream.landed()? {
-            return Ok(Some(commit));
-        }
-        if upstream.is_reached() {
-            return Ok(None);
-        }
-        // Of several, the last may still arrive there; another one would be a second step.
         let mut queue = self.join_queue(session);
         match in_turn(&mut queue, prepared, reflog) {
             Ok(commit) => {

@@ -14,7 +14,7 @@ use crate::ids::HandoffId;
 use crate::ledger::error::LedgerError;
 use crate::ledger::message::trailers;
 use crate::ledger::session::Session;
-use crate::ledger::write::{Ledger, back_off};
+use crate::ledger::write::Ledger;
 
 /// A handoff that has another id since its steps were brought together with others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -294,7 +294,7 @@ impl Ledger<'_> {
             }
             Landing::Behind | Landing::Doubtful => {}
         }
-        back_off(session, attempts);
+        upstream.pause(session);
         if upstream.is_reached() {
             upstream.look(session, Depth::Missing)?;
         }
