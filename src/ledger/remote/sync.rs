@@ -279,6 +279,40 @@ impl Ledger<'_> {
         Ok(false)
     }
 
+    /// Puts commits that lead on from this clone's branch on the remote, as far as it
+    /// can be reached, and here; says whether they are there now, or have to be made
+    /// again.
+    pub(super) fn put(
+        &self,
+        session: &Session,
+        here: ObjectId,
+        tip: ObjectId,
+    ) -> Result<bool, LedgerError> {
+        let upstream = self.upstream().filter(|there| there.is_reached());
+        if let Some(upstream) = upstream {
+            let landing = upstream.push(session, tip)?;
+            if !matches!(landing, Landing::There)
+                && self.looked_again(session, upstream, landing, 1)?
+            {
+                self.reconcile(session, upstream)?;
+                return Ok(false);
+            }
+        }
+        match self.move_branch(session, Some(here), tip, "handoff: retry") {
+            Ok(()) => self.memory().wrote(Some(here), tip),
+            Err(PublishError::Moved) => {
+                // Someone here recorded a step offline meanwhile.
+                if let Some(upstream) = upstream {
+                    self.reconcile(session, upstream)?;
+                }
+                return Ok(false);
+            }
+            Err(error) => return Err(error.into()),
+        }
+        self.settle()?;
+        Ok(true)
+    }
+
     /// After a push: looks at the remote again where that may help; says whether it does.
     fn looked_again(
         &self,
