@@ -215,6 +215,12 @@ pub(super) fn plain(text: &str) -> String {
     shown
 }
 
+/// A number of things: `1 commit`, `2 commits`.
+pub(super) fn counted(count: usize, what: &str) -> String {
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{count} {what}{ending}")
+}
+
 /// A state in its colour.
 pub(super) fn state(state: State) -> String {
     let style = match state {
