@@ -313,7 +313,7 @@ impl Ledger<'_> {
             }
             Err(error) => return Err(error.into()),
         }
-        self.settle()?;
+        self.settle(None)?;
         Ok(true)
     }
 
