@@ -246,7 +246,6 @@ impl Remote {
             "--no-verify",
             "--no-signed",
             "--no-follow-tags",
-            "--no-force-with-lease",
             "--recurse-submodules=no",
             "--",
             &self.name,
