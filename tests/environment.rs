@@ -70,7 +70,7 @@ fn no_ledger() {
     let said = all_exit_9(&env, &env.repo(), "no_ledger");
     insta::assert_snapshot!(said, @"
     error: the repository has no ledger: there is no branch handoffs
-    hint: start one with `git handoff init`, or fetch it: `git fetch origin handoffs:handoffs`
+    hint: start one with `git handoff init`, or take over a remote's: `git handoff init --remote origin`
     ");
 }
 

@@ -141,7 +141,7 @@ impl From<LedgerError> for Failure {
                     format!(" --branch {branch}")
                 };
                 at(exit::ENVIRONMENT, "no_ledger").hint(format!(
-                    "start one with `git handoff init{option}`, or fetch it: `git fetch origin {branch}:{branch}`"
+                    "start one with `git handoff init{option}`, or take over a remote's: `git handoff init --remote origin{option}`"
                 ))
             }
             LedgerError::NotALedger { .. } => at(exit::ENVIRONMENT, "not_a_ledger")
@@ -275,7 +275,7 @@ fn remote_refused(remote: &str, source: &RemoteError, message: String) -> Failur
                 .findings(findings.collect())
         }
         RemoteError::Rewritten => failure(exit::INTEGRITY, "remote_rewritten").hint(
-            "nothing was written here or there; find out who rewrote it, and compare: `git handoff verify` audits this clone's ledger",
+            "nothing was written here or there; find out who rewrote it. Where it only went back, `git push REMOTE BRANCH` puts back what this clone has; docs/remotes.md has the rest",
         ),
         RemoteError::Failed { .. }
         | RemoteError::TimedOut

@@ -6,7 +6,7 @@ use crate::cli::error::Failure;
 use crate::cli::exit;
 use crate::cli::network::{Timeout, Writer, say_synced};
 use crate::cli::output::{Output, plain};
-use crate::ledger::LedgerError;
+use crate::ledger::{Ledger, LedgerError};
 
 /// Bring this clone's ledger and the remote's together
 ///
@@ -31,7 +31,9 @@ impl Arguments {
         let context = context.with(self.timeout.into());
         let Writer { ledger, session } = context.writer_apart(&repository, output)?;
         let remote = context.remote(&repository)?.ok_or(LedgerError::NoRemote)?;
-        let synced = ledger.sync(&session)?;
+        let synced = ledger
+            .sync(&session)
+            .map_err(|error| left_here(&ledger, error))?;
         let data = json!({
             "remote": remote,
             "commit": ledger.tip_id()?.map(|id| id.to_string()),
@@ -62,5 +64,19 @@ impl Arguments {
         output.raw(text.as_bytes())?;
         say_synced(&synced, output);
         Err(Failure::reported(exit::CONFLICT))
+    }
+}
+
+/// That steps are left here alone, where that is why it failed.
+fn left_here(ledger: &Ledger<'_>, error: LedgerError) -> Failure {
+    let beside = ledger.beside_remote().ok().flatten();
+    let left = beside.map_or(0, |beside| beside.unpublished);
+    match error {
+        LedgerError::Unreachable { remote, trouble } if left > 0 => {
+            let text = format!("{left} commits here are not on {remote}: {trouble}");
+            Failure::new(exit::NOT_PUBLISHED, "not_published", text)
+                .hint("they stay recorded here; run the same again later")
+        }
+        error => error.into(),
     }
 }

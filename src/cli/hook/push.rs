@@ -60,7 +60,7 @@ fn fetched_first(failure: Failure, remote: Option<&str>, ledger: &Ledger<'_>) ->
     }
     let branch = ledger.branch();
     failure.hint(format!(
-        "nothing was pushed. Fetch what is there: `git fetch {} {branch}`; what you have beyond it has to be made again on it, with `git handoff`. See docs/hooks.md, \"Two clones that went apart\": nothing is lost by it",
+        "nothing was pushed. `git config handoff.remote {}` and `git handoff sync` make what you have beyond {branch} there again on it, and push it: nothing is lost by it",
         remote.unwrap_or("origin")
     ))
 }

@@ -10,8 +10,9 @@ use super::stored::{
 use crate::contract::Allowance;
 use crate::git::{
     Caps, CaptureError, GitError, Hidden, KeptFile, Mode, ObjectId, Position, RawPath, Repository,
-    Unfinished,
+    Tree, Unfinished,
 };
+use crate::ids::HandoffId;
 use crate::ledger::error::LedgerError;
 use crate::ledger::layout;
 use crate::ledger::record::{self, Moment, Record, VERSION, digest};
@@ -27,6 +28,9 @@ pub const CAPS: Caps = Caps {
 
 /// How many commits are kept that no remote has.
 pub const MOST_COMMITS: usize = 200;
+
+/// The file that says what failed.
+pub(super) const FAILURE: &str = "failure.json";
 
 /// A file to be kept with a failure.
 #[derive(Clone, Debug)]
@@ -151,7 +155,7 @@ pub(super) fn keep(
         attachments,
         snapshot,
     };
-    folder.write("failure.json", &record::write(&file))?;
+    folder.write(FAILURE, &record::write(&file))?;
     // Several commits may have one tree.
     folder.entries.sort();
     folder.entries.dedup();
@@ -163,6 +167,39 @@ pub(super) fn keep(
         bytes: folder.bytes,
     };
     Ok((context, allowed))
+}
+
+/// The same folder for another handoff, or another attempt: only what says so in it
+/// changes.
+///
+/// # Errors
+/// [`LedgerError`] when the folder can't be read, or an object not written.
+pub(in crate::ledger) fn kept_for(
+    repository: &Repository,
+    context: &FailureContext,
+    handoff: &HandoffId,
+    attempt: u32,
+) -> Result<FailureContext, LedgerError> {
+    let folder = layout::failure_folder(handoff.number(), attempt);
+    if folder == context.folder {
+        return Ok(context.clone());
+    }
+    let path = || format!("{}/{FAILURE}", context.folder);
+    let tree: ObjectId = context.tree.parse()?;
+    let bytes = Tree::new(repository, tree).file(FAILURE)?;
+    let bytes = bytes.ok_or_else(|| LedgerError::Missing { path: path() })?;
+    let mut file: FailureFile =
+        record::read(&bytes).map_err(|error| LedgerError::stored(&path(), error))?;
+    file.handoff = handoff.clone();
+    file.attempt = attempt;
+    let id = repository.write_blob(&record::write(&file))?;
+    let entries = [(FAILURE.into(), Some((Mode::Plain, id)))];
+    let tree = repository.write_tree(Some(tree), &entries)?;
+    Ok(FailureContext {
+        folder,
+        tree: tree.to_string(),
+        ..context.clone()
+    })
 }
 
 fn stand(position: &Position) -> Stand {

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::keep::FAILURE;
 use super::name::{mode_of, unescape};
 use super::stored::{
     Attachment, FailureContext, FailureFile, Host, Manifest as SnapshotManifest, Mark,
@@ -165,8 +166,8 @@ impl<'r> Kept<'r> {
     ) -> Result<Self, LedgerError> {
         let path = format!("{}/{}", layout::issue_folder(id.issue()), context.folder);
         let tree = Tree::new(repository, context.tree.parse()?);
-        let file = stored(tree, &path, "failure.json")?;
-        let file = file.ok_or_else(|| missing(&path, "failure.json"))?;
+        let file = stored(tree, &path, FAILURE)?;
+        let file = file.ok_or_else(|| missing(&path, FAILURE))?;
         Ok(Self {
             repository,
             path,

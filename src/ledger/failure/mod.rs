@@ -12,6 +12,7 @@ mod name;
 mod restore;
 mod stored;
 
+pub(super) use keep::kept_for;
 pub use keep::{Attached, CAPS, Keep, MOST_COMMITS};
 pub use kept::{Contents, Kept, PastFailure, Shown, failures, failures_in_full};
 pub use restore::{Place, RestoreFailure, Restored, restore, restore_attachments};

@@ -126,6 +126,11 @@ impl<'r> Upstream<'r> {
             .saturating_duration_since(Instant::now())
     }
 
+    /// Gives the operation more time, since it spent this long without the remote.
+    fn prolong(&self, by: Duration) {
+        self.deadline.set(self.deadline.get() + by);
+    }
+
     /// Begins an operation, which may take this long, and waits for this clone's
     /// turn.
     fn begin(&self, session: &Session) {
@@ -147,11 +152,13 @@ impl<'r> Upstream<'r> {
 
     /// Says whether another process of this clone looked at the remote after this
     /// one began to wait: then that look counts for this one too.
-    fn was_seen_since(&self, began: SystemTime, known: Option<ObjectId>) -> bool {
+    fn was_seen_since(&self, session: &Session, known: Option<ObjectId>) -> bool {
         let turn = self.turn.borrow();
         let note = turn.as_ref().and_then(Queue::note);
         let seen = note.and_then(|note| Look::parse(note, &self.tracking));
-        seen.is_some_and(|look| look.at >= nanoseconds(began) && Some(look.tip) == known)
+        // A clock may have been set back since.
+        let meanwhile = nanoseconds(session.began)..=nanoseconds((session.wall)());
+        seen.is_some_and(|look| meanwhile.contains(&look.at) && Some(look.tip) == known)
     }
 
     /// Notes where the remote's branch was at a moment.

@@ -134,7 +134,8 @@ impl Ledger<'_> {
     ) -> Result<Option<ObjectId>, LedgerError> {
         let (parent, commit) = (prepared.parent(), prepared.commit());
         loop {
-            match upstream.push(session, commit)? {
+            let landing = upstream.push(session, commit)?;
+            match landing {
                 Landing::There => {
                     self.follow(session, upstream, parent, commit, reflog)?;
                     return Ok(Some(commit));
@@ -152,6 +153,11 @@ impl Ledger<'_> {
                 return Ok(Some(commit));
             }
             if !upstream.is_reached() {
+                // The time was spent on others who were faster, not on a remote that is away.
+                let lost = matches!(landing, Landing::Behind) && !upstream.is_doubtful(commit);
+                if lost && upstream.left() == Duration::ZERO {
+                    return Err(LedgerError::Contended { attempts });
+                }
                 break;
             }
             // While it may still arrive, another one in its place would be a second step.

@@ -153,9 +153,19 @@ impl Ledger<'_> {
         let (rejected, kept) = self.kept_as(name)?;
         self.catch_up(session)?;
         let commit = self.repository().commit(kept.commit)?;
-        let apart = Apart::read(self, kept.commit, self.existing()?)?;
-        if !apart.published.contains_key(&kept.commit) {
-            Rerun::new(self, session, apart.origins()).step(&commit)?;
+        loop {
+            let tip = self.existing()?;
+            let apart = Apart::read(self, kept.commit, tip)?;
+            if apart.published.contains_key(&kept.commit) {
+                break;
+            }
+            // Aside, so that it is seen what it comes to before anybody else sees it.
+            let aside = self.aside(tip);
+            Rerun::new(&aside, session, apart.origins()).step(&commit)?;
+            let made = aside.existing()?;
+            if made == tip || self.put(session, tip, made)? {
+                break;
+            }
         }
         self.repository().let_go(&kept)?;
         Ok(rejected)

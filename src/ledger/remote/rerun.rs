@@ -8,6 +8,7 @@ use crate::ids::{HandoffId, IssueKey};
 use crate::ledger::asked::{Asked, KnownRules, Shared, States, What, issues_of, shared_of};
 use crate::ledger::choice::Offer;
 use crate::ledger::error::LedgerError;
+use crate::ledger::failure::kept_for;
 use crate::ledger::layout;
 use crate::ledger::message::trailers;
 use crate::ledger::sending::{Gathered, Origin};
@@ -270,11 +271,18 @@ impl<'a, 'r> Rerun<'a, 'r> {
                 ledger.record_expiry(session, &now(number)?).map(drop)
             }
             What::Changed(number, event, told) => {
-                let told = Told {
+                let id = now(number)?;
+                let mut told = Told {
                     allow: told.allowed_secrets.clone(),
                     ..*told
                 };
-                let target = Target::Handoff(now(number)?);
+                if let Some(context) = &told.context
+                    && let Some(record) = ledger.tip()?.issue(key)?.record(id.number())?
+                {
+                    let kept = kept_for(self.repository, context, &id, record.attempt)?;
+                    told.context = Some(kept);
+                }
+                let target = Target::Handoff(id);
                 let request = |number| Request::Change {
                     number,
                     event,

@@ -1,7 +1,7 @@
 //! Bringing this clone and the remote together.
 
 use std::collections::{HashMap, HashSet};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
@@ -97,7 +97,7 @@ impl Ledger<'_> {
         }
         self.guard(session)?;
         upstream.begin(session);
-        if upstream.was_seen_since(session.began, upstream.known()?) {
+        if upstream.was_seen_since(session, upstream.known()?) {
             *upstream.reach.borrow_mut() = Reach::Reached;
             return self.reconcile(session, upstream);
         }
@@ -125,10 +125,11 @@ impl Ledger<'_> {
         let Some(upstream) = self.upstream() else {
             return Ok(Synced::default());
         };
-        let synced = match upstream.is_reached() {
-            true => self.reconcile(session, upstream)?,
-            false => Synced::default(),
-        };
+        let mut synced = Synced::default();
+        if upstream.is_reached() {
+            upstream.begin(session);
+            synced = self.reconcile(session, upstream)?;
+        }
         upstream.settle(self.tip_id()?)?;
         Ok(synced)
     }
@@ -242,6 +243,7 @@ impl Ledger<'_> {
         synced: &mut Synced,
         attempts: u32,
     ) -> Result<bool, LedgerError> {
+        let start = Instant::now();
         let apart = Apart::read(self, here, there)?;
         let aside = self.aside(there);
         let mut rerun = Rerun::new(&aside, session, apart.origins()).keeping_times();
@@ -255,6 +257,7 @@ impl Ledger<'_> {
         }
         let (tip, renamed) = (aside.existing()?, rerun.renamed());
         let made = self.count(tip, Some(there))?;
+        upstream.prolong(start.elapsed());
         if tip != there {
             let landing = upstream.push(session, tip)?;
             if !matches!(landing, Landing::There) {
@@ -277,6 +280,40 @@ impl Ledger<'_> {
         synced.rerun += made;
         synced.renamed.extend(renamed);
         Ok(false)
+    }
+
+    /// Puts commits that lead on from this clone's branch on the remote, as far as it
+    /// can be reached, and here; says whether they are there now, or have to be made
+    /// again.
+    pub(super) fn put(
+        &self,
+        session: &Session,
+        here: ObjectId,
+        tip: ObjectId,
+    ) -> Result<bool, LedgerError> {
+        let upstream = self.upstream().filter(|there| there.is_reached());
+        if let Some(upstream) = upstream {
+            let landing = upstream.push(session, tip)?;
+            if !matches!(landing, Landing::There)
+                && self.looked_again(session, upstream, landing, 1)?
+            {
+                self.reconcile(session, upstream)?;
+                return Ok(false);
+            }
+        }
+        match self.move_branch(session, Some(here), tip, "handoff: retry") {
+            Ok(()) => self.memory().wrote(Some(here), tip),
+            Err(PublishError::Moved) => {
+                // Someone here recorded a step offline meanwhile.
+                if let Some(upstream) = upstream {
+                    self.reconcile(session, upstream)?;
+                }
+                return Ok(false);
+            }
+            Err(error) => return Err(error.into()),
+        }
+        self.settle()?;
+        Ok(true)
     }
 
     /// After a push: looks at the remote again where that may help; says whether it does.
