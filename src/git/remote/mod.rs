@@ -75,11 +75,13 @@ pub enum Depth {
     All,
 }
 
+/// How often an answer that says that there is nothing is doubted.
+const ASKED: usize = 2;
+
 /// A branch of another repository.
 pub struct Remote {
     git_dir: PathBuf,
     directory: Option<PathBuf>,
-    ssh: Option<&'static str>,
     name: String,
     refname: String,
 }
@@ -93,20 +95,9 @@ impl Remote {
         Self {
             git_dir: repository.path().to_owned(),
             directory: directory.map(Path::to_owned),
-            ssh: None,
             name: name.to_owned(),
             refname: refname.to_owned(),
         }
-    }
-
-    /// Has ssh fail instead of asking anybody, unless the configuration names another
-    /// program. For whoever set none in the environment either.
-    #[must_use]
-    pub fn without_questions(mut self, repository: &Repository) -> Self {
-        if repository.config("core.sshCommand").is_none() {
-            self.ssh = Some("core.sshCommand=ssh -o BatchMode=yes");
-        }
-        self
     }
 
     /// Where the branch is; none if there is no such branch.
@@ -120,7 +111,10 @@ impl Remote {
         let said = String::from_utf8_lossy(&said);
         let ends = |line: &&str| line.split('\t').nth(1) == Some(&self.refname);
         let Some(line) = said.lines().find(ends) else {
-            return Ok(None);
+            return match self.has_branch(patience)? {
+                true => Err(broken_off()),
+                false => Ok(None),
+            };
         };
         let id = line.split('\t').next().filter(|id| id.len() == 40);
         let id = id.and_then(|id| id.parse().ok());
@@ -138,6 +132,7 @@ impl Remote {
         patience: &Patience<'_>,
     ) -> Result<(), RemoteError> {
         let mut command = self.fetching();
+        command.arg("--quiet");
         // Nothing points to what was fetched before.
         command.args(known.map(|id| format!("--negotiation-tip={id}")));
         command.args(["--", &self.name, &self.refname]);
@@ -157,30 +152,32 @@ impl Remote {
         depth: Depth,
         patience: &Patience<'_>,
     ) -> Result<bool, RemoteError> {
-        let mut command = self.fetching();
-        command.args(known.map(|id| format!("--negotiation-tip={id}")));
-        command.args(match depth {
-            Depth::Missing => None,
-            Depth::Tip => Some("--depth=1"),
-            Depth::All => Some("--depth=2147483647"),
-        });
-        command.args(["--", &self.name, &format!("{}:{tracking}", self.refname)]);
-        let ended = ended(command, patience)?;
-        if ended.status.success() {
-            return Ok(true);
+        for _ in 0..ASKED {
+            // Where it is quiet, git does not even say that the branch was rewritten.
+            let mut command = self.fetching();
+            command.args(known.map(|id| format!("--negotiation-tip={id}")));
+            command.args(match depth {
+                Depth::Missing => None,
+                Depth::Tip => Some("--depth=1"),
+                Depth::All => Some("--depth=2147483647"),
+            });
+            command.args(["--", &self.name, &format!("{}:{tracking}", self.refname)]);
+            let ended = ended(command, patience)?;
+            if ended.status.success() {
+                return Ok(true);
+            }
+            let said = said::lines(&ended.stderr);
+            if said::is_rewritten(&said) {
+                return Err(RemoteError::Rewritten);
+            }
+            if !said::is_missing(&self.refname, &said) {
+                return Err(said::of_contact(&said));
+            }
+            if !self.has_branch(patience)? {
+                return Ok(false);
+            }
         }
-        let said = said::lines(&ended.stderr);
-        let missing = format!("fatal: couldn't find remote ref {}", self.refname);
-        if said.contains(&missing) {
-            return Ok(false);
-        }
-        let rewritten = |line: &String| {
-            line.starts_with("! [rejected] ") && line.ends_with(" (non-fast-forward)")
-        };
-        if said.iter().any(rewritten) {
-            return Err(RemoteError::Rewritten);
-        }
-        Err(said::of_contact(&said))
+        Err(broken_off())
     }
 
     /// Moves the branch there to a commit that leads on from where it is.
@@ -208,10 +205,25 @@ impl Remote {
         said::of_pushed(&self.refname, &ended.stdout)
     }
 
+    /// Asks once more whether there is such a branch, where git saw none: a web server
+    /// whose answer breaks off within its headers looks to git like one that has nothing.
+    fn has_branch(&self, patience: &Patience<'_>) -> Result<bool, RemoteError> {
+        for _ in 0..ASKED {
+            let mut command = self.git("ls-remote");
+            command.args(["--quiet", "--", &self.name, "refs/heads/*"]);
+            let listed = run(command, patience)?;
+            if !listed.is_empty() {
+                let listed = String::from_utf8_lossy(&listed);
+                let mut names = listed.lines().filter_map(|line| line.split('\t').nth(1));
+                return Ok(names.any(|name| name == self.refname));
+            }
+        }
+        Ok(false)
+    }
+
     fn fetching(&self) -> Command {
         let mut command = self.git("fetch");
         command.args([
-            "--quiet",
             "--refmap=",
             "--no-tags",
             "--no-prune",
@@ -239,7 +251,6 @@ impl Remote {
             let mirror = format!("remote.{}.mirror=false", self.name);
             command.args(["-c", &mirror]);
         }
-        command.args(self.ssh.iter().flat_map(|ssh| ["-c", ssh]));
         command.arg(verb);
         // Its words are read.
         command.env("LC_ALL", "C").env_remove("LANGUAGE");
@@ -248,6 +259,12 @@ impl Remote {
             command.current_dir(directory);
         }
         command
+    }
+}
+
+fn broken_off() -> RemoteError {
+    RemoteError::Failed {
+        said: "its answer broke off".to_owned(),
     }
 }
 

@@ -69,6 +69,19 @@ pub(super) fn of_contact(lines: &[String]) -> RemoteError {
     }
 }
 
+/// Says whether a fetch ended because the branch no longer leads on.
+pub(super) fn is_rewritten(lines: &[String]) -> bool {
+    let rewritten =
+        |line: &String| line.starts_with("! [rejected] ") && line.ends_with(" (non-fast-forward)");
+    lines.iter().any(rewritten)
+}
+
+/// Says whether a fetch ended because there is no such branch, as far as git saw.
+pub(super) fn is_missing(refname: &str, lines: &[String]) -> bool {
+    let missing = format!("fatal: couldn't find remote ref {refname}");
+    lines.contains(&missing)
+}
+
 /// What git complained of, line by line: what a terminal would do with it is left out,
 /// and so are secrets.
 pub(super) fn lines(stderr: &[u8]) -> Vec<String> {
@@ -327,7 +340,11 @@ fn one_line(reason: Option<&str>, lines: &[String]) -> String {
     let all: Vec<&str> = reason.into_iter().chain(said).collect();
     match all.is_empty() {
         true => "it failed, and does not say why".to_owned(),
-        false => all.join("; ").chars().take(3 * LENGTH).collect(),
+        false => {
+            // git breaks lines behind a colon.
+            let all = all.join("; ").replace(":; ", ": ");
+            all.chars().take(3 * LENGTH).collect()
+        }
     }
 }
 

@@ -318,6 +318,25 @@ fn only_the_line_about_the_ref_counts() {
 }
 
 #[test]
+fn a_fetch_says_that_there_is_no_branch_or_that_it_was_rewritten() {
+    let read = |text: &str| {
+        let lines = lines(text.as_bytes());
+        (is_missing(REF, &lines), is_rewritten(&lines))
+    };
+    let rewritten = "From /srv/x\n ! [rejected]        handoffs   -> refs/handoff/remotes/origin/handoffs  (non-fast-forward)\n";
+    assert_eq!(read(rewritten), (false, true));
+    let compact = rewritten.replace("origin/handoffs ", "origin/* ");
+    assert_eq!(read(&compact), (false, true));
+    let missing = format!("fatal: couldn't find remote ref {REF}\n");
+    assert_eq!(read(&missing), (true, false));
+    assert_eq!(read(&missing.replace("offs", "offs2")), (false, false));
+    assert_eq!(
+        read("remote: ! [rejected] x (non-fast-forward)\n"),
+        (false, false)
+    );
+}
+
+#[test]
 fn secrets_in_addresses_are_masked() {
     for (text, shown) in [
         ("'https://me:token@host/x'", "'https://***@host/x'"),
