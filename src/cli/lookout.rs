@@ -243,7 +243,7 @@ impl<'r> Lookout<'r> {
         let remote = self.remote().unwrap_or_default();
         let text = format!("{} has no branch {}", quoted(remote), self.ledger.branch());
         Failure::new(exit::ENVIRONMENT, "no_ledger", text)
-            .hint("name the ledger's branch there with --branch")
+            .hint("name the ledger's branch there with --branch; where there is none yet, `git handoff init --remote REMOTE` starts one")
     }
 
     /// Takes in what came of looks at the remote.

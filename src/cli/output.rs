@@ -215,6 +215,14 @@ pub(super) fn plain(text: &str) -> String {
     shown
 }
 
+/// How many commits, in words.
+pub(super) fn commits(count: usize) -> String {
+    match count {
+        1 => "1 commit".to_owned(),
+        count => format!("{count} commits"),
+    }
+}
+
 /// A state in its colour.
 pub(super) fn state(state: State) -> String {
     let style = match state {

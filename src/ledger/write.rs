@@ -214,7 +214,12 @@ impl<'r> Ledger<'r> {
             }
             let seen = self.memory().seen();
             let seen = seen.filter(|id| self.repository.has(*id));
-            LedgerError::NoLedger { branch, seen }
+            let remote = self.upstream().map(|upstream| upstream.name().to_owned());
+            LedgerError::NoLedger {
+                branch,
+                seen,
+                remote,
+            }
         })
     }
 

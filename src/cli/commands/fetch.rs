@@ -4,7 +4,7 @@ use serde_json::json;
 use crate::cli::context::Context;
 use crate::cli::error::Failure;
 use crate::cli::network::{Timeout, Writer};
-use crate::cli::output::{Output, plain};
+use crate::cli::output::{Output, commits, plain};
 use crate::git::Depth;
 use crate::ledger::LedgerError;
 
@@ -54,12 +54,13 @@ impl Arguments {
         let text = match (brought, tip) {
             (_, None) => format!("{remote} has no ledger yet\n"),
             (0, _) => format!("{remote} has nothing new\n"),
-            (n, _) => format!("brought {n} commits from {remote}\n"),
+            (n, _) => format!("brought {} from {remote}\n", commits(n)),
         };
         output.answer(&data, &text)?;
         if unpublished > 0 {
             output.say(&format!(
-                "{unpublished} commits here are not on {remote}: git handoff sync"
+                "{} here and not on {remote}: git handoff sync",
+                commits(unpublished)
             ));
         }
         Ok(())

@@ -4,7 +4,7 @@ use serde_json::json;
 use crate::cli::context::Context;
 use crate::cli::environment::now;
 use crate::cli::error::Failure;
-use crate::cli::output::{Output, columns, plain, state};
+use crate::cli::output::{Output, columns, commits, plain, state};
 use crate::cli::render;
 use crate::ids::IssueKey;
 use crate::ledger::{Beside, IssueStatus, Refusal, Snapshot, View};
@@ -104,10 +104,11 @@ impl Arguments {
             text += &beside_text(beside);
         }
         if !rejected.is_empty() {
-            let count = rejected.len();
-            text += &format!(
-                "{count} of the steps made offline refused, and kept: `git handoff rejected`\n"
-            );
+            let kept = match rejected.len() {
+                1 => "1 step made offline was refused, and is kept".to_owned(),
+                count => format!("{count} steps made offline were refused, and are kept"),
+            };
+            text += &format!("{kept}: `git handoff rejected`\n");
         }
         let idle: Vec<_> = idle
             .into_iter()
@@ -147,10 +148,6 @@ fn beside_text(beside: &Beside) -> String {
         seen,
     } = beside;
     let remote = plain(remote);
-    let commits = |count: usize| match count {
-        1 => "1 commit".to_owned(),
-        count => format!("{count} commits"),
-    };
     match (*seen, *unpublished, *behind) {
         (false, ..) => format!("{remote} was not reached yet: `git handoff sync`\n"),
         (true, 0, 0) => format!("the same as {remote} when it was seen last\n"),

@@ -110,6 +110,11 @@ impl<'r> Upstream<'r> {
         Ok(self.repository.resolve(&self.tracking)?)
     }
 
+    /// The remote, as the user calls it.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Where it is noted what the last write did not reach.
     pub(super) fn publication(&self) -> Publication {
         Rc::clone(&self.publication)
