@@ -439,6 +439,84 @@ fn a_push_without_an_answer_is_looked_up() {
     pair.assert_together();
 }
 
+/// That an older step arrived after all says nothing of the one that is sent now.
+#[test]
+fn what_arrived_is_not_taken_for_another_step() {
+    let pair = Pair::new();
+    pair.send_here(&opening(1), &["--offline"]).exits(8);
+    // The first push arrives, and its answer is lost; the second one comes too late.
+    let (first, second) = (
+        pair.env.root().join("first"),
+        pair.env.root().join("second"),
+    );
+    let lost = "real \"$@\" >/dev/null 2>&1; echo 'fatal: the remote end hung up unexpectedly' >&2; exit 128";
+    let late = format!(
+        "(cd {} && PATH={} git-handoff annotate 1 --as prep-agent --note first >/dev/null 2>&1)",
+        pair.other.display(),
+        std::env::var("PATH").unwrap()
+            + ":"
+            + Path::new(env!("CARGO_BIN_EXE_git-handoff"))
+                .parent()
+                .unwrap()
+                .to_str()
+                .unwrap(),
+    );
+    let git = pair.git_that(&format!(
+        "case \" $* \" in *' push '*) if test ! -e {0}; then touch {0}; {lost}; elif test ! -e {1}; then touch {1}; {late}; fi;; esac\nreal \"$@\"",
+        first.display(),
+        second.display(),
+    ));
+    let args = ["send", "-", "--json"];
+    let ran = pair.with_git(&pair.env.repo(), &git, &args, Some(&opening(2)));
+    let data = Pair::data(&ran.success());
+    assert!(second.exists());
+    assert_eq!(data["commit"], pair.tip(&pair.bare));
+    pair.there(&["sync"]).success();
+    assert_eq!(
+        pair.steps(),
+        [
+            "1.1 issue-manager → prep-agent: pending",
+            "1 annotated by prep-agent",
+            "2.1 issue-manager → prep-agent: pending",
+        ]
+    );
+    pair.assert_together();
+}
+
+/// A step that the remote took is taken, whatever becomes of one that another process
+/// recorded offline in the same clone at that moment.
+#[test]
+fn a_step_that_is_there_is_told_as_taken() {
+    let pair = Pair::new();
+    pair.send_here(&opening(1), &[]).success();
+    // The remote takes one more push, and a step is recorded here meanwhile.
+    let once = pair.env.root().join("once");
+    let hook = pair.bare.join("hooks/pre-receive");
+    fs::create_dir_all(hook.parent().unwrap()).unwrap();
+    let script = format!(
+        "#!/bin/sh\ntest -e {0} && {{ echo not today >&2; exit 1; }}\ntouch {0}\n",
+        once.display()
+    );
+    fs::write(&hook, script).unwrap();
+    fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
+    let git = pair.git_that(&format!(
+        "case \" $* \" in *' push '*) test -e {0} || (PATH={1}; git-handoff annotate 1 --as prep-agent --note offline --offline >/dev/null 2>&1);; esac\nreal \"$@\"",
+        once.display(),
+        std::env::var("PATH").unwrap() + ":" + Path::new(env!("CARGO_BIN_EXE_git-handoff")).parent().unwrap().to_str().unwrap(),
+    ));
+    let args = ["claim", "1", "--as", "prep-agent", "--json"];
+    let ran = pair.with_git(&pair.env.repo(), &git, &args, None).success();
+    assert_eq!(ran.json()["data"]["commit"], pair.tip(&pair.bare));
+    // The other one waits here, and goes when the remote takes it.
+    pair.here(&["sync"]).exits(4).says("not today");
+    fs::remove_file(&hook).unwrap();
+    let data = Pair::data(&pair.here(&["sync", "--json"]).success());
+    assert_eq!(data["made_again"], 1);
+    pair.there(&["sync"]).success();
+    assert_eq!(pair.steps().len(), 3);
+    pair.assert_together();
+}
+
 /// Two clones make the very same commit in the same second: one of them was first.
 #[test]
 fn the_same_claim_in_the_same_second_has_one_winner() {

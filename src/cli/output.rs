@@ -215,12 +215,10 @@ pub(super) fn plain(text: &str) -> String {
     shown
 }
 
-/// How many commits, in words.
-pub(super) fn commits(count: usize) -> String {
-    match count {
-        1 => "1 commit".to_owned(),
-        count => format!("{count} commits"),
-    }
+/// A number of things: `1 commit`, `2 commits`.
+pub(super) fn counted(count: usize, what: &str) -> String {
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{count} {what}{ending}")
 }
 
 /// A state in its colour.

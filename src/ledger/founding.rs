@@ -104,7 +104,7 @@ impl Ledger<'_> {
             match published {
                 Ok(commit) => {
                     self.memory().wrote(None, commit);
-                    self.settle()?;
+                    self.settle(Some(commit))?;
                     return Ok(Some(commit));
                 }
                 Err(PublishError::Locked(path)) if start.elapsed() >= session.patience => {

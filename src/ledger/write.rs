@@ -453,7 +453,7 @@ impl<'r> Ledger<'r> {
             let now = session.clock.author();
             let (mut draft, outcome) = match decide(&tip, to_second(now))? {
                 Decided::Nothing(outcome) => {
-                    self.settle()?;
+                    self.settle(None)?;
                     return Ok((outcome, None));
                 }
                 Decided::Write(draft) => draft.split(),
@@ -518,7 +518,7 @@ impl<'r> Ledger<'r> {
             match published {
                 Ok(commit) => match outcome {
                     Some(outcome) => {
-                        self.settle()?;
+                        self.settle(Some(commit))?;
                         return Ok((outcome, Some(commit)));
                     }
                     None => attempts = 0,
@@ -540,10 +540,10 @@ impl<'r> Ledger<'r> {
 
 impl Ledger<'_> {
     /// Gives the turn to talk to the remote to the next process, and notes whether
-    /// the remote has what this one wrote.
-    pub(super) fn settle(&self) -> Result<(), LedgerError> {
+    /// the remote has what this one wrote; or all that is here, where it wrote nothing.
+    pub(super) fn settle(&self, wrote: Option<ObjectId>) -> Result<(), LedgerError> {
         match &self.upstream {
-            Some(upstream) => upstream.settle(self.tip_id()?),
+            Some(upstream) => upstream.settle(wrote.or(self.tip_id()?)),
             None => Ok(()),
         }
     }

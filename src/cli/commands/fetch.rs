@@ -4,7 +4,7 @@ use serde_json::json;
 use crate::cli::context::Context;
 use crate::cli::error::Failure;
 use crate::cli::network::{Timeout, Writer};
-use crate::cli::output::{Output, commits, plain};
+use crate::cli::output::{Output, counted, plain};
 use crate::git::Depth;
 use crate::ledger::LedgerError;
 
@@ -54,13 +54,13 @@ impl Arguments {
         let text = match (brought, tip) {
             (_, None) => format!("{remote} has no ledger yet\n"),
             (0, _) => format!("{remote} has nothing new\n"),
-            (n, _) => format!("brought {} from {remote}\n", commits(n)),
+            (n, _) => format!("brought {} from {remote}\n", counted(n, "commit")),
         };
         output.answer(&data, &text)?;
         if unpublished > 0 {
             output.say(&format!(
-                "{} here and not on {remote}: git handoff sync",
-                commits(unpublished)
+                "not on {remote} yet: {}; git handoff sync",
+                counted(unpublished, "commit")
             ));
         }
         Ok(())

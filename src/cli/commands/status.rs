@@ -4,7 +4,7 @@ use serde_json::json;
 use crate::cli::context::Context;
 use crate::cli::environment::now;
 use crate::cli::error::Failure;
-use crate::cli::output::{Output, columns, commits, plain, state};
+use crate::cli::output::{Output, columns, counted, plain, state};
 use crate::cli::render;
 use crate::ids::IssueKey;
 use crate::ledger::{Beside, IssueStatus, Refusal, Snapshot, View};
@@ -151,15 +151,18 @@ fn beside_text(beside: &Beside) -> String {
     match (*seen, *unpublished, *behind) {
         (false, ..) => format!("{remote} was not reached yet: `git handoff sync`\n"),
         (true, 0, 0) => format!("the same as {remote} when it was seen last\n"),
-        (true, own, 0) => format!("{} not on {remote}: `git handoff sync`\n", commits(own)),
+        (true, own, 0) => format!(
+            "{} not on {remote}: `git handoff sync`\n",
+            counted(own, "commit")
+        ),
         (true, 0, theirs) => format!(
             "{} of {remote} not on the branch here: `git handoff fetch`\n",
-            commits(theirs)
+            counted(theirs, "commit")
         ),
         (true, own, theirs) => format!(
             "{} not on {remote}, {} of it not on the branch here: `git handoff sync`\n",
-            commits(own),
-            commits(theirs)
+            counted(own, "commit"),
+            counted(theirs, "commit")
         ),
     }
 }

@@ -5,7 +5,7 @@ use crate::cli::context::Context;
 use crate::cli::error::Failure;
 use crate::cli::exit;
 use crate::cli::network::{Timeout, Writer, say_synced};
-use crate::cli::output::{Output, commits, plain};
+use crate::cli::output::{Output, counted, plain};
 use crate::ledger::{Ledger, LedgerError};
 
 /// Bring this clone's ledger and the remote's together
@@ -46,7 +46,10 @@ impl Arguments {
         let remote = plain(&remote);
         let text = match (synced.pushed, synced.brought) {
             (0, 0) => format!("{remote} and this clone have the same\n"),
-            (sent, brought) => format!("sent {} to {remote}, brought {brought}\n", commits(sent)),
+            (sent, brought) => format!(
+                "sent {} to {remote}, brought {brought}\n",
+                counted(sent, "commit")
+            ),
         };
         if synced.rejected.is_empty() {
             output.answer(&data, &text)?;
@@ -54,8 +57,8 @@ impl Arguments {
             return Ok(());
         }
         let text = format!(
-            "{text}{} of your steps were refused\n",
-            synced.rejected.len()
+            "{text}refused: {}\n",
+            counted(synced.rejected.len(), "step")
         );
         if output.is_json() {
             let failure = Failure::new(exit::CONFLICT, "rejected", text.trim_end());
@@ -73,7 +76,10 @@ fn left_here(ledger: &Ledger<'_>, error: LedgerError) -> Failure {
     let left = beside.map_or(0, |beside| beside.unpublished);
     match error {
         LedgerError::Unreachable { remote, trouble } if left > 0 => {
-            let text = format!("{} here and not on {remote}: {trouble}", commits(left));
+            let text = format!(
+                "not on {remote} yet: {}: {trouble}",
+                counted(left, "commit")
+            );
             Failure::new(exit::NOT_PUBLISHED, "not_published", text)
                 .hint("they stay recorded here; run the same again later")
         }

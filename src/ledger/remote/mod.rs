@@ -226,7 +226,7 @@ impl<'r> Upstream<'r> {
         }
     }
 
-    /// Notes whether the remote has what is at the branch's tip now.
+    /// Notes whether the remote has a commit.
     pub(super) fn settle(&self, tip: Option<ObjectId>) -> Result<(), LedgerError> {
         self.end();
         let trouble = match &*self.reach.borrow() {

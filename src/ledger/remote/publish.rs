@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::{Reach, Upstream};
-use crate::git::{ObjectId, Patience, Prepared, PublishError, Pushed, RemoteError};
+use crate::git::{Depth, ObjectId, Patience, Prepared, PublishError, Pushed, RemoteError};
 use crate::ledger::error::LedgerError;
 use crate::ledger::session::Session;
 use crate::ledger::write::{Ledger, back_off, in_turn};
@@ -57,7 +57,7 @@ impl Upstream<'_> {
             }
             Err(error) => return Err(self.refused(error)),
         }
-        self.follow(commit)?;
+        self.follow(commit);
         self.saw(at, commit);
         Ok(Landing::There)
     }
@@ -86,16 +86,14 @@ impl Upstream<'_> {
         }
     }
 
-    /// Moves the tracking ref to where the remote's branch is known to be.
-    fn follow(&self, commit: ObjectId) -> Result<(), LedgerError> {
-        let known = self.known()?;
-        let moved = self
-            .repository
-            .move_ref(&self.tracking, known, commit, "handoff: push");
-        match moved {
-            // The next fetch moves it.
-            Ok(()) | Err(PublishError::Moved | PublishError::Locked(_)) => Ok(()),
-            Err(PublishError::Git(error)) => Err(error.into()),
+    /// Moves the tracking ref to where the remote's branch is known to be; where it
+    /// can't be moved, the next fetch does it.
+    fn follow(&self, commit: ObjectId) {
+        if let Ok(known) = self.known() {
+            let reflog = "handoff: push";
+            let _ = self
+                .repository
+                .move_ref(&self.tracking, known, commit, reflog);
         }
     }
 
@@ -104,17 +102,14 @@ impl Upstream<'_> {
         self.doubtful.borrow().contains(&commit)
     }
 
-    /// The commit among those that were sent with an unknown end that the remote has.
-    pub(super) fn landed(&self) -> Result<Option<ObjectId>, LedgerError> {
-        let Some(known) = self.known()? else {
-            return Ok(None);
-        };
-        for commit in &*self.doubtful.borrow() {
-            if self.repository.is_in_history(*commit, known)? {
-                return Ok(Some(*commit));
+    /// Says whether the remote has a commit that was sent with an unknown end.
+    fn has_taken(&self, commit: ObjectId) -> Result<bool, LedgerError> {
+        match self.known()? {
+            Some(known) if self.is_doubtful(commit) => {
+                Ok(self.repository.is_in_history(commit, known)?)
             }
+            _ => Ok(false),
         }
-        Ok(None)
     }
 }
 
@@ -137,20 +132,31 @@ impl Ledger<'_> {
             let landing = upstream.push(session, commit)?;
             match landing {
                 Landing::There => {
-                    self.follow(session, upstream, parent, commit, reflog)?;
+                    self.follow(session, upstream, parent, commit, reflog);
                     return Ok(Some(commit));
                 }
-                Landing::Behind if upstream.left() == Duration::ZERO => {
+                // What may be there is looked for first.
+                Landing::Behind
+                    if upstream.left() == Duration::ZERO && !upstream.is_doubtful(commit) =>
+                {
                     return Err(LedgerError::Contended { attempts });
                 }
                 Landing::Behind | Landing::Doubtful => {}
             }
             upstream.pause(session);
             if upstream.is_reached() {
-                self.bring(session, upstream)?;
+                upstream.look(session, Depth::Missing)?;
             }
-            if let Some(commit) = upstream.landed()? {
+            if upstream.has_taken(commit)? {
+                self.reconcile_later(session, upstream);
                 return Ok(Some(commit));
+            }
+            if upstream.is_reached() {
+                self.reconcile(session, upstream)?;
+                // It may have arrived while other steps went there.
+                if upstream.has_taken(commit)? {
+                    return Ok(Some(commit));
+                }
             }
             if !upstream.is_reached() {
                 // The time was spent on others who were faster, not on a remote that is away.
@@ -176,7 +182,16 @@ impl Ledger<'_> {
         }
     }
 
-    /// Moves this clone's branch to a commit that the remote has.
+    /// Brings both sides together after a step that the remote has. Whatever becomes of
+    /// other steps, made here offline meanwhile, this one was taken; the next write meets
+    /// what stood in their way.
+    fn reconcile_later(&self, session: &Session, upstream: &Upstream<'_>) {
+        let _ = self.reconcile(session, upstream);
+    }
+
+    /// Moves this clone's branch to a commit that the remote has. The step is taken
+    /// then, so that nothing that goes wrong here is its failure: the next write moves
+    /// what did not move.
     fn follow(
         &self,
         session: &Session,
@@ -184,15 +199,12 @@ impl Ledger<'_> {
         parent: Option<ObjectId>,
         commit: ObjectId,
         reflog: &str,
-    ) -> Result<(), LedgerError> {
+    ) {
         match self.move_branch(session, parent, commit, reflog) {
-            Ok(()) => {
-                self.memory().wrote(parent, commit);
-                Ok(())
-            }
+            Ok(()) => self.memory().wrote(parent, commit),
             // Someone here recorded a step offline meanwhile.
-            Err(PublishError::Moved) => self.reconcile(session, upstream).map(drop),
-            Err(error) => Err(error.into()),
+            Err(PublishError::Moved) => self.reconcile_later(session, upstream),
+            Err(_) => {}
         }
     }
 

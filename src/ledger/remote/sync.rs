@@ -312,7 +312,7 @@ impl Ledger<'_> {
             }
             Err(error) => return Err(error.into()),
         }
-        self.settle()?;
+        self.settle(None)?;
         Ok(true)
     }
 
