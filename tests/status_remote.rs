@@ -51,7 +51,7 @@ fn status_says_how_the_clone_lies_to_its_remote() {
     assert_snapshot!(text, @"
     $ git handoff status
     ledger handoffs at [commit]: 1 in_progress
-    87.1  in_progress  issue-manager → prep-agent  medium  2026-03-02 09:18:00Z  Dispatchers ask for their delivery history as a file
+    87.1  in_progress  issue-manager → prep-agent  medium  2026-03-02 09:17:00Z  Dispatchers ask for their delivery history as a file
     1 commit not on origin: `git handoff sync`
     ");
     assert_eq!(data["remote"]["unpublished"], 1);
@@ -74,7 +74,7 @@ fn status_says_how_the_clone_lies_to_its_remote() {
     assert_snapshot!(text, @"
     $ git handoff status
     ledger handoffs at [commit]: 1 in_progress
-    87.1  in_progress  issue-manager → prep-agent  medium  2026-03-02 09:18:00Z  Dispatchers ask for their delivery history as a file
+    87.1  in_progress  issue-manager → prep-agent  medium  2026-03-02 09:17:00Z  Dispatchers ask for their delivery history as a file
     1 commit not on origin, 2 commits of it not on the branch here: `git handoff sync`
     ");
     let apart = json!({"name": "origin", "seen": true, "unpublished": 1, "behind": 2});
@@ -85,7 +85,7 @@ fn status_says_how_the_clone_lies_to_its_remote() {
     assert_snapshot!(text, @"
     $ git handoff status
     ledger handoffs at [commit]: 1 blocked
-    87.1  blocked  issue-manager → prep-agent  medium  2026-03-02 09:22:00Z  which?
+    87.1  blocked  issue-manager → prep-agent  medium  2026-03-02 09:21:00Z  which?
     the same as origin when it was seen last
     1 step made offline was refused, and is kept: `git handoff rejected`
     ");

@@ -333,7 +333,7 @@ impl Beat {
         let mut session = environment::session(&repository)?;
         // What another process saw before this one began may be out of date.
         let mut since = session.began;
-        let mut was_read = false;
+        let mut has_told = false;
         loop {
             session.patience = self.left().map_or(LONGEST, |left| left.min(LONGEST));
             let mut next = Instant::now() + self.poll;
@@ -343,11 +343,10 @@ impl Beat {
                 Ok(Glimpse::Seen { at, .. }) => {
                     let age = SystemTime::now().duration_since(at).unwrap_or_default();
                     next = Instant::now() + self.poll.saturating_sub(age);
-                    was_read = true;
                     Report::Seen
                 }
                 // It was cut short, and an earlier look says more.
-                Ok(Glimpse::Missed(_)) if is_late && was_read => return Ok(()),
+                Ok(Glimpse::Missed(_)) if is_late && has_told => return Ok(()),
                 Ok(Glimpse::Missed(trouble)) => Report::Missed(trouble),
                 Err(LedgerError::Remote {
                     remote,
@@ -358,6 +357,7 @@ impl Beat {
             if stop.load(Ordering::SeqCst) || sender.send(report).is_err() {
                 return Ok(());
             }
+            has_told = true;
             waker.wake();
             while Instant::now() < next {
                 if stop.load(Ordering::SeqCst) || self.left() == Some(Duration::ZERO) {
