@@ -591,6 +591,9 @@ fn another_ledger_is_not_taken_for_this_one() {
     let env = &pair.env;
     env.git(env.root(), &["clone", "-q", "bare.git", "third"]);
     let third = env.root().join("third");
+    // As in a clone that was made before there was a ledger.
+    let told = ["update-ref", "-d", "refs/remotes/origin/handoffs"];
+    env.git(&third, &told);
     env.handoff_in(&third, &["init"]).success();
     let own = pair.tip(&third);
     let ran = env

@@ -5,6 +5,7 @@
 mod support;
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
@@ -374,15 +375,20 @@ fn away(env: &TestEnvironment, args: &[&str]) -> Command {
 }
 
 #[test]
-fn a_remote_is_looked_at_and_no_ref_is_written() {
+fn a_remote_is_looked_at_and_only_its_tracking_ref_is_written() {
     let (env, bare) = with_remote();
     let clone = env.root().join("clone");
     let state = || {
         let refs = env.git(&clone, &["for-each-ref"]);
+        let tracking = "refs/handoff/remotes/origin/handoffs";
+        let others = refs.lines().filter(|line| !line.ends_with(tracking));
+        let refs: Vec<String> = others.map(str::to_owned).collect();
         let mut files = BTreeSet::new();
         for entry in fs::read_dir(clone.join(".git")).unwrap() {
             files.insert(entry.unwrap().file_name());
         }
+        // What the program's own processes queue at.
+        files.remove(OsStr::new("handoff"));
         let config = fs::read_to_string(clone.join(".git/config")).unwrap();
         (refs, files, config)
     };

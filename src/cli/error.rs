@@ -134,8 +134,11 @@ impl From<LedgerError> for Failure {
             return at(exit::ENVIRONMENT, "left_out").hint(LEFT_OUT);
         }
         match error {
-            LedgerError::NoLedger { branch, seen: Some(seen) } => at(exit::ENVIRONMENT, "no_ledger").hint(format!(
+            LedgerError::NoLedger { branch, seen: Some(seen), .. } => at(exit::ENVIRONMENT, "no_ledger").hint(format!(
                 "it was here, and is gone: `git branch {branch} {seen}` brings back what this clone saw last"
+            )),
+            LedgerError::NoLedger { remote: Some(remote), .. } => at(exit::ENVIRONMENT, "no_ledger").hint(format!(
+                "`git handoff fetch` brings the one that {remote} has; where it has none yet, `git handoff init` starts one there and here"
             )),
             LedgerError::NoLedger { branch, .. } => {
                 let option = if branch == DEFAULT_BRANCH {

@@ -18,6 +18,7 @@ mod failure;
 mod hook;
 mod input;
 mod interruption;
+mod lookout;
 mod network;
 mod output;
 mod protocols;

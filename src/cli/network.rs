@@ -43,6 +43,18 @@ impl From<Timeout> for Network {
     }
 }
 
+// How a command that waits looks at the remote.
+#[derive(Args, Clone, Copy, Debug, Default)]
+#[command(next_help_heading = "Options for a ledger with a remote")]
+pub(super) struct Looks {
+    /// Look at the ledger here alone, not at its remote
+    #[arg(long)]
+    pub(super) offline: bool,
+    /// How often to look at the remote [default: 5s]
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse, conflicts_with = "offline")]
+    pub(super) poll: Option<Duration>,
+}
+
 // A command that writes, and how it goes about the remote. The comment on the
 // command itself is its help.
 #[derive(Args)]

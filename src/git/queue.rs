@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 pub struct Queue {
     file: Option<File>,
     note: Option<String>,
+    is_taken: bool,
 }
 
 /// The longest note, in bytes.
@@ -40,6 +41,7 @@ impl Queue {
         let passed_by = Self {
             file: None,
             note: None,
+            is_taken: false,
         };
         let Some(mut file) = open() else {
             return passed_by;
@@ -55,15 +57,27 @@ impl Queue {
                     return Self {
                         file: Some(file),
                         note,
+                        is_taken: false,
                     };
                 }
                 Err(TryLockError::WouldBlock) if start.elapsed() < patience => {
                     std::thread::sleep(pause);
                     pause = (pause * 2).min(Duration::from_millis(4));
                 }
+                Err(TryLockError::WouldBlock) => {
+                    return Self {
+                        is_taken: true,
+                        ..passed_by
+                    };
+                }
                 Err(_) => return passed_by,
             }
         }
+    }
+
+    /// Says whether another process was at its head all the time.
+    pub fn is_taken(&self) -> bool {
+        self.is_taken
     }
 
     /// What the holder before left.

@@ -1,5 +1,6 @@
-//! Watching a ref: being woken when it may have moved.
+//! Watching refs: being woken when one of them may have moved.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -7,27 +8,27 @@ use std::time::{Duration, Instant};
 
 use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher};
 
-/// How often a ref is looked at where nothing tells of its moves.
+/// How often refs are looked at where nothing tells of their moves.
 const POLL: Duration = Duration::from_secs(1);
 
 /// Something that happened.
 enum Signal {
-    /// The ref may have moved.
+    /// One of the refs may have moved.
     Moved,
-    /// One of the folders above the ref came or went, or events were lost.
+    /// One of the folders above the refs came or went, or events were lost.
     Stale,
     /// Someone else wants attention.
     Woken,
 }
 
-/// A watch on one ref, in effect from the moment it is made: who makes it, looks
-/// at the ref, and then waits, misses nothing.
+/// A watch on refs, in effect from the moment it is made: who makes it, looks
+/// at the refs, and then waits, misses nothing.
 ///
-/// The ref may be a file of its own or a line of `packed-refs`, and the folders
+/// A ref may be a file of its own or a line of `packed-refs`, and the folders
 /// that its file is in need not be there.
 pub struct RefWatch {
     common_dir: PathBuf,
-    file: PathBuf,
+    files: Vec<PathBuf>,
     sender: Sender<Signal>,
     signals: Receiver<Signal>,
     watcher: Result<RecommendedWatcher, String>,
@@ -46,23 +47,23 @@ impl Waker {
 }
 
 impl RefWatch {
-    /// Watches a ref by its full name, in the folder that all worktrees share.
-    pub fn new(common_dir: &Path, refname: &str) -> Self {
+    /// Watches refs by their full names, in the folder that all worktrees share.
+    pub fn new(common_dir: &Path, refnames: &[&str]) -> Self {
         // As the system names it in its events.
         let common_dir = fs::canonicalize(common_dir).unwrap_or_else(|_| common_dir.to_owned());
-        let file = common_dir.join(refname);
+        let files: Vec<PathBuf> = refnames.iter().map(|name| common_dir.join(name)).collect();
         let (sender, signals) = channel();
-        let watcher = arm(&common_dir, &file, &sender);
+        let watcher = arm(&common_dir, &files, &sender);
         Self {
             common_dir,
-            file,
+            files,
             sender,
             signals,
             watcher,
         }
     }
 
-    /// Why the ref has to be looked at once a second, if it can't be watched.
+    /// Why the refs have to be looked at once a second, if they can't be watched.
     pub fn trouble(&self) -> Option<&str> {
         self.watcher.as_ref().err().map(String::as_str)
     }
@@ -72,7 +73,7 @@ impl RefWatch {
         Waker(self.sender.clone())
     }
 
-    /// Waits until the ref may have moved, until it is woken, or for this long.
+    /// Waits until a ref may have moved, until it is woken, or for this long.
     pub fn wait(&mut self, limit: Option<Duration>) {
         let limit = match self.watcher {
             Ok(_) => limit,
@@ -93,16 +94,16 @@ impl RefWatch {
         let rest = self.signals.try_iter();
         let stale = first.into_iter().chain(rest);
         if stale.filter(|s| matches!(s, Signal::Stale)).count() > 0 {
-            self.watcher = arm(&self.common_dir, &self.file, &self.sender);
+            self.watcher = arm(&self.common_dir, &self.files, &self.sender);
         }
     }
 }
 
-/// Watches every folder from the common one down to the one that holds the ref's
-/// file, as far as they are there.
+/// Watches every folder from the common one down to those that hold the refs' files,
+/// as far as they are there.
 fn arm(
     common_dir: &Path,
-    file: &Path,
+    files: &[PathBuf],
     sender: &Sender<Signal>,
 ) -> Result<RecommendedWatcher, String> {
     if let Some(kind) = remote_file_system(common_dir) {
@@ -111,7 +112,7 @@ fn arm(
         ));
     }
     let packed = common_dir.join("packed-refs");
-    let own = file.to_owned();
+    let own = files.to_owned();
     let told = sender.clone();
     let on_event = move |event: notify::Result<Event>| {
         let signal = match event {
@@ -120,10 +121,11 @@ fn arm(
             // Looking at the ref must not wake whoever looks.
             Ok(event) if event.kind.is_access() => return,
             Ok(event) => {
-                let is_ref = |path: &PathBuf| *path == own || *path == packed;
+                let is_ref = |path: &PathBuf| own.contains(path) || *path == packed;
+                let is_above = |path: &PathBuf| own.iter().any(|file| file.starts_with(path));
                 if event.paths.iter().any(is_ref) {
                     Signal::Moved
-                } else if event.paths.iter().any(|path| own.starts_with(path)) {
+                } else if event.paths.iter().any(is_above) {
                     Signal::Stale
                 } else {
                     return;
@@ -135,16 +137,24 @@ fn arm(
     };
     let failed = |error: notify::Error| error.to_string();
     let mut watcher = notify::recommended_watcher(on_event).map_err(failed)?;
-    let inside = file.parent().and_then(|p| p.strip_prefix(common_dir).ok());
-    let mut folder = common_dir.to_owned();
-    let parts = inside.into_iter().flat_map(Path::components);
-    for part in std::iter::once(None).chain(parts.map(Some)) {
-        folder.extend(part);
-        match watcher.watch(&folder, RecursiveMode::NonRecursive) {
-            Ok(()) => {}
-            // When it comes, the folder above tells of it.
-            Err(_) if !folder.is_dir() && folder != common_dir => break,
-            Err(error) => return Err(error.to_string()),
+    watcher
+        .watch(common_dir, RecursiveMode::NonRecursive)
+        .map_err(failed)?;
+    let mut watched = BTreeSet::new();
+    for file in files {
+        let inside = file.parent().and_then(|p| p.strip_prefix(common_dir).ok());
+        let mut folder = common_dir.to_owned();
+        for part in inside.into_iter().flat_map(Path::components) {
+            folder.push(part);
+            if !watched.insert(folder.clone()) {
+                continue;
+            }
+            match watcher.watch(&folder, RecursiveMode::NonRecursive) {
+                Ok(()) => {}
+                // When it comes, the folder above tells of it.
+                Err(_) if !folder.is_dir() => break,
+                Err(error) => return Err(error.to_string()),
+            }
         }
     }
     Ok(watcher)

@@ -20,6 +20,8 @@ pub enum LedgerError {
         branch: String,
         /// Where this clone saw it last, if it did.
         seen: Option<ObjectId>,
+        /// The remote that it is shared through, if one is set.
+        remote: Option<String>,
     },
     /// The branch is something else.
     #[error("branch {branch} is not a ledger: it has no ledger.json")]

@@ -80,7 +80,9 @@ pub use record::{
     TaskName, Transition,
 };
 pub use refusal::{Limit, Refusal};
-pub use remote::{Beside, Publication, Rejected, RejectedStep, Renamed, Synced, Unpublished};
+pub use remote::{
+    Beside, Glimpse, Publication, Rejected, RejectedStep, Renamed, Synced, Unpublished,
+};
 pub use requirement::{Answered, required};
 pub use session::{Clock, Session};
 pub use shared::{Change as ProtocolStep, ProtocolChange, ProtocolFiles, documents, open_issues};

@@ -131,6 +131,10 @@ impl<'r> Ledger<'r> {
         self.upstream.as_deref()
     }
 
+    pub(super) fn upstream_mut(&mut self) -> Option<&mut Upstream<'r>> {
+        self.upstream.as_deref_mut()
+    }
+
     /// Where it is noted what the last write did not reach.
     pub fn publication(&self) -> Option<Publication> {
         self.upstream().map(Upstream::publication)
@@ -210,7 +214,12 @@ impl<'r> Ledger<'r> {
             }
             let seen = self.memory().seen();
             let seen = seen.filter(|id| self.repository.has(*id));
-            LedgerError::NoLedger { branch, seen }
+            let remote = self.upstream().map(|upstream| upstream.name().to_owned());
+            LedgerError::NoLedger {
+                branch,
+                seen,
+                remote,
+            }
         })
     }
 

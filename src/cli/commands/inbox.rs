@@ -4,7 +4,7 @@ use serde_json::json;
 use crate::cli::context::Context;
 use crate::cli::environment::now;
 use crate::cli::error::Failure;
-use crate::cli::output::Output;
+use crate::cli::output::{Output, plain};
 use crate::cli::render;
 use crate::ledger::{Record, Refusal};
 use crate::protocol::{AgentKind, Protocol, State, Style};
@@ -75,6 +75,14 @@ impl Arguments {
             (order(r), rank, r.sent_at())
         });
         let (text, data) = render::records(&records, now()?, &format!("nothing waits for {agent}"));
-        output.answer(&json!({ "agent": agent, "handoffs": data }), &text)
+        let remote = context.remote(&repository)?.filter(|_| records.is_empty());
+        output.answer(&json!({ "agent": agent, "handoffs": data }), &text)?;
+        if let Some(remote) = remote {
+            output.say(&format!(
+                "that is what is here; `git handoff claim --next` looks on {} too",
+                plain(&remote)
+            ));
+        }
+        Ok(())
     }
 }

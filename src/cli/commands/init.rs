@@ -7,7 +7,8 @@ use crate::cli::network::{Writer, say_synced};
 use crate::cli::output::{Output, plain};
 use crate::cli::{exit, protocols};
 use crate::finding::Finding;
-use crate::ledger::{DEFAULT_BRANCH, Founding, LedgerError, check_protocol};
+use crate::git::Repository;
+use crate::ledger::{DEFAULT_BRANCH, Founding, LedgerError, Snapshot, check_protocol};
 use crate::protocol::Policy;
 use crate::templates::BUILT_IN;
 
@@ -84,6 +85,9 @@ impl Arguments {
         };
         let Writer { ledger, session } =
             context.writer_through(&repository, remote.as_deref(), output)?;
+        if remote.is_none() && ledger.tip_id()?.is_none() {
+            not_twice(&repository, ledger.branch())?;
+        }
         let synced = ledger.catch_up(&session)?;
         let founding = Founding {
             protocol: protocol.definition().name.clone(),
@@ -167,4 +171,19 @@ impl Arguments {
         }
         Ok(())
     }
+}
+
+/// Refuses to start a second ledger beside the one that this repository was cloned with:
+/// the two could never come together.
+fn not_twice(repository: &Repository, branch: &str) -> Result<(), Failure> {
+    let Some(there) = repository.resolve(&format!("refs/remotes/origin/{branch}"))? else {
+        return Ok(());
+    };
+    if Snapshot::at(repository, there, branch).is_err() {
+        return Ok(());
+    }
+    let text = format!("origin has a ledger on branch {branch}, and this clone has none yet");
+    Err(Failure::new(exit::CONFLICT, "ledger_there", text).hint(format!(
+        "nothing was written; `git handoff init --remote origin` shares it, `git branch {branch} origin/{branch}` takes it for this clone alone; --branch NAME starts another"
+    )))
 }

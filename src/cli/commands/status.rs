@@ -4,10 +4,10 @@ use serde_json::json;
 use crate::cli::context::Context;
 use crate::cli::environment::now;
 use crate::cli::error::Failure;
-use crate::cli::output::{Output, columns, state};
+use crate::cli::output::{Output, columns, counted, plain, state};
 use crate::cli::render;
 use crate::ids::IssueKey;
-use crate::ledger::{IssueStatus, Refusal, Snapshot, View};
+use crate::ledger::{Beside, IssueStatus, Refusal, Snapshot, View};
 use crate::protocol::{Policy, State};
 
 /// Show what is open, or where one issue stands
@@ -86,6 +86,8 @@ impl Arguments {
             text +=
                 &format!("{expired} with a lease that ran out: `git handoff reap` records it\n");
         }
+        let beside = ledger.beside_remote()?;
+        let rejected = ledger.rejected()?;
         let idle = if self.idle {
             idle_issues(&tip)?
         } else {
@@ -97,6 +99,16 @@ impl Arguments {
                 some => some,
             };
             text += &format!("issue {issue} is open, and nothing in it: {senders} can send\n");
+        }
+        if let Some(beside) = &beside {
+            text += &beside_text(beside);
+        }
+        if !rejected.is_empty() {
+            let kept = match rejected.len() {
+                1 => "1 step made offline was refused, and is kept".to_owned(),
+                count => format!("{count} steps made offline were refused, and are kept"),
+            };
+            text += &format!("{kept}: `git handoff rejected`\n");
         }
         let idle: Vec<_> = idle
             .into_iter()
@@ -115,8 +127,43 @@ impl Arguments {
             "expired": expired,
             "handoffs": records,
             "idle": idle,
+            "remote": beside.map(|beside| json!({
+                "name": beside.remote,
+                "seen": beside.seen,
+                "unpublished": beside.unpublished,
+                "behind": beside.behind,
+            })),
+            "rejected": rejected,
         });
         output.answer(&data, &text)
+    }
+}
+
+/// How the ledger lies to its remote's, as it was seen last.
+fn beside_text(beside: &Beside) -> String {
+    let Beside {
+        remote,
+        unpublished,
+        behind,
+        seen,
+    } = beside;
+    let remote = plain(remote);
+    match (*seen, *unpublished, *behind) {
+        (false, ..) => format!("{remote} was not reached yet: `git handoff sync`\n"),
+        (true, 0, 0) => format!("the same as {remote} when it was seen last\n"),
+        (true, own, 0) => format!(
+            "{} not on {remote}: `git handoff sync`\n",
+            counted(own, "commit")
+        ),
+        (true, 0, theirs) => format!(
+            "{} of {remote} not on the branch here: `git handoff fetch`\n",
+            counted(theirs, "commit")
+        ),
+        (true, own, theirs) => format!(
+            "{} not on {remote}, {} of it not on the branch here: `git handoff sync`\n",
+            counted(own, "commit"),
+            counted(theirs, "commit")
+        ),
     }
 }
 

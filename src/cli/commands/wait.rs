@@ -1,4 +1,4 @@
-use std::thread;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, FixedOffset};
@@ -7,15 +7,15 @@ use serde_json::{Value, json};
 
 use crate::cli::context::{Context, remote_named};
 use crate::cli::environment::SystemClock;
-use crate::cli::error::{Failure, chain};
-use crate::cli::interruption::Interruption;
+use crate::cli::error::Failure;
+use crate::cli::lookout::{Lookout, Place};
+use crate::cli::network::Looks;
 use crate::cli::output::{Output, state};
 use crate::cli::{duration, exit, render};
-use crate::git::{ObjectId, Patience, RefWatch, Remote, RemoteError, Repository, to_second};
-use crate::ids::{AgentName, HandoffId, IssueKey, quoted};
+use crate::git::{ObjectId, Repository, to_second};
+use crate::ids::{AgentName, HandoffId, IssueKey};
 use crate::ledger::{
-    Clock, Issue, IssueStatus, Ledger, Moment, Outcome, Record, Refusal, Snapshot, Standing, View,
-    ready,
+    Clock, Issue, IssueStatus, Moment, Outcome, Record, Refusal, Snapshot, Standing, View, ready,
 };
 
 /// Wait until handoffs or issues are done, or until there is something to claim
@@ -26,14 +26,16 @@ use crate::ledger::{
 /// handoff that somebody works on, could claim or could send on, and no question
 /// open. Of several, all must end. Exits 7 when the time is up.
 ///
-/// Returns at once when something changes on this machine, and within the poll
-/// interval when it changes on a remote.
+/// Returns at once when something changes on this machine. Where the ledger has a
+/// remote (handoff.remote), it is looked at too: what others do there is seen within
+/// the poll interval. No branch moves; `git handoff claim` fetches by itself.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff wait 123.4
   git handoff wait 123 124 --timeout 30m
   git handoff wait --inbox --as fixer-agent
-  git handoff wait 123.4 --remote origin --poll 10s --timeout 1h")]
+  git handoff wait 123.4 --poll 10s --timeout 1h
+  git handoff wait 123.4 --remote origin      (until origin has it, whatever is here)")]
 pub(crate) struct Arguments {
     /// Handoffs (123.4) and issues (123)
     #[arg(value_name = "TARGET", required_unless_present = "inbox")]
@@ -50,12 +52,11 @@ pub(crate) struct Arguments {
     /// Give up after this time: 90s, 5m, 1h30m; without it, never
     #[arg(long, value_name = "DURATION", value_parser = duration::any)]
     timeout: Option<Duration>,
-    /// Look at the ledger of this remote instead of the one here; changes no ref
-    #[arg(long, value_name = "REMOTE")]
+    /// Look at the ledger of this remote alone, by its name or address
+    #[arg(long, value_name = "REMOTE", conflicts_with = "offline")]
     remote: Option<String>,
-    /// How often to look at the remote
-    #[arg(long, value_name = "DURATION", value_parser = duration::parse, default_value = "5s", requires = "remote")]
-    poll: Duration,
+    #[command(flatten)]
+    looks: Looks,
 }
 
 /// What is waited for.
@@ -87,28 +88,85 @@ impl Arguments {
         let ledger = context.ledger(&repository)?;
         let clock = SystemClock::from_environment()?;
         let targets = self.targets(context, &repository)?;
-        let mut source = Source::open(self, &repository, &ledger, start)?;
+        let place = match &self.remote {
+            Some(name) => Place::There(remote_named(&repository, name.clone())?),
+            None if self.looks.offline => Place::Here,
+            None => Place::Both(context.remote(&repository)?),
+        };
+        let deadline = self.timeout.and_then(|t| start.checked_add(t));
+        let mut lookout = Lookout::open(ledger, place, self.looks.poll, deadline)?;
+        let interruption = lookout.interruption()?;
         let mut last: Option<(ObjectId, Vec<Seen>)> = None;
         loop {
+            let left = self.timeout.map(|t| t.saturating_sub(start.elapsed()));
+            let is_last = left == Some(Duration::ZERO);
+            if is_last {
+                lookout.finish();
+            }
+            let tips = lookout.tips(output)?;
+            if let Some(interruption) = &interruption
+                && interruption.asked().load(Ordering::SeqCst)
+            {
+                lookout.stop();
+                interruption.pass_on();
+            }
+            let now = clock.author();
             let mut wake = None;
-            if let Some(tip) = source.tip(output)? {
-                let now = clock.author();
-                let mut seen = Vec::with_capacity(targets.len());
-                for target in &targets {
-                    seen.push(look(&tip, target, to_second(now))?);
-                }
+            if let Some(seen) = self.seen(&tips, &targets, to_second(now), lookout.is_read())? {
                 if self.is_over(&seen) {
-                    return self.report(tip.commit(), &seen, start, output);
+                    return self.report(&tips, &seen, &lookout, start, output);
                 }
                 wake = seen.iter().filter_map(|s| s.standing.wake).min();
-                last = Some((tip.commit(), seen));
+                last = tips.first().map(|tip| (tip.commit(), seen));
             }
-            let left = self.timeout.map(|t| t.saturating_sub(start.elapsed()));
-            if left == Some(Duration::ZERO) {
-                return Err(self.timed_out(last, start, &source));
+            if is_last {
+                return Err(self.timed_out(last, start, &lookout));
             }
             let pauses = [left, wake.map(|wake| until(wake, clock.author()))];
-            source.pause(pauses.into_iter().flatten().min(), output);
+            lookout.pause(pauses.into_iter().flatten().min(), output);
+        }
+    }
+
+    /// How each target stands; none where one is not there, and that may be because
+    /// the remote could not be read.
+    fn seen(
+        &self,
+        tips: &[Snapshot<'_>],
+        targets: &[Target],
+        now: Moment,
+        all_read: bool,
+    ) -> Result<Option<Vec<Seen>>, Failure> {
+        let mut seen = Vec::with_capacity(targets.len());
+        for target in targets {
+            match self.seen_in(tips, target, now) {
+                Ok(Some(found)) => seen.push(found),
+                Ok(None) => return Ok(None),
+                Err(failure) if failure.exit == exit::NOT_FOUND && !all_read => return Ok(None),
+                Err(failure) => return Err(failure),
+            }
+        }
+        Ok(Some(seen))
+    }
+
+    /// How a target stands where it ended, or else where it is.
+    fn seen_in(
+        &self,
+        tips: &[Snapshot<'_>],
+        target: &Target,
+        now: Moment,
+    ) -> Result<Option<Seen>, Failure> {
+        let (mut found, mut missing) = (None, None);
+        for tip in tips {
+            match look(tip, target, now) {
+                Ok(seen) if self.ends(seen.standing.outcome) => return Ok(Some(seen)),
+                Ok(seen) => found = found.or(Some(seen)),
+                Err(failure) if failure.exit == exit::NOT_FOUND => missing = Some(failure),
+                Err(failure) => return Err(failure),
+            }
+        }
+        match (found, missing) {
+            (None, Some(failure)) => Err(failure),
+            (found, _) => Ok(found),
         }
     }
 
@@ -145,14 +203,16 @@ impl Arguments {
 
     fn report(
         &self,
-        commit: ObjectId,
+        tips: &[Snapshot<'_>],
         seen: &[Seen],
+        lookout: &Lookout<'_>,
         start: Instant,
         output: &mut Output,
     ) -> Result<(), Failure> {
         let ended = || seen.iter().filter(|s| self.ends(s.standing.outcome));
         let bad = ended().find(|s| s.standing.outcome != Outcome::Completed);
-        let data = data(Some((commit, seen)), start);
+        let commit = tips.first().map(Snapshot::commit);
+        let data = data(commit, seen, lookout.trouble(), start);
         let text: String = ended().map(|s| s.text.as_str()).collect();
         let Some(bad) = bad else {
             output.answer(&data, &text)?;
@@ -179,36 +239,37 @@ impl Arguments {
         &self,
         last: Option<(ObjectId, Vec<Seen>)>,
         start: Instant,
-        source: &Source<'_, '_>,
+        lookout: &Lookout<'_>,
     ) -> Failure {
-        let seen = last.as_ref().map(|(commit, seen)| (*commit, &seen[..]));
-        let waiting = last.iter().flat_map(|(_, seen)| seen);
-        let waiting = waiting.filter(|s| !self.ends(s.standing.outcome));
+        let (commit, seen) = match last {
+            Some((commit, seen)) => (Some(commit), seen),
+            None => (None, Vec::new()),
+        };
+        let waiting = seen.iter().filter(|s| !self.ends(s.standing.outcome));
         let told: Vec<&str> = waiting.map(|s| s.told.as_str()).collect();
         let mut text = "the time is up".to_owned();
         if !told.is_empty() {
             text += &format!(": {}", told.join(", "));
         }
-        if let Some(trouble) = source.trouble() {
+        if let Some(trouble) = lookout.trouble() {
             text += &format!("; the remote could not be read: {trouble}");
         }
         Failure::new(exit::TIMED_OUT, "timed_out", text)
             .hint("nothing was changed; the same command waits on")
-            .data(data(seen, start))
+            .data(data(commit, &seen, lookout.trouble(), start))
     }
 }
 
 /// What is answered: where everything stands.
-fn data(seen: Option<(ObjectId, &[Seen])>, start: Instant) -> Value {
+fn data(commit: Option<ObjectId>, seen: &[Seen], trouble: Option<&str>, start: Instant) -> Value {
     let waited = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
-    let (commit, targets) = match seen {
-        Some((commit, seen)) => {
-            let targets: Vec<&Value> = seen.iter().map(|s| &s.data).collect();
-            (Some(commit.to_string()), json!(targets))
-        }
-        None => (None, json!([])),
-    };
-    json!({ "waited_ms": waited, "commit": commit, "targets": targets })
+    let targets: Vec<&Value> = seen.iter().map(|s| &s.data).collect();
+    json!({
+        "waited_ms": waited,
+        "commit": commit.map(|id| id.to_string()),
+        "trouble": trouble,
+        "targets": targets,
+    })
 }
 
 /// How long it is until a moment; never more than a minute, since a clock can be
@@ -350,154 +411,4 @@ fn inbox(tip: &Snapshot<'_>, agent: &AgentName, now: Moment) -> Result<Seen, Fai
         told,
         next: next.map(|_| format!("git handoff claim --next --as {agent}")),
     })
-}
-
-/// Where the ledger is looked at.
-enum Source<'a, 'r> {
-    Here(&'a Ledger<'r>, RefWatch, bool),
-    There(Box<There<'r>>),
-}
-
-/// The ledger of a remote.
-struct There<'r> {
-    repository: &'r Repository,
-    remote: Remote,
-    name: String,
-    branch: String,
-    poll: Duration,
-    deadline: Option<Instant>,
-    interruption: Interruption,
-    known: Option<ObjectId>,
-    trouble: Option<String>,
-}
-
-impl<'a, 'r> Source<'a, 'r> {
-    fn open(
-        arguments: &Arguments,
-        repository: &'r Repository,
-        ledger: &'a Ledger<'r>,
-        start: Instant,
-    ) -> Result<Self, Failure> {
-        let Some(name) = &arguments.remote else {
-            let watch = RefWatch::new(repository.common_dir(), ledger.refname());
-            return Ok(Self::Here(ledger, watch, false));
-        };
-        let name = &remote_named(repository, name.clone())?;
-        let main = thread::current();
-        let interruption = Interruption::catch(move || main.unpark()).map_err(|error| {
-            let text = format!("signals cannot be caught: {error}");
-            Failure::new(exit::ENVIRONMENT, "signals", text)
-        })?;
-        Ok(Self::There(Box::new(There {
-            repository,
-            remote: Remote::new(repository, name, ledger.refname()),
-            name: name.clone(),
-            branch: ledger.branch().to_owned(),
-            poll: arguments.poll,
-            deadline: arguments.timeout.and_then(|t| start.checked_add(t)),
-            interruption,
-            known: None,
-            trouble: None,
-        })))
-    }
-
-    /// The newest state that can be had; none if none could be had yet.
-    fn tip(&mut self, output: &mut Output) -> Result<Option<Snapshot<'r>>, Failure> {
-        match self {
-            Self::Here(ledger, ..) => Ok(Some(ledger.tip()?)),
-            Self::There(there) => there.tip(output),
-        }
-    }
-
-    /// Waits until there may be something new, or for this long.
-    fn pause(&mut self, limit: Option<Duration>, output: &mut Output) {
-        match self {
-            Self::Here(_, watch, told) => {
-                if let Some(trouble) = watch.trouble().filter(|_| !*told) {
-                    output.say(&format!("looking at the branch every second: {trouble}"));
-                    *told = true;
-                }
-                watch.wait(limit);
-            }
-            Self::There(there) => {
-                let limit = limit.map_or(there.poll, |limit| limit.min(there.poll));
-                thread::park_timeout(limit);
-            }
-        }
-    }
-
-    fn trouble(&self) -> Option<&str> {
-        match self {
-            Self::Here(..) => None,
-            Self::There(there) => there.trouble.as_deref(),
-        }
-    }
-}
-
-impl<'r> There<'r> {
-    fn tip(&mut self, output: &mut Output) -> Result<Option<Snapshot<'r>>, Failure> {
-        match self.newest() {
-            Ok(None) => {
-                let text = format!("{} has no branch {}", quoted(&self.name), self.branch);
-                return Err(Failure::new(exit::ENVIRONMENT, "no_ledger", text)
-                    .hint("name the ledger's branch there with --branch"));
-            }
-            Ok(Some(id)) => {
-                self.known = Some(id);
-                self.trouble = None;
-            }
-            Err(error @ RemoteError::NoGit(_)) => {
-                return Err(Failure::new(exit::ENVIRONMENT, "no_git", chain(&error))
-                    .hint("a remote is read with the `git` command: put it on the PATH"));
-            }
-            Err(RemoteError::Interrupted) => {}
-            // The last look was cut short, and an earlier one says more.
-            Err(RemoteError::TimedOut) if self.is_late() && self.was_read_or_refused() => {}
-            Err(error) => {
-                let trouble = chain(&error);
-                if self.trouble.as_ref() != Some(&trouble) {
-                    output.say(&format!(
-                        "{} cannot be read, trying on: {trouble}",
-                        self.name
-                    ));
-                    self.trouble = Some(trouble);
-                }
-            }
-        }
-        // By now nothing runs that would be left behind.
-        if self
-            .interruption
-            .asked()
-            .load(std::sync::atomic::Ordering::SeqCst)
-        {
-            self.interruption.pass_on();
-        }
-        let known = self
-            .known
-            .map(|id| Snapshot::at(self.repository, id, &self.branch));
-        Ok(known.transpose()?)
-    }
-
-    fn is_late(&self) -> bool {
-        self.deadline.is_some_and(|end| Instant::now() >= end)
-    }
-
-    fn was_read_or_refused(&self) -> bool {
-        self.known.is_some() || self.trouble.is_some()
-    }
-
-    /// Where the branch is there, once its objects are here.
-    fn newest(&self) -> Result<Option<ObjectId>, RemoteError> {
-        let patience = Patience {
-            deadline: self.deadline,
-            interrupted: self.interruption.asked(),
-        };
-        let newest = self.remote.tip(&patience)?;
-        if let Some(id) = newest
-            && !self.repository.has(id)
-        {
-            self.remote.fetch(self.known, &patience)?;
-        }
-        Ok(newest)
-    }
 }

@@ -8,11 +8,13 @@ use crate::cli::context::Context;
 use crate::cli::error::{DEEPEN, Failure};
 use crate::cli::exit;
 use crate::cli::interruption::Interruption;
+use crate::cli::lookout::{Lookout, Place};
+use crate::cli::network::Looks;
 use crate::cli::output::{Output, SCHEMA};
-use crate::git::{ObjectId, RefWatch, Repository};
+use crate::git::{ObjectId, Repository};
 use crate::ids::{AgentName, IssueKey, quoted};
 use crate::ledger::{
-    FollowError, Happening, Ledger, LedgerError, Refusal, View, commits_after, happenings,
+    FollowError, Happening, Ledger, LedgerError, Refusal, Snapshot, View, commits_after, happenings,
 };
 
 /// Print what happens in the ledger, as one JSON document a line
@@ -21,11 +23,17 @@ use crate::ledger::{
 /// Every line names the commit that it comes from. The lines of a commit are
 /// printed together and counted (`n` of `of`): after the last of them, `--from
 /// COMMIT` goes on with what came after it, and nothing is lost or told twice.
+///
+/// Where the ledger has a remote (handoff.remote), its steps are what is told, also
+/// those of other clones: it is looked at every few seconds. A step that was made
+/// offline is told once it is there. No branch moves.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff watch
   git handoff watch 123 --all --once
-  git handoff watch --agent fixer-agent --from 4f2c81d90b")]
+  git handoff watch --agent fixer-agent --from 4f2c81d90b
+  git handoff watch --poll 30s
+  git handoff watch --offline      (only what this clone has)")]
 pub(crate) struct Arguments {
     /// Only what happens in this issue
     #[arg(value_name = "ISSUE")]
@@ -42,6 +50,8 @@ pub(crate) struct Arguments {
     /// Print what there is and end, instead of waiting for more
     #[arg(long, visible_alias = "no-follow")]
     once: bool,
+    #[command(flatten)]
+    looks: Looks,
 }
 
 /// One line.
@@ -66,21 +76,12 @@ impl Arguments {
         let issue = issue.transpose()?;
         let repository = context.repository()?;
         let ledger = context.ledger(&repository)?;
-        // Before the first look: what comes after that wakes it.
-        let mut watch = RefWatch::new(repository.common_dir(), ledger.refname());
-        let tip = ledger.tip()?;
-        if let Some(key) = &issue
-            && tip.issue(key)?.issue()?.is_none()
-        {
-            return Err(Refusal::NoIssue { issue: key.clone() }.into());
-        }
-        let mut seen = match &self.from {
-            None if self.all => None,
-            None => Some(tip.commit()),
-            Some(text) => Some(named(&repository, text)?),
+        let place = match self.looks.offline {
+            true => Place::Here,
+            false => Place::Both(context.remote(&repository)?),
         };
-        let history = Repository::open_for_history()?;
-        let waker = watch.waker();
+        let mut lookout = Lookout::open(ledger, place, self.looks.poll, None)?;
+        let waker = lookout.waker();
         let interruption = Interruption::catch({
             let waker = waker.clone();
             move || waker.wake()
@@ -90,29 +91,55 @@ impl Arguments {
             Failure::new(exit::ENVIRONMENT, "signals", text)
         })?;
         interruption.or_reader_gone(move || waker.wake());
-        if !self.once
-            && let Some(trouble) = watch.trouble()
+        let is_asked = || interruption.asked().load(Ordering::SeqCst);
+        let mut newest = loop {
+            match lookout.followed(output)? {
+                Some(tip) => break tip,
+                None if is_asked() => return Ok(()),
+                None if lookout.has_looked() && (self.once || lookout.remote().is_none()) => {
+                    return Err(unreached(&lookout));
+                }
+                None => lookout.pause(None, output),
+            }
+        };
+        let tip = Snapshot::at(&repository, newest, lookout.ledger().branch())?;
+        if let Some(key) = &issue
+            && tip.issue(key)?.issue()?.is_none()
         {
-            output.say(&format!("looking at the branch every second: {trouble}"));
+            return Err(Refusal::NoIssue { issue: key.clone() }.into());
         }
-        let mut newest = tip.commit();
+        let mut seen = match &self.from {
+            None if self.all => None,
+            None => Some(newest),
+            Some(text) => Some(named(&repository, text)?),
+        };
+        let history = Repository::open_for_history()?;
         loop {
             if seen != Some(newest) {
                 let commits = commits_after(&history, seen, newest);
-                for id in commits.map_err(|error| self.lost(&ledger, error))? {
+                for id in commits.map_err(|error| self.lost(&lookout, error))? {
                     let text = self.lines(&history, id, issue.as_ref())?;
                     let is_read = output.stream(text.as_bytes())?;
-                    if !is_read || interruption.asked().load(Ordering::SeqCst) {
+                    if !is_read || is_asked() {
                         return Ok(());
                     }
                     seen = Some(id);
                 }
             }
-            if self.once || interruption.asked().load(Ordering::SeqCst) {
+            if is_asked() {
                 return Ok(());
             }
-            watch.wait(None);
-            newest = ledger.tip_id()?.ok_or_else(|| gone(&ledger, seen))?;
+            if self.once {
+                return match lookout.trouble() {
+                    Some(_) => Err(unreached(&lookout)),
+                    None => Ok(()),
+                };
+            }
+            lookout.pause(None, output);
+            newest = match lookout.followed(output)? {
+                Some(tip) => tip,
+                None => return Err(gone(lookout.ledger(), seen)),
+            };
         }
     }
 
@@ -143,9 +170,9 @@ impl Arguments {
         Ok(text)
     }
 
-    fn lost(&self, ledger: &Ledger<'_>, error: FollowError) -> Failure {
+    fn lost(&self, lookout: &Lookout<'_>, error: FollowError) -> Failure {
         let message = error.to_string();
-        let branch = ledger.branch();
+        let branch = lookout.ledger().branch();
         match error {
             FollowError::CutOff(_) => Failure::new(exit::NOT_FOUND, "shallow", message)
                 .hint(format!("{DEEPEN}; or watch from now on: git handoff watch")),
@@ -164,6 +191,22 @@ fn named(repository: &Repository, text: &str) -> Result<ObjectId, Failure> {
         Failure::new(exit::NOT_FOUND, "no_commit", text)
             .hint("take the `commit` of a line that `git handoff watch` printed")
     })
+}
+
+/// That what there is could not be read, or not all of it.
+fn unreached(lookout: &Lookout<'_>) -> Failure {
+    let (Some(remote), Some(trouble)) = (lookout.remote(), lookout.trouble()) else {
+        // Without a remote, it is the ledger here that is not there.
+        return match lookout.ledger().tip() {
+            Ok(_) => gone(lookout.ledger(), None),
+            Err(error) => error.into(),
+        };
+    };
+    LedgerError::Unreachable {
+        remote: remote.to_owned(),
+        trouble: trouble.to_owned(),
+    }
+    .into()
 }
 
 fn gone(ledger: &Ledger<'_>, seen: Option<ObjectId>) -> Failure {

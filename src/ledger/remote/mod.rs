@@ -4,8 +4,10 @@
 //! [`Upstream`] is the remote's branch as this clone knows it, and this clone's
 //! turn to talk to it. `publish` puts one commit there. `sync` brings both sides
 //! together; `rerun` makes a step that was made offline again, on the remote's
-//! state, and `rejected` keeps those that it refuses.
+//! state, and `rejected` keeps those that it refuses. `glimpse` looks at the remote
+//! for whoever waits.
 
+mod glimpse;
 mod publish;
 mod rejected;
 mod rerun;
@@ -13,6 +15,7 @@ mod sync;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -21,6 +24,7 @@ use super::record::digest;
 use super::session::Session;
 use crate::git::{Depth, ObjectId, Patience, Queue, Remote, RemoteError, Repository};
 
+pub use glimpse::Glimpse;
 pub use rejected::{Rejected, RejectedStep};
 pub use sync::{Beside, Renamed, Synced};
 
@@ -70,6 +74,8 @@ pub(super) struct Upstream<'r> {
     losses: Cell<u32>,
     /// How often the remote failed to take a commit.
     failures: Cell<u32>,
+    /// Set when looks at the remote are to end.
+    asked: Arc<AtomicBool>,
     /// Commits of which it is not known whether the remote took them.
     doubtful: RefCell<Vec<ObjectId>>,
     publication: Publication,
@@ -90,6 +96,7 @@ impl<'r> Upstream<'r> {
             attempt: Cell::new(Instant::now()),
             losses: Cell::new(0),
             failures: Cell::new(0),
+            asked: Arc::default(),
             doubtful: RefCell::default(),
             publication: Publication::default(),
         }
@@ -101,6 +108,11 @@ impl<'r> Upstream<'r> {
     /// [`LedgerError`] when the ref can't be read.
     pub(super) fn known(&self) -> Result<Option<ObjectId>, LedgerError> {
         Ok(self.repository.resolve(&self.tracking)?)
+    }
+
+    /// The remote, as the user calls it.
+    pub(super) fn name(&self) -> &str {
+        &self.name
     }
 
     /// Where it is noted what the last write did not reach.
@@ -172,10 +184,9 @@ impl<'r> Upstream<'r> {
         let known = self.known()?;
         let at = (session.wall)();
         self.attempt.set(Instant::now());
-        let asked = AtomicBool::new(false);
         let patience = Patience {
             deadline: Some(self.deadline.get()),
-            interrupted: &asked,
+            interrupted: &self.asked,
         };
         let (depth, anew) = self.manner(known, depth)?;
         let track = || {
