@@ -182,7 +182,7 @@ fn an_export_needs_a_folder_of_its_own() {
     let args = ["export", "--format", "files", "out"];
     env.handoff_in(&cut, &args)
         .exits(6)
-        .says("git fetch --unshallow");
+        .says("git handoff fetch --full");
 }
 
 #[test]

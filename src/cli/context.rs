@@ -1,8 +1,11 @@
 //! What commands open: the repository, the ledger, the acting agent.
 
+use std::cell::RefCell;
 use std::path::Path;
+use std::rc::Rc;
 
 use super::Global;
+use super::environment;
 use super::error::Failure;
 use super::exit;
 use super::network::Network;
@@ -14,6 +17,8 @@ use crate::ledger::{DEFAULT_BRANCH, Ledger, Snapshot, View};
 #[derive(Clone)]
 pub(super) struct Context {
     global: Global,
+    /// Every handle of the repository that was given out.
+    opened: Rc<RefCell<Vec<Rc<Repository>>>>,
     network: Network,
 }
 
@@ -22,6 +27,7 @@ impl Context {
     pub(super) fn new(global: Global) -> Self {
         Self {
             global,
+            opened: Rc::default(),
             network: Network::default(),
         }
     }
@@ -30,6 +36,7 @@ impl Context {
     pub(super) fn with(&self, network: Network) -> Self {
         Self {
             global: self.global.clone(),
+            opened: Rc::clone(&self.opened),
             network,
         }
     }
@@ -43,8 +50,20 @@ impl Context {
     ///
     /// # Errors
     /// A [`Failure`] of the environment.
-    pub(super) fn repository(&self) -> Result<Repository, Failure> {
-        Ok(Repository::open_here()?)
+    pub(super) fn repository(&self) -> Result<Rc<Repository>, Failure> {
+        let repository = Rc::new(Repository::open_here()?);
+        self.opened.borrow_mut().push(Rc::clone(&repository));
+        Ok(repository)
+    }
+
+    /// Has git pack what steps left behind, where a command wrote or fetched some
+    /// and it is due: call it when everything is said. Within another git command,
+    /// that is the other's business.
+    pub(super) fn maintain(&self) {
+        if !environment::is_within_git() {
+            let opened = self.opened.borrow();
+            opened.iter().for_each(|repository| repository.maintain());
+        }
     }
 
     /// The branch that was asked for on the command line.

@@ -126,9 +126,7 @@ fn identity(repository: &Repository) -> (String, String) {
 pub(super) fn session(repository: &Repository) -> Result<Session, Failure> {
     let (name, email) = identity(repository);
     // What `git -c` says, and what harnesses set.
-    let more = ["GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS"]
-        .iter()
-        .any(|name| env::var_os(name).is_some());
+    let more = is_set(&["GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS"]);
     let sign = repository.wants_signatures(more).map_err(|error| {
         Failure::new(exit::ENVIRONMENT, "signing_failed", chain(&error))
             .hint("nothing was written; set handoff.sign or commit.gpgSign to true or false")
@@ -143,10 +141,21 @@ pub(super) fn session(repository: &Repository) -> Result<Session, Failure> {
         began: SystemTime::now(),
         wall: SystemTime::now,
         jitter: |below| RandomState::new().hash_one(below) % below.max(1),
-        quarantined: ["GIT_QUARANTINE_PATH", "GIT_OBJECT_DIRECTORY"]
-            .iter()
-            .any(|name| env::var_os(name).is_some()),
+        quarantined: is_set(&QUARANTINE),
     })
+}
+
+/// What git sets where objects are kept apart until its hooks agree to a push.
+const QUARANTINE: [&str; 2] = ["GIT_QUARANTINE_PATH", "GIT_OBJECT_DIRECTORY"];
+
+/// Says whether this process seems to be part of another git command: a hook, most often.
+pub(super) fn is_within_git() -> bool {
+    is_set(&QUARANTINE) || is_set(&["GIT_DIR", "GIT_INDEX_FILE"])
+}
+
+/// Says whether one of these is set at all.
+fn is_set(names: &[&str]) -> bool {
+    names.iter().any(|name| env::var_os(name).is_some())
 }
 
 /// The time of a step that is made now.

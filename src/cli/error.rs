@@ -130,6 +130,9 @@ impl From<LedgerError> for Failure {
     fn from(error: LedgerError) -> Self {
         let message = chain(&error);
         let at = |exit, code| Self::new(exit, code, message.clone());
+        if error.is_left_out() {
+            return at(exit::ENVIRONMENT, "left_out").hint(LEFT_OUT);
+        }
         match error {
             LedgerError::NoLedger { branch, seen: Some(seen) } => at(exit::ENVIRONMENT, "no_ledger").hint(format!(
                 "it was here, and is gone: `git branch {branch} {seen}` brings back what this clone saw last"
@@ -284,6 +287,12 @@ fn remote_refused(remote: &str, source: &RemoteError, message: String) -> Failur
             .hint("nothing was written; run the same again later"),
     }
 }
+
+/// What brings the history that a shallow clone lacks.
+pub(super) const DEEPEN: &str = "`git handoff fetch --full` brings the rest; where the ledger has no remote (handoff.remote), `git fetch --unshallow`";
+
+/// What brings the objects that a partial clone lacks.
+pub(super) const LEFT_OUT: &str = "this clone was made without some objects: `git handoff fetch` brings those of the ledger as it is, `git handoff fetch --full` those of its history; where it has no remote, name one: `git config handoff.remote NAME`";
 
 /// What to do where a commit could not be signed.
 pub(super) const UNSIGNED: &str = "nothing was written; `git commit-tree -S HEAD^{tree} -m test </dev/null` shows whether git can sign here, and moves nothing. A key with a passphrase is unlocked beforehand: `ssh-add`, or gpg's agent";

@@ -3,7 +3,7 @@
 
 use clap::ValueEnum;
 
-use super::error::{Failure, chain};
+use super::error::{DEEPEN, Failure, chain};
 use super::exit;
 use crate::ledger::{ExchangeError, Fault, Layout};
 
@@ -54,9 +54,7 @@ impl From<ExchangeError> for Failure {
             }
             ExchangeError::Version { .. } => at(exit::CONTRACT, "import_version")
                 .hint("use a program of the version that wrote it, or a later one"),
-            ExchangeError::CutOff => {
-                at(exit::NOT_FOUND, "shallow").hint("fetch the rest with `git fetch --unshallow`")
-            }
+            ExchangeError::CutOff => at(exit::NOT_FOUND, "shallow").hint(DEEPEN),
             ExchangeError::Damaged { findings } => at(exit::INTEGRITY, "ledger_damaged")
                 .hint("`git handoff verify` shows where the damage began")
                 .findings(findings),

@@ -117,15 +117,18 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     };
     let mut output = Output::new(cli.global.json, color);
     crate::git::tune();
-    let result = change_directory(&cli.global)
-        .and_then(|()| cli.command.run(&Context::new(cli.global), &mut output));
-    match result {
+    let result = change_directory(&cli.global);
+    let context = Context::new(cli.global);
+    let result = result.and_then(|()| cli.command.run(&context, &mut output));
+    let exit = match result {
         Ok(()) => output.exit(),
         Err(failure) => {
             output.fail(&failure);
             failure.exit
         }
-    }
+    };
+    context.maintain();
+    exit
 }
 
 fn change_directory(global: &Global) -> Result<(), Failure> {

@@ -1,5 +1,6 @@
 //! The report of an audit, for people who know neither Git nor JSON.
 
+use super::error::DEEPEN;
 use super::output::{plain, render};
 use crate::finding::Finding;
 use crate::git::Repository;
@@ -94,7 +95,7 @@ fn checked(
         text += "  every step is one that the rules of its time allowed, and nothing was changed since\n";
     }
     if audit.cut_off {
-        text += "  `git fetch --unshallow` brings older history\n";
+        text += &format!("  older history: {DEEPEN}\n");
     }
     text
 }

@@ -143,14 +143,10 @@ impl Repository {
 
     /// Why an object that is not here may be elsewhere.
     fn gap(&self) -> Option<Unknown> {
-        if self.inner.is_shallow() {
+        if self.is_shallow() {
             return Some(Unknown::Shallow);
         }
-        let config = self.inner.config().ok()?.snapshot().ok()?;
-        let mut entries = config.entries(Some("^remote\\..*\\.promisor$")).ok()?;
-        let promised = config.get_string("extensions.partialclone").is_ok()
-            || entries.next().is_some_and(|entry| entry.is_ok());
-        promised.then_some(Unknown::Partial)
+        self.is_partial().then_some(Unknown::Partial)
     }
 
     /// The answer, or why an object that was needed for it is not here.
@@ -174,7 +170,7 @@ impl Repository {
         }
         let has = self.inner.graph_descendant_of(tip.0, commit.0);
         let has = self.known(has.map_err(FactError::from))?;
-        if !has && self.inner.is_shallow() {
+        if !has && self.is_shallow() {
             return Err(Unknown::Shallow.into());
         }
         Ok(has)
@@ -222,7 +218,7 @@ impl Repository {
         let base = self.before_merge(base, tip)?;
         let fork = self.fork(base, tip)?;
         let commits = self.commits_since(tip, &[base])?;
-        if self.inner.is_shallow() {
+        if self.is_shallow() {
             // What the base has beyond the fork must be here too: else some of it
             // could pass for the branch's own.
             self.commits_since(base, &[tip])?;
@@ -358,7 +354,7 @@ impl Repository {
                     _ => {}
                 }
             }
-            match self.inner.is_shallow() {
+            match self.is_shallow() {
                 true => Err(Unknown::Shallow.into()),
                 false => Ok(false),
             }

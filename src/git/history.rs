@@ -170,6 +170,14 @@ fn plain_person(line: &str) -> Option<Person> {
     })
 }
 
+/// The parents that a commit's header names.
+fn stored_parents(header: &[u8]) -> Vec<ObjectId> {
+    let lines = header.split(|&b| b == b'\n');
+    let named = lines.filter_map(|line| line.strip_prefix(b"parent "));
+    let ids = named.filter_map(|id| Oid::from_str(std::str::from_utf8(id).ok()?).ok());
+    ids.map(ObjectId).collect()
+}
+
 fn person(signature: &git2::Signature<'_>) -> Person {
     let when = signature.when();
     let at = DateTime::<Utc>::from_timestamp(when.seconds(), 0).unwrap_or_default();
@@ -195,19 +203,16 @@ impl Repository {
     /// [`GitError`] when it is missing, damaged, or not a commit.
     pub fn commit(&self, id: ObjectId) -> Result<Commit, GitError> {
         let commit = self.inner.find_commit(id.0)?;
+        let parents = stored_parents(commit.raw_header_bytes());
+        let cut_off = !parents.is_empty() && self.is_boundary(id);
         Ok(Commit {
             id,
             tree: ObjectId(commit.tree_id()),
-            parents: commit.parent_ids().map(ObjectId).collect(),
+            parents: if cut_off { Vec::new() } else { parents },
             author: person(&commit.author()),
             committer: person(&commit.committer()),
             message: String::from_utf8_lossy(commit.message_bytes()).into_owned(),
-            cut_off: commit.parent_count() == 0
-                && self.inner.is_shallow()
-                && commit
-                    .raw_header_bytes()
-                    .split(|&b| b == b'\n')
-                    .any(|l| l.starts_with(b"parent ")),
+            cut_off,
         })
     }
 
@@ -230,7 +235,7 @@ impl Repository {
 
     /// A commit with the bytes it is stored as.
     pub(super) fn stored(&self, id: ObjectId) -> Result<Stored, GitError> {
-        self.stored_in(id, self.inner.is_shallow())
+        self.stored_in(id, self.is_shallow())
     }
 
     fn stored_in(&self, id: ObjectId, shallow: bool) -> Result<Stored, GitError> {
@@ -248,7 +253,7 @@ impl Repository {
     /// # Errors
     /// Each item may be a [`GitError`]; the walk ends there.
     pub fn history(&self, tip: ObjectId) -> impl Iterator<Item = Result<Stored, GitError>> + '_ {
-        let shallow = self.inner.is_shallow();
+        let shallow = self.is_shallow();
         let mut next = Some(tip);
         std::iter::from_fn(move || {
             let stored = self.stored_in(next.take()?, shallow);
@@ -271,13 +276,15 @@ impl Repository {
         &self,
         tip: ObjectId,
     ) -> impl Iterator<Item = Result<ObjectId, GitError>> + '_ {
-        let mut next = Some(tip.0);
+        let shallow = self.is_shallow();
+        let mut next = Some(tip);
         std::iter::from_fn(move || {
             let id = next.take()?;
-            Some(match self.inner.find_commit(id) {
+            Some(match self.inner.find_commit(id.0) {
                 Ok(commit) => {
-                    next = commit.parent_id(0).ok();
-                    Ok(ObjectId(id))
+                    let before = stored_parents(commit.raw_header_bytes()).into_iter().next();
+                    next = before.filter(|_| !shallow || !self.is_boundary(id));
+                    Ok(id)
                 }
                 Err(error) => Err(error.into()),
             })
@@ -294,11 +301,14 @@ impl Repository {
         one: ObjectId,
         other: ObjectId,
     ) -> Result<(usize, usize), GitError> {
+        if self.is_shallow() {
+            let (one, _) = self.ancestors(one, |_| false)?;
+            let (other, _) = self.ancestors(other, |_| false)?;
+            return Ok((
+                one.difference(&other).count(),
+                other.difference(&one).count(),
+            ));
+        }
         Ok(self.inner.graph_ahead_behind(one.0, other.0)?)
-    }
-
-    /// Says whether history was cut off when this repository was cloned.
-    pub fn is_shallow(&self) -> bool {
-        self.inner.is_shallow()
     }
 }

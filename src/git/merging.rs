@@ -147,7 +147,7 @@ impl Repository {
     /// Reads a commit.
     fn brief(&self, id: Oid) -> Result<Brief, FactError> {
         let commit = self.inner.find_commit(id)?;
-        if commit.parent_count() == 0 && self.inner.is_shallow() {
+        if commit.parent_count() == 0 && self.is_shallow() {
             return Err(Unknown::Shallow.into());
         }
         Ok(Brief {

@@ -9,13 +9,17 @@
 //! is, or moves any ref but the one that a [`Prepared`] names. `worktree` reads
 //! what a working tree holds beyond HEAD and touches neither it nor its index;
 //! `ref_files` tells from git's locks and logs what it is about to do to a ref; `sign` has
-//! git make signed commits, `signature` says which key made one. `restore` writes into a worktree that it just made, and into no other.
+//! git make signed commits, `signature` says which key made one. `maintenance` has git pack
+//! what many steps leave. `restore` writes into a worktree that it just made, and into no other.
 
 mod code;
 mod disk;
+mod error;
 mod evidence;
 mod history;
 mod index;
+mod light;
+mod maintenance;
 mod merging;
 mod position;
 mod process;

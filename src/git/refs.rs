@@ -35,6 +35,7 @@ impl Repository {
         let moved = self
             .inner
             .reference_matching(refname, to.0, true, before, reflog);
+        self.grown.note();
         moved.map(drop).map_err(|error| match error.code() {
             ErrorCode::Modified | ErrorCode::NotFound | ErrorCode::Exists => PublishError::Moved,
             ErrorCode::Locked => {
@@ -54,6 +55,10 @@ impl Repository {
         one: ObjectId,
         other: ObjectId,
     ) -> Result<Option<ObjectId>, GitError> {
+        if self.is_shallow() {
+            let (behind, _) = self.ancestors(other, |_| false)?;
+            return Ok(self.ancestors(one, |id| behind.contains(&id))?.1);
+        }
         match self.inner.merge_base(one.0, other.0) {
             Ok(id) => Ok(Some(ObjectId(id))),
             Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
@@ -66,6 +71,9 @@ impl Repository {
     /// # Errors
     /// [`GitError`] when a commit between them can't be read.
     pub fn is_in_history(&self, commit: ObjectId, of: ObjectId) -> Result<bool, GitError> {
+        if self.is_shallow() {
+            return Ok(self.ancestors(of, |id| id == commit)?.1.is_some());
+        }
         Ok(commit == of || self.inner.graph_descendant_of(of.0, commit.0)?)
     }
 

@@ -9,7 +9,10 @@ use std::str::FromStr;
 
 use git2::{ErrorClass, ErrorCode, ObjectType, Oid};
 
+pub use super::error::{GitError, OpenError, PublishError};
 use super::history::Person;
+use super::light::Boundary;
+use super::maintenance::{Grown, write};
 use super::recent::Recent;
 use super::tree::{self, Edit, Mode};
 
@@ -45,66 +48,6 @@ impl FromStr for ObjectId {
     }
 }
 
-/// A failure that libgit2 reports: input and output, damage, permissions.
-#[derive(Debug, thiserror::Error)]
-#[error("{}", .0.message())]
-pub struct GitError(git2::Error);
-
-// Not `#[from]`: the error within says the same again, with numbers.
-impl From<git2::Error> for GitError {
-    fn from(error: git2::Error) -> Self {
-        Self(error)
-    }
-}
-
-impl GitError {
-    /// Says whether the repository itself is damaged: an object or a ref is
-    /// missing or is not what it should be.
-    pub fn is_damage(&self) -> bool {
-        use ErrorClass as C;
-        let class = self.0.class();
-        self.is_not_found()
-            || [C::Odb, C::Object, C::Tree, C::Zlib, C::Sha1, C::Indexer].contains(&class)
-            || (class == C::Reference && self.0.message().contains("corrupted"))
-    }
-
-    /// Says whether the object or ref was not there.
-    pub fn is_not_found(&self) -> bool {
-        self.0.code() == ErrorCode::NotFound
-    }
-}
-
-/// Why a repository could not be opened.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// There is no repository here or above.
-    #[error("this is not a Git repository, and neither is any folder above it")]
-    NotFound,
-    /// The repository belongs to another user.
-    #[error("the repository belongs to another user")]
-    Owner(#[source] GitError),
-    /// The repository has a format that libgit2 does not read.
-    #[error("the repository has a format that is not supported yet: {0}")]
-    Unsupported(String),
-    /// Anything else that libgit2 reports.
-    #[error("the repository cannot be opened")]
-    Git(#[source] GitError),
-}
-
-/// Why a prepared commit was not published.
-#[derive(Debug, thiserror::Error)]
-pub enum PublishError {
-    /// The ref is no longer where the commit expects it.
-    #[error("the ref moved")]
-    Moved,
-    /// Another process holds the ref's lock file.
-    #[error("the ref is locked by {}", .0.display())]
-    Locked(PathBuf),
-    /// libgit2 failed.
-    #[error(transparent)]
-    Git(#[from] GitError),
-}
-
 /// Sets what libgit2 leaves to its callers. Call once, before anything else.
 pub fn tune() {
     // Every object a commit names was written or read just before: looking each
@@ -119,6 +62,10 @@ pub struct Repository {
     config: RefCell<Option<git2::Config>>,
     /// Objects that were read before, where reading them again is likely.
     recent: Option<RefCell<Recent<Object>>>,
+    /// Whether something was written or fetched.
+    pub(super) grown: Grown,
+    /// Where history ends, as it was read last.
+    pub(super) boundary: Boundary,
 }
 
 /// An object as it was read.
@@ -162,6 +109,8 @@ impl Repository {
             inner,
             config: RefCell::default(),
             recent: None,
+            grown: Grown::default(),
+            boundary: Boundary::default(),
         })
     }
 
@@ -186,6 +135,8 @@ impl Repository {
             inner,
             config: RefCell::default(),
             recent: Some(RefCell::new(Recent::new(RECENT))),
+            grown: Grown::default(),
+            boundary: Boundary::default(),
         })
     }
 
@@ -253,7 +204,10 @@ impl Repository {
     }
 
     /// Asks the configuration, which is read once.
-    fn configuration<T>(&self, ask: impl FnOnce(&git2::Config) -> T) -> Result<T, GitError> {
+    pub(super) fn configuration<T>(
+        &self,
+        ask: impl FnOnce(&git2::Config) -> T,
+    ) -> Result<T, GitError> {
         let mut config = self.config.borrow_mut();
         let config = match &mut *config {
             Some(config) => config,
@@ -364,7 +318,7 @@ impl Repository {
             Some(known) => known,
             None => {
                 let odb = self.inner.odb()?;
-                let object = odb.read(id.0)?;
+                let object = odb.read(id.0).map_err(|error| self.without(error))?;
                 let (found, bytes) = (object.kind(), Rc::<[u8]>::from(object.data()));
                 // A walk meets each commit once.
                 if let Some(recent) = recent
@@ -473,7 +427,7 @@ impl Repository {
         } = proposal;
         text += &format!("author {author}\ncommitter {committer}\n\n{message}");
         let odb = self.inner.odb()?;
-        let commit = ObjectId(odb.write(ObjectType::Commit, text.as_bytes())?);
+        let commit = write(&odb, ObjectType::Commit, text.as_bytes())?;
         Ok(self.prepared(proposal, commit))
     }
 
@@ -498,7 +452,7 @@ impl Repository {
                     let id = match known {
                         Some(&(_, id)) => id,
                         None => {
-                            let id = ObjectId(odb.write(ObjectType::Blob, bytes)?);
+                            let id = write(&odb, ObjectType::Blob, bytes)?;
                             written.push((bytes, id));
                             id
                         }

@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use git2::{ObjectType, Odb, Oid};
 
+use super::maintenance::write;
 use super::repository::{GitError, ObjectId, Repository};
 
 /// What becomes of one path of a tree.
@@ -441,7 +442,7 @@ pub(super) fn edit(
     edits.sort_unstable_by_key(|(path, _)| *path);
     match edit_folder(repository, odb, base, edits, 0)? {
         Some(id) => Ok(id),
-        None => Ok(ObjectId(odb.write(ObjectType::Tree, b"")?)),
+        None => write(odb, ObjectType::Tree, b""),
     }
 }
 
@@ -519,5 +520,5 @@ fn edit_folder(
     if out.is_empty() {
         return Ok(None);
     }
-    Ok(Some(ObjectId(odb.write(ObjectType::Tree, &out)?)))
+    write(odb, ObjectType::Tree, &out).map(Some)
 }

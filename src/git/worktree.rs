@@ -14,6 +14,7 @@ use git2::{
 };
 
 use super::disk::{Found, find, on_disk, shown, written};
+use super::maintenance::write;
 use super::repository::{GitError, ObjectId, Repository};
 use super::suspects::suspects;
 use super::tree::{FlatEntry, Mode, Tree};
@@ -400,7 +401,7 @@ impl Repository {
         let odb = self.inner.odb()?;
         for (path, mode, bytes) in contents {
             state.files.push(KeptFile {
-                id: ObjectId(odb.write(ObjectType::Blob, &bytes)?),
+                id: write(&odb, ObjectType::Blob, &bytes)?,
                 path,
                 mode,
                 bytes: bytes.len() as u64,

@@ -306,6 +306,11 @@ impl LedgerError {
         )
     }
 
+    /// Says whether an object is not here because this is a partial clone.
+    pub fn is_left_out(&self) -> bool {
+        matches!(self, Self::Git(error) | Self::Object { source: error, .. } if error.is_left_out())
+    }
+
     /// Every fault, where the failure is about several.
     pub(super) fn findings(&self) -> &[Finding] {
         match self {

@@ -66,7 +66,7 @@ impl Arguments {
             .transpose()?;
         let repository = context.repository().ok();
         let protocol = self.protocol.as_deref().map(str::parse).transpose()?;
-        let against = Against::choose(context, repository.as_ref(), protocol.as_ref())?;
+        let against = Against::choose(context, repository.as_deref(), protocol.as_ref())?;
         let agent = match &repository {
             Some(repository) => context.agent(repository)?,
             None => None,

@@ -2,7 +2,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::cli::context::Context;
-use crate::cli::error::Failure;
+use crate::cli::error::{DEEPEN, Failure};
 use crate::cli::output::{Output, plain};
 use crate::cli::{exit, render};
 use crate::ids::IssueKey;
@@ -84,20 +84,17 @@ impl Arguments {
                 "transitions": transitions,
             }));
         }
-        let cut_off = steps.len() < wanted && repository.is_shallow();
+        let cut_off = steps.len() < wanted && repository.is_cut_off(tip.commit())?;
         if key.is_some() && cut_off {
             let text = "this clone does not have all of the ledger's history";
-            return Err(Failure::new(exit::NOT_FOUND, "shallow", text).hint(format!(
-                "fetch it: git fetch --unshallow origin {}",
-                ledger.branch()
-            )));
+            return Err(Failure::new(exit::NOT_FOUND, "shallow", text).hint(DEEPEN));
         }
         output.answer(
             &json!({ "steps": Value::Array(steps), "git": command, "cut_off": cut_off }),
             &text,
         )?;
         if cut_off {
-            output.say("older steps are not in this clone: git fetch --unshallow");
+            output.say(&format!("older steps are not in this clone: {DEEPEN}"));
         }
         output.say(&format!("the same with git: {command}"));
         Ok(())

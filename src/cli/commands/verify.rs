@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::cli::context::Context;
 use crate::cli::environment::now;
-use crate::cli::error::Failure;
+use crate::cli::error::{Failure, LEFT_OUT};
 use crate::cli::output::Output;
 use crate::cli::{duration, exit, report};
 use crate::git::ObjectId;
@@ -101,6 +101,12 @@ impl Arguments {
         let text = report::report(&audit, &repository, ledger.branch(), key.as_ref());
         if audit.is_clean() {
             return output.answer(&data, &text);
+        }
+        // What is not here can't be judged.
+        if audit.findings.iter().any(|f| f.code == "object.left_out") {
+            let text = "parts of the ledger are not in this clone, and cannot be verified here";
+            let failure = Failure::new(exit::ENVIRONMENT, "left_out", text).hint(LEFT_OUT);
+            return Err(failure.findings(audit.findings).data(data));
         }
         let verdict = report::verdict(&audit);
         let mut failure = Failure::new(exit::INTEGRITY, "ledger_damaged", verdict)

@@ -5,7 +5,7 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::cli::context::Context;
-use crate::cli::error::Failure;
+use crate::cli::error::{DEEPEN, Failure};
 use crate::cli::exit;
 use crate::cli::interruption::Interruption;
 use crate::cli::output::{Output, SCHEMA};
@@ -147,9 +147,8 @@ impl Arguments {
         let message = error.to_string();
         let branch = ledger.branch();
         match error {
-            FollowError::CutOff(_) => Failure::new(exit::NOT_FOUND, "shallow", message).hint(
-                format!("fetch the rest: git fetch --unshallow origin {branch}; or watch from now on: git handoff watch"),
-            ),
+            FollowError::CutOff(_) => Failure::new(exit::NOT_FOUND, "shallow", message)
+                .hint(format!("{DEEPEN}; or watch from now on: git handoff watch")),
             FollowError::NotInHistory(_) => {
                 let failure = Failure::new(exit::INTEGRITY, "not_in_history", message);
                 failure.hint(format!("see what the branch holds: git log {branch}; from its beginning: git handoff watch --all"))

@@ -6,6 +6,7 @@ mod said;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::maintenance::Grown;
 use super::process::{self, Ended, Patience, ProcessError};
 use super::repository::{ObjectId, Repository};
 
@@ -84,6 +85,7 @@ pub struct Remote {
     directory: Option<PathBuf>,
     name: String,
     refname: String,
+    grown: Grown,
 }
 
 impl Remote {
@@ -97,6 +99,7 @@ impl Remote {
             directory: directory.map(Path::to_owned),
             name: name.to_owned(),
             refname: refname.to_owned(),
+            grown: repository.grown.clone(),
         }
     }
 
@@ -136,11 +139,15 @@ impl Remote {
         // Nothing points to what was fetched before.
         command.args(known.map(|id| format!("--negotiation-tip={id}")));
         command.args(["--", &self.name, &self.refname]);
-        run(command, patience).map(drop)
+        run(command, patience)?;
+        self.grown.note();
+        Ok(())
     }
 
     /// Brings the branch here, and moves the ref `tracking` to where it is; says
-    /// whether there is such a branch. `known` is where `tracking` is.
+    /// whether there is such a branch. `known` is where `tracking` is. What git takes
+    /// for known it brings too, where it is wanted `anew`: in a partial clone, that
+    /// may be commits without what is in them.
     ///
     /// # Errors
     /// [`RemoteError::Rewritten`] where the branch does not lead on from there, and
@@ -150,6 +157,7 @@ impl Remote {
         tracking: &str,
         known: Option<ObjectId>,
         depth: Depth,
+        anew: bool,
         patience: &Patience<'_>,
     ) -> Result<bool, RemoteError> {
         for _ in 0..ASKED {
@@ -159,11 +167,14 @@ impl Remote {
             command.args(match depth {
                 Depth::Missing => None,
                 Depth::Tip => Some("--depth=1"),
-                Depth::All => Some("--depth=2147483647"),
+                // The greatest depth there is; one more means all of every branch.
+                Depth::All => Some("--depth=2147483646"),
             });
+            command.args(anew.then_some("--refetch"));
             command.args(["--", &self.name, &format!("{}:{tracking}", self.refname)]);
-            let ended = ended(command, patience)?;
+            let ended = ended(command, None, patience)?;
             if ended.status.success() {
+                self.grown.note();
                 return Ok(true);
             }
             let said = said::lines(&ended.stderr);
@@ -178,6 +189,49 @@ impl Remote {
             }
         }
         Err(broken_off())
+    }
+
+    /// Brings the objects here that a partial clone was left without: those that came
+    /// to the branch since a commit, or all that is in its last commit.
+    ///
+    /// # Errors
+    /// [`RemoteError`] when they can't be had in time.
+    pub fn fill(
+        &self,
+        tip: ObjectId,
+        since: Option<ObjectId>,
+        patience: &Patience<'_>,
+    ) -> Result<(), RemoteError> {
+        let mut asked_for = String::new();
+        loop {
+            let mut command = self.git("rev-list");
+            command.args(["--objects", "--no-object-names", "--missing=print"]);
+            command.args(match since {
+                Some(since) => [tip.to_string(), format!("^{since}")],
+                None => ["--no-walk".to_owned(), tip.to_string()],
+            });
+            let listed = run(command, patience)?;
+            let listed = String::from_utf8_lossy(&listed);
+            let missing = listed.lines().filter_map(|line| line.strip_prefix('?'));
+            // The last one may be cut, where the list is long.
+            let missing: Vec<&str> = missing.filter(|id| id.len() == 40).collect();
+            let Some(first) = missing.first() else {
+                return Ok(());
+            };
+            if *first == asked_for {
+                let said = format!("object {first} does not come");
+                return Err(RemoteError::Failed { said });
+            }
+            asked_for = (*first).to_owned();
+            let mut command = self.fetching();
+            command.args(["--stdin", "--", &self.name]);
+            let asked = missing.join("\n") + "\n";
+            let ended = ended(command, Some(asked.into_bytes()), patience)?;
+            if !ended.status.success() {
+                return Err(said::of_contact(&said::lines(&ended.stderr)));
+            }
+            self.grown.note();
+        }
     }
 
     /// Moves the branch there to a commit that leads on from where it is.
@@ -198,7 +252,7 @@ impl Remote {
             &self.name,
             &format!("{commit}:{}", self.refname),
         ]);
-        let ended = ended(command, patience)?;
+        let ended = ended(command, None, patience)?;
         if !ended.status.success() {
             return said::of_push(&self.refname, &ended.stdout, &ended.stderr);
         }
@@ -270,7 +324,7 @@ fn broken_off() -> RemoteError {
 
 /// Runs git to its end and returns what it printed.
 fn run(command: Command, patience: &Patience<'_>) -> Result<Vec<u8>, RemoteError> {
-    let ended = ended(command, patience)?;
+    let ended = ended(command, None, patience)?;
     match ended.status.success() {
         true => Ok(ended.stdout),
         false => Err(said::of_contact(&said::lines(&ended.stderr))),
@@ -278,8 +332,12 @@ fn run(command: Command, patience: &Patience<'_>) -> Result<Vec<u8>, RemoteError
 }
 
 /// Runs git to its end.
-fn ended(command: Command, patience: &Patience<'_>) -> Result<Ended, RemoteError> {
-    process::run(command, None, patience).map_err(|error| match error {
+fn ended(
+    command: Command,
+    input: Option<Vec<u8>>,
+    patience: &Patience<'_>,
+) -> Result<Ended, RemoteError> {
+    process::run(command, input, patience).map_err(|error| match error {
         ProcessError::NoStart(source) => RemoteError::NoGit(source),
         ProcessError::TimedOut => RemoteError::TimedOut,
         ProcessError::Interrupted => RemoteError::Interrupted,

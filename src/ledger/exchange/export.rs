@@ -169,6 +169,11 @@ pub fn export(
         (Key::Protocol(name) | Key::Document(name, _), _, Some(only)) => name == only,
         _ => true,
     };
+    // Before a folder is begun that would have to be removed again.
+    let cut_off = ledger.repository().is_cut_off(snapshot.commit());
+    if cut_off.map_err(LedgerError::from)? {
+        return Err(ExchangeError::CutOff);
+    }
     let mut out = Out::begin(root)?;
     let mut done = Exported::default();
     let mut sent: Vec<HandoffId> = Vec::new();

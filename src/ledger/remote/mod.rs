@@ -177,7 +177,20 @@ impl<'r> Upstream<'r> {
             deadline: Some(self.deadline.get()),
             interrupted: &asked,
         };
-        match self.remote.track(&self.tracking, known, depth, &patience) {
+        let (depth, anew) = self.manner(known, depth)?;
+        let track = || {
+            let there = (self.remote).track(&self.tracking, known, depth, anew, &patience)?;
+            let moved = self.repository.resolve(&self.tracking).ok().flatten();
+            // A fetch of the user's own may have brought commits without what is in them.
+            if let (false, Some(known), Some(tip)) = (anew, known, moved)
+                && self.repository.is_partial()
+                && tip != known
+            {
+                self.remote.fill(tip, Some(known), &patience)?;
+            }
+            Ok(there)
+        };
+        match track() {
             Ok(true) => {
                 let tip = self.known()?;
                 if let Some(tip) = tip {
@@ -200,6 +213,37 @@ impl<'r> Upstream<'r> {
             }
             Err(error) => Err(self.refused(error)),
         }
+    }
+
+    /// How deep to fetch, and whether to bring what seems to be here already: a clone
+    /// that began with a part of the remote gets the part that the ledger needs.
+    fn manner(&self, known: Option<ObjectId>, depth: Depth) -> Result<(Depth, bool), LedgerError> {
+        let here = self
+            .repository
+            .resolve(&format!("refs/heads/{}", self.branch))?;
+        let depth = match (depth, self.repository.is_shallow()) {
+            // The tip is enough to read and to write; in any other repository, this
+            // would cut history off.
+            (Depth::Missing, true) if known.is_none() && here.is_none() => Depth::Tip,
+            (Depth::All, false) => Depth::Missing,
+            (depth, _) => depth,
+        };
+        let anew = known.is_none() || depth == Depth::All;
+        Ok((depth, anew && self.repository.is_partial()))
+    }
+
+    /// Brings what a partial clone was left without of the remote's last commit.
+    fn fill(&self, tip: ObjectId) -> Result<(), LedgerError> {
+        if !self.repository.is_partial() {
+            return Ok(());
+        }
+        let asked = AtomicBool::new(false);
+        let patience = Patience {
+            deadline: Some(self.deadline.get()),
+            interrupted: &asked,
+        };
+        let filled = self.remote.fill(tip, None, &patience);
+        filled.map_err(|source| self.refused(source))
     }
 
     /// Notes that the remote can't be reached.

@@ -149,6 +149,7 @@ impl Ledger<'_> {
         let Some(there) = there else {
             return Ok(0);
         };
+        upstream.fill(there)?;
         let here = self.tip_id()?;
         let leads_on = match here {
             None => true,

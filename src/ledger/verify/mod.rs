@@ -114,7 +114,7 @@ impl Audit {
             since: scope.since.map(|id| id.to_string()),
             ..Self::default()
         };
-        audit.cut_off = repository.is_shallow();
+        audit.cut_off = repository.is_cut_off(tip).unwrap_or_default();
         let parts = audit.in_parallel(repository, tip, scope, threads.max(1))?;
         for part in parts {
             audit.commits += part.commits;
@@ -262,6 +262,7 @@ fn unreadable(error: &LedgerError) -> Finding {
         _ => String::new(),
     };
     let code = match error {
+        error if error.is_left_out() => "object.left_out",
         LedgerError::Git(_) | LedgerError::Object { .. } => "object.unreadable",
         LedgerError::Missing { .. } | LedgerError::NotALedger { .. } => "file.missing",
         _ => "file.unreadable",

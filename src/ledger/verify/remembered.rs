@@ -51,7 +51,7 @@ impl Ledger<'_> {
     /// What a shallow clone doesn't hold can't be told.
     fn has_lost(&self, tip: ObjectId, seen: ObjectId) -> bool {
         let mut history = self.repository().first_parents(tip).map_while(Result::ok);
-        !history.any(|id| id == seen) && !self.repository().is_shallow()
+        !history.any(|id| id == seen) && matches!(self.repository().is_cut_off(tip), Ok(false))
     }
 
     /// The last commit of the branch that was written here or found sound, where
