@@ -318,7 +318,7 @@ fn no_remote_no_success() {
     );
     let synced = team.env.handoff(&["sync", "--timeout", "5s"]).exits(8);
     assert!(
-        synced.stderr.contains("are not on origin: "),
+        synced.stderr.contains("not on origin yet: "),
         "{}",
         synced.shown
     );
