@@ -723,3 +723,20 @@ fn clocks_may_be_hours_apart() {
     assert_eq!(pair.steps().len(), 4);
     pair.assert_together();
 }
+
+/// A lock that a killed process left on the remote: it is told, and the step is not lost.
+#[test]
+fn a_lock_that_was_left_on_the_remote_is_told() {
+    let pair = Pair::new();
+    let lock = pair.bare.join("refs/heads/handoffs.lock");
+    fs::write(&lock, "").unwrap();
+    let ran = pair.send_here(&opening(1), &["--json"]).exits(8);
+    let message = ran.json()["error"]["message"].to_string();
+    assert!(message.contains("stays locked"), "{message}");
+    pair.here(&["sync"]).exits(8);
+    fs::remove_file(&lock).unwrap();
+    pair.here(&["sync"]).success();
+    pair.there(&["sync"]).success();
+    assert_eq!(pair.steps().len(), 1);
+    pair.assert_together();
+}

@@ -72,6 +72,9 @@ pub(super) struct Upstream<'r> {
     attempt: Cell<Instant>,
     /// How many attempts others were faster than.
     losses: Cell<u32>,
+    /// Where the branch was at the last of them, and how often in a row it was there.
+    lost_at: Cell<Option<ObjectId>>,
+    unmoved: Cell<u32>,
     /// How often the remote failed to take a commit.
     failures: Cell<u32>,
     /// Set when looks at the remote are to end.
@@ -95,6 +98,8 @@ impl<'r> Upstream<'r> {
             deadline: Cell::new(Instant::now()),
             attempt: Cell::new(Instant::now()),
             losses: Cell::new(0),
+            lost_at: Cell::new(None),
+            unmoved: Cell::new(0),
             failures: Cell::new(0),
             asked: Arc::default(),
             doubtful: RefCell::default(),

@@ -13,6 +13,10 @@ use crate::ledger::write::{Ledger, back_off, in_turn};
 /// counts as out of reach.
 const FAILURES: u32 = 3;
 
+/// How often an attempt may be lost in a row although the branch did not move, before
+/// the remote counts as out of reach. Others' pushes hold its lock for a moment.
+const UNMOVED: u32 = 8;
+
 /// What became of a commit that was to be put on the remote.
 pub(super) enum Landing {
     /// The remote has it.
@@ -40,7 +44,10 @@ impl Upstream<'_> {
             Ok(Pushed::Done) => {}
             // Where nobody here sent it before, someone else made the very same commit.
             Ok(Pushed::Already) if doubted => {}
-            Ok(Pushed::Already | Pushed::Behind) => return Ok(Landing::Behind),
+            Ok(Pushed::Already | Pushed::Behind) => {
+                self.note_loss()?;
+                return Ok(Landing::Behind);
+            }
             Err(
                 error @ (RemoteError::Failed { .. }
                 | RemoteError::TimedOut
@@ -60,6 +67,23 @@ impl Upstream<'_> {
         self.follow(commit);
         self.saw(at, commit);
         Ok(Landing::There)
+    }
+
+    /// Notes an attempt that someone was faster than. Where the branch stays where it is
+    /// all the same, nobody was: it is locked there.
+    fn note_loss(&self) -> Result<(), LedgerError> {
+        let known = self.known()?;
+        let unmoved = match self.lost_at.replace(known) == known {
+            true => self.unmoved.get() + 1,
+            false => 0,
+        };
+        self.unmoved.set(unmoved);
+        if unmoved >= UNMOVED {
+            let trouble =
+                "its branch stays locked, by another push or by a lock file that was left there";
+            *self.reach.borrow_mut() = Reach::Unreachable(trouble.to_owned());
+        }
+        Ok(())
     }
 
     /// Lets others go first after a lost attempt.
