@@ -184,7 +184,7 @@ fn claiming() {
     $ git handoff claim 87.1 --as prep-agent
     --- stderr
     error: 87.1 is claimed by prep-agent since 2026-03-02T09:13:00Z
-    hint: if that was you, go on: `git handoff show 87.1`; else take another: `git handoff claim --next`
+    hint: if that was you, and no other process of your name, go on: `git handoff show 87.1`; else take another: `git handoff claim --next`
     --- exit 5
     ");
 }

@@ -250,7 +250,7 @@ fn what_is_refused_is_kept_until_someone_decides() {
         .collect();
     assert_eq!(reasons.len(), 3, "{reasons:#?}");
     assert!(reasons[0].contains("rejected"), "{reasons:#?}");
-    assert_eq!(reasons[2], "it is about 1.2, which was not taken");
+    assert_eq!(reasons[2], "it rests on a step of 1.2 that was not taken");
     pair.assert_together();
 
     // Nothing of it is gone.
@@ -738,5 +738,126 @@ fn a_lock_that_was_left_on_the_remote_is_told() {
     pair.here(&["sync"]).success();
     pair.there(&["sync"]).success();
     assert_eq!(pair.steps().len(), 1);
+    pair.assert_together();
+}
+
+/// Who lost a claim does not finish, fail or hand on what the winner holds.
+#[test]
+fn what_rests_on_a_refused_claim_is_not_done_on_anothers() {
+    let pair = Pair::new();
+    for issue in 1..4 {
+        pair.send_here(&opening(issue), &[]).success();
+    }
+    pair.there(&["fetch"]).success();
+    for issue in ["1", "2", "3"] {
+        pair.there(&["claim", issue, "--as", "prep-agent", "--offline"])
+            .exits(8);
+    }
+    let as_prep = ["--as", "prep-agent", "--offline"];
+    pair.send_there(&prepared(1), &["--offline"]).exits(8);
+    pair.there(&[&["complete", "2.1"][..], &as_prep].concat())
+        .exits(8);
+    pair.there(&[&["fail", "3.1", "--message", "no space"][..], &as_prep].concat())
+        .exits(8);
+    for issue in ["1", "2", "3"] {
+        pair.here(&["claim", issue, "--as", "prep-agent"]).success();
+    }
+    // A write that comes upon it stops, and says so, in JSON as well.
+    let stopped = pair.send_there(&opening(9), &["--json"]).exits(5);
+    let document = stopped.json();
+    assert_eq!(document["error"]["code"], "rejected");
+    let rejected = document["data"]["rejected"].as_array().unwrap();
+    assert_eq!(rejected.len(), 6, "{rejected:#?}");
+    assert_eq!(pair.steps().len(), 6, "nothing of it was done");
+    pair.send_there(&opening(9), &[]).success();
+    for issue in ["1.1", "2.1", "3.1"] {
+        let shown = Pair::data(&pair.there(&["show", issue, "--json"]).success());
+        assert_eq!(shown["record"]["state"], "in_progress", "{issue}");
+    }
+    pair.send_here(&prepared(1), &[]).success();
+    pair.there(&["sync"]).success();
+    pair.assert_together();
+}
+
+/// Two claims that are equal to the second, one of them offline: one of them was first.
+#[test]
+fn equal_claims_have_one_winner_also_where_one_is_made_offline() {
+    let pair = Pair::new();
+    pair.send_here(&opening(1), &[]).success();
+    pair.there(&["fetch"]).success();
+    pair.env.pace(0);
+    pair.there(&["claim", "1", "--as", "prep-agent", "--offline"])
+        .exits(8);
+    pair.here(&["claim", "1", "--as", "prep-agent"]).success();
+    let synced = pair.there(&["sync", "--json"]).exits(5);
+    let rejected = &synced.json()["data"]["rejected"];
+    assert_eq!(rejected.as_array().unwrap().len(), 1, "{rejected}");
+    pair.assert_together();
+}
+
+/// One step that a hook of the remote refuses holds up none of the others.
+#[test]
+fn what_a_hook_refuses_is_kept_and_the_rest_goes_on() {
+    let pair = Pair::new();
+    for issue in 1..4 {
+        pair.send_there(&opening(issue), &["--offline"]).exits(8);
+    }
+    let note = [
+        "annotate",
+        "2",
+        "--as",
+        "prep-agent",
+        "--note",
+        "seen",
+        "--offline",
+    ];
+    pair.there(&note).exits(8);
+    let hook = pair.bare.join("hooks/pre-receive");
+    fs::create_dir_all(hook.parent().unwrap()).unwrap();
+    let script = "#!/bin/sh\nwhile read old new ref; do\n  git log --format=%B $old..$new | grep -q '^Issue: 2$' && { echo 'issue 2 is frozen'; exit 1; }\ndone\nexit 0\n";
+    fs::write(&hook, script).unwrap();
+    fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
+    let refused = pair.send_there(&opening(4), &["--json"]).exits(4);
+    assert_eq!(refused.json()["error"]["code"], "remote_refused");
+    assert_eq!(pair.steps(), [""; 0]);
+    let synced = pair.there(&["sync", "--set-aside", "--json"]).exits(5);
+    let data = &synced.json()["data"];
+    assert_eq!(data["sent"], 2, "{data}");
+    let reasons: Vec<&str> = data["rejected"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|r| r["reason"].as_str().unwrap())
+        .collect();
+    assert!(reasons[0].contains("issue 2 is frozen"), "{reasons:?}");
+    assert_eq!(reasons.len(), 2, "{reasons:?}");
+    pair.send_there(&opening(4), &[]).success();
+    pair.here(&["sync"]).success();
+    assert_eq!(pair.steps().len(), 3);
+    pair.assert_together();
+}
+
+/// What plain git put on the branch is judged before it is sent.
+#[test]
+fn a_commit_that_is_no_step_is_not_sent() {
+    let pair = Pair::new();
+    pair.send_here(&opening(1), &["--offline"]).exits(8);
+    let repo = pair.env.repo();
+    let tree = [
+        "commit-tree",
+        "-p",
+        "handoffs",
+        "-m",
+        "evil",
+        "handoffs^{tree}",
+    ];
+    let evil = pair.env.git(&repo, &tree);
+    pair.env
+        .git(&repo, &["update-ref", "refs/heads/handoffs", evil.trim()]);
+    let synced = pair.here(&["sync", "--json"]).exits(5);
+    let data = &synced.json()["data"];
+    assert_eq!(data["rejected"][0]["commit"], evil.trim());
+    assert_eq!(data["sent"], 1);
+    pair.there(&["sync"]).success();
     pair.assert_together();
 }

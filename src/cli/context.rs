@@ -144,7 +144,12 @@ pub(super) fn remote_named(repository: &Repository, name: String) -> Result<Stri
         let text = format!("there is no remote {}", quoted(&name));
         return Err(Failure::usage(text).hint("`git remote -v` lists the remotes"));
     }
-    Ok(name)
+    // The configuration is read from other folders, too.
+    let path = Path::new(&name).canonicalize().ok();
+    Ok(match path.filter(|_| !is_known()) {
+        Some(path) => path.to_str().map_or(name, str::to_owned),
+        None => name,
+    })
 }
 
 /// Reads a handoff's id, which may be shortened to its issue where that is

@@ -269,7 +269,7 @@ fn remote_refused(remote: &str, source: &RemoteError, message: String) -> Failur
         RemoteError::NoGit(_) => failure(exit::ENVIRONMENT, "no_git")
             .hint("a remote is reached with the `git` command: put it on the PATH"),
         RemoteError::Denied { .. } => failure(exit::ENVIRONMENT, "remote_denied").hint(format!(
-            "nothing was written; see that git may push there: `git push --dry-run {remote} HEAD`. With --offline the step is recorded here alone"
+            "nothing was written; see that this user may push to {remote}. A write with --offline is recorded here alone"
         )),
         RemoteError::Protected { .. } => failure(exit::ENVIRONMENT, "remote_protected").hint(
             "nothing was written; whoever runs the remote can let this user push to the ledger's branch",
@@ -277,7 +277,7 @@ fn remote_refused(remote: &str, source: &RemoteError, message: String) -> Failur
         RemoteError::Refused { said } => {
             let findings = said.iter().map(|line| Finding::error("remote.hook", "", line.clone()));
             failure(exit::PROTOCOL, "remote_refused")
-                .hint("nothing was written; mend what the hook says, and run the same again")
+                .hint("nothing was written; mend what the hook says, and run the same again. Where it speaks of a step that was made offline, `git handoff sync --set-aside` keeps that one aside, and the rest goes on")
                 .findings(findings.collect())
         }
         RemoteError::Rewritten => failure(exit::INTEGRITY, "remote_rewritten").hint(

@@ -123,7 +123,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let result = result.and_then(|()| cli.command.run(&context, &mut output));
     let exit = match result {
         Ok(()) => output.exit(),
-        Err(failure) => {
+        Err(mut failure) => {
+            context.may_be_behind(&mut failure, &output);
             output.fail(&failure);
             failure.exit
         }

@@ -3,14 +3,16 @@
 use std::time::Duration;
 
 use clap::Args;
+use serde_json::json;
 
 use super::context::Context;
 use super::duration;
 use super::environment;
 use super::error::Failure;
+use super::exit;
 use super::output::{Output, plain};
 use crate::git::Repository;
-use crate::ledger::{Ledger, Session, Synced};
+use crate::ledger::{Ledger, LedgerError, Session, Synced};
 
 // Without a doc comment, which would become the help of every command that takes these.
 #[derive(Args, Clone, Copy, Debug, Default)]
@@ -113,8 +115,38 @@ impl Context {
     ) -> Result<Writer<'r>, Failure> {
         let writer = self.writer_apart(repository, output)?;
         let synced = writer.ledger.catch_up(&writer.session)?;
+        if let Some(missed) = writer.ledger.out_of_reach() {
+            let trouble = missed.trouble.unwrap_or_default();
+            if writer.ledger.tip_id()?.is_none() {
+                let remote = missed.remote;
+                return Err(LedgerError::Unreachable { remote, trouble }.into());
+            }
+            output.judge_by_what_is_here(format!(
+                "{} is out of reach ({trouble}), so this is what is known here",
+                missed.remote
+            ));
+        }
+        if synced.rejected.is_empty() && synced.renamed.is_empty() {
+            return Ok(writer);
+        }
         say_synced(&synced, output);
-        Ok(writer)
+        Err(not_as_it_was(&synced))
+    }
+
+    /// Says how to get the newest, where something was not found in what is here and
+    /// nobody asked the remote.
+    pub(super) fn may_be_behind(&self, failure: &mut Failure, output: &Output) {
+        let not_found = ["no_issue", "no_handoff"].contains(&failure.code);
+        if !not_found || output.follows() {
+            return;
+        }
+        let remote = self.repository().ok().and_then(|repository| {
+            let ledger = self.ledger(&repository).ok()?;
+            ledger.publication()
+        });
+        if let (Some(_), Some(hint)) = (remote, &mut failure.hint) {
+            hint.push_str("; `git handoff fetch` brings what the remote has");
+        }
     }
 
     /// Opens the ledger for writing.
@@ -149,6 +181,19 @@ impl Context {
         output.follow(publication);
         Ok(Writer { ledger, session })
     }
+}
+
+/// The failure of a write before which steps that were made offline came out otherwise:
+/// what was asked for may rest on them.
+fn not_as_it_was(synced: &Synced) -> Failure {
+    let (code, what) = match synced.rejected.is_empty() {
+        true => ("renamed", "have other ids now"),
+        false => ("rejected", "were refused"),
+    };
+    let text = format!("steps that were made here offline {what}, and nothing else was done");
+    Failure::new(exit::CONFLICT, code, text)
+        .hint("see `git handoff rejected` and `git handoff status`; run the same again if it still is what you want")
+        .data(json!({ "renamed": synced.renamed, "rejected": synced.rejected }))
 }
 
 /// Tells what became of steps that were made offline.

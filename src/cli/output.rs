@@ -20,6 +20,8 @@ pub(super) const SCHEMA: &str = "git-handoff/1";
 pub(super) struct Output {
     json: bool,
     publication: Option<Publication>,
+    /// Why what is known here may be old.
+    stale: Option<String>,
     one_line: bool,
     stdout: AutoStream<io::Stdout>,
     stderr: AutoStream<io::Stderr>,
@@ -31,6 +33,7 @@ impl Output {
         Self {
             json,
             publication: None,
+            stale: None,
             one_line: false,
             stdout: AutoStream::new(io::stdout(), color),
             stderr: AutoStream::new(io::stderr(), color),
@@ -51,7 +54,8 @@ impl Output {
         if !self.json {
             self.raw(text.as_bytes())?;
             if let Some(missed) = missed {
-                self.fail(&missed);
+                let hint = missed.hint.as_deref().unwrap_or_default();
+                self.say(&format!("{}; {hint}", plain(&missed.message)));
             }
             return Ok(());
         }
@@ -63,9 +67,19 @@ impl Output {
         self.raw(pretty(&document).as_bytes())
     }
 
+    /// From now on, failures say that they rest on what is known here, and why.
+    pub(super) fn judge_by_what_is_here(&mut self, why: String) {
+        self.stale = Some(why);
+    }
+
     /// From now on, answers say what a write did not reach.
     pub(super) fn follow(&mut self, publication: Option<Publication>) {
         self.publication = publication;
+    }
+
+    /// Says whether the remote was asked, where there is one.
+    pub(super) fn follows(&self) -> bool {
+        self.publication.is_some()
     }
 
     /// The exit code of a command that did what it was asked.
@@ -132,11 +146,18 @@ impl Output {
         if failure.code.is_empty() {
             return;
         }
+        let told = match &self.stale {
+            Some(why) if failure.code != "not_published" => {
+                let hint = failure.hint.as_ref().map(|hint| format!("; {hint}"));
+                Some(format!("{why}{}", hint.unwrap_or_default()))
+            }
+            _ => failure.hint.clone(),
+        };
         if self.json {
             let error = json!({
                 "code": failure.code,
                 "message": failure.message,
-                "hint": failure.hint,
+                "hint": told,
                 "findings": failure.findings,
             });
             let mut document = json!({ "schema": SCHEMA, "ok": false, "error": error });
@@ -156,7 +177,7 @@ impl Output {
         for finding in &failure.findings {
             text += &render(finding);
         }
-        if let Some(hint) = &failure.hint {
+        if let Some(hint) = &told {
             let style = AnsiColor::Cyan.on_default();
             text += &format!("{style}hint{style:#}: {}\n", plain(hint));
         }

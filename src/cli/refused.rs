@@ -76,7 +76,7 @@ pub(super) fn refused(refusal: &Refusal, message: String) -> Failure {
         }
         Refusal::AlreadyClaimed { id, .. } => {
             Failure::new(exit::CONFLICT, "already_claimed", message.clone())
-                .hint(format!("if that was you, go on: `git handoff show {id}`; else take another: `git handoff claim --next`"))
+                .hint(format!("if that was you, and no other process of your name, go on: `git handoff show {id}`; else take another: `git handoff claim --next`"))
         }
         Refusal::Illegal { id, illegal } => {
             let events: Vec<&str> = illegal

@@ -51,7 +51,7 @@ pub use program::{Program, ProgramError, Setting, Version};
 pub use queue::Queue;
 pub use recent::{ById, Recent};
 pub use refs::Kept as KeptCommit;
-pub use remote::{Depth, Pushed, Remote, RemoteError};
+pub use remote::{Depth, Pushed, Remote, RemoteError, masked};
 pub use repository::{
     GitError, ObjectId, OpenError, Prepared, Proposal, PublishError, Repository, tune,
 };

@@ -83,7 +83,7 @@ pub enum LedgerError {
         source: RemoteError,
     },
     /// The remote can't be reached, and without it there is nothing to do.
-    #[error("{remote} cannot be reached: {trouble}")]
+    #[error("the ledger cannot be had from {remote}: {trouble}")]
     Unreachable {
         /// The remote.
         remote: String,
@@ -122,7 +122,7 @@ pub enum LedgerError {
         commit: ObjectId,
     },
     /// A step that was made offline follows one that the remote's state refused.
-    #[error("it is about {id}, which was not taken")]
+    #[error("it rests on a step of {id} that was not taken")]
     NotTaken {
         /// The handoff, as it was offline.
         id: HandoffId,
@@ -311,6 +311,15 @@ impl LedgerError {
     /// Says whether an object is not here because this is a partial clone.
     pub fn is_left_out(&self) -> bool {
         matches!(self, Self::Git(error) | Self::Object { source: error, .. } if error.is_left_out())
+    }
+
+    /// Says whether a hook of the remote refused.
+    pub(super) fn is_of_a_hook(&self) -> bool {
+        let source = match self {
+            Self::Remote { source, .. } => source,
+            _ => return false,
+        };
+        matches!(source, RemoteError::Refused { .. })
     }
 
     /// Every fault, where the failure is about several.

@@ -14,7 +14,7 @@ use super::planner::plan;
 use super::ready::{ready, ready_noting};
 use super::record::{self, Record};
 use super::refusal::Refusal;
-use super::remote::{Publication, SYNCED_FROM, Upstream};
+use super::remote::{MADE_OFFLINE, Publication, SYNCED_FROM, Unpublished, Upstream};
 use super::screening::screen_request;
 use super::session::{Session, author};
 use super::signing::signed;
@@ -110,6 +110,11 @@ impl<'r> Ledger<'r> {
         let upstream = Upstream::new(self.repository, remote, &self.branch);
         self.upstream = Some(Box::new(upstream));
         self
+    }
+
+    /// Why the remote could not be reached, if it could not.
+    pub fn out_of_reach(&self) -> Option<Unpublished> {
+        self.upstream().and_then(Upstream::missed_out)
     }
 
     /// The same ledger as this clone has it, whatever remote it has.
@@ -461,6 +466,10 @@ impl<'r> Ledger<'r> {
             };
             if let (Some(origin), Some(_)) = (self.origin.get(), &outcome) {
                 draft.message += &format!("{SYNCED_FROM}: {origin}\n");
+            } else if self.upstream.is_some() && there.is_none() && outcome.is_some() {
+                // Another clone may make the very same step now, and only one is first.
+                let own = (session.jitter)(u64::MAX);
+                draft.message += &format!("{MADE_OFFLINE}: {own:016x}\n");
             }
             let mut committer = session.committer();
             committer.at = order::recorded_after(tip.recorded(), committer.at);

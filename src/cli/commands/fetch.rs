@@ -5,7 +5,7 @@ use crate::cli::context::Context;
 use crate::cli::error::Failure;
 use crate::cli::network::{Timeout, Writer};
 use crate::cli::output::{Output, counted, plain};
-use crate::git::Depth;
+use crate::git::{Depth, masked};
 use crate::ledger::LedgerError;
 
 /// Bring the remote's ledger here, and send nothing
@@ -35,7 +35,8 @@ impl Arguments {
         let repository = context.repository()?;
         let context = context.with(self.timeout.into());
         let Writer { ledger, session } = context.writer_apart(&repository, output)?;
-        let remote = context.remote(&repository)?.ok_or(LedgerError::NoRemote)?;
+        let remote = context.remote(&repository)?;
+        let remote = masked(&remote.ok_or(LedgerError::NoRemote)?);
         let depth = match self.full {
             true => Depth::All,
             false => Depth::Missing,
@@ -53,6 +54,7 @@ impl Arguments {
         let remote = plain(&remote);
         let text = match (brought, tip) {
             (_, None) => format!("{remote} has no ledger yet\n"),
+            (0, _) if self.full => format!("the whole history of {remote}'s ledger is here\n"),
             (0, _) => format!("{remote} has nothing new\n"),
             (n, _) => format!("brought {} from {remote}\n", counted(n, "commit")),
         };

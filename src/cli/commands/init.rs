@@ -4,10 +4,10 @@ use serde_json::json;
 use crate::cli::context::{Context, remote_named};
 use crate::cli::error::Failure;
 use crate::cli::network::{Writer, say_synced};
-use crate::cli::output::{Output, plain};
+use crate::cli::output::{Output, counted, plain};
 use crate::cli::{exit, protocols};
 use crate::finding::Finding;
-use crate::git::Repository;
+use crate::git::{Repository, masked};
 use crate::ledger::{DEFAULT_BRANCH, Founding, LedgerError, Snapshot, check_protocol};
 use crate::protocol::Policy;
 use crate::templates::BUILT_IN;
@@ -85,7 +85,7 @@ impl Arguments {
         };
         let Writer { ledger, session } =
             context.writer_through(&repository, remote.as_deref(), output)?;
-        if remote.is_none() && ledger.tip_id()?.is_none() {
+        if (remote.is_none() || session.offline) && ledger.tip_id()?.is_none() {
             not_twice(&repository, ledger.branch())?;
         }
         let synced = ledger.catch_up(&session)?;
@@ -106,9 +106,6 @@ impl Arguments {
             .filter(|b| *b != configured.as_deref().unwrap_or(DEFAULT_BRANCH));
         if let Some(branch) = wanted {
             repository.set_config("handoff.branch", branch)?;
-        }
-        if let Some(name) = &self.remote {
-            repository.set_config("handoff.remote", name)?;
         }
         say_synced(&synced, output);
         let tip = ledger.tip()?;
@@ -131,6 +128,10 @@ impl Arguments {
             );
             return Err(Failure::new(exit::PROTOCOL, "other_evidence", text).hint(hint));
         }
+        if let (Some(_), Some(name)) = (&self.remote, &remote) {
+            repository.set_config("handoff.remote", name)?;
+        }
+        let remote = remote.as_deref().map(masked);
         let branch = ledger.branch();
         let text = match commit {
             Some(commit) => {
@@ -142,6 +143,11 @@ impl Arguments {
             None if synced.brought > 0 && remote.is_some() => format!(
                 "took over the ledger of {} on branch {branch}, protocol {protocol}\n",
                 plain(remote.as_deref().unwrap_or_default())
+            ),
+            None if synced.pushed > 0 => format!(
+                "the ledger on branch {branch} is shared through {}: sent {}\n",
+                plain(remote.as_deref().unwrap_or_default()),
+                counted(synced.pushed, "commit")
             ),
             None => {
                 format!("the ledger is on branch {branch}, protocol {protocol}; nothing changed\n")

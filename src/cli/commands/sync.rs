@@ -6,6 +6,7 @@ use crate::cli::error::Failure;
 use crate::cli::exit;
 use crate::cli::network::{Timeout, Writer, say_synced};
 use crate::cli::output::{Output, counted, plain};
+use crate::git::masked;
 use crate::ledger::{Ledger, LedgerError};
 
 /// Bring this clone's ledger and the remote's together
@@ -15,8 +16,13 @@ use crate::ledger::{Ledger, LedgerError};
 /// next one. A step that the new state refuses is kept: `git handoff rejected`. What
 /// is on the remote is never rewritten. Every write does the same before its own step.
 #[derive(Args)]
-#[command(after_help = "Example:\n  git handoff sync")]
+#[command(after_help = "Examples:
+  git handoff sync
+  git handoff sync --set-aside      (when a hook of the remote refuses one of the steps)")]
 pub(crate) struct Arguments {
+    /// Keep aside what a hook of the remote refuses, so that the rest goes on
+    #[arg(long)]
+    set_aside: bool,
     #[command(flatten)]
     timeout: Timeout,
 }
@@ -30,9 +36,10 @@ impl Arguments {
         let repository = context.repository()?;
         let context = context.with(self.timeout.into());
         let Writer { ledger, session } = context.writer_apart(&repository, output)?;
-        let remote = context.remote(&repository)?.ok_or(LedgerError::NoRemote)?;
+        let remote = context.remote(&repository)?;
+        let remote = masked(&remote.ok_or(LedgerError::NoRemote)?);
         let synced = ledger
-            .sync(&session)
+            .sync(&session, self.set_aside)
             .map_err(|error| left_here(&ledger, error))?;
         let data = json!({
             "remote": remote,
@@ -82,6 +89,7 @@ fn left_here(ledger: &Ledger<'_>, error: LedgerError) -> Failure {
             );
             Failure::new(exit::NOT_PUBLISHED, "not_published", text)
                 .hint("they stay recorded here; run the same again later")
+                .data(json!({ "remote": remote, "unpublished": left }))
         }
         error => error.into(),
     }

@@ -3,6 +3,8 @@
 
 mod said;
 
+pub use said::masked;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

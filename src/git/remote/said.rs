@@ -366,7 +366,7 @@ fn plain(line: &str) -> String {
 }
 
 /// Text in which addresses have no user and password. `ssh://git@host` has no secret in it.
-pub(super) fn masked(text: &str) -> String {
+pub fn masked(text: &str) -> String {
     let mut masked = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("://") {

@@ -51,7 +51,7 @@ impl Upstream<'_> {
     }
 
     /// Why the remote was not reached, where it was not.
-    fn trouble(&self) -> Option<String> {
+    pub(super) fn trouble(&self) -> Option<String> {
         match &*self.reach.borrow() {
             Reach::Unreachable(trouble) => Some(trouble.clone()),
             _ => None,

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use super::error::LedgerError;
 use super::record::digest;
 use super::session::Session;
-use crate::git::{Depth, ObjectId, Patience, Queue, Remote, RemoteError, Repository};
+use crate::git::{Depth, ObjectId, Patience, Queue, Remote, RemoteError, Repository, masked};
 
 pub use glimpse::Glimpse;
 pub use rejected::{Rejected, RejectedStep};
@@ -30,6 +30,35 @@ pub use sync::{Beside, Renamed, Synced};
 
 /// The trailer that names the commit which a step was offline.
 pub(super) const SYNCED_FROM: &str = "Synced-From";
+
+/// The trailer by which a step that was made offline is told from every other, as a
+/// number drawn by lot.
+pub(super) const MADE_OFFLINE: &str = "Made-Offline";
+
+/// What a message says before the line in which a trailer tells how the step came about,
+/// where it has such a line: `Synced-From` or `Made-Offline`, once, at its end.
+pub(super) fn without_origin(message: &[u8]) -> &[u8] {
+    let Some(last) = message.strip_suffix(b"\n") else {
+        return message;
+    };
+    let start = last
+        .iter()
+        .rposition(|&b| b == b'\n')
+        .map_or(0, |at| at + 1);
+    let is_origin = |(name, digits): (&str, usize)| {
+        let value = last[start..].strip_prefix(name.as_bytes());
+        let value = value.and_then(|rest| rest.strip_prefix(b": "));
+        let digit = |b: &u8| b.is_ascii_digit() || (b'a'..=b'f').contains(b);
+        value.is_some_and(|value| value.len() == digits && value.iter().all(digit))
+    };
+    match [(SYNCED_FROM, 40), (MADE_OFFLINE, 16)]
+        .into_iter()
+        .any(is_origin)
+    {
+        true => &message[..start],
+        false => message,
+    }
+}
 
 /// The file that the processes of one clone queue at to talk to a remote.
 const TURN: &str = "remote.lock";
@@ -62,6 +91,7 @@ enum Reach {
 pub(super) struct Upstream<'r> {
     repository: &'r Repository,
     remote: Remote,
+    /// As it is shown: no address shows a password.
     name: String,
     branch: String,
     tracking: String,
@@ -72,6 +102,8 @@ pub(super) struct Upstream<'r> {
     attempt: Cell<Instant>,
     /// How many attempts others were faster than.
     losses: Cell<u32>,
+    /// Whether offline steps that a hook of the remote refuses are kept aside.
+    set_aside: Cell<bool>,
     /// Where the branch was at the last of them, and how often in a row it was there.
     lost_at: Cell<Option<ObjectId>>,
     unmoved: Cell<u32>,
@@ -90,7 +122,7 @@ impl<'r> Upstream<'r> {
         Self {
             repository,
             remote: Remote::new(repository, name, &format!("refs/heads/{branch}")),
-            name: name.to_owned(),
+            name: masked(name),
             branch: branch.to_owned(),
             tracking: format!("refs/handoff/remotes/{}/{branch}", folder(name)),
             reach: RefCell::new(Reach::Unasked),
@@ -98,6 +130,7 @@ impl<'r> Upstream<'r> {
             deadline: Cell::new(Instant::now()),
             attempt: Cell::new(Instant::now()),
             losses: Cell::new(0),
+            set_aside: Cell::new(false),
             lost_at: Cell::new(None),
             unmoved: Cell::new(0),
             failures: Cell::new(0),
@@ -118,6 +151,11 @@ impl<'r> Upstream<'r> {
     /// The remote, as the user calls it.
     pub(super) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Says whether steps that failed so are to be kept aside.
+    fn sets_aside(&self, error: &LedgerError) -> bool {
+        self.set_aside.get() && error.is_of_a_hook()
     }
 
     /// Where it is noted what the last write did not reach.
@@ -260,6 +298,14 @@ impl<'r> Upstream<'r> {
         };
         let filled = self.remote.fill(tip, None, &patience);
         filled.map_err(|source| self.refused(source))
+    }
+
+    /// What could not be reached and why, if it could not.
+    pub(super) fn missed_out(&self) -> Option<Unpublished> {
+        Some(Unpublished {
+            remote: self.name.clone(),
+            trouble: Some(self.trouble()?),
+        })
     }
 
     /// Notes that the remote can't be reached.

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::rerun::{Rerun, begun};
 use super::sync::Apart;
-use crate::git::{Commit, KeptCommit, ObjectId};
+use crate::git::{Commit, KeptCommit, ObjectId, RemoteError};
 use crate::ids::HandoffId;
 use crate::ledger::error::LedgerError;
 use crate::ledger::message::{one_line, trailers};
@@ -84,6 +84,13 @@ impl Ledger<'_> {
             text += &format!(": {source}");
             cause = source.source();
         }
+        if let LedgerError::Remote {
+            source: RemoteError::Refused { said },
+            ..
+        } = reason
+        {
+            text += &format!(": {}", said.join("; "));
+        }
         for finding in reason.findings() {
             text += &format!("; {}", finding.message);
         }
@@ -102,9 +109,13 @@ impl Ledger<'_> {
         for kept in self.repository().kept(&folder)? {
             let commit = self.repository().commit(kept.commit)?;
             let name = kept.refname.strip_prefix(&folder).unwrap_or_default();
-            found.push((Rejected::of(name, &commit, &kept.message), kept));
+            let rejected = Rejected::of(name, &commit, &kept.message);
+            found.push((commit.committer.at, rejected, kept));
         }
-        Ok(found)
+        // In the order in which they were made, so that what rests on another comes later.
+        found.sort_by_key(|(at, ..)| *at);
+        let found = found.into_iter();
+        Ok(found.map(|(_, rejected, kept)| (rejected, kept)).collect())
     }
 
     fn kept_as(&self, name: &str) -> Result<(Rejected, KeptCommit), LedgerError> {

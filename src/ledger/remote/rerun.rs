@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::sync::Renamed;
-use crate::git::{Commit, Repository, Tree, to_second};
+use crate::git::{Commit, ObjectId, Repository, Tree, to_second};
 use crate::ids::{HandoffId, IssueKey};
 use crate::ledger::asked::{Asked, KnownRules, Shared, States, What, issues_of, shared_of};
 use crate::ledger::choice::Offer;
@@ -26,6 +26,9 @@ pub(super) struct Origins {
     taken: HashMap<HandoffId, HandoffId>,
     /// Those that were not, or not yet.
     left: HashSet<HandoffId>,
+    /// Those whose claim was refused, by the id they had then: what its holder did is
+    /// not to be done on somebody else's claim.
+    lost: HashSet<HandoffId>,
 }
 
 impl Origins {
@@ -45,6 +48,23 @@ impl Origins {
     /// Learns from what a commit says that was not taken.
     pub(super) fn left(&mut self, then: &str) {
         self.left.extend(begun(then));
+    }
+
+    /// Learns from what a commit says that was refused.
+    fn refused(&mut self, then: &str) {
+        if let Some(begun) = begun(then) {
+            self.taken.remove(&begun);
+        }
+        self.left(then);
+        self.lost.extend(claimed(then));
+    }
+
+    /// Refuses what the holder of a handoff did under a claim that was refused.
+    fn unless_lost(&self, then: &HandoffId) -> Result<(), LedgerError> {
+        match self.lost.contains(then) {
+            true => Err(LedgerError::NotTaken { id: then.clone() }),
+            false => Ok(()),
+        }
     }
 
     /// The id that a handoff has now.
@@ -74,10 +94,22 @@ impl Origins {
 
 /// The handoff that a commit began, as its message tells.
 pub(super) fn begun(message: &str) -> Option<HandoffId> {
-    let found = trailers(message);
-    let begins = |(name, text): &&(&str, &str)| *name == "Transition" && text.contains(" none..");
-    let (_, text) = found.iter().find(begins)?;
-    text.split(' ').next()?.parse().ok()
+    changed(message, |change| change.starts_with("none.."))
+}
+
+/// The handoff that a commit claimed, as its message tells.
+fn claimed(message: &str) -> Option<HandoffId> {
+    changed(message, |change| change.ends_with("..in_progress"))
+}
+
+/// The first handoff that a commit changed in such a way.
+fn changed(message: &str, how: impl Fn(&str) -> bool) -> Option<HandoffId> {
+    let found = trailers(message).into_iter();
+    let mut changes = found.filter(|(name, _)| *name == "Transition");
+    changes.find_map(|(_, text)| {
+        let (id, change) = text.split_once(' ')?;
+        how(change).then(|| id.parse().ok())?
+    })
 }
 
 /// Makes steps again, one after the other, on the ledger as it is now.
@@ -130,11 +162,16 @@ impl<'a, 'r> Rerun<'a, 'r> {
                 Err(error)
             }
             Err(error) => {
-                self.ledger.take_back_to(before);
-                self.origins.left(&commit.message);
+                self.take_back(commit, before);
                 Ok(Some(error))
             }
         }
+    }
+
+    /// Takes a step back that was refused; `before` is where the ledger was then.
+    pub(super) fn take_back(&mut self, commit: &Commit, before: ObjectId) {
+        self.ledger.take_back_to(before);
+        self.origins.refused(&commit.message);
     }
 
     /// Makes a step again.
@@ -250,6 +287,9 @@ impl<'a, 'r> Rerun<'a, 'r> {
                     evidence: record.evidence.clone(),
                     allowed_secrets: contract.allowed_secrets.clone(),
                 };
+                if let Some(follows) = &record.follows {
+                    self.origins.unless_lost(follows)?;
+                }
                 let was = record.follows.clone().map(|id| self.origins.now(id));
                 let was = was.transpose()?;
                 let done = ledger.send_with(session, &offer, Origin::Export(&known))?;
@@ -271,7 +311,12 @@ impl<'a, 'r> Rerun<'a, 'r> {
                 ledger.record_expiry(session, &now(number)?).map(drop)
             }
             What::Changed(number, event, told) => {
+                let then = HandoffId::new(key.clone(), number);
                 let id = now(number)?;
+                let by_holder = [Event::Complete, Event::Fail, Event::Block, Event::Extend];
+                if by_holder.contains(&event) {
+                    self.origins.unless_lost(&then)?;
+                }
                 let mut told = Told {
                     allow: told.allowed_secrets.clone(),
                     ..*told
@@ -288,7 +333,11 @@ impl<'a, 'r> Rerun<'a, 'r> {
                     event,
                     told: Box::new(told.clone()),
                 };
-                ledger.act(session, agent, &target, request).map(drop)
+                ledger.act(session, agent, &target, request)?;
+                if event == Event::Claim {
+                    self.origins.lost.remove(&then);
+                }
+                Ok(())
             }
             What::Decided(decision) => {
                 let target = Target::Handoff(now(decision.id.number())?);

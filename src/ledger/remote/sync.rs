@@ -14,6 +14,7 @@ use crate::ids::HandoffId;
 use crate::ledger::error::LedgerError;
 use crate::ledger::message::trailers;
 use crate::ledger::session::Session;
+use crate::ledger::verify::{Audit, AuditScope};
 use crate::ledger::write::Ledger;
 
 /// A handoff that has another id since its steps were brought together with others.
@@ -104,12 +105,14 @@ impl Ledger<'_> {
         self.bring(session, upstream)
     }
 
-    /// The same, where it is what is asked for.
+    /// The same, where it is what is asked for. Where steps are `set_aside`, those that a
+    /// hook of the remote refuses are kept like those that the ledger refuses.
     ///
     /// # Errors
     /// [`LedgerError`], also where there is no remote, or where it can't be reached.
-    pub fn sync(&self, session: &Session) -> Result<Synced, LedgerError> {
+    pub fn sync(&self, session: &Session, set_aside: bool) -> Result<Synced, LedgerError> {
         let upstream = self.upstream().ok_or(LedgerError::NoRemote)?;
+        upstream.set_aside.set(set_aside);
         let synced = self.catch_up(session)?;
         upstream.end();
         self.reached(upstream)?;
@@ -143,7 +146,11 @@ impl Ledger<'_> {
         let upstream = self.upstream().ok_or(LedgerError::NoRemote)?;
         self.guard(session)?;
         upstream.begin(session);
-        let there = upstream.look(session, depth)?;
+        let known = upstream.known()?;
+        let there = match depth == Depth::Missing && upstream.was_seen_since(session, known) {
+            true => known,
+            false => upstream.look(session, depth)?,
+        };
         self.reached(upstream)?;
         let mut synced = Synced::default();
         let Some(there) = there else {
@@ -214,16 +221,53 @@ impl Ledger<'_> {
                 (here, Some(there)) if here == common => {
                     self.advance(session, here, there, &mut synced)?
                 }
+                // What plain git put there is not sent as it is.
+                (Some(here), Some(there))
+                    if Some(there) == common && !self.is_legal(here, there)? =>
+                {
+                    let together = Together {
+                        here,
+                        there,
+                        attempts,
+                        singly: false,
+                    };
+                    self.go_on(session, upstream, together, &mut synced)?
+                }
                 (Some(here), there) if there == common => {
                     let new = self.count(here, there)?;
-                    let landing = upstream.push(session, here)?;
-                    if matches!(landing, Landing::There) {
-                        synced.pushed += new;
+                    match (upstream.push(session, here), there) {
+                        (Ok(landing), _) => {
+                            if matches!(landing, Landing::There) {
+                                synced.pushed += new;
+                            }
+                            self.looked_again(session, upstream, landing, attempts)?
+                        }
+                        (Err(error), Some(there)) if upstream.sets_aside(&error) => {
+                            let together = Together {
+                                here,
+                                there,
+                                attempts,
+                                singly: true,
+                            };
+                            self.go_on(session, upstream, together, &mut synced)?
+                        }
+                        (Err(error), _) => return Err(error),
                     }
-                    self.looked_again(session, upstream, landing, attempts)?
                 }
                 (Some(here), Some(there)) => {
-                    self.go_on(session, upstream, here, there, &mut synced, attempts)?
+                    let mut together = Together {
+                        here,
+                        there,
+                        attempts,
+                        singly: false,
+                    };
+                    match self.go_on(session, upstream, together, &mut synced) {
+                        Err(error) if upstream.sets_aside(&error) => {
+                            together.singly = true;
+                            self.go_on(session, upstream, together, &mut synced)?
+                        }
+                        other => other?,
+                    }
                 }
                 _ => true,
             };
@@ -233,33 +277,62 @@ impl Ledger<'_> {
         }
     }
 
+    /// Says whether what leads from one commit to another are legal steps.
+    fn is_legal(&self, here: ObjectId, there: ObjectId) -> Result<bool, LedgerError> {
+        let since = AuditScope {
+            issue: None,
+            since: Some(there),
+        };
+        Ok(Audit::run(self.repository(), here, since, 1)?.is_clean())
+    }
+
     /// Makes the steps that only this clone has again on the remote's state, and
     /// sends them; says whether there may be more to do.
     fn go_on(
         &self,
         session: &Session,
         upstream: &Upstream<'_>,
-        here: ObjectId,
-        there: ObjectId,
+        together: Together,
         synced: &mut Synced,
-        attempts: u32,
     ) -> Result<bool, LedgerError> {
+        let Together {
+            here,
+            there,
+            attempts,
+            singly,
+        } = together;
         let start = Instant::now();
         let apart = Apart::read(self, here, there)?;
         let aside = self.aside(there);
         let mut rerun = Rerun::new(&aside, session, apart.origins()).keeping_times();
         let mut refused = Vec::new();
         for commit in &apart.own {
-            if !apart.published.contains_key(&commit.id)
-                && let Some(reason) = rerun.take(commit)?
-            {
+            if apart.published.contains_key(&commit.id) {
+                continue;
+            }
+            let before = aside.existing()?;
+            if let Some(reason) = rerun.take(commit)? {
                 refused.push((commit, reason));
+                continue;
+            }
+            let made = aside.existing()?;
+            if !singly || made == before {
+                continue;
+            }
+            match upstream.push(session, made) {
+                Ok(Landing::There) => {}
+                Ok(landing) => return self.looked_again(session, upstream, landing, attempts),
+                Err(error) if error.is_of_a_hook() => {
+                    rerun.take_back(commit, before);
+                    refused.push((commit, error));
+                }
+                Err(error) => return Err(error),
             }
         }
         let (tip, renamed) = (aside.existing()?, rerun.renamed());
         let made = self.count(tip, Some(there))?;
         upstream.prolong(start.elapsed());
-        if tip != there {
+        if tip != there && !singly {
             let landing = upstream.push(session, tip)?;
             if !matches!(landing, Landing::There) {
                 return self.looked_again(session, upstream, landing, attempts);
@@ -377,6 +450,19 @@ impl Ledger<'_> {
         }
         Ok(count)
     }
+}
+
+/// Two lines of steps that are to become one.
+#[derive(Clone, Copy)]
+struct Together {
+    /// Where this clone's branch is.
+    here: ObjectId,
+    /// Where the remote's is.
+    there: ObjectId,
+    /// How often it was tried.
+    attempts: u32,
+    /// Whether each step is sent by itself, to learn which of them a hook refuses.
+    singly: bool,
 }
 
 /// Two lines of steps since they parted.

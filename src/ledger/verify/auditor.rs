@@ -14,7 +14,7 @@ use crate::ledger::layout;
 use crate::ledger::order;
 use crate::ledger::planner::plan;
 use crate::ledger::record::{Issue, Moment, Record};
-use crate::ledger::remote::SYNCED_FROM;
+use crate::ledger::remote::without_origin;
 use crate::ledger::shared::{Change as ProtocolStep, document_step, protocol_step};
 use crate::ledger::signing::{By, Demand, judge};
 use crate::ledger::snapshot::{IssueFolder, Parsed, Rules, Snapshot};
@@ -534,27 +534,6 @@ impl<'r, 's> Auditor<'r, 's> {
             self.report(Finding::error("commit.author", "", text));
         }
         Ok(())
-    }
-}
-
-/// A message without its last line, where that names the commit which the step was
-/// offline.
-fn without_origin(message: &[u8]) -> &[u8] {
-    const DIGITS: usize = 40;
-    let last = message.strip_suffix(b"\n").unwrap_or(message);
-    let start = last
-        .iter()
-        .rposition(|&b| b == b'\n')
-        .map_or(0, |at| at + 1);
-    let id = last[start..].strip_prefix(SYNCED_FROM.as_bytes());
-    let id = id.and_then(|rest| rest.strip_prefix(b": "));
-    let is_id = |id: &[u8]| {
-        let digit = |b: &u8| b.is_ascii_digit() || (b'a'..=b'f').contains(b);
-        id.len() == DIGITS && id.iter().all(digit)
-    };
-    match id.is_some_and(is_id) && message.ends_with(b"\n") {
-        true => &message[..start],
-        false => message,
     }
 }
 
