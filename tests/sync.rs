@@ -861,3 +861,30 @@ fn a_commit_that_is_no_step_is_not_sent() {
     pair.there(&["sync"]).success();
     pair.assert_together();
 }
+
+/// A password in the remote's address is nobody's to read.
+#[test]
+fn a_password_in_an_address_is_not_shown() {
+    let pair = Pair::new();
+    let address = "http://bot:hunter2@127.0.0.1:9/ledger.git";
+    let repo = pair.env.repo();
+    pair.env.git(&repo, &["config", "handoff.remote", address]);
+    let sent = pair.send_here(&opening(1), &["--timeout", "5s"]).exits(8);
+    assert!(
+        sent.stderr.contains("http://***@127.0.0.1:9"),
+        "{}",
+        sent.shown
+    );
+    for args in [
+        &["status", "--json"][..],
+        &["status"],
+        &["sync", "--json"],
+        &["fetch"],
+        &["rejected", "--json"],
+    ] {
+        let ran = pair.here(args);
+        let said = format!("{}{}", ran.stdout, ran.stderr);
+        assert!(!said.contains("hunter2"), "{said}");
+    }
+    assert!(!sent.stderr.contains("hunter2"), "{}", sent.stderr);
+}

@@ -186,12 +186,13 @@ impl Context {
 /// The failure of a write before which steps that were made offline came out otherwise:
 /// what was asked for may rest on them.
 fn not_as_it_was(synced: &Synced) -> Failure {
-    let (code, what) = match synced.rejected.is_empty() {
-        true => ("renamed", "have other ids now"),
-        false => ("rejected", "were refused"),
+    let text =
+        |what: &str| format!("steps that were made here offline {what}, and nothing else was done");
+    let failure = match synced.rejected.is_empty() {
+        true => Failure::new(exit::CONFLICT, "renamed", text("have other ids now")),
+        false => Failure::new(exit::CONFLICT, "rejected", text("were refused")),
     };
-    let text = format!("steps that were made here offline {what}, and nothing else was done");
-    Failure::new(exit::CONFLICT, code, text)
+    failure
         .hint("see `git handoff rejected` and `git handoff status`; run the same again if it still is what you want")
         .data(json!({ "renamed": synced.renamed, "rejected": synced.rejected }))
 }

@@ -221,60 +221,76 @@ impl Ledger<'_> {
                 (here, Some(there)) if here == common => {
                     self.advance(session, here, there, &mut synced)?
                 }
-                // What plain git put there is not sent as it is.
-                (Some(here), Some(there))
-                    if Some(there) == common && !self.is_legal(here, there)? =>
-                {
+                (Some(here), None) => {
+                    self.send_as_is(session, upstream, (here, None), attempts, &mut synced)?
+                }
+                (Some(here), Some(there)) => {
                     let together = Together {
                         here,
                         there,
                         attempts,
                         singly: false,
                     };
-                    self.go_on(session, upstream, together, &mut synced)?
+                    let ahead = Some(there) == common;
+                    self.send_own(session, upstream, together, ahead, &mut synced)?
                 }
-                (Some(here), there) if there == common => {
-                    let new = self.count(here, there)?;
-                    match (upstream.push(session, here), there) {
-                        (Ok(landing), _) => {
-                            if matches!(landing, Landing::There) {
-                                synced.pushed += new;
-                            }
-                            self.looked_again(session, upstream, landing, attempts)?
-                        }
-                        (Err(error), Some(there)) if upstream.sets_aside(&error) => {
-                            let together = Together {
-                                here,
-                                there,
-                                attempts,
-                                singly: true,
-                            };
-                            self.go_on(session, upstream, together, &mut synced)?
-                        }
-                        (Err(error), _) => return Err(error),
-                    }
-                }
-                (Some(here), Some(there)) => {
-                    let mut together = Together {
-                        here,
-                        there,
-                        attempts,
-                        singly: false,
-                    };
-                    match self.go_on(session, upstream, together, &mut synced) {
-                        Err(error) if upstream.sets_aside(&error) => {
-                            together.singly = true;
-                            self.go_on(session, upstream, together, &mut synced)?
-                        }
-                        other => other?,
-                    }
-                }
-                _ => true,
+                (None, _) => true,
             };
             if !moved {
                 return Ok(synced);
             }
         }
+    }
+
+    /// Sends the steps that only this clone has; says whether there may be more to do. They
+    /// are the very commits where this clone is `ahead` of the remote, and made again where
+    /// it is not; what plain git put among them is judged like everything that is made again.
+    fn send_own(
+        &self,
+        session: &Session,
+        upstream: &Upstream<'_>,
+        together: Together,
+        ahead: bool,
+        synced: &mut Synced,
+    ) -> Result<bool, LedgerError> {
+        let Together {
+            here,
+            there,
+            attempts,
+            ..
+        } = together;
+        let sent = match ahead && self.is_legal(here, there)? {
+            true => self.send_as_is(session, upstream, (here, Some(there)), attempts, synced),
+            false => self.go_on(session, upstream, together, synced),
+        };
+        match sent {
+            Err(error) if upstream.sets_aside(&error) => {
+                let singly = Together {
+                    singly: true,
+                    ..together
+                };
+                self.go_on(session, upstream, singly, synced)
+            }
+            other => other,
+        }
+    }
+
+    /// Sends the commits that lead to one from where the remote's branch is, if it is
+    /// anywhere; says whether there may be more to do.
+    fn send_as_is(
+        &self,
+        session: &Session,
+        upstream: &Upstream<'_>,
+        (here, there): (ObjectId, Option<ObjectId>),
+        attempts: u32,
+        synced: &mut Synced,
+    ) -> Result<bool, LedgerError> {
+        let new = self.count(here, there)?;
+        let landing = upstream.push(session, here)?;
+        if matches!(landing, Landing::There) {
+            synced.pushed += new;
+        }
+        self.looked_again(session, upstream, landing, attempts)
     }
 
     /// Says whether what leads from one commit to another are legal steps.
