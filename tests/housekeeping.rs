@@ -113,11 +113,15 @@ fn a_write_has_git_pack_what_is_loose_when_it_is_due() {
         .success();
     settled(&env);
     assert_eq!(maintained(&env), 0);
+    // Old enough for git to forget them.
+    let logs = ["HEAD", "refs/heads/main"].map(|log| env.repo().join(".git/logs").join(log));
+    let before = logs.clone().map(|log| std::fs::read(log).unwrap());
     send(&env, 2);
     until("packed", || count(&env, &env.repo()).0 == 0);
     until("started", || maintained(&env) > 0);
     settled(&env);
     assert_eq!(maintained(&env), 1);
+    assert_eq!(logs.map(|log| std::fs::read(log).unwrap()), before);
     send(&env, 3);
     settled(&env);
     assert_eq!(maintained(&env), 1, "it is not due any more");

@@ -25,6 +25,15 @@ const FOLDERS: i64 = 256;
 /// such until it is published.
 const KEEP_ALL: [&str; 2] = ["-c", "gc.pruneExpire=never"];
 
+/// The logs of the user's own refs are left alone: what git forgets of them when is for
+/// the user's own runs.
+const KEEP_LOGS: [&str; 4] = [
+    "-c",
+    "gc.reflogExpire=never",
+    "-c",
+    "gc.reflogExpireUnreachable=never",
+];
+
 /// Whether objects came into a repository since it was opened.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Grown(Rc<Cell<bool>>);
@@ -78,7 +87,7 @@ impl Repository {
     fn maintenance(&self) -> Command {
         let folder = self.common_dir();
         let mut command = Command::new("git");
-        command.arg("--git-dir").arg(folder);
+        command.arg("--git-dir").arg(folder).args(KEEP_LOGS);
         if self.config("gc.pruneExpire").is_some() {
             command.args(KEEP_ALL);
         }
