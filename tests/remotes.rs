@@ -135,7 +135,7 @@ fn what_a_hook_of_the_remote_says_is_shown() {
     error: origin refused: a hook of the remote refused it
        remote.hook parcels are counted on Mondays
        remote.hook come back
-    hint: nothing was written; mend what the hook says, and run the same again
+    hint: nothing was written; mend what the hook says, and run the same again. Where it speaks of a step that was made offline, `git handoff sync --set-aside` keeps that one aside, and the rest goes on
     ");
     unhook(&team.bare, "pre-receive");
     hook(&team.bare, "update", text);
@@ -250,7 +250,7 @@ fn who_may_not_write_is_told() {
     let port = format!(":{}/", http.port);
     assert_snapshot!(ran.stderr.replace(&port, ":[port]/"), @"
     error: origin refused: the remote gives no permission: remote: no; fatal: unable to access 'http://127.0.0.1:[port]/server.git/': The requested URL returned error: 403
-    hint: nothing was written; see that git may push there: `git push --dry-run origin HEAD`. With --offline the step is recorded here alone
+    hint: nothing was written; see that this user may push to origin. A write with --offline is recorded here alone
     ");
     team.there(&["fetch"]).success();
     drop(http);

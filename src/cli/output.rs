@@ -53,7 +53,15 @@ impl Output {
         let missed = self.missed();
         if !self.json {
             self.raw(text.as_bytes())?;
+            let asked_for = |note: &Unpublished| note.trouble.is_none();
+            let note = self.publication.as_ref().map(|note| note.borrow().clone());
+            let asked_for = note.flatten().as_ref().is_some_and(asked_for);
             if let Some(missed) = missed {
+                // Who asked for it meets no error.
+                if !asked_for {
+                    self.fail(&missed);
+                    return Ok(());
+                }
                 let hint = missed.hint.as_deref().unwrap_or_default();
                 self.say(&format!("{}; {hint}", plain(&missed.message)));
             }
