@@ -881,10 +881,42 @@ fn a_password_in_an_address_is_not_shown() {
         &["sync", "--json"],
         &["fetch"],
         &["rejected", "--json"],
+        &["wait", "--inbox", "--as", "fixer-agent", "--timeout", "2s"],
+        &["watch", "--once"],
     ] {
         let ran = pair.here(args);
         let said = format!("{}{}", ran.stdout, ran.stderr);
         assert!(!said.contains("hunter2"), "{said}");
     }
     assert!(!sent.stderr.contains("hunter2"), "{}", sent.stderr);
+}
+
+/// A refused step about a contract that the other clone had sent as well: it is tried again
+/// on the handoff that has this contract.
+#[test]
+fn a_refused_step_finds_the_contract_that_was_there_already() {
+    let pair = Pair::new();
+    pair.send_there(&opening(1), &["--offline"]).exits(8);
+    pair.there(&["claim", "1", "--as", "prep-agent", "--offline"])
+        .exits(8);
+    pair.send_here(&opening(1), &[]).success();
+    pair.here(&["claim", "1", "--as", "prep-agent"]).success();
+    let synced = pair.there(&["sync", "--json"]).exits(5);
+    let rejected = synced.json()["data"]["rejected"]
+        .as_array()
+        .unwrap()
+        .clone();
+    assert_eq!(rejected.len(), 1, "{rejected:#?}");
+    let name = rejected[0]["name"].as_str().unwrap();
+    let refused = pair.there(&["rejected", "retry", name, "--json"]).exits(5);
+    assert_eq!(refused.json()["error"]["code"], "already_claimed");
+    let fail = ["fail", "1.1", "--as", "prep-agent", "--message", "no space"];
+    pair.here(&fail).success();
+    pair.here(&["retry", "1.1", "--as", "prep-agent"]).success();
+    pair.env.wait_minutes(60);
+    pair.there(&["rejected", "retry", name]).success();
+    let shown = Pair::data(&pair.there(&["show", "1.1", "--json"]).success());
+    assert_eq!(shown["record"]["state"], "in_progress");
+    pair.here(&["sync"]).success();
+    pair.assert_together();
 }

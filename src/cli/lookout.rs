@@ -12,7 +12,7 @@ use super::error::Failure;
 use super::exit;
 use super::interruption::Interruption;
 use super::output::{Output, plain};
-use crate::git::{ObjectId, RefWatch, RemoteError, Repository, Waker};
+use crate::git::{ObjectId, RefWatch, RemoteError, Repository, Waker, masked};
 use crate::ids::quoted;
 use crate::ledger::{Glimpse, Ledger, LedgerError, Snapshot};
 
@@ -43,6 +43,7 @@ pub(super) struct Lookout<'r> {
 
 /// What looks at the remote, and what it saw.
 struct Patrol {
+    /// As it is shown: no address shows a password.
     remote: String,
     reports: Receiver<Report>,
     stop: Arc<AtomicBool>,
@@ -286,7 +287,7 @@ impl Patrol {
     fn begin(beat: Beat, waker: Waker) -> Self {
         let (sender, reports) = channel();
         let stop = Arc::new(AtomicBool::new(false));
-        let remote = beat.remote.clone();
+        let remote = masked(&beat.remote);
         let asked = Arc::clone(&stop);
         let thread = thread::spawn(move || {
             if let Err(failure) = beat.walk(&asked, &sender, &waker) {

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use serde::Serialize;
 
-use super::rerun::{Rerun, begun};
+use super::rerun::{Origins, Rerun, begun};
 use super::sync::Apart;
 use crate::git::{Commit, KeptCommit, ObjectId, RemoteError};
 use crate::ids::HandoffId;
@@ -172,7 +172,8 @@ impl Ledger<'_> {
             }
             // Aside, so that it is seen what it comes to before anybody else sees it.
             let aside = self.aside(tip);
-            Rerun::new(&aside, session, apart.origins()).step(&commit)?;
+            let origins = self.known_again(&apart, tip)?;
+            Rerun::new(&aside, session, origins).step(&commit)?;
             let made = aside.existing()?;
             if made == tip || self.put(session, tip, made)? {
                 break;
@@ -180,6 +181,30 @@ impl Ledger<'_> {
         }
         self.repository().let_go(&kept)?;
         Ok(rejected)
+    }
+
+    /// What became of the handoffs that were begun offline, also of those that the ledger
+    /// had already when they were made again: their contracts are there, byte for byte.
+    fn known_again(&self, apart: &Apart, tip: ObjectId) -> Result<Origins, LedgerError> {
+        let mut origins = apart.origins();
+        let now = self.at(tip)?;
+        for commit in &apart.own {
+            let Some(then) = begun(&commit.message) else {
+                continue;
+            };
+            let folder = self.at(commit.id)?;
+            let folder = folder.issue(then.issue())?;
+            if let Some(record) = folder.record(then.number())?
+                && !apart.published.contains_key(&commit.id)
+            {
+                let bytes = folder.contract(&record)?;
+                let there = now.issue(then.issue())?.sent_before(&bytes)?;
+                if let Some(number) = there.first() {
+                    origins.put(then.clone(), HandoffId::new(then.issue().clone(), *number));
+                }
+            }
+        }
+        Ok(origins)
     }
 
     /// Gives up a refused step.

@@ -40,7 +40,7 @@ impl Origins {
     }
 
     /// Notes the id that a handoff has now.
-    fn put(&mut self, then: HandoffId, now: HandoffId) {
+    pub(super) fn put(&mut self, then: HandoffId, now: HandoffId) {
         self.left.remove(&then);
         self.taken.insert(then, now);
     }
