@@ -2,7 +2,7 @@
 //!
 //! The library never prints, exits, or reads the clock or the environment: the
 //! binary does, and passes in what it found. Modules depend on one another in
-//! one direction: `cli` → `hooks`, `templates`, `ledger` → `contract`, `protocol`, `git`
+//! one direction: `cli` → `hooks`, `templates`, `insight` → `ledger` → `contract`, `protocol`, `git`
 //! → `ids`, `finding`.
 
 pub mod cli;
@@ -11,6 +11,7 @@ pub mod finding;
 pub mod git;
 pub mod hooks;
 pub mod ids;
+pub mod insight;
 pub mod ledger;
 pub mod protocol;
 pub mod templates;
