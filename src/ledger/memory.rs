@@ -19,6 +19,7 @@ pub(super) struct Memory<'r> {
     repository: &'r Repository,
     seen: Scratch,
     verified: Scratch,
+    survey: Scratch,
 }
 
 /// Up to where a ledger was audited, and found sound.
@@ -45,7 +46,13 @@ impl<'r> Memory<'r> {
             repository,
             seen: note("seen"),
             verified: note("verified"),
+            survey: note("survey"),
         }
+    }
+
+    /// The note that the last survey left.
+    pub(super) fn survey(&self) -> &Scratch {
+        &self.survey
     }
 
     /// The last commit of the branch that was written here, or found sound.
