@@ -19,11 +19,13 @@ mod hook;
 mod input;
 mod interruption;
 mod lookout;
+mod moment;
 mod network;
 mod output;
 mod protocols;
 mod refused;
 mod render;
+mod replace;
 mod report;
 
 use std::ffi::OsString;
