@@ -46,6 +46,7 @@ mod snapshot;
 mod step;
 mod stored;
 mod survey;
+mod traceparent;
 mod turn;
 mod verify;
 mod waiting;
@@ -90,6 +91,7 @@ pub use shared::{Change as ProtocolStep, ProtocolChange, ProtocolFiles, document
 pub use snapshot::{IssueFolder, OpenEntry, Rules, Snapshot};
 pub use step::{Actor, FileChanges, MAX_TEXT, Planned, Receipt, Request, Step, Stop, Told, View};
 pub use survey::{ChangeSurvey, DecisionSurvey, HandoffSurvey, IssueSurvey, Survey};
+pub use traceparent::{NoTraceParent, TraceParent};
 pub use turn::{Turn, turn};
 pub use verify::{Audit, AuditScope, BranchMove, NextCommit, meaning};
 pub use waiting::{Outcome, Standing};
