@@ -24,6 +24,7 @@ mod expiry;
 mod failure;
 mod feed;
 mod founding;
+mod identity;
 mod intake;
 mod layout;
 mod memory;
