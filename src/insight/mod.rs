@@ -3,5 +3,6 @@
 //! [`Survey`](crate::ledger::Survey) or from the records; nothing here writes to
 //! the ledger, and nothing is stored twice.
 
+pub mod attention;
 pub mod cloudevents;
 pub mod times;
