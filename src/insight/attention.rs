@@ -103,7 +103,7 @@ pub fn attention(survey: &Survey, protocols: &Protocols, now: Moment) -> Vec<Stu
             found.extend(of_issue(issue, protocol, now));
         }
     }
-    found.sort_by(|a, b| (a.need, a.since).cmp(&(b.need, b.since)));
+    found.sort_by_key(|one| (one.need, one.since));
     found
 }
 

@@ -32,6 +32,7 @@ mod reopen;
 mod report;
 mod restore;
 mod send;
+mod serve;
 mod show;
 mod status;
 mod sync;
@@ -87,6 +88,7 @@ pub(super) enum Command {
     Protocol(Write<protocol::Arguments>),
     Document(Write<document::Arguments>),
     Report(report::Arguments),
+    Serve(serve::Arguments),
     Export(export::Arguments),
     Import(Write<import::Arguments>),
     Demo(demo::Arguments),
@@ -139,6 +141,7 @@ impl Command {
             Self::Protocol(a) => a.own.run(&context.with(a.network), output),
             Self::Document(a) => a.own.run(&context.with(a.network), output),
             Self::Report(a) => a.run(context, output),
+            Self::Serve(a) => a.run(context, output),
             Self::Export(a) => a.run(context, output),
             Self::Import(a) => a.own.run(&context.with(a.network), output),
             Self::Demo(a) => a.run(context, output),
