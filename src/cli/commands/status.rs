@@ -4,8 +4,8 @@ use serde_json::json;
 use crate::cli::context::Context;
 use crate::cli::environment::now;
 use crate::cli::error::Failure;
-use crate::cli::output::{Output, columns, counted, plain, state};
-use crate::cli::render;
+use crate::cli::output::{Output, counted, plain};
+use crate::cli::{render, rows};
 use crate::ids::IssueKey;
 use crate::ledger::{Beside, IssueStatus, Refusal, Snapshot, View};
 use crate::protocol::{Policy, State};
@@ -32,16 +32,18 @@ impl Arguments {
     /// # Errors
     /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        output.is_view();
         let repository = context.repository()?;
         let ledger = context.ledger(&repository)?;
         let tip = ledger.tip()?;
         let now = now()?;
+        let look = output.look(now);
         if let Some(issue) = &self.issue {
             let key: IssueKey = issue.parse()?;
             let folder = tip.issue(&key)?;
             let issue = folder.issue()?.ok_or(Refusal::NoIssue { issue: key })?;
             let records = folder.records()?;
-            let text = render::issue_text(&issue, &records, now);
+            let text = render::issue_text(&issue, &records, &look);
             let records: Vec<_> = records
                 .iter()
                 .map(|r| render::record_json(r, now))
@@ -58,7 +60,7 @@ impl Arguments {
             let count = records.iter().filter(|r| r.state == one).count();
             counts.insert(one.to_string(), count.into());
             if count > 0 {
-                words.push(format!("{count} {}", state(one)));
+                words.push(format!("{count} {}", look.state(one)));
             }
         }
         let said = if words.is_empty() {
@@ -75,12 +77,7 @@ impl Arguments {
         if policy != Policy::Off {
             text += &format!("  contracts' claims are checked: {}\n", policy.as_str());
         }
-        text += &columns(
-            &records
-                .iter()
-                .map(|r| render::row(r, now))
-                .collect::<Vec<_>>(),
-        );
+        text += &rows::table(&records, &look);
         let expired = records.iter().filter(|r| r.is_expired(now)).count();
         if expired > 0 {
             text +=
