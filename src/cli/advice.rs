@@ -10,7 +10,7 @@ use crate::protocol::{Action, Protocol, State};
 /// What may be done about a handoff that stands still: the action, and its
 /// command.
 pub(super) fn options(protocol: &Protocol, record: &Record, at: Moment) -> Vec<(Action, String)> {
-    let by = decider(protocol, record);
+    let by = decider(protocol, &record.from);
     let choices = choices(protocol, record, at);
     let option = |choice: Choice| {
         let action = match &choice {

@@ -3,4 +3,5 @@
 //! [`Survey`](crate::ledger::Survey) or from the records; nothing here writes to
 //! the ledger, and nothing is stored twice.
 
+pub mod attention;
 pub mod times;

@@ -89,11 +89,12 @@ impl Record {
     }
 }
 
-/// Who decides about a handoff: the protocol's orchestrator, else its sender.
-pub fn decider<'a>(protocol: &'a Protocol, record: &'a Record) -> &'a AgentName {
+/// Who decides about a handoff by its sender: the protocol's orchestrator, else the
+/// sender.
+pub fn decider<'a>(protocol: &'a Protocol, sender: &'a AgentName) -> &'a AgentName {
     // In a call, whoever asked decides what becomes of the request.
-    let asker = protocol.is_kind(record.from.as_str(), AgentKind::Orchestrator);
-    protocol.lead().filter(|_| !asker).unwrap_or(&record.from)
+    let asker = protocol.is_kind(sender.as_str(), AgentKind::Orchestrator);
+    protocol.lead().filter(|_| !asker).unwrap_or(sender)
 }
 
 /// The choices that the protocol leaves about a handoff that stands still.
@@ -296,7 +297,7 @@ impl<'a> Case<'a> {
 
     /// The person whom whoever decides, or else the sender, can send something.
     fn person_to_ask(&self) -> Option<Choice> {
-        let deciders = [decider(self.protocol, self.record), &self.record.from];
+        let deciders = [decider(self.protocol, &self.record.from), &self.record.from];
         let reaches = |from: &AgentName, to: &AgentName| {
             self.protocol
                 .routes(from.as_str(), to.as_str())
@@ -342,7 +343,7 @@ impl<'a> Case<'a> {
             return None;
         }
         let record = self.record;
-        let decider = decider(self.protocol, record);
+        let decider = decider(self.protocol, &record.from);
         let person = || self.people().next().unwrap_or(decider);
         let (mut agent, mut to, mut questions) = (decider, None, Vec::new());
         let failure = record.failure();

@@ -89,6 +89,7 @@ pub use session::{Clock, Session};
 pub use shared::{Change as ProtocolStep, ProtocolChange, ProtocolFiles, documents, open_issues};
 pub use snapshot::{IssueFolder, OpenEntry, Rules, Snapshot};
 pub use step::{Actor, FileChanges, MAX_TEXT, Planned, Receipt, Request, Step, Stop, Told, View};
+pub use stored::serialize_moment;
 pub use survey::{ChangeSurvey, DecisionSurvey, HandoffSurvey, IssueSurvey, Survey};
 pub use turn::{Turn, turn};
 pub use verify::{Audit, AuditScope, BranchMove, NextCommit, meaning};

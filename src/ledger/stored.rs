@@ -49,6 +49,14 @@ pub(super) fn write<T: Serialize>(value: &T) -> Vec<u8> {
 /// A moment, to the second, in UTC.
 pub type Moment = DateTime<Utc>;
 
+/// Writes a moment as every document has it.
+///
+/// # Errors
+/// What the serializer says.
+pub fn serialize_moment<S: serde::Serializer>(at: &Moment, s: S) -> Result<S::Ok, S::Error> {
+    moment::serialize(at, s)
+}
+
 pub(super) mod moment {
     use super::{DateTime, Moment, SecondsFormat, Utc};
     use serde::{Deserialize, Deserializer, Serializer, de::Error};

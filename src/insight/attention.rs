@@ -1,0 +1,203 @@
+//! What needs someone now: what stands still, with whom, since when, and why.
+
+use std::collections::BTreeMap;
+
+use chrono::TimeDelta;
+use serde::Serialize;
+
+use crate::ids::{AgentName, HandoffId, IssueKey};
+use crate::ledger::{
+    HandoffSurvey, IssueStatus, IssueSurvey, LedgerError, Moment, Snapshot, Survey, decider,
+};
+use crate::protocol::{Event, Protocol, State};
+
+/// How long a handoff may wait for its receiver where its protocol has no leases.
+const PATIENCE: TimeDelta = TimeDelta::days(1);
+
+/// The protocols in force, by name.
+pub type Protocols = BTreeMap<AgentName, Protocol>;
+
+/// Reads the protocols in force.
+///
+/// # Errors
+/// [`LedgerError`] when one is missing or at fault.
+pub fn protocols(tip: &Snapshot<'_>) -> Result<Protocols, LedgerError> {
+    let mut found = Protocols::new();
+    for name in tip.protocols()? {
+        let protocol = tip.rules(&name)?.protocol().clone();
+        found.insert(protocol.definition().name.clone(), protocol);
+    }
+    Ok(found)
+}
+
+/// Why something needs someone; the order is that of urgency.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Need {
+    /// No attempt is left.
+    Dead,
+    /// It failed, and nobody has decided what becomes of it.
+    Failed,
+    /// Whoever works on it waits for an answer.
+    Blocked,
+    /// Whoever works on it has not been heard of in time.
+    LeaseRanOut,
+    /// Nobody has taken it up for longer than a claim would have held.
+    Unclaimed,
+    /// The issue is open, and no handoff of it is.
+    Idle,
+}
+
+impl Need {
+    /// Every need, the most urgent first.
+    pub const ALL: [Self; 6] = [
+        Self::Dead,
+        Self::Failed,
+        Self::Blocked,
+        Self::LeaseRanOut,
+        Self::Unclaimed,
+        Self::Idle,
+    ];
+
+    /// The need in a few words.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Dead => "no attempt left",
+            Self::Failed => "failed",
+            Self::Blocked => "waits for an answer",
+            Self::LeaseRanOut => "lease ran out",
+            Self::Unclaimed => "not taken up",
+            Self::Idle => "nobody is at it",
+        }
+    }
+}
+
+/// One thing that stands still.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Stuck {
+    /// Its issue.
+    pub issue: IssueKey,
+    /// Its handoff; none, where no handoff of the issue is open.
+    pub id: Option<HandoffId>,
+    /// Why it needs someone.
+    pub need: Need,
+    /// The agent that has it; none, where nobody does.
+    pub with: Option<AgentName>,
+    /// Whose turn it is.
+    pub turn: Option<AgentName>,
+    /// Since when.
+    #[serde(serialize_with = "crate::ledger::serialize_moment")]
+    pub since: Moment,
+    /// What went wrong, what is asked, or what it is about.
+    pub why: String,
+    /// The command that goes on from here.
+    pub next: String,
+}
+
+/// Everything that stands still: the most urgent first, then what has stood
+/// longest.
+pub fn attention(survey: &Survey, protocols: &Protocols, now: Moment) -> Vec<Stuck> {
+    let mut found = Vec::new();
+    for issue in &survey.issues {
+        if let Some(protocol) = protocols.get(&issue.protocol) {
+            found.extend(of_issue(issue, protocol, now));
+        }
+    }
+    found.sort_by(|a, b| (a.need, a.since).cmp(&(b.need, b.since)));
+    found
+}
+
+/// What stands still in one issue, in the order of its handoffs.
+pub fn of_issue(issue: &IssueSurvey, protocol: &Protocol, now: Moment) -> Vec<Stuck> {
+    if issue.status != IssueStatus::Open {
+        return Vec::new();
+    }
+    let open = issue.handoffs.iter().filter(|h| !h.state.is_terminal());
+    let stuck = open.clone().filter_map(|h| stuck(issue, h, protocol, now));
+    let mut found: Vec<Stuck> = stuck.collect();
+    if open.count() == 0 {
+        found.push(idle(issue));
+    }
+    found
+}
+
+fn stuck(
+    issue: &IssueSurvey,
+    handoff: &HandoffSurvey,
+    protocol: &Protocol,
+    now: Moment,
+) -> Option<Stuck> {
+    // That its attempts are spent is part of the failure before it.
+    let mut newest = handoff.changes.iter().rev();
+    let last = newest.find(|change| change.event != Some(Event::Exhaust))?;
+    let lead = decider(protocol, &handoff.from);
+    let id = issue.id(handoff);
+    let look = format!("git handoff next {}", issue.key);
+    let (need, turn, since, next) = match handoff.state {
+        State::Dead => (Need::Dead, lead, last.at, look),
+        State::Failed => (Need::Failed, lead, last.at, look),
+        State::Blocked => (Need::Blocked, lead, last.at, look),
+        State::InProgress => {
+            let end = handoff.expires_at.filter(|end| *end <= now)?;
+            (Need::LeaseRanOut, lead, end, "git handoff reap".to_owned())
+        }
+        State::Pending => {
+            let ready = handoff.not_before.map_or(last.at, |at| at.max(last.at));
+            let waits = |number: &u32| {
+                let before = issue.handoff(*number);
+                before.is_some_and(|before| before.state != State::Completed)
+            };
+            if now - ready < patience(protocol) || handoff.waits_for.iter().any(waits) {
+                return None;
+            }
+            let claim = format!("git handoff claim {id} --as {}", handoff.to);
+            (Need::Unclaimed, &handoff.to, ready, claim)
+        }
+        State::Completed | State::Rejected | State::Cancelled => return None,
+    };
+    let told = last.reason.as_ref().filter(|_| need < Need::LeaseRanOut);
+    Some(Stuck {
+        issue: issue.key.clone(),
+        id: Some(id),
+        need,
+        with: Some(handoff.to.clone()),
+        turn: Some(turn.clone()),
+        since,
+        why: told.unwrap_or(&handoff.summary).clone(),
+        next,
+    })
+}
+
+/// How long a handoff of a protocol may wait for its receiver.
+fn patience(protocol: &Protocol) -> TimeDelta {
+    let leases = protocol.definition().leases.as_ref();
+    let seconds = leases.and_then(|leases| i64::try_from(leases.seconds).ok());
+    let lease = seconds.and_then(TimeDelta::try_seconds);
+    lease.unwrap_or(PATIENCE)
+}
+
+/// That an issue is open, and nothing in it.
+fn idle(issue: &IssueSurvey) -> Stuck {
+    let mut unfollowed = { issue.unfollowed.iter() }.filter_map(|n| issue.handoff(*n));
+    let last = unfollowed.next_back().or(issue.handoffs.last());
+    let turn = last.map(|handoff| match handoff.state {
+        State::Completed => handoff.to.clone(),
+        // What was turned down is its sender's again.
+        _ => handoff.from.clone(),
+    });
+    let why = last.map(|last| format!("{} is {}: {}", issue.id(last), last.state, last.summary));
+    let next = match &turn {
+        Some(turn) => format!("git handoff new --issue {} --from {turn}", issue.key),
+        None => format!("git handoff status {}", issue.key),
+    };
+    Stuck {
+        issue: issue.key.clone(),
+        id: None,
+        need: Need::Idle,
+        with: None,
+        turn,
+        since: issue.updated_at,
+        why: why.unwrap_or_default(),
+        next,
+    }
+}
