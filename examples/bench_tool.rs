@@ -67,6 +67,7 @@ fn root(repository: &Repository) -> ObjectId {
         patience: Duration::from_secs(10),
         jitter: |_| 0,
         quarantined: false,
+        tally: std::sync::Arc::default(),
     };
     let founding = Founding {
         protocol: "issue-to-pr".parse().unwrap(),

@@ -6,6 +6,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, FixedOffset, Local, NaiveDateTime, Offset, TimeZone};
@@ -142,6 +143,7 @@ pub(super) fn session(repository: &Repository) -> Result<Session, Failure> {
         wall: SystemTime::now,
         jitter: |below| RandomState::new().hash_one(below) % below.max(1),
         quarantined: is_set(&QUARANTINE),
+        tally: Arc::default(),
     })
 }
 

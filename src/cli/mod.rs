@@ -22,6 +22,7 @@ mod interruption;
 mod lookout;
 mod network;
 mod output;
+mod progress;
 mod protocols;
 mod refused;
 mod render;

@@ -530,5 +530,5 @@ pub(super) fn issue_text(issue: &Issue, records: &[Record], look: &Look) -> Stri
         );
     }
     text += &notes_text(&issue.annotations);
-    text + &super::rows::table(records, look)
+    look.sentences(&text) + &super::rows::table(records, look)
 }

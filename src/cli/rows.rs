@@ -24,7 +24,7 @@ fn standing(record: &Record, look: &Look) -> String {
 pub(super) fn row(record: &Record, look: &Look) -> Vec<String> {
     let since = record.latest().map(|t| look.time(t.at));
     vec![
-        record.id.to_string(),
+        look.id(&record.id),
         standing(record, look),
         format!("{} {} {}", record.from, look.arrow(), record.to),
         look.cell(record.priority.as_deref().unwrap_or_default()),

@@ -124,10 +124,17 @@ fn row(commit: &Commit, look: &Look) -> Vec<String> {
     let time = look.time(to_second(commit.author.at));
     let Some((handoff, way, state)) = parts(subject) else {
         let none = String::new();
-        return vec![id, time, none.clone(), none.clone(), none, look.cell(subject)];
+        return vec![
+            id,
+            time,
+            none.clone(),
+            none.clone(),
+            none,
+            look.cell(subject),
+        ];
     };
     let way = look.cell(way).replace('→', look.arrow());
-    let (handoff, state) = (look.cell(handoff), look.state(state));
+    let (handoff, state) = (look.heading(&look.cell(handoff)), look.state(state));
     vec![id, time, handoff, state, way, look.cell(summary)]
 }
 

@@ -53,13 +53,13 @@ impl Arguments {
         let options = options(rules.protocol(), &record, now);
         let mut notes = issue.annotations;
         notes.retain(|note| note.id.as_ref().is_none_or(|id| *id == record.id));
-        let text = format!(
-            "{}{}{}\n{}",
+        let told = format!(
+            "{}{}{}",
             render::record_text(&record, &look),
             render::notes_text(&notes),
             options_text(&options),
-            plain(&contract)
         );
+        let text = format!("{}\n{}", look.sentences(&told), plain(&contract));
         let format = record.contract.format;
         let data = json!({
             "record": record,

@@ -19,6 +19,7 @@ pub(super) use screen::{Screen, is_dumb, is_for_git_pager};
 pub(super) use table::{columns, cut};
 pub(super) use wishes::Wishes;
 
+use crate::ids::HandoffId;
 use crate::ledger::Moment;
 use crate::protocol::State;
 
@@ -59,6 +60,18 @@ impl Look {
                 format!("{style}{symbol} {state}{style:#}")
             }
             None => colored(state),
+        }
+    }
+
+    /// How many there are in a state.
+    pub(super) fn count(&self, count: usize, state: State) -> String {
+        match self.screen {
+            Some(screen) => {
+                let style = style(state);
+                let symbol = symbol(state, screen.unicode);
+                format!("{style}{symbol} {count} {state}{style:#}")
+            }
+            None => format!("{count} {}", colored(state)),
         }
     }
 
@@ -115,6 +128,40 @@ impl Look {
             Some(_) => first.replace('\t', " "),
             None => first,
         }
+    }
+
+    /// Lines of sentences: on a terminal, broken between words where they are too long.
+    pub(super) fn sentences(&self, text: &str) -> String {
+        match self.screen {
+            Some(screen) => table::wrapped(text, screen.width),
+            None => text.to_owned(),
+        }
+    }
+
+    /// Rows in columns, set in.
+    pub(super) fn inner_table(&self, rows: &[Vec<String>]) -> String {
+        const INDENT: usize = 2;
+        let screen = self.screen.map(|screen| Screen {
+            width: screen.width.saturating_sub(INDENT),
+            ..screen
+        });
+        let table = Self { screen, ..*self }.table(rows);
+        let set_in = |line: &str| format!("{:INDENT$}{line}\n", "");
+        table.lines().map(set_in).collect()
+    }
+
+    /// An id, which stands out on a terminal.
+    pub(super) fn id(&self, id: &HandoffId) -> String {
+        match self.screen {
+            Some(_) => self.heading(&id.to_string()),
+            None => id.to_string(),
+        }
+    }
+
+    /// A heading.
+    pub(super) fn heading(&self, text: &str) -> String {
+        let style = Style::new().bold();
+        format!("{style}{text}{style:#}")
     }
 
     /// Rows in columns. On a terminal they fit its width: the last column is text

@@ -1,7 +1,7 @@
 //! Rows in columns, by the width that a terminal gives their text.
 
 use unicode_segmentation::UnicodeSegmentation;
-use unicode_width::UnicodeWidthStr;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// What stands between two columns.
 const GAP: usize = 2;
@@ -129,13 +129,13 @@ fn flow(text: &mut String, row: &[String], most: usize) {
 /// one character stays whole.
 pub(in crate::cli) fn cut(text: &str, most: usize, ellipsis: &str) -> String {
     // The text has no styles: it is foreign, and control characters were made visible.
-    if text.width() <= most {
+    if text.graphemes(true).map(room_for).sum::<usize>() <= most {
         return text.to_owned();
     }
     let mut room = most.saturating_sub(ellipsis.width());
     let mut end = 0;
     for (at, cluster) in text.grapheme_indices(true) {
-        let Some(left) = room.checked_sub(cluster.width()) else {
+        let Some(left) = room.checked_sub(room_for(cluster)) else {
             break;
         };
         room = left;
@@ -144,9 +144,68 @@ pub(in crate::cli) fn cut(text: &str, most: usize, ellipsis: &str) -> String {
     format!("{}{ellipsis}", text[..end].trim_end())
 }
 
+/// How wide a character is at most: terminals disagree about faces and flags that are
+/// joined from several, and the widest of them must not break the line.
+fn room_for(cluster: &str) -> usize {
+    let parts = cluster.chars().filter_map(UnicodeWidthChar::width);
+    cluster.width().max(parts.sum())
+}
+
+/// Lines of which none is wider than this: broken between words, what follows set in
+/// below its line. A word that is wider stays whole.
+pub(super) fn wrapped(text: &str, most: usize) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for line in text.lines() {
+        let said = line.trim_start_matches(' ');
+        let indent = line.len() - said.len();
+        let mut used = indent;
+        shown += &line[..indent];
+        for (at, word) in words(said).enumerate() {
+            let wide = width(word);
+            if at > 0 && used + 1 + wide > most {
+                used = indent + INDENT.len();
+                shown.push('\n');
+                shown += &" ".repeat(used);
+            } else if at > 0 {
+                shown.push(' ');
+                used += 1;
+            }
+            shown += word;
+            used += wide;
+        }
+        shown.push('\n');
+    }
+    shown
+}
+
+/// The words of a line; a command between backticks is one, so that it can be copied.
+fn words(line: &str) -> impl Iterator<Item = &str> {
+    let mut rest = Some(line);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let mut from = 0;
+        // Each pair of backticks before the next space takes the search behind it.
+        let end = loop {
+            let space = text[from..].find(' ').map(|at| from + at);
+            let Some(open) = text[from..].find('`').map(|at| from + at) else {
+                break space;
+            };
+            if space.is_some_and(|space| space < open) {
+                break space;
+            }
+            match text[open + 1..].find('`') {
+                Some(length) => from = open + length + 2,
+                None => break space,
+            }
+        };
+        rest = end.map(|end| &text[end + 1..]);
+        Some(&text[..end.unwrap_or(text.len())])
+    })
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{cut, fitted, width};
+    use super::{cut, fitted, width, wrapped};
 
     fn row(cells: &[&str]) -> Vec<String> {
         cells.iter().map(|cell| (*cell).to_owned()).collect()
@@ -162,8 +221,8 @@ mod tests {
             ("漢字かな交じり", 8, "漢字か…"),
             // An accent of its own, and a family joined from three faces.
             ("cafe\u{301} au lait", 5, "cafe\u{301}…"),
-            ("👩‍👩‍👧 family", 3, "👩‍👩‍👧…"),
-            ("👩‍👩‍👧 family", 2, "…"),
+            ("👩‍👩‍👧 family", 8, "👩‍👩‍👧…"),
+            ("👩‍👩‍👧 family", 6, "…"),
             ("🇩🇪🇫🇷🇮🇹", 5, "🇩🇪🇫🇷…"),
             ("x", 0, "…"),
         ] {
@@ -171,6 +230,19 @@ mod tests {
             assert_eq!(got, shown, "{text} in {most}");
             assert!(width(&got) <= most.max(1), "{text} in {most}");
         }
+    }
+
+    #[test]
+    fn lines_break_between_words() {
+        let text = "  one two three\n\u{1b}[31mfour\u{1b}[0m five\nunbreakable\n\n";
+        let shown = "  one two\n    three\n\u{1b}[31mfour\u{1b}[0m five\nunbreakable\n\n";
+        assert_eq!(wrapped(text, 10), shown);
+        assert_eq!(wrapped(shown, 80), shown);
+        let text = "see `git handoff show 1`, and `git\n";
+        assert_eq!(
+            wrapped(text, 12),
+            "see\n  `git handoff show 1`,\n  and `git\n"
+        );
     }
 
     #[test]

@@ -17,6 +17,7 @@ use crate::ledger::sending::Origin;
 use crate::ledger::session::{Session, SetTime};
 use crate::ledger::snapshot::{Rules, Snapshot};
 use crate::ledger::step::{Request, View};
+use crate::ledger::tally::Work;
 use crate::ledger::write::{Done, Ledger, Target};
 use crate::protocol::{Event, State};
 
@@ -95,6 +96,7 @@ impl<'a, 'r> Importer<'a, 'r> {
         source: Source,
     ) -> Self {
         let (session, at) = session.timed();
+        session.tally.begin(Work::Importing, None);
         Self {
             ledger,
             session,
@@ -217,6 +219,7 @@ impl<'a, 'r> Importer<'a, 'r> {
     /// [`ExchangeError`] when the ledger can't be read or written.
     pub(super) fn deliver(&mut self, delivery: &Delivery<'_>) -> Result<bool, ExchangeError> {
         let file = delivery.file;
+        self.session.tally.add(1);
         match self.try_deliver(delivery) {
             Ok((number, key, done)) => {
                 let id = HandoffId::new(key, number);
