@@ -51,11 +51,10 @@ fn about(record: &Record) -> String {
     } else {
         &[]
     };
-    let text = match waits {
+    match waits {
         [] => text,
         [first, ..] => format!("waits for {first}: {text}"),
-    };
-    text
+    }
 }
 
 /// Handoffs as a table.

@@ -119,7 +119,7 @@ pub fn of_open(records: &[Record], protocols: &Protocols, now: Moment) -> Vec<St
 }
 
 fn sorted(mut found: Vec<Stuck>) -> Vec<Stuck> {
-    found.sort_by(|a, b| (a.need, a.since).cmp(&(b.need, b.since)));
+    found.sort_by_key(|stuck| (stuck.need, stuck.since));
     found
 }
 

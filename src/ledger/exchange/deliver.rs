@@ -95,7 +95,8 @@ impl<'a, 'r> Importer<'a, 'r> {
         wanted: Import,
         source: Source,
     ) -> Self {
-        let (session, at) = session.timed();
+        // What was done elsewhere was not done in the trace of whoever imports it.
+        let (session, at) = session.traced(None).timed();
         session.tally.begin(Work::Importing, None);
         Self {
             ledger,
