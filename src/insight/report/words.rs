@@ -92,9 +92,9 @@ pub(super) fn sign(state: State) -> char {
         State::InProgress => '◐',
         State::Completed => '✓',
         State::Failed => '✗',
-        State::Blocked => '■',
-        State::Dead => '✖',
-        State::Rejected => '⊘',
+        State::Blocked => '?',
+        State::Dead => '■',
+        State::Rejected => '←',
         State::Cancelled => '–',
     }
 }
