@@ -119,6 +119,12 @@ impl Repository {
         self.inner.path()
     }
 
+    /// From now on, packs are mapped in small windows, where libgit2 would map whole
+    /// packs. Call it before a repository is opened that most of will be read.
+    pub fn map_little() {
+        pack_windows::bound(WINDOW, WINDOWS);
+    }
+
     /// Opens the repository of the current folder once more, for a thread that walks history: it
     /// remembers the objects it read, since a step reads what the one before
     /// wrote. Finds it as git does, so that objects which a push brings, and
@@ -129,7 +135,7 @@ impl Repository {
     pub fn open_for_history() -> Result<Self, GitError> {
         // libgit2 would keep a quarter of a gigabyte of what is remembered here.
         git2::opts::enable_caching(false);
-        pack_windows::bound(WINDOW, WINDOWS);
+        Self::map_little();
         let inner = git2::Repository::open_from_env()?;
         Ok(Self {
             inner,

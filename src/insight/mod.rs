@@ -4,4 +4,6 @@
 //! the ledger, and nothing is stored twice.
 
 pub mod attention;
+pub mod cloudevents;
+pub mod report;
 pub mod times;

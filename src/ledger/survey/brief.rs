@@ -10,6 +10,7 @@ use super::{ChangeSurvey, DecisionSurvey, HandoffSurvey, IssueSurvey};
 use crate::ids::{AgentName, HandoffId, IssueKey};
 use crate::ledger::evidence::Verdict;
 use crate::ledger::record::{IssueStatus, Moment, StoredError, VERSION, moment, optional_moment};
+use crate::ledger::traceparent::TraceParent;
 use crate::protocol::{Action, Event, State};
 
 /// `issue.json`, in brief.
@@ -128,6 +129,7 @@ struct Transition<'a> {
     reason: Option<Cow<'a, str>>,
     #[serde(default, borrow)]
     questions: Vec<Question<'a>>,
+    traceparent: Option<TraceParent>,
 }
 
 #[derive(Deserialize)]
@@ -222,6 +224,7 @@ fn change(transition: Transition<'_>) -> ChangeSurvey {
         receiver: transition.receiver,
         failure,
         reason: reason.and_then(|text| Some(text.lines().next()?.to_owned())),
+        traceparent: transition.traceparent,
     }
 }
 

@@ -22,6 +22,7 @@ use crate::ledger::evidence::{Evidence, Verdict};
 use crate::ledger::layout;
 use crate::ledger::record::{Issue, IssueStatus, Moment, Record, Transition};
 use crate::ledger::snapshot::{IssueFolder, Snapshot};
+use crate::ledger::traceparent::TraceParent;
 use crate::ledger::write::Ledger;
 use crate::protocol::{Action, Event, State};
 
@@ -139,6 +140,8 @@ pub struct ChangeSurvey {
     pub failure: Option<String>,
     /// What went wrong, what is asked, or why, in one line.
     pub reason: Option<String>,
+    /// The trace that it was made in.
+    pub traceparent: Option<TraceParent>,
 }
 
 impl Ledger<'_> {
@@ -334,6 +337,7 @@ impl ChangeSurvey {
             receiver: transition.receiver.clone(),
             failure: failure.map(|failure| failure.code.clone()),
             reason: reason.and_then(|text| Some(text.lines().next()?.to_owned())),
+            traceparent: transition.traceparent,
         }
     }
 }

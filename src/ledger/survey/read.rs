@@ -169,7 +169,11 @@ fn in_parallel<T: Send, F: Send>(
 
 impl Place {
     /// Looks what is in it.
-    fn look(repository: &Repository, place: Self, found: &mut Vec<Found>) -> Result<(), LedgerError> {
+    fn look(
+        repository: &Repository,
+        place: Self,
+        found: &mut Vec<Found>,
+    ) -> Result<(), LedgerError> {
         if !is_issue(&place.path) {
             let prefix = format!("{}/", place.path);
             let inside = places(repository, place.tree, &prefix)?;
@@ -197,7 +201,11 @@ impl File {
     fn read(&self, repository: &Repository, issue: &IssueKey) -> Result<Said, LedgerError> {
         let path = || match self.number {
             0 => layout::issue_file(issue),
-            number => format!("{}/{}", layout::issue_folder(issue), layout::record_name(number)),
+            number => format!(
+                "{}/{}",
+                layout::issue_folder(issue),
+                layout::record_name(number)
+            ),
         };
         let object = |source| LedgerError::Object {
             path: path(),

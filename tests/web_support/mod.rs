@@ -1,0 +1,44 @@
+//! What tests of pictures and pages need of the web, installed once.
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used, missing_docs)]
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+/// The folder in whose `node_modules` the packages of tests/web-tools are, which
+/// `scripts/web-tools` fills once.
+pub fn tools() -> &'static Path {
+    static TOOLS: OnceLock<PathBuf> = OnceLock::new();
+    TOOLS.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("web-tools");
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/web-tools");
+        let output = Command::new(script).arg(&folder).output().unwrap();
+        assert!(
+            output.status.success(),
+            "what these tests need of the web can't be installed (scripts/web-tools):\n{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        folder
+    })
+}
+
+/// Runs a script of tests/web-tools with node, which gets the folder of [`tools`] as its first
+/// argument and a text on standard input; returns what it printed.
+#[track_caller]
+pub fn node(script: &str, args: &[&str], input: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/web-tools");
+    let mut command = Command::new("node");
+    command.arg(path.join(script)).arg(tools()).args(args);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    command.stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let output = std::thread::scope(|scope| {
+        scope.spawn(move || stdin.write_all(input.as_bytes()));
+        child.wait_with_output().unwrap()
+    });
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{script}: {said}");
+    String::from_utf8(output.stdout).unwrap()
+}
