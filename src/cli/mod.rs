@@ -18,12 +18,15 @@ mod failure;
 mod hook;
 mod input;
 mod interruption;
+mod local;
 mod lookout;
+mod moment;
 mod network;
 mod output;
 mod protocols;
 mod refused;
 mod render;
+mod replace;
 mod report;
 
 use std::ffi::OsString;

@@ -3,5 +3,9 @@
 //! [`Survey`](crate::ledger::Survey) or from the records; nothing here writes to
 //! the ledger, and nothing is stored twice.
 
+pub mod alerts;
 pub mod attention;
+mod events;
+pub mod metrics;
+pub mod openmetrics;
 pub mod times;

@@ -34,6 +34,7 @@ mod protocol_check;
 mod ready;
 mod record;
 mod refusal;
+mod refusals;
 mod remote;
 mod requirement;
 mod screening;
@@ -71,6 +72,7 @@ pub use feed::{FollowError, Happening, Kind, commits_after, happenings};
 pub use founding::Founding;
 pub use intake::{Contract, Review, Schemas, review};
 pub use layout::{issue_folder, record_file};
+pub use memory::Audited;
 pub use message::{Change, trailers};
 pub use planner::{UNSPECIFIED, plan};
 pub use protocol_check::check_protocol;
@@ -81,6 +83,7 @@ pub use record::{
     TaskName, Transition,
 };
 pub use refusal::{Limit, Refusal};
+pub use refusals::Refused as RefusedContract;
 pub use remote::{
     Beside, Glimpse, Publication, Rejected, RejectedStep, Renamed, Synced, Unpublished,
 };
@@ -90,7 +93,7 @@ pub use shared::{Change as ProtocolStep, ProtocolChange, ProtocolFiles, document
 pub use snapshot::{IssueFolder, OpenEntry, Rules, Snapshot};
 pub use step::{Actor, FileChanges, MAX_TEXT, Planned, Receipt, Request, Step, Stop, Told, View};
 pub use stored::serialize_moment;
-pub use survey::{ChangeSurvey, DecisionSurvey, HandoffSurvey, IssueSurvey, Survey};
+pub use survey::{ChangeSurvey, DecisionSurvey, HandoffSurvey, IssueSurvey, RoundSurvey, Survey};
 pub use turn::{Turn, turn};
 pub use verify::{Audit, AuditScope, BranchMove, NextCommit, meaning};
 pub use waiting::{Outcome, Standing};
