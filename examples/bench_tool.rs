@@ -66,6 +66,7 @@ fn root(repository: &Repository) -> ObjectId {
         email: "bench@handoff.invalid".to_owned(),
         patience: Duration::from_secs(10),
         jitter: |_| 0,
+        traceparent: None,
         quarantined: false,
     };
     let founding = Founding {

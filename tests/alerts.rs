@@ -178,10 +178,14 @@ fn delegation_warns_of_slow_answers() {
     assert_eq!(alert["handoffs"], slow);
 }
 
-/// A handoff of tasks that waits, was taken up at once, or failed.
+/// A task that waits for its planner.
 fn environment() -> TestEnvironment {
     let env = still("task-breakdown");
-    env.send(sample("task-breakdown", "environment-to-planning", &[]).to_string())
+    let tasks = [
+        ("/data/task_ids", json!(["one"])),
+        ("/data/difficulties", json!([8.0])),
+    ];
+    env.send(sample("task-breakdown", "environment-to-planning", &tasks).to_string())
         .success();
     env
 }
@@ -300,7 +304,7 @@ fn ninety_nine_percent_are_not_over_ninety_nine() {
     });
     let tasks = [
         ("/data/task_ids", json!(["one", "two"])),
-        ("/data/difficulties", json!([0.1, 0.2])),
+        ("/data/difficulties", json!([8.0, 9.0])),
     ];
     env.send(sample("task-breakdown", "environment-to-planning", &tasks).to_string())
         .success();
@@ -552,7 +556,7 @@ fn people_read_what_is_crossed_since_when_and_what_to_do() {
         ran.shown,
         "$ git handoff alerts --severity critical\n\
          critical failed-handoff: failures within 1h is 1, above 0 (task-breakdown)\n  \
-         since 2026-03-02 09:01:20Z (1m 30s)\n  \
+         since 2026-03-02 09:04:20Z (1m 30s)\n  \
          environment.1\n  \
          Read what went wrong, and what `git handoff next` advises\n\
          --- exit 1\n"

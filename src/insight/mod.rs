@@ -5,6 +5,7 @@
 
 pub mod alerts;
 pub mod attention;
+pub mod cloudevents;
 mod events;
 pub mod metrics;
 pub mod openmetrics;

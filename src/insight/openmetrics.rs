@@ -5,7 +5,8 @@
 
 use std::fmt::Write;
 
-use super::metrics::{BUCKETS, By, Distribution, Figures, Group, Metrics};
+use super::attention::Need;
+use super::metrics::{BUCKETS, By, Distribution, Figures, Group, Metrics, RoundFigures};
 
 /// The exposition of what was counted, labelled by protocol, and by `by` where rows
 /// were asked for.
@@ -28,6 +29,9 @@ pub fn openmetrics(metrics: &Metrics, by: Option<By>) -> String {
     text += "# EOF\n";
     text
 }
+
+/// A family's name, what it is, and its value.
+type Named<F, T> = (&'static str, &'static str, fn(&F) -> T);
 
 struct Page<'m> {
     text: String,
@@ -72,7 +76,7 @@ impl Page<'_> {
                 sample(&mut self.text, name, &labels, number(*count));
             }
         }
-        let counts: [(&str, &str, fn(&Figures) -> u64); 9] = [
+        let counts: [Named<Figures, u64>; 9] = [
             ("notes", "Contracts that only told something.", |f| f.notes),
             ("failures", "Attempts that failed.", |f| f.failures),
             ("timeouts", "Attempts whose lease ran out.", |f| f.timeouts),
@@ -199,7 +203,7 @@ impl Page<'_> {
             "From a failure to the claim that took the work up again.",
             |f| Some(&f.recovery_seconds),
         );
-        let spent: [(&str, &str, fn(&Figures) -> i64); 4] = [
+        let spent: [Named<Figures, i64>; 4] = [
             ("waiting", "How long handoffs waited to be claimed.", |f| {
                 f.waiting_seconds
             }),
@@ -273,7 +277,7 @@ fn ledger(text: &mut String, metrics: &Metrics) {
             sample(text, name, &labels, as_number(length));
         }
     }
-    let rounds: [(&str, &str, fn(&super::metrics::RoundFigures) -> Option<f64>); 2] = [
+    let rounds: [Named<RoundFigures, Option<f64>>; 2] = [
         ("average", "How often work went round in an issue.", |r| {
             r.average
         }),
@@ -305,7 +309,7 @@ fn ledger(text: &mut String, metrics: &Metrics) {
         "",
         "What stands still and needs someone, by why.",
     );
-    for need in super::attention::Need::ALL {
+    for need in Need::ALL {
         let count = metrics
             .stuck
             .iter()
@@ -332,7 +336,7 @@ fn ledger(text: &mut String, metrics: &Metrics) {
 }
 
 /// A need as labels name it.
-fn need_word(need: super::attention::Need) -> String {
+fn need_word(need: Need) -> String {
     let value = serde_json::to_value(need).unwrap_or_default();
     value.as_str().unwrap_or_default().to_owned()
 }

@@ -94,7 +94,8 @@ impl<'a, 'r> Importer<'a, 'r> {
         wanted: Import,
         source: Source,
     ) -> Self {
-        let (session, at) = session.timed();
+        // What was done elsewhere was not done in the trace of whoever imports it.
+        let (session, at) = session.traced(None).timed();
         Self {
             ledger,
             session,

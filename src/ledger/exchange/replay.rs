@@ -244,13 +244,13 @@ impl<'a, 'r> Replay<'a, 'r> {
         let taken = match (&line.request, key, &agent) {
             (Asked::Protocol(protocol), ..) => self.protocol(place, protocol),
             (Asked::Document(document), _, Some(agent)) => self.document(place, document, agent),
-            (request, Key::Issue(issue), Some(agent)) => {
+            (_, Key::Issue(issue), Some(agent)) => {
                 let tip = self.importer.ledger.tip()?;
                 if let Err(fault) = unmoved(&tip, issue, line.step)? {
                     self.importer.refuse(place, fault);
                     return Ok(false);
                 }
-                self.of_issue(place, request, issue, agent)
+                self.of_issue(place, line, issue, agent)
             }
             _ => Err(Taking::Fault(Fault::unreadable(
                 "import.line",
@@ -289,12 +289,13 @@ impl<'a, 'r> Replay<'a, 'r> {
     fn of_issue(
         &mut self,
         place: &str,
-        request: &Asked,
+        line: &Line,
         issue: &IssueKey,
         agent: &AgentName,
     ) -> Result<(), Taking> {
-        let (ledger, session) = (self.importer.ledger, &self.importer.session);
-        let done = match request {
+        let ledger = self.importer.ledger;
+        let session = &self.importer.session.traced(line.traceparent);
+        let done = match &line.request {
             Asked::Send(send) => {
                 let bytes = self.folder.contract(&send.contract)?;
                 same_digest(&send.contract, &bytes, &send.sha256)?;
