@@ -11,7 +11,7 @@ use crate::cli::{duration, exit, render};
 use crate::ids::IssueKey;
 use crate::insight::alerts::{Firing, firing};
 use crate::insight::attention::protocols;
-use crate::ledger::{Moment, Refusal, Survey, View};
+use crate::ledger::{IssueSurvey, Moment, Refusal, Survey, View};
 use crate::protocol::{Level, Side};
 
 /// Say which thresholds are crossed, since when, by what, and what to do
@@ -68,12 +68,19 @@ impl Arguments {
             .map(str::parse::<IssueKey>)
             .transpose()?;
         let mut rules = protocols(&tip)?;
-        if let Some(key) = &key {
-            let issue = tip.issue(key)?.issue()?;
-            let issue = issue.ok_or_else(|| Refusal::NoIssue { issue: key.clone() })?;
-            rules.retain(|name, _| *name == issue.protocol);
-        }
-        let survey = Survey::read(&tip)?;
+        let survey = match &key {
+            None => Survey::read(&tip)?,
+            Some(key) => {
+                let folder = tip.issue(key)?;
+                let issue = folder.issue()?;
+                let issue = issue.ok_or_else(|| Refusal::NoIssue { issue: key.clone() })?;
+                rules.retain(|name, _| *name == issue.protocol);
+                Survey {
+                    tip: tip.commit(),
+                    issues: vec![IssueSurvey::of(&issue, &folder.records()?)],
+                }
+            }
+        };
         let least = Level::from(self.severity);
         let mut found = firing(&survey, &rules, &local(&ledger)?, key.as_ref(), now);
         found.retain(|alert| alert.severity >= least);

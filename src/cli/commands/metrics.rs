@@ -7,7 +7,8 @@ use crate::cli::context::Context;
 use crate::cli::environment::now;
 use crate::cli::error::Failure;
 use crate::cli::local::local;
-use crate::cli::output::{Output, SCHEMA, columns, plain, pretty};
+use crate::cli::output::{Output, SCHEMA, plain, pretty};
+use crate::cli::view::Look;
 use crate::cli::{duration, moment, render, replace};
 use crate::insight::attention::protocols;
 use crate::insight::metrics::{By, Distribution, Figures, Metrics};
@@ -104,14 +105,21 @@ impl Arguments {
                 pretty(&json!({ "schema": SCHEMA, "ok": true, "data": data }))
             }
             Format::Openmetrics => openmetrics(&metrics, by),
-            Format::Table | Format::Json => table(&metrics, by, self.since),
+            Format::Table | Format::Json => {
+                let look = match self.output {
+                    Some(_) => Look::plain(now),
+                    None => output.look(now),
+                };
+                table(&metrics, by, self.since, &look)
+            }
         };
         match &self.output {
-            Some(path) => replace::replace(
-                path,
-                &anstream::adapter::strip_bytes(text.as_bytes()).into_vec(),
-            ),
-            None => output.raw(text.as_bytes()),
+            Some(path) => replace::replace(path, text.as_bytes()),
+            None if as_json || self.format != Format::Table => output.raw(text.as_bytes()),
+            None => {
+                output.is_view();
+                output.answer(&Value::Null, &text)
+            }
         }
     }
 
@@ -132,17 +140,17 @@ impl Arguments {
     }
 }
 
-fn table(metrics: &Metrics, by: Option<By>, since: Option<Moment>) -> String {
+fn table(metrics: &Metrics, by: Option<By>, since: Option<Moment>, look: &Look) -> String {
     let mut text = String::new();
     if let Some(since) = since {
         text += &format!("since {}\n\n", render::moment(since));
     }
-    text += &columns(&figures(metrics));
+    text += &look.table(&figures(metrics));
     let mut section = |title: &[&str], rows: Vec<Vec<String>>| {
         if !rows.is_empty() {
             let head = title.iter().map(|&cell| cell.to_owned()).collect();
             let all: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
-            text += &format!("\n{}", columns(&all));
+            text += &format!("\n{}", look.table(&all));
         }
     };
     let times = times(&metrics.figures);
@@ -201,8 +209,8 @@ fn table(metrics: &Metrics, by: Option<By>, since: Option<Moment>) -> String {
             id.unwrap_or_else(|| stuck.issue.to_string()),
             stuck.need.title().to_owned(),
             with.unwrap_or_default(),
-            render::moment(stuck.since),
-            plain(&stuck.why),
+            look.time(stuck.since),
+            look.cell(&stuck.why),
         ]
     });
     section(&["stuck", "why", "with", "since", ""], stuck.collect());
