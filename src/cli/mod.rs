@@ -17,6 +17,7 @@ mod exchange;
 pub mod exit;
 mod failure;
 mod hook;
+mod http;
 mod input;
 mod interruption;
 mod local;

@@ -9,4 +9,5 @@ pub mod cloudevents;
 mod events;
 pub mod metrics;
 pub mod openmetrics;
+pub mod report;
 pub mod times;

@@ -59,7 +59,7 @@ pub use advice::{Advice, Choice, choices, decider, stands_still};
 pub use answers::read as read_answer;
 pub use briefing::{Briefing, Emitted, Previous, briefing};
 pub use choice::{Chosen, Offer};
-pub use context::context;
+pub use context::{context, contract_value};
 pub use error::LedgerError;
 pub use evidence::{Evidence, EvidenceFault, ReportError, ReportFile, Reports, Verdict};
 pub use exchange::{

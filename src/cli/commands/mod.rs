@@ -31,8 +31,10 @@ mod protocol;
 mod reap;
 mod rejected;
 mod reopen;
+mod report;
 mod restore;
 mod send;
+mod serve;
 mod show;
 mod status;
 mod sync;
@@ -89,6 +91,8 @@ pub(super) enum Command {
     Hooks(hooks::Arguments),
     Protocol(Write<protocol::Arguments>),
     Document(Write<document::Arguments>),
+    Report(report::Arguments),
+    Serve(serve::Arguments),
     Export(export::Arguments),
     Import(Write<import::Arguments>),
     Demo(demo::Arguments),
@@ -142,6 +146,8 @@ impl Command {
             Self::Hooks(a) => a.run(context, output),
             Self::Protocol(a) => a.own.run(&context.with(a.network), output),
             Self::Document(a) => a.own.run(&context.with(a.network), output),
+            Self::Report(a) => a.run(context, output),
+            Self::Serve(a) => a.run(context, output),
             Self::Export(a) => a.run(context, output),
             Self::Import(a) => a.own.run(&context.with(a.network), output),
             Self::Demo(a) => a.run(context, output),
