@@ -20,6 +20,7 @@ mod hook;
 mod http;
 mod input;
 mod interruption;
+mod local;
 mod lookout;
 mod moment;
 mod network;

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde::de::{Error, IgnoredAny};
 
-use super::{ChangeSurvey, DecisionSurvey, HandoffSurvey, IssueSurvey};
+use super::{ChangeSurvey, DecisionSurvey, HandoffSurvey, IssueSurvey, RoundSurvey};
 use crate::ids::{AgentName, HandoffId, IssueKey};
 use crate::ledger::evidence::Verdict;
 use crate::ledger::record::{IssueStatus, Moment, StoredError, VERSION, moment, optional_moment};
@@ -28,11 +28,25 @@ struct Issue<'a> {
     completed_at: Option<Moment>,
     steps: u32,
     #[serde(default)]
-    reopened: Vec<IgnoredAny>,
+    reopened: Vec<Reopening>,
+    #[serde(default)]
+    counted: Vec<Counted>,
     #[serde(default, borrow)]
     unfollowed: Vec<Number<'a>>,
     #[serde(default, borrow)]
     decisions: Vec<Decision<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Reopening {
+    handoffs: u32,
+}
+
+#[derive(Deserialize)]
+struct Counted {
+    number: u32,
+    #[serde(default)]
+    rounds: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -156,6 +170,11 @@ pub(super) fn issue(bytes: &[u8]) -> Result<IssueSurvey, StoredError> {
             action: decision.action,
         })
     });
+    let rounds = issue.counted.into_iter().flat_map(|counted| {
+        let number = counted.number;
+        let named = counted.rounds.into_iter();
+        named.map(move |name| RoundSurvey { name, number })
+    });
     Ok(IssueSurvey {
         key: issue.issue,
         protocol: issue.protocol,
@@ -165,6 +184,8 @@ pub(super) fn issue(bytes: &[u8]) -> Result<IssueSurvey, StoredError> {
         completed_at: issue.completed_at,
         steps: issue.steps,
         reopened: u32::try_from(issue.reopened.len()).unwrap_or(u32::MAX),
+        counts_after: issue.reopened.last().map_or(0, |again| again.handoffs),
+        rounds: rounds.collect(),
         unfollowed: numbers(&issue.unfollowed),
         decisions: decisions.collect(),
         handoffs: Vec::new(),
