@@ -7,6 +7,7 @@
 
 mod advice;
 mod against;
+mod collector;
 mod commands;
 mod context;
 mod duration;
@@ -19,11 +20,13 @@ mod hook;
 mod input;
 mod interruption;
 mod lookout;
+mod moment;
 mod network;
 mod output;
 mod protocols;
 mod refused;
 mod render;
+mod replace;
 mod report;
 
 use std::ffi::OsString;

@@ -5,4 +5,5 @@
 
 pub mod attention;
 pub mod cloudevents;
+pub mod otlp;
 pub mod times;

@@ -25,6 +25,7 @@ mod log;
 mod man;
 mod new;
 mod next;
+mod otlp;
 mod protocol;
 mod reap;
 mod rejected;
