@@ -68,6 +68,7 @@ fn root(repository: &Repository) -> ObjectId {
         jitter: |_| 0,
         traceparent: None,
         quarantined: false,
+        tally: std::sync::Arc::default(),
     };
     let founding = Founding {
         protocol: "issue-to-pr".parse().unwrap(),

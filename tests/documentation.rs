@@ -13,7 +13,10 @@ use support::contracts::{Format, opening, prepared, sample};
 use support::workflow::completed;
 
 /// Dotted words in the source that are keys of git's configuration, or a file of another tool's.
-const CONFIGURATION: [&str; 14] = [
+const CONFIGURATION: [&str; 18] = [
+    "color.handoff",
+    "color.pager",
+    "color.ui",
     "commit.cleanup",
     "commit.gpgsign",
     "core.commentchar",
@@ -26,6 +29,7 @@ const CONFIGURATION: [&str; 14] = [
     "handoff.pushguard",
     "handoff.sign",
     "lefthook.yml",
+    "pager.handoff",
     "user.email",
     "user.name",
 ];

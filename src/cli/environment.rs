@@ -6,6 +6,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, FixedOffset, Local, NaiveDateTime, Offset, TimeZone};
@@ -143,6 +144,7 @@ pub(super) fn session(repository: &Repository) -> Result<Session, Failure> {
         jitter: |below| RandomState::new().hash_one(below) % below.max(1),
         traceparent: None,
         quarantined: is_set(&QUARANTINE),
+        tally: Arc::default(),
     })
 }
 

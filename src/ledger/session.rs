@@ -2,10 +2,12 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, FixedOffset};
 
+use super::tally::Tally;
 use super::traceparent::TraceParent;
 use crate::git::Person;
 use crate::ids::AgentName;
@@ -43,6 +45,8 @@ pub struct Session {
     pub traceparent: Option<TraceParent>,
     /// Whether this runs inside a hook that receives a push.
     pub quarantined: bool,
+    /// Where long work is counted.
+    pub tally: Arc<Tally>,
 }
 
 /// A time that can be set, of a clock that goes on by itself until then.

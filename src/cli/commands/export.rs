@@ -9,7 +9,7 @@ use crate::cli::error::Failure;
 use crate::cli::exchange::Format;
 use crate::cli::output::Output;
 use crate::ids::IssueKey;
-use crate::ledger::{self, Export};
+use crate::ledger::{self, Export, Tally};
 
 /// Write the ledger into a folder that other systems can read
 ///
@@ -55,11 +55,14 @@ impl Arguments {
         };
         let repository = context.repository()?;
         let ledger = context.ledger(&repository)?;
+        let tally = Tally::default();
         let wanted = Export {
             layout: format.into(),
             issue: self.issue.as_ref(),
+            tally: Some(&tally),
         };
-        let done = ledger::export(&ledger, folder, wanted)?;
+        let exported = || ledger::export(&ledger, folder, wanted);
+        let done = output.during(&tally, exported)?;
         let text = format!(
             "exported {} steps and {} handoffs to {}, {} files\n",
             done.steps,

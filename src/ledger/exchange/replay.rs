@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
+use std::sync::Arc;
 
 use super::deliver::{Import, Imported, Importer};
 use super::fault::Fault;
@@ -22,6 +23,7 @@ use crate::ledger::session::Session;
 use crate::ledger::shared::Change;
 use crate::ledger::snapshot::Snapshot;
 use crate::ledger::step::{Request, View};
+use crate::ledger::tally::Work;
 use crate::ledger::write::{Ledger, Target};
 
 /// Imports a folder or a file. Each item is one or more steps of the ordinary
@@ -156,7 +158,10 @@ impl<'a, 'r> Replay<'a, 'r> {
             .filter_map(|(_, line)| line.as_ref().ok());
         let keys: HashSet<Key> = read.filter_map(Line::key).collect();
         self.look_back(&keys)?;
+        let tally = Arc::clone(&self.importer.session.tally);
+        tally.begin(Work::Importing, Some(lines.lines.len()));
         for (number, line) in lines.lines {
+            tally.add(1);
             let place = format!("{}:{number}", self.name);
             match line {
                 Ok(line) => self.step(&place, &line)?,
