@@ -37,8 +37,7 @@ impl Collector {
         let address = format!("http://{}", server.server_addr());
         let (tell, sent): (Sender<Sent>, _) = channel();
         thread::spawn(move || {
-            let mut number = 0;
-            for mut request in server.incoming_requests() {
+            for (number, mut request) in server.incoming_requests().enumerate() {
                 let mut body = String::new();
                 request.as_reader().read_to_string(&mut body).unwrap();
                 let headers = request.headers().iter();
@@ -52,7 +51,6 @@ impl Collector {
                     return;
                 }
                 let (status, body, after) = ways[number.min(ways.len() - 1)];
-                number += 1;
                 let mut response = Response::from_string(body).with_status_code(status);
                 let mut add = |name: &str, value: &str| {
                     response.add_header(Header::from_bytes(name, value).unwrap());

@@ -549,11 +549,11 @@ fn faults_of_what_a_protocol_says_of_traces_are_told() {
         ),
         (
             json!({"attributes": {"x": "/nowhere"}}),
-            "protocol.pointer /traces/attributes/x",
+            "protocol.unknown_field /traces/attributes/x",
         ),
         (
             json!({"attributes": {"x": {"count": "/nowhere"}}}),
-            "protocol.pointer /traces/attributes/x",
+            "protocol.unknown_field /traces/attributes/x",
         ),
         (
             json!({"attributes": {"gen_ai.agent.name": "/reason"}}),
@@ -577,13 +577,13 @@ fn faults_of_what_a_protocol_says_of_traces_are_told() {
         ),
         (
             one(json!({"name": "asked", "contracts": ["request"], "when": {"/nowhere": "x"}})),
-            "protocol.pointer /traces/events/0/when",
+            "protocol.unknown_field /traces/events/0/when",
         ),
         (
             one(
                 json!({"name": "asked", "contracts": ["request"], "attributes": {"y": "/nowhere"}}),
             ),
-            "protocol.pointer /traces/events/0/attributes/y",
+            "protocol.unknown_field /traces/events/0/attributes/y",
         ),
     ]
     .into_iter()

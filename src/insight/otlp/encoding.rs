@@ -101,13 +101,17 @@ pub(super) struct Attribute {
 }
 
 #[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
 enum Any {
-    StringValue(String),
-    BoolValue(bool),
-    IntValue(String),
-    DoubleValue(f64),
-    ArrayValue(List),
+    #[serde(rename = "stringValue")]
+    Text(String),
+    #[serde(rename = "boolValue")]
+    Truth(bool),
+    #[serde(rename = "intValue")]
+    Whole(String),
+    #[serde(rename = "doubleValue")]
+    Fraction(f64),
+    #[serde(rename = "arrayValue")]
+    List(List),
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -143,16 +147,16 @@ impl Attributes {
 /// truth value nor a list of them.
 fn any(value: &Value, lists: bool) -> Option<Any> {
     Some(match value {
-        Value::String(text) => Any::StringValue(text.clone()),
-        Value::Bool(is) => Any::BoolValue(*is),
+        Value::String(text) => Any::Text(text.clone()),
+        Value::Bool(is) => Any::Truth(*is),
         Value::Number(number) => match number.as_i64() {
-            Some(whole) => Any::IntValue(whole.to_string()),
-            None => Any::DoubleValue(number.as_f64()?),
+            Some(whole) => Any::Whole(whole.to_string()),
+            None => Any::Fraction(number.as_f64()?),
         },
         Value::Array(items) if lists => {
             let values = items.iter().map(|item| any(item, false));
             let values = values.collect::<Option<_>>()?;
-            Any::ArrayValue(List { values })
+            Any::List(List { values })
         }
         Value::Array(_) | Value::Object(_) | Value::Null => return None,
     })
