@@ -9,5 +9,6 @@ pub mod cloudevents;
 mod events;
 pub mod metrics;
 pub mod openmetrics;
+pub mod otlp;
 pub mod report;
 pub mod times;
