@@ -4,4 +4,5 @@
 //! the ledger, and nothing is stored twice.
 
 pub mod attention;
+pub mod graph;
 pub mod times;

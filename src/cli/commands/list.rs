@@ -49,7 +49,11 @@ fn state(text: &str) -> Result<State, String> {
     })
 }
 
-fn time(text: &str) -> Result<DateTime<Utc>, String> {
+/// Reads a time as conditions name it: a day, or RFC 3339.
+///
+/// # Errors
+/// What is wrong with the text.
+pub(super) fn time(text: &str) -> Result<DateTime<Utc>, String> {
     if let Ok(at) = DateTime::parse_from_rfc3339(text) {
         return Ok(at.to_utc());
     }

@@ -15,6 +15,7 @@ mod extend;
 mod fail;
 mod fetch;
 mod gate;
+mod graph;
 mod hook;
 mod hooks;
 mod import;
@@ -78,6 +79,7 @@ pub(super) enum Command {
     Watch(watch::Arguments),
     Verify(verify::Arguments),
     Gate(gate::Arguments),
+    Graph(graph::Arguments),
     Sync(sync::Arguments),
     Fetch(fetch::Arguments),
     Rejected(Write<rejected::Arguments>),
@@ -129,6 +131,7 @@ impl Command {
             Self::Watch(a) => a.run(context, output),
             Self::Verify(a) => a.run(context, output),
             Self::Gate(a) => a.run(context, output),
+            Self::Graph(a) => a.run(context, output),
             Self::Sync(a) => a.run(context, output),
             Self::Fetch(a) => a.run(context, output),
             Self::Rejected(a) => a.own.run(&context.with(a.network), output),
