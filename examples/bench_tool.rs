@@ -66,7 +66,9 @@ fn root(repository: &Repository) -> ObjectId {
         email: "bench@handoff.invalid".to_owned(),
         patience: Duration::from_secs(10),
         jitter: |_| 0,
+        traceparent: None,
         quarantined: false,
+        tally: std::sync::Arc::default(),
     };
     let founding = Founding {
         protocol: "issue-to-pr".parse().unwrap(),

@@ -7,7 +7,9 @@ mod team_support;
 mod web_support;
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::io::Write;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use git_handoff::insight::graph;
@@ -181,7 +183,7 @@ fn an_issue_reads_like_a_story() {
       n7["closer-agent"]
       n8(["workflow-complete"])
       n0 -->|"1 ✓<br/>waited 7m, worked 7m"| n1
-      n1 -->|"2 ✓<br/>waited 21m, worked 14m"| n2
+      n1 -->|"2 ✓<br/>waited 21m, worked 14m<br/>✗ failed once before"| n2
       n2 -->|"error<br/>3 ✓<br/>waited 7m, worked 14m"| n3
       n2 -->|"4 ✓<br/>waited 7m, worked 7m"| n4
       n4 -->|"5 ✓<br/>waited 7m, worked 7m"| n5
@@ -210,7 +212,7 @@ fn an_issue_reads_like_a_story() {
       n7 [label="closer-agent", shape=box];
       n8 [label="workflow-complete", shape=box, style="filled,rounded", peripheries=2];
       n0 -> n1 [label="1 ✓\nwaited 7m, worked 7m"];
-      n1 -> n2 [label="2 ✓\nwaited 21m, worked 14m"];
+      n1 -> n2 [label="2 ✓\nwaited 21m, worked 14m\n✗ failed once before"];
       n2 -> n3 [label="error\n3 ✓\nwaited 7m, worked 14m"];
       n2 -> n4 [label="4 ✓\nwaited 7m, worked 7m"];
       n4 -> n5 [label="5 ✓\nwaited 7m, worked 7m"];
@@ -221,6 +223,19 @@ fn an_issue_reads_like_a_story() {
       n7 -> n8 [label="12 ✓"];
     }
     "#);
+}
+
+#[test]
+fn a_drawing_needs_no_more_than_ascii() {
+    let picture = drawn(&five_parts(), &["environment"]) + &drawn(&completed(), &["--protocol"]);
+    let plain = graph::ascii(&picture);
+    assert!(plain.is_ascii(), "{plain}");
+    assert_eq!(plain.chars().count(), picture.chars().count());
+    let line = plain.lines().find(|line| line.contains("3 +")).unwrap();
+    assert!(
+        line.starts_with("  |   |--->    3 + valves: Task broken down"),
+        "{line}"
+    );
 }
 
 #[test]
@@ -237,9 +252,9 @@ fn what_failed_stands_out_and_the_place_of_the_work_is_marked() {
       │   ├───▶   │    2 ✗ failed Workspace ready               waited 7m, worked 7m
       │   │   │   │      ✗ failed with RegistryUnreachable: The package registry
       │   │   │   │        does not answer
-      │   │   ├───▶    3 ◎ pending The package registry does not answer    waited 7m
+      │   │   ├───▶    3 ○ pending The package registry does not answer    waited 7m
       │   │   ◆   │    here: implementer-agent: 2 ✗ failed for 7m
-      │   │   │   ◆    here: orchestrator: 3 ◎ pending for 7m
+      │   │   │   ◆    here: orchestrator: 3 ○ pending for 7m
     ");
 }
 
@@ -323,11 +338,11 @@ fn work_that_another_takes_over_goes_on_from_there() {
       │   │   ├───▶    4 ✓ Which tide table counts?             waited 1s, worked 1s
       │   │   ◀┄┄┄┤    5 ✓ response to 4: Answer to a request for help
       ◀┄┄┄┄┄┄┄┤   │    6 ✓ response to 3: Answer to a request for help
-      ├───▶   │   │    7 ◎ pending attempt 2 Currents of bert…  waited 2s, worked 1s
+      ├───▶   │   │    7 ○ pending attempt 2 Currents of bert…  waited 2s, worked 1s
       │   │   │   │      ✗ failed with NOT_RESOLVED: Answer to a request for help
       │   ├┄┄┄▶   │      reassigned to validator
       ◀┄┄┄┤   │   │    8 ✓ response to 7: Answer to a request for help
-      │   │   ◆   │    here: validator: 7 ◎ pending for 1s
+      │   │   ◆   │    here: validator: 7 ○ pending for 1s
     ");
     assert_all_agree(&env, &[&[TRACE]]);
 }
@@ -458,15 +473,15 @@ fn tasks_show_what_they_wait_for_and_which_are_ready() {
       ├─ ✓ valves: done (environment.3)
       ├─ ◐ pumps: execution-guardian works on it (environment.4)
       │    after valves ✓
-      ├─ ◎ sensors: ready for execution-guardian (environment.5)
+      ├─ ○ sensors: ready for execution-guardian (environment.5)
       │    after valves ✓
-      ├─ ○ alarms: waits (environment.6)
-      │    after pumps ◐, sensors ◎
-      └─ ○ manual: waits (environment.7)
-           after alarms ○
-    ◎ 022: ready for task-orchestrator (environment.2)
+      ├─ ◌ alarms: waits (environment.6)
+      │    after pumps ◐, sensors ○
+      └─ ◌ manual: waits (environment.7)
+           after alarms ◌
+    ○ 022: ready for task-orchestrator (environment.2)
     ");
-    assert_snapshot!(drawn(&env, &["--tasks", "environment", "--format", "mermaid"]), @r#"
+    assert_snapshot!(drawn(&env, &["--tasks", "environment", "--format", "mermaid"]), @r##"
     ---
     title: "tasks of issue environment: 1 of 7 done, 2 ready"
     ---
@@ -474,12 +489,12 @@ fn tasks_show_what_they_wait_for_and_which_are_ready() {
       subgraph g0["parts of 021#58; 1 of 5 done"]
         n2["✓ valves<br/>done #40;environment.3#41;"]
         n3["◐ pumps<br/>execution-guardian works on it #40;environment.4#41;"]
-        n4["◎ sensors<br/>ready for execution-guardian #40;environment.5#41;"]
-        n5["○ alarms<br/>waits #40;environment.6#41;"]
-        n6["○ manual<br/>waits #40;environment.7#41;"]
+        n4["○ sensors<br/>ready for execution-guardian #40;environment.5#41;"]
+        n5["#9676; alarms<br/>waits #40;environment.6#41;"]
+        n6["#9676; manual<br/>waits #40;environment.7#41;"]
       end
       n0["◐ 021<br/>broken down, with task-orchestrator #40;environment.1#41;"]
-      n1["◎ 022<br/>ready for task-orchestrator #40;environment.2#41;"]
+      n1["○ 022<br/>ready for task-orchestrator #40;environment.2#41;"]
       n0 -.- n2
       n2 --> n3
       n2 --> n4
@@ -494,7 +509,7 @@ fn tasks_show_what_they_wait_for_and_which_are_ready() {
       class n5,n6 waiting
       classDef working fill:#ddf4ff,stroke:#0969da,color:#1f2328,stroke-width:3px
       class n0,n3 working
-    "#);
+    "##);
     assert_snapshot!(drawn(&env, &["--tasks", "environment", "--format", "dot"]), @r##"
     digraph handoff {
       rankdir=TB;
@@ -506,18 +521,18 @@ fn tasks_show_what_they_wait_for_and_which_are_ready() {
         label="parts of 021: 1 of 5 done";
         n2 [label="✓ valves\ndone (environment.3)", shape=box, color="#1a7f37", fillcolor="#dafbe1"];
         n3 [label="◐ pumps\nexecution-guardian works on it\n(environment.4)", shape=box, color="#0969da", fillcolor="#ddf4ff", penwidth=2];
-        n4 [label="◎ sensors\nready for execution-guardian\n(environment.5)", shape=box, color="#9a6700", fillcolor="#fff8c5"];
-        n5 [label="○ alarms\nwaits (environment.6)", shape=box, color="#57606a", fillcolor="#f6f8fa"];
-        n6 [label="○ manual\nwaits (environment.7)", shape=box, color="#57606a", fillcolor="#f6f8fa"];
+        n4 [label="○ sensors\nready for execution-guardian\n(environment.5)", shape=box, color="#9a6700", fillcolor="#fff8c5"];
+        n5 [label="◌ alarms\nwaits (environment.6)", shape=box, color="#57606a", fillcolor="#f6f8fa"];
+        n6 [label="◌ manual\nwaits (environment.7)", shape=box, color="#57606a", fillcolor="#f6f8fa"];
       }
       n0 [label="◐ 021\nbroken down, with task-orchestrator\n(environment.1)", shape=box, color="#0969da", fillcolor="#ddf4ff", penwidth=2];
-      n1 [label="◎ 022\nready for task-orchestrator\n(environment.2)", shape=box, color="#9a6700", fillcolor="#fff8c5"];
-      n0 -> n2 [label="", style=dotted, arrowhead=none];
-      n2 -> n3 [label=""];
-      n2 -> n4 [label=""];
-      n3 -> n5 [label=""];
-      n4 -> n5 [label=""];
-      n5 -> n6 [label=""];
+      n1 [label="○ 022\nready for task-orchestrator\n(environment.2)", shape=box, color="#9a6700", fillcolor="#fff8c5"];
+      n0 -> n2 [style=dotted, arrowhead=none];
+      n2 -> n3;
+      n2 -> n4;
+      n3 -> n5;
+      n4 -> n5;
+      n5 -> n6;
     }
     "##);
 }
@@ -727,4 +742,28 @@ fn drawings_change_nothing() {
         (env.tip(), env.git(&env.repo(), &["status", "--porcelain"])),
         before
     );
+}
+
+#[test]
+fn the_examples_in_the_document_are_what_is_drawn() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/observability.md");
+    let document = fs::read_to_string(path).unwrap();
+    let (completed, tasks) = (completed(), five_parts());
+    let table = [
+        (&completed, "text", &["87"][..]),
+        (&completed, "mermaid", &["87", "--format", "mermaid"]),
+        (&asked(), "text", &["--protocol"]),
+        (&tasks, "text", &["--tasks", "environment"]),
+    ];
+    for (env, kind, args) in table {
+        let command = match kind {
+            "text" => format!("$ git handoff graph {}\n", args.join(" ")),
+            _ => String::new(),
+        };
+        let block = format!("```{kind}\n{command}{}```\n", drawn(env, args));
+        assert!(
+            document.contains(&block),
+            "docs/observability.md lacks\n{block}"
+        );
+    }
 }

@@ -113,6 +113,7 @@ impl InMemory {
         let actor = Actor {
             name: &name,
             at: to_second(at),
+            traceparent: None,
         };
         let planned = ledger::plan(&samples.protocol, &self.key, self, &actor, &request);
         let step = match planned {

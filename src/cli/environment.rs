@@ -6,6 +6,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, FixedOffset, Local, NaiveDateTime, Offset, TimeZone};
@@ -14,7 +15,7 @@ use super::error::{Failure, chain};
 use super::exit;
 use crate::git::{Person, Repository, to_second};
 use crate::ids::quoted;
-use crate::ledger::{Clock, Host, Moment, Session};
+use crate::ledger::{Clock, Host, Moment, NoTraceParent, Session, TraceParent};
 
 /// The system's clock, unless `GIT_AUTHOR_DATE` and `GIT_COMMITTER_DATE` say
 /// otherwise.
@@ -141,7 +142,23 @@ pub(super) fn session(repository: &Repository) -> Result<Session, Failure> {
         began: SystemTime::now(),
         wall: SystemTime::now,
         jitter: |below| RandomState::new().hash_one(below) % below.max(1),
+        traceparent: None,
         quarantined: is_set(&QUARANTINE),
+        tally: Arc::default(),
+    })
+}
+
+/// The trace that the program was started in, where its starter says so.
+///
+/// # Errors
+/// What `TRACEPARENT` is, where that is none.
+pub(super) fn traceparent() -> Result<Option<TraceParent>, String> {
+    let text = env::var_os("TRACEPARENT").filter(|text| !text.is_empty());
+    let Some(text) = text else { return Ok(None) };
+    let text = text.to_string_lossy();
+    let parsed = text.parse().map(Some);
+    parsed.map_err(|error: NoTraceParent| {
+        format!("TRACEPARENT is ignored: {} is {error}", quoted(&text))
     })
 }
 

@@ -3,7 +3,8 @@
 //! Only this module names clap, prints, exits, or reads the clock and the
 //! environment. One command is one file in `commands`, its arguments' comments
 //! are its help, and it holds no Git logic. `error` gives every failure its
-//! exit code and its hint, `output` prints, `context` opens what is needed.
+//! exit code and its hint, `output` prints, `view`
+//! says how it looks, `context` opens what is needed.
 
 mod advice;
 mod against;
@@ -21,10 +22,13 @@ mod interruption;
 mod lookout;
 mod network;
 mod output;
+mod progress;
 mod protocols;
 mod refused;
 mod render;
 mod report;
+mod rows;
+mod view;
 
 use std::ffi::OsString;
 
@@ -76,6 +80,9 @@ pub struct Global {
     /// When to use colour
     #[arg(long, value_name = "WHEN", global = true, default_value = "auto")]
     color: clap::ColorChoice,
+    /// Show nothing through a pager
+    #[arg(long, global = true)]
+    no_pager: bool,
     /// Print this manual
     #[arg(short, long, global = true, action = clap::ArgAction::HelpLong)]
     help: Option<bool>,
@@ -116,9 +123,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         clap::ColorChoice::Never => anstream::ColorChoice::Never,
         clap::ColorChoice::Auto => anstream::ColorChoice::Auto,
     };
-    let mut output = Output::new(cli.global.json, color);
     crate::git::tune();
     let result = change_directory(&cli.global);
+    let mut output = Output::for_user(cli.global.json, color, !cli.global.no_pager);
     let context = Context::new(cli.global);
     let result = result.and_then(|()| cli.command.run(&context, &mut output));
     let exit = match result {

@@ -177,7 +177,11 @@ impl Context {
             ledger = ledger.shared_through(remote);
         }
         let publication = ledger.publication();
-        let session = self.network().session(repository, publication.is_some())?;
+        let mut session = self.network().session(repository, publication.is_some())?;
+        match environment::traceparent() {
+            Ok(traceparent) => session.traceparent = traceparent,
+            Err(why) => output.say(&why),
+        }
         output.follow(publication);
         Ok(Writer { ledger, session })
     }

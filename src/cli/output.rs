@@ -3,15 +3,16 @@
 
 use std::io::{self, Write};
 
-use anstream::AutoStream;
-use anstyle::{AnsiColor, Style};
+use anstream::{AutoStream, ColorChoice};
+use anstyle::AnsiColor;
 use serde_json::{Value, json};
 
 use super::error::Failure;
+use super::view::{Look, Pager, Screen, Wishes, is_dumb, is_for_git_pager};
+pub(super) use super::view::{colored as state, columns};
 use crate::finding::{Finding, Severity};
 use crate::ids::is_misleading;
-use crate::ledger::{Publication, Unpublished};
-use crate::protocol::State;
+use crate::ledger::{Moment, Publication, Unpublished};
 
 /// The version of every JSON document.
 pub(super) const SCHEMA: &str = "git-handoff/1";
@@ -23,21 +24,71 @@ pub(super) struct Output {
     /// Why what is known here may be old.
     stale: Option<String>,
     one_line: bool,
+    /// The terminal that answers are for.
+    screen: Option<Screen>,
+    wishes: Wishes,
+    /// Whether answers may be long, and whether the user lets a pager show those.
+    is_view: bool,
+    may_page: bool,
     stdout: AutoStream<io::Stdout>,
     stderr: AutoStream<io::Stderr>,
 }
 
 impl Output {
     /// Prints as text, or as one JSON document.
-    pub(super) fn new(json: bool, color: anstream::ColorChoice) -> Self {
+    pub(super) fn new(json: bool, color: ColorChoice) -> Self {
         Self {
             json,
             publication: None,
             stale: None,
             one_line: false,
+            screen: None,
+            wishes: Wishes::default(),
+            is_view: false,
+            may_page: false,
             stdout: AutoStream::new(io::stdout(), color),
             stderr: AutoStream::new(io::stderr(), color),
         }
+    }
+
+    /// Prints as the user's terminal and configuration ask for; what they say
+    /// themselves of colours and of a pager comes first.
+    pub(super) fn for_user(json: bool, color: ColorChoice, may_page: bool) -> Self {
+        let screen = Screen::of_stdout().filter(|_| !json);
+        if screen.is_none() {
+            return Self::new(json, color);
+        }
+        let wishes = Wishes::read();
+        let asked = match color {
+            ColorChoice::Auto if wishes.no_color => ColorChoice::Never,
+            asked => asked,
+        };
+        // git's pager is a pipe, and takes colours all the same.
+        let in_pager = is_for_git_pager() && asked == ColorChoice::Auto;
+        let stdout = match asked {
+            _ if !in_pager => asked,
+            _ if wishes.no_color_in_pager || !takes_colors() => ColorChoice::Never,
+            _ => ColorChoice::AlwaysAnsi,
+        };
+        Self {
+            screen,
+            wishes,
+            may_page: may_page && !is_for_git_pager() && !is_dumb(),
+            stdout: AutoStream::new(io::stdout(), stdout),
+            stderr: AutoStream::new(io::stderr(), asked),
+            ..Self::new(json, color)
+        }
+    }
+
+    /// From now on, answers are views that people read, which may be long: a pager
+    /// shows them on a terminal.
+    pub(super) fn is_view(&mut self) {
+        self.is_view = true;
+    }
+
+    /// How an answer looks that is given now.
+    pub(super) fn look(&self, now: Moment) -> Look {
+        Look::new(now, self.screen)
     }
 
     /// Says whether the answer is one JSON document.
@@ -52,7 +103,7 @@ impl Output {
     pub(super) fn answer(&mut self, data: &Value, text: &str) -> Result<(), Failure> {
         let missed = self.missed();
         if !self.json {
-            self.raw(text.as_bytes())?;
+            self.show(text)?;
             let asked_for = |note: &Unpublished| note.trouble.is_none();
             let note = self.publication.as_ref().map(|note| note.borrow().clone());
             let asked_for = note.flatten().as_ref().is_some_and(asked_for);
@@ -73,6 +124,27 @@ impl Output {
         }
         let document = json!({ "schema": SCHEMA, "ok": true, "data": data });
         self.raw(pretty(&document).as_bytes())
+    }
+
+    /// Prints a text, or has a pager show it.
+    fn show(&mut self, text: &str) -> Result<(), Failure> {
+        let own = self.wishes.pager.as_deref();
+        let pager = match self.is_view && self.may_page {
+            true => Pager::of_user(own),
+            false => None,
+        };
+        let Some(pager) = pager else {
+            return self.raw(text.as_bytes());
+        };
+        let colors = self.stdout.current_choice() != ColorChoice::Never;
+        let shown = match colors && !self.wishes.no_color_in_pager {
+            true => pager.show(text.as_bytes()),
+            false => pager.show(&anstream::adapter::strip_str(text).to_string().into_bytes()),
+        };
+        match shown {
+            true => Ok(()),
+            false => self.raw(text.as_bytes()),
+        }
     }
 
     /// From now on, failures say that they rest on what is known here, and why.
@@ -244,54 +316,14 @@ pub(super) fn plain(text: &str) -> String {
     shown
 }
 
+/// Whether the environment lets a terminal have colours.
+fn takes_colors() -> bool {
+    let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    !refused && !is_dumb()
+}
+
 /// A number of things: `1 commit`, `2 commits`.
 pub(super) fn counted(count: usize, what: &str) -> String {
     let ending = if count == 1 { "" } else { "s" };
     format!("{count} {what}{ending}")
-}
-
-/// A state in its colour.
-pub(super) fn state(state: State) -> String {
-    let style = match state {
-        State::Pending => AnsiColor::Yellow.on_default(),
-        State::InProgress => AnsiColor::Blue.on_default(),
-        State::Completed => AnsiColor::Green.on_default(),
-        State::Failed | State::Dead => AnsiColor::Red.on_default(),
-        State::Blocked => AnsiColor::Magenta.on_default(),
-        State::Rejected | State::Cancelled => Style::new().dimmed(),
-    };
-    format!("{style}{state}{style:#}")
-}
-
-/// Lines up columns by their visible width; styles don't count.
-pub(super) fn columns(rows: &[Vec<String>]) -> String {
-    let width = |cell: &str| {
-        anstream::adapter::strip_str(cell)
-            .to_string()
-            .chars()
-            .count()
-    };
-    let count = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..count)
-        .map(|i| {
-            rows.iter()
-                .filter_map(|r| r.get(i))
-                .map(|c| width(c))
-                .max()
-                .unwrap_or(0)
-        })
-        .collect();
-    let mut text = String::new();
-    for row in rows {
-        for (i, cell) in row.iter().enumerate() {
-            text += cell;
-            if i + 1 < row.len() {
-                text += &" ".repeat(widths[i] - width(cell) + 2);
-            }
-        }
-        // An empty last cell leaves no blanks behind.
-        text.truncate(text.trim_end_matches(' ').len());
-        text.push('\n');
-    }
-    text
 }

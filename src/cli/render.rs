@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::output::{Output, plain, state};
+use super::view::Look;
 use crate::ids::{AgentName, HandoffId};
 use crate::ledger::{
     Annotation, Artifact, Briefing, Done, Evidence, FailureContext, Issue, IssueStatus, Moment,
@@ -197,13 +198,8 @@ pub(super) fn done_text(done: &Done) -> String {
 
 /// One handoff in a line.
 pub(super) fn headline(record: &Record) -> String {
-    format!(
-        "{} {} → {}: {}",
-        record.id,
-        record.from,
-        record.to,
-        state(record.state)
-    )
+    let (id, from, to) = (&record.id, &record.from, &record.to);
+    format!("{id} {from} → {to}: {}", state(record.state))
 }
 
 /// One handoff as data, with whether its lease ran out.
@@ -213,68 +209,12 @@ pub(super) fn record_json(record: &Record, now: Moment) -> Value {
     data
 }
 
-/// A handoff's state, and what time makes of it.
-fn standing(record: &Record, now: Moment) -> String {
-    let shown = state(record.state);
-    match record.waits_until(now) {
-        _ if record.is_expired(now) => format!("{shown}, lease ran out"),
-        Some(at) => format!("{shown} from {}", moment(at)),
-        None => shown,
-    }
-}
-
-/// One handoff as a row of a table.
-pub(super) fn row(record: &Record, now: Moment) -> Vec<String> {
-    let since = record.latest().map(|t| moment(t.at)).unwrap_or_default();
-    vec![
-        record.id.to_string(),
-        standing(record, now),
-        format!("{} → {}", record.from, record.to),
-        record.priority.clone().unwrap_or_default(),
-        since,
-        plain(&about(record)),
-    ]
-}
-
-/// What a handoff is about right now: why it stands still, or its summary.
-fn about(record: &Record) -> String {
-    let stands = matches!(record.state, State::Failed | State::Blocked | State::Dead);
-    let last = record.latest().filter(|_| stands);
-    let why = last.and_then(|t| {
-        let failure = t.failure.as_ref().map(|f| f.message.clone());
-        failure.or_else(|| t.reason.clone())
-    });
-    let text = why.unwrap_or_else(|| record.summary.clone());
-    let text = match &record.task {
-        Some(task) => format!("{}: {text}", task.id),
-        None => text,
-    };
-    let waits = if record.state == State::Pending {
-        &record.waits_for[..]
-    } else {
-        &[]
-    };
-    let text = match waits {
-        [] => text,
-        [first, ..] => format!("waits for {first}: {text}"),
-    };
-    text.lines().next().unwrap_or_default().to_owned()
-}
-
-/// Handoffs as a table and as data; without any, these words.
-pub(super) fn records(records: &[Record], now: Moment, none: &str) -> (String, Vec<Value>) {
-    let rows: Vec<Vec<String>> = records.iter().map(|r| row(r, now)).collect();
-    let text = match records {
-        [] => format!("{none}\n"),
-        _ => super::output::columns(&rows),
-    };
-    let data = records.iter().map(|r| record_json(r, now)).collect();
-    (text, data)
-}
-
 /// One handoff with its history.
-pub(super) fn record_text(record: &Record, now: Moment) -> String {
-    let mut text = format!("{}\n  {}\n", headline(record), plain(&record.summary));
+pub(super) fn record_text(record: &Record, look: &Look) -> String {
+    let (id, from, to) = (&record.id, &record.from, &record.to);
+    let (arrow, stands) = (look.arrow(), look.state(record.state));
+    let summary = plain(&record.summary);
+    let mut text = format!("{id} {from} {arrow} {to}: {stands}\n  {summary}\n");
     let mut line = |name: &str, value: &str| {
         if !value.is_empty() {
             text.push_str(&format!("  {name:<9} {value}\n"));
@@ -310,14 +250,14 @@ pub(super) fn record_text(record: &Record, now: Moment) -> String {
     }
     if let Some(lease) = &record.lease {
         let end = lease.expires_at.map(|end| {
-            let ran_out = record.is_expired(now);
+            let ran_out = record.is_expired(look.now());
             let word = if ran_out { "ran out" } else { "until" };
-            format!(", {word} {}", moment(end))
+            format!(", {word} {}", look.moment(end))
         });
         let held = format!(
             "{} since {}{}, token {}",
             lease.holder,
-            moment(lease.since),
+            look.moment(lease.since),
             end.unwrap_or_default(),
             lease.token
         );
@@ -325,12 +265,12 @@ pub(super) fn record_text(record: &Record, now: Moment) -> String {
         if let Some(progress) = &lease.progress {
             line(
                 "progress",
-                &format!("{} ({})", plain(&progress.text), moment(progress.at)),
+                &format!("{} ({})", plain(&progress.text), look.ago(progress.at)),
             );
         }
     }
     if let Some(at) = record.not_before {
-        line("not before", &moment(at));
+        line("not before", &look.moment(at));
     }
     let ids = |ids: &[HandoffId]| {
         let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
@@ -380,7 +320,7 @@ pub(super) fn record_text(record: &Record, now: Moment) -> String {
         text += &indented(&super::advice::questions_text(record.questions()));
     }
     for t in &record.transitions {
-        text += &transition_text(t);
+        text += &transition_text(t, look);
         if let Some(context) = &t.context {
             let attempt = context.folder.rsplit('/').next().unwrap_or_default();
             let see = format!("git handoff restore {} --attempt {attempt}", record.id);
@@ -391,7 +331,7 @@ pub(super) fn record_text(record: &Record, now: Moment) -> String {
 }
 
 /// One change of a state, with its time and its reasons.
-pub(super) fn transition_text(t: &Transition) -> String {
+pub(super) fn transition_text(t: &Transition, look: &Look) -> String {
     let event = t.event.map_or("send", crate::protocol::Event::as_str);
     let sent = t
         .sent
@@ -399,10 +339,11 @@ pub(super) fn transition_text(t: &Transition) -> String {
         .map(|id| format!(" by sending {id}"))
         .unwrap_or_default();
     let mut text = format!(
-        "  {} {event} by {} → {}{sent}\n",
-        moment(t.at),
+        "  {} {event} by {} {} {}{sent}\n",
+        look.moment(t.at),
         t.by,
-        state(t.to)
+        look.arrow(),
+        look.state(t.to)
     );
     if let Some(receiver) = &t.receiver {
         text += &indented(&format!("now with {receiver}"));
@@ -547,17 +488,17 @@ fn note(note: &Annotation) -> String {
 }
 
 /// An issue with what is known of it.
-pub(super) fn issue_text(issue: &Issue, records: &[Record], now: Moment) -> String {
+pub(super) fn issue_text(issue: &Issue, records: &[Record], look: &Look) -> String {
     let mut text = format!(
         "issue {}: {} ({}, {} handoffs, since {})\n",
         issue.issue,
         issue.status.as_str(),
         issue.protocol,
         issue.handoffs,
-        moment(issue.opened_at),
+        look.moment(issue.opened_at),
     );
     if let Some(at) = issue.completed_at {
-        text += &format!("  completed {}\n", moment(at));
+        text += &format!("  completed {}\n", look.moment(at));
     }
     for (name, value) in &issue.facts {
         text += &format!("  {}\n", plain(&fact(name, value)));
@@ -566,12 +507,15 @@ pub(super) fn issue_text(issue: &Issue, records: &[Record], now: Moment) -> Stri
         text += &format!("  {}\n", plain(&task(one)));
     }
     for open in &issue.open {
-        let late = open.expires_at.is_some_and(|end| end <= now);
-        let late = if late { ", lease ran out" } else { "" };
+        let late = open.expires_at.is_some_and(|end| end <= look.now());
+        let late = match late {
+            true => format!(", {}", look.urgent("lease ran out")),
+            false => String::new(),
+        };
         text += &format!(
             "  {} is {}{late} with {}\n",
             open.id,
-            state(open.state),
+            look.state(open.state),
             open.to
         );
     }
@@ -579,13 +523,12 @@ pub(super) fn issue_text(issue: &Issue, records: &[Record], now: Moment) -> Stri
         text += &format!("  {id} is completed, and nothing was sent on from it yet\n");
     }
     for decision in &issue.decisions {
-        let (at, by, why) = (moment(decision.at), &decision.by, plain(&decision.why));
+        let (at, by, why) = (look.moment(decision.at), &decision.by, plain(&decision.why));
         text += &format!(
             "  {at} {by} decided to {}: {why}\n",
             decision.action.as_str()
         );
     }
     text += &notes_text(&issue.annotations);
-    let rows: Vec<Vec<String>> = records.iter().map(|r| row(r, now)).collect();
-    text + &super::output::columns(&rows)
+    look.sentences(&text) + &super::rows::table(records, look)
 }

@@ -42,7 +42,8 @@ pub struct Setting {
 
 /// The `git` command, for one repository.
 pub struct Program {
-    git_dir: PathBuf,
+    /// Its git directory; none where git is to look for it.
+    git_dir: Option<PathBuf>,
     directory: PathBuf,
 }
 
@@ -53,7 +54,16 @@ impl Program {
         let git_dir: PathBuf = repository.path().components().collect();
         Self {
             directory: repository.workdir().unwrap_or(&git_dir).to_owned(),
-            git_dir,
+            git_dir: Some(git_dir),
+        }
+    }
+
+    /// The `git` command that is on the PATH, for the repository of the current
+    /// folder, if there is one.
+    pub fn here() -> Self {
+        Self {
+            git_dir: None,
+            directory: PathBuf::from("."),
         }
     }
 
@@ -88,6 +98,16 @@ impl Program {
     pub fn own_folder(&self) -> Result<PathBuf, ProgramError> {
         let said = self.run(&["--exec-path"])?;
         Ok(said.trim_end_matches(['\n', '\r']).into())
+    }
+
+    /// The command that git shows long output with: `GIT_PAGER`, `core.pager`, `PAGER`,
+    /// or what git was built with.
+    ///
+    /// # Errors
+    /// [`ProgramError`] when git does not say it.
+    pub fn pager(&self) -> Result<String, ProgramError> {
+        let said = self.run(&["var", "GIT_PAGER"])?;
+        Ok(said.trim_end_matches(['\n', '\r']).to_owned())
     }
 
     /// What is configured under names that match this expression, in git's order.
@@ -161,7 +181,9 @@ impl Program {
 
     fn output(&self, args: &[&str]) -> Result<std::process::Output, ProgramError> {
         let mut command = Command::new("git");
-        command.arg("--git-dir").arg(&self.git_dir);
+        if let Some(git_dir) = &self.git_dir {
+            command.arg("--git-dir").arg(git_dir);
+        }
         command.args(args).current_dir(&self.directory);
         command.output().map_err(ProgramError::NoGit)
     }

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::ids::{AgentName, HandoffId, IssueKey};
 use crate::ledger::{
-    HandoffSurvey, IssueStatus, IssueSurvey, LedgerError, Moment, Snapshot, Survey, decider,
+    HandoffSurvey, IssueStatus, IssueSurvey, LedgerError, Moment, Record, Snapshot, Survey, decider,
 };
 use crate::protocol::{Event, Protocol, State};
 
@@ -103,7 +103,23 @@ pub fn attention(survey: &Survey, protocols: &Protocols, now: Moment) -> Vec<Stu
             found.extend(of_issue(issue, protocol, now));
         }
     }
-    found.sort_by(|a, b| (a.need, a.since).cmp(&(b.need, b.since)));
+    sorted(found)
+}
+
+/// What stands still among the open handoffs, whose records are all it takes: issues
+/// in which none is open are not among it.
+pub fn of_open(records: &[Record], protocols: &Protocols, now: Moment) -> Vec<Stuck> {
+    let stuck = records.iter().filter_map(|record| {
+        let protocol = protocols.get(&record.protocol)?;
+        let waits = !record.waits_for.is_empty();
+        let handoff = HandoffSurvey::of(record);
+        stuck(record.id.issue(), &handoff, waits, protocol, now)
+    });
+    sorted(stuck.collect())
+}
+
+fn sorted(mut found: Vec<Stuck>) -> Vec<Stuck> {
+    found.sort_by_key(|stuck| (stuck.need, stuck.since));
     found
 }
 
@@ -113,7 +129,11 @@ pub fn of_issue(issue: &IssueSurvey, protocol: &Protocol, now: Moment) -> Vec<St
         return Vec::new();
     }
     let open = issue.handoffs.iter().filter(|h| !h.state.is_terminal());
-    let stuck = open.clone().filter_map(|h| stuck(issue, h, protocol, now));
+    let waits = |handoff: &HandoffSurvey| {
+        let mut before = handoff.waits_for.iter().filter_map(|n| issue.handoff(*n));
+        before.any(|before| before.state != State::Completed)
+    };
+    let stuck = { open.clone() }.filter_map(|h| stuck(&issue.key, h, waits(h), protocol, now));
     let mut found: Vec<Stuck> = stuck.collect();
     if open.count() == 0 {
         found.push(idle(issue));
@@ -121,9 +141,12 @@ pub fn of_issue(issue: &IssueSurvey, protocol: &Protocol, now: Moment) -> Vec<St
     found
 }
 
+/// Why a handoff of an issue needs someone, if it does; it may be one that `waits` for
+/// others.
 fn stuck(
-    issue: &IssueSurvey,
+    issue: &IssueKey,
     handoff: &HandoffSurvey,
+    waits: bool,
     protocol: &Protocol,
     now: Moment,
 ) -> Option<Stuck> {
@@ -131,8 +154,8 @@ fn stuck(
     let mut newest = handoff.changes.iter().rev();
     let last = newest.find(|change| change.event != Some(Event::Exhaust))?;
     let lead = decider(protocol, &handoff.from);
-    let id = issue.id(handoff);
-    let look = format!("git handoff next {}", issue.key);
+    let id = HandoffId::new(issue.clone(), handoff.number);
+    let look = format!("git handoff next {issue}");
     let (need, turn, since, next) = match handoff.state {
         State::Dead => (Need::Dead, lead, last.at, look),
         State::Failed => (Need::Failed, lead, last.at, look),
@@ -143,11 +166,7 @@ fn stuck(
         }
         State::Pending => {
             let ready = handoff.not_before.map_or(last.at, |at| at.max(last.at));
-            let waits = |number: &u32| {
-                let before = issue.handoff(*number);
-                before.is_some_and(|before| before.state != State::Completed)
-            };
-            if now - ready < patience(protocol) || handoff.waits_for.iter().any(waits) {
+            if now - ready < patience(protocol) || waits {
                 return None;
             }
             let claim = format!("git handoff claim {id} --as {}", handoff.to);
@@ -157,7 +176,7 @@ fn stuck(
     };
     let told = last.reason.as_ref().filter(|_| need < Need::LeaseRanOut);
     Some(Stuck {
-        issue: issue.key.clone(),
+        issue: issue.clone(),
         id: Some(id),
         need,
         with: Some(handoff.to.clone()),

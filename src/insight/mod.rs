@@ -4,5 +4,6 @@
 //! the ledger, and nothing is stored twice.
 
 pub mod attention;
+pub mod cloudevents;
 pub mod graph;
 pub mod times;

@@ -11,6 +11,7 @@ use super::layout;
 use super::record::{self, Annotation, Decision, Issue, Lease, Manifest, Record};
 use super::snapshot::{IssueFolder, Rules};
 use super::step::{Request, Told, View};
+use super::traceparent::TraceParent;
 use crate::finding::Finding;
 use crate::git::{Change, EntryKind, ObjectId, Repository, Tree};
 use crate::ids::{AgentName, HandoffId, IssueKey};
@@ -24,6 +25,8 @@ pub(super) struct Asked {
     pub(super) path: String,
     /// What it did.
     pub(super) what: What,
+    /// The trace that it was made in, where it changed a handoff's state.
+    pub(super) traceparent: Option<TraceParent>,
 }
 
 /// What a commit did.
@@ -168,6 +171,7 @@ impl States<'_, '_> {
                 actor: last.by.clone(),
                 path: layout::issue_file(key),
                 what: What::Reopened(last.reason.clone()),
+                traceparent: None,
             }));
         } else {
             match &self.about(changes)?[..] {
@@ -178,6 +182,7 @@ impl States<'_, '_> {
                             actor: decision.by.clone(),
                             path: layout::issue_file(key),
                             what: What::Decided(decision),
+                            traceparent: None,
                         }));
                     }
                     let noted = was.map_or(0, |issue| issue.annotations.len());
@@ -186,6 +191,7 @@ impl States<'_, '_> {
                             actor: annotation.by.clone(),
                             path: layout::issue_file(key),
                             what: What::Annotated(annotation),
+                            traceparent: None,
                         }));
                     }
                     let all = changes.iter().map(|change| difference(change, false));
@@ -206,14 +212,15 @@ impl States<'_, '_> {
         };
         if number <= handoffs {
             let (event, told) = change(before.record(number)?.as_ref(), &record, decision);
-            let by = match event {
+            let last = match event {
                 Event::Extend => None,
-                _ => record.latest().map(|t| &t.by),
+                _ => record.latest(),
             };
             return Ok(Ok(Asked {
-                actor: by.unwrap_or(&record.to).clone(),
+                actor: last.map_or(&record.to, |t| &t.by).clone(),
                 path,
                 what: What::Changed(number, event, Box::new(told)),
+                traceparent: last.and_then(|t| t.traceparent),
             }));
         }
         let bytes = after.contract(&record)?;
@@ -233,11 +240,13 @@ impl States<'_, '_> {
         };
         let sent = record.transitions.first();
         contract.allowed_secrets = sent.map_or_else(Vec::new, |t| t.allowed_secrets.clone());
+        let traceparent = sent.and_then(|t| t.traceparent);
         let actor = contract.from.as_ref().unwrap_or(&record.from).clone();
         Ok(Ok(Asked {
             actor,
             path,
             what: What::Sent(Box::new(contract), Box::new(record)),
+            traceparent,
         }))
     }
 

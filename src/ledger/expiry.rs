@@ -7,7 +7,7 @@ use super::record::Moment;
 use super::refusal::Refusal;
 use super::session::Session;
 use super::snapshot::Snapshot;
-use super::step::{Request, View};
+use super::step::{Actor, Request, View};
 use super::write::{Done, Ledger};
 use crate::git::to_second;
 use crate::ids::HandoffId;
@@ -58,7 +58,12 @@ impl<'r> Ledger<'r> {
             event: Event::Expire,
             told: Box::default(),
         };
-        let plan = self.plan_on(tip, &record.to, at, id.issue(), request)?;
+        let actor = Actor {
+            name: &record.to,
+            at,
+            traceparent: None,
+        };
+        let plan = self.plan_on(tip, &actor, id.issue(), request)?;
         Ok(plan.by_anybody())
     }
 }

@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::error::LedgerError;
 use super::layout;
 use super::record::{self, Failure, Issue, Record, Transition};
+use super::traceparent::TraceParent;
 use crate::git::{Change, Commit, ObjectId, Repository, Tree, to_second};
 use crate::ids::{AgentName, HandoffId, IssueKey};
 use crate::protocol::State;
@@ -72,6 +73,8 @@ pub struct Happening {
     pub not_before: Option<record::Moment>,
     /// The protocol's name or the document's path.
     pub name: Option<String>,
+    /// The trace that it was made in.
+    pub traceparent: Option<TraceParent>,
 }
 
 impl Happening {
@@ -95,6 +98,7 @@ impl Happening {
             expires_at: None,
             not_before: None,
             name: None,
+            traceparent: None,
         }
     }
 
@@ -224,6 +228,7 @@ fn about(record: &Record, mut told: Happening, transition: Option<&Transition>) 
         (told.from, told.to) = (transition.from, Some(transition.to));
         told.reason.clone_from(&transition.reason);
         told.failure.clone_from(&transition.failure);
+        told.traceparent = transition.traceparent;
     }
     told
 }

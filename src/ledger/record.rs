@@ -10,6 +10,7 @@ use super::evidence::Evidence;
 use super::failure::FailureContext;
 pub use super::stored::{Moment, StoredError};
 pub(super) use super::stored::{VERSION, moment, optional_moment, read, write};
+use super::traceparent::TraceParent;
 use crate::contract::{Allowance, Format};
 use crate::git::Code;
 use crate::ids::{AgentName, HandoffId, IssueKey};
@@ -409,6 +410,9 @@ pub struct Transition {
     /// What came with it that looks like a secret and was allowed, where.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allowed_secrets: Vec<Allowance>,
+    /// The trace that it was made in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<TraceParent>,
 }
 
 impl Transition {
@@ -429,6 +433,7 @@ impl Transition {
             receiver: None,
             jitter: None,
             allowed_secrets: Vec::new(),
+            traceparent: None,
         }
     }
 }

@@ -84,7 +84,7 @@ impl<'r> Ledger<'r> {
             // What refuses the step says so where it is decided.
             let at = to_second(session.clock.author());
             if let Err(error @ LedgerError::Evidence { .. }) =
-                self.decide(&mut parcel, &snapshot, at, offer, origin)
+                self.decide(&mut parcel, &snapshot, session, at, offer, origin)
             {
                 return Err(error);
             }
@@ -94,7 +94,7 @@ impl<'r> Ledger<'r> {
             if tip.rules_id(rules.protocol().name())? != Some(rules.id()) {
                 parcel = self.packed(tip, offer, origin)?;
             }
-            self.decide(&mut parcel, tip, at, offer, origin)
+            self.decide(&mut parcel, tip, session, at, offer, origin)
         })?;
         if let Some((_, judged)) = parcel.judged.filter(|_| !done.receipt.repeated) {
             done.warnings = judged.findings;
@@ -157,6 +157,7 @@ impl<'r> Ledger<'r> {
         &self,
         parcel: &mut Parcel<'r>,
         tip: &Snapshot<'r>,
+        session: &Session,
         at: Moment,
         offer: &Offer<'_>,
         origin: Origin<'_>,
@@ -164,7 +165,11 @@ impl<'r> Ledger<'r> {
         let protocol = parcel.chosen.rules.protocol().clone();
         let name = canonical(&protocol, offer.agent.or(parcel.contract.from.as_ref()));
         let name = name.ok_or(Refusal::NoSender)?;
-        let actor = Actor { name: &name, at };
+        let actor = Actor {
+            name: &name,
+            at,
+            traceparent: session.traceparent,
+        };
         let demanded = parcel.demanded(tip);
         let folder = tip.issue(&parcel.contract.issue)?;
         let policy = tip.manifest().evidence;

@@ -2,10 +2,13 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, FixedOffset};
 
+use super::tally::Tally;
+use super::traceparent::TraceParent;
 use crate::git::Person;
 use crate::ids::AgentName;
 
@@ -38,8 +41,12 @@ pub struct Session {
     pub jitter: fn(u64) -> u64,
     /// Whether commits are to be signed wherever they are written.
     pub sign: bool,
+    /// The trace that its steps are made in.
+    pub traceparent: Option<TraceParent>,
     /// Whether this runs inside a hook that receives a push.
     pub quarantined: bool,
+    /// Where long work is counted.
+    pub tally: Arc<Tally>,
 }
 
 /// A time that can be set, of a clock that goes on by itself until then.
@@ -70,6 +77,14 @@ impl Session {
             at: Rc::clone(&at),
         });
         (Self { clock, ..self }, at)
+    }
+
+    /// The same session, in which steps are made in another trace, or in none.
+    pub(super) fn traced(&self, traceparent: Option<TraceParent>) -> Self {
+        Self {
+            traceparent,
+            ..self.clone()
+        }
     }
 
     /// The person or machine that records a step now.

@@ -10,6 +10,7 @@ use super::intake::Contract;
 use super::message::Change;
 use super::record::{Artifact, Failure, Issue, Moment, Question, Record};
 use super::refusal::Refusal;
+use super::traceparent::TraceParent;
 use crate::contract::Allowance;
 use crate::git::{Code, Edit};
 use crate::ids::AgentName;
@@ -123,6 +124,8 @@ pub struct Actor<'a> {
     pub name: &'a AgentName,
     /// The time of the step.
     pub at: Moment,
+    /// The trace that it is made in.
+    pub traceparent: Option<TraceParent>,
 }
 
 /// What a step needs to know of its issue. `E` is how reading can fail.

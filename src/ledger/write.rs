@@ -343,7 +343,12 @@ impl<'r> Ledger<'r> {
                     &chosen
                 }
             };
-            let plan = self.plan_on(tip, agent, at, id.issue(), request(id.number()))?;
+            let actor = Actor {
+                name: agent,
+                at,
+                traceparent: session.traceparent,
+            };
+            let plan = self.plan_on(tip, &actor, id.issue(), request(id.number()))?;
             if let Planned::Write(step) = &plan.planned {
                 allow(&step.receipt.record)?;
             }
@@ -363,19 +368,23 @@ impl<'r> Ledger<'r> {
         request: impl Fn() -> Request<'static>,
     ) -> Result<Done, LedgerError> {
         self.publish(session, None, |tip, at| {
-            self.plan_on(tip, agent, at, issue, request())
+            let actor = Actor {
+                name: agent,
+                at,
+                traceparent: session.traceparent,
+            };
+            self.plan_on(tip, &actor, issue, request())
         })
     }
 
     pub(super) fn plan_on(
         &self,
         tip: &Snapshot<'r>,
-        agent: &AgentName,
-        at: record::Moment,
+        actor: &Actor<'_>,
         key: &IssueKey,
         mut request: Request<'_>,
     ) -> Result<Plan, LedgerError> {
-        self.plan_with(tip, agent, at, key, |protocol| {
+        self.plan_with(tip, actor, key, |protocol| {
             screen_request(protocol, &mut request)?;
             Ok(request)
         })
@@ -385,8 +394,7 @@ impl<'r> Ledger<'r> {
     pub(super) fn plan_with<'q>(
         &self,
         tip: &Snapshot<'r>,
-        agent: &AgentName,
-        at: record::Moment,
+        actor: &Actor<'_>,
         key: &IssueKey,
         request: impl FnOnce(&Protocol) -> Result<Request<'q>, LedgerError>,
     ) -> Result<Plan, LedgerError> {
@@ -396,8 +404,11 @@ impl<'r> Ledger<'r> {
             .ok_or_else(|| Refusal::NoIssue { issue: key.clone() })?;
         let rules = tip.rules(issue.protocol.as_str())?;
         let protocol = rules.protocol();
-        let name = canonical(protocol, Some(agent)).unwrap_or_else(|| agent.clone());
-        let actor = Actor { name: &name, at };
+        let name = canonical(protocol, Some(actor.name)).unwrap_or_else(|| actor.name.clone());
+        let actor = Actor {
+            name: &name,
+            ..*actor
+        };
         let request = request(protocol)?;
         let planned = plan(protocol, key, &folder, &actor, &request)?;
         Plan::new(&rules, name, planned)

@@ -74,7 +74,7 @@ impl Arguments {
         // Whoever takes it up again needs what happened before: the failure, the
         // answer.
         let told = if record.transitions.len() > 2 {
-            render::record_text(record, now()?)
+            render::record_text(record, &output.look(now()?))
         } else {
             render::done_text(&done)
         };

@@ -8,7 +8,7 @@ use crate::cli::error::Failure;
 use crate::cli::exchange::Format;
 use crate::cli::output::Output;
 use crate::ids::IssueKey;
-use crate::ledger::{self, Export};
+use crate::ledger::{self, Export, Tally};
 
 /// Write the ledger into a folder that other systems can read
 ///
@@ -39,11 +39,14 @@ impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let repository = context.repository()?;
         let ledger = context.ledger(&repository)?;
+        let tally = Tally::default();
         let wanted = Export {
             layout: self.format.into(),
             issue: self.issue.as_ref(),
+            tally: Some(&tally),
         };
-        let done = ledger::export(&ledger, &self.folder, wanted)?;
+        let exported = || ledger::export(&ledger, &self.folder, wanted);
+        let done = output.during(&tally, exported)?;
         let text = format!(
             "exported {} steps and {} handoffs to {}, {} files\n",
             done.steps,

@@ -41,7 +41,7 @@ impl Arguments {
             true => Depth::All,
             false => Depth::Missing,
         };
-        let brought = ledger.fetch(&session, depth)?;
+        let brought = output.during(&session.tally, || ledger.fetch(&session, depth))?;
         let tip = ledger.tip_id()?;
         let beside = ledger.beside_remote()?;
         let unpublished = beside.map_or(0, |beside| beside.unpublished);

@@ -13,7 +13,7 @@ use crate::ids::IssueKey;
 use crate::insight::graph::{self, Graph, Mark};
 use crate::ledger::{IssueSurvey, LedgerError, Moment, Refusal, Snapshot, Survey, View};
 
-/// How wide a drawing on a terminal is.
+/// How wide a drawing is where no terminal says.
 const COLUMNS: usize = 80;
 
 /// Draw what happened in an issue, the ways of a protocol, or an issue's tasks
@@ -76,7 +76,16 @@ impl Arguments {
             (None, name) => self.of_protocol(&tip, name.clone().flatten(), now)?,
         };
         let text = match self.format {
-            Format::Terminal => graph::terminal(&graph, COLUMNS, &painted),
+            Format::Terminal => {
+                output.is_view();
+                let look = output.look(now);
+                let text = graph::terminal(&graph, look.width(COLUMNS), &painted);
+                if look.is_ascii() {
+                    graph::ascii(&text)
+                } else {
+                    text
+                }
+            }
             Format::Mermaid => graph::mermaid(&graph),
             Format::Dot => graph::dot(&graph),
         };

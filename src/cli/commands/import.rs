@@ -93,10 +93,13 @@ impl Arguments {
             issue: self.issue.clone(),
             agent: context.agent(&repository)?,
         };
-        let done = ledger::import(&alone, session.clone(), &self.path, wanted)?;
+        let imported = || ledger::import(&alone, session.clone(), &self.path, wanted);
+        let done = output.during(&session.tally, imported)?;
         if !self.dry_run {
             // All of it goes to the remote at once.
-            say_synced(&ledger.publish_recorded(&session)?, output);
+            let sent = || ledger.publish_recorded(&session);
+            let synced = output.during(&session.tally, sent)?;
+            say_synced(&synced, output);
         }
         let text = self.told(&done);
         let mut data = json!({

@@ -5,7 +5,7 @@ use crate::cli::context::Context;
 use crate::cli::environment::now;
 use crate::cli::error::Failure;
 use crate::cli::output::{Output, plain};
-use crate::cli::render;
+use crate::cli::rows;
 use crate::ledger::{Record, Refusal};
 use crate::protocol::{AgentKind, Protocol, State, Style};
 
@@ -24,6 +24,7 @@ impl Arguments {
     /// # Errors
     /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        output.is_view();
         let repository = context.repository()?;
         let ledger = context.ledger(&repository)?;
         let agent = context.acting_agent(&repository)?;
@@ -74,7 +75,9 @@ impl Arguments {
             let rank = protocol(r).map(|p| p.priority_rank(r.priority.as_deref()));
             (order(r), rank, r.sent_at())
         });
-        let (text, data) = render::records(&records, now()?, &format!("nothing waits for {agent}"));
+        let look = output.look(now()?);
+        let none = format!("nothing waits for {agent}");
+        let (text, data) = rows::records(&records, &look, &none);
         let remote = context.remote(&repository)?.filter(|_| records.is_empty());
         output.answer(&json!({ "agent": agent, "handoffs": data }), &text)?;
         if let Some(remote) = remote {

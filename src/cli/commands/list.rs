@@ -7,7 +7,7 @@ use crate::cli::environment::now;
 use crate::cli::error::Failure;
 use crate::cli::exit;
 use crate::cli::output::Output;
-use crate::cli::render;
+use crate::cli::rows;
 use crate::ids::{IssueKey, quoted};
 use crate::ledger::{Record, Snapshot, View};
 use crate::protocol::State;
@@ -73,6 +73,7 @@ impl Arguments {
     /// # Errors
     /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        output.is_view();
         let repository = context.repository()?;
         let ledger = context.ledger(&repository)?;
         let tip = ledger.tip()?;
@@ -103,7 +104,8 @@ impl Arguments {
             let key = r.id.issue().as_str().to_owned();
             (r.sent_at(), key.len(), key, r.id.number())
         });
-        let (text, data) = render::records(&records, now()?, "no handoff is like that");
+        let look = output.look(now()?);
+        let (text, data) = rows::records(&records, &look, "no handoff is like that");
         output.answer(&json!({ "handoffs": data }), &text)
     }
 

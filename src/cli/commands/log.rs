@@ -1,12 +1,17 @@
+use anstyle::AnsiColor;
 use clap::Args;
 use serde_json::{Value, json};
 
 use crate::cli::context::Context;
+use crate::cli::environment::now;
 use crate::cli::error::{DEEPEN, Failure};
+use crate::cli::exit;
 use crate::cli::output::{Output, plain};
-use crate::cli::{exit, render};
+use crate::cli::view::Look;
+use crate::git::{Commit, to_second};
 use crate::ids::IssueKey;
 use crate::ledger::{Refusal, View, issue_folder, trailers};
+use crate::protocol::State;
 
 /// Show the audit trail: every step, the newest first
 ///
@@ -29,6 +34,7 @@ impl Arguments {
     /// # Errors
     /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        output.is_view();
         let repository = context.repository()?;
         let ledger = context.ledger(&repository)?;
         let tip = ledger.tip()?;
@@ -46,7 +52,8 @@ impl Arguments {
             // The issue knows how many steps it had: the walk ends with the last.
             wanted = wanted.min(usize::try_from(issue.steps).unwrap_or(usize::MAX));
         }
-        let (mut steps, mut text) = (Vec::new(), String::new());
+        let look = output.look(now()?);
+        let (mut steps, mut text, mut rows) = (Vec::new(), String::new(), Vec::new());
         for id in repository.first_parents(tip.commit()) {
             if steps.len() >= wanted {
                 break;
@@ -61,13 +68,14 @@ impl Arguments {
                 continue;
             }
             let subject = commit.message.lines().next().unwrap_or_default();
-            let at = crate::git::to_second(commit.author.at);
-            text += &format!(
-                "{} {} {}\n",
-                commit.id.short(),
-                render::moment(at),
-                plain(subject)
-            );
+            let at = to_second(commit.author.at);
+            match look.is_for_terminal() {
+                true => rows.push(row(&commit, &look)),
+                false => {
+                    let (short, time) = (commit.id.short(), look.time(at));
+                    text += &format!("{short} {time} {}\n", plain(subject));
+                }
+            }
             let transitions: Vec<&str> = told
                 .iter()
                 .filter(|(n, _)| *n == "Transition")
@@ -84,6 +92,7 @@ impl Arguments {
                 "transitions": transitions,
             }));
         }
+        text += &look.table(&rows);
         let cut_off = steps.len() < wanted && repository.is_cut_off(tip.commit())?;
         if key.is_some() && cut_off {
             let text = "this clone does not have all of the ledger's history";
@@ -99,4 +108,40 @@ impl Arguments {
         output.say(&format!("the same with git: {command}"));
         Ok(())
     }
+}
+
+/// A step as a row for a terminal: what it did by its subject, where that is one of
+/// ours, and the summary.
+fn row(commit: &Commit, look: &Look) -> Vec<String> {
+    let mut lines = commit.message.lines();
+    let subject = lines.next().unwrap_or_default();
+    let told = trailers(&commit.message);
+    let is_trailer = |line: &str| { told.iter() }.any(|(name, _)| line.starts_with(name));
+    let summary = lines.find(|line| !line.is_empty());
+    let summary = summary.filter(|line| !is_trailer(line)).unwrap_or_default();
+    let style = AnsiColor::Yellow.on_default();
+    let id = format!("{style}{}{style:#}", commit.id.short());
+    let time = look.time(to_second(commit.author.at));
+    let Some((handoff, way, state)) = parts(subject) else {
+        let none = String::new();
+        return vec![
+            id,
+            time,
+            none.clone(),
+            none.clone(),
+            none,
+            look.cell(subject),
+        ];
+    };
+    let way = look.cell(way).replace('→', look.arrow());
+    let (handoff, state) = (look.heading(&look.cell(handoff)), look.state(state));
+    vec![id, time, handoff, state, way, look.cell(summary)]
+}
+
+/// The handoff, from whom to whom, and the state, as a step's subject names them.
+fn parts(subject: &str) -> Option<(&str, &str, State)> {
+    let (rest, word) = subject.rsplit_once(": ")?;
+    let (handoff, way) = rest.split_once(' ')?;
+    let state = State::ALL.into_iter().find(|s| s.as_str() == word)?;
+    Some((handoff, way, state))
 }

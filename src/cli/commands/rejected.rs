@@ -2,6 +2,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use crate::cli::context::Context;
+use crate::cli::environment::now;
 use crate::cli::error::Failure;
 use crate::cli::network::Writer;
 use crate::cli::output::{Output, plain};
@@ -54,8 +55,14 @@ impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let repository = context.repository()?;
         match &self.action {
-            None | Some(Action::List) => list(&context.ledger(&repository)?, output),
-            Some(Action::Show { name }) => show(&context.ledger(&repository)?, name, output),
+            None | Some(Action::List) => {
+                output.is_view();
+                list(&context.ledger(&repository)?, output)
+            }
+            Some(Action::Show { name }) => {
+                output.is_view();
+                show(&context.ledger(&repository)?, name, output)
+            }
             Some(Action::Retry { name }) => {
                 let Writer { ledger, session } = context.writer(&repository, output)?;
                 let rejected = ledger.retry_rejected(&session, name)?;
@@ -80,7 +87,8 @@ impl Arguments {
 
 fn list(ledger: &Ledger<'_>, output: &mut Output) -> Result<(), Failure> {
     let rejected = ledger.rejected()?;
-    let mut text: String = rejected.iter().map(told).collect();
+    let told: String = rejected.iter().map(told).collect();
+    let mut text = output.look(now()?).sentences(&told);
     if rejected.is_empty() {
         text = "no step was refused\n".to_owned();
     }

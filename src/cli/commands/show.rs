@@ -29,6 +29,7 @@ impl Arguments {
     /// # Errors
     /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        output.is_view();
         let repository = context.repository()?;
         let ledger = context.ledger(&repository)?;
         let tip = ledger.tip()?;
@@ -47,17 +48,18 @@ impl Arguments {
         }
         let contract = String::from_utf8_lossy(&bytes).into_owned();
         let now = now()?;
+        let look = output.look(now);
         let rules = tip.rules(record.protocol.as_str())?;
         let options = options(rules.protocol(), &record, now);
         let mut notes = issue.annotations;
         notes.retain(|note| note.id.as_ref().is_none_or(|id| *id == record.id));
-        let text = format!(
-            "{}{}{}\n{}",
-            render::record_text(&record, now),
+        let told = format!(
+            "{}{}{}",
+            render::record_text(&record, &look),
             render::notes_text(&notes),
             options_text(&options),
-            plain(&contract)
         );
+        let text = format!("{}\n{}", look.sentences(&told), plain(&contract));
         let format = record.contract.format;
         let data = json!({
             "record": record,

@@ -4,9 +4,11 @@ use serde_json::json;
 use crate::cli::context::Context;
 use crate::cli::environment::now;
 use crate::cli::error::Failure;
-use crate::cli::output::{Output, columns, counted, plain, state};
-use crate::cli::render;
+use crate::cli::output::{Output, counted, plain};
+use crate::cli::view::Look;
+use crate::cli::{render, rows};
 use crate::ids::IssueKey;
+use crate::insight::attention::{self, Stuck};
 use crate::ledger::{Beside, IssueStatus, Refusal, Snapshot, View};
 use crate::protocol::{Policy, State};
 
@@ -32,16 +34,18 @@ impl Arguments {
     /// # Errors
     /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        output.is_view();
         let repository = context.repository()?;
         let ledger = context.ledger(&repository)?;
         let tip = ledger.tip()?;
         let now = now()?;
+        let look = output.look(now);
         if let Some(issue) = &self.issue {
             let key: IssueKey = issue.parse()?;
             let folder = tip.issue(&key)?;
             let issue = folder.issue()?.ok_or(Refusal::NoIssue { issue: key })?;
             let records = folder.records()?;
-            let text = render::issue_text(&issue, &records, now);
+            let text = render::issue_text(&issue, &records, &look);
             let records: Vec<_> = records
                 .iter()
                 .map(|r| render::record_json(r, now))
@@ -58,7 +62,7 @@ impl Arguments {
             let count = records.iter().filter(|r| r.state == one).count();
             counts.insert(one.to_string(), count.into());
             if count > 0 {
-                words.push(format!("{count} {}", state(one)));
+                words.push(look.count(count, one));
             }
         }
         let said = if words.is_empty() {
@@ -75,12 +79,14 @@ impl Arguments {
         if policy != Policy::Off {
             text += &format!("  contracts' claims are checked: {}\n", policy.as_str());
         }
-        text += &columns(
-            &records
-                .iter()
-                .map(|r| render::row(r, now))
-                .collect::<Vec<_>>(),
-        );
+        let told = output.is_json() || look.is_for_terminal();
+        let stuck = match told && !records.is_empty() {
+            true => attention::of_open(&records, &attention::protocols(&tip)?, now),
+            false => Vec::new(),
+        };
+        text = look.sentences(&text) + &attention_text(&stuck, &look);
+        text += &rows::table(&records, &look);
+        let (table, mut text) = (text, String::new());
         let expired = records.iter().filter(|r| r.is_expired(now)).count();
         if expired > 0 {
             text +=
@@ -125,6 +131,7 @@ impl Arguments {
             "evidence": tip.manifest().evidence,
             "open": counts,
             "expired": expired,
+            "attention": stuck,
             "handoffs": records,
             "idle": idle,
             "remote": beside.map(|beside| json!({
@@ -135,8 +142,34 @@ impl Arguments {
             })),
             "rejected": rejected,
         });
-        output.answer(&data, &text)
+        output.answer(&data, &(table + &look.sentences(&text)))
     }
+}
+
+/// The most urgent of what stands still, for a terminal: elsewhere the rows say it all.
+fn attention_text(stuck: &[Stuck], look: &Look) -> String {
+    const MOST: usize = 5;
+    let Some(first) = stuck.first().filter(|_| look.is_for_terminal()) else {
+        return String::new();
+    };
+    let rows = stuck.iter().take(MOST).map(|stuck| {
+        let about = stuck.id.as_ref().map(|id| look.id(id));
+        let turn = stuck.turn.as_ref().map(|agent| format!("{agent}'s turn"));
+        vec![
+            about.unwrap_or_else(|| stuck.issue.to_string()),
+            look.urgent(&format!("! {}", stuck.need.title())),
+            turn.unwrap_or_default(),
+            look.time(stuck.since),
+            look.cell(&stuck.why),
+        ]
+    });
+    let table = look.inner_table(&rows.collect::<Vec<_>>());
+    let more = match stuck.len().saturating_sub(MOST) {
+        0 => String::new(),
+        more => format!("  and {more} more\n"),
+    };
+    let (heading, next) = (look.heading("needs attention"), &first.next);
+    format!("\n{heading}\n{table}{more}  next: {next}\n\n")
 }
 
 /// How the ledger lies to its remote's, as it was seen last.

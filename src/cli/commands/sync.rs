@@ -38,8 +38,8 @@ impl Arguments {
         let Writer { ledger, session } = context.writer_apart(&repository, output)?;
         let remote = context.remote(&repository)?;
         let remote = masked(&remote.ok_or(LedgerError::NoRemote)?);
-        let synced = ledger
-            .sync(&session, self.set_aside)
+        let synced = output
+            .during(&session.tally, || ledger.sync(&session, self.set_aside))
             .map_err(|error| left_here(&ledger, error))?;
         let data = json!({
             "remote": remote,

@@ -12,7 +12,7 @@ use crate::cli::output::Output;
 use crate::cli::{duration, exit, report};
 use crate::git::ObjectId;
 use crate::ids::{IssueKey, quoted};
-use crate::ledger::{AuditScope, Ledger, LedgerError, Moment, Refusal, View};
+use crate::ledger::{AuditScope, Ledger, LedgerError, Moment, Refusal, Tally, View};
 
 /// Derive every step again from its contract, and report each that is not legal
 ///
@@ -54,6 +54,7 @@ impl Arguments {
     /// # Errors
     /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        output.is_view();
         let repository = context.repository()?;
         let ledger = context.ledger(&repository)?;
         let key = { self.issue.as_deref() }
@@ -70,12 +71,15 @@ impl Arguments {
             None if self.incremental => ledger.verified(),
             None => None,
         };
+        let tally = Tally::default();
         let scope = AuditScope {
             issue: key.as_ref(),
             since,
+            tally: Some(&tally),
         };
         let threads = thread::available_parallelism().map_or(1, NonZero::get);
-        let mut audit = ledger.audit(scope, threads, self.accept_rewritten)?;
+        let audited = || ledger.audit(scope, threads, self.accept_rewritten);
+        let mut audit = output.during(&tally, audited)?;
         // A branch that never was a ledger is not a damaged one.
         if audit.handoffs == 0
             && since.is_none()

@@ -11,6 +11,7 @@ use crate::cli::error::Failure;
 use crate::cli::lookout::{Lookout, Place};
 use crate::cli::network::Looks;
 use crate::cli::output::{Output, state};
+use crate::cli::view::Look;
 use crate::cli::{duration, exit, render};
 use crate::git::{ObjectId, Repository, to_second};
 use crate::ids::{AgentName, HandoffId, IssueKey};
@@ -327,7 +328,7 @@ fn handoff(record: &Record, now: Moment) -> Seen {
         state(current)
     );
     if let Some(latest) = record.latest().filter(|_| !expired) {
-        text += &render::transition_text(latest);
+        text += &render::transition_text(latest, &Look::plain(now));
     }
     Seen {
         data: json!({

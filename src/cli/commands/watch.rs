@@ -1,7 +1,7 @@
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use crate::cli::context::Context;
@@ -13,6 +13,7 @@ use crate::cli::network::Looks;
 use crate::cli::output::{Output, SCHEMA};
 use crate::git::{ObjectId, Repository};
 use crate::ids::{AgentName, IssueKey, quoted};
+use crate::insight::cloudevents::{CloudEvent, source};
 use crate::ledger::{
     FollowError, Happening, Ledger, LedgerError, Refusal, Snapshot, View, commits_after, happenings,
 };
@@ -33,6 +34,7 @@ use crate::ledger::{
   git handoff watch 123 --all --once
   git handoff watch --agent fixer-agent --from 4f2c81d90b
   git handoff watch --poll 30s
+  git handoff watch --format cloudevents
   git handoff watch --offline      (only what this clone has)")]
 pub(crate) struct Arguments {
     /// Only what happens in this issue
@@ -44,6 +46,9 @@ pub(crate) struct Arguments {
     /// Begin with the ledger's first commit
     #[arg(long)]
     all: bool,
+    /// How a line is written
+    #[arg(long, value_name = "FORMAT", default_value = "lines")]
+    format: Format,
     /// Only what this agent did, sent or receives
     #[arg(long = "agent", value_name = "AGENT")]
     involved: Option<AgentName>,
@@ -52,6 +57,15 @@ pub(crate) struct Arguments {
     once: bool,
     #[command(flatten)]
     looks: Looks,
+}
+
+/// How lines are written.
+#[derive(Clone, Copy, ValueEnum)]
+enum Format {
+    /// What happened, as docs/json.md describes it
+    Lines,
+    /// The same as the data of a CloudEvents 1.0 event
+    Cloudevents,
 }
 
 /// One line.
@@ -114,11 +128,15 @@ impl Arguments {
             Some(text) => Some(named(&repository, text)?),
         };
         let history = Repository::open_for_history()?;
+        let source = match self.format {
+            Format::Lines => None,
+            Format::Cloudevents => Some(source(&tip)?),
+        };
         loop {
             if seen != Some(newest) {
                 let commits = commits_after(&history, seen, newest);
                 for id in commits.map_err(|error| self.lost(&lookout, error))? {
-                    let text = self.lines(&history, id, issue.as_ref())?;
+                    let text = self.lines(&history, id, issue.as_ref(), source.as_deref())?;
                     let is_read = output.stream(text.as_bytes())?;
                     if !is_read || is_asked() {
                         return Ok(());
@@ -149,13 +167,16 @@ impl Arguments {
         history: &Repository,
         id: ObjectId,
         issue: Option<&IssueKey>,
+        source: Option<&str>,
     ) -> Result<String, Failure> {
         let commit = history.commit(id).map_err(LedgerError::from)?;
-        let mut all = happenings(history, &commit)?;
-        all.retain(|h| issue.is_none() || h.issue.as_ref() == issue);
-        all.retain(|h| self.involved.as_ref().is_none_or(|agent| h.concerns(agent)));
+        let all = happenings(history, &commit)?.into_iter();
+        let mut all: Vec<(usize, Happening)> = (1..).zip(all).collect();
+        all.retain(|(_, h)| issue.is_none() || h.issue.as_ref() == issue);
+        let involved = self.involved.as_ref();
+        all.retain(|(_, h)| involved.is_none_or(|agent| h.concerns(agent)));
         let (commit, of, mut text) = (id.to_string(), all.len(), String::new());
-        for (i, happening) in all.iter().enumerate() {
+        for (i, (n, happening)) in all.iter().enumerate() {
             let line = Line {
                 schema: SCHEMA,
                 commit: &commit,
@@ -163,7 +184,13 @@ impl Arguments {
                 of,
                 happening,
             };
-            let line = serde_json::to_string(&line).unwrap_or_default();
+            let line = match source {
+                None => serde_json::to_string(&line),
+                Some(source) => {
+                    serde_json::to_string(&CloudEvent::new(source, id, *n, happening, line))
+                }
+            };
+            let line = line.unwrap_or_default();
             // Writing into a text can't fail.
             let _ = writeln!(text, "{line}");
         }

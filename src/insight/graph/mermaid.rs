@@ -247,7 +247,7 @@ fn escaped(text: &str) -> String {
             '-' | '_' | '.' => neighbour(i.checked_sub(1)) && neighbour(Some(i + 1)),
             // What Mermaid itself puts in the place of `#` and `;`.
             'ﬂ' | 'ß' => false,
-            '→' | '×' | '✓' | '✗' | '○' | '◎' | '◐' | '‖' | '⊘' | '➤' | '↻' | '…' => {
+            '→' | '×' | '✓' | '✗' | '○' | '◌' | '◐' | '–' | '➤' | '↻' | '…' => {
                 true
             }
             c => c.is_alphanumeric(),

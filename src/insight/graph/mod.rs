@@ -20,7 +20,7 @@ pub use issue::issue_graph;
 pub use mermaid::mermaid;
 pub use protocol::protocol_graph;
 pub use tasks::task_graph;
-pub use terminal::{Paint, terminal};
+pub use terminal::{Paint, ascii, terminal};
 pub use text::span;
 
 use chrono::TimeDelta;
@@ -154,12 +154,12 @@ impl Mark {
     pub fn symbol(self) -> &'static str {
         match self {
             Self::None => "",
-            Self::Dropped => "⊘",
+            Self::Dropped => "–",
             Self::Done => "✓",
-            Self::Waiting => "○",
-            Self::Ready => "◎",
+            Self::Waiting => "◌",
+            Self::Ready => "○",
             Self::Working => "◐",
-            Self::Blocked => "‖",
+            Self::Blocked => "?",
             Self::Failed => "✗",
         }
     }

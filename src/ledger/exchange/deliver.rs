@@ -17,6 +17,7 @@ use crate::ledger::sending::Origin;
 use crate::ledger::session::{Session, SetTime};
 use crate::ledger::snapshot::{Rules, Snapshot};
 use crate::ledger::step::{Request, View};
+use crate::ledger::tally::Work;
 use crate::ledger::write::{Done, Ledger, Target};
 use crate::protocol::{Event, State};
 
@@ -94,7 +95,9 @@ impl<'a, 'r> Importer<'a, 'r> {
         wanted: Import,
         source: Source,
     ) -> Self {
-        let (session, at) = session.timed();
+        // What was done elsewhere was not done in the trace of whoever imports it.
+        let (session, at) = session.traced(None).timed();
+        session.tally.begin(Work::Importing, None);
         Self {
             ledger,
             session,
@@ -217,6 +220,7 @@ impl<'a, 'r> Importer<'a, 'r> {
     /// [`ExchangeError`] when the ledger can't be read or written.
     pub(super) fn deliver(&mut self, delivery: &Delivery<'_>) -> Result<bool, ExchangeError> {
         let file = delivery.file;
+        self.session.tally.add(1);
         match self.try_deliver(delivery) {
             Ok((number, key, done)) => {
                 let id = HandoffId::new(key, number);

@@ -17,6 +17,7 @@ use crate::ledger::error::LedgerError;
 use crate::ledger::failure::FailureContext;
 use crate::ledger::refusal::Refusal;
 use crate::ledger::step::View;
+use crate::ledger::tally::{Tally, Work};
 use crate::ledger::write::Ledger;
 
 /// What to export.
@@ -26,6 +27,8 @@ pub struct Export<'a> {
     pub layout: Layout,
     /// The only issue, if not all are wanted.
     pub issue: Option<&'a IssueKey>,
+    /// Where the steps are counted that were written.
+    pub tally: Option<&'a Tally>,
 }
 
 /// What was exported.
@@ -188,6 +191,9 @@ pub fn export(
     })?;
     let history = Repository::open_for_history();
     let history = history.map_err(LedgerError::from)?;
+    if let Some(tally) = wanted.tally {
+        tally.begin(Work::Exporting, None);
+    }
     History::new(&history).walk(snapshot.commit(), covers, |mut taken| {
         let begun = begun(&taken);
         keep_files(&mut taken, wanted.layout, &snapshot, &mut out, &mut places)?;
@@ -198,6 +204,9 @@ pub fn export(
         }
         steps.add(&taken.line)?;
         done.steps += 1;
+        if let Some(tally) = wanted.tally {
+            tally.add(1);
+        }
         done.handoffs += begun.len();
         sent.extend(begun);
         Ok(())

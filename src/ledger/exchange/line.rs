@@ -13,6 +13,7 @@ use crate::ledger::evidence::Evidence;
 use crate::ledger::layout;
 use crate::ledger::record::Artifact;
 use crate::ledger::step::{MAX_TEXT, Told};
+use crate::ledger::traceparent::TraceParent;
 use crate::protocol::{Action, Event};
 
 /// The file's name.
@@ -74,6 +75,9 @@ pub(super) struct Line {
     pub(super) at: DateTime<FixedOffset>,
     /// The agent; for a protocol, who ran the program.
     pub(super) by: String,
+    /// The trace that it was made in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) traceparent: Option<TraceParent>,
     /// What was asked for.
     pub(super) request: Asked,
 }

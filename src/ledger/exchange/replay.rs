@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
+use std::sync::Arc;
 
 use super::deliver::{Import, Imported, Importer};
 use super::fault::Fault;
@@ -22,6 +23,7 @@ use crate::ledger::session::Session;
 use crate::ledger::shared::Change;
 use crate::ledger::snapshot::Snapshot;
 use crate::ledger::step::{Request, View};
+use crate::ledger::tally::Work;
 use crate::ledger::write::{Ledger, Target};
 
 /// Imports a folder or a file. Each item is one or more steps of the ordinary
@@ -156,7 +158,10 @@ impl<'a, 'r> Replay<'a, 'r> {
             .filter_map(|(_, line)| line.as_ref().ok());
         let keys: HashSet<Key> = read.filter_map(Line::key).collect();
         self.look_back(&keys)?;
+        let tally = Arc::clone(&self.importer.session.tally);
+        tally.begin(Work::Importing, Some(lines.lines.len()));
         for (number, line) in lines.lines {
+            tally.add(1);
             let place = format!("{}:{number}", self.name);
             match line {
                 Ok(line) => self.step(&place, &line)?,
@@ -244,13 +249,13 @@ impl<'a, 'r> Replay<'a, 'r> {
         let taken = match (&line.request, key, &agent) {
             (Asked::Protocol(protocol), ..) => self.protocol(place, protocol),
             (Asked::Document(document), _, Some(agent)) => self.document(place, document, agent),
-            (request, Key::Issue(issue), Some(agent)) => {
+            (_, Key::Issue(issue), Some(agent)) => {
                 let tip = self.importer.ledger.tip()?;
                 if let Err(fault) = unmoved(&tip, issue, line.step)? {
                     self.importer.refuse(place, fault);
                     return Ok(false);
                 }
-                self.of_issue(place, request, issue, agent)
+                self.of_issue(place, line, issue, agent)
             }
             _ => Err(Taking::Fault(Fault::unreadable(
                 "import.line",
@@ -289,12 +294,13 @@ impl<'a, 'r> Replay<'a, 'r> {
     fn of_issue(
         &mut self,
         place: &str,
-        request: &Asked,
+        line: &Line,
         issue: &IssueKey,
         agent: &AgentName,
     ) -> Result<(), Taking> {
-        let (ledger, session) = (self.importer.ledger, &self.importer.session);
-        let done = match request {
+        let ledger = self.importer.ledger;
+        let session = &self.importer.session.traced(line.traceparent);
+        let done = match &line.request {
             Asked::Send(send) => {
                 let bytes = self.folder.contract(&send.contract)?;
                 same_digest(&send.contract, &bytes, &send.sha256)?;

@@ -25,7 +25,7 @@ use super::error::LedgerError;
 use super::refusal::Refusal;
 use super::screening::screen_failure;
 use super::session::Session;
-use super::step::{Planned, Request, Told, View};
+use super::step::{Actor, Planned, Request, Told, View};
 use super::write::{Done, Ledger, Target};
 use crate::git::to_second;
 use crate::ids::{AgentName, HandoffId};
@@ -65,8 +65,13 @@ impl Ledger<'_> {
         // overdue is recorded first, as by every other write.
         let mut tip = tip;
         let mut late = issue.open.len();
+        let actor = Actor {
+            name: agent,
+            at,
+            traceparent: session.traceparent,
+        };
         let planned = loop {
-            match self.plan_with(&tip, agent, at, id.issue(), |_| Ok(request(&told))) {
+            match self.plan_with(&tip, &actor, id.issue(), |_| Ok(request(&told))) {
                 Err(LedgerError::Refused(Refusal::Overdue { id })) if late > 0 => {
                     late -= 1;
                     self.record_expiry(session, &id)?;

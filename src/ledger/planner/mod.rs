@@ -329,6 +329,8 @@ impl<V> Planner<'_, V> {
             receiver: told.receiver,
             jitter: told.jitter.filter(|_| record.not_before.is_some()),
             allowed_secrets: told.allowed_secrets,
+            // Whoever notices that a lease ran out does not act.
+            traceparent: self.actor.traceparent.filter(|_| event != Event::Expire),
         });
         if to == State::Failed {
             self.exhaust(record);

@@ -318,6 +318,7 @@ impl<V> Planner<'_, V> {
             lease: None,
             transitions: vec![Transition {
                 allowed_secrets: contract.allowed_secrets.clone(),
+                traceparent: self.actor.traceparent,
                 ..Transition::new(self.actor.at, self.actor.name.clone(), state)
             }],
         }

@@ -265,7 +265,9 @@ impl<'a, 'r> Rerun<'a, 'r> {
     }
 
     fn of_issue(&mut self, key: &IssueKey, asked: Asked) -> Result<(), LedgerError> {
-        let (ledger, session, agent) = (self.ledger, &self.session, &asked.actor);
+        let (ledger, agent) = (self.ledger, &asked.actor);
+        // The trace is that in which it was made first, not that of whoever syncs.
+        let session = &self.session.traced(asked.traceparent);
         let now = |number: u32| self.origins.now(HandoffId::new(key.clone(), number));
         match asked.what {
             What::Sent(contract, record) => {

@@ -14,6 +14,7 @@ use crate::ids::HandoffId;
 use crate::ledger::error::LedgerError;
 use crate::ledger::message::trailers;
 use crate::ledger::session::Session;
+use crate::ledger::tally::Work;
 use crate::ledger::verify::{Audit, AuditScope};
 use crate::ledger::write::Ledger;
 
@@ -149,7 +150,10 @@ impl Ledger<'_> {
         let known = upstream.known()?;
         let there = match depth == Depth::Missing && upstream.was_seen_since(session, known) {
             true => known,
-            false => upstream.look(session, depth)?,
+            false => {
+                session.tally.begin(Work::Fetching, None);
+                upstream.look(session, depth)?
+            }
         };
         self.reached(upstream)?;
         let mut synced = Synced::default();
@@ -186,6 +190,7 @@ impl Ledger<'_> {
         session: &Session,
         upstream: &Upstream<'_>,
     ) -> Result<Synced, LedgerError> {
+        session.tally.begin(Work::Fetching, None);
         upstream.look(session, Depth::Missing)?;
         match upstream.is_reached() {
             true => self.reconcile(session, upstream),
@@ -259,7 +264,7 @@ impl Ledger<'_> {
             attempts,
             ..
         } = together;
-        let sent = match ahead && self.is_legal(here, there)? {
+        let sent = match ahead && self.is_legal(session, here, there)? {
             true => self.send_as_is(session, upstream, (here, Some(there)), attempts, synced),
             false => self.go_on(session, upstream, together, synced),
         };
@@ -286,6 +291,7 @@ impl Ledger<'_> {
         synced: &mut Synced,
     ) -> Result<bool, LedgerError> {
         let new = self.count(here, there)?;
+        session.tally.begin(Work::Sending, Some(new));
         let landing = upstream.push(session, here)?;
         if matches!(landing, Landing::There) {
             synced.pushed += new;
@@ -294,10 +300,16 @@ impl Ledger<'_> {
     }
 
     /// Says whether what leads from one commit to another are legal steps.
-    fn is_legal(&self, here: ObjectId, there: ObjectId) -> Result<bool, LedgerError> {
+    fn is_legal(
+        &self,
+        session: &Session,
+        here: ObjectId,
+        there: ObjectId,
+    ) -> Result<bool, LedgerError> {
         let since = AuditScope {
             issue: None,
             since: Some(there),
+            tally: Some(&session.tally),
         };
         Ok(Audit::run(self.repository(), here, since, 1)?.is_clean())
     }
@@ -322,7 +334,11 @@ impl Ledger<'_> {
         let aside = self.aside(there);
         let mut rerun = Rerun::new(&aside, session, apart.origins()).keeping_times();
         let mut refused = Vec::new();
+        session
+            .tally
+            .begin(Work::MakingAgain, Some(apart.own.len()));
         for commit in &apart.own {
+            session.tally.add(1);
             if apart.published.contains_key(&commit.id) {
                 continue;
             }
@@ -349,6 +365,7 @@ impl Ledger<'_> {
         let made = self.count(tip, Some(there))?;
         upstream.prolong(start.elapsed());
         if tip != there && !singly {
+            session.tally.begin(Work::Sending, Some(made));
             let landing = upstream.push(session, tip)?;
             if !matches!(landing, Landing::There) {
                 return self.looked_again(session, upstream, landing, attempts);

@@ -13,6 +13,7 @@ use crate::ledger::evidence::{Evidence, Verdict};
 use crate::ledger::record::{Issue, IssueStatus, Moment, Record, Transition};
 use crate::ledger::snapshot::Snapshot;
 use crate::ledger::step::View;
+use crate::ledger::traceparent::TraceParent;
 use crate::protocol::{Action, Event, State};
 
 /// Every issue of a ledger at one commit.
@@ -131,6 +132,8 @@ pub struct ChangeSurvey {
     pub failure: Option<String>,
     /// What went wrong, what is asked, or why, in one line.
     pub reason: Option<String>,
+    /// The trace that it was made in.
+    pub traceparent: Option<TraceParent>,
 }
 
 impl Survey {
@@ -265,6 +268,7 @@ impl ChangeSurvey {
             receiver: transition.receiver.clone(),
             failure: failure.map(|failure| failure.code.clone()),
             reason: reason.and_then(|text| Some(text.lines().next()?.to_owned())),
+            traceparent: transition.traceparent,
         }
     }
 }

@@ -387,6 +387,7 @@ impl<'r, 's> Auditor<'r, 's> {
         let actor = Actor {
             name: &asked.actor,
             at: to_second(candidate.author.at),
+            traceparent: asked.traceparent,
         };
         let contract = match asked.sent() {
             Some(record) => after.object(&record.contract.file)?,

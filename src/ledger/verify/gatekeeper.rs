@@ -101,6 +101,7 @@ impl BranchMove {
         let scope = AuditScope {
             issue: None,
             since: from,
+            tally: None,
         };
         let mut findings = Audit::run(repository, to, scope, threads)?.findings;
         // No time before it counts afterwards, so that a date that is far ahead

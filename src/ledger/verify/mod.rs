@@ -24,6 +24,7 @@ use super::error::LedgerError;
 use super::layout;
 use super::order;
 use super::record::Moment;
+use super::tally::{Tally, Work};
 use crate::finding::Finding;
 use crate::git::{Commit, GitError, ObjectId, Repository, Stored};
 use crate::ids::IssueKey;
@@ -35,6 +36,8 @@ pub struct AuditScope<'a> {
     pub issue: Option<&'a IssueKey>,
     /// Only the commits after this one, which history must hold.
     pub since: Option<ObjectId>,
+    /// Where the commits are counted that were audited.
+    pub tally: Option<&'a Tally>,
 }
 
 impl AuditScope<'_> {
@@ -114,6 +117,9 @@ impl Audit {
             since: scope.since.map(|id| id.to_string()),
             ..Self::default()
         };
+        if let Some(tally) = scope.tally {
+            tally.begin(Work::Verifying, None);
+        }
         audit.cut_off = repository.is_cut_off(tip).unwrap_or_default();
         let parts = audit.in_parallel(repository, tip, scope, threads.max(1))?;
         for part in parts {
@@ -165,6 +171,9 @@ impl Audit {
                                 return Ok(audited);
                             };
                             auditor.part(&part);
+                            if let Some(tally) = scope.tally {
+                                tally.add(part.commits.len());
+                            }
                             audited.push((number, std::mem::take(&mut auditor.audit)));
                         }
                     })

@@ -29,6 +29,25 @@ pub fn terminal(graph: &Graph, columns: usize, paint: Paint<'_>) -> String {
         .collect()
 }
 
+/// A drawing for a terminal that shows no more than ASCII; names stay what they are.
+pub fn ascii(drawing: &str) -> String {
+    let plain = drawing.chars().map(|c| match c {
+        '│' | '├' | '┤' | '⋮' => '|',
+        '└' => '`',
+        '─' | '━' | '–' => '-',
+        '┄' | '·' | '◌' | '…' => '.',
+        '▶' | '▷' | '→' => '>',
+        '◀' => '<',
+        '◆' => '@',
+        '↻' | '↺' | '○' => 'o',
+        '◐' => '*',
+        '✓' => '+',
+        '✗' | '×' => 'x',
+        c => c,
+    });
+    plain.collect()
+}
+
 /// Words under a line, indented, with something before the first of them.
 fn beneath(before: &str, text: &str, columns: usize, most: usize) -> Vec<String> {
     let indent = super::text::width(before);

@@ -1,0 +1,22 @@
+//! What tells one ledger from another.
+
+use sha2::{Digest, Sha256};
+
+use super::error::LedgerError;
+use super::layout;
+use super::snapshot::Snapshot;
+
+impl Snapshot<'_> {
+    /// A digest of the ledger's first file, which no step changes: the same in every
+    /// clone, also in one that lacks the ledger's beginning. Ledgers that were started
+    /// alike in the same second have the same.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when it can't be read.
+    pub fn identity(&self) -> Result<[u8; 32], LedgerError> {
+        let path = layout::MANIFEST.to_owned();
+        let bytes = self.file(layout::MANIFEST)?;
+        let bytes = bytes.ok_or(LedgerError::Missing { path })?;
+        Ok(Sha256::digest(&bytes).into())
+    }
+}

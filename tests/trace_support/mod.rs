@@ -1,0 +1,53 @@
+//! The tools that read traces and events, as their projects publish them.
+#![allow(dead_code, unreachable_pub)]
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use serde_json::Value;
+
+/// The folder with the tools, which `scripts/trace-tools` fills once.
+fn tools() -> &'static Path {
+    static TOOLS: OnceLock<PathBuf> = OnceLock::new();
+    TOOLS.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("trace-tools");
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/trace-tools");
+        let output = Command::new(script).arg(&folder).output().unwrap();
+        assert!(
+            output.status.success(),
+            "what decodes traces can't be installed (scripts/trace-tools):\n{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        folder
+    })
+}
+
+/// What one of the scripts of `tests/trace-tools` reads in a text: a document a line.
+#[track_caller]
+pub fn read(script: &str, text: &str) -> Vec<Value> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/trace-tools")
+        .join(script);
+    let mut child = Command::new(tools().join("venv/bin/python"))
+        .arg(script)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let text = text.to_owned();
+    let writer = std::thread::spawn(move || {
+        // A reader that fails says why itself.
+        let _ = stdin.write_all(text.as_bytes());
+    });
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let lines = String::from_utf8(output.stdout).unwrap();
+    let parsed = lines.lines().map(serde_json::from_str);
+    parsed.collect::<Result<_, _>>().unwrap()
+}
