@@ -354,7 +354,7 @@ fn answers_have_the_fields_that_are_described() {
     assert_described("`graph`", 0, &graph);
     for (table, list, optional) in [
         (1, "nodes", &["group"][..]),
-        (2, "edges", &["failures", "worked_seconds", "notes"]),
+        (2, "edges", &["failures", "notes"]),
         (3, "steps", &["now_with", "answers", "task", "troubles"]),
     ] {
         let mut said = described("`graph`")[table]

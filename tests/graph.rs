@@ -490,8 +490,8 @@ fn tasks_show_what_they_wait_for_and_which_are_ready() {
         n2["✓ valves<br/>done #40;environment.3#41;"]
         n3["◐ pumps<br/>execution-guardian works on it #40;environment.4#41;"]
         n4["○ sensors<br/>ready for execution-guardian #40;environment.5#41;"]
-        n5["#9676; alarms<br/>waits #40;environment.6#41;"]
-        n6["#9676; manual<br/>waits #40;environment.7#41;"]
+        n5["◌ alarms<br/>waits #40;environment.6#41;"]
+        n6["◌ manual<br/>waits #40;environment.7#41;"]
       end
       n0["◐ 021<br/>broken down, with task-orchestrator #40;environment.1#41;"]
       n1["○ 022<br/>ready for task-orchestrator #40;environment.2#41;"]
