@@ -137,15 +137,14 @@ impl Schema {
         &self.shape
     }
 
-    /// Maps the source to a value by the shape and validates it; every finding has its place.
-    ///
-    /// `wrapper` is the key that wraps a JSON or Markdown contract, if [`Source::root`] found one.
-    pub fn check(&self, source: &Source, wrapper: Option<&str>) -> Checked {
-        let Mapped {
-            value,
-            mut findings,
-            mut more,
-        } = match source.tree() {
+    /// Maps the source to a value by the shape, and leaves it at that: for a contract that was checked
+    /// when it was sent.
+    pub fn value(&self, source: &Source, wrapper: Option<&str>) -> Value {
+        self.mapped(source, wrapper).value
+    }
+
+    fn mapped(&self, source: &Source, wrapper: Option<&str>) -> Mapped {
+        match source.tree() {
             Tree::Xml(document) => map::to_value(source.text(), document, &self.shape),
             Tree::Json(document) => Mapped {
                 value: Source::unwrapped(document, wrapper).clone(),
@@ -157,7 +156,18 @@ impl Schema {
                 findings: Vec::new(),
                 more: 0,
             },
-        };
+        }
+    }
+
+    /// Maps the source to a value by the shape and validates it; every finding has its place.
+    ///
+    /// `wrapper` is the key that wraps a JSON or Markdown contract, if [`Source::root`] found one.
+    pub fn check(&self, source: &Source, wrapper: Option<&str>) -> Checked {
+        let Mapped {
+            value,
+            mut findings,
+            mut more,
+        } = self.mapped(source, wrapper);
         self.unfilled(source, wrapper, &value, &mut findings);
         self.undecided(source, wrapper, &value, &mut findings);
         if !self.validator.is_valid(&value) {

@@ -50,6 +50,22 @@ impl Scratch {
         file.set_len(bytes.len() as u64)
     }
 
+    /// Adds bytes at its end, all at once, and says how large it is then.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn append(&self, bytes: &[u8]) -> io::Result<u64> {
+        let mut options = File::options();
+        options.create(true).append(true);
+        let opened = options.open(&self.path).or_else(|_| {
+            fs::create_dir_all(self.path.parent().unwrap_or(&self.path))?;
+            options.open(&self.path)
+        });
+        let mut file = opened?;
+        file.write_all(bytes)?;
+        Ok(file.metadata()?.len())
+    }
+
     /// Replaces it whole: who reads meanwhile finds the old or the new one.
     ///
     /// # Errors

@@ -106,22 +106,26 @@ pub fn resolution(handoff: &HandoffSurvey) -> Option<TimeDelta> {
     Some((last.at - handoff.sent_at()?).max(TimeDelta::zero()))
 }
 
-/// From each failure to the claim that took the work up again.
-pub fn recoveries(handoff: &HandoffSurvey) -> Vec<TimeDelta> {
+/// From each failure to the claim that took the work up again, with the moment of
+/// that claim.
+pub fn recovered(handoff: &HandoffSurvey) -> Vec<(Moment, TimeDelta)> {
     let mut found = Vec::new();
     let mut failed = None;
     for change in &handoff.changes {
         match change.event {
             Some(Event::Fail | Event::Expire) => failed = Some(change.at),
             Some(Event::Claim) => {
-                found.extend(
-                    failed
-                        .take()
-                        .map(|at| (change.at - at).max(TimeDelta::zero())),
-                );
+                let length = failed.take().map(|at| change.at - at);
+                found.extend(length.map(|length| (change.at, length.max(TimeDelta::zero()))));
             }
             _ => {}
         }
     }
     found
+}
+
+/// From each failure to the claim that took the work up again.
+pub fn recoveries(handoff: &HandoffSurvey) -> Vec<TimeDelta> {
+    let found = recovered(handoff).into_iter();
+    found.map(|(_, length)| length).collect()
 }

@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::error::LedgerError;
 use super::intake::Schemas;
+use super::record::Record;
 use super::snapshot::{IssueFolder, Rules};
 use super::step::View;
 use crate::contract::{Format, Source};
@@ -20,15 +21,8 @@ pub fn context(folder: &IssueFolder<'_>, rules: &Rules<'_>) -> Result<Option<Val
     let mut latest = Map::new();
     let mut handoffs = Vec::new();
     for record in folder.records()? {
-        let bytes = folder.contract(&record)?;
-        let mut value = Value::Null;
-        if let Some(kind) = rules.protocol().contract_type(&record.contract_type)
-            && let Ok(source) = Source::parse(&bytes)
-        {
-            let root = source.root(&rules.protocol().roots());
-            let wrapper = root.as_deref().filter(|_| source.format() == Format::Json);
-            value = rules.schema(kind)?.check(&source, wrapper).value;
-        }
+        let value = contract_value(rules, &record, &folder.contract(&record)?)?;
+        let value = value.unwrap_or_default();
         let envelope = ["from", "to", "status", "summary"];
         if let Value::Object(fields) = &value {
             for (name, field) in fields
@@ -43,4 +37,25 @@ pub fn context(folder: &IssueFolder<'_>, rules: &Rules<'_>) -> Result<Option<Val
     Ok(Some(
         json!({ "issue": issue, "latest": latest, "handoffs": handoffs }),
     ))
+}
+
+/// What a recorded contract says, as a value; none, where the protocol no longer
+/// has its type, or it can't be parsed.
+///
+/// # Errors
+/// [`LedgerError`] when the type's schema can't be read.
+pub fn contract_value(
+    rules: &Rules<'_>,
+    record: &Record,
+    bytes: &[u8],
+) -> Result<Option<Value>, LedgerError> {
+    let Some(kind) = rules.protocol().contract_type(&record.contract_type) else {
+        return Ok(None);
+    };
+    let Ok(source) = Source::parse(bytes) else {
+        return Ok(None);
+    };
+    let root = source.root(&rules.protocol().roots());
+    let wrapper = root.as_deref().filter(|_| source.format() == Format::Json);
+    Ok(Some(rules.schema(kind)?.value(&source, wrapper)))
 }

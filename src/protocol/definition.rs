@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::alerts::Alert;
 use super::contract_type::ContractType;
 use super::decision::DecisionRule;
 use super::evidence::EvidenceRules;
@@ -341,4 +342,7 @@ pub struct Definition {
     /// What is kept although it looks like a secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secrets: Option<SecretRules>,
+    /// Of what someone is told.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub alerts: Vec<Alert>,
 }

@@ -38,6 +38,7 @@ pub(super) fn faults(definition: &Definition) -> Vec<Finding> {
     checker.time_and_failure();
     checker.evidence();
     checker.requirements();
+    checker.alerts();
     checker.found
 }
 

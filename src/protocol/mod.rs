@@ -10,9 +10,10 @@
 //! take and when it is tried again, `limits` how much may be handed over,
 //! `evidence` what contracts claim about the repository,
 //! `decision` what to do about what stands still, `requirement` what an issue must
-//! show before a merge, `signers` whose key is whose; `faults`, `time_faults` and
+//! show before a merge, `alerts` of what someone is told, `signers` whose key is whose; `faults`, `time_faults` and
 //! `ways` check a definition.
 
+mod alerts;
 mod contract_type;
 mod decision;
 mod definition;
@@ -31,6 +32,7 @@ mod time_faults;
 mod timing;
 mod ways;
 
+pub use alerts::{Alert, Level, Measure, Metric, Side, Threshold};
 pub use contract_type::{
     ArtifactFields, ContractType, CriticalInputs, ExpectedFields, FailureFields, InputFields,
     NamedSchema, Outcome, Words,

@@ -1,13 +1,12 @@
 use anstyle::{AnsiColor, Style};
-use chrono::{DateTime, Utc};
 use clap::{ArgGroup, Args, ValueEnum};
 use serde_json::json;
 
-use super::list::time;
 use crate::cli::context::Context;
 use crate::cli::environment::now;
 use crate::cli::error::Failure;
 use crate::cli::exit;
+use crate::cli::moment;
 use crate::cli::output::Output;
 use crate::ids::IssueKey;
 use crate::insight::graph::{self, Graph, Mark};
@@ -31,7 +30,7 @@ const COLUMNS: usize = 80;
   git handoff graph 123 --format dot | dot -Tsvg -o issue-123.svg
   git handoff graph --tasks 123
   git handoff graph --protocol               (the one that new issues follow)
-  git handoff graph --protocol issue-to-pr --since 2026-03-01")]
+  git handoff graph --protocol issue-to-pr --since 30d")]
 pub(crate) struct Arguments {
     /// The issue
     #[arg(value_name = "ISSUE")]
@@ -42,9 +41,9 @@ pub(crate) struct Arguments {
     /// Draw a protocol in force here; without a name, the one that new issues follow
     #[arg(long, value_name = "NAME", num_args = 0..=1)]
     protocol: Option<Option<String>>,
-    /// Count only what was sent at or after this time: 2026-03-04 or 2026-03-04T05:06:07Z
-    #[arg(long, value_name = "TIME", value_parser = time, conflicts_with = "issue")]
-    since: Option<DateTime<Utc>>,
+    /// Count only what was sent at or after this time: 2026-03-04, 2026-03-04T05:06:07Z, or how long ago: 7d
+    #[arg(long, value_name = "TIME", value_parser = moment::parse, conflicts_with = "issue")]
+    since: Option<Moment>,
     /// How to draw it; with --json, its nodes and edges as data
     #[arg(long, value_name = "FORMAT", default_value = "terminal")]
     format: Format,
@@ -77,7 +76,7 @@ impl Arguments {
         };
         let text = match self.format {
             Format::Terminal => {
-                output.is_view();
+                output.paged();
                 let look = output.look(now);
                 let text = graph::terminal(&graph, look.width(COLUMNS), &painted);
                 if look.is_ascii() {

@@ -1,6 +1,7 @@
 //! One command, one file: its arguments, whose comments are its help, and what
 //! it does.
 
+mod alerts;
 mod annotate;
 mod answer;
 mod change;
@@ -24,14 +25,17 @@ mod init;
 mod list;
 mod log;
 mod man;
+mod metrics;
 mod new;
 mod next;
 mod protocol;
 mod reap;
 mod rejected;
 mod reopen;
+mod report;
 mod restore;
 mod send;
+mod serve;
 mod show;
 mod status;
 mod sync;
@@ -77,6 +81,8 @@ pub(super) enum Command {
     Next(Write<next::Arguments>),
     Wait(wait::Arguments),
     Watch(watch::Arguments),
+    Metrics(metrics::Arguments),
+    Alerts(alerts::Arguments),
     Verify(verify::Arguments),
     Gate(gate::Arguments),
     Graph(graph::Arguments),
@@ -87,6 +93,8 @@ pub(super) enum Command {
     Hooks(hooks::Arguments),
     Protocol(Write<protocol::Arguments>),
     Document(Write<document::Arguments>),
+    Report(report::Arguments),
+    Serve(serve::Arguments),
     Export(export::Arguments),
     Import(Write<import::Arguments>),
     Demo(demo::Arguments),
@@ -129,6 +137,8 @@ impl Command {
             Self::Next(a) => a.own.run(&context.with(a.network), output),
             Self::Wait(a) => a.run(context, output),
             Self::Watch(a) => a.run(context, output),
+            Self::Metrics(a) => a.run(context, output),
+            Self::Alerts(a) => a.run(context, output),
             Self::Verify(a) => a.run(context, output),
             Self::Gate(a) => a.run(context, output),
             Self::Graph(a) => a.run(context, output),
@@ -139,6 +149,8 @@ impl Command {
             Self::Hooks(a) => a.run(context, output),
             Self::Protocol(a) => a.own.run(&context.with(a.network), output),
             Self::Document(a) => a.own.run(&context.with(a.network), output),
+            Self::Report(a) => a.run(context, output),
+            Self::Serve(a) => a.run(context, output),
             Self::Export(a) => a.run(context, output),
             Self::Import(a) => a.own.run(&context.with(a.network), output),
             Self::Demo(a) => a.run(context, output),

@@ -47,12 +47,25 @@ pub struct IssueSurvey {
     pub steps: u32,
     /// How often it was opened again.
     pub reopened: u32,
+    /// How many handoffs it had when it was last opened again: limits count from there.
+    pub counts_after: u32,
+    /// What took the work round once more, the oldest first.
+    pub rounds: Vec<RoundSurvey>,
     /// Completed handoffs from which nothing was sent on yet.
     pub unfollowed: Vec<u32>,
     /// What was decided about its handoffs, the oldest first.
     pub decisions: Vec<DecisionSurvey>,
     /// Its handoffs; the one with number N is the Nth.
     pub handoffs: Vec<HandoffSurvey>,
+}
+
+/// A handoff that took the work round once more.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RoundSurvey {
+    /// The name of the protocol's limit.
+    pub name: String,
+    /// The handoff's number.
+    pub number: u32,
 }
 
 /// What was decided about a handoff.
@@ -180,6 +193,11 @@ impl IssueSurvey {
             number: decision.id.number(),
             action: decision.action,
         });
+        let rounds = issue.counted.iter().flat_map(|counted| {
+            let number = counted.number;
+            let named = counted.rounds.iter().cloned();
+            named.map(move |name| RoundSurvey { name, number })
+        });
         Self {
             key: issue.issue.clone(),
             protocol: issue.protocol.clone(),
@@ -189,6 +207,8 @@ impl IssueSurvey {
             completed_at: issue.completed_at,
             steps: issue.steps,
             reopened: u32::try_from(issue.reopened.len()).unwrap_or(u32::MAX),
+            counts_after: issue.reopened.last().map_or(0, |again| again.handoffs),
+            rounds: rounds.collect(),
             unfollowed: issue.unfollowed.iter().map(HandoffId::number).collect(),
             decisions: decisions.collect(),
             handoffs: records.iter().map(HandoffSurvey::of).collect(),
