@@ -117,7 +117,7 @@ impl Arguments {
             Some(path) => replace::replace(path, text.as_bytes()),
             None if as_json || self.format != Format::Table => output.raw(text.as_bytes()),
             None => {
-                output.is_view();
+                output.paged();
                 output.answer(&Value::Null, &text)
             }
         }
