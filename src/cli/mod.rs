@@ -8,6 +8,7 @@
 
 mod advice;
 mod against;
+mod collector;
 mod commands;
 mod context;
 mod duration;

@@ -23,13 +23,18 @@ impl Scratch {
 
     /// What it holds, if it is there and of a reasonable size.
     pub fn read(&self) -> Option<Vec<u8>> {
+        self.read_up_to(LARGEST)
+    }
+
+    /// What it holds, if it is there and has no more bytes than this.
+    pub fn read_up_to(&self, largest: u64) -> Option<Vec<u8>> {
         let found = fs::symlink_metadata(&self.path).ok()?;
-        if !found.is_file() || found.len() > LARGEST {
+        if !found.is_file() || found.len() > largest {
             return None;
         }
         let mut bytes = Vec::with_capacity(usize::try_from(found.len()).ok()?);
         let file = File::open(&self.path).ok()?;
-        file.take(LARGEST).read_to_end(&mut bytes).ok()?;
+        file.take(largest).read_to_end(&mut bytes).ok()?;
         Some(bytes)
     }
 

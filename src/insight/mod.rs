@@ -10,5 +10,6 @@ mod events;
 pub mod graph;
 pub mod metrics;
 pub mod openmetrics;
+pub mod otlp;
 pub mod report;
 pub mod times;

@@ -20,6 +20,7 @@ pub(super) struct Memory<'r> {
     repository: &'r Repository,
     seen: Scratch,
     verified: Scratch,
+    survey: Scratch,
     audited: Scratch,
 }
 
@@ -61,8 +62,14 @@ impl<'r> Memory<'r> {
             repository,
             seen: note("seen"),
             verified: note("verified"),
+            survey: note("survey"),
             audited: note("audited"),
         }
+    }
+
+    /// The note that the last survey left.
+    pub(super) fn survey(&self) -> &Scratch {
+        &self.survey
     }
 
     /// The last commit of the branch that was written here, or found sound.

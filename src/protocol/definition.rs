@@ -13,6 +13,7 @@ use super::limits::Limits;
 use super::requirement::Requirement;
 use super::tasks::TaskState;
 use super::timing::{Leases, Retry};
+use super::traces::Traces;
 use crate::ids::AgentName;
 
 /// How work moves from one agent to the next.
@@ -301,6 +302,9 @@ pub struct Definition {
     /// What is gathered about an issue, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub facts: BTreeMap<String, FactRule>,
+    /// What traces tell of its contracts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traces: Option<Traces>,
     /// The error codes that failures may have; any, if there are none here.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub errors: BTreeMap<String, ErrorCode>,

@@ -34,6 +34,7 @@ pub(super) fn faults(definition: &Definition) -> Vec<Finding> {
     checker.unreachable();
     checker.forbidden();
     checker.facts();
+    checker.traces();
     checker.rules();
     checker.time_and_failure();
     checker.evidence();

@@ -30,6 +30,7 @@ mod signers;
 mod tasks;
 mod time_faults;
 mod timing;
+mod traces;
 mod ways;
 
 pub use alerts::{Alert, Level, Measure, Metric, Side, Threshold};
@@ -55,6 +56,7 @@ pub use resolve::{Envelope, Resolved, Unresolved};
 pub use signers::{Signer, Signers, SigningKey, Verdict};
 pub use tasks::{TaskFields, TaskPlan, TaskState};
 pub use timing::{Jitter, LONGEST, Leases, OwnRetry, Retry, TimeField, Unit};
+pub use traces::{Told, TraceEvent, Traces};
 
 /// The file that lists who may sign.
 pub const SIGNERS: &str = "allowed_signers";

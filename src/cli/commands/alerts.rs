@@ -11,7 +11,7 @@ use crate::cli::{duration, exit, render};
 use crate::ids::IssueKey;
 use crate::insight::alerts::{Firing, firing};
 use crate::insight::attention::protocols;
-use crate::ledger::{IssueSurvey, Moment, Refusal, Survey, View};
+use crate::ledger::{Moment, Refusal, Survey};
 use crate::protocol::{Level, Side};
 
 /// Say which thresholds are crossed, since when, by what, and what to do
@@ -60,7 +60,7 @@ impl Arguments {
     /// # Errors
     /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
-        let repository = context.repository()?;
+        let repository = context.repository_to_survey()?;
         let ledger = context.ledger(&repository)?;
         let tip = ledger.tip()?;
         let now = now()?;
@@ -69,15 +69,15 @@ impl Arguments {
             .transpose()?;
         let mut rules = protocols(&tip)?;
         let survey = match &key {
-            None => Survey::read(&tip)?,
+            None => ledger.survey(&tip, Context::threads())?,
             Some(key) => {
                 let folder = tip.issue(key)?;
-                let issue = folder.issue()?;
+                let issue = folder.survey()?;
                 let issue = issue.ok_or_else(|| Refusal::NoIssue { issue: key.clone() })?;
                 rules.retain(|name, _| *name == issue.protocol);
                 Survey {
                     tip: tip.commit(),
-                    issues: vec![IssueSurvey::of(&issue, &folder.records()?)],
+                    issues: vec![issue],
                 }
             }
         };

@@ -13,7 +13,7 @@ use crate::cli::{duration, moment, render, replace};
 use crate::insight::attention::protocols;
 use crate::insight::metrics::{By, Distribution, Figures, Metrics};
 use crate::insight::openmetrics::openmetrics;
-use crate::ledger::{Moment, Survey};
+use crate::ledger::Moment;
 use crate::protocol::State;
 
 /// Count what was handed over, how it went, and how long it took
@@ -91,12 +91,12 @@ impl Arguments {
             let text = "--json and --format openmetrics are two ways to print it";
             return Err(Failure::usage(text).hint("leave one out"));
         }
-        let repository = context.repository()?;
+        let repository = context.repository_to_survey()?;
         let ledger = context.ledger(&repository)?;
         let tip = ledger.tip()?;
         let now = now()?;
         let by = self.by.map(By::from);
-        let survey = Survey::read(&tip)?;
+        let survey = ledger.survey(&tip, Context::threads())?;
         let rules = protocols(&tip)?;
         let metrics = Metrics::of(&survey, &rules, &local(&ledger)?, self.since, by, now);
         let text = match self.format {

@@ -28,6 +28,7 @@ mod man;
 mod metrics;
 mod new;
 mod next;
+mod otlp;
 mod protocol;
 mod reap;
 mod rejected;
