@@ -10,7 +10,7 @@ use crate::cli::moment;
 use crate::cli::output::Output;
 use crate::ids::IssueKey;
 use crate::insight::graph::{self, Graph, Mark};
-use crate::ledger::{IssueSurvey, LedgerError, Moment, Refusal, Snapshot, Survey, View};
+use crate::ledger::{IssueSurvey, Ledger, LedgerError, Moment, Refusal, Snapshot, View};
 
 /// How wide a drawing is where no terminal says.
 const COLUMNS: usize = 80;
@@ -66,13 +66,16 @@ impl Arguments {
     /// # Errors
     /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
-        let repository = context.repository()?;
+        let repository = match &self.issue {
+            Some(_) => context.repository()?,
+            None => context.repository_to_survey()?,
+        };
         let ledger = context.ledger(&repository)?;
         let tip = ledger.tip()?;
         let now = now()?;
         let graph = match (&self.issue, &self.protocol) {
             (Some(issue), _) => self.of_issue(&tip, issue, now)?,
-            (None, name) => self.of_protocol(&tip, name.clone().flatten(), now)?,
+            (None, name) => self.of_protocol(&ledger, &tip, name.clone().flatten(), now)?,
         };
         let text = match self.format {
             Format::Terminal => {
@@ -111,6 +114,7 @@ impl Arguments {
 
     fn of_protocol(
         &self,
+        ledger: &Ledger<'_>,
         tip: &Snapshot<'_>,
         name: Option<String>,
         now: Moment,
@@ -121,7 +125,7 @@ impl Arguments {
             return Err(LedgerError::NoProtocol { name, known }.into());
         }
         let rules = tip.rules(&name)?;
-        let survey = Survey::read(tip)?;
+        let survey = ledger.survey(tip, Context::threads())?;
         let protocol = rules.protocol();
         Ok(graph::protocol_graph(
             protocol,
