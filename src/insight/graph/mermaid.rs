@@ -256,6 +256,10 @@ fn escaped(text: &str) -> String {
             true => shown.push(c),
             false => {
                 let _ = write!(shown, "#{};", u32::from(c));
+                // Two of them begin a formula, however they are written.
+                if c == '$' {
+                    shown.push_str("#8203;");
+                }
             }
         }
     }
