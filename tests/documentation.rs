@@ -327,6 +327,14 @@ fn answers_have_the_fields_that_are_described() {
     assert_described("`context`", 0, &env.data(&["context", "87"]));
     assert_described("`list`", 0, &env.data(&["list"]));
     assert_described("`verify`", 0, &env.data(&["verify"]));
+    let metrics = env.data(&["metrics"]);
+    assert_described("`metrics`", 0, &metrics);
+    assert_described("`metrics`", 1, &metrics["figures"]);
+    env.wait(86_400);
+    let alarms = env.handoff(&["alerts", "--json"]).exits(1).json();
+    env.wait(-86_400);
+    assert_described("`alerts`", 0, &alarms["data"]);
+    assert_described("`alerts`", 1, &alarms["data"]["firing"][0]);
     let gate = ["gate", "--issue", "87", "--json"];
     let closed = env.handoff(&gate).exits(1).json()["data"].clone();
     assert_described("`gate`", 0, &closed);

@@ -9,6 +9,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use insta::assert_snapshot;
+use serde_json::Value;
 use support::TestEnvironment;
 use support::contracts::{Format, opening, prepared, sample};
 use terminal_support::Terminal;
@@ -422,4 +423,36 @@ fn long_work_says_how_far_it_is_on_a_terminal_only() {
         .with("TERM", "dumb")
         .handoff(&["sync"]);
     assert!(dumb.raw.starts_with("sent "), "{}", dumb.raw);
+}
+
+#[test]
+fn status_names_first_what_needs_someone() {
+    let env = desk();
+    let data = env.data(&["status"]);
+    let told = |data: &Value| -> Vec<String> {
+        let stuck = data["attention"].as_array().unwrap().iter();
+        let one = |s: &Value| format!("{} {} {}", s["id"], s["need"], s["turn"]).replace('"', "");
+        stuck.map(one).collect()
+    };
+    let before = ["87.2 failed orchestrator", "90.1 blocked orchestrator"];
+    assert_eq!(told(&data), before);
+    assert_eq!(data["attention"][0]["next"], "git handoff next 87");
+    // The lease of 89.1 ends, and 88.1 waits for longer than one would have lasted.
+    env.wait_minutes(4 * 60);
+    let after = [
+        "87.2 failed orchestrator",
+        "90.1 blocked orchestrator",
+        "89.1 lease_ran_out orchestrator",
+        "88.1 unclaimed prep-agent",
+    ];
+    assert_eq!(told(&env.data(&["status"])), after);
+    let seen = Terminal::new(&env, 100).handoff(&["status", "--no-pager"]);
+    assert!(
+        seen.screen.contains("◐ in_progress, lease ran out"),
+        "{}",
+        seen.screen
+    );
+    // Elsewhere, the rows say it all.
+    let piped = env.handoff(&["status"]).success().stdout;
+    assert!(!piped.contains("needs attention"), "{piped}");
 }

@@ -1,8 +1,10 @@
 //! What commands open: the repository, the ledger, the acting agent.
 
 use std::cell::RefCell;
+use std::num::NonZero;
 use std::path::Path;
 use std::rc::Rc;
+use std::thread;
 
 use super::Global;
 use super::environment;
@@ -54,6 +56,20 @@ impl Context {
         let repository = Rc::new(Repository::open_here()?);
         self.opened.borrow_mut().push(Rc::clone(&repository));
         Ok(repository)
+    }
+
+    /// The same, for a command that reads every issue.
+    ///
+    /// # Errors
+    /// A [`Failure`] of the environment.
+    pub(super) fn repository_to_survey(&self) -> Result<Rc<Repository>, Failure> {
+        Repository::map_little();
+        self.repository()
+    }
+
+    /// How many threads a survey runs on.
+    pub(super) fn threads() -> usize {
+        thread::available_parallelism().map_or(1, NonZero::get)
     }
 
     /// Has git pack what steps left behind, where a command wrote or fetched some

@@ -42,9 +42,33 @@ pub(super) fn any(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// A length of time in its two largest units: `2d 4h`.
+pub(super) fn shown(seconds: i64) -> String {
+    const UNITS: [(i64, &str); 4] = [(86_400, "d"), (3_600, "h"), (60, "m"), (1, "s")];
+    let largest = UNITS.iter().position(|(size, _)| seconds >= *size);
+    let Some(largest) = largest else {
+        return "0s".to_owned();
+    };
+    let mut left = seconds;
+    let mut parts = Vec::new();
+    for (size, unit) in UNITS.iter().skip(largest).take(2) {
+        if left / size > 0 {
+            parts.push(format!("{}{unit}", left / size));
+        }
+        left %= size;
+    }
+    parts.join(" ")
+}
+
 #[cfg(test)]
 mod tests {
-    use super::seconds;
+    use super::{seconds, shown};
+
+    #[test]
+    fn lengths_are_shown_in_two_units() {
+        let all = [0, 1, 90, 3_600, 3_661, 90_000, 86_400 * 400].map(shown);
+        assert_eq!(all, ["0s", "1s", "1m 30s", "1h", "1h 1m", "1d 1h", "400d"]);
+    }
 
     #[test]
     fn durations_are_whole_seconds_within_bounds() {

@@ -162,6 +162,13 @@ pub(super) fn traceparent() -> Result<Option<TraceParent>, String> {
     })
 }
 
+/// The name under which traces are sent.
+pub(super) fn service_name() -> String {
+    let named = env::var("OTEL_SERVICE_NAME").ok();
+    let named = named.filter(|name| !name.trim().is_empty());
+    named.unwrap_or_else(|| env!("CARGO_PKG_NAME").to_owned())
+}
+
 /// What git sets where objects are kept apart until its hooks agree to a push.
 const QUARANTINE: [&str; 2] = ["GIT_QUARANTINE_PATH", "GIT_OBJECT_DIRECTORY"];
 

@@ -8,6 +8,7 @@
 
 mod advice;
 mod against;
+mod collector;
 mod commands;
 mod context;
 mod duration;
@@ -20,6 +21,7 @@ mod hook;
 mod http;
 mod input;
 mod interruption;
+mod local;
 mod lookout;
 mod moment;
 mod network;

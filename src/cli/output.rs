@@ -82,7 +82,7 @@ impl Output {
 
     /// From now on, answers are views that people read, which may be long: a pager
     /// shows them on a terminal.
-    pub(super) fn is_view(&mut self) {
+    pub(super) fn paged(&mut self) {
         self.is_view = true;
     }
 

@@ -17,11 +17,7 @@ pub(super) fn replace_with<T>(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let failed = |error: io::Error| {
-        let text = format!("cannot write {}: {error}", path.display());
-        Failure::new(exit::ENVIRONMENT, "output", text)
-            .hint("see that its folder is there, and that this user may write to it")
-    };
+    let failed = |error: io::Error| failed(path, &error);
     // A link stays one, and leads to the new file.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let old = fs::metadata(&target).ok();
@@ -49,6 +45,22 @@ pub(super) fn replace_with<T>(
         let _ = fs::remove_file(&new);
     }
     done
+}
+
+/// Replaces a file by these bytes, in the same way.
+///
+/// # Errors
+/// A [`Failure`] when it can't be written; then the old one stays.
+pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    replace_with(path, |out| {
+        out.write_all(bytes).map_err(|error| failed(path, &error))
+    })
+}
+
+fn failed(path: &Path, error: &io::Error) -> Failure {
+    let text = format!("cannot write {}: {error}", path.display());
+    Failure::new(exit::ENVIRONMENT, "output", text)
+        .hint("see that its folder is there, and that this user may write to it")
 }
 
 /// A name in the same folder that nobody looks for: hidden, and with an ending of

@@ -21,6 +21,7 @@ mod index;
 mod light;
 mod maintenance;
 mod merging;
+mod packs;
 mod position;
 mod process;
 mod program;

@@ -23,13 +23,18 @@ impl Scratch {
 
     /// What it holds, if it is there and of a reasonable size.
     pub fn read(&self) -> Option<Vec<u8>> {
+        self.read_up_to(LARGEST)
+    }
+
+    /// What it holds, if it is there and has no more bytes than this.
+    pub fn read_up_to(&self, largest: u64) -> Option<Vec<u8>> {
         let found = fs::symlink_metadata(&self.path).ok()?;
-        if !found.is_file() || found.len() > LARGEST {
+        if !found.is_file() || found.len() > largest {
             return None;
         }
         let mut bytes = Vec::with_capacity(usize::try_from(found.len()).ok()?);
         let file = File::open(&self.path).ok()?;
-        file.take(LARGEST).read_to_end(&mut bytes).ok()?;
+        file.take(largest).read_to_end(&mut bytes).ok()?;
         Some(bytes)
     }
 
@@ -48,6 +53,22 @@ impl Scratch {
         let mut file = opened?;
         file.write_all(bytes)?;
         file.set_len(bytes.len() as u64)
+    }
+
+    /// Adds bytes at its end, all at once, and says how large it is then.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn append(&self, bytes: &[u8]) -> io::Result<u64> {
+        let mut options = File::options();
+        options.create(true).append(true);
+        let opened = options.open(&self.path).or_else(|_| {
+            fs::create_dir_all(self.path.parent().unwrap_or(&self.path))?;
+            options.open(&self.path)
+        });
+        let mut file = opened?;
+        file.write_all(bytes)?;
+        Ok(file.metadata()?.len())
     }
 
     /// Replaces it whole: who reads meanwhile finds the old or the new one.

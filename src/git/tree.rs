@@ -212,6 +212,15 @@ impl<'r> Tree<'r> {
         }))
     }
 
+    /// The tree itself, as a folder.
+    ///
+    /// # Errors
+    /// [`GitError`] when it can't be read.
+    pub fn listing(&self) -> Result<Listing, GitError> {
+        let data = self.repository.object(self.id, ObjectType::Tree)?;
+        Ok(Listing(Some(data)))
+    }
+
     /// Lists the folder at a path, `""` the tree itself; a missing one is empty.
     ///
     /// # Errors

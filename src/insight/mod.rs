@@ -3,7 +3,12 @@
 //! [`Survey`](crate::ledger::Survey) or from the records; nothing here writes to
 //! the ledger, and nothing is stored twice.
 
+pub mod alerts;
 pub mod attention;
 pub mod cloudevents;
+mod events;
+pub mod metrics;
+pub mod openmetrics;
+pub mod otlp;
 pub mod report;
 pub mod times;

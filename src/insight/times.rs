@@ -4,7 +4,7 @@
 use chrono::TimeDelta;
 
 use crate::ids::AgentName;
-use crate::ledger::{HandoffSurvey, Moment};
+use crate::ledger::{ChangeSurvey, HandoffSurvey, Moment};
 use crate::protocol::{Event, State};
 
 /// A stretch of time that a handoff spent in one state.
@@ -18,6 +18,10 @@ pub struct Spell<'a> {
     pub since: Moment,
     /// When it ended; none, if it has not.
     pub until: Option<Moment>,
+    /// The change that began it.
+    pub began_by: &'a ChangeSurvey,
+    /// The change that ended it.
+    pub ended_by: Option<&'a ChangeSurvey>,
 }
 
 impl Spell<'_> {
@@ -45,12 +49,15 @@ pub fn spells(handoff: &HandoffSurvey) -> Vec<Spell<'_>> {
                 continue;
             }
             last.until = Some(change.at);
+            last.ended_by = Some(change);
         }
         spells.push(Spell {
             state: change.to,
             agent,
             since: change.at,
             until: None,
+            began_by: change,
+            ended_by: None,
         });
     }
     spells.retain(|spell| !spell.state.is_terminal());
@@ -106,22 +113,26 @@ pub fn resolution(handoff: &HandoffSurvey) -> Option<TimeDelta> {
     Some((last.at - handoff.sent_at()?).max(TimeDelta::zero()))
 }
 
-/// From each failure to the claim that took the work up again.
-pub fn recoveries(handoff: &HandoffSurvey) -> Vec<TimeDelta> {
+/// From each failure to the claim that took the work up again, with the moment of
+/// that claim.
+pub fn recovered(handoff: &HandoffSurvey) -> Vec<(Moment, TimeDelta)> {
     let mut found = Vec::new();
     let mut failed = None;
     for change in &handoff.changes {
         match change.event {
             Some(Event::Fail | Event::Expire) => failed = Some(change.at),
             Some(Event::Claim) => {
-                found.extend(
-                    failed
-                        .take()
-                        .map(|at| (change.at - at).max(TimeDelta::zero())),
-                );
+                let length = failed.take().map(|at| change.at - at);
+                found.extend(length.map(|length| (change.at, length.max(TimeDelta::zero()))));
             }
             _ => {}
         }
     }
     found
+}
+
+/// From each failure to the claim that took the work up again.
+pub fn recoveries(handoff: &HandoffSurvey) -> Vec<TimeDelta> {
+    let found = recovered(handoff).into_iter();
+    found.map(|(_, length)| length).collect()
 }

@@ -38,6 +38,17 @@ pub(super) fn record_name(number: u32) -> String {
     format!("{number:04}.json")
 }
 
+/// The number of the handoff whose record has this name in its issue's folder; 0 for
+/// the issue's own file.
+pub(super) fn number_of(name: &str) -> Option<u32> {
+    let stem = name.strip_suffix(".json")?;
+    if stem == "issue" {
+        return Some(0);
+    }
+    let number = stem.parse().ok().filter(|number| *number > 0)?;
+    (record_name(number) == name).then_some(number)
+}
+
 /// The file with a handoff's record.
 pub fn record_file(id: &HandoffId) -> String {
     format!("{}/{}", issue_folder(id.issue()), record_name(id.number()))

@@ -2,11 +2,12 @@
 //! it that was written or found sound here, and up to where it was audited.
 //!
 //! The branch alone can't show that commits were cut off its end, or that it was
-//! built anew: whoever saw it before can. Both notes may be lost at any time;
+//! built anew: whoever saw it before can. These notes may be lost at any time;
 //! then nothing is known of what was before.
 
 use serde::{Deserialize, Serialize};
 
+use super::record::{Moment, moment};
 use crate::git::{ObjectId, Repository, Scratch};
 
 /// How many commits a writer looks back for what this clone saw, where others
@@ -19,6 +20,22 @@ pub(super) struct Memory<'r> {
     repository: &'r Repository,
     seen: Scratch,
     verified: Scratch,
+    survey: Scratch,
+    audited: Scratch,
+}
+
+/// What the last audit in this clone found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Audited {
+    /// The commit that the branch was at.
+    pub commit: String,
+    /// When it was audited.
+    #[serde(with = "moment")]
+    pub at: Moment,
+    /// How many faults were found.
+    pub faults: u64,
+    /// Their codes, each once.
+    pub codes: Vec<String>,
 }
 
 /// Up to where a ledger was audited, and found sound.
@@ -45,7 +62,14 @@ impl<'r> Memory<'r> {
             repository,
             seen: note("seen"),
             verified: note("verified"),
+            survey: note("survey"),
+            audited: note("audited"),
         }
+    }
+
+    /// The note that the last survey left.
+    pub(super) fn survey(&self) -> &Scratch {
+        &self.survey
     }
 
     /// The last commit of the branch that was written here, or found sound.
@@ -96,6 +120,18 @@ impl<'r> Memory<'r> {
         };
         if let Ok(bytes) = serde_json::to_vec(&noted) {
             let _ = self.verified.write(&bytes);
+        }
+    }
+
+    /// What the last audit here found, if there was one.
+    pub(super) fn audited(&self) -> Option<Audited> {
+        serde_json::from_slice(&self.audited.read()?).ok()
+    }
+
+    /// Notes what an audit found. A note that can't be left is one that is not there.
+    pub(super) fn note_audit(&self, audited: &Audited) {
+        if let Ok(bytes) = serde_json::to_vec(audited) {
+            let _ = self.audited.write(&bytes);
         }
     }
 }

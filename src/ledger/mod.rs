@@ -35,6 +35,7 @@ mod protocol_check;
 mod ready;
 mod record;
 mod refusal;
+mod refusals;
 mod remote;
 mod requirement;
 mod screening;
@@ -74,6 +75,7 @@ pub use feed::{FollowError, Happening, Kind, commits_after, happenings};
 pub use founding::Founding;
 pub use intake::{Contract, Review, Schemas, review};
 pub use layout::{issue_folder, record_file};
+pub use memory::Audited;
 pub use message::{Change, trailers};
 pub use planner::{UNSPECIFIED, plan};
 pub use protocol_check::check_protocol;
@@ -84,6 +86,7 @@ pub use record::{
     TaskName, Transition,
 };
 pub use refusal::{Limit, Refusal};
+pub use refusals::Refused as RefusedContract;
 pub use remote::{
     Beside, Glimpse, Publication, Rejected, RejectedStep, Renamed, Synced, Unpublished,
 };
@@ -93,7 +96,7 @@ pub use shared::{Change as ProtocolStep, ProtocolChange, ProtocolFiles, document
 pub use snapshot::{IssueFolder, OpenEntry, Rules, Snapshot};
 pub use step::{Actor, FileChanges, MAX_TEXT, Planned, Receipt, Request, Step, Stop, Told, View};
 pub use stored::serialize_moment;
-pub use survey::{ChangeSurvey, DecisionSurvey, HandoffSurvey, IssueSurvey, Survey};
+pub use survey::{ChangeSurvey, DecisionSurvey, HandoffSurvey, IssueSurvey, RoundSurvey, Survey};
 pub use tally::{Reached, Tally, Work};
 pub use traceparent::{NoTraceParent, TraceParent};
 pub use turn::{Turn, turn};

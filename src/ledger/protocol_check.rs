@@ -12,7 +12,7 @@ use crate::finding::{Finding, Severity};
 use crate::ids::quoted;
 use crate::protocol::{
     ClaimedPlace, Claims, ContractType, Definition, FactRule, Protocol, SIGNERS, Signer, Signers,
-    State, schema_types, schema_values,
+    State, Traces, schema_types, schema_values,
 };
 
 /// Checks a protocol's folder. Paths are those of files; where the fault is in
@@ -266,6 +266,11 @@ impl Checker<'_> {
             };
             for (i, pointer) in list.iter().enumerate().filter(|(_, p)| !anywhere(p)) {
                 missing.push((format!("/facts/{name}/{key}/{i}"), pointer.clone()));
+            }
+        }
+        for (at, pointer) in definition.traces.iter().flat_map(Traces::pointers) {
+            if !anywhere(pointer) {
+                missing.push((at, pointer.to_owned()));
             }
         }
         if let Some(limits) = &definition.limits {

@@ -129,6 +129,12 @@ impl<'r> Snapshot<'r> {
         Ok(found.map(|(_, id)| id))
     }
 
+    /// The folder with one folder for each issue, once there is an issue.
+    pub(super) fn issues_folder(&self) -> Result<Option<ObjectId>, LedgerError> {
+        let found = self.tree.entry(layout::ISSUES)?;
+        Ok(found.map(|(_, id)| id))
+    }
+
     /// The names of the protocols in force, the default one first.
     ///
     /// # Errors
@@ -278,7 +284,7 @@ pub struct OpenEntry {
 }
 
 /// A file's object and its bytes.
-type Blob = (ObjectId, Rc<[u8]>);
+pub(super) type Blob = (ObjectId, Rc<[u8]>);
 
 /// An issue's folder at one commit.
 pub struct IssueFolder<'r> {
@@ -335,7 +341,8 @@ impl<'r> IssueFolder<'r> {
         &self.key
     }
 
-    fn read(&self, name: &str) -> Result<Option<Blob>, LedgerError> {
+    /// A file's object and its bytes, if it is there.
+    pub(super) fn read(&self, name: &str) -> Result<Option<Blob>, LedgerError> {
         let Some(id) = self.listing.find(name)? else {
             return Ok(None);
         };

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::alerts::Alert;
 use super::contract_type::ContractType;
 use super::decision::DecisionRule;
 use super::evidence::EvidenceRules;
@@ -12,6 +13,7 @@ use super::limits::Limits;
 use super::requirement::Requirement;
 use super::tasks::TaskState;
 use super::timing::{Leases, Retry};
+use super::traces::Traces;
 use crate::ids::AgentName;
 
 /// How work moves from one agent to the next.
@@ -300,6 +302,9 @@ pub struct Definition {
     /// What is gathered about an issue, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub facts: BTreeMap<String, FactRule>,
+    /// What traces tell of its contracts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traces: Option<Traces>,
     /// The error codes that failures may have; any, if there are none here.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub errors: BTreeMap<String, ErrorCode>,
@@ -341,4 +346,7 @@ pub struct Definition {
     /// What is kept although it looks like a secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secrets: Option<SecretRules>,
+    /// Of what someone is told.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub alerts: Vec<Alert>,
 }

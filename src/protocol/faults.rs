@@ -34,10 +34,12 @@ pub(super) fn faults(definition: &Definition) -> Vec<Finding> {
     checker.unreachable();
     checker.forbidden();
     checker.facts();
+    checker.traces();
     checker.rules();
     checker.time_and_failure();
     checker.evidence();
     checker.requirements();
+    checker.alerts();
     checker.found
 }
 

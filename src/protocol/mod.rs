@@ -10,9 +10,10 @@
 //! take and when it is tried again, `limits` how much may be handed over,
 //! `evidence` what contracts claim about the repository,
 //! `decision` what to do about what stands still, `requirement` what an issue must
-//! show before a merge, `signers` whose key is whose; `faults`, `time_faults` and
+//! show before a merge, `alerts` of what someone is told, `signers` whose key is whose; `faults`, `time_faults` and
 //! `ways` check a definition.
 
+mod alerts;
 mod contract_type;
 mod decision;
 mod definition;
@@ -29,8 +30,10 @@ mod signers;
 mod tasks;
 mod time_faults;
 mod timing;
+mod traces;
 mod ways;
 
+pub use alerts::{Alert, Level, Measure, Metric, Side, Threshold};
 pub use contract_type::{
     ArtifactFields, ContractType, CriticalInputs, ExpectedFields, FailureFields, InputFields,
     NamedSchema, Outcome, Words,
@@ -53,6 +56,7 @@ pub use resolve::{Envelope, Resolved, Unresolved};
 pub use signers::{Signer, Signers, SigningKey, Verdict};
 pub use tasks::{TaskFields, TaskPlan, TaskState};
 pub use timing::{Jitter, LONGEST, Leases, OwnRetry, Retry, TimeField, Unit};
+pub use traces::{Told, TraceEvent, Traces};
 
 /// The file that lists who may sign.
 pub const SIGNERS: &str = "allowed_signers";

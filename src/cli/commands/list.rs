@@ -1,4 +1,3 @@
-use chrono::{DateTime, NaiveDate, Utc};
 use clap::Args;
 use serde_json::json;
 
@@ -6,10 +5,11 @@ use crate::cli::context::Context;
 use crate::cli::environment::now;
 use crate::cli::error::Failure;
 use crate::cli::exit;
+use crate::cli::moment;
 use crate::cli::output::Output;
 use crate::cli::rows;
 use crate::ids::{IssueKey, quoted};
-use crate::ledger::{Record, Snapshot, View};
+use crate::ledger::{Moment, Record, Snapshot, View};
 use crate::protocol::State;
 
 /// List handoffs, open and closed
@@ -33,12 +33,12 @@ pub(crate) struct Arguments {
     /// With a contract of this type
     #[arg(long = "type", value_name = "TYPE")]
     kind: Option<String>,
-    /// Sent at or after this time: 2026-03-04 or 2026-03-04T05:06:07Z
-    #[arg(long, value_name = "TIME", value_parser = time)]
-    since: Option<DateTime<Utc>>,
+    /// Sent at or after this time: 2026-03-04, 2026-03-04T05:06:07Z, or how long ago: 7d
+    #[arg(long, value_name = "TIME", value_parser = moment::parse)]
+    since: Option<Moment>,
     /// Sent before this time
-    #[arg(long, value_name = "TIME", value_parser = time)]
-    until: Option<DateTime<Utc>>,
+    #[arg(long, value_name = "TIME", value_parser = moment::parse)]
+    until: Option<Moment>,
 }
 
 fn state(text: &str) -> Result<State, String> {
@@ -49,27 +49,13 @@ fn state(text: &str) -> Result<State, String> {
     })
 }
 
-fn time(text: &str) -> Result<DateTime<Utc>, String> {
-    if let Ok(at) = DateTime::parse_from_rfc3339(text) {
-        return Ok(at.to_utc());
-    }
-    let day = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok();
-    let midnight = day.and_then(|d| d.and_hms_opt(0, 0, 0));
-    midnight.map(|at| at.and_utc()).ok_or_else(|| {
-        format!(
-            "{} is not a time: write 2026-03-04 or 2026-03-04T05:06:07Z",
-            quoted(text)
-        )
-    })
-}
-
 impl Arguments {
     /// Runs the command.
     ///
     /// # Errors
     /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
-        output.is_view();
+        output.paged();
         let repository = context.repository()?;
         let ledger = context.ledger(&repository)?;
         let tip = ledger.tip()?;

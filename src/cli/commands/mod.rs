@@ -1,6 +1,7 @@
 //! One command, one file: its arguments, whose comments are its help, and what
 //! it does.
 
+mod alerts;
 mod annotate;
 mod answer;
 mod change;
@@ -23,8 +24,10 @@ mod init;
 mod list;
 mod log;
 mod man;
+mod metrics;
 mod new;
 mod next;
+mod otlp;
 mod protocol;
 mod reap;
 mod rejected;
@@ -78,6 +81,8 @@ pub(super) enum Command {
     Next(Write<next::Arguments>),
     Wait(wait::Arguments),
     Watch(watch::Arguments),
+    Metrics(metrics::Arguments),
+    Alerts(alerts::Arguments),
     Verify(verify::Arguments),
     Gate(gate::Arguments),
     Sync(sync::Arguments),
@@ -131,6 +136,8 @@ impl Command {
             Self::Next(a) => a.own.run(&context.with(a.network), output),
             Self::Wait(a) => a.run(context, output),
             Self::Watch(a) => a.run(context, output),
+            Self::Metrics(a) => a.run(context, output),
+            Self::Alerts(a) => a.run(context, output),
             Self::Verify(a) => a.run(context, output),
             Self::Gate(a) => a.run(context, output),
             Self::Sync(a) => a.run(context, output),

@@ -56,11 +56,11 @@ impl Arguments {
         let repository = context.repository()?;
         match &self.action {
             None | Some(Action::List) => {
-                output.is_view();
+                output.paged();
                 list(&context.ledger(&repository)?, output)
             }
             Some(Action::Show { name }) => {
-                output.is_view();
+                output.paged();
                 show(&context.ledger(&repository)?, name, output)
             }
             Some(Action::Retry { name }) => {

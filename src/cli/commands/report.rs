@@ -1,7 +1,5 @@
 use std::io::{self, Write};
-use std::num::NonZero;
 use std::path::{Path, PathBuf};
-use std::thread;
 
 use clap::Args;
 use serde_json::json;
@@ -17,7 +15,7 @@ use crate::git::Repository;
 use crate::ids::IssueKey;
 use crate::insight::attention::protocols;
 use crate::insight::report::{Frame, Report, ReportError, Wanted, Written};
-use crate::ledger::{Ledger, Moment, Refusal, Snapshot, Survey};
+use crate::ledger::{Ledger, Moment, Refusal, Snapshot};
 
 /// Write a page about the ledger: what needs attention, and each issue
 ///
@@ -73,7 +71,7 @@ impl Arguments {
     /// # Errors
     /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
-        let repository = context.repository()?;
+        let repository = context.repository_to_survey()?;
         let ledger = context.ledger(&repository)?;
         let tip = ledger.tip()?;
         let wanted = self.wanted.wanted();
@@ -140,11 +138,11 @@ pub(super) fn write(
     frame: &Frame,
     out: &mut impl Write,
 ) -> Result<Written, Failure> {
-    let survey = Survey::read(tip)?;
+    let threads = Context::threads();
+    let survey = ledger.survey(tip, threads)?;
     if let Some(key) = wanted.issues.iter().find(|key| survey.issue(key).is_none()) {
         return Err(Refusal::NoIssue { issue: key.clone() }.into());
     }
-    let threads = thread::available_parallelism().map_or(1, NonZero::get);
     let protocols = protocols(tip)?;
     let report = Report::of(&survey, &protocols, ledger.branch(), wanted, now()?);
     report

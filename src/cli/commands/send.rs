@@ -4,8 +4,9 @@ use crate::cli::context::Context;
 use crate::cli::error::Failure;
 use crate::cli::network::Writer;
 use crate::cli::output::Output;
-use crate::cli::{input, render};
+use crate::cli::{exit, input, render};
 use crate::contract::Allowance;
+use crate::git::to_second;
 use crate::ids::{HandoffId, IssueKey};
 use crate::ledger::{Offer, Reports};
 
@@ -93,7 +94,15 @@ impl Arguments {
             allow: &self.allow_secret,
             reports: Some(&reports),
         };
-        let done = ledger.send(&session, &offer)?;
+        let done = ledger.send(&session, &offer).map_err(|error| {
+            let failure = Failure::from(error);
+            if matches!(failure.exit, exit::CONTRACT | exit::PROTOCOL) {
+                let at = session.clock.author();
+                let findings = &failure.findings;
+                ledger.note_refused(&session, &offer, failure.code, findings, to_second(at));
+            }
+            failure
+        })?;
         output.answer(&render::done_json(&done), &render::done_text(&done))?;
         render::say_warnings(&done, output);
         render::say_next(&done, output);

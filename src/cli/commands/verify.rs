@@ -1,7 +1,6 @@
 use std::num::NonZero;
 use std::thread;
 
-use chrono::{DateTime, Duration, NaiveDate, Utc};
 use clap::Args;
 use serde_json::json;
 
@@ -9,10 +8,10 @@ use crate::cli::context::Context;
 use crate::cli::environment::now;
 use crate::cli::error::{Failure, LEFT_OUT};
 use crate::cli::output::Output;
-use crate::cli::{duration, exit, report};
+use crate::cli::{exit, moment, report};
 use crate::git::ObjectId;
 use crate::ids::{IssueKey, quoted};
-use crate::ledger::{AuditScope, Ledger, LedgerError, Moment, Refusal, Tally, View};
+use crate::ledger::{AuditScope, Ledger, LedgerError, Refusal, Tally, View};
 
 /// Derive every step again from its contract, and report each that is not legal
 ///
@@ -54,7 +53,7 @@ impl Arguments {
     /// # Errors
     /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
-        output.is_view();
+        output.paged();
         let repository = context.repository()?;
         let ledger = context.ledger(&repository)?;
         let key = { self.issue.as_deref() }
@@ -94,6 +93,7 @@ impl Arguments {
             Err(_) if !audit.is_clean() => {}
             Err(error) => return Err(error.into()),
         }
+        ledger.note_audit(&audit, scope, now()?);
         let data = json!({
             "commits": audit.commits,
             "handoffs": audit.handoffs,
@@ -127,7 +127,7 @@ impl Arguments {
 /// The commit after which history is verified: the one that is named, or the last
 /// before a time.
 fn since(ledger: &Ledger<'_>, text: &str) -> Result<Option<ObjectId>, Failure> {
-    if let Some(time) = time(text)? {
+    if let Some(time) = moment::read(text)? {
         return Ok(ledger.last_before(time)?);
     }
     let found = ledger.commit_named(text)?;
@@ -136,19 +136,4 @@ fn since(ledger: &Ledger<'_>, text: &str) -> Result<Option<ObjectId>, Failure> {
         Failure::new(exit::NOT_FOUND, "no_commit", text)
             .hint("give a commit that `git handoff log` shows, a date such as 2026-03-01, or how long ago: 2d")
     })
-}
-
-/// Reads a time: RFC 3339, a date (its beginning in UTC), or how long ago.
-fn time(text: &str) -> Result<Option<Moment>, Failure> {
-    if let Ok(at) = DateTime::parse_from_rfc3339(text) {
-        return Ok(Some(at.with_timezone(&Utc)));
-    }
-    if let Ok(date) = text.parse::<NaiveDate>() {
-        return Ok(date.and_hms_opt(0, 0, 0).map(|at| at.and_utc()));
-    }
-    let Ok(ago) = duration::parse(text) else {
-        return Ok(None);
-    };
-    let ago = Duration::from_std(ago).unwrap_or_default();
-    Ok(now()?.checked_sub_signed(ago))
 }

@@ -4,16 +4,26 @@
 //! All of it is in the records; a [`Survey`] is what is left of them once contracts,
 //! answers and evidence are put aside.
 
+mod brief;
+mod read;
+mod remembered;
+
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 
-use crate::git::ObjectId;
+use read::Place;
+use remembered::Remembered;
+
+use crate::git::{ObjectId, Scratch, Tree};
 use crate::ids::{AgentName, HandoffId, IssueKey};
 use crate::ledger::error::LedgerError;
 use crate::ledger::evidence::{Evidence, Verdict};
+use crate::ledger::layout;
 use crate::ledger::record::{Issue, IssueStatus, Moment, Record, Transition};
-use crate::ledger::snapshot::Snapshot;
-use crate::ledger::step::View;
+use crate::ledger::snapshot::{IssueFolder, Snapshot};
 use crate::ledger::traceparent::TraceParent;
+use crate::ledger::write::Ledger;
 use crate::protocol::{Action, Event, State};
 
 /// Every issue of a ledger at one commit.
@@ -47,12 +57,25 @@ pub struct IssueSurvey {
     pub steps: u32,
     /// How often it was opened again.
     pub reopened: u32,
+    /// How many handoffs it had when it was last opened again: limits count from there.
+    pub counts_after: u32,
+    /// What took the work round once more, the oldest first.
+    pub rounds: Vec<RoundSurvey>,
     /// Completed handoffs from which nothing was sent on yet.
     pub unfollowed: Vec<u32>,
     /// What was decided about its handoffs, the oldest first.
     pub decisions: Vec<DecisionSurvey>,
-    /// Its handoffs; the one with number N is the Nth.
+    /// Its handoffs, the oldest first.
     pub handoffs: Vec<HandoffSurvey>,
+}
+
+/// A handoff that took the work round once more.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RoundSurvey {
+    /// The name of the protocol's limit.
+    pub name: String,
+    /// The handoff's number.
+    pub number: u32,
 }
 
 /// What was decided about a handoff.
@@ -134,23 +157,60 @@ pub struct ChangeSurvey {
     pub traceparent: Option<TraceParent>,
 }
 
-impl Survey {
-    /// Reads every issue of a ledger.
+impl Ledger<'_> {
+    /// Surveys the ledger at a commit of its branch with this many threads. What
+    /// this clone remembers of the last survey is not read again.
     ///
     /// # Errors
-    /// [`LedgerError`] when one can't be read.
-    pub fn read(tip: &Snapshot<'_>) -> Result<Self, LedgerError> {
-        let mut issues = Vec::new();
-        for key in tip.issues()? {
-            let folder = tip.issue(&key)?;
-            if let Some(issue) = folder.issue()? {
-                issues.push(IssueSurvey::of(&issue, &folder.records()?));
+    /// [`LedgerError`] when an issue can't be read.
+    pub fn survey(&self, tip: &Snapshot<'_>, threads: usize) -> Result<Survey, LedgerError> {
+        Survey::read(tip, self.memory().survey(), threads)
+    }
+}
+
+impl Survey {
+    /// Reads what changed since the note was left, or everything, and leaves a new
+    /// note.
+    fn read(tip: &Snapshot<'_>, note: &Scratch, threads: usize) -> Result<Self, LedgerError> {
+        let repository = tip.repository();
+        let Some(folder) = tip.issues_folder()? else {
+            return Ok(Self {
+                tip: tip.commit(),
+                issues: Vec::new(),
+            });
+        };
+        let known = Remembered::read(note).and_then(|known| Some((known.folder()?, known)));
+        // What it was made of may be gone.
+        let changed = known.and_then(|(old, known)| {
+            let changes = Tree::new(repository, folder).changes_since(Some(old), read::is_issue);
+            Some((known, changes.ok()?))
+        });
+        let (mut issues, places) = match changed {
+            Some((known, changes)) if changes.is_empty() => {
+                return Ok(Self {
+                    tip: tip.commit(),
+                    issues: known.issues,
+                });
             }
-        }
-        issues.sort_by(|a, b| order(&a.key).cmp(&order(&b.key)));
+            Some((mut known, changes)) => {
+                let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
+                let gone: HashSet<String> = changes.iter().map(|c| name(&c.path)).collect();
+                known.issues.retain(|i| !gone.contains(i.key.as_str()));
+                let new = changes.into_iter().filter_map(|change| {
+                    let (path, tree) = (change.path, change.new?);
+                    Some(Place { path, tree })
+                });
+                (known.issues, new.collect())
+            }
+            None => (Vec::new(), read::places(repository, folder, "")?),
+        };
+        issues.extend(read::read(repository, places, threads)?);
+        issues.sort_unstable_by(|a, b| order(&a.key).cmp(&order(&b.key)));
+        let new = Remembered::new(folder, issues);
+        new.write(note);
         Ok(Self {
             tip: tip.commit(),
-            issues,
+            issues: new.issues,
         })
     }
 
@@ -160,6 +220,31 @@ impl Survey {
             .issues
             .binary_search_by(|i| order(&i.key).cmp(&order(key)));
         self.issues.get(found.ok()?)
+    }
+}
+
+impl IssueFolder<'_> {
+    /// The issue in brief; none, if nothing was sent in it.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when a record can't be read.
+    pub fn survey(&self) -> Result<Option<IssueSurvey>, LedgerError> {
+        let read = |name: &str| -> Result<_, LedgerError> {
+            let path = || format!("{}/{name}", layout::issue_folder(self.key()));
+            Ok(self.read(name)?.map(|(_, bytes)| (bytes, path())))
+        };
+        let Some((bytes, path)) = read("issue.json")? else {
+            return Ok(None);
+        };
+        let mut issue = brief::issue(&bytes).map_err(|e| LedgerError::stored(&path, e))?;
+        for number in 1_u32.. {
+            let Some((bytes, path)) = read(&layout::record_name(number))? else {
+                break;
+            };
+            let handoff = brief::handoff(&bytes).map_err(|e| LedgerError::stored(&path, e))?;
+            issue.handoffs.push(handoff);
+        }
+        Ok(Some(issue))
     }
 }
 
@@ -178,6 +263,11 @@ impl IssueSurvey {
             number: decision.id.number(),
             action: decision.action,
         });
+        let rounds = issue.counted.iter().flat_map(|counted| {
+            let number = counted.number;
+            let named = counted.rounds.iter().cloned();
+            named.map(move |name| RoundSurvey { name, number })
+        });
         Self {
             key: issue.issue.clone(),
             protocol: issue.protocol.clone(),
@@ -187,6 +277,8 @@ impl IssueSurvey {
             completed_at: issue.completed_at,
             steps: issue.steps,
             reopened: u32::try_from(issue.reopened.len()).unwrap_or(u32::MAX),
+            counts_after: issue.reopened.last().map_or(0, |again| again.handoffs),
+            rounds: rounds.collect(),
             unfollowed: issue.unfollowed.iter().map(HandoffId::number).collect(),
             decisions: decisions.collect(),
             handoffs: records.iter().map(HandoffSurvey::of).collect(),
@@ -200,8 +292,8 @@ impl IssueSurvey {
 
     /// A handoff by its number.
     pub fn handoff(&self, number: u32) -> Option<&HandoffSurvey> {
-        let index = usize::try_from(number).ok()?.checked_sub(1)?;
-        self.handoffs.get(index)
+        let found = self.handoffs.binary_search_by_key(&number, |h| h.number);
+        self.handoffs.get(found.ok()?)
     }
 }
 

@@ -1,9 +1,12 @@
 //! An audit of a ledger's branch, beside what this clone remembers of it.
 
+use std::collections::BTreeSet;
+
 use super::{Audit, AuditScope};
 use crate::finding::Finding;
 use crate::git::{ObjectId, Repository, to_second};
 use crate::ledger::error::LedgerError;
+use crate::ledger::memory::Audited;
 use crate::ledger::record::Moment;
 use crate::ledger::write::Ledger;
 
@@ -45,6 +48,33 @@ impl Ledger<'_> {
             }
         }
         Ok(audit)
+    }
+
+    /// Notes what an audit found, for whoever counts it: of the whole ledger, or of
+    /// a part where something is wrong.
+    pub fn note_audit(&self, audit: &Audit, scope: AuditScope<'_>, at: Moment) {
+        let verified = self.memory().verified();
+        let faults = || audit.findings.iter().filter(|f| f.is_error());
+        // What was verified before is part of the whole.
+        let is_tip = |id: ObjectId| id.to_string() == audit.tip;
+        let before = scope.since == verified || verified.is_some_and(is_tip);
+        let whole = scope.issue.is_none() && (scope.since.is_none() || before);
+        // What is not here was not judged.
+        if faults().any(|f| f.code == "object.left_out") || !whole && faults().count() == 0 {
+            return;
+        }
+        let codes: BTreeSet<String> = faults().map(|f| f.code.to_string()).collect();
+        self.memory().note_audit(&Audited {
+            commit: audit.tip.clone(),
+            at,
+            faults: faults().count() as u64,
+            codes: codes.into_iter().collect(),
+        });
+    }
+
+    /// What the last audit in this clone found, if there was one.
+    pub fn audited(&self) -> Option<Audited> {
+        self.memory().audited()
     }
 
     /// Says whether a commit that this clone saw is not behind the tip any more.

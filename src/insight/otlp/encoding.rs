@@ -1,0 +1,170 @@
+//! The form of OTLP in JSON: ids in hexadecimal, 64-bit numbers as texts,
+//! enumerations as numbers.
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use serde_json::Value;
+
+/// One document: what a line of a file holds, and a request to a collector.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct TracesData<'a> {
+    pub(super) resource_spans: [ResourceSpans<'a>; 1],
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ResourceSpans<'a> {
+    pub(super) resource: Attributed<'a>,
+    pub(super) scope_spans: [ScopeSpans<'a>; 1],
+    pub(super) schema_url: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Attributed<'a> {
+    pub(super) attributes: &'a [Attribute],
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ScopeSpans<'a> {
+    pub(super) scope: Scope,
+    pub(super) spans: &'a [Span],
+    pub(super) schema_url: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Scope {
+    pub(super) name: &'static str,
+    pub(super) version: &'static str,
+}
+
+/// One span of a trace.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Span {
+    pub(super) trace_id: String,
+    pub(super) span_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) parent_span_id: Option<String>,
+    pub(super) name: String,
+    pub(super) kind: u8,
+    pub(super) start_time_unix_nano: String,
+    pub(super) end_time_unix_nano: String,
+    pub(super) attributes: Vec<Attribute>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) events: Vec<Event>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) links: Vec<Link>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) status: Option<Status>,
+}
+
+/// `SPAN_KIND_INTERNAL`.
+pub(super) const INTERNAL: u8 = 1;
+/// `STATUS_CODE_ERROR`.
+pub(super) const ERROR: u8 = 2;
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Event {
+    pub(super) time_unix_nano: String,
+    pub(super) name: String,
+    pub(super) attributes: Vec<Attribute>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Link {
+    pub(super) trace_id: String,
+    pub(super) span_id: String,
+    pub(super) attributes: Vec<Attribute>,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(super) flags: u32,
+}
+
+fn is_zero(flags: &u32) -> bool {
+    *flags == 0
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Status {
+    pub(super) code: u8,
+    pub(super) message: String,
+}
+
+/// A name and what is told by it.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Attribute {
+    pub(super) key: String,
+    value: Any,
+}
+
+#[derive(Clone, Debug, Serialize)]
+enum Any {
+    #[serde(rename = "stringValue")]
+    Text(String),
+    #[serde(rename = "boolValue")]
+    Truth(bool),
+    #[serde(rename = "intValue")]
+    Whole(String),
+    #[serde(rename = "doubleValue")]
+    Fraction(f64),
+    #[serde(rename = "arrayValue")]
+    List(List),
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct List {
+    values: Vec<Any>,
+}
+
+/// Attributes, each name once.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Attributes(pub(super) Vec<Attribute>);
+
+impl Attributes {
+    /// Adds one, unless there is one of that name.
+    pub(super) fn add(&mut self, key: &str, value: impl Into<Value>) {
+        let Some(value) = any(&value.into(), true) else {
+            return;
+        };
+        if self.0.iter().all(|known| known.key != key) {
+            let key = key.to_owned();
+            self.0.push(Attribute { key, value });
+        }
+    }
+
+    /// Adds one, if there is something to tell.
+    pub(super) fn add_some(&mut self, key: &str, value: Option<impl Into<Value>>) {
+        if let Some(value) = value {
+            self.add(key, value);
+        }
+    }
+}
+
+/// A value as attributes have it; none for what is neither a text, a number or a
+/// truth value nor a list of them.
+fn any(value: &Value, lists: bool) -> Option<Any> {
+    Some(match value {
+        Value::String(text) => Any::Text(text.clone()),
+        Value::Bool(is) => Any::Truth(*is),
+        Value::Number(number) => match number.as_i64() {
+            Some(whole) => Any::Whole(whole.to_string()),
+            None => Any::Fraction(number.as_f64()?),
+        },
+        Value::Array(items) if lists => {
+            let values = items.iter().map(|item| any(item, false));
+            let values = values.collect::<Option<_>>()?;
+            Any::List(List { values })
+        }
+        Value::Array(_) | Value::Object(_) | Value::Null => return None,
+    })
+}
+
+/// A moment in nanoseconds since 1970.
+pub(super) fn nanos(at: DateTime<Utc>) -> String {
+    // Records hold no moment that is earlier, or later than the year 9999.
+    let seconds = u128::try_from(at.timestamp()).unwrap_or(0);
+    (seconds * 1_000_000_000).to_string()
+}

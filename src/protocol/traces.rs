@@ -1,0 +1,160 @@
+//! What a protocol's traces tell of its contracts, in the protocol's own words.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::contract_type::Words;
+use super::faults::Checker;
+
+/// What traces tell of contracts beside what they tell of every handoff.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Traces {
+    /// The attributes of a handoff, by name, of those contracts that have something
+    /// there: of its own, and of its answers.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub attributes: BTreeMap<String, Told>,
+    /// The events of a handoff.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<TraceEvent>,
+}
+
+/// A contract that is an event of its handoff; an answer is one of the request's.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TraceEvent {
+    /// The event's name.
+    pub name: String,
+    /// The contract types that are one.
+    pub contracts: Vec<String>,
+    /// What they must say at a JSON Pointer, if not every one of them is one.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub when: BTreeMap<String, Words>,
+    /// What is told with it, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub attributes: BTreeMap<String, Told>,
+}
+
+/// A value from a contract.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "expected a JSON Pointer or {\"count\": POINTER}"
+)]
+pub enum Told {
+    /// What is at this JSON Pointer.
+    At(String),
+    /// How many things are there.
+    Count(Count),
+}
+
+/// Where things are counted.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Count {
+    /// The JSON Pointer of a list or an object.
+    pub count: String,
+}
+
+impl Told {
+    /// The JSON Pointer.
+    pub fn pointer(&self) -> &str {
+        match self {
+            Self::At(pointer) | Self::Count(Count { count: pointer }) => pointer,
+        }
+    }
+
+    /// The value, if the contract has it.
+    pub fn read(&self, contract: &Value) -> Option<Value> {
+        let found = contract.pointer(self.pointer())?;
+        match (self, found) {
+            (Self::At(_), Value::Null) => None,
+            (Self::At(_), found) => Some(found.clone()),
+            (Self::Count(_), Value::Array(items)) => Some(items.len().into()),
+            (Self::Count(_), Value::Object(members)) => Some(members.len().into()),
+            (Self::Count(_), _) => None,
+        }
+    }
+}
+
+impl TraceEvent {
+    /// Says whether a contract of a type is one.
+    pub fn is(&self, kind: &str, contract: &Value) -> bool {
+        let said = |(pointer, words): (&String, &Words)| {
+            let text = contract.pointer(pointer).and_then(Value::as_str);
+            text.is_some_and(|text| words.accept(text))
+        };
+        self.contracts.iter().any(|k| k == kind) && self.when.iter().all(said)
+    }
+}
+
+impl Traces {
+    /// Every JSON Pointer, with its place in the definition.
+    pub fn pointers(&self) -> Vec<(String, &str)> {
+        let mut found: Vec<(String, &str)> = Vec::new();
+        let own = self.attributes.iter();
+        found
+            .extend(own.map(|(name, told)| (format!("/traces/attributes/{name}"), told.pointer())));
+        for (i, event) in self.events.iter().enumerate() {
+            let at = format!("/traces/events/{i}");
+            found.extend(
+                event
+                    .when
+                    .keys()
+                    .map(|p| (format!("{at}/when"), p.as_str())),
+            );
+            let own = event.attributes.iter();
+            found.extend(own.map(|(n, told)| (format!("{at}/attributes/{n}"), told.pointer())));
+        }
+        found
+    }
+}
+
+/// What begins the names that say the same of every protocol's handoffs.
+const RESERVED: [&str; 4] = ["git_handoff.", "gen_ai.", "error.", "service."];
+
+impl Checker<'_> {
+    pub(super) fn traces(&mut self) {
+        let definition = self.definition;
+        let Some(traces) = &definition.traces else {
+            return;
+        };
+        for (at, pointer) in traces.pointers() {
+            self.pointer(at, pointer);
+        }
+        for name in traces.attributes.keys() {
+            self.trace_name("/traces/attributes".to_owned(), name);
+        }
+        for (i, event) in traces.events.iter().enumerate() {
+            let at = format!("/traces/events/{i}");
+            self.trace_name(format!("{at}/name"), &event.name);
+            for name in event.attributes.keys() {
+                self.trace_name(format!("{at}/attributes"), name);
+            }
+            if event.contracts.is_empty() {
+                let text = "no contract is such an event";
+                self.fault("protocol.trace", format!("{at}/contracts"), text);
+            }
+            for (j, kind) in event.contracts.iter().enumerate() {
+                self.known_type(format!("{at}/contracts/{j}"), kind);
+            }
+        }
+    }
+
+    fn trace_name(&mut self, at: String, name: &str) {
+        let fits = |b: u8| b.is_ascii_alphanumeric() || b"_.-".contains(&b);
+        let first = name.starts_with(|c: char| c.is_ascii_alphabetic());
+        if !first || name.len() > 128 || !name.bytes().all(fits) {
+            let text = format!(
+                "`{}` is no name: up to 128 letters, digits, `.`, `_` and `-`, a letter first",
+                name.escape_debug()
+            );
+            self.fault("protocol.trace", at, text);
+        } else if RESERVED.iter().any(|start| name.starts_with(start)) {
+            let text = format!("`{name}` is a name that every protocol's traces have");
+            self.fault("protocol.trace", at, text);
+        }
+    }
+}
