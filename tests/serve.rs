@@ -273,7 +273,7 @@ fn slow_and_many_clients_keep_nobody_waiting() {
         assert_eq!(served.get("/").1, page);
     }
     // Beyond what is answered at once, a client is told to come again, and the server goes on.
-    for _ in 0..60 {
+    for _ in 0..90 {
         kept.push(served.connect());
     }
     let (head, _) = served.get("/tip");

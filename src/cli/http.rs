@@ -147,6 +147,8 @@ fn serve(
         return;
     };
     let spawned = thread::Builder::new().spawn(move || {
+        // All of it, so that it is taken until the end.
+        let place = place;
         // A client that goes away or is too slow has only itself kept waiting.
         let _ = match place.is_answered {
             true => talk(&mut client, port, &*answer),
