@@ -358,6 +358,23 @@ fn answers_have_the_fields_that_are_described() {
     let log = env.data(&["log", "87"]);
     assert_described("`log`", 0, &log);
     assert_described("`log`", 1, &log["steps"][0]);
+    let graph = env.data(&["graph", "87"]);
+    assert_described("`graph`", 0, &graph);
+    for (table, list, optional) in [
+        (1, "nodes", &["group"][..]),
+        (2, "edges", &["failures", "notes"]),
+        (3, "steps", &["now_with", "answers", "task", "troubles"]),
+    ] {
+        let mut said = described("`graph`")[table]
+            .rows
+            .iter()
+            .flat_map(|row| coded(&row[0]))
+            .collect::<BTreeSet<_>>();
+        optional
+            .iter()
+            .for_each(|name| assert!(said.remove(*name), "{name}"));
+        assert_eq!(said, keys(&graph[list][0]), "{list}");
+    }
     let out = env.root().join("out");
     let out = out.to_str().unwrap();
     let exported = env.data(&["export", "--format", "files", out]);

@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How many requests are answered at a time; who comes beyond that is asked to come again.
+/// How many requests are answered at a time. Who comes beyond that is asked to come again, and beyond
+/// twice as many, hung up on.
 const AT_ONCE: usize = 128;
 /// How large a request may be.
 const LARGEST: usize = 16 * 1024;
@@ -19,6 +20,8 @@ const LARGEST: usize = 16 * 1024;
 const TO_ASK: Duration = Duration::from_secs(10);
 const TO_TAKE: Duration = Duration::from_secs(20);
 const TO_TAKE_ALL: Duration = Duration::from_secs(600);
+/// How long one may take to ask that is asked to come again.
+const TO_BE_REFUSED: Duration = Duration::from_secs(1);
 
 /// What a client asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,20 +112,27 @@ impl Server {
     }
 }
 
-/// One of the places for clients that are answered at a time.
-struct Place(Arc<AtomicUsize>);
+/// One of the places for clients that are answered at a time, or told that there is none.
+struct Place {
+    busy: Arc<AtomicUsize>,
+    is_answered: bool,
+}
 
 impl Place {
     fn take(busy: &Arc<AtomicUsize>) -> Option<Self> {
-        let place = Self(Arc::clone(busy));
+        let before = busy.fetch_add(1, Ordering::SeqCst);
+        let place = Self {
+            busy: Arc::clone(busy),
+            is_answered: before < AT_ONCE,
+        };
         // Dropped, it is free again.
-        (busy.fetch_add(1, Ordering::SeqCst) < AT_ONCE).then_some(place)
+        (before < 2 * AT_ONCE).then_some(place)
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
+        self.busy.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -133,22 +143,29 @@ fn serve(
     place: Option<Place>,
     answer: Arc<dyn Fn(&Request) -> Answer + Send + Sync>,
 ) {
-    if !from.ip().is_loopback() {
-        return;
-    }
-    let Some(place) = place else {
-        // So little is taken by the system at once.
-        let busy = Answer::text("503 Service Unavailable", "too many at once: try again");
-        let _ = client.set_nonblocking(true);
-        let _ = client.write_all(head(&busy, 0).as_bytes());
+    let Some(place) = place.filter(|_| from.ip().is_loopback()) else {
         return;
     };
     let spawned = thread::Builder::new().spawn(move || {
-        let _place = place;
+        // All of it, so that it is taken until the end.
+        let place = place;
         // A client that goes away or is too slow has only itself kept waiting.
-        let _ = talk(&mut client, port, &*answer);
+        let _ = match place.is_answered {
+            true => talk(&mut client, port, &*answer),
+            false => refuse(&mut client),
+        };
     });
+    // Without a thread, the client is hung up on.
     drop(spawned);
+}
+
+/// Asks a client to come again.
+fn refuse(client: &mut TcpStream) -> io::Result<()> {
+    client.set_write_timeout(Some(TO_BE_REFUSED))?;
+    read_head(client, TO_BE_REFUSED)?;
+    let busy = Answer::text("503 Service Unavailable", "too many at once: try again");
+    client.write_all(head(&busy, 0).as_bytes())?;
+    client.shutdown(Shutdown::Write)
 }
 
 fn talk(
@@ -157,7 +174,7 @@ fn talk(
     answer: &(dyn Fn(&Request) -> Answer + Send + Sync),
 ) -> io::Result<()> {
     client.set_write_timeout(Some(TO_TAKE))?;
-    let asked = read_head(client)?;
+    let asked = read_head(client, TO_ASK)?;
     let (answer, with_body) = match understand(&asked, port) {
         Ok((request, with_body)) => (answer(&request), with_body),
         Err(refusal) => (refusal, true),
@@ -183,8 +200,8 @@ fn talk(
 }
 
 /// Reads up to the empty line after the headers.
-fn read_head(client: &mut TcpStream) -> io::Result<Vec<u8>> {
-    let end = Instant::now() + TO_ASK;
+fn read_head(client: &mut TcpStream, time: Duration) -> io::Result<Vec<u8>> {
+    let end = Instant::now() + time;
     let mut asked = Vec::new();
     let mut part = [0; 2048];
     while !asked.windows(4).any(|four| four == b"\r\n\r\n") {

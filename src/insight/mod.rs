@@ -7,6 +7,7 @@ pub mod alerts;
 pub mod attention;
 pub mod cloudevents;
 mod events;
+pub mod graph;
 pub mod metrics;
 pub mod openmetrics;
 pub mod otlp;

@@ -14,7 +14,7 @@ globalThis.window = page.window;
 globalThis.document = page.window.document;
 const entry = join(folder, 'node_modules/mermaid/dist/mermaid.core.mjs');
 const { default: mermaid } = await import(pathToFileURL(entry));
-mermaid.initialize({ startOnLoad: false, securityLevel: 'strict', maxTextSize: 10_000_000, maxEdges: 10_000 });
+mermaid.initialize({ startOnLoad: false, securityLevel: 'strict' });
 
 // What mermaid puts in the place of `#…;` until it draws.
 const shown = (label) =>

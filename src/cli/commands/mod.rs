@@ -16,6 +16,7 @@ mod extend;
 mod fail;
 mod fetch;
 mod gate;
+mod graph;
 mod hook;
 mod hooks;
 mod import;
@@ -85,6 +86,7 @@ pub(super) enum Command {
     Alerts(alerts::Arguments),
     Verify(verify::Arguments),
     Gate(gate::Arguments),
+    Graph(graph::Arguments),
     Sync(sync::Arguments),
     Fetch(fetch::Arguments),
     Rejected(Write<rejected::Arguments>),
@@ -140,6 +142,7 @@ impl Command {
             Self::Alerts(a) => a.run(context, output),
             Self::Verify(a) => a.run(context, output),
             Self::Gate(a) => a.run(context, output),
+            Self::Graph(a) => a.run(context, output),
             Self::Sync(a) => a.run(context, output),
             Self::Fetch(a) => a.run(context, output),
             Self::Rejected(a) => a.own.run(&context.with(a.network), output),

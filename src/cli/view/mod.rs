@@ -51,6 +51,16 @@ impl Look {
         self.screen.is_some()
     }
 
+    /// How many columns a drawing may take: those of the terminal, or these.
+    pub(super) fn width(&self, usual: usize) -> usize {
+        self.screen.map_or(usual, Screen::width)
+    }
+
+    /// Whether a drawing has no more than ASCII.
+    pub(super) fn is_ascii(&self) -> bool {
+        self.screen.is_some_and(|screen| !screen.unicode)
+    }
+
     /// A state in its colour; on a terminal with its symbol.
     pub(super) fn state(&self, state: State) -> String {
         match self.screen {

@@ -82,7 +82,7 @@ pub(super) fn flow(page: &mut String, issue: &IssueSurvey) {
             thousands(issue.handoffs.len())
         );
     }
-    page.push_str("</figure>\n");
+    page.push_str("</figure>");
 }
 
 /// An arrow from one lane to another; to the lane that it starts from, a loop.

@@ -33,7 +33,7 @@ pub(super) fn handoff(
     let record = &told.record;
     let id = &record.id;
     *page += &format!(
-        "<li id=\"h-{id}\"><h4><a href=\"#h-{id}\">{id}</a> {} → {} {}",
+        "<li id=\"h-{id}\"><h4>{id} {} → {} {}",
         escaped(record.from.as_str()),
         escaped(record.to.as_str()),
         badge(record.state)
@@ -44,26 +44,24 @@ pub(super) fn handoff(
     page.push_str("</h4><p>");
     escape_into(page, &record.summary);
     page.push_str("</p>");
-    if let Some(brief) = issue.handoff(id.number()) {
-        *page += &format!("<p class=\"meta\">{}</p>", how(record, brief, now));
-    }
     for line in troubles(told) {
         *page += &format!("<p class=\"why\">{line}</p>");
     }
-    let (format, bytes) = (record.contract.format, record.contract.bytes);
-    *page += &format!(
-        "<details><summary>Contract ({format}, {}) and history</summary><pre>",
-        size(bytes)
-    );
+    page.push_str("<details><summary>");
+    if let Some(brief) = issue.handoff(id.number()) {
+        page.push_str(&how(record, brief, now));
+    }
+    page.push_str("</summary><pre>");
     escape_into(page, &told.contract);
     page.push_str("\n\n");
     escape_into(page, &history(told));
-    page.push_str("</pre></details></li>\n");
+    page.push_str("</pre></details></li>");
 }
 
 /// A handoff's type, its times and what it hangs together with, in one line.
 fn how(record: &Record, brief: &HandoffSurvey, now: Moment) -> String {
-    let mut said = vec![escaped(&record.contract_type).to_string()];
+    let (kind, format) = (escaped(&record.contract_type), record.contract.format);
+    let mut said = vec![format!("Contract {kind} ({format})")];
     let mut add = |text: String| said.push(text);
     if let Some(at) = record.sent_at() {
         add(format!("sent {}", minute(at)));

@@ -19,8 +19,15 @@ pub(super) fn section(
     shown: &Shown<'_>,
     now: Moment,
 ) {
-    page.push_str(
-        "<section id=\"issues\" aria-labelledby=\"issues-title\">\n<h2 id=\"issues-title\">Issues</h2>\n",
+    // About how long it is, for as long as it is out of sight.
+    let size = match issues.len() {
+        0..=50 => "short",
+        51..=500 => "long",
+        501..=5000 => "longer",
+        _ => "longest",
+    };
+    *page += &format!(
+        "<section id=\"issues\" class=\"{size}\" aria-labelledby=\"issues-title\">\n<h2 id=\"issues-title\">Issues</h2>\n",
     );
     filters(page, issues);
     page.push_str(
@@ -64,7 +71,7 @@ fn row(page: &mut String, issue: &IssueSurvey, is_stuck: bool, shown: &Shown<'_>
         .map_or("", |handoff| handoff.summary.as_str());
     *page += &format!(
         "<tr data-k=\"{key}\" data-s=\"{}\" data-a=\"{}\"><th scope=\"row\">{name}</th><td><b class=\"s {status}\">{status}</b>{alarm}</td>\
-         <td>{}</td><td>{}</td><td class=\"r\">{}</td><td class=\"r\">{took}</td><td>{}</td><td>{}</td></tr>\n",
+         <td>{}</td><td>{}</td><td class=\"r\">{}</td><td class=\"r\">{took}</td><td>{}</td><td>{}</td></tr>",
         states(issue, is_stuck),
         escaped(agents.join(" ")),
         standing(issue),

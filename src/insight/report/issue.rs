@@ -29,18 +29,18 @@ pub(super) fn section(page: &mut String, facts: &Facts<'_>) {
     let (issue, now) = (facts.issue, facts.now);
     let key = &issue.issue;
     *page += &format!(
-        "<section class=\"issue\" id=\"i-{key}\" aria-labelledby=\"t-{key}\">\n\
-         <h3 id=\"t-{key}\">Issue {key} <b class=\"s {status}\">{status}</b></h3>\n",
+        "<section class=\"issue\" id=\"i-{key}\" aria-labelledby=\"t-{key}\">\
+         <h3 id=\"t-{key}\">Issue {key} <b class=\"s {status}\">{status}</b></h3>",
         status = issue.status.as_str()
     );
-    *page += &format!("<p class=\"meta\">{}</p>\n", about(facts));
+    *page += &format!("<p class=\"meta\">{}</p>", about(facts));
     for one in facts.stuck {
         *page += &note(one, now);
     }
     flow(page, facts.survey);
     spent(page, facts.survey, now);
     known(page, issue);
-    page.push_str("<ol class=\"hs\">\n");
+    page.push_str("<ol class=\"hs\">");
     for told in facts.handoffs {
         let stuck = facts
             .stuck
@@ -48,7 +48,7 @@ pub(super) fn section(page: &mut String, facts: &Facts<'_>) {
             .find(|s| s.id.as_ref() == Some(&told.record.id));
         handoff(page, told, facts.survey, stuck, now);
     }
-    page.push_str("</ol>\n");
+    page.push_str("</ol>");
     decided(page, issue);
     page.push_str("</section>\n");
 }
@@ -137,7 +137,7 @@ fn spent(page: &mut String, survey: &IssueSurvey, now: Moment) {
         ));
         start = end;
     }
-    *page += &format!("</svg><p>{}</p></div>\n", words.join(" "));
+    *page += &format!("</svg><p>{}</p></div>", words.join(" "));
 }
 
 /// What is known of an issue, and its tasks.
@@ -165,7 +165,7 @@ fn known(page: &mut String, issue: &Issue) {
     }
     if !lines.is_empty() {
         *page += &format!(
-            "<details><summary>Known of the issue ({})</summary><pre>{}</pre></details>\n",
+            "<details><summary>Known of the issue ({})</summary><pre>{}</pre></details>",
             lines.len(),
             escaped(lines.join("\n"))
         );

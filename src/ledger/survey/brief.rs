@@ -88,6 +88,7 @@ struct Record<'a> {
     summary: String,
     #[serde(borrow)]
     contract: Contract<'a>,
+    intended: Option<AgentName>,
     #[serde(borrow)]
     follows: Option<Number<'a>>,
     #[serde(borrow)]
@@ -209,6 +210,7 @@ pub(super) fn handoff(bytes: &[u8]) -> Result<HandoffSurvey, StoredError> {
     Ok(HandoffSurvey {
         number,
         sent_to: sent_to().unwrap_or_else(|| record.to.clone()),
+        intended: record.intended,
         contract_type: record.contract_type,
         from: record.from,
         to: record.to,

@@ -103,6 +103,8 @@ pub struct HandoffSurvey {
     pub to: AgentName,
     /// The receiver that it was sent to.
     pub sent_to: AgentName,
+    /// The receiver that its contract names, where another decides first.
+    pub intended: Option<AgentName>,
     /// Its state.
     pub state: State,
     /// The priority word.
@@ -314,6 +316,7 @@ impl HandoffSurvey {
             from: record.from.clone(),
             to: record.to.clone(),
             sent_to: sent_to().unwrap_or_else(|| record.to.clone()),
+            intended: record.intended.clone(),
             state: record.state,
             priority: record.priority.clone(),
             status: record.status.clone(),

@@ -1,0 +1,287 @@
+//! A graph as Mermaid, which GitHub and many other places draw.
+//!
+//! Mermaid takes words out of labels for markup, icons, links, directives and
+//! entities, so that everything but letters and digits is written as `#NN;`. It
+//! refuses more than 500 edges or 50,000 characters: a larger graph is cut down to
+//! what matters most, and says so.
+
+use std::collections::HashSet;
+use std::fmt::Write;
+
+use super::text::{cut, label, one_line, wrap};
+use super::{Edge, EdgeKind, Graph, Kind, Mark, Node, NodeId, Shape};
+
+/// How many edges Mermaid draws unless it is told otherwise: fewer than this.
+const MOST_EDGES: usize = 490;
+
+/// How many characters Mermaid reads unless it is told otherwise.
+const MOST_TEXT: usize = 50_000;
+
+/// Draws a graph as a Mermaid flowchart.
+pub fn mermaid(graph: &Graph) -> String {
+    let tries = [(160, usize::MAX), (48, 500), (24, 300), (16, 150)];
+    let fits = |text: &String| text.encode_utf16().count() < MOST_TEXT;
+    let drawn = { tries.iter() }.map(|(columns, nodes)| draw(graph, *columns, *nodes));
+    // The smallest always fits.
+    let mut last = String::new();
+    for text in drawn {
+        last = text;
+        if fits(&last) {
+            break;
+        }
+    }
+    last
+}
+
+fn draw(graph: &Graph, columns: usize, most_nodes: usize) -> String {
+    let direction = match graph.kind {
+        Kind::Issue | Kind::Protocol => "LR",
+        Kind::Tasks => "TB",
+    };
+    let title = quoted(&cut(&one_line(&graph.title), 160));
+    let mut text = format!("---\ntitle: \"{title}\"\n---\nflowchart {direction}\n");
+    let (nodes, edges) = chosen(graph, most_nodes);
+    for (i, group) in graph.groups.iter().enumerate() {
+        let title = escaped(&cut(&one_line(&group.title), columns));
+        let inside: Vec<&&Node> = { nodes.iter() }.filter(|n| n.group == Some(i)).collect();
+        if inside.is_empty() {
+            continue;
+        }
+        let _ = writeln!(text, "  subgraph g{i}[\"{title}\"]");
+        for node in inside {
+            let _ = writeln!(text, "    {}", node_text(graph, node, columns));
+        }
+        text += "  end\n";
+    }
+    for node in nodes.iter().filter(|node| node.group.is_none()) {
+        let _ = writeln!(text, "  {}", node_text(graph, node, columns));
+    }
+    for edge in &edges {
+        let _ = writeln!(text, "  {}", edge_text(graph, edge, columns));
+    }
+    remarks(graph, &nodes, &edges, columns, &mut text);
+    styles(graph, &nodes, &edges, &mut text);
+    text
+}
+
+/// What is drawn: everything, or what matters most.
+fn chosen(graph: &Graph, most_nodes: usize) -> (Vec<&Node>, Vec<&Edge>) {
+    let mut nodes: Vec<&Node> = graph.nodes.iter().collect();
+    if nodes.len() > most_nodes {
+        // Which one is part of what does not matter more than how it stands.
+        nodes.sort_by_key(|node| std::cmp::Reverse(node.mark));
+        nodes.truncate(most_nodes);
+        nodes.sort_by_key(|node| node.id);
+    }
+    let kept: HashSet<NodeId> = nodes.iter().map(|node| node.id).collect();
+    let mut edges = graph.drawn();
+    edges.retain(|edge| kept.contains(&edge.from) && kept.contains(&edge.to));
+    if edges.len() > MOST_EDGES {
+        // What happened goes before what could, and what stands out before the rest.
+        let mut order: Vec<(usize, &Edge)> = edges.into_iter().enumerate().collect();
+        let is_over = |edge: &Edge| edge.kind == EdgeKind::Dependency && edge.mark == Mark::Done;
+        order.sort_by_key(|(i, edge)| {
+            let matters = std::cmp::Reverse(edge.mark);
+            (edge.is_unused() || is_over(edge), matters, *i)
+        });
+        order.truncate(MOST_EDGES);
+        order.sort_by_key(|(i, _)| *i);
+        edges = order.into_iter().map(|(_, edge)| edge).collect();
+    }
+    (nodes, edges)
+}
+
+fn node_text(graph: &Graph, node: &Node, columns: usize) -> String {
+    let symbol = match (graph.kind, node.here, node.mark) {
+        (Kind::Issue, true, _) => "➤ ".to_owned(),
+        (Kind::Tasks, _, mark) if mark != Mark::None => format!("{} ", mark.symbol()),
+        _ => String::new(),
+    };
+    let name = format!("{symbol}{}", one_line(&node.name));
+    let mut lines = vec![escaped(&cut(&name, columns))];
+    lines.extend({ node.lines.iter() }.map(|line| escaped(&cut(&one_line(line), columns))));
+    let inside = lines.join("<br/>");
+    let (open, close) = match node.shape {
+        Shape::Orchestrator => ("{{", "}}"),
+        Shape::Specialist | Shape::Task => ("[", "]"),
+        Shape::Human => ("[/", "/]"),
+        Shape::End => ("([", "])"),
+        Shape::Anyone => ("(", ")"),
+    };
+    format!("{}{open}\"{inside}\"{close}", node.id)
+}
+
+fn edge_text(graph: &Graph, edge: &Edge, columns: usize) -> String {
+    let arrow = match edge.kind {
+        EdgeKind::Handoff if graph.kind == Kind::Protocol && edge.count > 0 => "==>",
+        EdgeKind::Handoff | EdgeKind::Dependency => "-->",
+        EdgeKind::Answer | EdgeKind::Reassigned => "-.->",
+        EdgeKind::Forbidden => "-.-x",
+        EdgeKind::Part => "-.-",
+    };
+    let mut lines = Vec::new();
+    for line in label(graph, edge) {
+        let forbidden = edge.kind == EdgeKind::Forbidden && lines.is_empty();
+        let line = format!("{}{}", if forbidden { "✗ " } else { "" }, one_line(&line));
+        let wrapped = wrap(&cut(&line, columns * 2), 40.min(columns));
+        lines.extend(wrapped.iter().map(|line| escaped(line)));
+    }
+    match lines.is_empty() {
+        true => format!("{} {arrow} {}", edge.from, edge.to),
+        false => format!(
+            "{} {arrow}|\"{}\"| {}",
+            edge.from,
+            lines.join("<br/>"),
+            edge.to
+        ),
+    }
+}
+
+/// The loops, and what is left out.
+fn remarks(graph: &Graph, nodes: &[&Node], edges: &[&Edge], columns: usize, text: &mut String) {
+    let mut lines: Vec<String> = { graph.loops.iter().take(5) }
+        .map(|around| format!("↻ {}", graph.told(around)))
+        .collect();
+    let more = graph.loops.len().saturating_sub(lines.len());
+    lines.extend((more > 0).then(|| format!("{more} more ways around")));
+    let left = graph.nodes.len() - nodes.len();
+    lines.extend((left > 0).then(|| format!("{left} of {} not drawn", graph.nodes.len())));
+    let all = graph.drawn().len();
+    let left = all - edges.len();
+    lines.extend((left > 0).then(|| format!("{left} of {all} edges not drawn")));
+    if lines.is_empty() {
+        return;
+    }
+    let lines: Vec<String> = { lines.iter() }
+        .map(|line| escaped(&cut(&one_line(line), columns * 2)))
+        .collect();
+    let _ = writeln!(text, "  remarks[\"{}\"]", lines.join("<br/>"));
+    text.push_str("  style remarks fill:none,stroke:none\n");
+}
+
+/// Colours that go with light and dark pages; nothing rests on them.
+fn styles(graph: &Graph, nodes: &[&Node], edges: &[&Edge], text: &mut String) {
+    let marks = [
+        (
+            Mark::Done,
+            "done",
+            "fill:#dafbe1,stroke:#1a7f37,color:#1f2328",
+        ),
+        (
+            Mark::Ready,
+            "ready",
+            "fill:#fff8c5,stroke:#9a6700,color:#1f2328",
+        ),
+        (
+            Mark::Waiting,
+            "waiting",
+            "fill:#f6f8fa,stroke:#57606a,color:#1f2328",
+        ),
+        (
+            Mark::Working,
+            "working",
+            "fill:#ddf4ff,stroke:#0969da,color:#1f2328,stroke-width:3px",
+        ),
+        (
+            Mark::Blocked,
+            "blocked",
+            "fill:#fbefff,stroke:#8250df,color:#1f2328,stroke-width:3px",
+        ),
+        (
+            Mark::Failed,
+            "failed",
+            "fill:#ffebe9,stroke:#cf222e,color:#1f2328,stroke-width:3px",
+        ),
+        (
+            Mark::Dropped,
+            "dropped",
+            "fill:#f6f8fa,stroke:#8c959f,color:#1f2328",
+        ),
+    ];
+    for (mark, name, style) in marks {
+        let marked: Vec<String> = { nodes.iter() }
+            .filter(|node| node.mark == mark)
+            .map(|node| node.id.to_string())
+            .collect();
+        if !marked.is_empty() {
+            let _ = writeln!(text, "  classDef {name} {style}");
+            let _ = writeln!(text, "  class {} {name}", marked.join(","));
+        }
+    }
+    let mut link = |which: &dyn Fn(&Edge) -> bool, style: &str| {
+        let places = edges.iter().enumerate().filter(|(_, edge)| which(edge));
+        let places: Vec<String> = places.map(|(i, _)| i.to_string()).collect();
+        if !places.is_empty() {
+            let _ = writeln!(text, "  linkStyle {} {style}", places.join(","));
+        }
+    };
+    let is_protocol = graph.kind == Kind::Protocol;
+    link(
+        &|edge| is_protocol && edge.is_unused(),
+        "stroke:#8c959f,stroke-width:1px",
+    );
+    link(&|edge| edge.kind == EdgeKind::Forbidden, "stroke:#cf222e");
+    link(
+        &|edge| !is_protocol && edge.mark == Mark::Failed,
+        "stroke:#cf222e,stroke-width:3px",
+    );
+    link(
+        &|edge| !is_protocol && edge.mark == Mark::Blocked,
+        "stroke:#8250df,stroke-width:3px",
+    );
+}
+
+/// Text for a label between quotes: what could be more than text is written as the
+/// number of its character.
+fn escaped(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let chars: Vec<char> = text.chars().collect();
+    for (i, &c) in chars.iter().enumerate() {
+        let neighbour = |at: Option<usize>| {
+            let other = at.and_then(|at| chars.get(at));
+            other.is_some_and(char::is_ascii_alphanumeric)
+        };
+        let is_plain = match c {
+            ' ' | ',' => true,
+            // Inside a word they are no markup.
+            '-' | '_' | '.' => neighbour(i.checked_sub(1)) && neighbour(Some(i + 1)),
+            // What Mermaid itself puts in the place of `#` and `;`.
+            'ﬂ' | 'ß' => false,
+            '→' | '×' | '✓' | '✗' | '○' | '◌' | '◐' | '–' | '➤' | '↻' | '…' => {
+                true
+            }
+            c => c.is_alphanumeric(),
+        };
+        match is_plain {
+            true => shown.push(c),
+            false => {
+                let _ = write!(shown, "#{};", u32::from(c));
+                // Two of them begin a formula, however they are written.
+                if c == '$' {
+                    shown.push_str("#8203;");
+                }
+            }
+        }
+    }
+    match shown.trim().is_empty() {
+        // Mermaid refuses an empty label.
+        true => "#8203;".to_owned(),
+        false => shown,
+    }
+}
+
+/// Text for a title, which is YAML between double quotes, and which Mermaid searches
+/// for directives before.
+fn quoted(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            ' ' | '-' | '_' | '.' | ',' | ':' | '(' | ')' => shown.push(c),
+            c if c.is_alphanumeric() => shown.push(c),
+            c => {
+                let _ = write!(shown, "\\U{:08x}", u32::from(c));
+            }
+        }
+    }
+    shown
+}
