@@ -324,6 +324,8 @@ fn reviews_go_round_so_often() {
 fn an_issue_that_is_opened_again_has_its_time_again() {
     let env = own("issue-to-pr", |p| {
         p["limits"] = json!({"deadline_seconds": 3600, "handoffs": 5});
+        // One of them is about rounds.
+        p["alerts"] = json!([]);
         p["leases"] = json!({"seconds": 360_000});
     });
     env.send(opening(87)).success();
@@ -402,6 +404,7 @@ fn a_handoff_beyond_the_limit_is_found() {
     let path = "protocols/issue-to-pr/protocol.json";
     let mut protocol: Value = serde_json::from_str(&ledger.file(path)).unwrap();
     protocol["limits"] = json!({"deadline_seconds": 360});
+    protocol["alerts"] = json!([]);
     let bytes = serde_json::to_string_pretty(&protocol).unwrap();
     ledger.rewrite(0, |_, commit| {
         commit.tree = ledger.edited(&commit.tree, &[set(path, bytes.clone())]);

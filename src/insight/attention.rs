@@ -9,7 +9,7 @@ use crate::ids::{AgentName, HandoffId, IssueKey};
 use crate::ledger::{
     HandoffSurvey, IssueStatus, IssueSurvey, LedgerError, Moment, Record, Snapshot, Survey, decider,
 };
-use crate::protocol::{Event, Protocol, State};
+use crate::protocol::{AgentKind, Event, Protocol, State};
 
 /// How long a handoff may wait for its receiver where its protocol has no leases.
 const PATIENCE: TimeDelta = TimeDelta::days(1);
@@ -135,10 +135,20 @@ pub fn of_issue(issue: &IssueSurvey, protocol: &Protocol, now: Moment) -> Vec<St
     };
     let stuck = { open.clone() }.filter_map(|h| stuck(&issue.key, h, waits(h), protocol, now));
     let mut found: Vec<Stuck> = stuck.collect();
-    if open.count() == 0 {
-        found.push(idle(issue));
+    if open.count() == 0 && is_unfinished(issue, protocol) {
+        found.push(idle(issue, protocol));
     }
     found
+}
+
+/// Whether something has to follow in an issue in which nothing is open. Where a
+/// protocol has no end, nothing says that its issues are done: then only what was turned
+/// down has to be followed.
+fn is_unfinished(issue: &IssueSurvey, protocol: &Protocol) -> bool {
+    let mut agents = protocol.definition().agents.iter();
+    let ends = agents.any(|agent| agent.kind == AgentKind::End);
+    let last = issue.handoffs.last();
+    ends || last.is_some_and(|last| last.state != State::Completed)
 }
 
 /// Why a handoff of an issue needs someone, if it does; it may be one that `waits` for
@@ -157,8 +167,11 @@ fn stuck(
     let id = HandoffId::new(issue.clone(), handoff.number);
     let look = format!("git handoff next {issue}");
     let (need, turn, since, next) = match handoff.state {
-        State::Dead => (Need::Dead, lead, last.at, look),
-        State::Failed => (Need::Failed, lead, last.at, look),
+        State::Dead => (Need::Dead, by_hand(protocol).unwrap_or(lead), last.at, look),
+        State::Failed => {
+            let since = last.ran_out_at.map_or(last.at, |end| end.min(last.at));
+            (Need::Failed, lead, since, look)
+        }
         State::Blocked => (Need::Blocked, lead, last.at, look),
         State::InProgress => {
             let end = handoff.expires_at.filter(|end| *end <= now)?;
@@ -187,6 +200,17 @@ fn stuck(
     })
 }
 
+/// Who does by hand what no agent did, where a rule or the kind of an agent says so.
+fn by_hand(protocol: &Protocol) -> Option<&AgentName> {
+    let definition = protocol.definition();
+    let mut rules = definition.decisions.iter();
+    let rule = rules.find(|rule| rule.when.state == Some(State::Dead));
+    let mut agents = definition.agents.iter();
+    let person = agents.find(|agent| agent.kind == AgentKind::Human);
+    let named = rule.and_then(|rule| rule.to.as_ref());
+    named.or(person.map(|person| &person.id))
+}
+
 /// How long a handoff of a protocol may wait for its receiver.
 fn patience(protocol: &Protocol) -> TimeDelta {
     let leases = protocol.definition().leases.as_ref();
@@ -196,7 +220,7 @@ fn patience(protocol: &Protocol) -> TimeDelta {
 }
 
 /// That an issue is open, and nothing in it.
-fn idle(issue: &IssueSurvey) -> Stuck {
+fn idle(issue: &IssueSurvey, protocol: &Protocol) -> Stuck {
     let mut unfollowed = { issue.unfollowed.iter() }.filter_map(|n| issue.handoff(*n));
     let last = unfollowed.next_back().or(issue.handoffs.last());
     let turn = last.map(|handoff| match handoff.state {
@@ -206,7 +230,17 @@ fn idle(issue: &IssueSurvey) -> Stuck {
     });
     let why = last.map(|last| format!("{} is {}: {}", issue.id(last), last.state, last.summary));
     let next = match &turn {
-        Some(turn) => format!("git handoff new --issue {} --from {turn}", issue.key),
+        Some(turn) => {
+            let to = match protocol.receivers(turn.as_str())[..] {
+                [only] => only.as_str(),
+                // One of several, to be filled in.
+                _ => "AGENT",
+            };
+            format!(
+                "git handoff new --issue {} --from {turn} --to {to}",
+                issue.key
+            )
+        }
         None => format!("git handoff status {}", issue.key),
     };
     Stuck {

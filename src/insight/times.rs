@@ -18,6 +18,8 @@ pub struct Spell<'a> {
     pub since: Moment,
     /// When it ended; none, if it has not.
     pub until: Option<Moment>,
+    /// Until when whoever works on it said to be done; what comes after that is no work.
+    pub lease_until: Option<Moment>,
     /// The change that began it.
     pub began_by: &'a ChangeSurvey,
     /// The change that ended it.
@@ -25,10 +27,19 @@ pub struct Spell<'a> {
 }
 
 impl Spell<'_> {
-    /// How long it took, or has taken so far. A clock that was set back made it
-    /// take no time, never less.
+    /// How long it took, or has taken so far; of work, until the lease ran out. A
+    /// clock that was set back made it take no time, never less.
     pub fn length(&self, now: Moment) -> TimeDelta {
-        (self.until.unwrap_or(now) - self.since).max(TimeDelta::zero())
+        let end = self.until.unwrap_or(now);
+        let end = self.lease_until.map_or(end, |lease| lease.min(end));
+        (end - self.since).max(TimeDelta::zero())
+    }
+
+    /// How long the lease has been over, where nobody recorded that it ran out.
+    pub fn overdue(&self, now: Moment) -> TimeDelta {
+        let over = self.lease_until.filter(|_| self.until.is_none());
+        let over = over.map(|end| (now - end).min(now - self.since));
+        over.unwrap_or_default().max(TimeDelta::zero())
     }
 }
 
@@ -43,24 +54,35 @@ pub fn spells(handoff: &HandoffSurvey) -> Vec<Spell<'_>> {
             (None, Some(Event::Claim)) => &change.by,
             (None, _) => agent,
         };
+        // It has failed since its lease ran out, whenever that was recorded.
+        let begun = spells.last().map(|last| last.since);
+        let ran_out_at = change.ran_out_at.filter(|end| Some(*end) >= begun);
+        let since = ran_out_at.map_or(change.at, |end| end.min(change.at));
         // A sign of life ends nothing.
         if let Some(last) = spells.last_mut() {
             if last.state == change.to && last.agent == agent {
                 continue;
             }
-            last.until = Some(change.at);
+            last.until = Some(since);
             last.ended_by = Some(change);
         }
         spells.push(Spell {
             state: change.to,
             agent,
-            since: change.at,
+            since,
             until: None,
+            lease_until: None,
             began_by: change,
             ended_by: None,
         });
     }
     spells.retain(|spell| !spell.state.is_terminal());
+    let working = spells
+        .last_mut()
+        .filter(|last| last.state == State::InProgress);
+    if let Some(working) = working.filter(|last| last.until.is_none()) {
+        working.lease_until = handoff.expires_at;
+    }
     spells
 }
 
@@ -69,18 +91,20 @@ pub fn spells(handoff: &HandoffSurvey) -> Vec<Spell<'_>> {
 pub struct Times {
     /// Pending: nobody had taken it up.
     pub waiting: TimeDelta,
-    /// In progress.
+    /// In progress, until the lease ran out.
     pub working: TimeDelta,
     /// Blocked: an answer was missing.
     pub blocked: TimeDelta,
-    /// Failed or dead: nobody had decided what becomes of it.
+    /// Failed or dead, or its lease over: nobody had decided what becomes of it.
     pub failed: TimeDelta,
 }
 
 impl Times {
-    /// Adds a stretch of time.
-    pub fn add(&mut self, state: State, length: TimeDelta) {
-        match state {
+    /// Adds a stretch of time. What nobody worked on any more had failed.
+    pub fn add(&mut self, spell: &Spell<'_>, now: Moment) {
+        let length = spell.length(now);
+        self.failed += spell.overdue(now);
+        match spell.state {
             State::Pending => self.waiting += length,
             State::InProgress => self.working += length,
             State::Blocked => self.blocked += length,
@@ -94,7 +118,7 @@ impl Times {
 pub fn times(handoff: &HandoffSurvey, now: Moment) -> Times {
     let mut times = Times::default();
     for spell in spells(handoff) {
-        times.add(spell.state, spell.length(now));
+        times.add(&spell, now);
     }
     times
 }

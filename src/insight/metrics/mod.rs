@@ -209,7 +209,7 @@ impl Metrics {
                 }
                 for spell in times::spells(handoff) {
                     let (_, times) = agents.entry((protocol, spell.agent)).or_default();
-                    times.add(spell.state, spell.length(now));
+                    times.add(&spell, now);
                 }
                 if !handoff.state.is_terminal() {
                     agents.entry((protocol, &handoff.to)).or_default().0 += 1;

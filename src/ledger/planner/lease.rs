@@ -1,7 +1,7 @@
 //! How long a claim holds: leases, their extension, and what becomes of one that
 //! ran out.
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta};
 
 use super::super::record::{Failure, Issue, Lease, Moment, Progress, Record};
 use super::super::refusal::Refusal;
@@ -23,6 +23,17 @@ pub(super) fn ran_out(record: &Record, agent: &AgentName) -> Option<Moment> {
     let newest = record.transitions.iter().rev();
     let since = newest.take_while(|t| !mine(Event::Claim)(t));
     since.filter(mine(Event::Expire)).last().map(|t| t.at)
+}
+
+/// What stands between a holder and the end of its lease, in the message of the
+/// failure that it led to.
+const RAN_OUT: &str = ": its lease ran out at ";
+
+/// When the lease ran out of which this is the failure's message.
+pub(in super::super) fn ran_out_at(message: &str) -> Option<Moment> {
+    let (_, end) = message.rsplit_once(RAN_OUT)?;
+    let end = DateTime::parse_from_rfc3339(end).ok()?;
+    Some(end.to_utc())
 }
 
 impl<V> Planner<'_, V> {
@@ -128,7 +139,7 @@ impl<V> Planner<'_, V> {
         let failure = Failure {
             code: TIMED_OUT.to_owned(),
             message: format!(
-                "{} was not done in time: its lease ran out at {}",
+                "{} was not done in time{RAN_OUT}{}",
                 lease.holder,
                 end.format("%Y-%m-%dT%H:%M:%SZ")
             ),

@@ -30,6 +30,7 @@ use crate::git::Edit;
 use crate::ids::{AgentName, HandoffId, IssueKey};
 use crate::protocol::{AgentKind, ContractType, Event, Protocol, State};
 pub(super) use answer::answers;
+pub(super) use lease::ran_out_at;
 pub(super) use limits::rounds;
 use send::Sending;
 pub(super) use tasks::{misplaced, task_handoff};

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde::de::{Error, IgnoredAny};
 
-use super::{ChangeSurvey, DecisionSurvey, HandoffSurvey, IssueSurvey, RoundSurvey};
+use super::{ChangeSurvey, DecisionSurvey, HandoffSurvey, IssueSurvey, RoundSurvey, ran_out};
 use crate::ids::{AgentName, HandoffId, IssueKey};
 use crate::ledger::evidence::Verdict;
 use crate::ledger::record::{IssueStatus, Moment, StoredError, VERSION, moment, optional_moment};
@@ -237,6 +237,7 @@ fn change(transition: Transition<'_>) -> ChangeSurvey {
         Some(failure) => (Some(failure.code), Some(failure.message)),
         None => (None, None),
     };
+    let ran_out_at = ran_out(transition.event, message.as_deref());
     let reason = message.or(transition.reason);
     let reason = reason.or_else(|| asked?.description);
     ChangeSurvey {
@@ -247,6 +248,7 @@ fn change(transition: Transition<'_>) -> ChangeSurvey {
         receiver: transition.receiver,
         failure,
         reason: reason.and_then(|text| Some(text.lines().next()?.to_owned())),
+        ran_out_at,
         traceparent: transition.traceparent,
     }
 }

@@ -20,6 +20,7 @@ use crate::ids::{AgentName, HandoffId, IssueKey};
 use crate::ledger::error::LedgerError;
 use crate::ledger::evidence::{Evidence, Verdict};
 use crate::ledger::layout;
+use crate::ledger::planner::ran_out_at;
 use crate::ledger::record::{Issue, IssueStatus, Moment, Record, Transition};
 use crate::ledger::snapshot::{IssueFolder, Snapshot};
 use crate::ledger::traceparent::TraceParent;
@@ -155,6 +156,9 @@ pub struct ChangeSurvey {
     pub failure: Option<String>,
     /// What went wrong, what is asked, or why, in one line.
     pub reason: Option<String>,
+    /// When the lease had run out, where that is what was recorded.
+    #[serde(with = "optional_seconds")]
+    pub ran_out_at: Option<Moment>,
     /// The trace that it was made in.
     pub traceparent: Option<TraceParent>,
 }
@@ -359,10 +363,17 @@ impl ChangeSurvey {
             to: transition.to,
             receiver: transition.receiver.clone(),
             failure: failure.map(|failure| failure.code.clone()),
+            ran_out_at: ran_out(transition.event, failure.map(|f| &*f.message)),
             reason: reason.and_then(|text| Some(text.lines().next()?.to_owned())),
             traceparent: transition.traceparent,
         }
     }
+}
+
+/// When a lease had run out, of which this is the event and the failure's message.
+fn ran_out(event: Option<Event>, message: Option<&str>) -> Option<Moment> {
+    let message = message.filter(|_| event == Some(Event::Expire))?;
+    ran_out_at(message)
 }
 
 /// Moments as seconds since 1970, which is how precise they are.

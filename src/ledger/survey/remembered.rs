@@ -9,7 +9,7 @@ use super::IssueSurvey;
 use crate::git::{ObjectId, Scratch};
 
 /// The program whose notes count: another one may have other words for a thing.
-const PROGRAM: &str = concat!(env!("CARGO_PKG_NAME"), " ", env!("CARGO_PKG_VERSION"), " 2");
+const PROGRAM: &str = concat!(env!("CARGO_PKG_NAME"), " ", env!("CARGO_PKG_VERSION"), " 3");
 
 /// The largest note that is read, in bytes: that of some three million handoffs.
 const LARGEST: u64 = 1 << 30;
