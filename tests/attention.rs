@@ -1,0 +1,91 @@
+//! What stands still: with whom, since when, and why; and work ends with its lease.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod exchange_support;
+mod support;
+
+use exchange_support::started;
+use serde_json::{Value, json};
+use support::TestEnvironment;
+use support::contracts::opening;
+
+fn stuck(env: &TestEnvironment) -> Vec<Value> {
+    let data = env.data(&["metrics"]);
+    data["stuck"].as_array().unwrap().clone()
+}
+
+/// How long one agent worked, and how long nobody decided about what it had, in seconds.
+fn spent(env: &TestEnvironment, agent: &str) -> (i64, i64) {
+    let data = env.data(&["metrics"]);
+    let agents = data["agents"].as_array().unwrap();
+    let one = agents.iter().find(|a| a["agent"] == agent).unwrap();
+    let of = |name: &str| one[name].as_i64().unwrap();
+    (of("working_seconds"), of("failed_seconds"))
+}
+
+#[test]
+fn work_ends_with_its_lease_whoever_records_that_and_when() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(7)).success();
+    env.handoff(&["claim", "7.1", "--as", "prep-agent", "--lease", "45m"])
+        .success();
+    env.wait_minutes(30);
+    assert!(stuck(&env).is_empty());
+    let (working, failed) = spent(&env, "prep-agent");
+    assert!((1800..1830).contains(&working) && failed == 0);
+
+    env.wait_minutes(20 * 60);
+    let found = stuck(&env);
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0]["need"], "lease_ran_out");
+    assert_eq!(found[0]["next"], "git handoff reap");
+    let since = found[0]["since"].clone();
+    let (working, failed) = spent(&env, "prep-agent");
+    assert_eq!(working, 45 * 60);
+    assert!(failed > 19 * 3600);
+
+    // That it is recorded moves nothing.
+    env.handoff(&["reap"]).success();
+    let found = stuck(&env);
+    assert_eq!(found[0]["need"], "failed");
+    assert_eq!(found[0]["since"], since);
+    let (again, still) = spent(&env, "prep-agent");
+    assert_eq!(again, 45 * 60);
+    assert!(still >= failed);
+    let alerts = env.handoff(&["alerts", "--json"]);
+    let alerts: Value = serde_json::from_str(&alerts.stdout).unwrap();
+    let firing = alerts["error"]["data"].get("firing");
+    let firing = firing.or(alerts["data"].get("firing")).unwrap();
+    let firing = firing.as_array().unwrap();
+    assert!(firing.iter().any(|alert| alert["name"] == "left-failed"), "{alerts}");
+}
+
+#[test]
+fn an_issue_in_which_nothing_is_open_is_idle_where_its_protocol_has_an_end() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(7)).success();
+    env.claim("7.1", "prep-agent").success();
+    env.handoff(&["complete", "7.1", "--as", "prep-agent"]).success();
+    let found = stuck(&env);
+    assert_eq!(found[0]["need"], "idle");
+    assert_eq!(found[0]["id"], Value::Null);
+    assert_eq!(
+        found[0]["next"],
+        "git handoff new --issue 7 --from prep-agent --to implementer-agent"
+    );
+
+    // An answered request is done, and no protocol says of its issue that it is.
+    let env = started("delegation");
+    let trace = "7b1c9f52-0d3e-4f38-9c64-d07e1f2a3b4c";
+    let mut request = exchange_support::sample("delegation", "request");
+    request["traceId"] = json!(trace);
+    let mut answer = exchange_support::sample("delegation", "response");
+    answer["traceId"] = json!(trace);
+    env.send(request.to_string()).success();
+    let id = format!("{trace}.1");
+    let to = env.data(&["show", &id])["handoff"]["to"].as_str().unwrap().to_owned();
+    answer["respondingAgent"] = json!(to);
+    env.claim(&id, &to).success();
+    env.send(answer.to_string()).success();
+    assert_eq!(stuck(&env), [] as [Value; 0]);
+}
