@@ -91,7 +91,8 @@ fn an_issue_in_which_nothing_is_open_is_idle_where_its_protocol_has_an_end() {
     let id = format!("{trace}.1");
     let to = request["handoffTo"].as_str().unwrap();
     answer["respondingAgent"] = json!(to);
-    env.claim(&id, to).success();
+    let claim = ["claim", &id, "--as", to, "--lease", "1h"];
+    env.handoff(&claim).success();
     env.send(answer.to_string()).success();
     assert_eq!(stuck(&env), [] as [Value; 0]);
 }
