@@ -338,7 +338,7 @@ fn what_was_refused_is_noted_here_and_nowhere_else() {
     let shown = env.handoff(&["metrics", "--by", "agent"]).success().stdout;
     let table = shown
         .split("\n\n")
-        .find(|t| t.contains("retries "))
+        .find(|t| t.starts_with("agent") && t.contains("retries "))
         .unwrap();
     let mut lines = table.lines();
     assert!(
