@@ -3,12 +3,14 @@
 
 mod support;
 mod team_support;
+mod terminal_support;
 mod time_support;
 
 use serde_json::{Value, json};
 use support::TestEnvironment;
 use support::contracts::{Format, opening, prepared, sample as pull_request};
 use team_support::{Folder, refused, with_protocol};
+use terminal_support::Terminal;
 use time_support::{RESEARCH, WRITER, answers, asks, done, own, sample};
 
 /// Every alarm that fires, by name.
@@ -571,17 +573,78 @@ fn a_protocol_without_alerts_says_how_to_get_them() {
     });
     env.send(opening(87)).success();
     env.wait(86_400);
-    let ran = env.handoff(&["alerts"]).success();
-    let ran =
-        ran.says("protocol issue-to-pr has no alerts: `git handoff protocol update issue-to-pr`");
-    assert_eq!(ran.stdout, "no threshold is crossed\n");
-    assert_eq!(
-        env.data(&["alerts"])["without_alerts"],
-        json!(["issue-to-pr"])
-    );
+    // Where nothing is watched, that nothing is crossed would be a false comfort.
+    let ran = env.handoff(&["alerts"]).exits(6).says("nothing is watched");
+    let ran = ran.says("`git handoff protocol update issue-to-pr` takes over");
+    assert_eq!(ran.stdout, "");
+    let refused = env.handoff(&["alerts", "--json"]).exits(6).json();
+    assert_eq!(refused["error"]["code"], "no_alerts");
+    assert_eq!(refused["data"]["without_alerts"], json!(["issue-to-pr"]));
     env.handoff(&["metrics"]).success();
     done(&env, "protocol update issue-to-pr");
     assert_eq!(names(&env), ["not-taken-up"]);
+}
+
+#[test]
+fn a_protocol_of_ones_own_without_alerts_is_told_to_add_them() {
+    let env = own("delegation", |p| {
+        p.as_object_mut().unwrap().remove("alerts");
+        p["name"] = json!("our-own");
+    });
+    let ran = env.handoff(&["alerts"]).exits(6).says("nothing is watched");
+    let ran = ran.says("add `alerts` to our-own (docs/protocols.md)");
+    assert!(!ran.stderr.contains("protocol update"), "{}", ran.shown);
+    // Beside one that watches something, it is a remark.
+    env.handoff(&["protocol", "add", "delegation"]).success();
+    let ran = env.handoff(&["alerts"]).success();
+    let ran = ran.says("protocol our-own has no alerts: add `alerts` to our-own");
+    assert_eq!(ran.stdout, "no threshold is crossed\n");
+}
+
+#[test]
+fn a_clock_that_is_behind_hides_nothing_that_stands() {
+    let env = environment();
+    claim(&env);
+    fail(&env);
+    env.wait(-3600);
+    let failed = alarm(&env, "failed-handoff");
+    assert_eq!(failed["since"], ago(&env, 0).as_str());
+    assert_eq!(failed["handoffs"], json!([TASK]));
+    // What ended there has ended, whatever this clock says.
+    env.wait(3600);
+    done(&env, &format!("retry {TASK} --as {PLANNER} --reason again"));
+    let env = own("issue-to-pr", |p| {
+        p["alerts"] = json!([{"name": "blocked-now", "metric": "blocked", "above": 0,
+            "severity": "warning", "action": "Answer"}]);
+    });
+    env.pace(0);
+    env.send(opening(87)).success();
+    done(&env, "claim 87.1 --as prep-agent");
+    done(&env, "block 87.1 --as prep-agent --reason 'which port?'");
+    env.wait(-60);
+    assert_eq!(alarm(&env, "blocked-now")["value"], 1.0);
+    env.wait(120);
+    done(&env, "answer 87.1 8080 --as orchestrator");
+    env.wait(-90);
+    assert_eq!(names(&env), Vec::<String>::new());
+}
+
+#[test]
+fn alarms_fit_the_terminal() {
+    let env = environment();
+    claim(&env);
+    fail(&env);
+    env.wait(90);
+    let seen = Terminal::new(&env, 44).handoff(&["alerts"]);
+    assert_eq!(seen.status, 1, "{}", seen.raw);
+    assert!(seen.screen.lines().all(|line| line.chars().count() <= 44));
+    // Broken between words, so that each line begins with a whole one.
+    assert!(
+        seen.screen
+            .contains("critical failed-handoff: failures within 1h"),
+        "{}",
+        seen.screen
+    );
 }
 
 #[test]

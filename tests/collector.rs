@@ -241,6 +241,57 @@ fn what_is_refused_or_no_answer_of_a_collector_is_told() {
 }
 
 #[test]
+fn a_refusal_is_told_with_its_status_and_the_collector_s_own_words() {
+    let env = ledger();
+    let huge: &'static str = Box::leak("too much of it ".repeat(100_000).into_boxed_str());
+    let ways: [(Way, &[&str]); 8] = [
+        ((400, huge, None), &["answers 400: too much of it too", "…"]),
+        (
+            (413, "body too\nlarge", None),
+            &["answers 413: body too large"],
+        ),
+        (
+            (400, "{\"error\":{\"message\":\"bad span\"}}", None),
+            &["answers 400: bad span"],
+        ),
+        ((400, "{}", None), &["answers 400\n"]),
+        ((500, "<html>oh</html>", None), &["answers 500\n"]),
+        (
+            (302, "", None),
+            &["answers 302\n", "redirections are not followed"],
+        ),
+        (
+            (429, "busy", Some("3600")),
+            &["answers 429: busy", "asks to wait 3600 s"],
+        ),
+        (
+            (429, "", Some("18446744073709551615")),
+            &["answers 429\n", "asks to wait 18446744073709551615 s"],
+        ),
+    ];
+    for (way, all) in ways {
+        let collector = Collector::new(Box::leak(Box::new([way])));
+        let ran = push(&env, &[&collector.address], &[]).exits(9);
+        for said in all {
+            assert!(ran.stderr.contains(said), "{said}: {}", ran.shown);
+        }
+        assert!(ran.stderr.len() < 1000, "{}", ran.shown);
+        assert_eq!(collector.sent().len(), 1);
+    }
+    // The status is known, whatever becomes of the rest.
+    for hangs in [true, false] {
+        let half = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 900\r\n\r\nno such thing";
+        let address = says(half, hangs);
+        let ran = push(&env, &[&address, "--timeout", "2s"], &[]).exits(9);
+        assert!(
+            ran.stderr.contains("answers 400: no such thing"),
+            "{}",
+            ran.shown
+        );
+    }
+}
+
+#[test]
 fn spans_that_a_collector_rejects_are_counted() {
     let env = ledger();
     let partial = "{\"partialSuccess\":{\"rejectedSpans\":\"2\",\"errorMessage\":\"too old\"}}";

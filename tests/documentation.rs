@@ -362,8 +362,12 @@ fn answers_have_the_fields_that_are_described() {
     assert_described("`graph`", 0, &graph);
     for (table, list, optional) in [
         (1, "nodes", &["group"][..]),
-        (2, "edges", &["failures", "notes"]),
-        (3, "steps", &["now_with", "answers", "task", "troubles"]),
+        (2, "edges", &["failures", "late", "notes"]),
+        (
+            3,
+            "steps",
+            &["now_with", "meant_for", "answers", "task", "troubles"],
+        ),
     ] {
         let mut said = described("`graph`")[table]
             .rows

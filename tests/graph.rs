@@ -21,6 +21,7 @@ use graph_support::{five_parts, hostile, with_any_names};
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 use support::TestEnvironment;
+use support::contracts::opening;
 use team_support::{Folder, Refused, run};
 
 /// What a command draws, without the command.
@@ -463,6 +464,64 @@ fn a_contract_that_another_decides_on_first_counts_for_its_own_route() {
             "MetaGPT → USER 1",
         ]
     );
+}
+
+#[test]
+fn whom_a_contract_is_for_is_drawn_where_another_decides_first() {
+    let env = evaluated();
+    let issue = env.data(&["graph", "ferry-71"]);
+    let meant = issue["steps"].as_array().unwrap().iter();
+    let meant: Vec<String> = meant
+        .filter_map(|step| {
+            Some(format!(
+                "{} {}",
+                step["number"],
+                step["meant_for"].as_str()?
+            ))
+        })
+        .collect();
+    assert!(!meant.is_empty(), "{issue:#}");
+    let terminal = drawn(&env, &["ferry-71"]);
+    let dot = drawn(&env, &["ferry-71", "--format", "dot"]);
+    let mermaid = drawn(&env, &["ferry-71", "--format", "mermaid"]);
+    for one in &meant {
+        let (number, agent) = one.split_once(' ').unwrap();
+        assert!(terminal.contains(&format!("for {agent}:")), "{terminal}");
+        let note = format!("{number} for {agent}");
+        assert!(dot.contains(&note), "{dot}");
+        assert!(mermaid.contains(&note), "{mermaid}");
+    }
+}
+
+#[test]
+fn a_lease_that_ran_out_is_no_healthy_work() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    env.claim("87.1", "prep-agent").success();
+    assert!(drawn(&env, &["87"]).contains("1 ◐ in progress"));
+    env.wait(86_400);
+    let terminal = drawn(&env, &["87"]);
+    assert!(terminal.contains("1 ! lease ran out"), "{terminal}");
+    assert!(!terminal.contains('◐'), "{terminal}");
+    let dot = drawn(&env, &["87", "--format", "dot"]);
+    assert!(
+        dot.contains("! lease ran out") && dot.contains("#bc4c00"),
+        "{dot}"
+    );
+    let mermaid = drawn(&env, &["87", "--format", "mermaid"]);
+    assert!(mermaid.contains("#33; lease ran out"), "{mermaid}");
+    assert!(mermaid.contains("classDef late"), "{mermaid}");
+    let data = env.data(&["graph", "87"]);
+    assert_eq!(
+        (&data["steps"][0]["mark"], &data["edges"][0]["late"]),
+        (&json!("late"), &json!(1))
+    );
+    // Of tasks too.
+    let env = five_parts();
+    env.wait(30 * 86_400);
+    let tasks = drawn(&env, &["--tasks", "environment"]);
+    assert!(tasks.contains("lease ran out, with"), "{tasks}");
+    assert!(tasks.contains(" late"), "{tasks}");
 }
 
 #[test]

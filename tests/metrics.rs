@@ -334,6 +334,19 @@ fn what_was_refused_is_noted_here_and_nowhere_else() {
     };
     assert_eq!(of("validator"), Some(json!(2)));
     assert_eq!(of(WRITER), Some(json!(1)));
+    // No row is there without what it is there for.
+    let shown = env.handoff(&["metrics", "--by", "agent"]).success().stdout;
+    let table = shown
+        .split("\n\n")
+        .find(|t| t.starts_with("agent") && t.contains("retries "))
+        .unwrap();
+    let mut lines = table.lines();
+    assert!(
+        lines.next().unwrap().trim_end().ends_with("refused"),
+        "{table}"
+    );
+    let row = lines.find(|line| line.starts_with("validator")).unwrap();
+    assert!(row.trim_end().ends_with(" 2"), "{table}");
     // Another clone refused nothing.
     env.git(env.root(), &["clone", "-q", "repo", "other"]);
     let other = env.root().join("other");
@@ -516,6 +529,69 @@ fn prometheus_and_the_strict_reader_read_the_same_figures() {
     let text = env.handoff(&["metrics", "--format", "openmetrics"]).stdout;
     let families = assert_well_formed(&text);
     assert_eq!(corruption(&families)[0][2], 0.0);
+}
+
+#[test]
+fn every_protocol_in_force_has_samples_of_its_own() {
+    let env = worked();
+    env.handoff(&["protocol", "add", "delegation"]).success();
+    let args = ["metrics", "--format", "openmetrics"];
+    let text = env.handoff(&args).success().stdout;
+    let families = assert_well_formed(&text);
+    let of = |family: &str, labels: Value| value(&families, family, family, &labels);
+    let pending = json!({ "protocol": "delegation", "state": "pending" });
+    assert_eq!(of("git_handoff_handoffs", pending), Some(0.0));
+    let idle = json!({ "protocol": "delegation", "need": "dead" });
+    assert_eq!(of("git_handoff_stuck", idle), Some(0.0));
+    env.wait(86_400);
+    let text = env.handoff(&args).success().stdout;
+    let families = assert_well_formed(&text);
+    let of = |family: &str, labels: Value| value(&families, family, family, &labels);
+    let late = json!({ "protocol": "issue-to-pr", "need": "lease_ran_out" });
+    assert_eq!(of("git_handoff_stuck", late), Some(1.0));
+    // Only what is of the clone, and of no protocol, has no such label.
+    for (name, family) in families.as_object().unwrap() {
+        for sample in family["samples"].as_array().unwrap() {
+            let is_of_clone = name == "git_handoff_rejected_steps";
+            assert_eq!(sample[1]["protocol"].is_string(), !is_of_clone, "{sample}");
+        }
+    }
+}
+
+#[test]
+fn a_dash_is_standard_output() {
+    let env = worked();
+    let args = ["metrics", "--format", "openmetrics"];
+    let text = env.handoff(&args).success().stdout;
+    let ran = env.handoff(&[&args[..], &["--output", "-"]].concat());
+    assert_eq!(ran.success().stdout, text);
+    assert!(!env.repo().join("-").exists());
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn only_what_did_something_says_that_it_stays_done() {
+    let env = worked();
+    let full = |args: &[&str]| {
+        let mut command = env.program(args);
+        command.stdout(fs::File::options().write(true).open("/dev/full").unwrap());
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(9));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let stays = "what was done stays done";
+    for args in [
+        &["metrics"][..],
+        &["list"],
+        &["graph", "87"],
+        &["export", "otlp"],
+    ] {
+        let said = full(args);
+        assert!(said.contains("the answer cannot be written:"), "{said}");
+        assert!(!said.contains(stays), "{said}");
+    }
+    let said = full(&["extend", "87.2", "--as", "implementer-agent"]);
+    assert!(said.contains(stays), "{said}");
 }
 
 #[test]

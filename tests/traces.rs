@@ -488,6 +488,21 @@ fn what_is_asked_for_is_what_is_written_to_a_file_too() {
 }
 
 #[test]
+fn a_dash_is_standard_output() {
+    let env = TestEnvironment::with_ledger();
+    env.pace(0);
+    env.send(opening(87)).success();
+    let printed = env.handoff(&["export", "otlp"]).success().stdout;
+    let ran = env.handoff(&["export", "otlp", "--output", "-"]).success();
+    assert_eq!(ran.stdout, printed);
+    assert!(!env.repo().join("-").exists());
+    env.handoff(&["export", "otlp", "-o", "traces.jsonl"])
+        .success();
+    let file = std::fs::read_to_string(env.repo().join("traces.jsonl")).unwrap();
+    assert_eq!(file, printed);
+}
+
+#[test]
 fn an_export_into_a_folder_still_is_one() {
     let env = TestEnvironment::with_ledger();
     env.send(opening(87)).success();

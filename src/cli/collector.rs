@@ -1,6 +1,7 @@
 //! A collector of traces: OTLP over HTTP, in JSON, within one time budget.
 
 use std::env;
+use std::io::{self, Read};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -153,23 +154,32 @@ impl Collector {
             let status = response.status();
             let after = response.headers().get("retry-after");
             let after = after.and_then(|value| value.to_str().ok()?.trim().parse().ok());
-            let body = response.body_mut().with_config().limit(LONGEST);
-            let body = match body.read_to_vec() {
-                Ok(body) => body,
-                Err(ureq::Error::Timeout(_)) => return Err(self.late()),
-                Err(error) => return Err(self.unreached(&error)),
-            };
+            let mut body = Vec::new();
+            let reader = response.body_mut().as_reader();
+            let read = reader.take(LONGEST).read_to_end(&mut body);
             if status.is_success() {
-                return self.answer(&body);
+                return match read {
+                    Ok(_) => self.answer(&body),
+                    Err(error) if is_late(&error) => Err(self.late()),
+                    Err(error) => Err(self.unreached(&error)),
+                };
             }
+            // The status says that it is refused, however much of the rest there is.
             // Those that OTLP says to try again.
             if !matches!(status.as_u16(), 429 | 502 | 503 | 504) {
                 return Err(self.refused(status, &body));
             }
             let wait = after.map_or(pause, Duration::from_secs);
-            if Instant::now() + wait >= self.until {
+            if wait >= self.until.saturating_duration_since(Instant::now()) {
                 let failure = self.refused(status, &body);
-                return Err(failure.hint("it asks for patience: try again later, or with a longer --timeout; what was sent twice has the same ids"));
+                let told = match after {
+                    Some(seconds) => format!(
+                        "it asks to wait {seconds} s, and --timeout does not leave so long: try again then, or with a longer one"
+                    ),
+                    None => "it asks for patience: try again later, or with a longer --timeout"
+                        .to_owned(),
+                };
+                return Err(failure.hint(format!("{told}; what was sent twice has the same ids")));
             }
             thread::sleep(wait);
             pause *= 2;
@@ -208,25 +218,46 @@ impl Collector {
                 text = text.replace(secret, "…");
             }
         }
-        text.chars().take(SHOWN).collect()
+        match text.chars().count() > SHOWN {
+            true => text.chars().take(SHOWN).chain(['…']).collect(),
+            false => text,
+        }
+    }
+
+    /// What a collector says of why it refuses, in one line: its message, else the
+    /// text that it answers, unless that is a page.
+    fn why(&self, body: &[u8]) -> Option<String> {
+        let text = String::from_utf8_lossy(body);
+        let said: Value = serde_json::from_slice(body).unwrap_or_default();
+        let error = &said["error"];
+        let messages = [&said["message"], &error["message"], error];
+        let message = messages.into_iter().find_map(Value::as_str);
+        let is_text = |c: char| !c.is_control() && c != char::REPLACEMENT_CHARACTER;
+        let is_text = |text: &str| text.chars().all(|c| is_text(c) || c.is_whitespace());
+        // What was cut off may end within a character.
+        let beginning: String = text.chars().take(2 * SHOWN).collect();
+        let own = Some(beginning.as_str()).filter(|own| {
+            let own = own.trim_start();
+            !own.starts_with('<') && is_text(own) && !matches!(own.trim_end(), "" | "{}" | "[]")
+        });
+        let words: Vec<&str> = message.or(own)?.split_whitespace().collect();
+        Some(self.told(&words.join(" "))).filter(|told| !told.is_empty())
     }
 
     fn refused(&self, status: StatusCode, body: &[u8]) -> Failure {
-        let said: Value = serde_json::from_slice(body).unwrap_or_default();
-        let said = match said["message"].as_str() {
-            Some(message) => format!(": {}", self.told(message)),
-            None => String::new(),
-        };
+        let said = self.why(body);
+        let said = said.map(|said| format!(": {said}")).unwrap_or_default();
         let text = format!("{} answers {}{said}", self.shown(), status.as_u16());
         let hint = match status.as_u16() {
             401 | 403 => "see what the collector asks for, and OTEL_EXPORTER_OTLP_HEADERS",
+            300..=399 => "redirections are not followed: give --push the address that it leads to",
             404 | 405 => "see that the address ends as the collector wants it, such as /v1/traces",
             _ => "nothing in the ledger changed; what was sent twice has the same ids",
         };
         Failure::new(exit::ENVIRONMENT, "collector_refused", text).hint(hint)
     }
 
-    fn unreached(&self, error: &ureq::Error) -> Failure {
+    fn unreached(&self, error: &dyn std::error::Error) -> Failure {
         let why = self.told(&chain(error));
         let text = format!("{} cannot be reached: {why}", self.shown());
         Failure::new(exit::ENVIRONMENT, "collector_unreachable", text)
@@ -239,6 +270,12 @@ impl Collector {
         Failure::new(exit::ENVIRONMENT, "collector_unreachable", text)
             .hint("give it longer with --timeout; what was sent twice has the same ids")
     }
+}
+
+/// Whether the time was up while an answer was read.
+fn is_late(error: &io::Error) -> bool {
+    let inner = { error.get_ref() }.and_then(|inner| inner.downcast_ref::<ureq::Error>());
+    matches!(inner, Some(ureq::Error::Timeout(_))) || error.kind() == io::ErrorKind::TimedOut
 }
 
 /// The headers that the environment asks for: `name=value,name=value`, values

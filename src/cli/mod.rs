@@ -131,6 +131,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     crate::git::tune();
     let result = change_directory(&cli.global);
     let mut output = Output::for_user(cli.global.json, color, !cli.global.no_pager);
+    if cli.command.only_reads() {
+        output.only_reads();
+    }
     let context = Context::new(cli.global);
     let result = result.and_then(|()| cli.command.run(&context, &mut output));
     let exit = match result {

@@ -24,6 +24,8 @@ pub(super) struct Output {
     /// Why what is known here may be old.
     stale: Option<String>,
     one_line: bool,
+    /// Whether nothing is written but the answer.
+    only_reads: bool,
     /// The terminal that answers are for.
     screen: Option<Screen>,
     wishes: Wishes,
@@ -42,6 +44,7 @@ impl Output {
             publication: None,
             stale: None,
             one_line: false,
+            only_reads: false,
             screen: None,
             wishes: Wishes::default(),
             is_view: false,
@@ -185,6 +188,11 @@ impl Output {
         self.one_line = true;
     }
 
+    /// From now on, there is nothing done that would stay so without its answer.
+    pub(super) fn only_reads(&mut self) {
+        self.only_reads = true;
+    }
+
     /// Prints bytes as they are.
     ///
     /// # Errors
@@ -205,11 +213,14 @@ impl Output {
         match written {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
-            Err(error) => Err(Failure::new(
-                super::exit::ENVIRONMENT,
-                "output",
-                format!("the answer cannot be written, but what was done stays done: {error}"),
-            )),
+            Err(error) => {
+                let stays = match self.only_reads {
+                    true => "",
+                    false => ", but what was done stays done",
+                };
+                let text = format!("the answer cannot be written{stays}: {error}");
+                Err(Failure::new(super::exit::ENVIRONMENT, "output", text))
+            }
         }
     }
 

@@ -7,6 +7,11 @@ use std::path::{Path, PathBuf};
 use super::error::Failure;
 use super::exit;
 
+/// Whether a path stands for standard output.
+pub(super) fn is_stdout(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
 /// Replaces a file by what is written, however much that is: who reads it meanwhile
 /// finds the old or the new one. It keeps its permissions; what is no file, such as a
 /// pipe, is written to.

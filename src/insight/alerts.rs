@@ -121,6 +121,12 @@ fn seconds(seconds: Option<u64>) -> Option<TimeDelta> {
 }
 
 impl<'s> Sight<'s> {
+    /// When something happened that is recorded. Where this clock is behind the one
+    /// that dated it, it has happened all the same: now.
+    fn past(&self, at: Moment) -> Moment {
+        at.min(self.now)
+    }
+
     /// Says whether a threshold is crossed, since when, and by what.
     fn judge(&self, alert: &Alert) -> Option<Firing> {
         let threshold = alert.threshold()?;
@@ -259,7 +265,7 @@ impl<'s> Sight<'s> {
     ) {
         let sample = |number: u32, from: Moment, until: Option<Moment>, amount: i64| Sample {
             from,
-            until,
+            until: until.map(|until| self.past(until)),
             amount,
             issue: Some(&issue.key),
             number: Some(number),
@@ -276,7 +282,7 @@ impl<'s> Sight<'s> {
             found.extend(
                 happened
                     .into_iter()
-                    .map(|(at, number)| sample(number, at, None, 1)),
+                    .map(|(at, number)| sample(number, self.past(at), None, 1)),
             );
             return;
         }
@@ -287,7 +293,10 @@ impl<'s> Sight<'s> {
                     let retried = |event| matches!(event, Some(Event::Retry | Event::Redrive));
                     let changes = handoff.changes.iter().filter(|c| retried(c.event));
                     let counted = (1..).zip(changes);
-                    found.extend(counted.map(|(nth, change)| sample(number, change.at, None, nth)));
+                    found.extend(
+                        counted
+                            .map(|(nth, change)| sample(number, self.past(change.at), None, nth)),
+                    );
                 }
                 Metric::LeasesExpired => {
                     let end = handoff
@@ -303,33 +312,38 @@ impl<'s> Sight<'s> {
                             State::Failed | State::Dead | State::Rejected => Some(0),
                             _ => None,
                         };
-                        found.extend(judged.map(|judged| sample(number, change.at, until, judged)));
+                        let at = self.past(change.at);
+                        found.extend(judged.map(|judged| sample(number, at, until, judged)));
                     }
                 }
                 Metric::Duration => {
                     let last = handoff.changes.last();
                     if let (Some(length), Some(last)) = (times::resolution(handoff), last) {
-                        found.push(sample(number, last.at, None, length.num_seconds()));
+                        let at = self.past(last.at);
+                        found.push(sample(number, at, None, length.num_seconds()));
                     }
                 }
                 Metric::AcknowledgmentTime => {
                     let claim = claimed_at(handoff);
                     if let (Some(length), Some(at)) = (times::acknowledgment(handoff), claim) {
+                        let at = self.past(at);
                         found.push(sample(number, at, None, length.num_seconds()));
                     }
                 }
                 Metric::RecoveryTime => {
                     for (at, length) in times::recovered(handoff) {
+                        let at = self.past(at);
                         found.push(sample(number, at, None, length.num_seconds()));
                     }
                 }
                 _ => {
                     for spell in times::spells(handoff) {
                         let waits = spell.until.is_none() && spell.state == State::Pending;
+                        let since = self.past(spell.since);
                         let from = if waits {
-                            claimable_from(issue, handoff).map(|at| at.max(spell.since))
+                            self.claimable_from(issue, handoff).map(|at| at.max(since))
                         } else {
-                            Some(spell.since)
+                            Some(since)
                         };
                         let from = from.and_then(|from| from.checked_add_signed(patience));
                         let from = from.filter(|_| Some(spell.state) == standing);
@@ -340,19 +354,33 @@ impl<'s> Sight<'s> {
         }
     }
 
+    /// From when on a handoff can be claimed: once those are completed for which it
+    /// waits, and the pause before another attempt is over. None, while they are not.
+    fn claimable_from(&self, issue: &IssueSurvey, handoff: &HandoffSurvey) -> Option<Moment> {
+        let mut from = self
+            .past(handoff.sent_at()?)
+            .max(handoff.not_before.unwrap_or_default());
+        for number in &handoff.waits_for {
+            let before = issue.handoff(*number)?;
+            let completed = before.state == State::Completed;
+            from = from.max(self.past(before.changes.last().filter(|_| completed)?.at));
+        }
+        Some(from)
+    }
+
     /// How much was claimed: what was sent counts once its patience is over.
     fn acknowledged(&self, alert: &Alert, patience: TimeDelta) -> Vec<Sample<'s>> {
         let window = seconds(alert.within_seconds);
         let mut found = Vec::new();
         for issue in &self.issues {
             for handoff in issue.handoffs.iter().filter(|h| !h.is_note()) {
-                let begin =
-                    claimable_from(issue, handoff).and_then(|at| at.checked_add_signed(patience));
+                let begin = { self.claimable_from(issue, handoff) }
+                    .and_then(|at| at.checked_add_signed(patience));
                 let Some(begin) = begin else {
                     continue;
                 };
                 let end = window.and_then(|window| begin.checked_add_signed(window));
-                let claim = claimed_at(handoff).map(|at| at.max(begin));
+                let claim = claimed_at(handoff).map(|at| self.past(at).max(begin));
                 let sample = |from: Moment, until: Option<Moment>, amount| Sample {
                     from,
                     until: [until, end].into_iter().flatten().min(),
@@ -378,7 +406,7 @@ impl<'s> Sight<'s> {
                     .is_none_or(|key| refused.issue.as_ref() == Some(key))
         });
         let sample = own.map(|refused| Sample {
-            from: refused.at,
+            from: self.past(refused.at),
             until: None,
             amount: 1,
             issue: refused.issue.as_ref(),
@@ -391,7 +419,7 @@ impl<'s> Sight<'s> {
     fn corruption(&self) -> Vec<Sample<'s>> {
         let audited = self.local.audited.as_ref().filter(|_| self.issue.is_none());
         let sample = audited.map(|audited| Sample {
-            from: audited.at,
+            from: self.past(audited.at),
             until: None,
             amount: i64::try_from(audited.faults).unwrap_or(i64::MAX),
             issue: None,
@@ -411,7 +439,7 @@ impl<'s> Sight<'s> {
         });
         let sample = idle.filter_map(|issue| {
             Some(Sample {
-                from: issue.updated_at.checked_add_signed(patience)?,
+                from: self.past(issue.updated_at).checked_add_signed(patience)?,
                 until: None,
                 amount: 1,
                 issue: Some(&issue.key),
@@ -432,7 +460,8 @@ impl<'s> Sight<'s> {
                     .iter()
                     .filter(|round| round.name == *name && round.number > issue.counts_after);
                 let sent = |number| issue.handoff(number).and_then(HandoffSurvey::sent_at);
-                let at = own.filter_map(|round| Some((round.number, sent(round.number)?)));
+                let at =
+                    own.filter_map(|round| Some((round.number, self.past(sent(round.number)?))));
                 let at: Vec<(u32, Moment)> = at.collect();
                 let ends = at.iter().skip(1).map(|(_, at)| Some(*at)).chain([None]);
                 for (nth, ((number, from), until)) in (1..).zip(at.iter().zip(ends)) {
@@ -454,7 +483,7 @@ impl<'s> Sight<'s> {
         let completed = self.issues.iter().filter_map(|issue| {
             let end = issue.completed_at?;
             Some(Sample {
-                from: end,
+                from: self.past(end),
                 until: None,
                 amount: (end - issue.opened_at).num_seconds().max(0),
                 issue: Some(&issue.key),
@@ -471,20 +500,6 @@ fn with_ends(
 ) -> impl Iterator<Item = (&crate::ledger::ChangeSurvey, Option<Moment>)> {
     let ends = handoff.changes.iter().skip(1).map(|change| Some(change.at));
     handoff.changes.iter().zip(ends.chain([None]))
-}
-
-/// From when on a handoff can be claimed: once those are completed for which it
-/// waits, and the pause before another attempt is over. None, while they are not.
-fn claimable_from(issue: &IssueSurvey, handoff: &HandoffSurvey) -> Option<Moment> {
-    let mut from = handoff
-        .sent_at()?
-        .max(handoff.not_before.unwrap_or_default());
-    for number in &handoff.waits_for {
-        let before = issue.handoff(*number)?;
-        let completed = before.state == State::Completed;
-        from = from.max(before.changes.last().filter(|_| completed)?.at);
-    }
-    Some(from)
 }
 
 /// When it was first claimed.

@@ -309,14 +309,16 @@ fn ledger(text: &mut String, metrics: &Metrics) {
         "",
         "What stands still and needs someone, by why.",
     );
-    for need in Need::ALL {
-        let count = metrics
-            .stuck
-            .iter()
-            .filter(|stuck| stuck.need == need)
-            .count();
-        let labels = format!("need=\"{}\"", need_word(need));
-        sample(text, name, &labels, whole(count));
+    for (protocol, needs) in &metrics.stuck_in {
+        for need in Need::ALL {
+            let count = needs.get(&need).copied().unwrap_or(0);
+            let labels = format!(
+                "protocol=\"{}\",need=\"{}\"",
+                escaped(protocol.as_str()),
+                need_word(need)
+            );
+            sample(text, name, &labels, whole(count));
+        }
     }
     let name = "git_handoff_rejected_steps";
     let help = "Steps that were made offline, were refused, and wait for a decision.";

@@ -7,16 +7,18 @@ use crate::cli::environment::now;
 use crate::cli::error::Failure;
 use crate::cli::local::local;
 use crate::cli::output::{Output, counted, plain};
+use crate::cli::view::Look;
 use crate::cli::{duration, exit, render};
 use crate::ids::IssueKey;
 use crate::insight::alerts::{Firing, firing};
 use crate::insight::attention::protocols;
-use crate::ledger::{Moment, Refusal, Survey};
+use crate::ledger::{Refusal, Survey};
 use crate::protocol::{Level, Side};
+use crate::templates::BUILT_IN;
 
 /// Say which thresholds are crossed, since when, by what, and what to do
 ///
-/// Exits 1 while one is, and 0 where none is. The thresholds are the protocols' own
+/// Exits 1 while one is, 0 where none is, and 6 where no protocol has any. The thresholds are the protocols' own
 /// (`alerts` in protocol.json); docs/observability.md says what each metric counts,
 /// and what the built-in protocols watch.
 #[derive(Args)]
@@ -93,15 +95,26 @@ impl Arguments {
             "firing": found,
             "without_alerts": without,
         });
+        if without.len() == rules.len() {
+            let which = without.join(", ");
+            let text = format!("nothing is watched: no thresholds are set in {which}");
+            let hints: Vec<String> = without.iter().map(|name| to_watch(name)).collect();
+            let failure = Failure::new(exit::NOT_FOUND, "no_alerts", text);
+            return Err(failure.hint(hints.join("; ")).data(data));
+        }
         for name in &without {
             output.say(&format!(
-                "protocol {name} has no alerts: `git handoff protocol update {name}` takes over those of the built-in one, or add `alerts` to your own (docs/protocols.md)"
+                "protocol {name} has no alerts: {}",
+                to_watch(name)
             ));
         }
+        output.paged();
         if found.is_empty() {
             return output.answer(&data, "no threshold is crossed\n");
         }
-        let text: String = found.iter().map(|alert| shown(alert, now)).collect();
+        let look = output.look(now);
+        let text: String = found.iter().map(|alert| shown(alert, &look)).collect();
+        let text = look.sentences(&text);
         if output.is_json() {
             let is = if found.len() == 1 { "is" } else { "are" };
             let text = format!("{} {is} crossed", counted(found.len(), "threshold"));
@@ -115,11 +128,21 @@ impl Arguments {
     }
 }
 
+/// How a protocol comes to have something to watch.
+fn to_watch(name: &str) -> String {
+    match BUILT_IN.contains(&name) {
+        true => format!(
+            "`git handoff protocol update {name}` takes over those of the built-in one, or add `alerts` to your own (docs/protocols.md)"
+        ),
+        false => format!("add `alerts` to {name} (docs/protocols.md)"),
+    }
+}
+
 /// How many handoffs an alarm names before it only says how many more there are.
 const NAMED: usize = 8;
 
 /// An alarm as text.
-fn shown(alert: &Firing, now: Moment) -> String {
+fn shown(alert: &Firing, look: &Look) -> String {
     let style = match alert.severity {
         Level::Critical => AnsiColor::Red.on_default().bold(),
         Level::Warning => AnsiColor::Yellow.on_default(),
@@ -151,7 +174,7 @@ fn shown(alert: &Firing, now: Moment) -> String {
         amount(alert.threshold, alert.unit),
         alert.protocol,
     );
-    let ago = duration::shown((now - alert.since).num_seconds());
+    let ago = duration::shown((look.now() - alert.since).num_seconds());
     text += &format!("  since {} ({ago})\n", render::moment(alert.since));
     let ids = alert.handoffs.iter().map(ToString::to_string);
     let mut ids: Vec<String> = ids.collect();

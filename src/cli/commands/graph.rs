@@ -144,6 +144,7 @@ fn painted(mark: Mark, text: &str) -> String {
         Mark::Ready => AnsiColor::Yellow.on_default(),
         Mark::Working => AnsiColor::Blue.on_default(),
         Mark::Blocked => AnsiColor::Magenta.on_default(),
+        Mark::Late => AnsiColor::Red.on_default(),
         Mark::Failed => AnsiColor::Red.on_default(),
         Mark::Dropped => Style::new().dimmed(),
     };

@@ -8,8 +8,9 @@ use crate::cli::environment::now;
 use crate::cli::error::Failure;
 use crate::cli::local::local;
 use crate::cli::output::{Output, SCHEMA, plain, pretty};
+use crate::cli::replace::{self, is_stdout};
 use crate::cli::view::Look;
-use crate::cli::{duration, moment, render, replace};
+use crate::cli::{duration, moment, render};
 use crate::insight::attention::protocols;
 use crate::insight::metrics::{By, Distribution, Figures, Metrics};
 use crate::insight::openmetrics::openmetrics;
@@ -38,8 +39,8 @@ pub(crate) struct Arguments {
     /// How to print it
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     format: Format,
-    /// Replace this file with it, all at once, instead of printing it
-    #[arg(long, value_name = "FILE")]
+    /// Replace this file with it, all at once, instead of printing it; `-` is standard output
+    #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
@@ -99,6 +100,7 @@ impl Arguments {
         let survey = ledger.survey(&tip, Context::threads())?;
         let rules = protocols(&tip)?;
         let metrics = Metrics::of(&survey, &rules, &local(&ledger)?, self.since, by, now);
+        let file = self.output.as_ref().filter(|path| !is_stdout(path));
         let text = match self.format {
             _ if as_json => {
                 let data = self.document(&metrics, by, &tip.commit().to_string(), now);
@@ -106,14 +108,14 @@ impl Arguments {
             }
             Format::Openmetrics => openmetrics(&metrics, by),
             Format::Table | Format::Json => {
-                let look = match self.output {
+                let look = match file {
                     Some(_) => Look::plain(now),
                     None => output.look(now),
                 };
                 table(&metrics, by, self.since, &look)
             }
         };
-        match &self.output {
+        match file {
             Some(path) => replace::replace(path, text.as_bytes()),
             None if as_json || self.format != Format::Table => output.raw(text.as_bytes()),
             None => {
@@ -140,6 +142,16 @@ impl Arguments {
     }
 }
 
+/// What is counted beside handoffs, and its number.
+type Beside = (&'static str, fn(&Figures) -> u64);
+
+/// What has a column only where there is some.
+const BESIDE: [Beside; 3] = [
+    ("notes", |figures| figures.notes),
+    ("refused", |figures| figures.contracts_refused),
+    ("violations", |figures| figures.violations),
+];
+
 fn table(metrics: &Metrics, by: Option<By>, since: Option<Moment>, look: &Look) -> String {
     let mut text = String::new();
     if let Some(since) = since {
@@ -159,7 +171,13 @@ fn table(metrics: &Metrics, by: Option<By>, since: Option<Moment>, look: &Look) 
         times,
     );
     if let Some(by) = by {
-        let title = [
+        let rows = metrics.groups.iter();
+        // What a row has beside handoffs, which may be all that it has.
+        let some = |count: fn(&Figures) -> u64| rows.clone().any(|g| count(&g.figures) > 0);
+        let more: Vec<Beside> = { BESIDE.into_iter() }
+            .filter(|(_, count)| some(*count))
+            .collect();
+        let mut title = vec![
             by.as_str(),
             "handoffs",
             "completed",
@@ -172,8 +190,15 @@ fn table(metrics: &Metrics, by: Option<By>, since: Option<Moment>, look: &Look) 
             "waiting",
             "working",
         ];
-        let rows = metrics.groups.iter();
-        section(&title, rows.map(|g| group(&g.name, &g.figures)).collect());
+        title.extend(more.iter().map(|(name, _)| *name));
+        let rows = rows.map(|row| {
+            let counts = more
+                .iter()
+                .map(|(_, count)| count(&row.figures).to_string());
+            let cells = group(&row.name, &row.figures).into_iter();
+            cells.chain(counts).collect()
+        });
+        section(&title, rows.collect());
     }
     let rounds = metrics.rounds.iter().map(|round| {
         let average = round

@@ -104,6 +104,29 @@ pub(super) enum Command {
 }
 
 impl Command {
+    /// Says whether it writes nothing but its answer.
+    pub(super) fn only_reads(&self) -> bool {
+        matches!(
+            self,
+            Self::Check(_)
+                | Self::Inbox(_)
+                | Self::Status(_)
+                | Self::Show(_)
+                | Self::Context(_)
+                | Self::List(_)
+                | Self::Log(_)
+                | Self::Watch(_)
+                | Self::Metrics(_)
+                | Self::Alerts(_)
+                | Self::Gate(_)
+                | Self::Graph(_)
+                | Self::Report(_)
+                | Self::Serve(_)
+                | Self::Completions(_)
+                | Self::Man(_)
+        )
+    }
+
     /// Runs the command.
     ///
     /// # Errors

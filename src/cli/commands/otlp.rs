@@ -8,7 +8,8 @@ use crate::cli::collector::{Answer, Collector, Endpoint};
 use crate::cli::context::Context;
 use crate::cli::error::Failure;
 use crate::cli::output::{Output, counted, plain};
-use crate::cli::{duration, environment, exit, moment, replace};
+use crate::cli::replace::{self, is_stdout};
+use crate::cli::{duration, environment, exit, moment};
 use crate::ids::IssueKey;
 use crate::insight::otlp::{Origin, Span, Traced, spans};
 use crate::ledger::{LedgerError, Moment, Refusal, Snapshot, View};
@@ -37,8 +38,8 @@ pub(crate) struct Arguments {
     /// Only issues that are completed
     #[arg(long)]
     completed: bool,
-    /// Write to this file, whole or not at all
-    #[arg(long, value_name = "FILE")]
+    /// Write to this file, whole or not at all; `-` is standard output
+    #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Send to this address; else to what OTEL_EXPORTER_OTLP_TRACES_ENDPOINT or
     /// OTEL_EXPORTER_OTLP_ENDPOINT says
@@ -78,7 +79,8 @@ impl Arguments {
         if let Some(url) = &self.push {
             return self.push(&tip, &origin, url.as_deref(), output);
         }
-        if let Some(path) = &self.output {
+        output.only_reads();
+        if let Some(path) = self.output.as_ref().filter(|path| !is_stdout(path)) {
             let count = replace::replace_with(path, |file| {
                 self.lines(&tip, &origin, |line| {
                     let written = file.write_all(line.as_bytes());

@@ -20,7 +20,8 @@ use crate::ledger::{
 
 /// Print what happens in the ledger, as one JSON document a line
 ///
-/// Goes on until it is interrupted or nobody reads any more, and then exits 0.
+/// Goes on until it is interrupted or nobody reads any more, and then exits 0. Through
+/// `git handoff`, git itself says by which signal it was interrupted (130, 143).
 /// Every line names the commit that it comes from. The lines of a commit are
 /// printed together and counted (`n` of `of`): after the last of them, `--from
 /// COMMIT` goes on with what came after it, and nothing is lost or told twice.

@@ -65,6 +65,7 @@ fn node_text(graph: &Graph, node: &Node) -> String {
         Mark::Waiting | Mark::Dropped => ", color=\"#57606a\", fillcolor=\"#f6f8fa\"",
         Mark::Working => ", color=\"#0969da\", fillcolor=\"#ddf4ff\", penwidth=2",
         Mark::Blocked => ", color=\"#8250df\", fillcolor=\"#fbefff\", penwidth=2",
+        Mark::Late => ", color=\"#bc4c00\", fillcolor=\"#fff1e5\", penwidth=2",
         Mark::Failed => ", color=\"#cf222e\", fillcolor=\"#ffebe9\", penwidth=2",
     };
     format!("{} [label=\"{}\", {shape}{colour}];", node.id, lines(&all))
@@ -84,6 +85,7 @@ fn edge_text(graph: &Graph, edge: &Edge) -> String {
     };
     let colour = match edge.mark {
         Mark::Failed if !is_protocol => Some("color=\"#cf222e\", penwidth=2"),
+        Mark::Late if !is_protocol => Some("color=\"#bc4c00\", penwidth=2"),
         Mark::Blocked if !is_protocol => Some("color=\"#8250df\", penwidth=2"),
         _ => None,
     };

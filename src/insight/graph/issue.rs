@@ -7,7 +7,7 @@ use chrono::TimeDelta;
 
 use super::loops::{Leg, loops};
 use super::text::{span, word};
-use super::{Edge, EdgeKind, Graph, Kind, Mark, Node, NodeId, Shape, Step, Trouble};
+use super::{Edge, EdgeKind, Graph, Kind, Mark, Node, NodeId, Shape, Step, Trouble, is_late};
 use crate::ids::AgentName;
 use crate::insight::times::times;
 use crate::ledger::{ChangeSurvey, HandoffSurvey, IssueStatus, IssueSurvey, Moment};
@@ -74,10 +74,11 @@ fn step(handoff: &HandoffSurvey, from: NodeId, to: NodeId, with: NodeId, now: Mo
         from,
         to,
         now_with: Some(with).filter(|with| *with != to),
+        meant_for: handoff.intended.clone(),
         summary: handoff.summary.clone(),
         contract_type: handoff.contract_type.clone(),
         state: handoff.state,
-        mark: mark(handoff),
+        mark: mark(handoff, now),
         attempt: handoff.attempt,
         answers: handoff.answers,
         task: handoff.task.clone(),
@@ -87,11 +88,13 @@ fn step(handoff: &HandoffSurvey, from: NodeId, to: NodeId, with: NodeId, now: Mo
     }
 }
 
-/// How a handoff stands: one that waits for others can't be taken up.
-fn mark(handoff: &HandoffSurvey) -> Mark {
-    match handoff.state == State::Pending && !handoff.waits_for.is_empty() {
-        true => Mark::Waiting,
-        false => handoff.state.into(),
+/// How a handoff stands: one that waits for others can't be taken up, and one whose
+/// lease ran out is not known to be worked on.
+fn mark(handoff: &HandoffSurvey, now: Moment) -> Mark {
+    match handoff.state {
+        State::Pending if !handoff.waits_for.is_empty() => Mark::Waiting,
+        _ if is_late(handoff, now) => Mark::Late,
+        state => state.into(),
     }
 }
 
@@ -183,6 +186,16 @@ impl Builder<'_> {
         edge.carry(&step.contract_type);
         edge.handoffs.push(handoff.number);
         edge.count(handoff.state);
+        edge.mark = edge.mark.max(step.mark);
+        edge.late += usize::from(step.mark == Mark::Late);
+        if let Some(meant_for) = step.meant_for.as_ref().filter(|_| step.answers.is_none()) {
+            let note = format!("{} for {meant_for}", handoff.number);
+            match edge.notes.len() {
+                0..=2 => edge.notes.push(note),
+                3 => edge.notes.push("…".to_owned()),
+                _ => {}
+            }
+        }
         let failed = |change: &&ChangeSurvey| change.to == State::Failed;
         edge.failures += handoff.changes.iter().filter(failed).count();
         for (all, one) in [
@@ -223,21 +236,27 @@ impl Builder<'_> {
         for handoff in &open {
             let id = self.agent(&handoff.to);
             let node = &mut self.nodes[id.0];
-            let mark = mark(handoff);
+            let mark = mark(handoff, now);
             node.here = true;
             node.mark = node.mark.max(mark);
-            let since = handoff.changes.last().map(|change| now - change.at);
-            let since = since.map(|time| format!(" for {}", span(time)));
+            let since = match handoff.expires_at.filter(|_| mark == Mark::Late) {
+                Some(end) => Some(format!(" {} ago", span(now - end))),
+                None => { handoff.changes.last() }
+                    .map(|change| format!(" for {}", span(now - change.at))),
+            };
+            let how = match mark {
+                Mark::Waiting => "waits for others",
+                Mark::Late => "lease ran out",
+                _ => word(handoff.state),
+            };
+            let meant_for =
+                { handoff.intended.as_ref() }.map(|agent| format!(", meant for {agent}"));
             node.lines.push(format!(
-                "{} {} {}{}",
+                "{} {} {how}{}{}",
                 handoff.number,
                 mark.symbol(),
-                if mark == Mark::Waiting {
-                    "waits for others"
-                } else {
-                    word(handoff.state)
-                },
-                since.unwrap_or_default()
+                since.unwrap_or_default(),
+                meant_for.unwrap_or_default(),
             ));
         }
         if open.is_empty() {

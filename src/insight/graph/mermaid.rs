@@ -188,6 +188,11 @@ fn styles(graph: &Graph, nodes: &[&Node], edges: &[&Edge], text: &mut String) {
             "fill:#fbefff,stroke:#8250df,color:#1f2328,stroke-width:3px",
         ),
         (
+            Mark::Late,
+            "late",
+            "fill:#fff1e5,stroke:#bc4c00,color:#1f2328,stroke-width:3px",
+        ),
+        (
             Mark::Failed,
             "failed",
             "fill:#ffebe9,stroke:#cf222e,color:#1f2328,stroke-width:3px",
@@ -224,6 +229,10 @@ fn styles(graph: &Graph, nodes: &[&Node], edges: &[&Edge], text: &mut String) {
     link(
         &|edge| !is_protocol && edge.mark == Mark::Failed,
         "stroke:#cf222e,stroke-width:3px",
+    );
+    link(
+        &|edge| !is_protocol && edge.mark == Mark::Late,
+        "stroke:#bc4c00,stroke-width:3px",
     );
     link(
         &|edge| !is_protocol && edge.mark == Mark::Blocked,

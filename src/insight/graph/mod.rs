@@ -26,6 +26,8 @@ pub use text::span;
 use chrono::TimeDelta;
 use serde::{Serialize, Serializer};
 
+use crate::ids::AgentName;
+use crate::ledger::{HandoffSurvey, Moment};
 use crate::protocol::{AgentKind, State};
 
 /// What a graph shows.
@@ -145,6 +147,8 @@ pub enum Mark {
     Working,
     /// Whoever works on it waits for an answer.
     Blocked,
+    /// Whoever works on it has not been heard of in time.
+    Late,
     /// It failed.
     Failed,
 }
@@ -160,6 +164,7 @@ impl Mark {
             Self::Ready => "○",
             Self::Working => "◐",
             Self::Blocked => "?",
+            Self::Late => "!",
             Self::Failed => "✗",
         }
     }
@@ -176,6 +181,12 @@ impl From<State> for Mark {
             State::Rejected | State::Cancelled => Self::Dropped,
         }
     }
+}
+
+/// Whether a handoff is worked on by someone whose time is up.
+fn is_late(handoff: &HandoffSurvey, now: Moment) -> bool {
+    let is_over = handoff.expires_at.is_some_and(|end| end <= now);
+    handoff.state == State::InProgress && is_over
 }
 
 /// A way from one node to another.
@@ -202,6 +213,9 @@ pub struct Edge {
     /// Of an issue: how often one of them failed, the newest time included.
     #[serde(skip_serializing_if = "is_zero")]
     pub failures: usize,
+    /// Of an issue: how many of them are in progress, and their leases ran out.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub late: usize,
     /// How long they waited to be taken up, in seconds: all together for an issue,
     /// the median from the sending to the first claim for a protocol.
     #[serde(
@@ -254,6 +268,7 @@ impl Edge {
             handoffs: Vec::new(),
             states: Vec::new(),
             failures: 0,
+            late: 0,
             waited: None,
             worked: None,
             notes: Vec::new(),
@@ -311,6 +326,9 @@ pub struct Step {
     /// The one that has it now, where that is another.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub now_with: Option<NodeId>,
+    /// Whom it is for, where another decides on it first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub meant_for: Option<AgentName>,
     /// One line about it.
     pub summary: String,
     /// Its contract's type.

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::text::word;
-use super::{Edge, EdgeKind, Graph, Group, Kind, Mark, Node, NodeId, Shape};
+use super::{Edge, EdgeKind, Graph, Group, Kind, Mark, Node, NodeId, Shape, is_late};
 use crate::ledger::{HandoffSurvey, Issue, IssueSurvey, Moment, Task};
 use crate::protocol::{State, TaskState};
 
@@ -63,7 +63,11 @@ pub fn task_graph(issue: &Issue, survey: &IssueSurvey, now: Moment) -> Graph {
         tasks.len(),
         count(Mark::Ready)
     );
-    for (mark, what) in [(Mark::Failed, "failed"), (Mark::Blocked, "blocked")] {
+    for (mark, what) in [
+        (Mark::Failed, "failed"),
+        (Mark::Late, "late"),
+        (Mark::Blocked, "blocked"),
+    ] {
         if count(mark) > 0 {
             title += &format!(", {} {what}", count(mark));
         }
@@ -89,6 +93,11 @@ fn node(id: NodeId, task: &Task, handoff: Option<&HandoffSurvey>, now: Moment) -
     let (mark, words) = match (task.state, handoff.map(|h| h.state)) {
         (TaskState::Completed, _) => (Mark::Done, "done".to_owned()),
         (TaskState::None, _) => (Mark::None, "not handed over".to_owned()),
+        (_, Some(State::InProgress)) if handoff.is_some_and(|h| is_late(h, now)) => {
+            let broken = task.state == TaskState::BrokenDown;
+            let before = if broken { "broken down, and " } else { "" };
+            (Mark::Late, format!("{before}lease ran out, with {with}"))
+        }
         (TaskState::BrokenDown, _) => (Mark::Working, format!("broken down, with {with}")),
         (_, Some(State::Pending)) if waits => (Mark::Waiting, "waits".to_owned()),
         (_, Some(State::Pending)) if later => (
@@ -105,7 +114,10 @@ fn node(id: NodeId, task: &Task, handoff: Option<&HandoffSurvey>, now: Moment) -
         name: task.id.clone(),
         shape: Shape::Task,
         mark,
-        here: matches!(mark, Mark::Working | Mark::Blocked | Mark::Failed),
+        here: matches!(
+            mark,
+            Mark::Working | Mark::Blocked | Mark::Late | Mark::Failed
+        ),
         lines: vec![format!("{words} ({})", task.handoff)],
         group: None,
     }

@@ -160,6 +160,11 @@ pub(super) fn label(graph: &Graph, edge: &Edge) -> Vec<String> {
         };
         lines.push(format!("✗ failed {times} before"));
     }
+    lines.extend(match edge.late {
+        0 => None,
+        1 => Some("! lease ran out".to_owned()),
+        late => Some(format!("! {late} leases ran out")),
+    });
     lines.extend(edge.notes.iter().cloned());
     lines
 }

@@ -16,7 +16,7 @@ pub use distribution::{BUCKETS, Distribution};
 pub(crate) use distribution::{average, rank};
 pub use tally::{Figures, IssueFigures};
 
-use super::attention::{Protocols, Stuck, attention};
+use super::attention::{Need, Protocols, Stuck, attention};
 use super::times;
 use crate::ids::AgentName;
 use crate::ledger::{
@@ -171,6 +171,9 @@ pub struct Metrics {
     pub rejected_steps: usize,
     /// What stands still now.
     pub stuck: Vec<Stuck>,
+    /// How much of that there is in each protocol, by why.
+    #[serde(skip)]
+    pub stuck_in: BTreeMap<AgentName, BTreeMap<Need, usize>>,
 }
 
 impl Metrics {
@@ -241,6 +244,20 @@ impl Metrics {
                 groups.of(protocol, &name).add_refused(refused);
             }
         }
+        // A protocol in force has figures before it has a handoff.
+        for name in protocols.keys() {
+            by_protocol.of(name, name.as_str());
+        }
+        let stuck = attention(survey, protocols, now);
+        let mut stuck_in: BTreeMap<AgentName, BTreeMap<Need, usize>> = { protocols.keys() }
+            .map(|name| (name.clone(), BTreeMap::new()))
+            .collect();
+        for one in &stuck {
+            if let Some(issue) = survey.issue(&one.issue) {
+                let needs = stuck_in.entry(issue.protocol.clone()).or_default();
+                *needs.entry(one.need).or_default() += 1;
+            }
+        }
         let agents = agents
             .into_iter()
             .map(|((protocol, agent), (open, times))| AgentFigures {
@@ -260,7 +277,8 @@ impl Metrics {
             rounds: rounds.figures(protocols),
             corruption: local.audited.clone(),
             rejected_steps: local.rejected_steps,
-            stuck: attention(survey, protocols, now),
+            stuck,
+            stuck_in,
         }
     }
 }

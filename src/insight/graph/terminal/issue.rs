@@ -2,7 +2,7 @@
 
 use super::{Paint, beneath};
 use crate::insight::graph::text::{cut, label, one_line, span, width, word};
-use crate::insight::graph::{Edge, Graph, NodeId, Step};
+use crate::insight::graph::{Edge, Graph, Mark, NodeId, Step};
 use crate::protocol::State;
 
 /// How many handoffs are told one by one; of more, the first, the last and those
@@ -172,7 +172,13 @@ fn step_lines(
 fn step_text(step: &Step, room: usize) -> String {
     let mut text = format!("{} {}", step.number, step.mark.symbol());
     if step.state != State::Completed {
-        text += &format!(" {}", word(step.state));
+        let is_late = step.mark == Mark::Late;
+        let how = if is_late {
+            "lease ran out"
+        } else {
+            word(step.state)
+        };
+        text += &format!(" {how}");
     }
     if step.attempt > 1 {
         text += &format!(" attempt {}", step.attempt);
@@ -182,6 +188,9 @@ fn step_text(step: &Step, room: usize) -> String {
     }
     if let Some(task) = &step.task {
         text += &format!(" {}:", one_line(task));
+    }
+    if let Some(meant_for) = &step.meant_for {
+        text += &format!(" for {meant_for}:");
     }
     text += &format!(" {}", one_line(&step.summary));
     let times = [("waited", step.waited), ("worked", step.worked)];
