@@ -23,7 +23,8 @@ use crate::ledger::{Refusal, View};
 ///
 /// The page of `git handoff report`, served to this machine alone. It looks every two
 /// seconds whether the ledger has moved and shows it anew if it has, where you are on it
-/// and with the filters as they are. Runs until it is interrupted.
+/// and with the filters as they are. Runs until it is interrupted, which ends it with
+/// exit 0; started through Git, as `git handoff serve`, Git itself says what ended it.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff serve
