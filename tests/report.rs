@@ -44,7 +44,7 @@ fn the_page_says_what_stands_still_where_since_when_and_why() {
     for needed in [
         // No attempt is left, first of all.
         "90.2\nno attempt left\n503",
-        "with implementer-agent, turn of orchestrator",
+        "stuck at implementer-agent; orchestrator's turn",
         "88.2\nfailed",
         "89.2\nwaits for an answer\nWhich encoding?",
         "git handoff next 89",
@@ -64,6 +64,107 @@ fn the_page_says_what_stands_still_where_since_when_and_why() {
     let open = found["answers"][3].as_str().unwrap();
     assert!(open.contains("implementer-agent"), "{open}");
     assert!(open.contains("■ 90.2"), "{open}");
+}
+
+#[test]
+fn figures_and_sums_read_as_sentences() {
+    let env = TestEnvironment::with_ledger();
+    for issue in 1..=4 {
+        env.send(opening(issue)).success();
+        env.claim(&format!("{issue}.1"), "prep-agent").success();
+        env.handoff(&[
+            "fail",
+            &format!("{issue}.1"),
+            "--as",
+            "prep-agent",
+            "--code",
+            if issue == 4 { "Other" } else { "Timeout" },
+            "--message",
+            &format!("run {issue} took too long"),
+        ])
+        .success();
+    }
+    env.wait_minutes(300);
+    let (path, _) = report(&env, &[]);
+    let at = address(&path);
+    let found = look(
+        &at,
+        &json!({ "steps": [
+            ["evaluate", "document.querySelector('.figures').textContent"],
+            ["text", ".sums"],
+            ["count", ".stuck li"],
+        ] }),
+    );
+    assert_quiet(&found, &at);
+    let figures = found["answers"][0].as_str().unwrap();
+    assert!(figures.contains("4 of 4"), "{figures}");
+    let sums = found["answers"][1].as_str().unwrap();
+    assert!(
+        sums.starts_with("prep-agent: 4 failed (3 Timeout, and one other reason), oldest 5 h"),
+        "{sums}"
+    );
+    assert_eq!(found["answers"][2], 4, "the rows stay");
+}
+
+#[test]
+fn names_in_a_table_are_not_broken() {
+    let env = troubled();
+    let (path, _) = report(&env, &[]);
+    let at = address(&path);
+    // How many lines each is on, whatever the window.
+    let lines = "[...document.querySelectorAll('.agents th')].map((one) => { const range = document.createRange(); range.selectNodeContents(one); \
+                 return [new Set([...range.getClientRects()].map((r) => Math.round(r.top))).size, one.textContent.split(' ').length]; }).every(([lines, words]) => lines <= words)";
+    for width in [800, 1280, 1600] {
+        let plan = json!({ "viewport": { "width": width, "height": 900 }, "steps": [
+            ["evaluate", lines],
+            ["evaluate", "document.documentElement.scrollWidth <= innerWidth"],
+        ] });
+        let found = look(&at, &plan);
+        assert_eq!(found["answers"], json!([true, true]), "{width}");
+    }
+}
+
+#[test]
+fn the_timeline_begins_with_what_has_stood_longest_and_marks_leases_that_ran_out() {
+    let env = TestEnvironment::with_ledger();
+    // The oldest of all is held by nobody who gives a sign of life.
+    env.send(opening(1)).success();
+    env.claim("1.1", "prep-agent").success();
+    env.wait_minutes(60 * 24 * 30);
+    for issue in 2..=50 {
+        env.send(opening(issue)).success();
+    }
+    let (path, _) = report(&env, &[]);
+    let at = address(&path);
+    let found = look(
+        &at,
+        &json!({ "steps": [
+            ["count", ".lanes tbody tr"],
+            ["text", ".lanes tbody tr"],
+            ["count", "#l-1 path.late"],
+            ["count", ".lanes path.late"],
+            ["text", ".lanes caption"],
+            ["evaluate", "document.querySelector('.axis').children.length"],
+            ["text", ".legend"],
+        ] }),
+    );
+    assert_quiet(&found, &at);
+    let answers = &found["answers"];
+    assert_eq!(answers[0], 40);
+    let first = answers[1].as_str().unwrap();
+    assert!(
+        first.starts_with("1\n← 2026-") && first.contains("lease ran out"),
+        "{first}"
+    );
+    assert_eq!([&answers[2], &answers[3]], [&json!(1), &json!(1)]);
+    let caption = answers[4].as_str().unwrap();
+    assert!(caption.contains("before the first day drawn"), "{caption}");
+    assert_eq!(answers[5], 5);
+    let legend = answers[6].as_str().unwrap();
+    assert!(
+        legend.contains("lease ran out") && legend.contains("dead"),
+        "{legend}"
+    );
 }
 
 #[test]
@@ -241,6 +342,12 @@ fn filters_narrow_down_what_is_shown() {
             ["evaluate", "document.getElementById('i-88').hidden"],
             ["choose", ["#f-state", "stuck"]],
             ["evaluate", "[...document.querySelectorAll('#index tbody tr:not([hidden])')].map((row) => row.dataset.k).sort().join(' ')"],
+            // So does the same link once more, which changes no address.
+            ["choose", ["#f-state", "blocked"]],
+            ["evaluate", "scrollTo(0, 0)"],
+            ["click", "#attention a[href='#h-88.2']"],
+            ["evaluate", "document.getElementById('i-88').hidden"],
+            ["evaluate", "(() => { const { top } = document.getElementById('h-88.2').getBoundingClientRect(); return top >= 0 && top < innerHeight; })()"],
         ] }),
     );
     assert_quiet(&found, &at);
@@ -273,6 +380,8 @@ fn filters_narrow_down_what_is_shown() {
         "{}",
         answers[19]
     );
+    assert_eq!(answers[23], false);
+    assert_eq!(answers[24], true);
 }
 
 #[test]
@@ -295,6 +404,7 @@ fn a_keyboard_reaches_everything_and_its_place_is_seen() {
         .map(|one| one["name"].as_str().unwrap())
         .collect();
     assert_eq!(names[0], "a Skip to what needs attention");
+    assert_eq!(names[1], "#to-search");
     for one in seen {
         assert_eq!(one["outlined"], true, "{one}");
     }

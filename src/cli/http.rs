@@ -1,18 +1,23 @@
 //! A small web server for this machine alone: it answers `GET` and `HEAD` on the
 //! loopback interface, one request a connection, and nobody can keep it from
-//! answering others, by being slow or by being many.
+//! answering others, by being slow or by being many. Who has asked takes a place among those
+//! that are answered; who has not is among those that are listened to, and goes when there
+//! are too many of them, whoever came first.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
+use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How many requests are answered at a time. Who comes beyond that is asked to come again, and beyond
-/// twice as many, hung up on.
+/// How many requests are answered at a time. Who asks beyond that is asked to come again.
 const AT_ONCE: usize = 128;
+/// How many clients are listened to that have not asked yet, and how long each may be sure to be.
+const LISTENED_TO: usize = 128;
+const SURELY: Duration = Duration::from_millis(250);
 /// How large a request may be.
 const LARGEST: usize = 16 * 1024;
 /// How long a client may take to ask, to take the next part of an answer, and to take
@@ -20,8 +25,6 @@ const LARGEST: usize = 16 * 1024;
 const TO_ASK: Duration = Duration::from_secs(10);
 const TO_TAKE: Duration = Duration::from_secs(20);
 const TO_TAKE_ALL: Duration = Duration::from_secs(600);
-/// How long one may take to ask that is asked to come again.
-const TO_BE_REFUSED: Duration = Duration::from_secs(1);
 
 /// What a client asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,17 +95,16 @@ impl Server {
     /// Answers from now on, on threads of its own, until the program ends.
     pub(super) fn start(self, answer: impl Fn(&Request) -> Answer + Send + Sync + 'static) {
         let answer: Arc<dyn Fn(&Request) -> Answer + Send + Sync> = Arc::new(answer);
-        let busy = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::new(Counter::default());
         for listener in self.listeners {
-            let (answer, busy, port) = (Arc::clone(&answer), Arc::clone(&busy), self.port);
+            let (answer, counter, port) = (Arc::clone(&answer), Arc::clone(&counter), self.port);
             thread::spawn(move || {
                 loop {
                     match listener.accept() {
-                        Ok((client, from)) => {
-                            let place = Place::take(&busy);
-                            let answer = Arc::clone(&answer);
-                            serve(client, from, port, place, answer);
+                        Ok((client, from)) if from.ip().is_loopback() => {
+                            serve(client, port, &counter, Arc::clone(&answer));
                         }
+                        Ok(_) => {}
                         // Too many files are open, or the client has gone: the next one may be luckier.
                         Err(_) => thread::sleep(Duration::from_millis(50)),
                     }
@@ -112,70 +114,108 @@ impl Server {
     }
 }
 
-/// One of the places for clients that are answered at a time, or told that there is none.
-struct Place {
-    busy: Arc<AtomicUsize>,
-    is_answered: bool,
+/// The clients that have not asked yet, and how many are answered.
+#[derive(Default)]
+struct Counter {
+    asking: Mutex<VecDeque<(Arc<TcpStream>, Instant)>>,
+    answered: AtomicUsize,
 }
 
+impl Counter {
+    fn asking(&self) -> MutexGuard<'_, VecDeque<(Arc<TcpStream>, Instant)>> {
+        // Nothing is done while it is locked that could leave it half done.
+        self.asking.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes up a client that is to ask. Where there are too many, the one that has not
+    /// asked for longest is hung up on.
+    fn take_up(&self, client: &Arc<TcpStream>) {
+        loop {
+            let mut asking = self.asking();
+            if asking.len() < LISTENED_TO {
+                asking.push_back((Arc::clone(client), Instant::now()));
+                return;
+            }
+            if let Some((oldest, _)) = asking.pop_front_if(|(_, since)| since.elapsed() >= SURELY) {
+                let _ = oldest.shutdown(Shutdown::Both);
+                continue;
+            }
+            drop(asking);
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// A client has asked, or has gone.
+    fn has_asked(&self, client: &Arc<TcpStream>) {
+        self.asking().retain(|(one, _)| !Arc::ptr_eq(one, client));
+    }
+}
+
+/// One of the places for clients that are answered at a time.
+struct Place(Arc<Counter>);
+
 impl Place {
-    fn take(busy: &Arc<AtomicUsize>) -> Option<Self> {
-        let before = busy.fetch_add(1, Ordering::SeqCst);
-        let place = Self {
-            busy: Arc::clone(busy),
-            is_answered: before < AT_ONCE,
-        };
+    fn take(counter: &Arc<Counter>) -> Option<Self> {
+        let before = counter.answered.fetch_add(1, Ordering::SeqCst);
+        let place = Self(Arc::clone(counter));
         // Dropped, it is free again.
-        (before < 2 * AT_ONCE).then_some(place)
+        (before < AT_ONCE).then_some(place)
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.busy.fetch_sub(1, Ordering::SeqCst);
+        self.0.answered.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
 fn serve(
-    mut client: TcpStream,
-    from: SocketAddr,
+    client: TcpStream,
     port: u16,
-    place: Option<Place>,
+    counter: &Arc<Counter>,
     answer: Arc<dyn Fn(&Request) -> Answer + Send + Sync>,
 ) {
-    let Some(place) = place.filter(|_| from.ip().is_loopback()) else {
-        return;
-    };
-    let spawned = thread::Builder::new().spawn(move || {
-        // All of it, so that it is taken until the end.
-        let place = place;
-        // A client that goes away or is too slow has only itself kept waiting.
-        let _ = match place.is_answered {
-            true => talk(&mut client, port, &*answer),
-            false => refuse(&mut client),
-        };
+    let client = Arc::new(client);
+    counter.take_up(&client);
+    let spawned = thread::Builder::new().spawn({
+        let (client, counter) = (Arc::clone(&client), Arc::clone(counter));
+        move || {
+            let asked = read_head(&client, TO_ASK);
+            counter.has_asked(&client);
+            // A client that goes away or is too slow has only itself kept waiting.
+            let _ = asked.and_then(|asked| match Place::take(&counter) {
+                Some(_place) => talk(&client, &asked, port, &*answer),
+                None => refuse(&client),
+            });
+        }
     });
-    // Without a thread, the client is hung up on.
-    drop(spawned);
+    if spawned.is_err() {
+        // Without a thread, the client is hung up on.
+        counter.has_asked(&client);
+    }
 }
 
 /// Asks a client to come again.
-fn refuse(client: &mut TcpStream) -> io::Result<()> {
-    client.set_write_timeout(Some(TO_BE_REFUSED))?;
-    read_head(client, TO_BE_REFUSED)?;
+fn refuse(mut client: &TcpStream) -> io::Result<()> {
     let busy = Answer::text("503 Service Unavailable", "too many at once: try again");
-    client.write_all(head(&busy, 0).as_bytes())?;
+    // So little is taken by the system, whether the client takes it or not.
+    let Body::Text(text) = &busy.body else {
+        return Ok(());
+    };
+    client.set_write_timeout(Some(TO_TAKE))?;
+    client.write_all(head(&busy, text.len() as u64).as_bytes())?;
+    client.write_all(text.as_bytes())?;
     client.shutdown(Shutdown::Write)
 }
 
 fn talk(
-    client: &mut TcpStream,
+    mut client: &TcpStream,
+    asked: &[u8],
     port: u16,
     answer: &(dyn Fn(&Request) -> Answer + Send + Sync),
 ) -> io::Result<()> {
     client.set_write_timeout(Some(TO_TAKE))?;
-    let asked = read_head(client, TO_ASK)?;
-    let (answer, with_body) = match understand(&asked, port) {
+    let (answer, with_body) = match understand(asked, port) {
         Ok((request, with_body)) => (answer(&request), with_body),
         Err(refusal) => (refusal, true),
     };
@@ -200,7 +240,7 @@ fn talk(
 }
 
 /// Reads up to the empty line after the headers.
-fn read_head(client: &mut TcpStream, time: Duration) -> io::Result<Vec<u8>> {
+fn read_head(mut client: &TcpStream, time: Duration) -> io::Result<Vec<u8>> {
     let end = Instant::now() + time;
     let mut asked = Vec::new();
     let mut part = [0; 2048];
@@ -287,7 +327,7 @@ fn head(answer: &Answer, length: u64) -> String {
 }
 
 /// Sends a file that others may read at the same time.
-fn send(client: &mut TcpStream, file: &File, length: u64, end: Instant) -> io::Result<()> {
+fn send(mut client: &TcpStream, file: &File, length: u64, end: Instant) -> io::Result<()> {
     let mut part = vec![0; 64 * 1024];
     let mut at = 0;
     while at < length {
@@ -316,7 +356,72 @@ fn read_at(file: &File, part: &mut [u8], at: u64) -> io::Result<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Request, understand};
+    #![allow(clippy::unwrap_used)]
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+    use std::sync::{Mutex, mpsc};
+
+    use super::{AT_ONCE, Answer, LISTENED_TO, Request, Server, understand};
+
+    fn ask(port: u16) -> TcpStream {
+        let mut client = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        write!(client, "GET / HTTP/1.1\r\nHost: localhost:{port}\r\n\r\n").unwrap();
+        client
+    }
+
+    fn answer(mut client: TcpStream) -> String {
+        let mut said = String::new();
+        client.read_to_string(&mut said).unwrap();
+        said
+    }
+
+    #[test]
+    fn who_has_not_asked_takes_no_place_from_those_who_have() {
+        let server = Server::bind(0).unwrap();
+        let port = server.port();
+        server.start(|_| Answer::text("200 OK", "here"));
+        let half = |_| {
+            let mut client = TcpStream::connect(("127.0.0.1", port)).unwrap();
+            client.write_all(b"GET / HTTP/1.1\r\nHo").unwrap();
+            client
+        };
+        let mut kept: Vec<TcpStream> = (0..3 * LISTENED_TO).map(half).collect();
+        for _ in 0..10 {
+            let said = answer(ask(port));
+            assert!(said.ends_with("here\n"), "{said}");
+        }
+        // Whoever came last may still ask.
+        let mut last = kept.pop().unwrap();
+        write!(last, "st: localhost:{port}\r\n\r\n").unwrap();
+        assert!(answer(last).ends_with("here\n"));
+    }
+
+    #[test]
+    fn beyond_what_is_answered_at_once_a_client_is_asked_to_come_again() {
+        let server = Server::bind(0).unwrap();
+        let port = server.port();
+        let (begun, begins) = mpsc::channel();
+        let (go, wait) = mpsc::channel::<()>();
+        let (begun, wait) = (Mutex::new(begun), Mutex::new(wait));
+        server.start(move |_| {
+            begun.lock().unwrap().send(()).unwrap();
+            // Until the test lets go.
+            let _ = wait.lock().unwrap().recv();
+            Answer::text("200 OK", "here")
+        });
+        let answered: Vec<TcpStream> = (0..AT_ONCE).map(|_| ask(port)).collect();
+        for _ in 0..AT_ONCE {
+            begins.recv().unwrap();
+        }
+        let refused = answer(ask(port));
+        assert!(refused.starts_with("HTTP/1.1 503 "), "{refused}");
+        assert!(refused.ends_with("try again\n"), "{refused}");
+        drop(go);
+        for client in answered {
+            assert!(answer(client).ends_with("here\n"));
+        }
+        assert!(answer(ask(port)).ends_with("here\n"));
+    }
 
     fn status(asked: &str) -> Result<(Request, bool), &'static str> {
         let asked = asked.replace('\n', "\r\n");

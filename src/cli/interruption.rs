@@ -13,8 +13,9 @@ pub(super) struct Interruption {
 }
 
 impl Interruption {
-    /// From now on, SIGINT and SIGTERM are noted instead of ending the program,
-    /// and `wake` is called.
+    /// From now on, SIGINT, SIGTERM and SIGHUP are noted instead of ending the
+    /// program, and `wake` is called. A program that was started to outlive its
+    /// terminal does so.
     ///
     /// # Errors
     /// What the system says where signals can't be caught.
@@ -22,8 +23,10 @@ impl Interruption {
         let caught = Self::default();
         #[cfg(unix)]
         {
-            use signal_hook::consts::{SIGINT, SIGTERM};
-            let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM])?;
+            use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+            let hangup = (!ignores_hangup()).then_some(SIGHUP);
+            let caught_ones = [SIGINT, SIGTERM].into_iter().chain(hangup);
+            let mut signals = signal_hook::iterator::Signals::new(caught_ones)?;
             let noted = caught.clone();
             std::thread::spawn(move || {
                 for signal in signals.forever() {
@@ -80,4 +83,18 @@ impl Interruption {
             let _ = signal_hook::low_level::emulate_default_handler(signal);
         }
     }
+}
+
+/// Whether the program was started with SIGHUP ignored, as `nohup` does. Where the system does
+/// not tell, it is left as it is.
+#[cfg(unix)]
+fn ignores_hangup() -> bool {
+    let Ok(status) = std::fs::read_to_string("/proc/self/status") else {
+        return true;
+    };
+    let mut lines = status.lines();
+    let ignored = lines.find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    // The first bit is that of the first signal, which SIGHUP is.
+    ignored.is_none_or(|mask| mask & 1 == 1)
 }

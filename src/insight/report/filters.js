@@ -44,9 +44,9 @@
     apply();
   };
   // What a link leads to must be there, whatever the filters say.
-  const reveal = () => {
+  const reveal = (hash) => {
     let id = '';
-    try { id = decodeURIComponent(location.hash.slice(1)); } catch { return; }
+    try { id = decodeURIComponent(hash.slice(1)); } catch { return; }
     const target = id && byId(id);
     const section = target && target.closest('section.issue');
     if (section && section.hidden) {
@@ -64,8 +64,14 @@
     clear();
     text.focus();
   });
-  addEventListener('hashchange', reveal);
+  addEventListener('hashchange', () => reveal(location.hash));
+  // A link to where the address leads already changes no address.
+  document.addEventListener('click', (event) => {
+    const link = event.target.closest('a[href^="#"]');
+    if (link) reveal(link.hash);
+  });
   box.hidden = false;
+  byId('to-search').hidden = false;
   // A browser that went back may have kept what was chosen.
   if ([text, state, agent, protocol].some((field) => field.value)) apply();
   document.addEventListener('refilter', apply);

@@ -74,7 +74,7 @@ fn row(page: &mut String, issue: &IssueSurvey, is_stuck: bool, shown: &Shown<'_>
          <td>{}</td><td>{}</td><td class=\"r\">{}</td><td class=\"r\">{took}</td><td>{}</td><td>{}</td></tr>",
         states(issue, is_stuck),
         escaped(agents.join(" ")),
-        standing(issue),
+        standing(issue, now),
         escaped(issue.protocol.as_str()),
         thousands(issue.handoffs.len()),
         minute(issue.updated_at),

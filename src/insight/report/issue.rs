@@ -5,9 +5,9 @@ use super::flow::flow;
 use super::handoff::{Told, handoff};
 use super::words::{ago, badge, counted, length, minute, time};
 use crate::ids::HandoffId;
-use crate::insight::attention::Stuck;
+use crate::insight::attention::{Need, Stuck};
 use crate::insight::times::{Times, times};
-use crate::ledger::{Issue, IssueSurvey, Moment};
+use crate::ledger::{HandoffSurvey, Issue, IssueSurvey, Moment};
 use crate::protocol::State;
 
 /// Everything that is told of one issue.
@@ -223,21 +223,25 @@ pub(super) fn states(survey: &IssueSurvey, is_stuck: bool) -> String {
     words.join(" ")
 }
 
+/// Whether the lease of a handoff's agent ran out, and nothing has come of it yet.
+pub(super) fn is_late(handoff: &HandoffSurvey, now: Moment) -> bool {
+    let ran_out = handoff.expires_at.is_some_and(|end| end <= now);
+    handoff.state == State::InProgress && ran_out
+}
+
 /// The state of the handoff that an issue's work is in.
-pub(super) fn standing(survey: &IssueSurvey) -> String {
-    let open: Vec<_> = survey
-        .handoffs
-        .iter()
-        .filter(|h| !h.state.is_terminal())
-        .collect();
-    match open[..] {
-        [] => String::new(),
-        [one] => format!("{} {}", badge(one.state), escaped(one.to.as_str())),
-        [one, ..] => format!(
-            "{} {} and {} more",
-            badge(one.state),
-            escaped(one.to.as_str()),
-            open.len() - 1
-        ),
+pub(super) fn standing(survey: &IssueSurvey, now: Moment) -> String {
+    let mut open = survey.handoffs.iter().filter(|h| !h.state.is_terminal());
+    let Some(one) = open.next() else {
+        return String::new();
+    };
+    let badge = match is_late(one, now) {
+        true => format!("<b class=\"s late\">{}</b>", Need::LeaseRanOut.title()),
+        false => badge(one.state),
+    };
+    let name = escaped(one.to.as_str());
+    match open.count() {
+        0 => format!("{badge} {name}"),
+        more => format!("{badge} {name} and {more} more"),
     }
 }

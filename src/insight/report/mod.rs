@@ -138,10 +138,10 @@ impl<'a> Report<'a> {
         let shown = Shown(self.sections.iter().map(|issue| &issue.key).collect());
         let mut page = String::new();
         page::head(&mut page, self, frame);
-        attention::section(&mut page, &self.stuck, &shown, self.now);
+        attention::section(&mut page, &self.stuck, &self.issues, &shown, self.now);
         open::section(&mut page, &self.issues, &shown, self.now);
         charts::section(&mut page, &self.issues, self.now);
-        timeline::section(&mut page, &self.issues, &shown, self.now);
+        timeline::section(&mut page, &self.issues, &self.stuck, &shown, self.now);
         let stuck: BTreeSet<&IssueKey> = self.stuck.iter().map(|one| &one.issue).collect();
         index::section(&mut page, &self.issues, &stuck, &shown, self.now);
         page::details(&mut page, self);

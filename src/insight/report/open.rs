@@ -7,14 +7,18 @@ use chrono::TimeDelta;
 use super::Shown;
 use super::charts::median;
 use super::escape::escaped;
+use super::issue::is_late;
 use super::words::{ago, length, minute, sign, state, thousands};
 use crate::ids::AgentName;
-use crate::insight::attention::Stuck;
+use crate::insight::attention::{Need, Stuck};
 use crate::ledger::{HandoffSurvey, IssueStatus, IssueSurvey, Moment};
 use crate::protocol::State;
 
 /// How many handoffs of an agent are named.
 const NAMED: usize = 12;
+
+/// Up to how many characters an agent's name is not broken.
+const LONG: usize = 32;
 
 /// Writes the figures at a glance.
 pub(super) fn figures(page: &mut String, issues: &[&IssueSurvey], stuck: &[Stuck]) {
@@ -26,7 +30,11 @@ pub(super) fn figures(page: &mut String, issues: &[&IssueSurvey], stuck: &[Stuck
     let cycles = issues.iter().filter_map(|issue| cycle_time(issue));
     let cycle = median(cycles.collect()).map_or("–".to_owned(), length);
     let one = |name: &str, value: &str, more: &str, class: &str| {
-        format!("<div{class}><dt>{name}</dt><dd>{value}<small>{more}</small></dd></div>\n")
+        let more = match more {
+            "" => String::new(),
+            more => format!(" <small>{more}</small>"),
+        };
+        format!("<div{class}><dt>{name}</dt><dd>{value}{more}</dd></div>\n")
     };
     page.push_str("<dl class=\"figures\">\n");
     let alarm = if stuck.is_empty() {
@@ -90,7 +98,12 @@ pub(super) fn section(page: &mut String, issues: &[&IssueSurvey], shown: &Shown<
     }
     agents.sort_by_key(|(_, held)| held[0].2);
     for (agent, held) in &agents {
-        *page += &format!("<tr><th scope=\"row\">{}</th>", escaped(agent.as_str()));
+        let class = match agent.as_str().chars().count() {
+            0..=LONG => "",
+            _ => " class=\"long\"",
+        };
+        let name = escaped(agent.as_str());
+        *page += &format!("<tr id=\"w-{name}\"><th scope=\"row\"{class}>{name}</th>");
         for (name, state) in columns {
             let count = held.iter().filter(|(_, h, _)| h.state == state).count();
             *page += &match count {
@@ -109,8 +122,11 @@ pub(super) fn section(page: &mut String, issues: &[&IssueSurvey], shown: &Shown<
             ago(oldest, now)
         );
         for (issue, handoff, _) in held.iter().take(NAMED) {
-            let (id, what) = (issue.id(handoff), state(handoff.state));
-            let sign = sign(handoff.state);
+            let id = issue.id(handoff);
+            let (sign, what) = match is_late(handoff, now) {
+                true => ('!', Need::LeaseRanOut.title()),
+                false => (sign(handoff.state), state(handoff.state)),
+            };
             *page += &match shown.has(&issue.key) {
                 true => format!("<a href=\"#h-{id}\" title=\"{what}\">{sign} {id}</a> "),
                 false => format!("{sign} {id} "),

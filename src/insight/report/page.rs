@@ -54,6 +54,7 @@ fn script(live: bool) -> String {
 const HATCHINGS: &str = "<svg class=\"skip\" width=\"0\" height=\"0\" aria-hidden=\"true\"><defs>\
 <pattern id=\"hatch-blocked\" class=\"blocked\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\"><path d=\"M0 0h3v6h-3z\" fill=\"currentColor\"/></pattern>\
 <pattern id=\"hatch-failed\" class=\"failed\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\"><path d=\"M0 0h6v3h-6z\" fill=\"currentColor\"/></pattern>\
+<pattern id=\"hatch-late\" class=\"late\" width=\"8\" height=\"8\" patternUnits=\"userSpaceOnUse\"><path d=\"M0 8L8 0M-2 2L2 -2M6 10L10 6\" stroke=\"currentColor\" stroke-width=\"2\"/></pattern>\
 <pattern id=\"hatch-dead\" class=\"dead\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\"><path d=\"M0 0h4v4h-4z\" fill=\"currentColor\"/></pattern>\
 </defs></svg>\n";
 
@@ -68,6 +69,10 @@ pub(super) fn head(page: &mut String, report: &Report<'_>, frame: &Frame) {
         &format!(" data-tip=\"{}\"{live}", report.tip),
     );
     page.push_str("<a class=\"skip\" href=\"#main\">Skip to what needs attention</a>\n");
+    // Without a script, there is no search.
+    page.push_str(
+        "<a class=\"skip\" id=\"to-search\" href=\"#f-text\" hidden>Skip to the search field</a>\n",
+    );
     page.push_str(HATCHINGS);
     page.push_str("<header>\n");
     *page += &format!("<h1>Handoffs of {}</h1>\n", escaped(&frame.name));

@@ -49,6 +49,16 @@ pub(super) fn ago(at: Moment, now: Moment) -> String {
     }
 }
 
+/// How long something has lasted by now.
+pub(super) fn age(since: Moment, now: Moment) -> String {
+    let passed = now - since;
+    if passed < TimeDelta::minutes(1) {
+        "less than 1 min".to_owned()
+    } else {
+        length(passed)
+    }
+}
+
 /// A number with its thousands set apart.
 pub(super) fn thousands(number: usize) -> String {
     let digits = number.to_string();
