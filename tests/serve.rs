@@ -260,7 +260,7 @@ fn what_was_read_and_what_had_the_focus_stay_where_they_were() {
             ["wait", ["#live", "Live"]],
             // The address leads elsewhere: that is not where the reader is any more.
             ["click", "#index a[href='#i-82']"],
-            ["evaluate", "document.querySelector('#h-84\\.1 summary').focus({ preventScroll: true })"],
+            ["evaluate", "document.getElementById('h-84.1').querySelector('summary').focus({ preventScroll: true })"],
             ["evaluate", "document.getElementById('i-84').scrollIntoView()"],
             ["evaluate", "new Promise((done) => setTimeout(done, 300))"],
             ["evaluate", top],
