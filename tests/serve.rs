@@ -283,7 +283,7 @@ fn what_was_read_and_what_had_the_focus_stay_where_they_were() {
             ["run", lose],
             ["wait", ["#live", "Not live"]],
             ["run", back],
-            ["wait", ["#live", "Live"]],
+            ["wait", ["#details", "Issue 88"]],
             ["evaluate", "document.activeElement.outerHTML"],
         ] }),
     );

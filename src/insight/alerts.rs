@@ -1,7 +1,7 @@
 //! Alarms: which thresholds of the protocols are crossed now, since when, and by
 //! what.
 //!
-//! Each metric becomes [`Sample`]s: what counts, from when, until when. What they
+//! Each metric becomes samples: what counts, from when, until when. What they
 //! come to at a moment is a number, so the moment since which a threshold is crossed
 //! is found by going through the times at which something began or ended to count.
 
