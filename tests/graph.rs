@@ -657,7 +657,7 @@ fn words_of_a_protocol_are_only_words() {
 fn a_long_issue_is_still_a_picture() {
     let change = |at: i64, event: Value, to: &str| {
         json!({"at": at, "by": "fixer-agent", "event": event, "to": to, "receiver": null,
-            "failure": null, "reason": null})
+            "failure": null, "reason": null, "ran_out_at": null})
     };
     let names = ["reviewer-agent", "fixer-agent"];
     let handoffs: Vec<Value> = (1..=1000usize)
