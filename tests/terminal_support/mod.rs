@@ -91,6 +91,8 @@ impl<'e> Terminal<'e> {
                 }
                 let now = screen.screen().contents();
                 if let Some((_, keys)) = typed.next_if(|(text, _)| now.contains(text)) {
+                    // A terminal drops what was typed before an interrupt, so that nothing may follow at once.
+                    std::thread::sleep(Duration::from_millis(300));
                     let mut keyboard = pty;
                     keyboard.write_all(keys.as_bytes()).unwrap();
                 }
