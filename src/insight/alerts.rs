@@ -8,7 +8,7 @@
 use chrono::TimeDelta;
 use serde::Serialize;
 
-use super::attention::Protocols;
+use super::attention::{Protocols, is_idle};
 use super::events::events;
 use super::metrics::{Local, average, rank};
 use super::times;
@@ -428,15 +428,9 @@ impl<'s> Sight<'s> {
         sample.into_iter().collect()
     }
 
-    /// Open issues in which nothing is open.
+    /// Open issues in which nothing is open, and something has to follow.
     fn idle(&self, patience: TimeDelta) -> Vec<Sample<'s>> {
-        let idle = self.issues.iter().filter(|issue| {
-            issue.status == IssueStatus::Open
-                && issue
-                    .handoffs
-                    .iter()
-                    .all(|handoff| handoff.state.is_terminal())
-        });
+        let idle = self.issues.iter().filter(|i| is_idle(i, self.protocol));
         let sample = idle.filter_map(|issue| {
             Some(Sample {
                 from: self.past(issue.updated_at).checked_add_signed(patience)?,

@@ -133,22 +133,24 @@ pub fn of_issue(issue: &IssueSurvey, protocol: &Protocol, now: Moment) -> Vec<St
         let mut before = handoff.waits_for.iter().filter_map(|n| issue.handoff(*n));
         before.any(|before| before.state != State::Completed)
     };
-    let stuck = { open.clone() }.filter_map(|h| stuck(&issue.key, h, waits(h), protocol, now));
+    let stuck = open.filter_map(|h| stuck(&issue.key, h, waits(h), protocol, now));
     let mut found: Vec<Stuck> = stuck.collect();
-    if open.count() == 0 && is_unfinished(issue, protocol) {
+    if is_idle(issue, protocol) {
         found.push(idle(issue, protocol));
     }
     found
 }
 
-/// Whether something has to follow in an issue in which nothing is open. Where a
+/// Whether an issue is open, nothing in it is, and something has to follow. Where a
 /// protocol has no end, nothing says that its issues are done: then only what was turned
 /// down has to be followed.
-fn is_unfinished(issue: &IssueSurvey, protocol: &Protocol) -> bool {
+pub(super) fn is_idle(issue: &IssueSurvey, protocol: &Protocol) -> bool {
     let mut agents = protocol.definition().agents.iter();
-    let ends = agents.any(|agent| agent.kind == AgentKind::End);
+    let mut ends = || agents.any(|agent| agent.kind == AgentKind::End);
     let last = issue.handoffs.last();
-    ends || last.is_some_and(|last| last.state != State::Completed)
+    issue.status == IssueStatus::Open
+        && issue.handoffs.iter().all(|h| h.state.is_terminal())
+        && (ends() || last.is_some_and(|last| last.state != State::Completed))
 }
 
 /// Why a handoff of an issue needs someone, if it does; it may be one that `waits` for

@@ -145,18 +145,7 @@ impl Page<'_> {
             }
             let infinite = format!("{labels},le=\"+Inf\"");
             sample(&mut self.text, &bucket, &infinite, whole(found.count));
-            sample(
-                &mut self.text,
-                &format!("{family}_sum"),
-                &labels,
-                as_number(found.sum),
-            );
-            sample(
-                &mut self.text,
-                &format!("{family}_count"),
-                &labels,
-                whole(found.count),
-            );
+            totals(&mut self.text, &family, &labels, found);
         }
         let family = format!("git_handoff_{name}_quantiles_seconds");
         head(&mut self.text, &family, "summary", "seconds", help);
@@ -172,18 +161,7 @@ impl Page<'_> {
                     sample(&mut self.text, &family, &labels, as_number(length));
                 }
             }
-            sample(
-                &mut self.text,
-                &format!("{family}_sum"),
-                &labels,
-                as_number(found.sum),
-            );
-            sample(
-                &mut self.text,
-                &format!("{family}_count"),
-                &labels,
-                whole(found.count),
-            );
+            totals(&mut self.text, &family, &labels, found);
         }
     }
 
@@ -358,6 +336,13 @@ fn sample(text: &mut String, name: &str, labels: &str, value: f64) {
     };
     // Writing to a text can't fail.
     let _ = writeln!(text, "{name}{labels} {value}");
+}
+
+/// What a histogram and a summary end with.
+fn totals(text: &mut String, family: &str, labels: &str, found: &Distribution) {
+    let (sum, count) = (as_number(found.sum), whole(found.count));
+    sample(text, &format!("{family}_sum"), labels, sum);
+    sample(text, &format!("{family}_count"), labels, count);
 }
 
 /// A label's value: a backslash, a quotation mark or a line break would end it.

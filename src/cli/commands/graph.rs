@@ -10,7 +10,7 @@ use crate::cli::moment;
 use crate::cli::output::Output;
 use crate::ids::IssueKey;
 use crate::insight::graph::{self, Graph, Mark};
-use crate::ledger::{IssueSurvey, Ledger, LedgerError, Moment, Refusal, Snapshot, View};
+use crate::ledger::{Ledger, LedgerError, Moment, Refusal, Snapshot, View};
 
 /// How wide a drawing is where no terminal says.
 const COLUMNS: usize = 80;
@@ -98,12 +98,12 @@ impl Arguments {
         let key: IssueKey = issue.parse()?;
         let folder = tip.issue(&key)?;
         let none = || Refusal::NoIssue { issue: key.clone() };
-        let issue = folder.issue()?.ok_or_else(none)?;
-        let survey = IssueSurvey::of(&issue, &folder.records()?);
+        let survey = folder.survey()?.ok_or_else(none)?;
         if !self.tasks {
-            let rules = tip.rules(issue.protocol.as_str())?;
+            let rules = tip.rules(survey.protocol.as_str())?;
             return Ok(graph::issue_graph(&survey, rules.protocol(), now));
         }
+        let issue = folder.issue()?.ok_or_else(none)?;
         if issue.tasks.is_empty() {
             let text = format!("no tasks were handed over in issue {key}");
             let hint = format!("`git handoff graph {key}` draws its handoffs");

@@ -201,18 +201,19 @@ impl Metrics {
                 if !is_in(handoff.sent_at()) {
                     continue;
                 }
-                let add = |tally: &mut Tally| tally.add(handoff, counts, now);
+                let mut spent = times::Times::default();
+                for spell in times::spells(handoff) {
+                    spent.add(&spell, now);
+                    if !handoff.is_note() {
+                        let (_, times) = agents.entry((protocol, spell.agent)).or_default();
+                        times.add(&spell, now);
+                    }
+                }
+                let add = |tally: &mut Tally| tally.add(handoff, counts, &spent);
                 add(&mut total);
                 add(by_protocol.of(protocol, protocol.as_str()));
                 if let Some(by) = by {
                     add(groups.of(protocol, &by.of_handoff(issue, handoff)));
-                }
-                if handoff.is_note() {
-                    continue;
-                }
-                for spell in times::spells(handoff) {
-                    let (_, times) = agents.entry((protocol, spell.agent)).or_default();
-                    times.add(&spell, now);
                 }
                 if !handoff.state.is_terminal() {
                     agents.entry((protocol, &handoff.to)).or_default().0 += 1;

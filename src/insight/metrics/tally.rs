@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::distribution::{Distribution, Samples, average};
 use crate::insight::events::{EVENTS, events};
 use crate::insight::times::{self, Times};
-use crate::ledger::{HandoffSurvey, IssueStatus, IssueSurvey, Moment, RefusedContract};
+use crate::ledger::{HandoffSurvey, IssueStatus, IssueSurvey, RefusedContract};
 use crate::protocol::{Event, Metric, Protocol, State};
 
 /// How often each of [`EVENTS`] happened to a handoff.
@@ -47,7 +47,7 @@ impl Tally {
         counts
     }
 
-    pub(super) fn add(&mut self, handoff: &HandoffSurvey, counts: &Counts, now: Moment) {
+    pub(super) fn add(&mut self, handoff: &HandoffSurvey, counts: &Counts, times: &Times) {
         for (sum, count) in self.events.iter_mut().zip(counts) {
             *sum += count;
         }
@@ -63,7 +63,6 @@ impl Tally {
         self.duration.add(times::resolution(handoff));
         self.acknowledgment.add(times::acknowledgment(handoff));
         self.recovery.add(times::recoveries(handoff));
-        let times = times::times(handoff, now);
         self.times.waiting += times.waiting;
         self.times.working += times.working;
         self.times.blocked += times.blocked;

@@ -5,6 +5,7 @@ use chrono::{DateTime, Datelike, Days, NaiveDate, TimeDelta, Utc};
 
 use super::open::cycle_time;
 use super::words::{length, thousands};
+use crate::insight::metrics::rank;
 use crate::ledger::{IssueSurvey, Moment};
 use crate::protocol::State;
 
@@ -157,18 +158,18 @@ pub(super) fn section(page: &mut String, issues: &[&IssueSurvey], now: Moment) {
 
 /// The middle one, by nearest rank.
 pub(super) fn median(lengths: Vec<TimeDelta>) -> Option<TimeDelta> {
-    rank(lengths, 50)
+    ranked(lengths, 0.5)
 }
 
 /// What nine of ten stay below, by nearest rank.
 fn nine_of_ten(lengths: Vec<TimeDelta>) -> Option<TimeDelta> {
-    rank(lengths, 90)
+    ranked(lengths, 0.9)
 }
 
-fn rank(mut lengths: Vec<TimeDelta>, percent: usize) -> Option<TimeDelta> {
+fn ranked(mut lengths: Vec<TimeDelta>, quantile: f64) -> Option<TimeDelta> {
     lengths.sort_unstable();
-    let rank = (lengths.len() * percent).div_ceil(100);
-    lengths.get(rank.checked_sub(1)?).copied()
+    let rank = rank(quantile, lengths.len())?;
+    Some(lengths[rank - 1])
 }
 
 const WIDTH: usize = 360;
