@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
+use super::delivery::Delivered;
 use super::evidence::Evidence;
 use super::failure::FailureContext;
 pub use super::stored::{Moment, StoredError};
@@ -141,6 +142,24 @@ pub struct Annotation {
     pub id: Option<HandoffId>,
     /// What is so.
     pub note: String,
+    /// What is known by it, by the names that skeletons have for it.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub facts: Map<String, Value>,
+}
+
+impl Annotation {
+    /// The note, with the facts that it brings.
+    pub fn told(&self) -> String {
+        let fact = |(name, value): (&String, &Value)| match value {
+            Value::String(text) => format!("{name} {text}"),
+            other => format!("{name} {other}"),
+        };
+        let facts: Vec<String> = self.facts.iter().map(fact).collect();
+        match facts.is_empty() {
+            true => self.note.clone(),
+            false => format!("{} ({})", self.note, facts.join(", ")),
+        }
+    }
 }
 
 /// `issue.json`: who holds an issue and what is known of it.
@@ -190,6 +209,9 @@ pub struct Issue {
     /// Notes that correct what was recorded, the oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub annotations: Vec<Annotation>,
+    /// The events from outside that steps of it carried out, the oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deliveries: Vec<Delivered>,
     /// The tasks that were handed over, in the order in which they came.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<Task>,

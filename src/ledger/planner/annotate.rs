@@ -1,5 +1,7 @@
 //! Corrections: what was recorded stays, and a note beside it says what is so.
 
+use serde_json::{Map, Value};
+
 use super::super::message::Message;
 use super::super::record::{Annotation, Issue};
 use super::super::step::{Planned, Stop, View};
@@ -13,6 +15,7 @@ impl<V> Planner<'_, V> {
         mut issue: Issue,
         number: Option<u32>,
         note: &str,
+        facts: &Map<String, Value>,
     ) -> Result<Planned, Stop<E>>
     where
         V: View<E>,
@@ -21,7 +24,10 @@ impl<V> Planner<'_, V> {
         let id = number.map(|_| record.id.clone());
         let by = self.actor.name;
         let last = issue.annotations.last();
-        if last.is_some_and(|last| last.by == *by && last.id == id && last.note == note) {
+        let same = |last: &Annotation| {
+            last.by == *by && last.id == id && last.note == note && last.facts == *facts
+        };
+        if last.is_some_and(same) {
             let receipt = self.repeated(record, issue);
             return Ok(Planned::Repeat(Box::new(receipt)));
         }
@@ -34,6 +40,7 @@ impl<V> Planner<'_, V> {
             by: by.clone(),
             id,
             note: note.to_owned(),
+            facts: facts.clone(),
         });
         let message = Message {
             subject: format!("{about} annotated by {by}"),
