@@ -9,6 +9,7 @@ pub mod cli;
 pub mod contract;
 pub mod finding;
 pub mod git;
+pub mod github;
 pub mod hooks;
 pub mod ids;
 pub mod insight;

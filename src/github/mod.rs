@@ -1,0 +1,3 @@
+//! At home on GitHub.
+
+pub mod event;
