@@ -98,9 +98,8 @@ pub fn known(
         set("workspace_path", json!(dir.trim_end_matches('/')));
     }
 
-    let told = issue
-        .as_ref()
-        .and_then(|i| i.facts.get("branch")?.as_str().map(str::to_owned));
+    let told = known.get("branch").and_then(Value::as_str);
+    let told = told.map(str::to_owned);
     let base = repository.base_branch();
     let current = || {
         repository
