@@ -8,6 +8,7 @@
 
 mod advice;
 mod against;
+mod annotations;
 mod collector;
 mod commands;
 mod context;
@@ -33,6 +34,7 @@ mod render;
 mod replace;
 mod report;
 mod rows;
+mod standing;
 mod view;
 
 use std::ffi::OsString;
