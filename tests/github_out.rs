@@ -45,7 +45,8 @@ fn hostile() -> TestEnvironment {
     env.send(contract).success();
     env.claim("87", "prep-agent").success();
     let message = "::error::no ##[add-path]x\n@octocat closes #12 <script>alert(1)</script>";
-    let details = "```\n@octocat\n```mermaid\nflowchart LR\n</details><img src=x>\n::set-env name=x::y";
+    let details =
+        "```\n@octocat\n```mermaid\nflowchart LR\n</details><img src=x>\n::set-env name=x::y";
     let fail = ["fail", "87", "--as", "prep-agent", "--recoverable"];
     let told = ["--message", message, "--details", details];
     env.handoff(&[&fail[..], &told].concat()).success();

@@ -5,11 +5,12 @@
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
+use super::annotation::Annotation;
 use super::delivery::Delivery;
 use super::error::LedgerError;
 use super::intake::{Contract, Review, review};
 use super::layout;
-use super::record::{self, Annotation, Decision, Issue, Lease, Manifest, Record};
+use super::record::{self, Decision, Issue, Lease, Manifest, Record};
 use super::snapshot::{IssueFolder, Rules};
 use super::step::{Request, Told, View};
 use super::traceparent::TraceParent;

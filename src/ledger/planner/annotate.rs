@@ -2,8 +2,9 @@
 
 use serde_json::{Map, Value};
 
+use super::super::annotation::Annotation;
 use super::super::message::Message;
-use super::super::record::{Annotation, Issue};
+use super::super::record::Issue;
 use super::super::step::{Planned, Stop, View};
 use super::Planner;
 
