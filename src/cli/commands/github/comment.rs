@@ -34,7 +34,7 @@ const MOST_READ: u64 = 64 << 20;
 pub(crate) struct Arguments {
     /// The issue
     #[arg(value_name = "ISSUE")]
-    issue: IssueKey,
+    issue: String,
     #[command(flatten)]
     gate: Gate,
     /// The comments that are there: one page of the API's answer, or several one after the other
@@ -59,18 +59,19 @@ impl Arguments {
             let text = "standard output is for the comment's id: the body needs a file";
             return Err(Failure::usage(text).hint("give --output a file"));
         }
+        let key: IssueKey = self.issue.parse()?;
         let id = match &self.existing {
-            Some(list) => self.found(list)?,
+            Some(list) => self.found(list, &key)?,
             None => None,
         };
         let repository = context.repository()?;
         let ledger = context.ledger(&repository)?;
         let tip = ledger.tip()?;
         let asked = self.gate.asked(&repository)?;
-        let standing = Issue::known(&repository, &tip, &self.issue, asked, now()?)?;
+        let standing = Issue::known(&repository, &tip, &key, asked, now()?)?;
         let page = comment(&standing);
         let data = json!({
-            "issue": self.issue,
+            "issue": key,
             "comment": id,
             "bytes": page.text.len(),
             "left_out": page.left_out,
@@ -88,7 +89,7 @@ impl Arguments {
     }
 
     /// The comment that is there already.
-    fn found(&self, list: &PathBuf) -> Result<Option<u64>, Failure> {
+    fn found(&self, list: &PathBuf, key: &IssueKey) -> Result<Option<u64>, Failure> {
         let shown = list.display();
         let read = || -> io::Result<Vec<u8>> {
             if fs::metadata(list)?.len() > MOST_READ {
@@ -101,7 +102,7 @@ impl Arguments {
             Failure::new(exit::NOT_FOUND, "no_comments", text)
                 .hint("`gh api --paginate repos/OWNER/NAME/issues/NUMBER/comments` lists them")
         })?;
-        existing(&bytes, &self.issue, &self.author).map_err(|error| {
+        existing(&bytes, key, &self.author).map_err(|error| {
             let text = format!("{shown}: {}", chain(&error));
             Failure::new(exit::CONTRACT, "comments_refused", text)
                 .hint("`gh api --paginate repos/OWNER/NAME/issues/NUMBER/comments` lists them")

@@ -28,7 +28,7 @@ use crate::ids::IssueKey;
 pub(crate) struct Arguments {
     /// The issue; without one, the ledger
     #[arg(value_name = "ISSUE")]
-    issue: Option<IssueKey>,
+    issue: Option<String>,
     #[command(flatten)]
     gate: Gate,
     /// Append to this file instead; `-` is standard output
@@ -49,10 +49,15 @@ impl Arguments {
         let repository = context.repository()?;
         let ledger = context.ledger(&repository)?;
         let tip = ledger.tip()?;
-        let values = match &self.issue {
+        let values = match self
+            .issue
+            .as_deref()
+            .map(str::parse::<IssueKey>)
+            .transpose()?
+        {
             Some(key) => {
                 let asked = self.gate.asked(&repository)?;
-                let standing = Issue::read(&repository, &tip, key, asked, now()?)?;
+                let standing = Issue::read(&repository, &tip, &key, asked, now()?)?;
                 standing.as_ref().map_or_else(of_none, of_issue)
             }
             None => of_ledger(&standing::of_ledger(&ledger, &tip, now()?)?),

@@ -30,7 +30,7 @@ use crate::ids::IssueKey;
 pub(crate) struct Arguments {
     /// The issue; without one, the ledger
     #[arg(value_name = "ISSUE")]
-    issue: Option<IssueKey>,
+    issue: Option<String>,
     #[command(flatten)]
     gate: Gate,
     /// Append to this file instead; `-` is standard output
@@ -58,10 +58,15 @@ impl Arguments {
         });
         // One for the line break where the file does not end with one.
         let room = MOST_SUMMARY.saturating_sub(there + 1);
-        let page = match &self.issue {
+        let page = match self
+            .issue
+            .as_deref()
+            .map(str::parse::<IssueKey>)
+            .transpose()?
+        {
             Some(key) => {
                 let asked = self.gate.asked(&repository)?;
-                of_issue(&Issue::known(&repository, &tip, key, asked, now()?)?, room)
+                of_issue(&Issue::known(&repository, &tip, &key, asked, now()?)?, room)
             }
             None => of_ledger(&standing::of_ledger(&ledger, &tip, now()?)?, room),
         };
