@@ -67,7 +67,7 @@ impl Event {
     /// [`NoEvent`] when it is none.
     pub fn read(name: &str, bytes: &[u8]) -> Result<Self, NoEvent> {
         let is_word = |text: &str| {
-            let fits = |b: u8| b.is_ascii_lowercase() || b == b'_';
+            let fits = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
             (1..=64).contains(&text.len()) && text.bytes().all(fits)
         };
         if !is_word(name) {

@@ -28,7 +28,8 @@ impl<V> Planner<'_, V> {
         let same = |last: &Annotation| {
             last.by == *by && last.id == id && last.note == note && last.facts == *facts
         };
-        if last.is_some_and(same) {
+        // What another event says is news, even where it says the same.
+        if self.actor.delivery.is_none() && last.is_some_and(same) {
             let receipt = self.repeated(record, issue);
             return Ok(Planned::Repeat(Box::new(receipt)));
         }
