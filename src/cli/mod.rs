@@ -11,6 +11,7 @@
 
 mod advice;
 mod against;
+mod annotations;
 mod call;
 mod collector;
 mod commands;
@@ -39,6 +40,7 @@ mod render;
 mod replace;
 mod report;
 mod rows;
+mod standing;
 mod view;
 
 use std::ffi::OsString;

@@ -112,11 +112,11 @@ pub(super) const VERBS: &[Verb] = &[
     Verb::reads(&["wait"])
         .without(&["remote", "poll"])
         .preset("timeout", "50s"),
-    Verb::reads(&["verify"]).without(&["accept_rewritten"]),
-    Verb::reads(&["gate"]),
+    Verb::reads(&["verify"]).without(&["accept_rewritten", "format"]),
+    Verb::reads(&["gate"]).without(&["format"]),
     Verb::reads(&["graph"]).without(&["format"]),
     Verb::reads(&["metrics"]).without(&["format", "output"]),
-    Verb::reads(&["alerts"]),
+    Verb::reads(&["alerts"]).without(&["format"]),
     Verb::once(&["reap"]),
     Verb::once(&["sync"]),
     Verb::once(&["fetch"]),
