@@ -48,7 +48,7 @@ impl Arguments {
     /// # Errors
     /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
-        let event = read(&self.given)?;
+        let event = read(context, &self.given)?;
         let delivery = self.delivery(&event)?;
         let repository = context.repository()?;
         let Writer { ledger, session } = match self.dry_run {

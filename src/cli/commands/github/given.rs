@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use crate::cli::context::Context;
 use crate::cli::error::{Failure, chain};
 use crate::cli::{exit, input};
 use crate::github::event::{Event, NoEvent};
@@ -22,7 +23,7 @@ pub(super) struct Given {
 ///
 /// # Errors
 /// A [`Failure`]: of usage where nothing says which, else of what can't be read.
-pub(super) fn read(given: &Given) -> Result<Event, Failure> {
+pub(super) fn read(context: &Context, given: &Given) -> Result<Event, Failure> {
     let from = |variable: &str| {
         let set = std::env::var(variable).ok();
         set.filter(|value| !value.is_empty())
@@ -37,7 +38,7 @@ pub(super) fn read(given: &Given) -> Result<Event, Failure> {
     let file = file.ok_or_else(|| missing("the payload", "--file FILE", "GITHUB_EVENT_PATH"))?;
     let name = given.name.clone().or_else(|| from("GITHUB_EVENT_NAME"));
     let name = name.ok_or_else(|| missing("the name", "--name NAME", "GITHUB_EVENT_NAME"))?;
-    let bytes = input::payload(&file)?;
+    let bytes = input::payload(context, &file)?;
     Event::read(&name, &bytes).map_err(|error| match &error {
         NoEvent::Name { .. } => Failure::usage(error.to_string())
             .hint("--name is the name that GitHub has for it: issues, pull_request, issue_comment, …"),

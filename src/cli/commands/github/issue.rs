@@ -28,7 +28,7 @@ impl Arguments {
     /// # Errors
     /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
-        let event = read(&self.given)?;
+        let event = read(context, &self.given)?;
         let subject = Subject::of(&event);
         let known = match (&subject.issue, subject.pull_request) {
             // Where there is no ledger, the event alone has to say it.
