@@ -26,6 +26,7 @@ mod lookout;
 mod moment;
 mod network;
 mod output;
+mod prime;
 mod progress;
 mod protocols;
 mod refused;
@@ -33,6 +34,7 @@ mod render;
 mod replace;
 mod report;
 mod rows;
+mod skeleton;
 mod view;
 
 use std::ffi::OsString;
