@@ -8,6 +8,7 @@
 
 mod advice;
 mod against;
+mod annotations;
 mod collector;
 mod commands;
 mod context;
@@ -35,6 +36,7 @@ mod replace;
 mod report;
 mod rows;
 mod skeleton;
+mod standing;
 mod view;
 
 use std::ffi::OsString;

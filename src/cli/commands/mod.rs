@@ -16,6 +16,7 @@ mod extend;
 mod fail;
 mod fetch;
 mod gate;
+mod github;
 mod graph;
 mod hook;
 mod hooks;
@@ -88,6 +89,7 @@ pub(super) enum Command {
     Alerts(alerts::Arguments),
     Verify(verify::Arguments),
     Gate(gate::Arguments),
+    Github(github::Arguments),
     Graph(graph::Arguments),
     Sync(sync::Arguments),
     Fetch(fetch::Arguments),
@@ -169,6 +171,7 @@ impl Command {
             Self::Alerts(a) => a.run(context, output),
             Self::Verify(a) => a.run(context, output),
             Self::Gate(a) => a.run(context, output),
+            Self::Github(a) => a.run(context, output),
             Self::Graph(a) => a.run(context, output),
             Self::Sync(a) => a.run(context, output),
             Self::Fetch(a) => a.run(context, output),
