@@ -30,8 +30,6 @@ pub(super) struct Wanted<'a> {
 pub(super) struct Skeleton {
     /// The name of its type.
     pub(super) kind: String,
-    /// What its type says, in a few words.
-    pub(super) title: String,
     /// Its format.
     pub(super) format: Format,
     /// The contract.
@@ -127,7 +125,6 @@ impl Wanted<'_> {
         let issue = protocol.field(kind, |f| &f.issue);
         Ok(Skeleton {
             kind: kind.name.clone(),
-            title: kind.title.clone(),
             format,
             left: text.matches(FILL).count(),
             text,

@@ -16,7 +16,7 @@ use crate::cli::prime::prime;
 #[command(after_help = "Examples:
   git handoff prime --as reviewer-agent
   git handoff prime --as reviewer-agent --json
-  git handoff prime --quiet      (in a hook: exits 0 where there is no ledger)")]
+  git handoff prime --quiet      (for hooks; exits 0 where there is no ledger)")]
 pub(crate) struct Arguments {
     /// Where there is no ledger here, or no agent of yours in it, say so in one line and exit 0
     #[arg(long)]
