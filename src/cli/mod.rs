@@ -8,6 +8,7 @@
 
 mod advice;
 mod against;
+mod codes;
 mod collector;
 mod commands;
 mod context;
@@ -108,6 +109,7 @@ Exit codes:
   7 timed out   8 recorded here, but not on the remote
   9 no repository, no ledger, no way to the remote   10 ledger damaged
 
+Any code that is printed: git handoff explain CODE
 See it all happen in a scratch repository: git handoff demo";
 
 /// The command line's definition, from which help, man pages and completions
@@ -139,6 +141,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let exit = match result {
         Ok(()) => output.exit(),
         Err(mut failure) => {
+            if failure.code == "usage" {
+                failure.see(&help_of(&arguments));
+            }
             context.may_be_behind(&mut failure, &output);
             output.fail(&failure);
             failure.exit
@@ -170,16 +175,8 @@ fn misused(error: &clap::Error, arguments: &[OsString]) -> u8 {
             .take_while(|line| !line.starts_with("Usage:"))
             .filter(|line| !line.is_empty() && !line.starts_with("For more information"))
             .collect();
-        let known = command();
-        let named = arguments.iter().skip(1).filter_map(|a| a.to_str());
-        let sub = named
-            .into_iter()
-            .find(|a| known.find_subcommand(a).is_some());
-        let help = sub.map_or_else(
-            || "git handoff -h".to_owned(),
-            |s| format!("git handoff {s} -h"),
-        );
-        let failure = Failure::usage(said.join(" ")).hint(format!("see `{help}`"));
+        let mut failure = Failure::usage(said.join(" "));
+        failure.see(&help_of(arguments));
         Output::new(true, anstream::ColorChoice::Never).fail(&failure);
         return exit::USAGE;
     }
@@ -195,6 +192,16 @@ fn misused(error: &clap::Error, arguments: &[OsString]) -> u8 {
         exit::USAGE
     } else {
         exit::DONE
+    }
+}
+
+/// The command that shows how the command among the arguments is used.
+fn help_of(arguments: &[OsString]) -> String {
+    let known = command();
+    let mut named = arguments.iter().skip(1).filter_map(|a| a.to_str());
+    match named.find(|a| known.find_subcommand(a).is_some()) {
+        Some(sub) => format!("git handoff {sub} -h"),
+        None => "git handoff -h".to_owned(),
     }
 }
 

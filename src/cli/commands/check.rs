@@ -158,7 +158,7 @@ fn document(checked: &[Checked], faults: usize) -> String {
             "error": {
                 "code": "check_failed",
                 "message": format!("{faults} {plural} found"),
-                "hint": "mend what the findings name and check again",
+                "hint": "mend what the findings name and check again; `git handoff explain CODE` says more of each",
                 "findings": findings,
             },
         }));
