@@ -18,7 +18,7 @@ use crate::ledger::{Offer, Review};
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff check contract.xml
-  git handoff check --format github handoffs/*.xml     (annotations in a GitHub workflow)
+  git handoff check --format github handoffs/*.xml   (annotations on GitHub)
   generate-contract | git handoff check - --json")]
 pub(crate) struct Arguments {
     /// The contracts, XML, JSON or Markdown messages; - reads standard input

@@ -21,7 +21,7 @@ use crate::ledger::{LedgerError, View, required};
 #[command(after_help = "Examples:
   git handoff gate --issue 123
   git handoff gate --issue 123 --require approved,validated
-  git handoff gate --issue 123 --require approved --head HEAD   (approved as it is now)")]
+  git handoff gate --issue 123 --require approved --head HEAD   (as it is now)")]
 pub(crate) struct Arguments {
     /// The issue
     #[arg(long, value_name = "ISSUE")]
