@@ -261,6 +261,17 @@ pub(super) fn drawn() -> u32 {
     u32::try_from(RandomState::new().hash_one(()) % 1001).unwrap_or(0)
 }
 
+/// A word that nobody can guess: 32 hexadecimal digits.
+pub(super) fn random_word() -> String {
+    let drawn = || RandomState::new().hash_one(());
+    format!("{:016x}{:016x}", drawn(), drawn())
+}
+
+/// Says whether this is a step of a workflow on GitHub, whose log is read for commands.
+pub(super) fn is_in_workflow() -> bool {
+    env::var_os("GITHUB_ACTIONS").is_some_and(|value| value == "true")
+}
+
 /// The machine that this runs on.
 pub(super) fn host() -> Host {
     let given = |name: &str| env::var(name).ok();

@@ -1,17 +1,22 @@
 //! What is printed: data on stdout, chatter on stderr, one document with
 //! `--json`.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
+use anstream::adapter::strip_str;
 use anstream::{AutoStream, ColorChoice};
 use anstyle::AnsiColor;
 use serde_json::{Value, json};
 
+use super::annotations;
+use super::environment::is_in_workflow;
 use super::error::Failure;
 use super::view::{Look, Pager, Screen, Wishes, is_dumb, is_for_git_pager};
 pub(super) use super::view::{colored as state, columns};
 use crate::finding::{Finding, Severity};
-use crate::ids::is_misleading;
+use crate::github::text::log;
+pub(super) use crate::ids::plain;
 use crate::ledger::{Moment, Publication, Unpublished};
 
 /// The version of every JSON document.
@@ -24,6 +29,8 @@ pub(super) struct Output {
     /// Why what is known here may be old.
     stale: Option<String>,
     one_line: bool,
+    /// Whether failures are annotations of a workflow.
+    annotates: bool,
     /// Whether nothing is written but the answer.
     only_reads: bool,
     /// The terminal that answers are for.
@@ -32,8 +39,39 @@ pub(super) struct Output {
     /// Whether answers may be long, and whether the user lets a pager show those.
     is_view: bool,
     may_page: bool,
-    stdout: AutoStream<io::Stdout>,
+    stdout: Sink,
     stderr: AutoStream<io::Stderr>,
+}
+
+/// Where answers go.
+enum Sink {
+    /// To standard output.
+    Stdout(AutoStream<io::Stdout>),
+    /// To whoever had the command run within its own process.
+    Kept(Vec<u8>),
+}
+
+impl Sink {
+    fn stdout(color: ColorChoice) -> Self {
+        Self::Stdout(AutoStream::new(io::stdout(), color))
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Stdout(stream) => stream.write_all(bytes).and_then(|()| stream.flush()),
+            Self::Kept(kept) => {
+                kept.extend_from_slice(bytes);
+                Ok(())
+            }
+        }
+    }
+
+    fn has_colors(&self) -> bool {
+        match self {
+            Self::Stdout(stream) => stream.current_choice() != ColorChoice::Never,
+            Self::Kept(_) => false,
+        }
+    }
 }
 
 impl Output {
@@ -44,13 +82,30 @@ impl Output {
             publication: None,
             stale: None,
             one_line: false,
+            annotates: false,
             only_reads: false,
             screen: None,
             wishes: Wishes::default(),
             is_view: false,
             may_page: false,
-            stdout: AutoStream::new(io::stdout(), color),
+            stdout: Sink::stdout(color),
             stderr: AutoStream::new(io::stderr(), color),
+        }
+    }
+
+    /// Keeps what would be printed as one JSON document.
+    pub(super) fn kept() -> Self {
+        Self {
+            stdout: Sink::Kept(Vec::new()),
+            ..Self::new(true, ColorChoice::Never)
+        }
+    }
+
+    /// What was kept; nothing where it was printed.
+    pub(super) fn into_kept(self) -> Vec<u8> {
+        match self.stdout {
+            Sink::Stdout(_) => Vec::new(),
+            Sink::Kept(kept) => kept,
         }
     }
 
@@ -77,7 +132,7 @@ impl Output {
             screen,
             wishes,
             may_page: may_page && !is_for_git_pager() && !is_dumb(),
-            stdout: AutoStream::new(io::stdout(), stdout),
+            stdout: Sink::stdout(stdout),
             stderr: AutoStream::new(io::stderr(), asked),
             ..Self::new(json, color)
         }
@@ -139,10 +194,10 @@ impl Output {
         let Some(pager) = pager else {
             return self.raw(text.as_bytes());
         };
-        let colors = self.stdout.current_choice() != ColorChoice::Never;
+        let colors = self.stdout.has_colors();
         let shown = match colors && !self.wishes.no_color_in_pager {
             true => pager.show(text.as_bytes()),
-            false => pager.show(&anstream::adapter::strip_str(text).to_string().into_bytes()),
+            false => pager.show(&strip_str(text).to_string().into_bytes()),
         };
         match shown {
             true => Ok(()),
@@ -188,6 +243,11 @@ impl Output {
         self.one_line = true;
     }
 
+    /// From now on, a failure is an annotation of the workflow.
+    pub(super) fn annotate(&mut self) {
+        self.annotates = true;
+    }
+
     /// From now on, there is nothing done that would stay so without its answer.
     pub(super) fn only_reads(&mut self) {
         self.only_reads = true;
@@ -206,11 +266,7 @@ impl Output {
     /// # Errors
     /// A [`Failure`] when stdout can't be written; a closed pipe is no error.
     pub(super) fn stream(&mut self, bytes: &[u8]) -> Result<bool, Failure> {
-        let written = self
-            .stdout
-            .write_all(bytes)
-            .and_then(|()| self.stdout.flush());
-        match written {
+        match self.stdout.write(bytes) {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
             Err(error) => {
@@ -228,7 +284,7 @@ impl Output {
     pub(super) fn say(&mut self, text: &str) {
         if !self.json {
             // Chatter that can't be written has nowhere to be reported.
-            let _ = writeln!(self.stderr, "{text}");
+            let _ = writeln!(self.stderr, "{}", for_log(text));
         }
     }
 
@@ -262,6 +318,10 @@ impl Output {
             let _ = self.raw(text.as_bytes());
             return;
         }
+        if self.annotates {
+            let _ = self.raw(annotations::of_failure(failure).as_bytes());
+            return;
+        }
         let bold = AnsiColor::Red.on_default().bold();
         let mut text = format!("{bold}error{bold:#}: {}\n", plain(&failure.message));
         for finding in &failure.findings {
@@ -269,7 +329,16 @@ impl Output {
         }
         let style = AnsiColor::Cyan.on_default();
         text += &format!("{style}hint{style:#}: {}\n", plain(&told));
-        let _ = self.stderr.write_all(text.as_bytes());
+        let _ = self.stderr.write_all(for_log(&text).as_bytes());
+    }
+}
+
+/// Chatter, in which a workflow's runner finds no command.
+fn for_log(text: &str) -> Cow<'_, str> {
+    match is_in_workflow() {
+        // Its colours are no foreign text.
+        true => Cow::Owned(log(&strip_str(text).to_string())),
+        false => Cow::Borrowed(text),
     }
 }
 
@@ -309,19 +378,6 @@ pub(super) fn render(finding: &Finding) -> String {
         text += &format!("      {}\n", plain(fix));
     }
     text
-}
-
-/// Foreign text for a terminal: what could move its cursor is made visible.
-pub(super) fn plain(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        if (c.is_control() && c != '\n' && c != '\t') || is_misleading(c) {
-            shown.extend(c.escape_unicode());
-        } else {
-            shown.push(c);
-        }
-    }
-    shown
 }
 
 /// Whether the environment lets a terminal have colours.

@@ -62,7 +62,8 @@ pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     })
 }
 
-fn failed(path: &Path, error: &io::Error) -> Failure {
+/// That a file can't be written.
+pub(super) fn failed(path: &Path, error: &io::Error) -> Failure {
     let text = format!("cannot write {}: {error}", path.display());
     Failure::new(exit::ENVIRONMENT, "output", text)
         .hint("see that its folder is there, and that this user may write to it")

@@ -1,7 +1,9 @@
+use anstream::adapter::strip_str;
 use anstyle::AnsiColor;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
+use crate::cli::annotations::{self, Format};
 use crate::cli::context::Context;
 use crate::cli::environment::now;
 use crate::cli::error::Failure;
@@ -9,6 +11,7 @@ use crate::cli::local::local;
 use crate::cli::output::{Output, counted, plain};
 use crate::cli::view::Look;
 use crate::cli::{duration, exit, render};
+use crate::github::annotations::Annotation;
 use crate::ids::IssueKey;
 use crate::insight::alerts::{Firing, firing};
 use crate::insight::attention::protocols;
@@ -25,7 +28,8 @@ use crate::templates::BUILT_IN;
 #[command(after_help = "Examples:
   git handoff alerts
   git handoff alerts --severity critical --json
-  git handoff alerts --issue 123      (what happens in one issue alone)")]
+  git handoff alerts --issue 123      (what happens in one issue alone)
+  git handoff alerts --format github  (annotations in a GitHub workflow)")]
 pub(crate) struct Arguments {
     /// Judge what happens in this issue alone
     #[arg(long, value_name = "ISSUE")]
@@ -33,6 +37,9 @@ pub(crate) struct Arguments {
     /// Only what weighs at least as much
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     severity: Weight,
+    /// How to report
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    format: Format,
 }
 
 /// How much an alarm weighs.
@@ -62,6 +69,7 @@ impl Arguments {
     /// # Errors
     /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        let is_github = self.format.is_github(output);
         let repository = context.repository_to_survey()?;
         let ledger = context.ledger(&repository)?;
         let tip = ledger.tip()?;
@@ -113,6 +121,11 @@ impl Arguments {
             return output.answer(&data, "no threshold is crossed\n");
         }
         let look = output.look(now);
+        if is_github {
+            let remarks: Vec<Annotation> = found.iter().map(|a| remark(a, &look)).collect();
+            annotations::show(output, &remarks, "")?;
+            return Err(Failure::reported(exit::NO));
+        }
         let text: String = found.iter().map(|alert| shown(alert, &look)).collect();
         let text = look.sentences(&text);
         if output.is_json() {
@@ -195,6 +208,12 @@ fn shown(alert: &Firing, look: &Look) -> String {
         text.push('\n');
     }
     text + &format!("  {}\n", plain(&alert.action))
+}
+
+/// An alarm as an annotation.
+fn remark(alert: &Firing, look: &Look) -> Annotation {
+    let text = strip_str(&shown(alert, look)).to_string();
+    Annotation::new(alert.severity.into(), alert.name.clone(), text.trim_end())
 }
 
 /// A value with its unit, for people.

@@ -6,7 +6,8 @@ use crate::cli::context::Context;
 use crate::cli::error::Failure;
 use crate::cli::output::{Output, SCHEMA, plain, pretty, render};
 use crate::cli::{exit, input};
-use crate::finding::{Finding, Severity};
+use crate::finding::Finding;
+use crate::github::annotations::{Annotation, commands};
 use crate::ids::IssueKey;
 use crate::ledger::{Offer, Review};
 
@@ -74,7 +75,7 @@ impl Arguments {
         let mut checked = Vec::new();
         let mut verdict = exit::DONE;
         for name in &self.files {
-            let review = match input::contract(name) {
+            let review = match input::contract(context, name) {
                 Ok(bytes) => against.review_claims(&Offer {
                     bytes: &bytes,
                     agent: agent.as_ref(),
@@ -103,7 +104,7 @@ impl Arguments {
         let json = output.is_json() || self.format == Format::Json;
         let text = match self.format {
             _ if json => document(&checked, faults),
-            Format::Github => checked.iter().map(annotations).collect(),
+            Format::Github => commands(&checked.iter().flat_map(annotations).collect::<Vec<_>>()),
             _ => checked.iter().map(report).collect(),
         };
         output.raw(text.as_bytes())?;
@@ -177,34 +178,8 @@ fn document(checked: &[Checked], faults: usize) -> String {
     pretty(&json!({ "schema": SCHEMA, "ok": true, "data": data }))
 }
 
-/// Workflow commands. Everything after `::` is untrusted: the host reads `%XX`
-/// back, so the characters that could end a value or a line are written so.
-fn annotations(checked: &Checked) -> String {
-    let message = |text: &str| {
-        let shown = plain(text);
-        shown
-            .replace('%', "%25")
-            .replace('\r', "%0D")
-            .replace('\n', "%0A")
-    };
-    let property = |text: &str| message(text).replace(':', "%3A").replace(',', "%2C");
-    let mut text = String::new();
-    for finding in &checked.review.findings {
-        let level = match finding.severity {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
-            Severity::Note => "notice",
-        };
-        let mut properties = format!("file={}", property(&checked.name));
-        if let (Some(line), Some(column)) = (finding.line, finding.column) {
-            properties += &format!(",line={line},col={column}");
-        }
-        properties += &format!(",title={}", property(&finding.code));
-        let mut said = format!("{} {}", finding.path, finding.message);
-        if let Some(fix) = &finding.fix {
-            said += &format!("\n{fix}");
-        }
-        text += &format!("::{level} {properties}::{}\n", message(&said));
-    }
-    text
+/// What was found in a contract, as annotations of its file.
+fn annotations(checked: &Checked) -> impl Iterator<Item = Annotation> {
+    let findings = checked.review.findings.iter();
+    findings.map(|finding| Annotation::in_file(finding, &checked.name))
 }

@@ -1,13 +1,16 @@
 use clap::Args;
 use serde_json::json;
 
+use super::github::commit;
+use crate::cli::annotations::{self, Format};
 use crate::cli::context::Context;
 use crate::cli::error::Failure;
 use crate::cli::exit;
 use crate::cli::output::{Output, plain};
 use crate::git::ObjectId;
-use crate::ids::{IssueKey, quoted};
-use crate::ledger::{LedgerError, View, required};
+use crate::github::annotations::{Annotation, Weight};
+use crate::ids::IssueKey;
+use crate::ledger::{Answered, View, required};
 
 /// Say whether an issue shows what a merge requires
 ///
@@ -21,7 +24,8 @@ use crate::ledger::{LedgerError, View, required};
 #[command(after_help = "Examples:
   git handoff gate --issue 123
   git handoff gate --issue 123 --require approved,validated
-  git handoff gate --issue 123 --require approved --head HEAD   (as it is now)")]
+  git handoff gate --issue 123 --require approved --head HEAD   (as it is now)
+  git handoff gate --issue 123 --format github     (annotations on GitHub)")]
 pub(crate) struct Arguments {
     /// The issue
     #[arg(long, value_name = "ISSUE")]
@@ -32,6 +36,9 @@ pub(crate) struct Arguments {
     /// The commit that it must have been shown of, or one with the same files
     #[arg(long, value_name = "COMMIT")]
     head: Option<String>,
+    /// How to report
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    format: Format,
 }
 
 impl Arguments {
@@ -40,6 +47,7 @@ impl Arguments {
     /// # Errors
     /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        let is_github = self.format.is_github(output);
         let key: IssueKey = self.issue.parse()?;
         let repository = context.repository()?;
         let ledger = context.ledger(&repository)?;
@@ -52,14 +60,7 @@ impl Arguments {
         };
         let rules = tip.rules(issue.protocol.as_str())?;
         let head: Option<ObjectId> = match &self.head {
-            Some(text) => {
-                let found = repository.commit_named(text).map_err(LedgerError::from)?;
-                Some(found.ok_or_else(|| {
-                    let text = format!("{} names no commit here", quoted(text));
-                    Failure::new(exit::NOT_FOUND, "no_commit", text)
-                        .hint("fetch the code branch first, or give the commit's whole id")
-                })?)
-            }
+            Some(text) => Some(commit(&repository, text)?),
             None => None,
         };
         let found = required(&repository, &folder, &rules, &self.require, head)?;
@@ -83,6 +84,14 @@ impl Arguments {
             "head": head.map(|id| id.to_string()),
             "requirements": found,
         });
+        if is_github {
+            let remarks: Vec<Annotation> = found.iter().map(remark).collect();
+            annotations::show(output, &remarks, &text)?;
+            return match passed {
+                true => Ok(()),
+                false => Err(Failure::reported(exit::NO)),
+            };
+        }
         if passed {
             return output.answer(&data, &text);
         }
@@ -99,5 +108,16 @@ impl Arguments {
         }
         output.answer(&data, &text)?;
         Err(failure)
+    }
+}
+
+/// What became of a requirement, as an annotation.
+fn remark(one: &Answered) -> Annotation {
+    match one.met {
+        true => Annotation::new(Weight::Notice, one.requirement.clone(), one.why.clone()),
+        false => {
+            let title = format!("not {}", one.requirement);
+            Annotation::new(Weight::Error, title, one.why.clone())
+        }
     }
 }

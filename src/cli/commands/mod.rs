@@ -17,6 +17,7 @@ mod extend;
 mod fail;
 mod fetch;
 mod gate;
+mod github;
 mod graph;
 mod hook;
 mod hooks;
@@ -26,6 +27,8 @@ mod init;
 mod list;
 mod log;
 mod man;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod metrics;
 mod new;
 mod next;
@@ -87,6 +90,7 @@ pub(super) enum Command {
     Alerts(alerts::Arguments),
     Verify(verify::Arguments),
     Gate(gate::Arguments),
+    Github(github::Arguments),
     Graph(graph::Arguments),
     Sync(sync::Arguments),
     Fetch(fetch::Arguments),
@@ -103,6 +107,8 @@ pub(super) enum Command {
     Demo(demo::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
+    #[cfg(feature = "mcp")]
+    Mcp(mcp::Arguments),
 }
 
 impl Command {
@@ -168,6 +174,7 @@ impl Command {
             Self::Alerts(a) => a.run(context, output),
             Self::Verify(a) => a.run(context, output),
             Self::Gate(a) => a.run(context, output),
+            Self::Github(a) => a.run(context, output),
             Self::Graph(a) => a.run(context, output),
             Self::Sync(a) => a.run(context, output),
             Self::Fetch(a) => a.run(context, output),
@@ -184,6 +191,8 @@ impl Command {
             Self::Demo(a) => a.run(context, output),
             Self::Completions(a) => a.run(output),
             Self::Man(a) => a.run(output),
+            #[cfg(feature = "mcp")]
+            Self::Mcp(a) => a.run(context, output),
         }
     }
 }

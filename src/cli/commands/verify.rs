@@ -4,12 +4,14 @@ use std::thread;
 use clap::Args;
 use serde_json::json;
 
+use crate::cli::annotations::{self, Format};
 use crate::cli::context::Context;
 use crate::cli::environment::now;
 use crate::cli::error::{Failure, LEFT_OUT};
 use crate::cli::output::Output;
 use crate::cli::{exit, moment, report};
 use crate::git::ObjectId;
+use crate::github::annotations::Annotation;
 use crate::ids::{IssueKey, quoted};
 use crate::ledger::{AuditScope, Ledger, LedgerError, Refusal, Tally, View};
 
@@ -29,7 +31,8 @@ use crate::ledger::{AuditScope, Ledger, LedgerError, Refusal, Tally, View};
   git handoff verify
   git handoff verify 123 --json
   git handoff verify --incremental         (only what came since the last time)
-  git handoff verify --since 2026-03-01    (or a commit, or 2d)")]
+  git handoff verify --since 2026-03-01    (or a commit, or 2d)
+  git handoff verify --format github       (annotations in a GitHub workflow)")]
 pub(crate) struct Arguments {
     /// Verify only the commits that touch this issue, or the rules that all issues share
     #[arg(value_name = "ISSUE")]
@@ -45,7 +48,13 @@ pub(crate) struct Arguments {
     /// Take the branch as it is, though this clone saw another history of it
     #[arg(long, conflicts_with_all = ["since", "incremental"])]
     accept_rewritten: bool,
+    /// How to report
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    format: Format,
 }
+
+/// What is found where a part is not in this clone.
+const LEFT_OUT_CODE: &str = "object.left_out";
 
 impl Arguments {
     /// Runs the command.
@@ -53,6 +62,7 @@ impl Arguments {
     /// # Errors
     /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        let is_github = self.format.is_github(output);
         output.paged();
         let repository = context.repository()?;
         let ledger = context.ledger(&repository)?;
@@ -103,11 +113,20 @@ impl Arguments {
             "findings": audit.findings,
         });
         let text = report::report(&audit, &repository, ledger.branch(), key.as_ref());
+        if is_github && !audit.findings.iter().any(|f| f.code == LEFT_OUT_CODE) {
+            let remarks: Vec<Annotation> =
+                audit.findings.iter().map(Annotation::in_ledger).collect();
+            annotations::show(output, &remarks, &format!("{}\n", report::verdict(&audit)))?;
+            return match audit.is_clean() {
+                true => Ok(()),
+                false => Err(Failure::reported(exit::INTEGRITY)),
+            };
+        }
         if audit.is_clean() {
             return output.answer(&data, &text);
         }
         // What is not here can't be judged.
-        if audit.findings.iter().any(|f| f.code == "object.left_out") {
+        if audit.findings.iter().any(|f| f.code == LEFT_OUT_CODE) {
             let text = "parts of the ledger are not in this clone, and cannot be verified here";
             let failure = Failure::new(exit::ENVIRONMENT, "left_out", text).hint(LEFT_OUT);
             return Err(failure.findings(audit.findings).data(data));

@@ -1,0 +1,111 @@
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+
+use super::Gate;
+use crate::cli::context::Context;
+use crate::cli::environment::now;
+use crate::cli::error::{Failure, chain};
+use crate::cli::exit;
+use crate::cli::output::Output;
+use crate::cli::replace::{is_stdout, replace};
+use crate::github::comment::{AUTHOR, existing};
+use crate::github::standing::Issue;
+use crate::github::summary::comment;
+use crate::ids::IssueKey;
+
+/// The most that is read of a list of comments, in bytes.
+const MOST_READ: u64 = 64 << 20;
+
+/// Write the body of an issue's comment in its pull request
+///
+/// The same page as `summary`, in at most 65,536 bytes, with a first line that nobody
+/// sees. With --existing, the pull request's comments as GitHub's REST API lists them, the body goes
+/// into a file, and the answer is the id of the comment to write again, or
+/// nothing where there is none yet. Only a comment of the same author counts: the line in
+/// somebody else's is not it.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  git handoff github comment 123 > comment.md
+  git handoff github comment 123 --existing comments.json --output comment.md")]
+pub(crate) struct Arguments {
+    /// The issue
+    #[arg(value_name = "ISSUE")]
+    issue: String,
+    #[command(flatten)]
+    gate: Gate,
+    /// The comments that are there: one page of the API's answer, or several one after the other
+    #[arg(long, value_name = "FILE", requires = "output")]
+    existing: Option<PathBuf>,
+    /// Who writes the comment
+    #[arg(long, value_name = "LOGIN", default_value = AUTHOR, requires = "existing")]
+    author: String,
+    /// Write the body to this file
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+impl Arguments {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// A [`Failure`] with its exit code.
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        let file = self.output.as_ref().filter(|file| !is_stdout(file));
+        if self.existing.is_some() && file.is_none() {
+            let text = "standard output is for the comment's id: the body needs a file";
+            return Err(Failure::usage(text).hint("give --output a file"));
+        }
+        let key: IssueKey = self.issue.parse()?;
+        let id = match &self.existing {
+            Some(list) => self.found(list, &key)?,
+            None => None,
+        };
+        let repository = context.repository()?;
+        let ledger = context.ledger(&repository)?;
+        let tip = ledger.tip()?;
+        let asked = self.gate.asked(&repository)?;
+        let standing = Issue::known(&repository, &tip, &key, asked, now()?)?;
+        let page = comment(&standing);
+        let data = json!({
+            "issue": key,
+            "comment": id,
+            "bytes": page.text.len(),
+            "left_out": page.left_out,
+            "body": page.text,
+        });
+        if !page.left_out.is_empty() {
+            output.say(&format!("left out: {}", page.left_out.join(", ")));
+        }
+        let Some(file) = file else {
+            return output.answer(&data, &page.text);
+        };
+        replace(file, page.text.as_bytes())?;
+        let id = id.map(|id| format!("{id}\n"));
+        output.answer(&data, &id.unwrap_or_default())
+    }
+
+    /// The comment that is there already.
+    fn found(&self, list: &PathBuf, key: &IssueKey) -> Result<Option<u64>, Failure> {
+        let shown = list.display();
+        let read = || -> io::Result<Vec<u8>> {
+            if fs::metadata(list)?.len() > MOST_READ {
+                return Err(io::Error::other("it is larger than 64 MiB"));
+            }
+            fs::read(list)
+        };
+        let bytes = read().map_err(|error| {
+            let text = format!("cannot read {shown}: {error}");
+            Failure::new(exit::NOT_FOUND, "no_comments", text)
+                .hint("`gh api --paginate repos/OWNER/NAME/issues/NUMBER/comments` lists them")
+        })?;
+        existing(&bytes, key, &self.author).map_err(|error| {
+            let text = format!("{shown}: {}", chain(&error));
+            Failure::new(exit::CONTRACT, "comments_refused", text)
+                .hint("`gh api --paginate repos/OWNER/NAME/issues/NUMBER/comments` lists them")
+        })
+    }
+}

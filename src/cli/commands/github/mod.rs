@@ -1,0 +1,114 @@
+//! What workflows on GitHub need: one verb, one file.
+
+mod comment;
+mod output;
+mod summary;
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+
+use crate::cli::context::Context;
+use crate::cli::error::Failure;
+use crate::cli::output::Output;
+use crate::cli::{exit, replace};
+use crate::git::{ObjectId, Repository};
+use crate::ids::quoted;
+use crate::ledger::LedgerError;
+
+/// Tell a workflow on GitHub how things stand
+///
+/// `output` gives values to later steps, `summary` a page beneath the run, `comment` the
+/// body of a comment that is written again in place. docs/github.md goes from
+/// nothing to a repository with all of it; the workflows are in templates/github.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  git handoff github output 123
+  git handoff github summary 123
+  git handoff github comment 123 > comment.md")]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    Output(output::Arguments),
+    Summary(summary::Arguments),
+    Comment(comment::Arguments),
+}
+
+impl Arguments {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// A [`Failure`] with its exit code.
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        match &self.verb {
+            Verb::Output(a) => a.run(context, output),
+            Verb::Summary(a) => a.run(context, output),
+            Verb::Comment(a) => a.run(context, output),
+        }
+    }
+}
+
+/// What a merge requires, and of which code.
+#[derive(Args)]
+struct Gate {
+    /// What must be shown; by default what the protocol requires of a merge
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', requires = "issue")]
+    require: Vec<String>,
+    /// The commit that it must have been shown of, or one with the same files
+    #[arg(long, value_name = "COMMIT", requires = "issue")]
+    head: Option<String>,
+}
+
+impl Gate {
+    /// What is asked of the issue.
+    fn asked(&self, repository: &Repository) -> Result<(&[String], Option<ObjectId>), Failure> {
+        let head = self.head.as_deref().map(|text| commit(repository, text));
+        Ok((&self.require, head.transpose()?))
+    }
+}
+
+/// A commit that has to be here.
+///
+/// # Errors
+/// A [`Failure`] when a text names none.
+pub(super) fn commit(repository: &Repository, text: &str) -> Result<ObjectId, Failure> {
+    let found = repository.commit_named(text).map_err(LedgerError::from)?;
+    found.ok_or_else(|| {
+        let text = format!("{} names no commit here", quoted(text));
+        Failure::new(exit::NOT_FOUND, "no_commit", text)
+            .hint("fetch the code branch first, or give the commit's whole id")
+    })
+}
+
+/// The file that the runner named in this variable, unless another is asked for.
+///
+/// # Errors
+/// A [`Failure`] of usage when there is neither.
+fn target(asked: Option<&PathBuf>, variable: &str) -> Result<PathBuf, Failure> {
+    let named = || std::env::var_os(variable).filter(|name| !name.is_empty());
+    let file = asked.cloned().or_else(|| named().map(PathBuf::from));
+    file.ok_or_else(|| {
+        let text = format!("there is no {variable}: this is no step of a workflow");
+        Failure::new(exit::USAGE, "no_workflow", text)
+            .hint("say where to with --output FILE; `-` is standard output")
+    })
+}
+
+/// Adds a text to a file, on a line of its own.
+///
+/// # Errors
+/// A [`Failure`] when it can't be written.
+fn append(path: &Path, text: &str) -> Result<(), Failure> {
+    let written = OpenOptions::new().append(true).create(true).open(path);
+    let is_open =
+        |path: &Path| std::fs::read(path).is_ok_and(|b| b.last().is_some_and(|b| *b != b'\n'));
+    let before = if is_open(path) { "\n" } else { "" };
+    let written = written.and_then(|mut file| file.write_all(format!("{before}{text}").as_bytes()));
+    written.map_err(|error| replace::failed(path, &error))
+}

@@ -1,0 +1,234 @@
+//! Annotations: remarks that GitHub shows beside a step, above its run, and in the
+//! files of a pull request. A step writes them as commands into its log.
+
+use super::text::{line, log};
+use crate::finding::{Finding, Severity};
+use crate::protocol::Level;
+
+/// How many of each weight GitHub shows of one step.
+pub const MOST_SHOWN: usize = 10;
+
+/// How long a title is.
+const MOST_TITLE: usize = 120;
+
+/// How long a message is.
+const MOST_MESSAGE: usize = 4000;
+
+/// How much an annotation weighs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weight {
+    /// Something is wrong.
+    Error,
+    /// Something may be wrong.
+    Warning,
+    /// Worth knowing.
+    Notice,
+}
+
+impl Weight {
+    const ALL: [Self; 3] = [Self::Error, Self::Warning, Self::Notice];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+            Self::Notice => "notice",
+        }
+    }
+}
+
+impl From<Severity> for Weight {
+    fn from(severity: Severity) -> Self {
+        match severity {
+            Severity::Error => Self::Error,
+            Severity::Warning => Self::Warning,
+            Severity::Note => Self::Notice,
+        }
+    }
+}
+
+impl From<Level> for Weight {
+    fn from(level: Level) -> Self {
+        match level {
+            Level::Critical => Self::Error,
+            Level::Warning => Self::Warning,
+            Level::Info => Self::Notice,
+        }
+    }
+}
+
+/// One remark.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Annotation {
+    /// How much it weighs.
+    pub weight: Weight,
+    /// What it is about, in a word.
+    pub title: String,
+    /// What it says.
+    pub message: String,
+    /// The file that it is about, as the workflow's folder has it.
+    pub file: Option<String>,
+    /// Line and column in it, from 1.
+    pub at: Option<(u32, u32)>,
+}
+
+impl Annotation {
+    /// A remark about no file.
+    pub fn new(weight: Weight, title: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            weight,
+            title: title.into(),
+            message: message.into(),
+            file: None,
+            at: None,
+        }
+    }
+
+    /// A finding in a file.
+    pub fn in_file(finding: &Finding, file: impl Into<String>) -> Self {
+        let at = finding.line.zip(finding.column);
+        let file = Some(file.into());
+        Self {
+            file,
+            at,
+            ..Self::of(finding)
+        }
+    }
+
+    /// A finding in a ledger. Its path is a file's in the ledger's branch, where it is a
+    /// file's at all.
+    pub fn in_ledger(finding: &Finding) -> Self {
+        let path = &finding.path;
+        let is_file = !path.starts_with(['/', '#']) && path.contains(['/', '.']);
+        let file = is_file.then(|| path.clone());
+        let mut found = Self {
+            file,
+            ..Self::of(finding)
+        };
+        if let Some(commit) = &finding.commit {
+            found.message = format!("commit {commit}: {}", found.message);
+        }
+        found
+    }
+
+    fn of(finding: &Finding) -> Self {
+        let mut message = format!("{} {}", finding.path, finding.message);
+        if let Some(fix) = &finding.fix {
+            message += &format!("\n{fix}");
+        }
+        Self::new(
+            finding.severity.into(),
+            finding.code.clone(),
+            message.trim(),
+        )
+    }
+
+    /// The command that shows it. GitHub reads `%XX` back, so what could end a value or
+    /// the line is written so.
+    fn command(&self) -> String {
+        let mut properties = Vec::new();
+        if let Some(file) = &self.file {
+            properties.push(format!("file={}", property(file)));
+        }
+        if let Some((line, column)) = self.at {
+            properties.push(format!("line={line},col={column}"));
+        }
+        properties.push(format!(
+            "title={}",
+            property(&line(&self.title, MOST_TITLE))
+        ));
+        format!(
+            "::{} {}::{}\n",
+            self.weight.as_str(),
+            properties.join(","),
+            value(&cut(&self.message))
+        )
+    }
+
+    /// The same for the log alone.
+    fn logged(&self) -> String {
+        let mut place = self.file.clone().unwrap_or_default();
+        if let Some((line, column)) = self.at {
+            place += &format!(":{line}:{column}");
+        }
+        let text = [self.weight.as_str(), &place, &self.title, &self.message];
+        let words: Vec<&str> = text.into_iter().filter(|word| !word.is_empty()).collect();
+        format!("{}\n", log(&line(&words.join(" "), MOST_MESSAGE)))
+    }
+}
+
+/// The commands that show these annotations. Of each weight GitHub shows ten: where there are
+/// more, the tenth says how many, and they follow as lines of the log.
+pub fn commands(annotations: &[Annotation]) -> String {
+    let (mut shown, mut logged) = (String::new(), String::new());
+    for weight in Weight::ALL {
+        let all: Vec<&Annotation> = annotations.iter().filter(|a| a.weight == weight).collect();
+        let most = match all.len() {
+            few if few <= MOST_SHOWN => few,
+            _ => MOST_SHOWN - 1,
+        };
+        let (first, rest) = all.split_at(most);
+        shown.extend(first.iter().map(|a| a.command()));
+        if !rest.is_empty() {
+            let text = format!(
+                "{} more, of which GitHub shows none: they are in the log of this step",
+                rest.len()
+            );
+            shown += &Annotation::new(weight, "left out", text).command();
+            logged.extend(rest.iter().map(|a| a.logged()));
+        }
+    }
+    shown + &logged
+}
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(MOST_MESSAGE) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
+}
+
+fn value(text: &str) -> String {
+    let shown = crate::ids::plain(&text.replace("\r\n", "\n"));
+    shown
+        .replace('%', "%25")
+        .replace('\r', "%0D")
+        .replace('\n', "%0A")
+}
+
+fn property(text: &str) -> String {
+    value(text).replace(':', "%3A").replace(',', "%2C")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Annotation, Weight, commands};
+    use crate::finding::Finding;
+
+    #[test]
+    fn nothing_in_a_remark_ends_its_command() {
+        let finding = Finding::error("a.b", "/x", "100%\n::error::sly\r##[x]").fix("do: this, now");
+        let sly = Annotation::in_file(&finding.at(3, 7), "a:b,c%\n.xml");
+        assert_eq!(
+            commands(&[sly]),
+            "::error file=a%3Ab%2Cc%25%0A.xml,line=3,col=7,title=a.b::/x 100%25%0A::error::sly\\u{d}##[x]%0Ado: this, now\n"
+        );
+    }
+
+    #[test]
+    fn what_github_does_not_show_is_counted_and_logged() {
+        let many: Vec<Annotation> = (1..=12)
+            .map(|n| Annotation::new(Weight::Warning, "t", format!("::error::{n}")))
+            .chain([Annotation::new(Weight::Notice, "t", "one")])
+            .collect();
+        let text = commands(&many);
+        let lines: Vec<&str> = text.lines().collect();
+        let shown = lines.iter().filter(|l| l.starts_with("::warning ")).count();
+        assert_eq!(shown, 10);
+        assert_eq!(lines[8], "::warning title=t::::error::9");
+        assert!(lines[9].starts_with("::warning title=left out::3 more, "));
+        assert_eq!(lines[10], "::notice title=t::one");
+        assert_eq!(lines[11], "warning t ::error::10");
+        assert_eq!(lines.len(), 14);
+    }
+}

@@ -1,0 +1,115 @@
+//! Values that later steps of a workflow read, as `GITHUB_OUTPUT` takes them.
+//!
+//! Every value is a word, a number or a list of names: none is foreign text, so that a
+//! workflow that writes one into a script by mistake runs nothing.
+
+use super::standing::{Issue, Ledger};
+
+/// Named values, in the order in which they are written.
+pub type Values = Vec<(&'static str, String)>;
+
+/// What is told of an issue.
+pub fn of_issue(standing: &Issue) -> Values {
+    let (issue, survey) = (&standing.issue, &standing.survey);
+    let last = survey.handoffs.last();
+    let next = standing.next.as_ref();
+    let unmet = standing.gate.iter().filter(|one| !one.met);
+    vec![
+        ("exists", "true".to_owned()),
+        ("issue", issue.issue.to_string()),
+        ("protocol", issue.protocol.to_string()),
+        ("state", issue.status.as_str().to_owned()),
+        ("holder", listed(standing.holders())),
+        ("open", issue.open.len().to_string()),
+        ("open_ids", listed(issue.open.iter().map(|open| &open.id))),
+        ("attention", standing.stuck.len().to_string()),
+        (
+            "next_action",
+            next.map(|next| next.action.as_str().to_owned())
+                .unwrap_or_default(),
+        ),
+        (
+            "next_agent",
+            next.map(|next| next.agent.to_string()).unwrap_or_default(),
+        ),
+        (
+            "next_id",
+            next.and_then(|next| Some(next.id.as_ref()?.to_string()))
+                .unwrap_or_default(),
+        ),
+        ("gate", standing.passes().to_string()),
+        ("unmet", listed(unmet.map(|one| &one.requirement))),
+        (
+            "last_id",
+            last.map(|last| survey.id(last).to_string())
+                .unwrap_or_default(),
+        ),
+        (
+            "last_state",
+            last.map(|last| last.state.to_string()).unwrap_or_default(),
+        ),
+        (
+            "last_from",
+            last.map(|last| last.from.to_string()).unwrap_or_default(),
+        ),
+        (
+            "last_to",
+            last.map(|last| last.to.to_string()).unwrap_or_default(),
+        ),
+        ("commit", standing.commit.to_string()),
+    ]
+}
+
+/// What is told of an issue that the ledger does not have.
+pub fn of_none() -> Values {
+    vec![("exists", "false".to_owned())]
+}
+
+/// What is told of a ledger.
+pub fn of_ledger(standing: &Ledger) -> Values {
+    let mut values = vec![
+        ("protocol", standing.protocol.clone()),
+        ("open", standing.open.len().to_string()),
+    ];
+    for (state, count) in &standing.counts {
+        values.push((state.as_str(), count.to_string()));
+    }
+    values.push(("attention", standing.stuck.len().to_string()));
+    values.push(("firing", standing.firing.len().to_string()));
+    values.push(("commit", standing.commit.to_string()));
+    values
+}
+
+fn listed<T: ToString>(all: impl Iterator<Item = T>) -> String {
+    let texts: Vec<String> = all.map(|one| one.to_string()).collect();
+    texts.join(",")
+}
+
+/// The values as the file takes them: each between two lines with a word that it does
+/// not hold. `word` makes one, another each time.
+pub fn written(values: &Values, mut word: impl FnMut() -> String) -> String {
+    let mut text = String::new();
+    for (name, value) in values {
+        let mut end = word();
+        while value.contains(&end) {
+            end = word();
+        }
+        text += &format!("{name}<<{end}\n{value}\n{end}\n");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::written;
+
+    #[test]
+    fn a_value_never_holds_the_word_that_ends_it() {
+        let mut words = ["one", "two", "three"].into_iter().map(str::to_owned);
+        let values = vec![("a", "x\none\nb=1\ntwo".to_owned())];
+        assert_eq!(
+            written(&values, || words.next().unwrap_or_default()),
+            "a<<three\nx\none\nb=1\ntwo\nthree\n"
+        );
+    }
+}

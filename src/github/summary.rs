@@ -1,0 +1,331 @@
+//! How an issue or a ledger stands, as Markdown: beneath a workflow's run, or in a
+//! comment of a pull request. Foreign words stand in code, where they are nothing else.
+
+use super::comment::{MOST_COMMENT, marker};
+use super::parts::{Part, fit};
+use super::standing::{Issue, Ledger};
+use super::text::{block, cell, code};
+use crate::insight::attention::{Need, Stuck};
+use crate::insight::graph::{mermaid, span};
+use crate::insight::times::times;
+use crate::ledger::{HandoffSurvey, Moment, PastFailure, Record, Verdict, failures};
+use crate::protocol::State;
+
+pub use super::parts::Fitted;
+
+/// The most that the summaries of one step may have, in bytes.
+pub const MOST_SUMMARY: usize = 1 << 20;
+
+/// How much of a line is shown in a table, and of a reason, in characters.
+const MOST_CELL: usize = 120;
+const MOST_REASON: usize = 400;
+
+/// How much is shown of a failure's details, in bytes.
+const MOST_DETAILS: usize = 4096;
+
+/// The page about an issue, in at most so many bytes.
+pub fn of_issue(standing: &Issue, most: usize) -> Fitted {
+    let key = &standing.issue.issue;
+    let more = format!("`git handoff status {key}` has all of it.");
+    fit(parts(standing), most, &more)
+}
+
+/// The body of the comment about an issue.
+pub fn comment(standing: &Issue) -> Fitted {
+    let marker = format!("{}\n", marker(&standing.issue.issue));
+    let mut page = of_issue(standing, MOST_COMMENT - marker.len());
+    page.text.insert_str(0, &marker);
+    page
+}
+
+/// The page about a ledger, in at most so many bytes.
+pub fn of_ledger(standing: &Ledger, most: usize) -> Fitted {
+    let (all, completed) = standing.issues;
+    let mut head = format!(
+        "## Handoffs on {}\n\n{}, {completed} of them completed; ",
+        code(&standing.branch, MOST_CELL),
+        counted(all, "issue")
+    );
+    let counts = standing.counts.iter().filter(|(_, count)| *count > 0);
+    let counts: Vec<String> = counts
+        .map(|(state, n)| format!("{n} {}", word(*state)))
+        .collect();
+    head += &match counts.is_empty() {
+        true => "no handoff is open.".to_owned(),
+        false => format!(
+            "{} open: {}.",
+            counted(standing.open.len(), "handoff"),
+            counts.join(", ")
+        ),
+    };
+    head += &format!(" Commit {}.\n", code(&standing.commit.short(), 40));
+    let mut parts = vec![Part {
+        name: "the ledger",
+        head,
+        ..Part::default()
+    }];
+    parts.extend(attention(&standing.stuck, true));
+    let alarms = standing.firing.iter().map(|alert| {
+        format!(
+            "- **{}** {} of {}: {}\n",
+            alert.severity.as_str(),
+            code(&alert.name, MOST_CELL),
+            code(alert.protocol.as_str(), MOST_CELL),
+            code(&alert.action, MOST_REASON)
+        )
+    });
+    parts.extend(list(
+        "thresholds",
+        "### Thresholds that are crossed",
+        alarms.collect(),
+    ));
+    let rows = standing.open.iter().map(|record| {
+        format!(
+            "| {} | {} | {} | {} | {} | {} |\n",
+            record.id,
+            cell(record.from.as_str(), MOST_CELL),
+            cell(record.to.as_str(), MOST_CELL),
+            said(record.state),
+            record.sent_at().map(minute).unwrap_or_default(),
+            cell(&record.summary, MOST_CELL)
+        )
+    });
+    let heads = ["Handoff", "From", "To", "State", "Sent", "About"];
+    parts.extend(table("open handoffs", "### Open", &heads, rows.collect()));
+    fit(
+        parts,
+        most,
+        "`git handoff report --output report.html` has all of it.",
+    )
+}
+
+fn parts(standing: &Issue) -> Vec<Part> {
+    let mut parts = vec![Part {
+        name: "the issue",
+        head: head(standing),
+        ..Part::default()
+    }];
+    parts.extend(attention(&standing.stuck, false));
+    let gate = standing.gate.iter().map(|one| {
+        let (mark, not) = if one.met {
+            ("✓", "")
+        } else {
+            ("✗", "not ")
+        };
+        let why = code(&one.why, MOST_REASON);
+        format!(
+            "- {mark} {not}{}: {why}\n",
+            code(&one.requirement, MOST_CELL)
+        )
+    });
+    parts.extend(list(
+        "requirements",
+        "### Required of a merge",
+        gate.collect(),
+    ));
+    parts.extend(contradicted(&standing.records));
+    parts.extend(failed(&standing.records));
+    let drawing = mermaid(&standing.graph);
+    parts.push(Part {
+        name: "the graph",
+        head: format!("### What happened\n\n```mermaid\n{drawing}```\n"),
+        ..Part::default()
+    });
+    let newest = standing.records.iter().rev();
+    let rows = newest.map(|record| {
+        let brief = standing.survey.handoff(record.id.number());
+        row(record, brief, standing.now)
+    });
+    let heads = [
+        "Handoff", "From", "To", "Contract", "State", "Sent", "Waited", "Worked", "About",
+    ];
+    parts.extend(table(
+        "handoffs",
+        "### Handoffs, the newest first",
+        &heads,
+        rows.collect(),
+    ));
+    parts
+}
+
+fn head(standing: &Issue) -> String {
+    let issue = &standing.issue;
+    let mut text = format!(
+        "## Issue {}: {}\n\n",
+        code(issue.issue.as_str(), MOST_CELL),
+        issue.status.as_str()
+    );
+    let holders: Vec<String> = standing
+        .holders()
+        .map(|a| code(a.as_str(), MOST_CELL))
+        .collect();
+    if !holders.is_empty() {
+        text += &format!("With {}. ", holders.join(", "));
+    }
+    if let Some(next) = &standing.next {
+        let id = next.id.as_ref().map(|id| format!(" with {id}"));
+        text += &format!(
+            "Next: **{}**, by {}{}: {}. ",
+            next.action.as_str(),
+            code(next.agent.as_str(), MOST_CELL),
+            id.unwrap_or_default(),
+            code(&next.why, MOST_REASON)
+        );
+    }
+    text += &format!(
+        "{}, protocol {}, ledger at {}.\n",
+        counted(standing.records.len(), "handoff"),
+        code(issue.protocol.as_str(), MOST_CELL),
+        code(&standing.commit.short(), 40)
+    );
+    text
+}
+
+/// What stands still, as a table.
+fn attention(stuck: &[Stuck], is_of_many: bool) -> Option<Part> {
+    let rows = stuck.iter().map(|stuck| {
+        let about = match &stuck.id {
+            Some(id) => id.to_string(),
+            None => format!("issue {}", code(stuck.issue.as_str(), MOST_CELL)),
+        };
+        let mark = if stuck.need <= Need::LeaseRanOut {
+            "! "
+        } else {
+            ""
+        };
+        let turn = stuck
+            .turn
+            .as_ref()
+            .map(|agent| cell(agent.as_str(), MOST_CELL));
+        format!(
+            "| {about} | {mark}{} | {} | {} | {} | {} |\n",
+            stuck.need.title(),
+            turn.unwrap_or_default(),
+            minute(stuck.since),
+            cell(&stuck.why, MOST_CELL),
+            cell(&stuck.next, MOST_REASON)
+        )
+    });
+    let title = match is_of_many {
+        true => format!("### Needs attention: {}", stuck.len()),
+        false => "### Needs attention".to_owned(),
+    };
+    let heads = ["Handoff", "What", "Whose turn", "Since", "Why", "Command"];
+    table("that need attention", &title, &heads, rows.collect())
+}
+
+/// What contracts claimed and the repository contradicts.
+fn contradicted(records: &[Record]) -> Option<Part> {
+    let of = |record: &Record| -> Vec<String> {
+        let found = { record.evidence.iter() }.filter(|e| e.result == Verdict::Contradicted);
+        let line = |reason: &str| format!("- {}: {}\n", record.id, code(reason, MOST_REASON));
+        found
+            .map(|e| line(e.reason.as_deref().unwrap_or_else(|| e.check.as_str())))
+            .collect()
+    };
+    let rows = records.iter().rev().flat_map(of).collect();
+    list(
+        "contradicted claims",
+        "### Claims that the repository contradicts",
+        rows,
+    )
+}
+
+/// What failed, the newest first, each with its details.
+fn failed(records: &[Record]) -> Option<Part> {
+    let mut all: Vec<PastFailure> = records.iter().flat_map(failures).collect();
+    all.sort_by_key(|failure| std::cmp::Reverse(failure.at));
+    let rows = all.iter().map(|failure| {
+        let by = code(failure.by.as_str(), MOST_CELL);
+        let mut text = format!(
+            "- {}, attempt {}, {}, {by}",
+            failure.id,
+            failure.attempt,
+            minute(failure.at)
+        );
+        let Some(error) = &failure.error else {
+            return text + "\n";
+        };
+        let (kind, message) = (
+            code(&error.code, MOST_CELL),
+            code(&error.message, MOST_REASON),
+        );
+        text += &format!(": {kind} {message}\n");
+        if let Some(action) = &error.suggested_action {
+            text += &format!("  To do: {}\n", code(action, MOST_REASON));
+        }
+        if let Some(details) = &error.details {
+            let block = block(details, MOST_DETAILS);
+            let inside = block.lines().map(|line| format!("  {line}\n"));
+            text += "  <details><summary>Details</summary>\n\n";
+            text.extend(inside);
+            text += "\n  </details>\n";
+        }
+        text
+    });
+    list("failures", "### Failures", rows.collect())
+}
+
+fn row(record: &Record, brief: Option<&HandoffSurvey>, now: Moment) -> String {
+    let spent = brief.map(|brief| times(brief, now));
+    let time = |length: Option<chrono::TimeDelta>| match length {
+        Some(length) if length.num_seconds() > 0 => span(length),
+        _ => String::new(),
+    };
+    format!(
+        "| {} | {} | {} | {} | {} | {} | {} | {} | {} |\n",
+        record.id,
+        cell(record.from.as_str(), MOST_CELL),
+        cell(record.to.as_str(), MOST_CELL),
+        cell(&record.contract_type, MOST_CELL),
+        said(record.state),
+        record.sent_at().map(minute).unwrap_or_default(),
+        time(spent.as_ref().map(|spent| spent.waiting)),
+        time(spent.as_ref().map(|spent| spent.working)),
+        cell(&record.summary, MOST_CELL)
+    )
+}
+
+/// A table; none, where it has no rows.
+fn table(name: &'static str, title: &str, heads: &[&str], rows: Vec<String>) -> Option<Part> {
+    let line = "---|".repeat(heads.len());
+    let head = format!("{title}\n\n| {} |\n|{line}\n", heads.join(" | "));
+    (!rows.is_empty()).then_some(Part {
+        name,
+        head,
+        rows,
+        tail: String::new(),
+    })
+}
+
+/// A list; none, where it has no rows.
+fn list(name: &'static str, title: &str, rows: Vec<String>) -> Option<Part> {
+    (!rows.is_empty()).then_some(Part {
+        name,
+        head: format!("{title}\n\n"),
+        rows,
+        tail: String::new(),
+    })
+}
+
+/// A state with its sign.
+fn said(state: State) -> String {
+    let mark = crate::insight::graph::Mark::from(state);
+    format!("{} {}", mark.symbol(), word(state))
+}
+
+fn word(state: State) -> &'static str {
+    match state {
+        State::InProgress => "in progress",
+        state => state.as_str(),
+    }
+}
+
+fn minute(at: Moment) -> String {
+    at.format("%Y-%m-%d %H:%MZ").to_string()
+}
+
+fn counted(count: usize, what: &str) -> String {
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{count} {what}{ending}")
+}

@@ -1,0 +1,131 @@
+//! Foreign words where GitHub would take them for something else: a command in a log,
+//! Markdown, HTML, a mention, a reference.
+
+use crate::ids::{is_misleading, plain};
+
+/// A text for a log, no line of which is a command to the runner: it takes `::` at a
+/// line's beginning for one, also behind blanks, and `##[` anywhere.
+pub fn log(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for line in plain(text).split_inclusive('\n') {
+        let blanks = line.len() - line.trim_start().len();
+        let (before, rest) = line.split_at(blanks);
+        safe += before;
+        match rest.strip_prefix("::") {
+            Some(rest) => safe += &format!(": :{}", rest.replace("##[", "## [")),
+            None => safe += &rest.replace("##[", "## ["),
+        }
+    }
+    safe
+}
+
+/// A text in one line, in which nothing is hidden or turned round, its end cut off
+/// after so many characters.
+pub fn line(text: &str, most: usize) -> String {
+    let mut line = String::with_capacity(text.len().min(most));
+    for (count, c) in text.trim().chars().enumerate() {
+        if count == most {
+            line.push('…');
+            break;
+        }
+        match c {
+            '\n' | '\t' | '\r' | '\u{2028}' | '\u{2029}' => line.push(' '),
+            c if c.is_control() || is_misleading(c) => line.extend(c.escape_unicode()),
+            c => line.push(c),
+        }
+    }
+    line
+}
+
+/// A text in Markdown as nothing but text. In a code span nobody is mentioned and
+/// nothing is a reference, a link, an image or markup.
+pub fn code(text: &str, most: usize) -> String {
+    let line = line(text, most);
+    if line.is_empty() {
+        return "–".to_owned();
+    }
+    let fence = "`".repeat(longest_run(&line) + 1);
+    // Only next to one of its own would a fence be read otherwise.
+    let pad = match line.starts_with('`') || line.ends_with('`') {
+        true => " ",
+        false => "",
+    };
+    format!("{fence}{pad}{line}{pad}{fence}")
+}
+
+/// The same in a cell of a table, where `|` would end it.
+pub fn cell(text: &str, most: usize) -> String {
+    let mut safe = String::new();
+    for c in code(text, most).chars() {
+        if c == '|' {
+            // Behind another, the backslash would be the one that is escaped.
+            let apart = if safe.ends_with('\\') { " " } else { "" };
+            safe += apart;
+            safe.push('\\');
+        }
+        safe.push(c);
+    }
+    safe
+}
+
+/// A text of several lines as a block of code, so many bytes of its end.
+pub fn block(text: &str, most: usize) -> String {
+    let shown = plain(text.trim_end()).replace('\t', "    ");
+    let start = shown.len().saturating_sub(most);
+    let start = (start..=shown.len()).find(|at| shown.is_char_boundary(*at));
+    let shown = &shown[start.unwrap_or_default()..];
+    let cut = if start > Some(0) { "…" } else { "" };
+    let fence = "`".repeat(longest_run(shown).max(2) + 1);
+    format!("{fence}text\n{cut}{shown}\n{fence}\n")
+}
+
+fn longest_run(text: &str) -> usize {
+    let mut longest = 0;
+    for run in text.split(|c| c != '`') {
+        longest = longest.max(run.len());
+    }
+    longest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{block, cell, code, line, log};
+
+    #[test]
+    fn no_line_of_a_log_is_a_command() {
+        for (text, safe) in [
+            ("::error::x", ": :error::x"),
+            (" \t::stop-commands::x\ny", " \t: :stop-commands::x\ny"),
+            ("a\n::set-env name=x::y", "a\n: :set-env name=x::y"),
+            ("see ##[add-path]/tmp ##[x]", "see ## [add-path]/tmp ## [x]"),
+            ("std::fs", "std::fs"),
+            ("a\r::error::", "a\\u{d}::error::"),
+            ("\u{3000}::error::", "\u{3000}: :error::"),
+        ] {
+            assert_eq!(log(text), safe);
+        }
+    }
+
+    #[test]
+    fn code_spans_end_where_the_text_does() {
+        for (text, safe) in [
+            ("plain", "`plain`"),
+            ("", "–"),
+            ("a `b` c", "``a `b` c``"),
+            ("`b", "`` `b ``"),
+            ("```", "```` ``` ````"),
+            ("a\nb", "`a b`"),
+            ("a\u{202e}b", "`a\\u{202e}b`"),
+        ] {
+            assert_eq!(code(text, 100), safe);
+        }
+        assert_eq!(line("abcdef", 3), "abc…");
+        assert_eq!(cell("a|b\\|c", 100), "`a\\|b\\ \\|c`");
+    }
+
+    #[test]
+    fn blocks_are_cut_at_their_beginning() {
+        assert_eq!(block("a\n```\nb\n", 99), "````text\na\n```\nb\n````\n");
+        assert_eq!(block("äöü", 3), "```text\n…ü\n```\n");
+    }
+}
