@@ -34,6 +34,7 @@ mod mcp;
 mod moment;
 mod network;
 mod output;
+mod prime;
 mod progress;
 mod protocols;
 mod refused;
@@ -41,6 +42,7 @@ mod render;
 mod replace;
 mod report;
 mod rows;
+mod skeleton;
 mod standing;
 mod view;
 
