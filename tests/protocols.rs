@@ -354,7 +354,8 @@ fn an_update_leaves_no_open_handoff_behind() {
     let folder = Folder::copy(&env, "issue-to-pr", "later");
     folder.define(|d| {
         d["facts"] = json!({});
-        d["version"] = json!("1.2.0");
+        d["github"] = json!({"rules": []});
+        d["version"] = json!("1.9.0");
         d["contracts"][1]["type"] = json!("prepared");
         d["routes"][1]["contracts"] = json!(["prepared"]);
     });
