@@ -23,6 +23,7 @@ mod error;
 mod exchange;
 pub mod exit;
 mod failure;
+mod fields;
 mod hook;
 mod http;
 mod input;
@@ -68,7 +69,7 @@ use output::Output;
     version,
     max_term_width = 100
 )]
-#[command(subcommand_required = true, arg_required_else_help = true)]
+#[command(subcommand_required = true)]
 #[command(after_help = AFTER_HELP, disable_help_flag = true)]
 struct Cli {
     #[command(flatten)]
@@ -105,7 +106,9 @@ pub struct Global {
 }
 
 const AFTER_HELP: &str = "\
-A first round:
+An agent begins with: git handoff prime --as AGENT
+
+A first round, in a repository without a ledger:
   git handoff init
   git handoff new --issue 7 --from issue-manager --to prep-agent > contract.xml
   git handoff check contract.xml      (after filling in what is marked)
@@ -130,7 +133,11 @@ pub fn command() -> clap::Command {
 
 /// Runs the program with these arguments and returns its exit code.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
-    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let mut arguments: Vec<OsString> = arguments.into_iter().collect();
+    if arguments.len() <= 1 {
+        // Whoever asks nothing wants to know what there is.
+        arguments.push("-h".into());
+    }
     let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
         Err(error) => return misused(&error, &arguments),

@@ -417,6 +417,14 @@ pub(super) fn briefing_text(brief: &Briefing) -> String {
     };
     let facts = brief.facts.iter().map(|(name, value)| fact(name, value));
     section("known of the issue", facts.collect());
+    let issue = brief.contract.id.issue();
+    let before = format!("`git handoff context {issue}` shows each contract");
+    section(
+        "said before",
+        { (brief.contract.id.number() > 1).then_some(before) }
+            .into_iter()
+            .collect(),
+    );
     section("delivered", brief.artifacts.iter().map(artifact).collect());
     section("tasks", brief.tasks.iter().map(task).collect());
     section("corrected", brief.annotations.iter().map(note).collect());

@@ -133,7 +133,12 @@ fn weigh(
     match (code, &record.code) {
         (None, _) => (true, by),
         (Some((commit, tree)), Some(known)) if known.commit == *commit || known.tree == *tree => {
-            (true, format!("{by}, of commit {}", short(commit)))
+            let (own, asked) = (short(&known.commit), short(commit));
+            let same = match own == asked {
+                true => String::new(),
+                false => format!(", which has the files of {asked}"),
+            };
+            (true, format!("{by}, of commit {own}{same}"))
         }
         (Some((commit, _)), Some(known)) => {
             let (known, commit) = (short(&known.commit), short(commit));

@@ -72,7 +72,7 @@ pub fn turn(
     let yields = if others.len() == 1 { "yields" } else { "yield" };
     let others = others.join(", ");
     let why = match phase(&first) {
-        _ if others.is_empty() => "nobody else could act".to_owned(),
+        _ if others.is_empty() => "it is the only one with something to do".to_owned(),
         Some(phase) => format!("its phase, {phase}, is the lowest; {others} {yields}"),
         None => format!("no phase decides; {others} {yields}"),
     };

@@ -1,15 +1,18 @@
 use clap::Args;
+use serde_json::Value;
 
 use crate::cli::context::Context;
+use crate::cli::environment::now;
 use crate::cli::error::Failure;
-use crate::cli::output::{Output, pretty};
+use crate::cli::output::{Output, plain};
+use crate::cli::render;
 use crate::ids::IssueKey;
 use crate::ledger::{self, Refusal, View};
 
 /// Print everything that an issue's contracts have accumulated
 ///
-/// One JSON document: the issue, the newest value of every field, and each
-/// handoff's record with what its contract says.
+/// What is known of the issue, and each contract as it was sent, the oldest first. With
+/// --json, also the newest value of every field, and each handoff's record.
 #[derive(Args)]
 #[command(after_help = "Example:\n  git handoff context 123")]
 pub(crate) struct Arguments {
@@ -31,9 +34,24 @@ impl Arguments {
         let folder = tip.issue(&key)?;
         let no_issue = || Refusal::NoIssue { issue: key.clone() };
         let issue = folder.issue()?.ok_or_else(no_issue)?;
-        let rules = tip.rules(issue.protocol.as_str())?;
-        let data = ledger::context(&folder, &rules)?.ok_or_else(no_issue)?;
-        let text = pretty(&data);
-        output.answer(&data, &text)
+        if output.is_json() {
+            let rules = tip.rules(issue.protocol.as_str())?;
+            let data = ledger::context(&folder, &rules)?.ok_or_else(no_issue)?;
+            return output.answer(&data, "");
+        }
+        output.paged();
+        let records = folder.records()?;
+        let look = output.look(now()?);
+        let mut text = render::issue_text(&issue, &records, &look);
+        for record in &records {
+            let contract = folder.contract(record)?;
+            let contract = String::from_utf8_lossy(&contract);
+            text += &format!(
+                "\n{}\n\n{}\n",
+                render::headline(record),
+                plain(contract.trim_end())
+            );
+        }
+        output.answer(&Value::Null, &text)
     }
 }

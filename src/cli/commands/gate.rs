@@ -22,14 +22,21 @@ use crate::ledger::{Answered, View, required};
 /// docs/gate.md makes it a required check on GitHub.
 #[derive(Args)]
 #[command(after_help = "Examples:
-  git handoff gate --issue 123
+  git handoff gate 123
   git handoff gate --issue 123 --require approved,validated
   git handoff gate --issue 123 --require approved --head HEAD   (as it is now)
   git handoff gate --issue 123 --format github     (annotations on GitHub)")]
 pub(crate) struct Arguments {
     /// The issue
-    #[arg(long, value_name = "ISSUE")]
-    issue: String,
+    #[arg(
+        value_name = "ISSUE",
+        required_unless_present = "named",
+        conflicts_with = "named"
+    )]
+    issue: Option<String>,
+    /// The same, as an option
+    #[arg(long = "issue", value_name = "ISSUE")]
+    named: Option<String>,
     /// What must be shown; by default what the protocol requires of a merge
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     require: Vec<String>,
@@ -48,7 +55,8 @@ impl Arguments {
     /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let is_github = self.format.is_github(output);
-        let key: IssueKey = self.issue.parse()?;
+        let named = self.issue.as_ref().or(self.named.as_ref());
+        let key: IssueKey = named.map_or("", String::as_str).parse()?;
         let repository = context.repository()?;
         let ledger = context.ledger(&repository)?;
         let tip = ledger.tip()?;

@@ -7,9 +7,11 @@ use serde_json::{Value, json};
 
 use crate::cli::context::Context;
 use crate::cli::error::Failure;
+use crate::cli::fields::fields;
 use crate::cli::network::Writer;
 use crate::cli::output::{Output, columns, plain, render};
 use crate::cli::{exit, protocols};
+use crate::ids::quoted;
 use crate::ledger::{Moment, ProtocolChange, ProtocolStep, check_protocol, open_issues};
 use crate::protocol::{Definition, Policy, SIGNERS, Signer, Signers, Style};
 use crate::templates::{BUILT_IN, built_in};
@@ -39,13 +41,19 @@ enum Action {
     List,
     /// Show a protocol: its agents, routes and contract types, and who may sign
     ///
-    /// With --json, the whole definition.
-    #[command(after_help = "Example:\n  git handoff protocol show delegation")]
+    /// With --type, each field of a contract of that type. With --json, the whole
+    /// definition, or the whole schema.
+    #[command(after_help = "Examples:
+  git handoff protocol show delegation
+  git handoff protocol show issue-to-pr --type workflow-complete")]
     Show {
         /// One in force here, a built-in one, or a folder; by default the one
         /// that new issues follow
         #[arg(value_name = "NAME|FOLDER")]
         name: Option<String>,
+        /// What a contract of this type can say
+        #[arg(long = "type", value_name = "TYPE")]
+        contract_type: Option<String>,
     },
     /// Check a protocol and report every fault
     ///
@@ -93,7 +101,10 @@ impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         match &self.action {
             Action::List => list(context, output),
-            Action::Show { name } => show(context, output, name.as_deref()),
+            Action::Show {
+                name,
+                contract_type,
+            } => show(context, output, name.as_deref(), contract_type.as_deref()),
             Action::Check { name } => check(context, output, name),
             Action::Copy { name, folder } => copy(context, output, name, folder),
             Action::Add { name } => put(context, output, name, ProtocolStep::Add),
@@ -160,7 +171,12 @@ fn row(definition: &Definition, standing: &str) -> Vec<String> {
     ]
 }
 
-fn show(context: &Context, output: &mut Output, name: Option<&str>) -> Result<(), Failure> {
+fn show(
+    context: &Context,
+    output: &mut Output,
+    name: Option<&str>,
+    contract_type: Option<&str>,
+) -> Result<(), Failure> {
     let name = match name {
         Some(name) => name.to_owned(),
         None => {
@@ -175,6 +191,9 @@ fn show(context: &Context, output: &mut Output, name: Option<&str>) -> Result<()
         .map(|(_, bytes)| bytes.as_slice())
         .unwrap_or_default();
     let protocol = protocols::parse(bytes)?;
+    if let Some(contract_type) = contract_type {
+        return show_type(output, protocol.definition(), &files, contract_type);
+    }
     let data: Value = serde_json::from_slice(bytes).unwrap_or_default();
     let signers = files.iter().find(|(path, _)| path == SIGNERS);
     let (signers, _) = Signers::parse(signers.map_or(&[], |(_, bytes)| bytes));
@@ -196,6 +215,45 @@ fn show(context: &Context, output: &mut Output, name: Option<&str>) -> Result<()
         text += &columns(&rows.collect::<Vec<_>>());
     }
     output.answer(&json!({ "definition": data, "signers": listed }), &text)
+}
+
+/// Shows what a contract of a type can say.
+fn show_type(
+    output: &mut Output,
+    definition: &Definition,
+    files: &[(String, Vec<u8>)],
+    name: &str,
+) -> Result<(), Failure> {
+    let mut types = definition.contracts.iter();
+    let Some(kind) = types.find(|kind| kind.name == name) else {
+        let known: Vec<&str> = definition
+            .contracts
+            .iter()
+            .map(|k| k.name.as_str())
+            .collect();
+        let text = format!("{} has no contract type {}", definition.name, quoted(name));
+        return Err(Failure::new(exit::NOT_FOUND, "no_type", text).hint(format!(
+            "it has: {}; `git handoff protocol show {}` says who sends which",
+            known.join(", "),
+            definition.name
+        )));
+    };
+    let schema = files.iter().find(|(path, _)| *path == kind.schema);
+    let schema = schema.map_or(&[][..], |(_, bytes)| bytes);
+    let schema: Value = serde_json::from_slice(schema).unwrap_or_default();
+    let found = fields(&schema);
+    let rows = found.iter().map(|field| {
+        let needed = if field.required {
+            "required"
+        } else {
+            "optional"
+        };
+        let cells = [&field.path, needed, &field.holds, &field.about];
+        cells.map(plain).to_vec()
+    });
+    let text = format!("{name}\n{}", columns(&rows.collect::<Vec<_>>()));
+    let data = json!({ "type": name, "fields": found, "definition": schema });
+    output.answer(&data, &text)
 }
 
 /// A line of `allowed_signers` as data.
