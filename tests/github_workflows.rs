@@ -57,7 +57,12 @@ fn action_as_workflow() -> String {
 #[test]
 fn the_linter_finds_nothing() {
     let mut all: Vec<(String, String)> = { workflows().into_iter() }
-        .map(|path| (path.display().to_string(), fs::read_to_string(&path).unwrap()))
+        .map(|path| {
+            (
+                path.display().to_string(),
+                fs::read_to_string(&path).unwrap(),
+            )
+        })
         .collect();
     all.push(("action.yml".to_owned(), action_as_workflow()));
     for ((name, _), found) in all.iter().zip(findings(&all)) {
@@ -77,7 +82,11 @@ fn the_linter_finds_what_is_put_in() {
             "steps.isue.outputs.issue }}",
             "expression",
         ),
-        ("      contents: write", "      contents: wirte", "permissions"),
+        (
+            "      contents: write",
+            "      contents: wirte",
+            "permissions",
+        ),
         ("needs: record", "needs: recrod", "job-needs"),
         ("timeout-minutes: 20", "timeout-minute: 20", "syntax-check"),
         // Foreign text in a script.
@@ -90,7 +99,11 @@ fn the_linter_finds_what_is_put_in() {
     ];
     let mutated: Vec<(String, String)> = { faults.iter() }
         .map(|(was, is, _)| {
-            let text = if intake.contains(was) { &intake } else { &action };
+            let text = if intake.contains(was) {
+                &intake
+            } else {
+                &action
+            };
             assert!(text.contains(was), "{was}");
             ((*is).to_owned(), text.replacen(was, is, 1))
         })
