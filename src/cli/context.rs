@@ -7,9 +7,12 @@ use std::rc::Rc;
 use std::thread;
 
 use super::Global;
+use super::call::Call;
 use super::environment;
 use super::error::Failure;
 use super::exit;
+use super::interruption::Interruption;
+use super::lookout::Lookout;
 use super::network::Network;
 use crate::git::Repository;
 use crate::ids::{AgentName, HandoffId, IssueKey, quoted};
@@ -22,6 +25,8 @@ pub(super) struct Context {
     /// Every handle of the repository that was given out.
     opened: Rc<RefCell<Vec<Rc<Repository>>>>,
     network: Network,
+    /// What the command gets where no process of its own runs it.
+    call: Option<Rc<Call>>,
 }
 
 impl Context {
@@ -31,7 +36,39 @@ impl Context {
             global,
             opened: Rc::default(),
             network: Network::default(),
+            call: None,
         }
+    }
+
+    /// The same, for a command that no process of its own runs.
+    pub(super) fn of_call(global: Global, call: Call) -> Self {
+        Self {
+            call: Some(Rc::new(call)),
+            ..Self::new(global)
+        }
+    }
+
+    /// What the command gets where no process of its own runs it.
+    pub(super) fn call(&self) -> Option<&Call> {
+        self.call.as_deref()
+    }
+
+    /// What ends a wait early: who called it, or signals, where something runs that
+    /// must not be left behind.
+    ///
+    /// # Errors
+    /// A [`Failure`] where signals can't be caught.
+    pub(super) fn interruption(
+        &self,
+        lookout: &Lookout<'_>,
+    ) -> Result<Option<Interruption>, Failure> {
+        let Some(call) = &self.call else {
+            return lookout.interruption();
+        };
+        let waker = lookout.waker();
+        let interruption = call.interruption();
+        interruption.wakes(move || waker.wake());
+        Ok(Some(interruption.clone()))
     }
 
     /// The same, for a command that writes.
@@ -40,6 +77,7 @@ impl Context {
             global: self.global.clone(),
             opened: Rc::clone(&self.opened),
             network,
+            call: self.call.clone(),
         }
     }
 
@@ -80,6 +118,11 @@ impl Context {
             let opened = self.opened.borrow();
             opened.iter().for_each(|repository| repository.maintain());
         }
+    }
+
+    /// The agent that was named on the command line.
+    pub(super) fn named_agent(&self) -> Option<&str> {
+        self.global.agent.as_deref()
     }
 
     /// The branch that was asked for on the command line.

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use super::context::Context;
 use super::error::Failure;
 use super::exit;
 use crate::contract::{MAX_BYTES, MAX_REPORT};
@@ -16,8 +17,8 @@ use crate::ids::quoted;
 /// # Errors
 /// A [`Failure`]: 6 when there is no such file, 3 when it is not one that a
 /// contract can be read from.
-pub(super) fn contract(name: &str) -> Result<Vec<u8>, Failure> {
-    read(name, MAX_BYTES)
+pub(super) fn contract(context: &Context, name: &str) -> Result<Vec<u8>, Failure> {
+    read(context, name, MAX_BYTES)
 }
 
 /// Reads a report that goes with a contract.
@@ -25,11 +26,11 @@ pub(super) fn contract(name: &str) -> Result<Vec<u8>, Failure> {
 /// # Errors
 /// A [`Failure`]: 6 when there is no such file, 3 when it is not one that can be
 /// read.
-pub(super) fn report(name: &str) -> Result<Vec<u8>, Failure> {
-    read(name, MAX_REPORT)
+pub(super) fn report(context: &Context, name: &str) -> Result<Vec<u8>, Failure> {
+    read(context, name, MAX_REPORT)
 }
 
-fn read(name: &str, most: usize) -> Result<Vec<u8>, Failure> {
+fn read(context: &Context, name: &str, most: usize) -> Result<Vec<u8>, Failure> {
     // One byte over the cap is enough to see that it is over the cap.
     let cap = most as u64 + 1;
     let mut bytes = Vec::new();
@@ -42,7 +43,10 @@ fn read(name: &str, most: usize) -> Result<Vec<u8>, Failure> {
         }
     };
     if name == "-" {
-        let read = io::stdin().lock().take(cap).read_to_end(&mut bytes);
+        let read = match context.call() {
+            Some(call) => call.input().take(cap).read_to_end(&mut bytes),
+            None => io::stdin().lock().take(cap).read_to_end(&mut bytes),
+        };
         read.map_err(|e| unreadable(&e))?;
         return Ok(bytes);
     }

@@ -2,15 +2,19 @@
 //! commands that run until something happens.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Whether the program was asked to end.
 #[derive(Clone, Default)]
 pub(super) struct Interruption {
     asked: Arc<AtomicBool>,
     signal: Arc<AtomicI32>,
+    waker: Arc<Mutex<Option<Waker>>>,
 }
+
+/// What is called when a command is asked to end that waits for something else.
+type Waker = Box<dyn Fn() + Send>;
 
 impl Interruption {
     /// From now on, SIGINT, SIGTERM and SIGHUP are noted instead of ending the
@@ -74,11 +78,30 @@ impl Interruption {
         &self.asked
     }
 
-    /// Ends the program as the signal would have.
+    /// Asks one command to end, where no signal speaks to the whole program.
+    pub(super) fn ask(&self) {
+        self.asked.store(true, Ordering::SeqCst);
+        let waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(wake) = waker.as_ref() {
+            wake();
+        }
+    }
+
+    /// From now on, `wake` is called when the command is asked to end. Whoever waits looks
+    /// whether it was asked before it does so.
+    pub(super) fn wakes(&self, wake: impl Fn() + Send + 'static) {
+        let mut waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner);
+        *waker = Some(Box::new(wake));
+    }
+
+    /// Ends the program as the signal would have; where none came, nothing ends.
     pub(super) fn pass_on(&self) {
         #[cfg(unix)]
         {
             let signal = self.signal.load(Ordering::SeqCst);
+            if signal == 0 {
+                return;
+            }
             // A signal that does not end programs was not caught.
             let _ = signal_hook::low_level::emulate_default_handler(signal);
         }

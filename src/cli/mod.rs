@@ -6,9 +6,13 @@
 //! exit code and its hint, `output` prints, `view`
 //! says how it looks, `context` opens what is needed.
 
+// What only the server of the Model Context Protocol uses is there without it too.
+#![cfg_attr(not(feature = "mcp"), allow(dead_code))]
+
 mod advice;
 mod against;
 mod annotations;
+mod call;
 mod collector;
 mod commands;
 mod context;
@@ -24,6 +28,8 @@ mod input;
 mod interruption;
 mod local;
 mod lookout;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod moment;
 mod network;
 mod output;
@@ -131,17 +137,43 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         clap::ColorChoice::Auto => anstream::ColorChoice::Auto,
     };
     crate::git::tune();
-    let result = change_directory(&cli.global);
+    let gone = change_directory(&cli.global);
     let mut output = Output::for_user(cli.global.json, color, !cli.global.no_pager);
-    if cli.command.only_reads() {
+    let context = Context::new(cli.global);
+    match gone {
+        Ok(()) => perform(&cli.command, &context, &mut output),
+        Err(failure) => {
+            output.fail(&failure);
+            failure.exit
+        }
+    }
+}
+
+/// Runs a command within this process, and returns the document that it prints with
+/// `--json`. Its arguments are like the program's, without `-C`: the folder is this
+/// process's own.
+#[cfg(feature = "mcp")]
+fn document(arguments: &[OsString], call: call::Call) -> Vec<u8> {
+    let mut output = Output::kept();
+    match Cli::try_parse_from(arguments) {
+        Ok(cli) => {
+            let context = Context::of_call(cli.global, call);
+            perform(&cli.command, &context, &mut output);
+        }
+        Err(error) => output.fail(&misuse(&error, arguments)),
+    }
+    output.into_kept()
+}
+
+/// Runs a command, says what came of it, and returns its exit code.
+fn perform(command: &commands::Command, context: &Context, output: &mut Output) -> u8 {
+    if command.only_reads() {
         output.only_reads();
     }
-    let context = Context::new(cli.global);
-    let result = result.and_then(|()| cli.command.run(&context, &mut output));
-    let exit = match result {
+    let exit = match command.run(context, output) {
         Ok(()) => output.exit(),
         Err(mut failure) => {
-            context.may_be_behind(&mut failure, &output);
+            context.may_be_behind(&mut failure, output);
             output.fail(&failure);
             failure.exit
         }
@@ -163,26 +195,7 @@ fn change_directory(global: &Global) -> Result<(), Failure> {
 /// Help and version are answers; anything else is wrong usage.
 fn misused(error: &clap::Error, arguments: &[OsString]) -> u8 {
     if error.use_stderr() && arguments.iter().any(|a| a == "--json") {
-        let mut text = error.to_string();
-        mask(&mut text, arguments);
-        let said: Vec<&str> = text
-            .trim_start_matches("error: ")
-            .lines()
-            .map(str::trim)
-            .take_while(|line| !line.starts_with("Usage:"))
-            .filter(|line| !line.is_empty() && !line.starts_with("For more information"))
-            .collect();
-        let known = command();
-        let named = arguments.iter().skip(1).filter_map(|a| a.to_str());
-        let sub = named
-            .into_iter()
-            .find(|a| known.find_subcommand(a).is_some());
-        let help = sub.map_or_else(
-            || "git handoff -h".to_owned(),
-            |s| format!("git handoff {s} -h"),
-        );
-        let failure = Failure::usage(said.join(" ")).hint(format!("see `{help}`"));
-        Output::new(true, anstream::ColorChoice::Never).fail(&failure);
+        Output::new(true, anstream::ColorChoice::Never).fail(&misuse(error, arguments));
         return exit::USAGE;
     }
     // An argument that is not understood may be a secret that stands in the wrong place.
@@ -198,6 +211,29 @@ fn misused(error: &clap::Error, arguments: &[OsString]) -> u8 {
     } else {
         exit::DONE
     }
+}
+
+/// What wrong usage says in one document.
+fn misuse(error: &clap::Error, arguments: &[OsString]) -> Failure {
+    let mut text = error.to_string();
+    mask(&mut text, arguments);
+    let said: Vec<&str> = text
+        .trim_start_matches("error: ")
+        .lines()
+        .map(str::trim)
+        .take_while(|line| !line.starts_with("Usage:"))
+        .filter(|line| !line.is_empty() && !line.starts_with("For more information"))
+        .collect();
+    let known = command();
+    let named = arguments.iter().skip(1).filter_map(|a| a.to_str());
+    let sub = named
+        .into_iter()
+        .find(|a| known.find_subcommand(a).is_some());
+    let help = sub.map_or_else(
+        || "git handoff -h".to_owned(),
+        |s| format!("git handoff {s} -h"),
+    );
+    Failure::usage(said.join(" ")).hint(format!("see `{help}`"))
 }
 
 /// Takes out of a text what looks like a secret among the arguments; says whether

@@ -39,8 +39,39 @@ pub(super) struct Output {
     /// Whether answers may be long, and whether the user lets a pager show those.
     is_view: bool,
     may_page: bool,
-    stdout: AutoStream<io::Stdout>,
+    stdout: Sink,
     stderr: AutoStream<io::Stderr>,
+}
+
+/// Where answers go.
+enum Sink {
+    /// To standard output.
+    Stdout(AutoStream<io::Stdout>),
+    /// To whoever had the command run within its own process.
+    Kept(Vec<u8>),
+}
+
+impl Sink {
+    fn stdout(color: ColorChoice) -> Self {
+        Self::Stdout(AutoStream::new(io::stdout(), color))
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Stdout(stream) => stream.write_all(bytes).and_then(|()| stream.flush()),
+            Self::Kept(kept) => {
+                kept.extend_from_slice(bytes);
+                Ok(())
+            }
+        }
+    }
+
+    fn has_colors(&self) -> bool {
+        match self {
+            Self::Stdout(stream) => stream.current_choice() != ColorChoice::Never,
+            Self::Kept(_) => false,
+        }
+    }
 }
 
 impl Output {
@@ -57,8 +88,24 @@ impl Output {
             wishes: Wishes::default(),
             is_view: false,
             may_page: false,
-            stdout: AutoStream::new(io::stdout(), color),
+            stdout: Sink::stdout(color),
             stderr: AutoStream::new(io::stderr(), color),
+        }
+    }
+
+    /// Keeps what would be printed as one JSON document.
+    pub(super) fn kept() -> Self {
+        Self {
+            stdout: Sink::Kept(Vec::new()),
+            ..Self::new(true, ColorChoice::Never)
+        }
+    }
+
+    /// What was kept; nothing where it was printed.
+    pub(super) fn into_kept(self) -> Vec<u8> {
+        match self.stdout {
+            Sink::Stdout(_) => Vec::new(),
+            Sink::Kept(kept) => kept,
         }
     }
 
@@ -85,7 +132,7 @@ impl Output {
             screen,
             wishes,
             may_page: may_page && !is_for_git_pager() && !is_dumb(),
-            stdout: AutoStream::new(io::stdout(), stdout),
+            stdout: Sink::stdout(stdout),
             stderr: AutoStream::new(io::stderr(), asked),
             ..Self::new(json, color)
         }
@@ -147,7 +194,7 @@ impl Output {
         let Some(pager) = pager else {
             return self.raw(text.as_bytes());
         };
-        let colors = self.stdout.current_choice() != ColorChoice::Never;
+        let colors = self.stdout.has_colors();
         let shown = match colors && !self.wishes.no_color_in_pager {
             true => pager.show(text.as_bytes()),
             false => pager.show(&strip_str(text).to_string().into_bytes()),
@@ -219,11 +266,7 @@ impl Output {
     /// # Errors
     /// A [`Failure`] when stdout can't be written; a closed pipe is no error.
     pub(super) fn stream(&mut self, bytes: &[u8]) -> Result<bool, Failure> {
-        let written = self
-            .stdout
-            .write_all(bytes)
-            .and_then(|()| self.stdout.flush());
-        match written {
+        match self.stdout.write(bytes) {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
             Err(error) => {

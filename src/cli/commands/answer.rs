@@ -45,7 +45,7 @@ impl Arguments {
         let repository = context.repository()?;
         let writer = context.writer(&repository, output)?;
         let questions = self.questions(context, &writer)?;
-        let read = self.read(&questions)?;
+        let read = self.read(context, &questions)?;
         let told = Told {
             allow: self.allow_secret.clone(),
             reason: read.reason.as_deref().map(told).transpose()?,
@@ -63,11 +63,11 @@ impl Arguments {
         Ok(record.questions().to_vec())
     }
 
-    fn read(&self, questions: &[Question]) -> Result<Told, Failure> {
+    fn read(&self, context: &Context, questions: &[Question]) -> Result<Told, Failure> {
         if let [file] = &self.answer[..]
             && is_file(file)
         {
-            let values = values(file)?;
+            let values = values(context, file)?;
             return Ok(Told {
                 values,
                 ..Told::default()
@@ -113,8 +113,8 @@ fn is_file(text: &str) -> bool {
 }
 
 /// Reads a JSON object, in which no key may stand twice.
-fn values(file: &str) -> Result<Map<String, Value>, Failure> {
-    let bytes = input::contract(file)?;
+fn values(context: &Context, file: &str) -> Result<Map<String, Value>, Failure> {
+    let bytes = input::contract(context, file)?;
     let parsed = crate::contract::Source::parse(&bytes).ok();
     let parsed = parsed.and_then(|_| serde_json::from_slice(&bytes).ok());
     match parsed {

@@ -75,7 +75,7 @@ impl Arguments {
         let mut checked = Vec::new();
         let mut verdict = exit::DONE;
         for name in &self.files {
-            let review = match input::contract(name) {
+            let review = match input::contract(context, name) {
                 Ok(bytes) => against.review_claims(&Offer {
                     bytes: &bytes,
                     agent: agent.as_ref(),

@@ -86,7 +86,7 @@ impl Arguments {
             }
             Action::Set { name, file } => {
                 let agent = context.acting_agent(&repository)?;
-                let bytes = input::contract(file)?;
+                let bytes = input::contract(context, file)?;
                 let rules = self.rules(&tip, Some(name))?;
                 let protocol: AgentName = rules.protocol().definition().name.clone();
                 let commit = ledger.put_document(&session, &agent, &protocol, name, &bytes)?;

@@ -26,6 +26,8 @@ mod init;
 mod list;
 mod log;
 mod man;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod metrics;
 mod new;
 mod next;
@@ -103,6 +105,8 @@ pub(super) enum Command {
     Demo(demo::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
+    #[cfg(feature = "mcp")]
+    Mcp(mcp::Arguments),
 }
 
 impl Command {
@@ -183,6 +187,8 @@ impl Command {
             Self::Demo(a) => a.run(context, output),
             Self::Completions(a) => a.run(output),
             Self::Man(a) => a.run(output),
+            #[cfg(feature = "mcp")]
+            Self::Mcp(a) => a.run(context, output),
         }
     }
 }

@@ -74,13 +74,13 @@ impl Arguments {
             .as_deref()
             .map(str::parse::<IssueKey>)
             .transpose()?;
-        let bytes = input::contract(&self.file)?;
+        let bytes = input::contract(context, &self.file)?;
         let mut reports = Reports::default();
         for name in &self.tests {
-            reports.add_tests(name, &input::report(name)?)?;
+            reports.add_tests(name, &input::report(context, name)?)?;
         }
         for name in &self.coverage {
-            reports.add_coverage(name, &input::report(name)?)?;
+            reports.add_coverage(name, &input::report(context, name)?)?;
         }
         let protocol = self.protocol.as_deref().map(str::parse).transpose()?;
         let answers: Option<HandoffId> = self.answers.as_deref().map(str::parse).transpose()?;

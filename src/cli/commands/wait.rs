@@ -96,7 +96,7 @@ impl Arguments {
         };
         let deadline = self.timeout.and_then(|t| start.checked_add(t));
         let mut lookout = Lookout::open(ledger, place, self.looks.poll, deadline)?;
-        let interruption = lookout.interruption()?;
+        let interruption = context.interruption(&lookout)?;
         let mut last: Option<(ObjectId, Vec<Seen>)> = None;
         loop {
             let left = self.timeout.map(|t| t.saturating_sub(start.elapsed()));
@@ -110,6 +110,12 @@ impl Arguments {
             {
                 lookout.stop();
                 interruption.pass_on();
+                return Err(Failure::new(
+                    exit::TIMED_OUT,
+                    "interrupted",
+                    "the wait was ended before its time",
+                )
+                .hint("nothing was changed; the same command waits on"));
             }
             let now = clock.author();
             let mut wake = None;

@@ -1,0 +1,65 @@
+//! The server of the Model Context Protocol: verbs are tools, the ledger is
+//! resources.
+//!
+//! `verbs` says which commands are tools, `schema` derives a tool from what clap
+//! knows of its command, `line` makes a command line of a call's arguments, `resources`
+//! names what can be read, `wire` is the connection. A call runs the very code that the
+//! command line runs, within this process, and its answer is the document that
+//! `--json` prints.
+
+mod line;
+mod resources;
+mod schema;
+mod server;
+mod verbs;
+mod wire;
+
+use rmcp::ServiceExt;
+use rmcp::service::ServerInitializeError;
+use rmcp::transport::async_rw::AsyncRwTransport;
+
+use super::error::Failure;
+use super::exit;
+use server::Server;
+use wire::Wire;
+
+/// What the server was started with: no call says otherwise. A call does not name the
+/// ledger's branch at all: an agent would take that for the branch that it works on.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Fixed {
+    /// The acting agent.
+    pub(super) agent: Option<String>,
+    /// The ledger's branch.
+    pub(super) branch: Option<String>,
+}
+
+/// Serves until the input ends, or nobody reads the output.
+///
+/// # Errors
+/// A [`Failure`] of the environment where the system gives no threads or no pipes.
+pub(super) fn serve(fixed: Fixed) -> Result<(), Failure> {
+    let failed = |what: String| Failure::new(exit::ENVIRONMENT, "mcp_failed", what);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| failed(format!("the server cannot be started: {error}")))?;
+    let served = runtime.block_on(async {
+        let (reader, writer) = rmcp::transport::io::stdio_pipes();
+        let (wire, gone) = Wire::new(AsyncRwTransport::new_server(reader, writer));
+        let (server, turns) = Server::new(fixed, gone);
+        let served = match server.serve(wire).await {
+            Ok(running) => running.waiting().await.map(drop).map_err(|e| e.to_string()),
+            Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
+            Err(error) => Err(error.to_string()),
+        };
+        // What was begun is brought to its end, whether or not anyone hears of it.
+        turns.all_over().await;
+        served
+    });
+    // Nothing is left that runs but a read of the input, which may never return.
+    runtime.shutdown_background();
+    served.map_err(|error| {
+        failed(format!("the connection broke: {error}"))
+            .hint("see that the harness speaks the Model Context Protocol, and start it again")
+    })
+}
