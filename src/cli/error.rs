@@ -236,6 +236,7 @@ impl From<LedgerError> for Failure {
                 at(exit::NOT_FOUND, "no_document").hint(hint)
             }
             LedgerError::Schema { .. } => at(exit::INTEGRITY, "schema_broken"),
+            LedgerError::Template { .. } => at(exit::INTEGRITY, "template_broken"),
             LedgerError::Snapshot(error) => at(exit::CONTRACT, "snapshot_refused").hint(unkept(&error)),
             LedgerError::Missing { .. }
             | LedgerError::Stored { .. }

@@ -1,17 +1,17 @@
 use clap::{Args, ValueEnum};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::cli::context::Context;
 use crate::cli::environment::SystemClock;
 use crate::cli::error::Failure;
 use crate::cli::exit;
 use crate::cli::output::Output;
-use crate::contract::{FILL, write_json, write_markdown, write_message, write_xml};
+use crate::contract::FILL;
 use crate::git::to_second;
 use crate::ids::{AgentName, IssueKey};
-use crate::ledger::{Clock, IssueFolder, LedgerError, Rules, Schemas, Snapshot, View};
+use crate::ledger::{Clock, IssueFolder, LedgerError, Rules, Snapshot, View};
 use crate::protocol::{ContractType, Protocol};
-use crate::templates::{fill, known};
+use crate::templates::{known, skeleton, usual_format, written};
 
 /// Print a contract's skeleton, filled with what is known
 ///
@@ -69,11 +69,10 @@ impl Format {
     /// protocol's.
     fn first(protocol: &Protocol, kind: Option<&str>) -> Self {
         let kind = kind.and_then(|name| protocol.contract_type(name));
-        let own = kind.and_then(|kind| kind.formats.first());
-        let first = own.or_else(|| protocol.definition().formats.first());
-        let all = [Self::Xml, Self::Json, Self::Md];
-        let named = |format: &Self| first.is_some_and(|name| name == format.name());
-        all.into_iter().find(named).unwrap_or(Self::Json)
+        let usual = usual_format(protocol, kind);
+        let mut all = [Self::Xml, Self::Json, Self::Md].into_iter();
+        all.find(|format| format.name() == usual)
+            .unwrap_or(Self::Json)
     }
 
     /// Says whether a type can be written so. A message can hold any contract
@@ -85,13 +84,6 @@ impl Format {
         has(self.name())
             || self == Self::Md && protocol.definition().formats.iter().any(|f| f == "md")
     }
-}
-
-/// What a message calls an agent.
-fn title(protocol: &Protocol, agent: &AgentName) -> String {
-    let known = protocol.agent(agent.as_str());
-    let alias = known.and_then(|known| known.aliases.first());
-    alias.map_or_else(|| agent.to_string(), Clone::clone)
 }
 
 impl Arguments {
@@ -116,31 +108,11 @@ impl Arguments {
             .format
             .unwrap_or_else(|| Format::first(rules.protocol(), self.kind.as_deref()));
         let kind = self.contract_type(&rules, format, &from, &to)?;
-        let template: Value =
-            serde_json::from_slice(&rules.bytes(&kind.template)?).map_err(|e| {
-                let text = format!("{} is not JSON: {e}", kind.template);
-                Failure::new(exit::INTEGRITY, "template_broken", text)
-            })?;
         let protocol = rules.protocol();
         let now = to_second(clock.author());
         let known = known(&repository, protocol, &folder, &from, &to, now)?;
-        let value = fill(&template, &known);
-        let text = match format {
-            Format::Json => write_json(&value),
-            Format::Xml => {
-                let schema = rules.schema(kind)?;
-                write_xml(&value, schema.shape(), &kind.root)
-            }
-            // A type of its own for messages has their sections as its fields.
-            Format::Md if kind.has_format("md") && !kind.has_format("json") => {
-                write_message(&value, rules.schema(kind)?.shape())
-            }
-            Format::Md => {
-                let protocol = rules.protocol();
-                let [from, to] = [&from, &to].map(|agent| title(protocol, agent));
-                write_markdown(&value, &from, &to, &kind.title)
-            }
-        };
+        let value = skeleton(&rules, kind, &known)?;
+        let text = written(&rules, kind, &value, format.name(), (&from, &to))?;
         let left = text.matches(FILL).count();
         let data = json!({
             "contract_type": kind.name,
