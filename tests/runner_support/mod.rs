@@ -3,10 +3,11 @@
 
 pub mod expression;
 
-use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::{Map, Value, json};
 
@@ -72,9 +73,9 @@ impl Run {
 /// A server with the repository `owner/desk`, and what runs on it.
 pub struct Runner {
     pub env: TestEnvironment,
-    folders: Cell<u32>,
-    /// A line that a step runs first, in the job and step of these names.
-    pub sabotage: RefCell<Option<(String, String)>>,
+    folders: AtomicU32,
+    /// The name of a step, and what it runs first.
+    pub sabotage: Mutex<Option<(String, String)>>,
 }
 
 /// One step's or one job's surroundings.
@@ -100,8 +101,8 @@ impl Runner {
         std::os::unix::fs::symlink(fake, root.join("bin/gh")).unwrap();
         Self {
             env,
-            folders: Cell::default(),
-            sabotage: RefCell::default(),
+            folders: AtomicU32::default(),
+            sabotage: Mutex::default(),
         }
     }
 
@@ -142,8 +143,7 @@ impl Runner {
         needs: &Map<String, Value>,
         run: &mut Run,
     ) -> (String, Value) {
-        let number = self.folders.get() + 1;
-        self.folders.set(number);
+        let number = self.folders.fetch_add(1, Ordering::Relaxed);
         let temp = self.env.root().join(format!("runner-{number}"));
         fs::create_dir(&temp).unwrap();
         fs::write(temp.join("event.json"), event.payload.to_string()).unwrap();
@@ -336,7 +336,7 @@ impl Runner {
         }
         let mut script = step["run"].as_str().unwrap().to_owned();
         assert!(!script.contains("${{"), "{script}");
-        if let Some((name, line)) = &*self.sabotage.borrow()
+        if let Some((name, line)) = &*self.sabotage.lock().unwrap()
             && step["name"] == name.as_str()
         {
             script = format!("{line}\n{script}");
