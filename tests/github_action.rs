@@ -3,6 +3,7 @@
 #![cfg(unix)]
 
 mod github_support;
+mod remote_support;
 mod runner_support;
 mod support;
 
@@ -12,7 +13,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 
-use runner_support::{Runner, values};
+use remote_support::{Access, Http, bare};
+use runner_support::{Runner, files, values};
 use serde_json::json;
 use support::contracts::opening;
 use support::{Ran, TestEnvironment};
@@ -263,4 +265,60 @@ fn the_action_installs_fetches_runs_and_tells() {
     let run = runner.own_action_alone(json!({ "ledger": "elsewhere" }));
     run.job("job", "failure")
         .says("::error title=git-handoff::the ledger's branch can't be fetched");
+}
+
+#[test]
+fn git_finds_the_token_in_the_environment_and_nowhere_else() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    let desk = bare(&env, "owner/desk");
+    let push = ["push", "-q", desk.to_str().unwrap(), "handoffs"];
+    env.git(&env.repo(), &push);
+    let http = Http::start(&env, Access::Users);
+    let address = http.address("owner/desk");
+    let server = address.strip_suffix("/owner/desk").unwrap();
+    // What the server takes for the token.
+    let token = "nekot-ssecca-x";
+    let temp = env.root().join("temp");
+    fs::create_dir_all(&temp).unwrap();
+    let fetch = |token: &str| {
+        fs::write(temp.join("output"), "").unwrap();
+        let mut command = env.command(root().join("action/ledger"));
+        command
+            .env("LEDGER", "handoffs")
+            .env("SERVER", server)
+            .env("REPOSITORY", "owner/desk")
+            .env("GH_TOKEN", token)
+            .env("RUNNER_TEMP", &temp)
+            .env("GITHUB_OUTPUT", temp.join("output"));
+        env.run(command, &[], None)
+    };
+    fetch("wrong-token-0123456789")
+        .exits(1)
+        .says("::error title=git-handoff::");
+    let ran = fetch(token).success();
+    assert!(!ran.stdout.contains(token) && !ran.stderr.contains(token));
+    // A step that pushes needs no more than the token in its environment.
+    let ledger = temp.join("ledger.git");
+    let claim = ["claim", "87", "--as", "prep-agent"];
+    let mut command = env.program(&claim);
+    command.current_dir(&ledger).env("GH_TOKEN", token);
+    env.run(command, &claim, None).success();
+    let there = env.git(&desk, &["rev-parse", "handoffs"]);
+    assert_eq!(there, env.git(&ledger, &["rev-parse", "handoffs"]));
+    assert_ne!(there.trim(), env.tip());
+    let complete = ["complete", "87.1", "--as", "prep-agent"];
+    let mut command = env.program(&complete);
+    command
+        .current_dir(&ledger)
+        .env("GH_TOKEN", "wrong-token-0123456789");
+    let refused = env.run(command, &complete, None);
+    assert_ne!(refused.status, 0, "{}", refused.shown);
+    assert!(!refused.shown.contains("wrong-token"), "{}", refused.shown);
+    for (path, bytes) in files(&temp) {
+        for token in [token, "wrong-token-0123456789"] {
+            let holds = bytes.windows(token.len()).any(|w| w == token.as_bytes());
+            assert!(!holds, "{}", path.display());
+        }
+    }
 }
