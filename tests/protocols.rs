@@ -284,7 +284,8 @@ fn an_update_leaves_no_open_handoff_behind() {
         let folder = Folder::copy(&env, "issue-to-pr", name);
         folder.define(|d| {
             d["facts"] = json!({});
-            d["version"] = json!("1.2.0");
+            d["github"] = json!({"rules": []});
+            d["version"] = json!("1.9.0");
             change(d);
         });
         let refused = folder.refused("update");
@@ -353,7 +354,8 @@ fn an_update_leaves_no_open_handoff_behind() {
     let folder = Folder::copy(&env, "issue-to-pr", "later");
     folder.define(|d| {
         d["facts"] = json!({});
-        d["version"] = json!("1.2.0");
+        d["github"] = json!({"rules": []});
+        d["version"] = json!("1.9.0");
         d["contracts"][1]["type"] = json!("prepared");
         d["routes"][1]["contracts"] = json!(["prepared"]);
     });
@@ -461,6 +463,7 @@ fn an_agent_is_added_by_data_alone() {
         let auditor = json!({"id": "security-auditor", "role": "Looks for known holes", "kind": "specialist", "phase": 5});
         d["agents"].as_array_mut().unwrap().insert(5, auditor);
         keep(&mut d["contracts"], |c| c["type"] != "reviewer-agent-to-validator-agent");
+        keep(&mut d["github"]["rules"], |r| r["name"] != "review-approves");
         keep(&mut d["routes"], |r| {
             r["from"] != "reviewer-agent" || r["to"] != "validator-agent"
         });

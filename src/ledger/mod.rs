@@ -18,6 +18,7 @@ mod choice;
 mod code_branches;
 mod context;
 mod delivery;
+mod desk;
 mod draft;
 mod error;
 mod evidence;
@@ -64,6 +65,7 @@ pub use briefing::{Briefing, Emitted, Previous, briefing};
 pub use choice::{Chosen, Offer};
 pub use context::{context, contract_value};
 pub use delivery::{Delivered, Delivery, DeliveryName, NoDeliveryName};
+pub use desk::{Desk, Look, Pile, desk};
 pub use error::LedgerError;
 pub use evidence::{Evidence, EvidenceFault, ReportError, ReportFile, Reports, Verdict};
 pub use exchange::{

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::skeleton::Known;
 use crate::git::Repository;
 use crate::ids::AgentName;
-use crate::ledger::{IssueFolder, LedgerError, Moment, OpenHandoff, View};
+use crate::ledger::{Issue, IssueFolder, LedgerError, Moment, OpenHandoff, View};
 use crate::protocol::{Protocol, State};
 
 /// The fact that names the commit which merged the branch.
@@ -34,70 +34,15 @@ pub fn known(
     to: &AgentName,
     now: Moment,
 ) -> Result<Known, LedgerError> {
-    let mut known = Known::new();
-    let mut set = |name: &str, value: Value| {
-        known.entry(name.to_owned()).or_insert(value);
-    };
-    let key = folder.key();
-    set(
-        "issue",
-        key.as_str()
-            .parse::<u64>()
-            .map_or_else(|_| json!(key), |n| json!(n)),
-    );
-    set("key", json!(key));
-    set("from", json!(from));
-    set("to", json!(to));
-    for (name, agent) in [("from_phase", from), ("to_phase", to)] {
-        let phase = protocol.agent(agent.as_str()).and_then(|known| known.phase);
-        if let Some(phase) = phase {
-            set(name, json!(phase));
-        }
-    }
-    set("now", json!(now.to_rfc3339_opts(SecondsFormat::Secs, true)));
-
     let issue = folder.issue()?;
-    let open = issue.iter().flat_map(|issue| &issue.open);
-    let held = open.filter(|open| open.to == *from && open.state == State::InProgress);
-    // A report on a task is not the task.
-    let tasks = issue.iter().flat_map(|issue| &issue.tasks);
-    let is_task = |open: &&OpenHandoff| tasks.clone().any(|task| task.handoff == open.id);
-    for open in held.filter(is_task) {
-        if let Some(task) = folder.record(open.id.number())?.and_then(|r| r.task) {
-            set("task", json!(task.id));
-            if let Some(parent) = task.parent {
-                set("parent_task", json!(parent));
-            }
-            break;
-        }
-    }
-    // Which commit merged the branch is for the repository to say: an earlier
-    // round's is not this one's.
-    let told = issue.iter().flat_map(|i| &i.facts);
-    for (name, value) in told.filter(|(name, _)| *name != MERGED) {
-        set(name, value.clone());
-    }
-    // What was noted beside them is known where no contract says it, the newest first.
-    let notes = issue.iter().flat_map(|i| i.annotations.iter().rev());
-    let noted: Vec<_> = notes.flat_map(|note| &note.facts).collect();
-    let (merged, noted): (Vec<_>, Vec<_>) =
-        noted.into_iter().partition(|(name, _)| *name == MERGED);
-    for (name, value) in noted {
-        set(name, value.clone());
-    }
-    if let Some(issue) = &issue {
-        set("cycle_time", json!(duration(now - issue.opened_at)));
-    }
-    if let Some(url) = repository
-        .remote_url("origin")
-        .and_then(|url| web_address(&url))
-    {
-        set("issue_url", json!(format!("{url}/issues/{key}")));
-    }
-    if let Some(dir) = repository.workdir().and_then(Path::to_str) {
-        set("workspace_path", json!(dir.trim_end_matches('/')));
-    }
-
+    let known = told(
+        repository,
+        protocol,
+        folder,
+        issue.as_ref(),
+        (from, to),
+        now,
+    )?;
     let told = known.get("branch").and_then(Value::as_str);
     let told = told.map(str::to_owned);
     let base = repository.base_branch();
@@ -110,8 +55,10 @@ pub fn known(
         (Some(branch), Some(base)) => on_branch(repository, folder, known, &branch, &base)?,
         _ => known,
     };
-    if let Some((_, merge)) = merged.first() {
-        let merge = || Value::clone(merge);
+    // What was noted of the merge counts where the repository does not know of it.
+    let mut notes = issue.iter().flat_map(|i| i.annotations.iter().rev());
+    if let Some(merge) = notes.find_map(|note| note.facts.get(MERGED)) {
+        let merge = || merge.clone();
         known.entry(MERGED.to_owned()).or_insert_with(merge);
     }
     Ok(known)
@@ -155,6 +102,79 @@ fn on_branch(
         if let Some(merge) = repository.merge_of(base, &tip) {
             set(MERGED, json!(merge));
         }
+    }
+    Ok(known)
+}
+
+/// The same without what is read from the repository's history: what the ledger's tip says, and
+/// where the repository is.
+///
+/// # Errors
+/// [`LedgerError`] when the issue can't be read.
+pub fn told(
+    repository: &Repository,
+    protocol: &Protocol,
+    folder: &IssueFolder<'_>,
+    issue: Option<&Issue>,
+    (from, to): (&AgentName, &AgentName),
+    now: Moment,
+) -> Result<Known, LedgerError> {
+    let mut known = Known::new();
+    let mut set = |name: &str, value: Value| {
+        known.entry(name.to_owned()).or_insert(value);
+    };
+    let key = folder.key();
+    set(
+        "issue",
+        key.as_str()
+            .parse::<u64>()
+            .map_or_else(|_| json!(key), |n| json!(n)),
+    );
+    set("key", json!(key));
+    set("from", json!(from));
+    set("to", json!(to));
+    for (name, agent) in [("from_phase", from), ("to_phase", to)] {
+        let phase = protocol.agent(agent.as_str()).and_then(|known| known.phase);
+        if let Some(phase) = phase {
+            set(name, json!(phase));
+        }
+    }
+    set("now", json!(now.to_rfc3339_opts(SecondsFormat::Secs, true)));
+
+    let open = issue.iter().flat_map(|issue| &issue.open);
+    let held = open.filter(|open| open.to == *from && open.state == State::InProgress);
+    // A report on a task is not the task.
+    let tasks = issue.iter().flat_map(|issue| &issue.tasks);
+    let is_task = |open: &&OpenHandoff| tasks.clone().any(|task| task.handoff == open.id);
+    for open in held.filter(is_task) {
+        if let Some(task) = folder.record(open.id.number())?.and_then(|r| r.task) {
+            set("task", json!(task.id));
+            if let Some(parent) = task.parent {
+                set("parent_task", json!(parent));
+            }
+            break;
+        }
+    }
+    // Which commit merged the branch is for the repository to say: an earlier
+    // round's is not this one's.
+    let told = issue.iter().flat_map(|i| &i.facts);
+    // What was noted beside them is known where no contract says it, the newest first.
+    let notes = issue.iter().flat_map(|i| i.annotations.iter().rev());
+    let noted = notes.flat_map(|note| &note.facts);
+    for (name, value) in told.chain(noted).filter(|(name, _)| *name != MERGED) {
+        set(name, value.clone());
+    }
+    if let Some(issue) = issue {
+        set("cycle_time", json!(duration(now - issue.opened_at)));
+    }
+    if let Some(url) = repository
+        .remote_url("origin")
+        .and_then(|url| web_address(&url))
+    {
+        set("issue_url", json!(format!("{url}/issues/{key}")));
+    }
+    if let Some(dir) = repository.workdir().and_then(Path::to_str) {
+        set("workspace_path", json!(dir.trim_end_matches('/')));
     }
     Ok(known)
 }

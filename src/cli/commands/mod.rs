@@ -11,6 +11,7 @@ mod completions;
 mod context;
 mod demo;
 mod document;
+mod explain;
 mod export;
 mod extend;
 mod fail;
@@ -32,6 +33,7 @@ mod metrics;
 mod new;
 mod next;
 mod otlp;
+mod prime;
 mod protocol;
 mod reap;
 mod rejected;
@@ -57,6 +59,7 @@ use super::output::Output;
 /// Every command.
 #[derive(Subcommand)]
 pub(super) enum Command {
+    Prime(prime::Arguments),
     Init(Write<init::Arguments>),
     New(new::Arguments),
     Check(check::Arguments),
@@ -102,6 +105,7 @@ pub(super) enum Command {
     Serve(serve::Arguments),
     Export(export::Arguments),
     Import(Write<import::Arguments>),
+    Explain(explain::Arguments),
     Demo(demo::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
@@ -114,7 +118,8 @@ impl Command {
     pub(super) fn only_reads(&self) -> bool {
         matches!(
             self,
-            Self::Check(_)
+            Self::Prime(_)
+                | Self::Check(_)
                 | Self::Inbox(_)
                 | Self::Status(_)
                 | Self::Show(_)
@@ -128,6 +133,7 @@ impl Command {
                 | Self::Graph(_)
                 | Self::Report(_)
                 | Self::Serve(_)
+                | Self::Explain(_)
                 | Self::Completions(_)
                 | Self::Man(_)
         )
@@ -139,6 +145,7 @@ impl Command {
     /// A [`Failure`] with its exit code.
     pub(super) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         match self {
+            Self::Prime(a) => a.run(context, output),
             Self::Init(a) => a.own.run(&context.with(a.network), output),
             Self::New(a) => a.run(context, output),
             Self::Check(a) => a.run(context, output),
@@ -184,6 +191,7 @@ impl Command {
             Self::Serve(a) => a.run(context, output),
             Self::Export(a) => a.run(context, output),
             Self::Import(a) => a.own.run(&context.with(a.network), output),
+            Self::Explain(a) => a.run(output),
             Self::Demo(a) => a.run(context, output),
             Self::Completions(a) => a.run(output),
             Self::Man(a) => a.run(output),
