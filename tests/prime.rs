@@ -111,14 +111,17 @@ fn the_page_says_what_is_held_what_waits_and_what_to_do() {
     - 88.1 from issue-manager, priority "medium": "Dispatchers ask for their delivery history as a file"
 
     Your next steps:
-    1. git handoff show 87.1   # what was handed to you; do the work
-    2. git handoff new --issue 87 --from prep-agent --to implementer-agent > contract.xml   # then replace every {{fill: …}}
-    3. git handoff check contract.xml && git handoff send contract.xml --as prep-agent
+    1. git handoff show 87.1   # what was handed to you
+       git handoff context 87   # all that was asked for; then do the work, and commit it
+    2. git handoff new --issue 87 --from prep-agent --to implementer-agent > contract.xml   # once it is done, or another below, as your work came out; then replace every {{fill: …}}
+    3. git handoff check contract.xml && git handoff send contract.xml --as prep-agent   # then delete the file: your part is done
+    If it takes longer than the lease: git handoff extend 87.1 --as prep-agent
     If you lack something: git handoff block 87.1 --as prep-agent --reason 'what you lack'
     If it can't be done now: git handoff fail 87.1 --as prep-agent --message 'what went wrong' --recoverable
     A command that is refused says why, and what to run instead. Do not stop while you hold a handoff.
 
-    Your contract, "Workspace ready" to implementer-agent (`new` also fills in what the repository says):
+    Your contract, "Workspace ready" to implementer-agent (`new` also fills in what the repository says by then):
+    Every field it can have: git handoff protocol show issue-to-pr --type prep-agent-to-implementer-agent
     ```xml
     <handoff>
       <from>prep-agent</from>
@@ -128,12 +131,12 @@ fn the_page_says_what_is_held_what_waits_and_what_to_do() {
       <branch>{{fill: code branch of the work}}</branch>
       <workspace_path>[root]/repo</workspace_path>
       <workspace_type>{{fill: worktree, in-place or cloud}}</workspace_type>
-      <port>{{fill: port of the development server}}</port>
+      <port>{{fill: port of the development server; without one, the port that it would have}}</port>
       <status>ready</status>
       <validation>
-        <dependencies>{{fill: outcome of installing the dependencies}}</dependencies>
-        <build>{{fill: outcome of the first build}}</build>
-        <dev_server>{{fill: outcome of starting the development server}}</dev_server>
+        <dependencies>{{fill: outcome of installing the dependencies, or why there are none}}</dependencies>
+        <build>{{fill: outcome of the first build and test run}}</build>
+        <dev_server>{{fill: outcome of starting the development server, or why there is none}}</dev_server>
       </validation>
     </handoff>
     ```

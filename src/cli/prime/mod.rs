@@ -125,6 +125,8 @@ fn protocols_of<'r>(
 
 /// A way on: a contract that the agent may send next.
 struct Way {
+    /// The type of contract.
+    contract_type: String,
     to: AgentName,
     /// Its type, where that must be said.
     kind: Option<String>,
@@ -230,6 +232,7 @@ impl Maker<'_, '_> {
             }
             ways.push(Way {
                 title: found.title.clone(),
+                contract_type: found.name.clone(),
                 answers: answers.map(|work| work.id.clone()),
                 command: command + &self.protocol_option(work) + &branch_option(self.branch),
                 to,

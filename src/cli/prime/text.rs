@@ -109,7 +109,7 @@ fn stands(told: &Told<'_>, page: &mut Page) {
         .iter()
         .all(|pile: &&Pile| pile.count == 0)
     {
-        page.line("You hold nothing, and nothing waits for you.");
+        page.line("You hold nothing, and nothing waits for you: you may stop.");
     }
     if desk.unread > 0 {
         page.line(&format!(
@@ -192,9 +192,21 @@ fn what_to_do(told: &Told<'_>, page: &mut Page) {
             } else {
                 "take it"
             };
-            page.line(&format!("1. {take}   # {what}; do the work"));
-            page.line(&format!("2. {new}   # then replace every {{{{fill: …}}}}"));
-            page.line(&format!("3. {send}"));
+            let which = match told.ways.is_empty() {
+                true => "",
+                false => ", or another below, as your work came out",
+            };
+            let key = foreign(work.id.issue());
+            page.line(&format!("1. {take}   # {what}"));
+            page.line(&format!(
+                "   git handoff context {key}{branch}   # all that was asked for; then do the work, and commit it"
+            ));
+            page.line(&format!(
+                "2. {new}   # once it is done{which}; then replace every {{{{fill: …}}}}"
+            ));
+            page.line(&format!(
+                "3. {send}   # then delete the file: your part is done"
+            ));
         }
         (Some(_), all) => {
             page.line("Your next steps: take it, see what the protocol wants done, finish it:");
@@ -222,7 +234,9 @@ fn what_to_do(told: &Told<'_>, page: &mut Page) {
         let id = foreign(&work.id);
         let block = format!("git handoff block {id} --as {agent}{branch}");
         let fail = format!("git handoff fail {id} --as {agent}{branch}");
+        let extend = format!("git handoff extend {id} --as {agent}{branch}");
         let lines = [
+            format!("If it takes longer than the lease: {extend}"),
             format!("If you lack something: {block} --reason 'what you lack'"),
             format!("If it can't be done now: {fail} --message 'what went wrong' --recoverable"),
         ];
@@ -244,7 +258,7 @@ fn contract(told: &Told<'_>, page: &mut Page) {
     /// What is left of the page for the ways and bounds below.
     const KEPT: usize = 260;
     let (way, skeleton) = (&contract.way, &contract.skeleton);
-    let mut note = String::from("`new` also fills in what the repository says");
+    let mut note = String::from("`new` also fills in what the repository says by then");
     if contract.shortened {
         note += ", and prints whole what is cut here";
     }
@@ -256,6 +270,16 @@ fn contract(told: &Told<'_>, page: &mut Page) {
         "Your contract, {} to {} ({note}):",
         quote(&way.title, QUOTED),
         foreign(&way.to)
+    ));
+    let fields = format!(
+        "git handoff protocol show {} --type {}{}",
+        told.protocol.name(),
+        way.contract_type,
+        branch_option(told.branch)
+    );
+    page.line(&format!(
+        "Every field it can have: {}",
+        foreign_parts(&fields)
     ));
     let longest = { skeleton.text.split(|c| c != '`') }.map(str::len).max();
     let fence = "`".repeat(longest.unwrap_or(0).max(2) + 1);
