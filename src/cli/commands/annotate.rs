@@ -1,4 +1,5 @@
 use clap::Args;
+use serde_json::Map;
 
 use super::change::told;
 use crate::cli::context::Context;
@@ -16,7 +17,8 @@ use crate::ledger::Request;
 /// add one at any time, to work that ended as well; no state changes.
 #[derive(Args)]
 #[command(after_help = "Examples:
-  git handoff annotate 123.4 --as reviewer-agent --note 'finding 2 is about src/parse.rs, not src/main.rs'
+  git handoff annotate 123.4 --as reviewer-agent \\
+      --note 'finding 2 is about src/parse.rs, not src/main.rs'
   git handoff annotate 123 --as orchestrator --note 'merged by hand, see #130'")]
 pub(crate) struct Arguments {
     /// The handoff; or an issue, for a note about all of it
@@ -55,6 +57,7 @@ impl Arguments {
         let done = ledger.ask(&session, &agent, &issue, || Request::Annotate {
             number,
             note: note.clone(),
+            facts: Map::new(),
         })?;
         let about = handoff.map_or_else(|| format!("issue {issue}"), |id| id.to_string());
         let text = match done.commit {

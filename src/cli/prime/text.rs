@@ -251,7 +251,7 @@ fn what_to_do(told: &Told<'_>, page: &mut Page) {
             ("ways out: git handoff block -h", "git handoff fail -h"),
         );
     }
-    page.line("A command that is refused says why, and what to run instead. Do not stop while you hold a handoff.");
+    page.line("A command that is refused says why, and what to run instead; `git handoff explain CODE` says more. Do not stop while you hold a handoff.");
 }
 
 /// The contract's skeleton, and the other contracts that there are.
