@@ -57,14 +57,13 @@ pub fn examine(harness: &Harness, around: &Surroundings) -> Vec<Finding> {
         }
         Some(_) => {}
     }
-    match &around.agents {
-        None => say(
+    if around.agents.is_none() {
+        say(
             "agents.no_ledger",
             "",
             "there is no ledger here, and hooks say nothing".to_owned(),
             "`git handoff init` starts one, `git handoff fetch` brings a remote's".to_owned(),
-        ),
-        Some(_) => {}
+        );
     }
     let path = harness.instructions.as_str();
     let bytes = read(path).unwrap_or_default();
