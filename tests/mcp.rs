@@ -108,6 +108,8 @@ fn the_tools_are_the_verbs() {
     rejected_retry (writes): name! as
     protocol_list (reads): as
     protocol_show (reads): name as
+    document_list (reads): as
+    document_show (reads): name! as
     "#);
     let again = Wire::stateless(&env, &[]).result("tools/list", json!({}));
     assert_eq!(
@@ -276,6 +278,12 @@ fn a_tool_says_what_the_command_line_says() {
             "protocol_show",
             json!({ "name": "delegation" }),
             &["protocol", "show", "delegation"],
+        ),
+        ("document_list", json!({}), &["document", "list"]),
+        (
+            "document_show",
+            json!({ "name": "none" }),
+            &["document", "show", "none"],
         ),
         ("rejected_list", json!({}), &["rejected", "list"]),
         (
@@ -600,6 +608,23 @@ fn a_signal_ends_it_also_after_a_wait() {
     let id = rustix::process::Pid::from_raw(i32::try_from(wire.id()).unwrap()).unwrap();
     rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
     assert_eq!(wire.ended().signal(), Some(15));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_signal_ends_waits_and_leaves_nothing_half_done() {
+    use std::os::unix::process::ExitStatusExt;
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    let mut wire = Wire::new(&env, &[]);
+    let wait = wire.ask_for("wait", json!({ "targets": ["87.1"], "timeout": "1h" }));
+    let send = wire.ask_for("send", json!({ "contract": opening(88) }));
+    assert_eq!(document(&wire.answer(send))["ok"], true);
+    let id = rustix::process::Pid::from_raw(i32::try_from(wire.id()).unwrap()).unwrap();
+    rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
+    assert_eq!(document(&wire.answer(wait))["error"]["code"], "interrupted");
+    assert_eq!(wire.ended().signal(), Some(15));
+    env.assert_sound();
 }
 
 #[test]

@@ -14,12 +14,16 @@ mod server;
 mod verbs;
 mod wire;
 
+use std::sync::atomic::Ordering;
+
 use rmcp::ServiceExt;
 use rmcp::service::ServerInitializeError;
 use rmcp::transport::async_rw::AsyncRwTransport;
+use tokio::sync::watch;
 
 use super::error::Failure;
 use super::exit;
+use super::interruption::Interruption;
 use server::Server;
 use wire::Wire;
 
@@ -33,7 +37,7 @@ pub(super) struct Fixed {
     pub(super) branch: Option<String>,
 }
 
-/// Serves until the input ends, or nobody reads the output.
+/// Serves until the input ends, nobody reads the output, or a signal comes.
 ///
 /// # Errors
 /// A [`Failure`] of the environment where the system gives no threads or no pipes.
@@ -43,10 +47,17 @@ pub(super) fn serve(fixed: Fixed) -> Result<(), Failure> {
         .enable_all()
         .build()
         .map_err(|error| failed(format!("the server cannot be started: {error}")))?;
+    let (gone, is_gone) = watch::channel(false);
+    // A wait may have a git that asks a remote: it must not be left behind.
+    let asked = gone.clone();
+    let interruption = Interruption::catch(move || {
+        asked.send_replace(true);
+    })
+    .map_err(|error| failed(format!("signals cannot be caught: {error}")))?;
     let served = runtime.block_on(async {
         let (reader, writer) = rmcp::transport::io::stdio_pipes();
-        let (wire, gone) = Wire::new(AsyncRwTransport::new_server(reader, writer));
-        let (server, turns) = Server::new(fixed, gone);
+        let wire = Wire::new(AsyncRwTransport::new_server(reader, writer), gone);
+        let (server, turns) = Server::new(fixed, is_gone);
         let served = match server.serve(wire).await {
             Ok(running) => running.waiting().await.map(drop).map_err(|e| e.to_string()),
             Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
@@ -58,6 +69,9 @@ pub(super) fn serve(fixed: Fixed) -> Result<(), Failure> {
     });
     // Nothing is left that runs but a read of the input, which may never return.
     runtime.shutdown_background();
+    if interruption.asked().load(Ordering::SeqCst) {
+        interruption.pass_on();
+    }
     served.map_err(|error| {
         failed(format!("the connection broke: {error}"))
             .hint("see that the harness speaks the Model Context Protocol, and start it again")

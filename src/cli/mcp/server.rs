@@ -233,3 +233,22 @@ impl ServerHandler for Server {
         Ok(found.into())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::performed;
+
+    #[test]
+    fn a_panic_is_an_answer() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        let runtime = runtime.unwrap_or_else(|error| panic!("{error}"));
+        let told = runtime.block_on(performed(|| panic!("on purpose")));
+        let document: Value = serde_json::from_slice(&told).unwrap_or_default();
+        assert_eq!(document["ok"], false);
+        assert_eq!(document["error"]["code"], "panicked");
+        let after = runtime.block_on(performed(|| b"{}".to_vec()));
+        assert_eq!(after, b"{}", "and the next call is answered");
+    }
+}
