@@ -27,6 +27,9 @@ use super::interruption::Interruption;
 use server::Server;
 use wire::Wire;
 
+/// The stack of a thread that runs a command: as much as a process has.
+const STACK: usize = 8 * 1024 * 1024;
+
 /// What the server was started with: no call says otherwise. A call does not name the
 /// ledger's branch at all: an agent would take that for the branch that it works on.
 #[derive(Clone, Debug, Default)]
@@ -45,6 +48,7 @@ pub(super) fn serve(fixed: Fixed) -> Result<(), Failure> {
     let failed = |what: String| Failure::new(exit::ENVIRONMENT, "mcp_failed", what);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
+        .thread_stack_size(STACK)
         .build()
         .map_err(|error| failed(format!("the server cannot be started: {error}")))?;
     let (gone, is_gone) = watch::channel(false);
