@@ -321,6 +321,8 @@ fn answers_have_the_fields_that_are_described() {
     let contract = env.file("error.json", sample("error", Format::Json, 87));
     assert_described("`check`", 0, &env.data(&["check", &contract]));
     assert_described("`inbox`", 0, &env.data(&["inbox", "--as", "prep-agent"]));
+    let primed = env.data(&["prime", "--as", "implementer-agent"]);
+    assert_described("`prime`", 0, &primed);
     assert_described("`status`", 0, &env.data(&["status"]));
     assert_described("`status ISSUE`", 0, &env.data(&["status", "87"]));
     assert_described("`show`", 0, &env.data(&["show", "87.2"]));

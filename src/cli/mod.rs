@@ -33,6 +33,7 @@ mod mcp;
 mod moment;
 mod network;
 mod output;
+mod prime;
 mod progress;
 mod protocols;
 mod refused;
@@ -40,6 +41,7 @@ mod render;
 mod replace;
 mod report;
 mod rows;
+mod skeleton;
 mod standing;
 mod view;
 

@@ -16,6 +16,7 @@ mod briefing;
 mod choice;
 mod code_branches;
 mod context;
+mod desk;
 mod draft;
 mod error;
 mod evidence;
@@ -60,6 +61,7 @@ pub use answers::read as read_answer;
 pub use briefing::{Briefing, Emitted, Previous, briefing};
 pub use choice::{Chosen, Offer};
 pub use context::{context, contract_value};
+pub use desk::{Desk, Look, Pile, desk};
 pub use error::LedgerError;
 pub use evidence::{Evidence, EvidenceFault, ReportError, ReportFile, Reports, Verdict};
 pub use exchange::{

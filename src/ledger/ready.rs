@@ -103,7 +103,7 @@ struct Choice<'a, 'r> {
 
 /// What can be said of all handoffs with the same brief.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
+pub(super) enum Verdict {
     /// They can be claimed, with this urgency: the lower, the sooner.
     Claimable(usize),
     /// They wait for another one.
@@ -180,10 +180,7 @@ impl Choice<'_, '_> {
             return Ok(false);
         };
         let record = self.tip.record_in(&name, blob)?;
-        let noted = notes.known.get(&blob);
-        Ok(noted.is_some_and(|&(brief, sent)| {
-            notes.briefs[brief] == Brief::of(&record) && Some(sent) == sent_at(&record)
-        }))
+        Ok(notes.agrees(blob, &record))
     }
 }
 
@@ -199,10 +196,10 @@ fn sent_at(record: &Record) -> Option<i64> {
 /// What a choice needs to know of a record, besides when it was sent: many have
 /// the same.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-struct Brief {
-    state: State,
-    protocol: String,
-    priority: Option<String>,
+pub(super) struct Brief {
+    pub(super) state: State,
+    pub(super) protocol: String,
+    pub(super) priority: Option<String>,
     /// Since when it waits for another attempt, and until when.
     pause: Option<(i64, i64)>,
     waits_for: Option<HandoffId>,
@@ -220,7 +217,7 @@ impl Brief {
     }
 
     /// Why such a handoff can't be claimed now.
-    fn hindrance(&self, now: Moment) -> Option<Verdict> {
+    pub(super) fn hindrance(&self, now: Moment) -> Option<Verdict> {
         let second = |at| Moment::from_timestamp(at, 0);
         let pause = { self.pause }.and_then(|(since, end)| Some((second(since)?, second(end)?)));
         match pause {
@@ -235,7 +232,7 @@ impl Brief {
 /// What is known of records that were read before, by the ids of their blobs, so
 /// that none of it can be out of date. It is there for speed alone: it may be lost
 /// or wrong at any time.
-struct Notes {
+pub(super) struct Notes {
     file: Scratch,
     briefs: Vec<Brief>,
     /// For each blob, which brief it has and when the handoff was sent.
@@ -263,7 +260,7 @@ struct Left<T> {
 }
 
 impl Notes {
-    fn read(repository: &Repository) -> Self {
+    pub(super) fn read(repository: &Repository) -> Self {
         let file = Scratch::new(repository.common_dir(), FILE);
         let bytes = file.read().unwrap_or_default();
         let mut notes = Self {
@@ -286,7 +283,7 @@ impl Notes {
     }
 
     /// Which brief a record has, and when it was sent.
-    fn brief(
+    pub(super) fn brief(
         &mut self,
         tip: &Snapshot<'_>,
         name: &str,
@@ -312,7 +309,25 @@ impl Notes {
         Ok(known)
     }
 
-    fn forget(&mut self) {
+    /// Says whether a record need not be read to know its brief.
+    pub(super) fn knows(&self, blob: ObjectId) -> bool {
+        self.known.contains_key(&blob)
+    }
+
+    /// The brief at a place.
+    pub(super) fn noted(&self, place: usize) -> &Brief {
+        &self.briefs[place]
+    }
+
+    /// Says whether a record itself says what is noted of it.
+    pub(super) fn agrees(&self, blob: ObjectId, record: &Record) -> bool {
+        let noted = self.known.get(&blob);
+        noted.is_some_and(|&(brief, sent)| {
+            self.briefs[brief] == Brief::of(record) && Some(sent) == sent_at(record)
+        })
+    }
+
+    pub(super) fn forget(&mut self) {
         self.known.clear();
         self.briefs.clear();
         self.places.clear();

@@ -146,6 +146,46 @@ impl Protocol {
         self.definition.contracts.iter().filter(can).collect()
     }
 
+    /// The types of contract that answer one of this type.
+    pub fn answers_to(&self, kind: &str) -> Vec<&ContractType> {
+        let answers = |c: &&ContractType| c.answers.iter().any(|asked| asked == kind);
+        self.definition.contracts.iter().filter(answers).collect()
+    }
+
+    /// Whom an agent may hand on to, with the contract's type where there are several to choose
+    /// from; first whoever `asked` it by a contract of a type that is to be answered.
+    pub fn onward(
+        &self,
+        agent: &str,
+        asked: Option<(&AgentName, &str)>,
+    ) -> Vec<(AgentName, Option<String>)> {
+        // A request is answered before anyone else is asked.
+        let answers = asked.map_or_else(Vec::new, |(_, kind)| self.answers_to(kind));
+        let first = self.definition.formats.first();
+        let fits = |kind: &&ContractType| first.is_none_or(|f| kind.has_format(f)) && !kind.note;
+        let between = |to: &AgentName| -> Vec<&ContractType> {
+            let types = self.types_between(agent, to.as_str()).into_iter();
+            types.filter(fits).collect()
+        };
+        let named = |to: &AgentName, kind: &ContractType| {
+            let several = between(to).len() > 1;
+            (to.clone(), several.then(|| kind.name.clone()))
+        };
+        let mut onward = Vec::new();
+        if let Some((asker, _)) = asked {
+            onward.extend(answers.iter().map(|kind| named(asker, kind)));
+        }
+        let is_answered =
+            |to: &AgentName| !answers.is_empty() && asked.is_some_and(|(asker, _)| asker == to);
+        for to in self.receivers(agent) {
+            if !is_answered(to) {
+                let types = between(to).into_iter().filter(|kind| kind.travels());
+                onward.extend(types.map(|kind| named(to, kind)));
+            }
+        }
+        onward
+    }
+
     /// The other agents to which a sender could send a contract of this type.
     pub fn others_for<'a>(&'a self, from: &'a str, to: &str, kind: &str) -> Vec<&'a AgentName> {
         let mut others: Vec<&AgentName> = Vec::new();

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::skeleton::Known;
 use crate::git::Repository;
 use crate::ids::AgentName;
-use crate::ledger::{IssueFolder, LedgerError, Moment, OpenHandoff, View};
+use crate::ledger::{Issue, IssueFolder, LedgerError, Moment, OpenHandoff, View};
 use crate::protocol::{Protocol, State};
 
 /// How many commits a skeleton lists at most.
@@ -31,62 +31,18 @@ pub fn known(
     to: &AgentName,
     now: Moment,
 ) -> Result<Known, LedgerError> {
-    let mut known = Known::new();
+    let issue = folder.issue()?;
+    let mut known = told(
+        repository,
+        protocol,
+        folder,
+        issue.as_ref(),
+        (from, to),
+        now,
+    )?;
     let mut set = |name: &str, value: Value| {
         known.entry(name.to_owned()).or_insert(value);
     };
-    let key = folder.key();
-    set(
-        "issue",
-        key.as_str()
-            .parse::<u64>()
-            .map_or_else(|_| json!(key), |n| json!(n)),
-    );
-    set("key", json!(key));
-    set("from", json!(from));
-    set("to", json!(to));
-    for (name, agent) in [("from_phase", from), ("to_phase", to)] {
-        let phase = protocol.agent(agent.as_str()).and_then(|known| known.phase);
-        if let Some(phase) = phase {
-            set(name, json!(phase));
-        }
-    }
-    set("now", json!(now.to_rfc3339_opts(SecondsFormat::Secs, true)));
-
-    let issue = folder.issue()?;
-    let open = issue.iter().flat_map(|issue| &issue.open);
-    let held = open.filter(|open| open.to == *from && open.state == State::InProgress);
-    // A report on a task is not the task.
-    let tasks = issue.iter().flat_map(|issue| &issue.tasks);
-    let is_task = |open: &&OpenHandoff| tasks.clone().any(|task| task.handoff == open.id);
-    for open in held.filter(is_task) {
-        if let Some(task) = folder.record(open.id.number())?.and_then(|r| r.task) {
-            set("task", json!(task.id));
-            if let Some(parent) = task.parent {
-                set("parent_task", json!(parent));
-            }
-            break;
-        }
-    }
-    // Which commit merged the branch is for the repository to say: an earlier
-    // round's is not this one's.
-    let told = issue.iter().flat_map(|i| &i.facts);
-    for (name, value) in told.filter(|(name, _)| *name != "merge_sha") {
-        set(name, value.clone());
-    }
-    if let Some(issue) = &issue {
-        set("cycle_time", json!(duration(now - issue.opened_at)));
-    }
-    if let Some(url) = repository
-        .remote_url("origin")
-        .and_then(|url| web_address(&url))
-    {
-        set("issue_url", json!(format!("{url}/issues/{key}")));
-    }
-    if let Some(dir) = repository.workdir().and_then(Path::to_str) {
-        set("workspace_path", json!(dir.trim_end_matches('/')));
-    }
-
     let told = issue
         .as_ref()
         .and_then(|i| i.facts.get("branch")?.as_str().map(str::to_owned));
@@ -126,6 +82,76 @@ pub fn known(
         if let Some(merge) = repository.merge_of(&base, &tip) {
             set("merge_sha", json!(merge));
         }
+    }
+    Ok(known)
+}
+
+/// The same without what is read from the repository's history: what the ledger's tip says, and
+/// where the repository is.
+///
+/// # Errors
+/// [`LedgerError`] when the issue can't be read.
+pub fn told(
+    repository: &Repository,
+    protocol: &Protocol,
+    folder: &IssueFolder<'_>,
+    issue: Option<&Issue>,
+    (from, to): (&AgentName, &AgentName),
+    now: Moment,
+) -> Result<Known, LedgerError> {
+    let mut known = Known::new();
+    let mut set = |name: &str, value: Value| {
+        known.entry(name.to_owned()).or_insert(value);
+    };
+    let key = folder.key();
+    set(
+        "issue",
+        key.as_str()
+            .parse::<u64>()
+            .map_or_else(|_| json!(key), |n| json!(n)),
+    );
+    set("key", json!(key));
+    set("from", json!(from));
+    set("to", json!(to));
+    for (name, agent) in [("from_phase", from), ("to_phase", to)] {
+        let phase = protocol.agent(agent.as_str()).and_then(|known| known.phase);
+        if let Some(phase) = phase {
+            set(name, json!(phase));
+        }
+    }
+    set("now", json!(now.to_rfc3339_opts(SecondsFormat::Secs, true)));
+
+    let open = issue.iter().flat_map(|issue| &issue.open);
+    let held = open.filter(|open| open.to == *from && open.state == State::InProgress);
+    // A report on a task is not the task.
+    let tasks = issue.iter().flat_map(|issue| &issue.tasks);
+    let is_task = |open: &&OpenHandoff| tasks.clone().any(|task| task.handoff == open.id);
+    for open in held.filter(is_task) {
+        if let Some(task) = folder.record(open.id.number())?.and_then(|r| r.task) {
+            set("task", json!(task.id));
+            if let Some(parent) = task.parent {
+                set("parent_task", json!(parent));
+            }
+            break;
+        }
+    }
+    // Which commit merged the branch is for the repository to say: an earlier
+    // round's is not this one's.
+    let told = issue.iter().flat_map(|i| &i.facts);
+    for (name, value) in told.filter(|(name, _)| *name != "merge_sha") {
+        set(name, value.clone());
+    }
+    if let Some(issue) = issue {
+        set("cycle_time", json!(duration(now - issue.opened_at)));
+    }
+    if let Some(url) = repository
+        .remote_url("origin")
+        .and_then(|url| web_address(&url))
+    {
+        set("issue_url", json!(format!("{url}/issues/{key}")));
+    }
+    if let Some(dir) = repository.workdir().and_then(Path::to_str) {
+        set("workspace_path", json!(dir.trim_end_matches('/')));
     }
     Ok(known)
 }

@@ -6,5 +6,5 @@ mod known;
 mod skeleton;
 
 pub use builtin::{BUILT_IN, Folder, FolderError, FolderSchemas, built_in};
-pub use known::known;
+pub use known::{known, told};
 pub use skeleton::{Known, fill};

@@ -32,6 +32,7 @@ mod metrics;
 mod new;
 mod next;
 mod otlp;
+mod prime;
 mod protocol;
 mod reap;
 mod rejected;
@@ -57,6 +58,7 @@ use super::output::Output;
 /// Every command.
 #[derive(Subcommand)]
 pub(super) enum Command {
+    Prime(prime::Arguments),
     Init(Write<init::Arguments>),
     New(new::Arguments),
     Check(check::Arguments),
@@ -114,7 +116,8 @@ impl Command {
     pub(super) fn only_reads(&self) -> bool {
         matches!(
             self,
-            Self::Check(_)
+            Self::Prime(_)
+                | Self::Check(_)
                 | Self::Inbox(_)
                 | Self::Status(_)
                 | Self::Show(_)
@@ -139,6 +142,7 @@ impl Command {
     /// A [`Failure`] with its exit code.
     pub(super) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         match self {
+            Self::Prime(a) => a.run(context, output),
             Self::Init(a) => a.own.run(&context.with(a.network), output),
             Self::New(a) => a.run(context, output),
             Self::Check(a) => a.run(context, output),

@@ -157,7 +157,7 @@ impl<V> Planner<'_, V> {
             },
             Event::Complete => {
                 let waits_for = self.open_parts(issue, record);
-                let types = self.answers_to(record);
+                let types = self.protocol.answers_to(&record.contract_type);
                 if !waits_for.is_empty() {
                     Err(Refusal::Waits {
                         id: id(),
@@ -165,7 +165,7 @@ impl<V> Planner<'_, V> {
                     })
                 } else if !types.is_empty() && record.state == State::InProgress {
                     Err(Refusal::NeedsAnswer {
-                        types: types.into_iter().map(str::to_owned).collect(),
+                        types: types.into_iter().map(|kind| kind.name.clone()).collect(),
                         id: id(),
                         from: record.from.clone(),
                         to: record.to.clone(),

@@ -28,7 +28,7 @@ use super::refusal::Refusal;
 use super::step::{Actor, Planned, Receipt, Request, Step, Stop, Told, View};
 use crate::git::Edit;
 use crate::ids::{AgentName, HandoffId, IssueKey};
-use crate::protocol::{AgentKind, ContractType, Event, Protocol, State};
+use crate::protocol::{AgentKind, Event, Protocol, State};
 pub(super) use answer::answers;
 pub(super) use lease::ran_out_at;
 pub(super) use limits::rounds;
@@ -231,32 +231,9 @@ impl<V> Planner<'_, V> {
         (issue.steps > 1).then_some(previous)
     }
 
-    /// The types of contract that answer a handoff.
-    fn answers_to(&self, record: &Record) -> Vec<&str> {
-        let types = self.protocol.definition().contracts.iter();
-        let answers = types.filter(|c| c.answers.contains(&record.contract_type));
-        answers.map(|c| c.name.as_str()).collect()
-    }
-
     fn receipt(&self, record: Record, issue: Issue, changes: Vec<Change>) -> Receipt {
-        // A request is answered before anyone else is asked.
-        let answers = self.answers_to(&record);
-        let kind = |kind: &str| (answers.len() > 1).then(|| kind.to_owned());
-        let asked = answers.iter().map(|a| (record.from.clone(), kind(a)));
-        let receivers = self.protocol.receivers(record.to.as_str()).into_iter();
-        let others = receivers.filter(|to| answers.is_empty() || **to != record.from);
-        let others = others.flat_map(|to| {
-            let first = self.protocol.definition().formats.first();
-            let types = self.protocol.types_between(record.to.as_str(), to.as_str());
-            let types = types
-                .into_iter()
-                .filter(|c| first.is_none_or(|f| c.has_format(f)));
-            let types: Vec<&ContractType> = types.filter(|c| c.travels()).collect();
-            let several = types.len() > 1;
-            let named = |c: &ContractType| (to.clone(), several.then(|| c.name.clone()));
-            types.into_iter().map(named).collect::<Vec<_>>()
-        });
-        let onward = asked.chain(others).collect();
+        let asked = (&record.from, record.contract_type.as_str());
+        let onward = self.protocol.onward(record.to.as_str(), Some(asked));
         Receipt {
             onward,
             lead: self.protocol.lead().cloned(),

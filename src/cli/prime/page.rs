@@ -1,0 +1,243 @@
+//! A page that fits into a number of tokens, whoever wrote what is on it.
+//!
+//! No tokenizer is at hand, and models differ, so what a text costs is judged from above: the
+//! program's own words by what such words come to, everything else by what the worst of its kind
+//! does. A test measures pages with a real tokenizer.
+
+/// Where foreign text begins and ends while a page is made; never printed.
+const BEGIN: char = '\u{e000}';
+const END: char = '\u{e001}';
+
+/// Marks a text that is not the program's own.
+pub(super) fn foreign(text: impl ToString) -> String {
+    let text = text.to_string().replace([BEGIN, END], "\u{fffd}");
+    format!("{BEGIN}{text}{END}")
+}
+
+/// A foreign text in quotes, on one line, with nothing in it that could end the quotes, and cut
+/// where it costs more than this many tokens.
+pub(super) fn quote(text: &str, most: usize) -> String {
+    // No more of it than could ever be shown.
+    let beginning: String = text.chars().take(8 * most + 80).collect();
+    let words: Vec<&str> = beginning.split_whitespace().collect();
+    let escaped: String = words
+        .join(" ")
+        .chars()
+        .flat_map(char::escape_debug)
+        .collect();
+    let shown = match clip(&escaped, most) {
+        whole if whole == escaped => escaped,
+        // What was cut in an escape would be something else.
+        cut => format!("{}…", cut.trim_end_matches('\\')),
+    };
+    foreign(format!("\"{shown}\""))
+}
+
+/// The beginning of a text that costs no more than this many tokens.
+pub(super) fn clip(text: &str, most: usize) -> String {
+    let mut end = 0;
+    for (at, c) in text.char_indices() {
+        let next = at + c.len_utf8();
+        if foreign_cost(&text[..next]) > most * TOKEN {
+            break;
+        }
+        end = next;
+    }
+    text[..end].to_owned()
+}
+
+/// Costs are counted in hundredths of a token.
+const TOKEN: usize = 100;
+
+/// What a text costs, in hundredths of a token.
+fn cost(text: &str) -> usize {
+    /// The program's own words and commands come to a quarter of a token for each character.
+    const OWN: usize = 30;
+    let (mut sum, mut rest) = (0, text);
+    while let Some((own, after)) = rest.split_once(BEGIN) {
+        let (inside, after) = after.split_once(END).unwrap_or((after, ""));
+        sum += own.len() * OWN + foreign_cost(inside);
+        rest = after;
+    }
+    sum + rest.len() * OWN
+}
+
+/// What a text costs of which nothing is known.
+fn foreign_cost(text: &str) -> usize {
+    let kind = |c: char| match c {
+        'a'..='z' => 0,
+        'A'..='Z' => 1,
+        '0'..='9' => 2,
+        c if c.is_ascii_whitespace() => 3,
+        _ => 4,
+    };
+    let mut sum = 0;
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        // A capital begins a word.
+        let mut end = first.len_utf8();
+        let mut before = kind(first);
+        for c in rest[end..].chars() {
+            let goes_on = match (before, kind(c)) {
+                (4, _) => false,
+                (1, 0) => end == 1,
+                (a, b) => a == b,
+            };
+            if !goes_on {
+                break;
+            }
+            end += c.len_utf8();
+            before = kind(c);
+        }
+        let (run, after) = rest.split_at(end);
+        sum += match kind(first) {
+            0 | 1 => word_cost(run),
+            2 => run.len() * 50,
+            3 => run.matches('\n').count().max(usize::from(run.len() > 1)) * 60,
+            _ if first.is_ascii() => 80,
+            _ => run.len() * 100,
+        };
+        rest = after;
+    }
+    sum
+}
+
+/// What a run of letters costs: less where it could be a word.
+fn word_cost(run: &str) -> usize {
+    let is_vowel = |c: char| "aeiouyAEIOUY".contains(c);
+    let (mut longest, mut same, mut last) = (0, 0, None);
+    for c in run.chars() {
+        let vowel = is_vowel(c);
+        same = if last == Some(vowel) { same + 1 } else { 1 };
+        longest = longest.max(same);
+        last = Some(vowel);
+    }
+    let capitals = run.chars().filter(char::is_ascii_uppercase).count();
+    if run.len() <= 16 && longest <= 3 && capitals <= 1 {
+        (run.len() * 45).max(TOKEN)
+    } else {
+        20 + run.len() * 80
+    }
+}
+
+/// What was left out, and the command that shows it.
+pub(super) struct Cut {
+    /// What.
+    pub(super) what: String,
+    /// The command.
+    pub(super) command: String,
+}
+
+/// A page in the making.
+pub(super) struct Page {
+    text: String,
+    spent: usize,
+    most: usize,
+    /// What did not fit.
+    pub(super) cut: Vec<Cut>,
+}
+
+impl Page {
+    /// An empty page for this many tokens.
+    pub(super) fn new(most: usize) -> Self {
+        Self {
+            text: String::new(),
+            spent: 0,
+            most: most * TOKEN,
+            cut: Vec::new(),
+        }
+    }
+
+    /// Adds a line, whatever it costs.
+    pub(super) fn line(&mut self, line: &str) {
+        self.spent += cost(line) + TOKEN / 2;
+        self.text.push_str(line);
+        self.text.push('\n');
+    }
+
+    /// Adds lines as long as there is room, with some of it kept for what comes after, in
+    /// tokens. Where not all of them fit, or there are more, says how many more there are; `what`
+    /// says what they are, `command` shows them.
+    pub(super) fn lines(
+        &mut self,
+        lines: &[String],
+        more: usize,
+        kept: usize,
+        (what, command): (&str, &str),
+    ) {
+        let notice = |left: usize| format!("({left} more {what})");
+        let room = self.most.saturating_sub(kept * TOKEN);
+        let reserve = cost(&notice(lines.len() + more)) + TOKEN / 2;
+        let mut shown = 0;
+        for (at, line) in lines.iter().enumerate() {
+            let last = at + 1 == lines.len() && more == 0;
+            let reserve = if last { 0 } else { reserve };
+            if self.spent + cost(line) + TOKEN / 2 + reserve > room {
+                break;
+            }
+            self.line(line);
+            shown += 1;
+        }
+        let left = lines.len() - shown + more;
+        if left > 0 {
+            self.line(&notice(left));
+            self.cut.push(Cut {
+                what: plain(&format!("{left} more {what}")),
+                command: plain(command),
+            });
+        }
+    }
+
+    /// The page.
+    pub(super) fn finish(self) -> String {
+        plain(&self.text)
+    }
+}
+
+/// A text without the marks.
+pub(super) fn plain(text: &str) -> String {
+    text.replace([BEGIN, END], "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Page, clip, cost, foreign, foreign_cost, plain, quote};
+
+    #[test]
+    fn what_is_quoted_stays_in_its_quotes() {
+        let text = "a \"b\" \\ \u{e001}\nIgnore this.\u{1b}[31m\u{202e}";
+        let quoted = plain(&quote(text, 60));
+        assert_eq!(quoted, r#""a \"b\" \\ � Ignore this.\u{1b}[31m\u{202e}""#);
+        for most in 0..40 {
+            let cut = plain(&quote(text, most));
+            let inside = cut.strip_prefix('"').and_then(|t| t.strip_suffix('"'));
+            let inside = inside.unwrap_or_else(|| panic!("{cut}"));
+            let mut escaped = false;
+            for c in inside.chars() {
+                assert!(escaped || c != '"', "{cut}");
+                escaped = c == '\\' && !escaped;
+            }
+            assert!(!escaped, "{cut}");
+        }
+    }
+
+    #[test]
+    fn foreign_text_costs_more_than_our_own() {
+        let text = "Qx7 вход 漢字 zxcvbnm";
+        assert!(cost(&foreign(text)) > 2 * cost("Qx7 ok ok zxcvbnm"));
+        assert_eq!(cost(&foreign(text)), foreign_cost(text));
+        assert_eq!(clip("漢字", 5), "漢");
+    }
+
+    #[test]
+    fn what_does_not_fit_is_said() {
+        let mut page = Page::new(40);
+        let lines: Vec<String> = (0..50).map(|n| format!("line {n}")).collect();
+        page.lines(&lines, 3, 0, ("lines: git status", "git status"));
+        assert_eq!(page.cut.len(), 1);
+        let text = page.finish();
+        assert!(text.ends_with(" more lines: git status)\n"), "{text}");
+        let told = text.lines().count() - 1;
+        assert!(text.contains(&format!("({} more", 53 - told)), "{text}");
+    }
+}
