@@ -70,6 +70,7 @@ fn the_tools_are_the_verbs() {
     let mut wire = Wire::new(&env, &[]);
     let listed = wire.result("tools/list", json!({}));
     insta::assert_snapshot!(outline(&listed["tools"]), @r#"
+    prime (reads): as
     inbox (reads): as
     claim (writes): id next:boolean lease offline:boolean as
     new (reads): issue! from to! type format:xml|json|md protocol as
@@ -175,6 +176,11 @@ fn a_tool_says_what_the_command_line_says() {
     let mut wire = Wire::new(&env, &[]);
     let mut tried = BTreeSet::new();
     for (tool, arguments, args) in [
+        (
+            "prime",
+            json!({ "as": "prep-agent" }),
+            &["prime", "--as", "prep-agent"][..],
+        ),
         (
             "inbox",
             json!({ "as": "prep-agent" }),

@@ -22,8 +22,8 @@ use crate::cli::interruption::Interruption;
 use crate::cli::output::Output;
 
 /// What a client tells its model of the server.
-const INSTRUCTIONS: &str = "A ledger of handoffs between agents, kept in Git. Your turn: inbox, \
-claim (prints the contract and what to do), work, new (a contract's skeleton), fill it in, check, \
+const INSTRUCTIONS: &str = "A ledger of handoffs between agents, kept in Git. Begin with prime: who \
+you are, what waits, what to do. Your turn: claim (prints the contract and what to do), work, new (a contract's skeleton), fill it in, check, \
 send. `as` names the agent that you are; never act as another. Every answer is one document: \
 with ok false, error.hint is the next safe step.";
 

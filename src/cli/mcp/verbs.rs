@@ -85,6 +85,7 @@ impl Verb {
 
 /// The tools, in the order in which they are listed: as an agent meets them.
 pub(super) const VERBS: &[Verb] = &[
+    Verb::reads(&["prime"]).without(&["quiet"]),
     Verb::reads(&["inbox"]),
     Verb::writes(&["claim"]),
     Verb::reads(&["new"]),
