@@ -109,7 +109,7 @@ fn a_step_is_not_dated_before_the_last_of_its_issue_by_hand() {
     let before = env.tip();
     assert_snapshot!(env.run(command, &claim, None).exits(2).stderr, @"
     error: the step is dated 2020-01-01 00:00:00 UTC, and the last one of its issue 2026-03-02 09:05:00 UTC
-    hint: nothing was written; leave GIT_AUTHOR_DATE unset, or give it a time after that; see `date` for this machine's clock
+    hint: nothing was written; leave GIT_AUTHOR_DATE unset, or give it a time after that; see `date` for this machine's clock; `git handoff explain backdated` tells more
     ");
     assert_eq!(env.tip(), before);
     env.claim("87.1", "prep-agent").success();

@@ -407,16 +407,19 @@ fn what_is_no_file_is_refused_at_once() {
     --- stderr
     error: "[root]/folder" is a folder, not a file
        input.not_a_file "[root]/folder" is a folder, not a file
+    hint: `git handoff explain contract_refused` tells more
     --- exit 3
     $ git handoff send /dev/null
     --- stderr
     error: "/dev/null" is a device or a socket, not a file
        input.not_a_file "/dev/null" is a device or a socket, not a file
+    hint: `git handoff explain contract_refused` tells more
     --- exit 3
     $ git handoff send /dev/zero
     --- stderr
     error: "/dev/zero" is a device or a socket, not a file
        input.not_a_file "/dev/zero" is a device or a socket, not a file
+    hint: `git handoff explain contract_refused` tells more
     --- exit 3
     $ git handoff send [root]/big.xml
     --- stderr
@@ -434,6 +437,7 @@ fn what_is_no_file_is_refused_at_once() {
     $ git handoff send /nowhere/x.xml
     --- stderr
     error: "/nowhere/x.xml" cannot be read: No such file or directory (os error 2)
+    hint: `git handoff explain no_file` tells more
     --- exit 6
     $ git handoff check /nowhere/x.xml
     /nowhere/x.xml: 1 fault (contract)

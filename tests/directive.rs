@@ -224,14 +224,14 @@ fn a_decision_fits_what_it_is_about() {
     }
     insta::assert_snapshot!(text, @r#"
     success, advance: 1 completed with MetaGPT, 2 pending with DesignGPT
-    success, ask: `decision` cannot be "ask" after ferry-71.1, whose status is success; what fits: advance
-    success, retry: `decision` cannot be "retry" after ferry-71.1, whose status is success; what fits: advance
-    success, terminate: `decision` cannot be "terminate" after ferry-71.1, whose status is success; what fits: advance
-    blocked, advance: `decision` cannot be "advance" after ferry-71.1, whose status is blocked; what fits: ask, terminate
+    success, ask: `decision` cannot be "ask" after ferry-71.1, whose status is success; what fits: advance; `git handoff explain decision_refused` tells more
+    success, retry: `decision` cannot be "retry" after ferry-71.1, whose status is success; what fits: advance; `git handoff explain decision_refused` tells more
+    success, terminate: `decision` cannot be "terminate" after ferry-71.1, whose status is success; what fits: advance; `git handoff explain decision_refused` tells more
+    blocked, advance: `decision` cannot be "advance" after ferry-71.1, whose status is blocked; what fits: ask, terminate; `git handoff explain decision_refused` tells more
     blocked, ask: 1 completed with MetaGPT, 2 pending with USER
-    blocked, retry: `decision` cannot be "retry" after ferry-71.1, whose status is blocked; what fits: ask, terminate
+    blocked, retry: `decision` cannot be "retry" after ferry-71.1, whose status is blocked; what fits: ask, terminate; `git handoff explain decision_refused` tells more
     blocked, terminate: 1 completed with MetaGPT, 2 completed with workflow-end
-    failed, advance: `decision` cannot be "advance" after ferry-71.1, whose status is failed; what fits: ask, retry, terminate
+    failed, advance: `decision` cannot be "advance" after ferry-71.1, whose status is failed; what fits: ask, retry, terminate; `git handoff explain decision_refused` tells more
     failed, ask: 1 completed with MetaGPT, 2 pending with USER
     failed, retry: 1 completed with MetaGPT, 2 pending with ResearchGPT
     failed, terminate: 1 completed with MetaGPT, 2 completed with workflow-end

@@ -53,13 +53,14 @@ fn no_repository() {
     let said = all_exit_9(&env, env.root(), "repository");
     insta::assert_snapshot!(said, @"
     error: this is not a Git repository, and neither is any folder above it
-    hint: go to a repository, or name one with -C DIR
+    hint: go to a repository, or name one with -C DIR; `git handoff explain repository` tells more
     ");
     let ran = env.handoff(&["-C", "nowhere", "status"]).exits(9);
     insta::assert_snapshot!(ran.shown, @"
     $ git handoff -C nowhere status
     --- stderr
     error: cannot go to nowhere: No such file or directory (os error 2)
+    hint: `git handoff explain directory` tells more
     --- exit 9
     ");
 }
@@ -82,7 +83,7 @@ fn a_branch_that_is_no_ledger() {
     let said = all_exit_9(&env, &env.repo(), "not_a_ledger");
     insta::assert_snapshot!(said, @"
     error: branch handoffs is not a ledger: it has no ledger.json
-    hint: name the ledger's branch with --branch, or start one on another branch
+    hint: name the ledger's branch with --branch, or start one on another branch; `git handoff explain not_a_ledger` tells more
     ");
     env.handoff(&["init"]).exits(9).says("is not a ledger");
     assert_eq!(env.tip(), tip);

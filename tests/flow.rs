@@ -165,7 +165,7 @@ fn an_error_fails_what_its_sender_held_and_a_retry_gives_it_back() {
     $ git handoff claim 87.2 --as implementer-agent
     --- stderr
     error: 87.2: a handoff that is failed does not accept `claim`
-    hint: what is possible now: cancel, retry, reassign
+    hint: what is possible now: cancel, retry, reassign; `git handoff explain illegal_transition` tells more
     --- exit 4
     $ git handoff status 87
     issue 87: open (issue-to-pr, 3 handoffs, since 2026-03-02 09:05:00Z)
@@ -472,6 +472,7 @@ fn nothing_is_added_after_completion_unless_reopened_with_a_reason() {
     $ git handoff reopen 87 --as closer-agent --reason ' '
     --- stderr
     error: the text is empty: say what or why
+    hint: see `git handoff reopen -h`
     --- exit 2
     $ git handoff reopen 88 --as closer-agent --reason x
     --- stderr

@@ -400,6 +400,7 @@ fn what_is_in_the_way_is_named_and_nothing_changes() {
           have it call `git handoff hook pre-receive` with its arguments and its standard input, and refuse when that fails
       3:1 [root]/repo/.git/hooks/update hook.unopened_block a block ends here that does not begin: the line `# >>> git-handoff >>>` is missing above it
           mend the markers in an editor, so that they enclose the block's lines and nothing of yours, and run the same again
+    hint: `git handoff explain hooks_refused` tells more
     ");
     insta::assert_snapshot!(env.filtered(&env.handoff(&["hooks", "uninstall"]).exits(9).stderr), @"
     error: nothing was changed: 3 hooks are in the way
@@ -409,6 +410,7 @@ fn what_is_in_the_way_is_named_and_nothing_changes() {
           mend the markers in an editor, so that they enclose the block's lines and nothing of yours, and run the same again
       3:1 [root]/repo/.git/hooks/update hook.unopened_block a block ends here that does not begin: the line `# >>> git-handoff >>>` is missing above it
           mend the markers in an editor, so that they enclose the block's lines and nothing of yours, and run the same again
+    hint: `git handoff explain hooks_refused` tells more
     ");
     assert_eq!(files(&folder), before);
     insta::assert_snapshot!(status(&env), @"
@@ -440,6 +442,7 @@ fn what_is_in_the_way_is_named_and_nothing_changes() {
           find out who made it read-only, and make it writable if that may be
       [root]/repo/.git/hooks/reference-transaction hook.not_a_file it is no file
           move it away
+    hint: `git handoff explain hooks_refused` tells more
     "#);
     assert_eq!(files(&folder), before);
     assert_eq!(fs::read(env.root().join("shared")).unwrap(), b"#!/bin/sh\n");
@@ -480,6 +483,7 @@ fn a_hooks_path_is_followed_and_never_set() {
     error: nothing was changed: 1 hook is in the way
       [root]/repo/.githooks/pre-commit hook.elsewhere core.hooksPath is .githooks (file:[root]/repo/.git/config), so that hooks are in [root]/repo/.githooks, which is not in this repository's git directory
           if that folder may be changed, say so with --into-hooks-path
+    hint: `git handoff explain hooks_refused` tells more
     ");
     assert!(!repo.join(".githooks").exists());
     insta::assert_snapshot!(shown_status(&env, &["hooks", "status", "pre-commit"]), @"
@@ -756,6 +760,7 @@ fn lines_of_ones_own_that_stop_nothing_are_told() {
           take the `||` and what follows out of the line, or write `|| exit 1`
       2:1 [root]/repo/.git/hooks/pre-push hook.ignored what the program says is not heeded, so that it stops nothing
           take the `||` and what follows out of the line, or write `|| exit 1`
+    hint: `git handoff explain hooks_refused` tells more
     ");
     assert_eq!(files(&folder), before);
     // A commit goes through, as was said.

@@ -633,7 +633,7 @@ fn a_code_branch_is_pushed_by_whoever_holds_its_issue() {
     error: the ledger does not say that you hold what you push
       enhancement/87-csv-export branch.not_held issue 87 is worked on here, and prep-agent does not hold it: reviewer-agent works on 87.4 until 2026-03-02 13:18:00 UTC
           see whose turn it is: `git handoff status 87`
-    hint: nothing was pushed, and your commits are kept; push again when the issue is yours. `handoff.pushGuard` in git's configuration asks for this check
+    hint: nothing was pushed, and your commits are kept; push again when the issue is yours. `handoff.pushGuard` in git's configuration asks for this check; `git handoff explain hook_refused` tells more
     error: failed to push some refs to '[root]/server.git'
     ");
     let unnamed = push("");

@@ -126,12 +126,12 @@ fn what_to_do_is_said() {
     let send = without_space(&env, &strs(&all[SEND]));
     insta::assert_snapshot!(send.stderr, @"
     error: files may not be that large here: failed to write out file: File too large
-    hint: nothing was acknowledged; see `ulimit -f` and the file system's limits, and run the same again
+    hint: nothing was acknowledged; see `ulimit -f` and the file system's limits, and run the same again; `git handoff explain git` tells more
     ");
     let restore = without_space(&env, &strs(&all[RESTORES[0]]));
     insta::assert_snapshot!(env.filtered(&restore.stderr), @r#"
     error: files may not be that large here: "[root]/repo/.git/worktrees/again-x/locked" cannot be written: File too large (os error 27)
-    hint: see `ulimit -f` and the file system's limits, and restore it to another place: what was made until then stays
+    hint: see `ulimit -f` and the file system's limits, and restore it to another place: what was made until then stays; `git handoff explain restore` tells more
     "#);
     // What is told can be told to programs too.
     let mut args = strs(&all[SEND]);

@@ -31,12 +31,12 @@ fn a_sender_must_hold_what_it_hands_on() {
     $ git handoff send -
     --- stderr
     error: implementer-agent holds nothing in issue 87
-    hint: 87.1 is with prep-agent
+    hint: 87.1 is with prep-agent; `git handoff explain not_held` tells more
     --- exit 4
     $ git handoff send -
     --- stderr
     error: issue 88 was not opened yet
-    hint: the first contract of an issue goes from issue-manager to prep-agent
+    hint: the first contract of an issue goes from issue-manager to prep-agent; `git handoff explain not_opened` tells more
     --- exit 4
     ");
     assert_eq!(env.tip(), tip);
@@ -63,6 +63,7 @@ fn routes_and_senders_are_enforced() {
     error: the protocol refuses the contract
       3:3 /handoff/to route.unknown protocol issue-to-pr has no route from prep-agent to validator-agent
           prep-agent may send to: implementer-agent, orchestrator
+    hint: `git handoff graph --protocol` draws the routes that there are
     --- exit 4
     $ git handoff send -
     --- stderr
@@ -74,12 +75,12 @@ fn routes_and_senders_are_enforced() {
     $ git handoff send - --as implementer-agent
     --- stderr
     error: implementer-agent cannot send a contract from prep-agent
-    hint: whoever is prep-agent sends it, with --as prep-agent
+    hint: whoever is prep-agent sends it, with --as prep-agent; `git handoff explain not_the_sender` tells more
     --- exit 4
     $ git handoff send - --as stranger
     --- stderr
     error: stranger is not an agent of protocol issue-to-pr
-    hint: agents are: issue-manager, prep-agent, implementer-agent, reviewer-agent, fixer-agent, validator-agent, closer-agent, orchestrator
+    hint: agents are: issue-manager, prep-agent, implementer-agent, reviewer-agent, fixer-agent, validator-agent, closer-agent, orchestrator; `git handoff explain unknown_agent` tells more
     --- exit 4
     $ git handoff send - --issue 88
     --- stderr
@@ -151,6 +152,7 @@ fn claiming() {
     $ git handoff claim --next --as fixer-agent
     --- stderr
     error: nothing waits for fixer-agent
+    hint: `git handoff wait --inbox` waits until there is something
     --- exit 6
     $ git handoff claim 87.1
     --- stderr
@@ -170,7 +172,7 @@ fn claiming() {
     $ git handoff claim 87 --as stranger
     --- stderr
     error: stranger is not an agent of protocol issue-to-pr
-    hint: agents are: issue-manager, prep-agent, implementer-agent, reviewer-agent, fixer-agent, validator-agent, closer-agent, orchestrator
+    hint: agents are: issue-manager, prep-agent, implementer-agent, reviewer-agent, fixer-agent, validator-agent, closer-agent, orchestrator; `git handoff explain unknown_agent` tells more
     --- exit 4
     $ git handoff claim --as prep-agent
     --- stderr
@@ -471,22 +473,22 @@ fn an_illegal_event_names_the_legal_ones() {
     $ git handoff complete 87.1 --as prep-agent
     --- stderr
     error: 87.1: a handoff that is pending does not accept `complete`
-    hint: what is possible now: claim, reject, cancel, reassign
+    hint: what is possible now: claim, reject, cancel, reassign; `git handoff explain illegal_transition` tells more
     --- exit 4
     $ git handoff retry 87.1 --as prep-agent
     --- stderr
     error: 87.1: a handoff that is pending does not accept `retry`
-    hint: what is possible now: claim, reject, cancel, reassign
+    hint: what is possible now: claim, reject, cancel, reassign; `git handoff explain illegal_transition` tells more
     --- exit 4
     $ git handoff answer 87.1 yes --as prep-agent
     --- stderr
     error: 87.1: a handoff that is pending does not accept `answer`
-    hint: what is possible now: claim, reject, cancel, reassign
+    hint: what is possible now: claim, reject, cancel, reassign; `git handoff explain illegal_transition` tells more
     --- exit 4
     $ git handoff block 87.1 --as prep-agent --reason why
     --- stderr
     error: 87.1: a handoff that is pending does not accept `block`
-    hint: what is possible now: claim, reject, cancel, reassign
+    hint: what is possible now: claim, reject, cancel, reassign; `git handoff explain illegal_transition` tells more
     --- exit 4
     $ git handoff fail 87.1 --as issue-manager --message no
     --- stderr
@@ -496,7 +498,7 @@ fn an_illegal_event_names_the_legal_ones() {
     $ git handoff cancel 87.1 --as workflow-complete
     --- stderr
     error: workflow-complete is not an agent of protocol issue-to-pr
-    hint: agents are: issue-manager, prep-agent, implementer-agent, reviewer-agent, fixer-agent, validator-agent, closer-agent, orchestrator
+    hint: agents are: issue-manager, prep-agent, implementer-agent, reviewer-agent, fixer-agent, validator-agent, closer-agent, orchestrator; `git handoff explain unknown_agent` tells more
     --- exit 4
     ");
     assert_eq!(env.tip(), tip);

@@ -182,7 +182,7 @@ fn a_protected_branch_is_told() {
     );
     assert_snapshot!(team.env.filtered(&refused(&team, 9).stderr), @"
     error: origin refused: the remote protects the branch: deny updating a hidden ref
-    hint: nothing was written; whoever runs the remote can let this user push to the ledger's branch
+    hint: nothing was written; whoever runs the remote can let this user push to the ledger's branch; `git handoff explain remote_protected` tells more
     ");
     team.env
         .git(&team.bare, &["config", "--unset", "receive.hideRefs"]);
@@ -250,7 +250,7 @@ fn who_may_not_write_is_told() {
     let port = format!(":{}/", http.port);
     assert_snapshot!(ran.stderr.replace(&port, ":[port]/"), @"
     error: origin refused: the remote gives no permission: remote: no; fatal: unable to access 'http://127.0.0.1:[port]/server.git/': The requested URL returned error: 403
-    hint: nothing was written; see that this user may push to origin. A write with --offline is recorded here alone
+    hint: nothing was written; see that this user may push to origin. A write with --offline is recorded here alone; `git handoff explain remote_denied` tells more
     ");
     team.there(&["fetch"]).success();
     drop(http);

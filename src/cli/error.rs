@@ -59,6 +59,26 @@ impl Failure {
         self
     }
 
+    /// The next safe thing to do: always one that names a command, if only the one
+    /// that explains the code.
+    pub(super) fn next(&self) -> String {
+        let explain = format!("`git handoff explain {}` tells more", self.code);
+        match &self.hint {
+            Some(hint) if names_a_command(hint) => hint.clone(),
+            Some(hint) => format!("{hint}; {explain}"),
+            None => explain,
+        }
+    }
+
+    /// Points to a command, where no command is named yet.
+    pub(super) fn see(&mut self, command: &str) {
+        self.hint = Some(match self.hint.take() {
+            Some(hint) if names_a_command(&hint) => hint,
+            Some(hint) => format!("{hint}; see `{command}`"),
+            None => format!("see `{command}`"),
+        });
+    }
+
     /// Adds what was done all the same.
     #[must_use]
     pub(super) fn data(mut self, data: Value) -> Self {
@@ -72,6 +92,11 @@ impl Failure {
         self.findings = findings;
         self
     }
+}
+
+/// Whether a hint says what to run.
+fn names_a_command(hint: &str) -> bool {
+    hint.contains("`git ") || hint.contains("`ls ")
 }
 
 /// An error's message and those of its causes.
@@ -208,12 +233,16 @@ impl From<LedgerError> for Failure {
             LedgerError::UnusedAllowance { .. } => at(exit::USAGE, "unused_allowance")
                 .hint("leave it out; `git handoff check FILE` names rules and places"),
             LedgerError::Route { findings } => {
-                at(exit::PROTOCOL, "route_refused").findings(findings)
+                at(exit::PROTOCOL, "route_refused")
+                    .hint("`git handoff graph --protocol` draws the routes that there are")
+                    .findings(findings)
             }
             LedgerError::Refused(refusal) => refused(&refusal, message),
             LedgerError::Gate { refusal, findings } => refused(&refusal, message).findings(findings),
             LedgerError::Protocol { findings, .. } => {
-                at(exit::INTEGRITY, "protocol_broken").findings(findings)
+                at(exit::INTEGRITY, "protocol_broken")
+                    .hint(DAMAGED)
+                    .findings(findings)
             }
             LedgerError::ProtocolRefused { findings } => at(exit::CONTRACT, "protocol_refused")
                 .hint("mend it until `git handoff protocol check FOLDER` finds nothing")
@@ -235,14 +264,13 @@ impl From<LedgerError> for Failure {
                 };
                 at(exit::NOT_FOUND, "no_document").hint(hint)
             }
-            LedgerError::Schema { .. } => at(exit::INTEGRITY, "schema_broken"),
+            LedgerError::Schema { .. } => at(exit::INTEGRITY, "schema_broken").hint(DAMAGED),
             LedgerError::Snapshot(error) => at(exit::CONTRACT, "snapshot_refused").hint(unkept(&error)),
             LedgerError::Missing { .. }
             | LedgerError::Stored { .. }
             | LedgerError::Altered { .. }
             | LedgerError::Object { .. } => {
-                at(exit::INTEGRITY, "ledger_damaged")
-                    .hint("`git handoff verify` shows where the damage began")
+                at(exit::INTEGRITY, "ledger_damaged").hint(DAMAGED)
             }
             LedgerError::Signing(_) => at(exit::ENVIRONMENT, "signing_failed").hint(UNSIGNED),
             LedgerError::Signature { findings } => at(exit::PROTOCOL, "signature_refused")
@@ -290,6 +318,9 @@ fn remote_refused(remote: &str, source: &RemoteError, message: String) -> Failur
             .hint("nothing was written; run the same again later"),
     }
 }
+
+/// What to do about a ledger whose files are not what a step wrote.
+const DAMAGED: &str = "`git handoff verify` shows where the damage began";
 
 /// What brings the history that a shallow clone lacks.
 pub(super) const DEEPEN: &str = "`git handoff fetch --full` brings the rest; where the ledger has no remote (handoff.remote), `git fetch --unshallow`";

@@ -13,6 +13,7 @@ mod advice;
 mod against;
 mod annotations;
 mod call;
+mod codes;
 mod collector;
 mod commands;
 mod context;
@@ -118,6 +119,7 @@ Exit codes:
   7 timed out   8 recorded here, but not on the remote
   9 no repository, no ledger, no way to the remote   10 ledger damaged
 
+Any code that is printed: git handoff explain CODE
 See it all happen in a scratch repository: git handoff demo";
 
 /// The command line's definition, from which help, man pages and completions
@@ -143,7 +145,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let mut output = Output::for_user(cli.global.json, color, !cli.global.no_pager);
     let context = Context::new(cli.global);
     match gone {
-        Ok(()) => perform(&cli.command, &context, &mut output),
+        Ok(()) => perform(&cli.command, &context, &mut output, &arguments),
         Err(failure) => {
             output.fail(&failure);
             failure.exit
@@ -160,7 +162,7 @@ fn document(arguments: &[OsString], call: call::Call) -> Vec<u8> {
     match Cli::try_parse_from(arguments) {
         Ok(cli) => {
             let context = Context::of_call(cli.global, call);
-            perform(&cli.command, &context, &mut output);
+            perform(&cli.command, &context, &mut output, arguments);
         }
         Err(error) => output.fail(&misuse(&error, arguments)),
     }
@@ -168,13 +170,21 @@ fn document(arguments: &[OsString], call: call::Call) -> Vec<u8> {
 }
 
 /// Runs a command, says what came of it, and returns its exit code.
-fn perform(command: &commands::Command, context: &Context, output: &mut Output) -> u8 {
+fn perform(
+    command: &commands::Command,
+    context: &Context,
+    output: &mut Output,
+    arguments: &[OsString],
+) -> u8 {
     if command.only_reads() {
         output.only_reads();
     }
     let exit = match command.run(context, output) {
         Ok(()) => output.exit(),
         Err(mut failure) => {
+            if failure.code == "usage" {
+                failure.see(&help_of(arguments));
+            }
             context.may_be_behind(&mut failure, output);
             output.fail(&failure);
             failure.exit
@@ -215,6 +225,16 @@ fn misused(error: &clap::Error, arguments: &[OsString]) -> u8 {
     }
 }
 
+/// The command that shows how the command among the arguments is used.
+fn help_of(arguments: &[OsString]) -> String {
+    let known = command();
+    let mut named = arguments.iter().skip(1).filter_map(|a| a.to_str());
+    match named.find(|a| known.find_subcommand(a).is_some()) {
+        Some(sub) => format!("git handoff {sub} -h"),
+        None => "git handoff -h".to_owned(),
+    }
+}
+
 /// What wrong usage says in one document.
 fn misuse(error: &clap::Error, arguments: &[OsString]) -> Failure {
     let mut text = error.to_string();
@@ -226,16 +246,9 @@ fn misuse(error: &clap::Error, arguments: &[OsString]) -> Failure {
         .take_while(|line| !line.starts_with("Usage:"))
         .filter(|line| !line.is_empty() && !line.starts_with("For more information"))
         .collect();
-    let known = command();
-    let named = arguments.iter().skip(1).filter_map(|a| a.to_str());
-    let sub = named
-        .into_iter()
-        .find(|a| known.find_subcommand(a).is_some());
-    let help = sub.map_or_else(
-        || "git handoff -h".to_owned(),
-        |s| format!("git handoff {s} -h"),
-    );
-    Failure::usage(said.join(" ")).hint(format!("see `{help}`"))
+    let mut failure = Failure::usage(said.join(" "));
+    failure.see(&help_of(arguments));
+    failure
 }
 
 /// Takes out of a text what looks like a secret among the arguments; says whether

@@ -293,13 +293,12 @@ impl Output {
         if failure.code.is_empty() {
             return;
         }
-        let told = match &self.stale {
-            Some(why) if failure.code != "not_published" => {
-                let hint = failure.hint.as_ref().map(|hint| format!("; {hint}"));
-                Some(format!("{why}{}", hint.unwrap_or_default()))
-            }
-            _ => failure.hint.clone(),
-        };
+        let mut told = failure.next();
+        if let Some(why) = &self.stale
+            && failure.code != "not_published"
+        {
+            told = format!("{why}; {told}");
+        }
         if self.json {
             let error = json!({
                 "code": failure.code,
@@ -328,10 +327,8 @@ impl Output {
         for finding in &failure.findings {
             text += &render(finding);
         }
-        if let Some(hint) = &told {
-            let style = AnsiColor::Cyan.on_default();
-            text += &format!("{style}hint{style:#}: {}\n", plain(hint));
-        }
+        let style = AnsiColor::Cyan.on_default();
+        text += &format!("{style}hint{style:#}: {}\n", plain(&told));
         let _ = self.stderr.write_all(for_log(&text).as_bytes());
     }
 }

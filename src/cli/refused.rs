@@ -214,7 +214,7 @@ pub(super) fn refused(refusal: &Refusal, message: String) -> Failure {
                 (None, Some((id, on))) => {
                     failure.hint(format!("{id} waits for {on}; come again later"))
                 }
-                (None, None) => failure,
+                (None, None) => failure.hint("`git handoff wait --inbox` waits until there is something"),
             }
         }
         Refusal::OneRequest { issue } => protocol("one_request").hint(format!(

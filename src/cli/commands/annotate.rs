@@ -16,7 +16,8 @@ use crate::ledger::Request;
 /// add one at any time, to work that ended as well; no state changes.
 #[derive(Args)]
 #[command(after_help = "Examples:
-  git handoff annotate 123.4 --as reviewer-agent --note 'finding 2 is about src/parse.rs, not src/main.rs'
+  git handoff annotate 123.4 --as reviewer-agent \\
+      --note 'finding 2 is about src/parse.rs, not src/main.rs'
   git handoff annotate 123 --as orchestrator --note 'merged by hand, see #130'")]
 pub(crate) struct Arguments {
     /// The handoff; or an issue, for a note about all of it

@@ -21,7 +21,7 @@ use crate::protocol::Event;
 #[command(after_help = "Examples:
   git handoff answer 123.2 'the one for customers' --as orchestrator
   git handoff answer 123.2 port=8080 host=test.example --as orchestrator
-  git handoff answer 123.2 answers.json --as orchestrator     (one member for each key)")]
+  git handoff answer 123.2 answers.json --as orchestrator   (a member a key)")]
 pub(crate) struct Arguments {
     /// The handoff
     #[arg(value_name = "ID")]

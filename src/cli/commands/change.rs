@@ -45,7 +45,8 @@ pub(crate) struct Complete {
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff block 123.2 --as implementer-agent --reason 'which login page?'
-  git handoff block 123.2 --as implementer-agent --reason 'two values are missing' \\
+  git handoff block 123.2 --as implementer-agent \\
+      --reason 'two values are missing' \\
       --needs 'port:integer=the port of the test server' --needs 'host'")]
 pub(crate) struct Block {
     /// The handoff
@@ -75,7 +76,7 @@ pub(crate) struct Block {
 /// receiver or an orchestrator can.
 #[derive(Args)]
 #[command(
-    after_help = "Example:\n  git handoff retry 123.2 --as orchestrator --reason 'the module is published now'"
+    after_help = "Example:\n  git handoff retry 123.2 --as orchestrator \\\n      --reason 'the module is published now'"
 )]
 pub(crate) struct Retry {
     /// The handoff
@@ -99,7 +100,7 @@ pub(crate) struct Retry {
 /// or an orchestrator can.
 #[derive(Args)]
 #[command(
-    after_help = "Example:\n  git handoff reassign 123.2 --to other-agent --as orchestrator --reason 'it knows the build'"
+    after_help = "Example:\n  git handoff reassign 7b1c9f52-0d3e-4a86-9b14-6f2a5c8e7d10.1 --to human \\\n      --as orchestrator --reason 'no agent knows the rules'"
 )]
 pub(crate) struct Reassign {
     /// The handoff
@@ -126,7 +127,7 @@ pub(crate) struct Reassign {
 /// receiver or an orchestrator can.
 #[derive(Args)]
 #[command(
-    after_help = "Example:\n  git handoff redrive 123.2 --as orchestrator --reason 'the registry is up again'"
+    after_help = "Example:\n  git handoff redrive 123.2 --as orchestrator \\\n      --reason 'the registry is up again'"
 )]
 pub(crate) struct Redrive {
     /// The handoff
@@ -148,7 +149,7 @@ pub(crate) struct Redrive {
 /// It is over; its sender may send again.
 #[derive(Args)]
 #[command(
-    after_help = "Example:\n  git handoff reject 123.2 --as implementer-agent --reason 'the branch has no commits'"
+    after_help = "Example:\n  git handoff reject 123.2 --as implementer-agent \\\n      --reason 'the branch has no commits'"
 )]
 pub(crate) struct Reject {
     /// The handoff

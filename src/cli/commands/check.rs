@@ -19,7 +19,7 @@ use crate::ledger::{Offer, Review};
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff check contract.xml
-  git handoff check --format github handoffs/*.xml     (annotations in a GitHub workflow)
+  git handoff check --format github handoffs/*.xml   (annotations on GitHub)
   generate-contract | git handoff check - --json")]
 pub(crate) struct Arguments {
     /// The contracts, XML, JSON or Markdown messages; - reads standard input
@@ -159,7 +159,7 @@ fn document(checked: &[Checked], faults: usize) -> String {
             "error": {
                 "code": "check_failed",
                 "message": format!("{faults} {plural} found"),
-                "hint": "mend what the findings name and check again",
+                "hint": "mend what the findings name and check again; `git handoff explain CODE` says more of each",
                 "findings": findings,
             },
         }));

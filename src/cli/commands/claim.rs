@@ -25,7 +25,7 @@ use crate::ledger::{Target, Told, briefing};
 #[command(after_help = "Examples:
   git handoff claim 123.4 --as fixer-agent
   git handoff claim 123 --as fixer-agent       (the issue's only open handoff)
-  git handoff claim --next --as fixer-agent    (the most urgent, then the oldest)
+  git handoff claim --next --as fixer-agent    (the most urgent)
   git handoff claim 123.4 --as fixer-agent --lease 2h")]
 pub(crate) struct Arguments {
     /// The handoff

@@ -9,7 +9,7 @@ use crate::cli::output::Output;
 /// They complete `git-handoff`; `scripts/install` puts them where shells look.
 #[derive(Args)]
 #[command(
-    after_help = "Example:\n  git handoff completions bash > ~/.local/share/bash-completion/completions/git-handoff"
+    after_help = "Example:\n  D=~/.local/share/bash-completion/completions; mkdir -p $D; \\\n  git handoff completions bash > $D/git-handoff"
 )]
 pub(crate) struct Arguments {
     /// The shell

@@ -19,7 +19,7 @@ use crate::contract::FILL;
 /// would type it, with what it answers; one contract is incomplete, and is
 /// refused. The repository stays for you to explore.
 #[derive(Args)]
-#[command(after_help = "Examples:\n  git handoff demo\n  git handoff demo /tmp/tour")]
+#[command(after_help = "Examples:\n  git handoff demo\n  git handoff demo ../tour")]
 pub(crate) struct Arguments {
     /// A folder that does not exist yet, or is empty; by default a new one among
     /// the temporary files

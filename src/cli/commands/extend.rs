@@ -15,7 +15,8 @@ use crate::protocol::Event;
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff extend 123.2 --as implementer-agent
-  git handoff extend 123.2 --as implementer-agent --lease 1h --progress 'tests are written, 3 of 7 pass'")]
+  git handoff extend 123.2 --as implementer-agent --lease 1h \\
+      --progress 'tests are written, 3 of 7 pass'")]
 pub(crate) struct Arguments {
     /// The handoff
     #[arg(value_name = "ID")]

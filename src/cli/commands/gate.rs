@@ -24,8 +24,8 @@ use crate::ledger::{Answered, View, required};
 #[command(after_help = "Examples:
   git handoff gate --issue 123
   git handoff gate --issue 123 --require approved,validated
-  git handoff gate --issue 123 --require approved --head HEAD   (approved as it is now)
-  git handoff gate --issue 123 --format github                  (annotations in a GitHub workflow)")]
+  git handoff gate --issue 123 --require approved --head HEAD   (as it is now)
+  git handoff gate --issue 123 --format github     (annotations on GitHub)")]
 pub(crate) struct Arguments {
     /// The issue
     #[arg(long, value_name = "ISSUE")]

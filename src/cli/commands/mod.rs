@@ -11,6 +11,7 @@ mod completions;
 mod context;
 mod demo;
 mod document;
+mod explain;
 mod export;
 mod extend;
 mod fail;
@@ -104,6 +105,7 @@ pub(super) enum Command {
     Serve(serve::Arguments),
     Export(export::Arguments),
     Import(Write<import::Arguments>),
+    Explain(explain::Arguments),
     Demo(demo::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
@@ -131,6 +133,7 @@ impl Command {
                 | Self::Graph(_)
                 | Self::Report(_)
                 | Self::Serve(_)
+                | Self::Explain(_)
                 | Self::Completions(_)
                 | Self::Man(_)
         )
@@ -188,6 +191,7 @@ impl Command {
             Self::Serve(a) => a.run(context, output),
             Self::Export(a) => a.run(context, output),
             Self::Import(a) => a.own.run(&context.with(a.network), output),
+            Self::Explain(a) => a.run(output),
             Self::Demo(a) => a.run(context, output),
             Self::Completions(a) => a.run(output),
             Self::Man(a) => a.run(output),

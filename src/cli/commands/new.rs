@@ -19,8 +19,9 @@ use crate::templates::known;
 /// left in it is refused.
 #[derive(Args)]
 #[command(after_help = "Examples:
-  git handoff new --issue 123 --from prep-agent --to implementer-agent > contract.xml
-  git handoff new --issue 123 --from reviewer-agent --to fixer-agent --format json
+  git handoff new --issue 123 --to implementer-agent --as prep-agent > next.xml
+  git handoff new --issue 123 --from reviewer-agent --to fixer-agent \\
+      --format json
   git handoff new --issue 123 --from closer-agent --to workflow-complete")]
 pub(crate) struct Arguments {
     /// The issue

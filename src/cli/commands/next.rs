@@ -29,7 +29,8 @@ use crate::protocol::{Action, Protocol};
 #[command(after_help = "Examples:
   git handoff next 123
   git handoff next 123 --apply --as orchestrator
-  git handoff next environment --task 12 --between task-orchestrator,execution-guardian")]
+  git handoff next environment --task 12 \\
+      --between task-orchestrator,execution-guardian")]
 pub(crate) struct Arguments {
     /// The issue
     #[arg(value_name = "ISSUE")]

@@ -18,7 +18,7 @@ use crate::ledger::{Ledger, LedgerError};
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff sync
-  git handoff sync --set-aside      (when a hook of the remote refuses one of the steps)")]
+  git handoff sync --set-aside      (where a hook of the remote refuses one)")]
 pub(crate) struct Arguments {
     /// Keep aside what a hook of the remote refuses, so that the rest goes on
     #[arg(long)]

@@ -35,8 +35,8 @@ use crate::ledger::{
   git handoff wait 123.4
   git handoff wait 123 124 --timeout 30m
   git handoff wait --inbox --as fixer-agent
-  git handoff wait 123.4 --poll 10s --timeout 1h
-  git handoff wait 123.4 --remote origin      (until origin has it, whatever is here)")]
+  git handoff wait 123.4 --poll 10s --timeout 1h   (looks at its remote)
+  git handoff wait 123.4 --remote origin      (until origin has it)")]
 pub(crate) struct Arguments {
     /// Handoffs (123.4) and issues (123)
     #[arg(value_name = "TARGET", required_unless_present = "inbox")]

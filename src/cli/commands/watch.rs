@@ -34,7 +34,7 @@ use crate::ledger::{
   git handoff watch
   git handoff watch 123 --all --once
   git handoff watch --agent fixer-agent --from 4f2c81d90b
-  git handoff watch --poll 30s
+  git handoff watch --poll 30s     (how often to look at the ledger's remote)
   git handoff watch --format cloudevents
   git handoff watch --offline      (only what this clone has)")]
 pub(crate) struct Arguments {
