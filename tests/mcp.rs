@@ -287,6 +287,11 @@ fn a_tool_says_what_the_command_line_says() {
         ),
         ("document_list", json!({}), &["document", "list"]),
         (
+            "explain",
+            json!({ "code": "no_agent" }),
+            &["explain", "no_agent"],
+        ),
+        (
             "document_show",
             json!({ "name": "none" }),
             &["document", "show", "none"],

@@ -25,7 +25,8 @@ use crate::cli::output::Output;
 const INSTRUCTIONS: &str = "A ledger of handoffs between agents, kept in Git. Begin with prime: who \
 you are, what waits, what to do. Your turn: claim (prints the contract and what to do), work, new (a contract's skeleton), fill it in, check, \
 send. `as` names the agent that you are; never act as another. Every answer is one document: \
-with ok false, error.hint is the next safe step.";
+with ok false, error.hint is the next safe step, \
+and explain says more of a code.";
 
 /// How many calls may wait for others at a time.
 const WAITING: u32 = 16;

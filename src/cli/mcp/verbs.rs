@@ -128,6 +128,7 @@ pub(super) const VERBS: &[Verb] = &[
     Verb::reads(&["protocol", "show"]),
     Verb::reads(&["document", "list"]),
     Verb::reads(&["document", "show"]),
+    Verb::reads(&["explain"]),
 ];
 
 /// The tool of this name.
