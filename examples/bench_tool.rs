@@ -67,6 +67,7 @@ fn root(repository: &Repository) -> ObjectId {
         patience: Duration::from_secs(10),
         jitter: |_| 0,
         traceparent: None,
+        delivery: None,
         quarantined: false,
         tally: std::sync::Arc::default(),
     };

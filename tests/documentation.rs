@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use support::TestEnvironment;
 use support::contracts::{Format, opening, prepared, sample};
 use support::workflow::completed;
@@ -353,6 +353,17 @@ fn answers_have_the_fields_that_are_described() {
     let gate = ["gate", "--issue", "87", "--json"];
     let closed = env.handoff(&gate).exits(1).json()["data"].clone();
     assert_described("`gate`", 0, &closed);
+    let payload = json!({"action": "opened", "repository": {"id": 1, "full_name": "octo/parcels"}, "pull_request": {
+        "number": 5, "title": "Keep parcels", "body": "Closes #87", "html_url": "https://github.com/octo/parcels/pull/5",
+        "head": {"ref": "issue-87", "repo": {"id": 1}}, "base": {"repo": {"id": 1}}}});
+    let payload = env.file("event.json", payload.to_string());
+    let given = ["--name", "pull_request", "--file", &payload];
+    let issue = env.data(&[&["github", "issue"][..], &given].concat());
+    let event = env.data(&[&["github", "event", "--dry-run"][..], &given].concat());
+    assert_described("`github`", 0, &event);
+    assert_described("`github`", 1, &event["did"][0]);
+    assert_described("`github`", 2, &event["draft"]);
+    assert_described("`github`", 3, &issue);
     assert_described("`hooks`", 0, &env.data(&["hooks", "install"]));
     assert_described("`hooks`", 1, &env.data(&["hooks", "status"]));
     env.handoff(&["hooks", "uninstall"]).success();

@@ -68,16 +68,16 @@ fn what_is_in_force_is_listed_and_shown() {
     text += &run(&env, "protocol update directive").shown;
     insta::assert_snapshot!(text, @"
     $ git handoff protocol add directive
-    added protocol directive 1.1.0
+    added protocol directive 1.2.0
       commit [commit]
     $ git handoff protocol list
-    task-breakdown           1.1.0  default   From a fresh environment to finished subtasks
-    directive                1.1.0  in force  Specialists whose every handoff is evaluated first
-    issue-to-pr              1.1.0  built in  From a GitHub issue to a merged pull request
+    task-breakdown           1.2.0  default   From a fresh environment to finished subtasks
+    directive                1.2.0  in force  Specialists whose every handoff is evaluated first
+    issue-to-pr              1.2.0  built in  From a GitHub issue to a merged pull request
     orchestrator-specialist  1.1.0  built in  Orchestrators call technology specialists
-    delegation               1.1.0  built in  Agents that delegate what they cannot handle
+    delegation               1.2.0  built in  Agents that delegate what they cannot handle
     $ git handoff protocol show directive
-    directive 1.1.0: Specialists whose every handoff is evaluated first
+    directive 1.2.0: Specialists whose every handoff is evaluated first
       relay: sending on completes what the sender held
       formats: json
 
@@ -113,16 +113,16 @@ fn what_is_in_force_is_listed_and_shown() {
     $ git handoff protocol check directive
     directive: sound (7 files)
     $ git handoff protocol add directive
-    protocol directive 1.1.0 is in force already; nothing changed
+    protocol directive 1.2.0 is in force already; nothing changed
     $ git handoff protocol update directive
-    protocol directive 1.1.0 is in force already; nothing changed
+    protocol directive 1.2.0 is in force already; nothing changed
     ");
     // The same as data.
     let data = env.data(&["protocol", "check", "directive"]);
     assert_eq!(data["findings"], json!([]));
     let data = env.data(&["protocol", "update", "directive"]);
     let expected =
-        json!({"protocol": "directive", "before": "1.1.0", "version": "1.1.0", "commit": null});
+        json!({"protocol": "directive", "before": "1.2.0", "version": "1.2.0", "commit": null});
     assert_eq!(data, expected);
     let none = refused_command(&env, "protocol show waterfall");
     assert_eq!(none.says(), (6, "no_protocol"));
@@ -144,18 +144,19 @@ fn a_copy_is_the_same_protocol() {
         assert!(again.shown.contains("nothing changed"), "{}", again.shown);
         let taken = env.handoff(&["protocol", "copy", name, &folder.path(), "--json"]);
         assert_eq!(Refused::of(&taken).says(), (2, "usage"));
-        folder.define(|d| d["version"] = json!("1.2.0"));
+        let before = folder.read("protocol.json")["version"].clone();
+        folder.define(|d| d["version"] = json!("1.9.0"));
         let exists = folder.refused("add");
         assert_eq!(exists.says(), (4, "protocol_exists"));
         let data = env.data(&["protocol", "update", &folder.path()]);
         assert_eq!(
             (&data["before"], &data["version"]),
-            (&json!("1.1.0"), &json!("1.2.0"))
+            (&before, &json!("1.9.0"))
         );
         assert_eq!(data["commit"], env.tip());
         // What is in force is what is copied now.
         let other = Folder::copy(&env, name, "other");
-        assert_eq!(other.read("protocol.json")["version"], "1.2.0");
+        assert_eq!(other.read("protocol.json")["version"], "1.9.0");
         env.assert_sound();
     }
 }
@@ -255,7 +256,7 @@ fn an_update_is_one_commit_and_takes_nothing_away_from_history() {
     folder.put("update").success();
     assert_eq!(commits(&env), before + 1);
     let subject = env.git(&env.repo(), &["log", "-1", "--format=%s", "handoffs"]);
-    assert_eq!(subject, "Update protocol issue-to-pr from 1.1.0 to 2.0.0\n");
+    assert_eq!(subject, "Update protocol issue-to-pr from 1.2.0 to 2.0.0\n");
     let changed = ["diff", "--name-only", "handoffs~1", "handoffs"];
     assert_eq!(
         env.git(&env.repo(), &changed),
@@ -283,7 +284,8 @@ fn an_update_leaves_no_open_handoff_behind() {
         let folder = Folder::copy(&env, "issue-to-pr", name);
         folder.define(|d| {
             d["facts"] = json!({});
-            d["version"] = json!("1.2.0");
+            d["github"] = json!({"rules": []});
+            d["version"] = json!("1.9.0");
             change(d);
         });
         let refused = folder.refused("update");
@@ -352,7 +354,8 @@ fn an_update_leaves_no_open_handoff_behind() {
     let folder = Folder::copy(&env, "issue-to-pr", "later");
     folder.define(|d| {
         d["facts"] = json!({});
-        d["version"] = json!("1.2.0");
+        d["github"] = json!({"rules": []});
+        d["version"] = json!("1.9.0");
         d["contracts"][1]["type"] = json!("prepared");
         d["routes"][1]["contracts"] = json!(["prepared"]);
     });
@@ -460,6 +463,7 @@ fn an_agent_is_added_by_data_alone() {
         let auditor = json!({"id": "security-auditor", "role": "Looks for known holes", "kind": "specialist", "phase": 5});
         d["agents"].as_array_mut().unwrap().insert(5, auditor);
         keep(&mut d["contracts"], |c| c["type"] != "reviewer-agent-to-validator-agent");
+        keep(&mut d["github"]["rules"], |r| r["name"] != "review-approves");
         keep(&mut d["routes"], |r| {
             r["from"] != "reviewer-agent" || r["to"] != "validator-agent"
         });

@@ -114,6 +114,7 @@ impl InMemory {
             name: &name,
             at: to_second(at),
             traceparent: None,
+            delivery: None,
         };
         let planned = ledger::plan(&samples.protocol, &self.key, self, &actor, &request);
         let step = match planned {

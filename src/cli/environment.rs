@@ -143,6 +143,7 @@ pub(super) fn session(repository: &Repository) -> Result<Session, Failure> {
         wall: SystemTime::now,
         jitter: |below| RandomState::new().hash_one(below) % below.max(1),
         traceparent: None,
+        delivery: None,
         quarantined: is_set(&QUARANTINE),
         tally: Arc::default(),
     })

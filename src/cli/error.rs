@@ -265,6 +265,7 @@ impl From<LedgerError> for Failure {
                 at(exit::NOT_FOUND, "no_document").hint(hint)
             }
             LedgerError::Schema { .. } => at(exit::INTEGRITY, "schema_broken").hint(DAMAGED),
+            LedgerError::Template { .. } => at(exit::INTEGRITY, "template_broken").hint(DAMAGED),
             LedgerError::Snapshot(error) => at(exit::CONTRACT, "snapshot_refused").hint(unkept(&error)),
             LedgerError::Missing { .. }
             | LedgerError::Stored { .. }

@@ -10,6 +10,7 @@ use super::error::Failure;
 use super::exit;
 use crate::contract::{MAX_BYTES, MAX_REPORT};
 use crate::finding::Finding;
+use crate::github::event::MAX_PAYLOAD;
 use crate::ids::quoted;
 
 /// Reads a contract: a file's bytes, or those of standard input for `-`.
@@ -28,6 +29,23 @@ pub(super) fn contract(context: &Context, name: &str) -> Result<Vec<u8>, Failure
 /// read.
 pub(super) fn report(context: &Context, name: &str) -> Result<Vec<u8>, Failure> {
     read(context, name, MAX_REPORT)
+}
+
+/// Reads the payload of an event.
+///
+/// # Errors
+/// A [`Failure`]: 6 when there is no such file, 3 when it is not one that can be
+/// read.
+pub(super) fn payload(context: &Context, name: &str) -> Result<Vec<u8>, Failure> {
+    read(context, name, MAX_PAYLOAD).map_err(|failure| match failure.exit {
+        exit::CONTRACT => Failure {
+            code: "event_refused",
+            findings: Vec::new(),
+            ..failure
+        }
+        .hint("give it the payload as GitHub delivers it, in JSON"),
+        _ => failure,
+    })
 }
 
 fn read(context: &Context, name: &str, most: usize) -> Result<Vec<u8>, Failure> {

@@ -166,6 +166,8 @@ pub(super) fn refused(refusal: &Refusal, message: String) -> Failure {
                 .hint(format!("`git handoff answer {id} KEY=VALUE …`, or a JSON file with one member for each key; `git handoff show {id}` tells what is asked"))
                 .findings(findings.clone())
         }
+        Refusal::SaidBefore { id, .. } => Failure::new(exit::CONFLICT, "said_before", message.clone())
+            .hint(format!("see `git handoff show {id}`, and say it again if it still is what you want")),
         Refusal::NotAssignable { others, id, .. } => {
             let others: Vec<&str> = others.iter().map(|o| o.as_str()).collect();
             protocol("not_assignable").hint(if others.is_empty() {

@@ -1,15 +1,14 @@
 //! Skeletons of contracts: which type and format a contract would have, and its text.
 
 use clap::ValueEnum;
-use serde_json::Value;
 
 use super::error::Failure;
 use super::exit;
-use crate::contract::{FILL, write_json, write_markdown, write_message, write_xml};
+use crate::contract::FILL;
 use crate::ids::AgentName;
-use crate::ledger::{IssueFolder, LedgerError, Rules, Schemas, Snapshot, View};
+use crate::ledger::{IssueFolder, LedgerError, Rules, Snapshot, View};
 use crate::protocol::{ContractType, Protocol};
-use crate::templates::{Known, fill};
+use crate::templates::{Known, skeleton, usual_format, written};
 
 /// Which contract is wanted.
 #[derive(Clone, Copy)]
@@ -65,11 +64,10 @@ impl Format {
     /// protocol's.
     pub(super) fn first(protocol: &Protocol, kind: Option<&str>) -> Self {
         let kind = kind.and_then(|name| protocol.contract_type(name));
-        let own = kind.and_then(|kind| kind.formats.first());
-        let first = own.or_else(|| protocol.definition().formats.first());
-        let all = [Self::Xml, Self::Json, Self::Md];
-        let named = |format: &Self| first.is_some_and(|name| name == format.name());
-        all.into_iter().find(named).unwrap_or(Self::Json)
+        let usual = usual_format(protocol, kind);
+        let mut all = [Self::Xml, Self::Json, Self::Md].into_iter();
+        all.find(|format| format.name() == usual)
+            .unwrap_or(Self::Json)
     }
 
     /// Says whether a type can be written so. A message can hold any contract
@@ -83,13 +81,6 @@ impl Format {
     }
 }
 
-/// What a message calls an agent.
-fn title(protocol: &Protocol, agent: &AgentName) -> String {
-    let known = protocol.agent(agent.as_str());
-    let alias = known.and_then(|known| known.aliases.first());
-    alias.map_or_else(|| agent.to_string(), Clone::clone)
-}
-
 impl Wanted<'_> {
     /// The contract, with everything in it that is known.
     ///
@@ -101,27 +92,8 @@ impl Wanted<'_> {
             .format
             .unwrap_or_else(|| Format::first(protocol, self.kind));
         let kind = self.contract_type(protocol, format)?;
-        let template: Value =
-            serde_json::from_slice(&rules.bytes(&kind.template)?).map_err(|e| {
-                let text = format!("{} is not JSON: {e}", kind.template);
-                Failure::new(exit::INTEGRITY, "template_broken", text)
-            })?;
-        let value = fill(&template, known);
-        let text = match format {
-            Format::Json => write_json(&value),
-            Format::Xml => {
-                let schema = rules.schema(kind)?;
-                write_xml(&value, schema.shape(), &kind.root)
-            }
-            // A type of its own for messages has their sections as its fields.
-            Format::Md if kind.has_format("md") && !kind.has_format("json") => {
-                write_message(&value, rules.schema(kind)?.shape())
-            }
-            Format::Md => {
-                let [from, to] = [self.from, self.to].map(|agent| title(protocol, agent));
-                write_markdown(&value, &from, &to, &kind.title)
-            }
-        };
+        let value = skeleton(rules, kind, known)?;
+        let text = written(rules, kind, &value, format.name(), (self.from, self.to))?;
         let issue = protocol.field(kind, |f| &f.issue);
         Ok(Skeleton {
             kind: kind.name.clone(),

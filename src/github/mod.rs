@@ -8,6 +8,7 @@
 
 pub mod annotations;
 pub mod comment;
+pub mod event;
 pub mod output;
 mod parts;
 pub mod standing;

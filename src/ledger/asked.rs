@@ -5,10 +5,12 @@
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
+use super::annotation::Annotation;
+use super::delivery::Delivery;
 use super::error::LedgerError;
 use super::intake::{Contract, Review, review};
 use super::layout;
-use super::record::{self, Annotation, Decision, Issue, Lease, Manifest, Record};
+use super::record::{self, Decision, Issue, Lease, Manifest, Record};
 use super::snapshot::{IssueFolder, Rules};
 use super::step::{Request, Told, View};
 use super::traceparent::TraceParent;
@@ -27,6 +29,8 @@ pub(super) struct Asked {
     pub(super) what: What,
     /// The trace that it was made in, where it changed a handoff's state.
     pub(super) traceparent: Option<TraceParent>,
+    /// The event from outside that it carried out.
+    pub(super) delivery: Option<Delivery>,
 }
 
 /// What a commit did.
@@ -77,6 +81,7 @@ impl Asked {
             What::Annotated(annotation) => Request::Annotate {
                 number: annotation.id.as_ref().map(HandoffId::number),
                 note: annotation.note.clone(),
+                facts: annotation.facts.clone(),
             },
             What::Reopened(reason) => Request::Reopen {
                 reason: reason.clone(),
@@ -160,6 +165,11 @@ impl States<'_, '_> {
         } = *self;
         let decided = was.map_or(0, |issue| issue.decisions.len());
         let decision = is.decisions.get(decided);
+        let had = was.map_or(0, |issue| issue.deliveries.len());
+        let delivery = is.deliveries.get(had).map(|new| Delivery {
+            id: new.id.clone(),
+            part: new.part.clone(),
+        });
         let key = after.key();
         let handoffs = was.map_or(0, |issue| issue.handoffs);
         let number = if is.handoffs > handoffs {
@@ -172,6 +182,7 @@ impl States<'_, '_> {
                 path: layout::issue_file(key),
                 what: What::Reopened(last.reason.clone()),
                 traceparent: None,
+                delivery,
             }));
         } else {
             match &self.about(changes)?[..] {
@@ -183,6 +194,7 @@ impl States<'_, '_> {
                             path: layout::issue_file(key),
                             what: What::Decided(decision),
                             traceparent: None,
+                            delivery,
                         }));
                     }
                     let noted = was.map_or(0, |issue| issue.annotations.len());
@@ -192,6 +204,7 @@ impl States<'_, '_> {
                             path: layout::issue_file(key),
                             what: What::Annotated(annotation),
                             traceparent: None,
+                            delivery,
                         }));
                     }
                     let all = changes.iter().map(|change| difference(change, false));
@@ -221,6 +234,7 @@ impl States<'_, '_> {
                 path,
                 what: What::Changed(number, event, Box::new(told)),
                 traceparent: last.and_then(|t| t.traceparent),
+                delivery,
             }));
         }
         let bytes = after.contract(&record)?;
@@ -247,6 +261,7 @@ impl States<'_, '_> {
             path,
             what: What::Sent(Box::new(contract), Box::new(record)),
             traceparent,
+            delivery,
         }))
     }
 

@@ -3,9 +3,10 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::annotation::Annotation;
 use super::error::LedgerError;
 use super::failure::{PastFailure, failures_in_full};
-use super::record::{Annotation, Artifact, Record, Task};
+use super::record::{Artifact, Record, Task};
 use super::shared::documents;
 use super::snapshot::{IssueFolder, Snapshot};
 use super::step::View;

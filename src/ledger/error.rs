@@ -248,6 +248,14 @@ pub enum LedgerError {
         /// Why.
         source: Box<SchemaError>,
     },
+    /// A skeleton is no JSON.
+    #[error("{path} is not JSON")]
+    Template {
+        /// The skeleton's file.
+        path: String,
+        /// Why.
+        source: serde_json::Error,
+    },
     /// A file that must be there is not.
     #[error("{path} is missing")]
     Missing {

@@ -62,6 +62,7 @@ impl<'r> Ledger<'r> {
             name: &record.to,
             at,
             traceparent: None,
+            delivery: None,
         };
         let plan = self.plan_on(tip, &actor, id.issue(), request)?;
         Ok(plan.by_anybody())

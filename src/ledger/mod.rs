@@ -9,6 +9,7 @@
 //! both learn from `asked` what a commit claims to be.
 
 mod advice;
+mod annotation;
 mod answers;
 mod artifacts;
 mod asked;
@@ -16,6 +17,7 @@ mod briefing;
 mod choice;
 mod code_branches;
 mod context;
+mod delivery;
 mod desk;
 mod draft;
 mod error;
@@ -57,10 +59,12 @@ mod waiting;
 mod write;
 
 pub use advice::{Advice, Choice, choices, decider, stands_still};
+pub use annotation::Annotation;
 pub use answers::read as read_answer;
 pub use briefing::{Briefing, Emitted, Previous, briefing};
 pub use choice::{Chosen, Offer};
 pub use context::{context, contract_value};
+pub use delivery::{Delivered, Delivery, DeliveryName, NoDeliveryName};
 pub use desk::{Desk, Look, Pile, desk};
 pub use error::LedgerError;
 pub use evidence::{Evidence, EvidenceFault, ReportError, ReportFile, Reports, Verdict};
@@ -83,8 +87,8 @@ pub use planner::{UNSPECIFIED, plan};
 pub use protocol_check::check_protocol;
 pub use ready::{Ready, ready};
 pub use record::{
-    Annotation, Artifact, ContractFile, Counted, Decision, Expected, Failure, Issue, IssueStatus,
-    Lease, Manifest, Moment, OpenHandoff, Progress, Question, Record, Reopening, StoredError, Task,
+    Artifact, ContractFile, Counted, Decision, Expected, Failure, Issue, IssueStatus, Lease,
+    Manifest, Moment, OpenHandoff, Progress, Question, Record, Reopening, StoredError, Task,
     TaskName, Transition,
 };
 pub use refusal::{Limit, Refusal};

@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
+use super::annotation::Annotation;
+use super::delivery::Delivered;
 use super::evidence::Evidence;
 use super::failure::FailureContext;
 pub use super::stored::{Moment, StoredError};
@@ -127,22 +129,6 @@ pub struct Reopening {
     pub handoffs: u32,
 }
 
-/// A note beside what was recorded: what is so.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Annotation {
-    /// When.
-    #[serde(with = "moment")]
-    pub at: Moment,
-    /// By whom.
-    pub by: AgentName,
-    /// The handoff that it is about; none, where it is about the whole issue.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub id: Option<HandoffId>,
-    /// What is so.
-    pub note: String,
-}
-
 /// `issue.json`: who holds an issue and what is known of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -190,6 +176,9 @@ pub struct Issue {
     /// Notes that correct what was recorded, the oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub annotations: Vec<Annotation>,
+    /// The events from outside that steps of it carried out, the oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deliveries: Vec<Delivered>,
     /// The tasks that were handed over, in the order in which they came.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<Task>,

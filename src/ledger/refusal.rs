@@ -286,6 +286,16 @@ pub enum Refusal {
         /// Why, all of it.
         findings: Vec<Finding>,
     },
+    /// What was said elsewhere was said before that to which it would apply now.
+    #[error("what stands at {id} is from {}, and this was said before, at {}", time(*since), time(*said_at))]
+    SaidBefore {
+        /// The handoff.
+        id: HandoffId,
+        /// Since when it stands as it does.
+        since: Moment,
+        /// When it was said.
+        said_at: Moment,
+    },
     /// The agent cannot take this handoff over.
     #[error(
         "{agent} cannot take over {id}: no route brings it such a contract from the same sender"

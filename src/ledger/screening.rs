@@ -162,7 +162,7 @@ pub(super) fn screen_request(
         Request::Send { .. } => return Ok(()),
         Request::Change { told, .. } => (json!(told), Some(told)),
         Request::Decide { why, .. } => (json!({ "why": why }), None),
-        Request::Annotate { note, .. } => (json!({ "note": note }), None),
+        Request::Annotate { note, facts, .. } => (json!({ "note": note, "facts": facts }), None),
         Request::Reopen { reason } => (json!({ "reason": reason }), None),
     };
     let asked = told.as_ref().map_or(&[][..], |told| &told.allow);

@@ -169,6 +169,7 @@ impl<'r> Ledger<'r> {
             name: &name,
             at,
             traceparent: session.traceparent,
+            delivery: session.delivery.as_ref(),
         };
         let demanded = parcel.demanded(tip);
         let folder = tip.issue(&parcel.contract.issue)?;

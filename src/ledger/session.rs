@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, FixedOffset};
 
+use super::delivery::Delivery;
 use super::tally::Tally;
 use super::traceparent::TraceParent;
 use crate::git::Person;
@@ -43,6 +44,8 @@ pub struct Session {
     pub sign: bool,
     /// The trace that its steps are made in.
     pub traceparent: Option<TraceParent>,
+    /// The event from outside that its steps carry out.
+    pub delivery: Option<Delivery>,
     /// Whether this runs inside a hook that receives a push.
     pub quarantined: bool,
     /// Where long work is counted.
@@ -79,10 +82,25 @@ impl Session {
         (Self { clock, ..self }, at)
     }
 
-    /// The same session, in which steps are made in another trace, or in none.
-    pub(super) fn traced(&self, traceparent: Option<TraceParent>) -> Self {
+    /// The same session, in which a step is made for the reasons of another: in its
+    /// trace, and for the event that it carried out.
+    pub(super) fn instead_of(
+        &self,
+        traceparent: Option<TraceParent>,
+        delivery: Option<Delivery>,
+    ) -> Self {
         Self {
             traceparent,
+            delivery,
+            ..self.clone()
+        }
+    }
+
+    /// The same session, in which steps carry out an event.
+    #[must_use]
+    pub fn delivering(&self, delivery: Delivery) -> Self {
+        Self {
+            delivery: Some(delivery),
             ..self.clone()
         }
     }

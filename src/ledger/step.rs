@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::delivery::Delivery;
 use super::evidence::Evidence;
 use super::failure::FailureContext;
 use super::intake::Contract;
@@ -64,6 +65,8 @@ pub enum Request<'a> {
         number: Option<u32>,
         /// What is so.
         note: String,
+        /// What is known by it, by the names that skeletons have for it.
+        facts: Map<String, Value>,
     },
     /// Opens a completed issue again.
     Reopen {
@@ -88,6 +91,9 @@ pub struct Told {
     /// The claim that the holder acts under; not kept.
     #[serde(skip)]
     pub token: Option<u32>,
+    /// When it was said, where that was elsewhere and before; not kept.
+    #[serde(skip)]
+    pub said_at: Option<Moment>,
     /// How long a claim holds, in seconds, if not as long as the protocol says.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lease: Option<u64>,
@@ -126,6 +132,8 @@ pub struct Actor<'a> {
     pub at: Moment,
     /// The trace that it is made in.
     pub traceparent: Option<TraceParent>,
+    /// The event from outside that it carries out.
+    pub delivery: Option<&'a Delivery>,
 }
 
 /// What a step needs to know of its issue. `E` is how reading can fail.

@@ -347,6 +347,7 @@ impl<'r> Ledger<'r> {
                 name: agent,
                 at,
                 traceparent: session.traceparent,
+                delivery: session.delivery.as_ref(),
             };
             let plan = self.plan_on(tip, &actor, id.issue(), request(id.number()))?;
             if let Planned::Write(step) = &plan.planned {
@@ -372,6 +373,7 @@ impl<'r> Ledger<'r> {
                 name: agent,
                 at,
                 traceparent: session.traceparent,
+                delivery: session.delivery.as_ref(),
             };
             self.plan_on(tip, &actor, issue, request())
         })

@@ -8,6 +8,7 @@ use super::alerts::Alert;
 use super::contract_type::ContractType;
 use super::decision::DecisionRule;
 use super::evidence::EvidenceRules;
+use super::github::Github;
 use super::lifecycle::State;
 use super::limits::Limits;
 use super::requirement::Requirement;
@@ -349,4 +350,7 @@ pub struct Definition {
     /// Of what someone is told.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub alerts: Vec<Alert>,
+    /// What follows from events of GitHub.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub github: Option<Github>,
 }

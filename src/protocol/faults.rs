@@ -40,6 +40,7 @@ pub(super) fn faults(definition: &Definition) -> Vec<Finding> {
     checker.evidence();
     checker.requirements();
     checker.alerts();
+    checker.github();
     checker.found
 }
 
@@ -493,7 +494,7 @@ fn is_version(text: &str) -> bool {
     !text.is_empty() && text.len() <= VERSION && text.bytes().all(fits)
 }
 
-fn is_pointer(text: &str) -> bool {
+pub(super) fn is_pointer(text: &str) -> bool {
     let escapes = text.split('~').skip(1);
     text.len() > 1 && text.starts_with('/') && { escapes }.all(|rest| rest.starts_with(['0', '1']))
 }

@@ -10,7 +10,7 @@
 //! take and when it is tried again, `limits` how much may be handed over,
 //! `evidence` what contracts claim about the repository,
 //! `decision` what to do about what stands still, `requirement` what an issue must
-//! show before a merge, `alerts` of what someone is told, `signers` whose key is whose; `faults`, `time_faults` and
+//! show before a merge, `alerts` of what someone is told, `signers` whose key is whose, `github` what follows from GitHub's events; `faults`, `time_faults` and
 //! `ways` check a definition.
 
 mod alerts;
@@ -20,6 +20,7 @@ mod definition;
 mod evidence;
 mod facts;
 mod faults;
+mod github;
 mod lifecycle;
 mod limits;
 mod loaded;
@@ -46,6 +47,9 @@ pub use definition::{
 pub use evidence::{
     Check, ClaimedPlace, Claims, CommitsClaim, EvidenceRules, MergeClaim, PathPattern,
     PatternError, Policy, Strategy, TestsClaim,
+};
+pub use github::{
+    Condition, ContractRule, Effect, EventKind, EventRule, Github, Source, SourceRule, Take, select,
 };
 pub use lifecycle::{Event, IllegalEvent, State};
 pub use limits::{CycleLimit, ItemLimit, Limits, RoundLimit};

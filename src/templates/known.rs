@@ -12,6 +12,9 @@ use crate::ids::AgentName;
 use crate::ledger::{Issue, IssueFolder, LedgerError, Moment, OpenHandoff, View};
 use crate::protocol::{Protocol, State};
 
+/// The fact that names the commit which merged the branch.
+const MERGED: &str = "merge_sha";
+
 /// How many commits a skeleton lists at most.
 const COMMITS: usize = 1000;
 
@@ -32,7 +35,7 @@ pub fn known(
     now: Moment,
 ) -> Result<Known, LedgerError> {
     let issue = folder.issue()?;
-    let mut known = told(
+    let known = told(
         repository,
         protocol,
         folder,
@@ -40,30 +43,47 @@ pub fn known(
         (from, to),
         now,
     )?;
-    let mut set = |name: &str, value: Value| {
-        known.entry(name.to_owned()).or_insert(value);
-    };
-    let told = issue
-        .as_ref()
-        .and_then(|i| i.facts.get("branch")?.as_str().map(str::to_owned));
+    let told = known.get("branch").and_then(Value::as_str);
+    let told = told.map(str::to_owned);
     let base = repository.base_branch();
     let current = || {
         repository
             .current_branch()
             .filter(|b| Some(b) != base.as_ref())
     };
-    let (Some(branch), Some(base)) = (told.or_else(current), base) else {
-        return Ok(known);
+    let mut known = match (told.or_else(current), base) {
+        (Some(branch), Some(base)) => on_branch(repository, folder, known, &branch, &base)?,
+        _ => known,
+    };
+    // What was noted of the merge counts where the repository does not know of it.
+    let mut notes = issue.iter().flat_map(|i| i.annotations.iter().rev());
+    if let Some(merge) = notes.find_map(|note| note.facts.get(MERGED)) {
+        let merge = || merge.clone();
+        known.entry(MERGED.to_owned()).or_insert_with(merge);
+    }
+    Ok(known)
+}
+
+/// The same, with what the repository says of the code branch.
+fn on_branch(
+    repository: &Repository,
+    folder: &IssueFolder<'_>,
+    mut known: Known,
+    branch: &str,
+    base: &str,
+) -> Result<Known, LedgerError> {
+    let mut set = |name: &str, value: Value| {
+        known.entry(name.to_owned()).or_insert(value);
     };
     set("branch", json!(branch));
-    if let Some(files) = repository.files_changed(&base, &branch)? {
+    if let Some(files) = repository.files_changed(base, branch)? {
         set("files_changed", json!(files));
     }
     let listed = |commits: Vec<crate::git::CodeCommit>| -> Vec<Value> {
         let one = |c: crate::git::CodeCommit| json!({ "sha": c.id, "message": c.subject });
         commits.into_iter().map(one).collect()
     };
-    if let Some(commits) = repository.commits_between(&base, &branch, COMMITS)?
+    if let Some(commits) = repository.commits_between(base, branch, COMMITS)?
         && !commits.is_empty()
     {
         set("total_commits", json!(commits.len()));
@@ -73,14 +93,14 @@ pub fn known(
     let records = folder.records()?;
     let code = records.iter().rev().find_map(|r| r.code.clone());
     if let Some(code) = code {
-        if let Some(added) = repository.commits_between(&code.commit, &branch, COMMITS)? {
+        if let Some(added) = repository.commits_between(&code.commit, branch, COMMITS)? {
             set("commits_added", json!(added.len()));
         }
         let tip = repository
-            .code(&branch)
+            .code(branch)
             .map_or(code.commit, |now| now.commit);
-        if let Some(merge) = repository.merge_of(&base, &tip) {
-            set("merge_sha", json!(merge));
+        if let Some(merge) = repository.merge_of(base, &tip) {
+            set(MERGED, json!(merge));
         }
     }
     Ok(known)
@@ -138,7 +158,10 @@ pub fn told(
     // Which commit merged the branch is for the repository to say: an earlier
     // round's is not this one's.
     let told = issue.iter().flat_map(|i| &i.facts);
-    for (name, value) in told.filter(|(name, _)| *name != "merge_sha") {
+    // What was noted beside them is known where no contract says it, the newest first.
+    let notes = issue.iter().flat_map(|i| i.annotations.iter().rev());
+    let noted = notes.flat_map(|note| &note.facts);
+    for (name, value) in told.chain(noted).filter(|(name, _)| *name != MERGED) {
         set(name, value.clone());
     }
     if let Some(issue) = issue {

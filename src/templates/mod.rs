@@ -2,9 +2,11 @@
 //! `new` fills from them.
 
 mod builtin;
+mod contract;
 mod known;
 mod skeleton;
 
 pub use builtin::{BUILT_IN, Folder, FolderError, FolderSchemas, built_in};
+pub use contract::{left_to_fill, skeleton, usual_format, written};
 pub use known::{known, told};
 pub use skeleton::{Known, fill};

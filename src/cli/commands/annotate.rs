@@ -1,4 +1,5 @@
 use clap::Args;
+use serde_json::Map;
 
 use super::change::told;
 use crate::cli::context::Context;
@@ -56,6 +57,7 @@ impl Arguments {
         let done = ledger.ask(&session, &agent, &issue, || Request::Annotate {
             number,
             note: note.clone(),
+            facts: Map::new(),
         })?;
         let about = handoff.map_or_else(|| format!("issue {issue}"), |id| id.to_string());
         let text = match done.commit {

@@ -186,7 +186,8 @@ fn decided(page: &mut String, issue: &Issue) {
     });
     let notes = issue.annotations.iter().map(|one| {
         let of = one.id.as_ref().map(|id| format!(" of {}", about(id)));
-        let (by, note) = (escaped(one.by.as_str()), escaped(&one.note));
+        let told = one.told();
+        let (by, note) = (escaped(one.by.as_str()), escaped(&told));
         (
             one.at,
             format!("{by} notes{}: {note}", of.unwrap_or_default()),

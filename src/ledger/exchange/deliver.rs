@@ -96,7 +96,7 @@ impl<'a, 'r> Importer<'a, 'r> {
         source: Source,
     ) -> Self {
         // What was done elsewhere was not done in the trace of whoever imports it.
-        let (session, at) = session.traced(None).timed();
+        let (session, at) = session.instead_of(None, None).timed();
         session.tally.begin(Work::Importing, None);
         Self {
             ledger,

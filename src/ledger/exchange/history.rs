@@ -136,6 +136,7 @@ impl<'r> History<'r> {
                 at: commit.author.at,
                 by: commit.author.name.clone(),
                 traceparent: None,
+                delivery: None,
                 request,
             },
             key,
@@ -260,9 +261,14 @@ impl<'r> History<'r> {
                 action,
                 why,
             }),
-            Request::Annotate { number, note } => Asked::Annotate(Annotate {
+            Request::Annotate {
+                number,
+                note,
+                facts,
+            } => Asked::Annotate(Annotate {
                 handoff: number,
                 note,
+                facts,
             }),
             Request::Reopen { reason } => Asked::Reopen(Reopen { reason }),
         };
@@ -274,6 +280,7 @@ impl<'r> History<'r> {
                 at: commit.author.at,
                 by: asked.actor.to_string(),
                 traceparent: asked.traceparent,
+                delivery: asked.delivery,
                 request,
             },
             key: Key::Issue(key.clone()),

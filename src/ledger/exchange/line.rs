@@ -5,10 +5,12 @@
 
 use chrono::{DateTime, FixedOffset};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::contract::{Allowance, Format};
 use crate::git::Code;
 use crate::ids::{AgentName, IssueKey};
+use crate::ledger::delivery::Delivery;
 use crate::ledger::evidence::Evidence;
 use crate::ledger::layout;
 use crate::ledger::record::Artifact;
@@ -78,6 +80,9 @@ pub(super) struct Line {
     /// The trace that it was made in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) traceparent: Option<TraceParent>,
+    /// The event from outside that it carried out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) delivery: Option<Delivery>,
     /// What was asked for.
     pub(super) request: Asked,
 }
@@ -165,6 +170,9 @@ pub(super) struct Annotate {
     pub(super) handoff: Option<u32>,
     /// What is so.
     pub(super) note: String,
+    /// What is known by it.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub(super) facts: Map<String, Value>,
 }
 
 /// Why an issue was opened again.

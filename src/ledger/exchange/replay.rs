@@ -299,7 +299,10 @@ impl<'a, 'r> Replay<'a, 'r> {
         agent: &AgentName,
     ) -> Result<(), Taking> {
         let ledger = self.importer.ledger;
-        let session = &self.importer.session.traced(line.traceparent);
+        let session = &self
+            .importer
+            .session
+            .instead_of(line.traceparent, line.delivery.clone());
         let done = match &line.request {
             Asked::Send(send) => {
                 let bytes = self.folder.contract(&send.contract)?;
@@ -354,6 +357,7 @@ impl<'a, 'r> Replay<'a, 'r> {
                 ledger.ask(session, agent, issue, || Request::Annotate {
                     number: annotate.handoff,
                     note: annotate.note.clone(),
+                    facts: annotate.facts.clone(),
                 })?
             }
             Asked::Reopen(reopen) => ledger.ask(session, agent, issue, || Request::Reopen {

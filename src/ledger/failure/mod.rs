@@ -69,6 +69,7 @@ impl Ledger<'_> {
             name: agent,
             at,
             traceparent: session.traceparent,
+            delivery: session.delivery.as_ref(),
         };
         let planned = loop {
             match self.plan_with(&tip, &actor, id.issue(), |_| Ok(request(&told))) {

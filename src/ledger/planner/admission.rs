@@ -385,6 +385,7 @@ impl<V> Planner<'_, V> {
             counted: Vec::new(),
             decisions: Vec::new(),
             annotations: Vec::new(),
+            deliveries: Vec::new(),
             tasks: Vec::new(),
             contract_ids: BTreeMap::new(),
             facts: serde_json::Map::new(),

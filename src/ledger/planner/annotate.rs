@@ -1,7 +1,10 @@
 //! Corrections: what was recorded stays, and a note beside it says what is so.
 
+use serde_json::{Map, Value};
+
+use super::super::annotation::Annotation;
 use super::super::message::Message;
-use super::super::record::{Annotation, Issue};
+use super::super::record::Issue;
 use super::super::step::{Planned, Stop, View};
 use super::Planner;
 
@@ -13,6 +16,7 @@ impl<V> Planner<'_, V> {
         mut issue: Issue,
         number: Option<u32>,
         note: &str,
+        facts: &Map<String, Value>,
     ) -> Result<Planned, Stop<E>>
     where
         V: View<E>,
@@ -21,7 +25,11 @@ impl<V> Planner<'_, V> {
         let id = number.map(|_| record.id.clone());
         let by = self.actor.name;
         let last = issue.annotations.last();
-        if last.is_some_and(|last| last.by == *by && last.id == id && last.note == note) {
+        let same = |last: &Annotation| {
+            last.by == *by && last.id == id && last.note == note && last.facts == *facts
+        };
+        // What another event says is news, even where it says the same.
+        if self.actor.delivery.is_none() && last.is_some_and(same) {
             let receipt = self.repeated(record, issue);
             return Ok(Planned::Repeat(Box::new(receipt)));
         }
@@ -34,6 +42,7 @@ impl<V> Planner<'_, V> {
             by: by.clone(),
             id,
             note: note.to_owned(),
+            facts: facts.clone(),
         });
         let message = Message {
             subject: format!("{about} annotated by {by}"),

@@ -35,6 +35,7 @@ impl<V> Planner<'_, V> {
             self.unless_lost(&record, told.token)?;
         }
         self.authorize(&record, event)?;
+        unless_newer(&record, event, told)?;
         if event == Event::Extend {
             return Ok(self.extend(issue, record, told)?);
         }
@@ -265,6 +266,22 @@ impl<V> Planner<'_, V> {
         *name == record.to
             || *name == record.from
             || leads.any(|kind| self.protocol.is_kind(name.as_str(), kind))
+    }
+}
+
+/// Refuses to apply to a question or a handoff what was said before there was one.
+fn unless_newer(record: &Record, event: Event, told: &Told) -> Result<(), Refusal> {
+    let since = match event {
+        Event::Answer => record.latest().map(|t| t.at),
+        _ => record.sent_at(),
+    };
+    match (since, told.said_at) {
+        (Some(since), Some(said_at)) if since > said_at => Err(Refusal::SaidBefore {
+            id: record.id.clone(),
+            since,
+            said_at,
+        }),
+        _ => Ok(()),
     }
 }
 

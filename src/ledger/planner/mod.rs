@@ -21,6 +21,7 @@ mod retry;
 mod send;
 mod tasks;
 
+use super::delivery::Delivered;
 use super::layout;
 use super::message::{Change, Message};
 use super::record::{self, Issue, IssueStatus, Moment, OpenHandoff, Record, Reopening, Transition};
@@ -59,7 +60,10 @@ pub fn plan<E>(
         view,
         actor,
     };
-    let planned = planner.request(issue.clone(), request);
+    let planned = match planner.delivered(issue.as_ref())? {
+        Some(receipt) => Ok(Planned::Repeat(Box::new(receipt))),
+        None => planner.request(issue.clone(), request),
+    };
     // What repeats is no write, and leaves what is overdue to the next one.
     if let Some(id) = issue.and_then(|issue| lease::overdue(&issue, actor.at))
         && !matches!(planned, Ok(Planned::Repeat(_)) | Err(Stop::Unreadable(_)))
@@ -146,9 +150,29 @@ impl<V> Planner<'_, V> {
                 action,
                 why,
             } => self.decide(known(issue)?, *number, *action, why),
-            Request::Annotate { number, note } => self.annotate(known(issue)?, *number, note),
+            Request::Annotate {
+                number,
+                note,
+                facts,
+            } => self.annotate(known(issue)?, *number, note, facts),
             Request::Reopen { reason } => self.reopen(known(issue)?, reason),
         }
+    }
+
+    /// What the ledger holds of the event that is carried out, where it was before: it
+    /// may be delivered again long after, when it would mean something else.
+    fn delivered<E>(&self, issue: Option<&Issue>) -> Result<Option<Receipt>, Stop<E>>
+    where
+        V: View<E>,
+    {
+        let (Some(issue), Some(delivery)) = (issue, self.actor.delivery) else {
+            return Ok(None);
+        };
+        let Some(known) = issue.delivered(delivery) else {
+            return Ok(None);
+        };
+        let record = self.record(&self.id(known.handoff))?;
+        Ok(Some(self.repeated(record, issue.clone())))
     }
 
     fn id(&self, number: u32) -> HandoffId {
@@ -210,7 +234,7 @@ impl<V> Planner<'_, V> {
 
     /// A step that changes what is known of the issue, and none of its handoffs.
     fn in_the_issue(&self, mut issue: Issue, about: Record, message: String) -> Planned {
-        let previous = self.next_step(&mut issue);
+        let previous = self.next_step(&mut issue, about.id.number());
         let files = vec![(
             layout::issue_file(self.key),
             Edit::Bytes(record::write(&issue)),
@@ -224,9 +248,17 @@ impl<V> Planner<'_, V> {
         }))
     }
 
-    /// Counts one more step of the issue, and says when the one before it was made.
-    fn next_step(&self, issue: &mut Issue) -> Option<Moment> {
+    /// Counts one more step of the issue, about a handoff, and says when the one before
+    /// it was made.
+    fn next_step(&self, issue: &mut Issue, handoff: u32) -> Option<Moment> {
         issue.steps += 1;
+        issue
+            .deliveries
+            .extend(self.actor.delivery.map(|delivery| Delivered {
+                id: delivery.id.clone(),
+                part: delivery.part.clone(),
+                handoff,
+            }));
         let previous = std::mem::replace(&mut issue.updated_at, self.actor.at);
         (issue.steps > 1).then_some(previous)
     }
@@ -326,7 +358,7 @@ impl<V> Planner<'_, V> {
             was_with,
             goes_on,
         } = changed;
-        let previous = self.next_step(&mut issue);
+        let previous = self.next_step(&mut issue, subject.number());
         let mut files = Vec::with_capacity(records.len() * 2 + 2);
         let mut changes = Vec::with_capacity(records.len());
         for record in &records {

@@ -267,7 +267,7 @@ impl<'a, 'r> Rerun<'a, 'r> {
     fn of_issue(&mut self, key: &IssueKey, asked: Asked) -> Result<(), LedgerError> {
         let (ledger, agent) = (self.ledger, &asked.actor);
         // The trace is that in which it was made first, not that of whoever syncs.
-        let session = &self.session.traced(asked.traceparent);
+        let session = &self.session.instead_of(asked.traceparent, asked.delivery);
         let now = |number: u32| self.origins.now(HandoffId::new(key.clone(), number));
         match asked.what {
             What::Sent(contract, record) => {
@@ -355,6 +355,7 @@ impl<'a, 'r> Rerun<'a, 'r> {
                 let request = || Request::Annotate {
                     number: about.as_ref().map(HandoffId::number),
                     note: annotation.note.clone(),
+                    facts: annotation.facts.clone(),
                 };
                 ledger.ask(session, agent, key, request).map(drop)
             }

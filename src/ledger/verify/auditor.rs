@@ -388,6 +388,7 @@ impl<'r, 's> Auditor<'r, 's> {
             name: &asked.actor,
             at: to_second(candidate.author.at),
             traceparent: asked.traceparent,
+            delivery: asked.delivery.as_ref(),
         };
         let contract = match asked.sent() {
             Some(record) => after.object(&record.contract.file)?,

@@ -1,17 +1,21 @@
 //! What workflows on GitHub need: one verb, one file.
 
 mod comment;
+mod event;
+mod given;
+mod issue;
 mod output;
 mod summary;
 
 use std::fs::OpenOptions;
-use std::io::Write;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 
 use crate::cli::context::Context;
 use crate::cli::error::Failure;
+use crate::cli::network::Write;
 use crate::cli::output::Output;
 use crate::cli::{exit, replace};
 use crate::git::{ObjectId, Repository};
@@ -35,6 +39,8 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand)]
 enum Verb {
+    Event(Write<event::Arguments>),
+    Issue(issue::Arguments),
     Output(output::Arguments),
     Summary(summary::Arguments),
     Comment(comment::Arguments),
@@ -47,6 +53,8 @@ impl Arguments {
     /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         match &self.verb {
+            Verb::Event(a) => a.own.run(&context.with(a.network), output),
+            Verb::Issue(a) => a.run(context, output),
             Verb::Output(a) => a.run(context, output),
             Verb::Summary(a) => a.run(context, output),
             Verb::Comment(a) => a.run(context, output),

@@ -1,0 +1,416 @@
+//! What becomes of an event: the steps that its protocol's rules name, each once.
+
+use serde_json::{Map, Value};
+
+use super::effects::Work;
+use super::payload::{Event, Fork};
+use super::subject::{Subject, pull_request_of};
+use super::values::value;
+use crate::finding::Finding;
+use crate::git::ObjectId;
+use crate::ids::{AgentName, HandoffId, IssueKey};
+use crate::ledger::{
+    Delivery, DeliveryName, Done, Issue, Ledger, LedgerError, Refusal, Request, Rules, Session,
+    Snapshot, View,
+};
+use crate::protocol::{ContractRule, Effect, EventKind, EventRule, Protocol};
+
+/// Where the steps go, and for which delivery they are made.
+pub struct Way<'a, 'r> {
+    /// The ledger.
+    pub ledger: &'a Ledger<'r>,
+    /// Who runs the program, and when.
+    pub session: &'a Session,
+    /// The delivery of the event.
+    pub delivery: &'a DeliveryName,
+}
+
+/// What became of an event.
+#[derive(Debug, Default)]
+pub struct Carried {
+    /// The issue that it is about, if it is about one.
+    pub issue: Option<IssueKey>,
+    /// The steps, in their order.
+    pub did: Vec<Did>,
+    /// A contract that it begins, for an agent to finish.
+    pub draft: Option<Draft>,
+    /// Why something, or all of it, was not done: sentences.
+    pub why: Vec<String>,
+}
+
+/// One step.
+#[derive(Debug)]
+pub struct Did {
+    /// The rule that it follows from.
+    pub rule: String,
+    /// What it did: `noted`, `sent`, `answered`, `reopened` or `cancelled`.
+    pub what: &'static str,
+    /// The handoff that it is about; of the whole issue, the newest.
+    pub id: HandoffId,
+    /// The agent whose step it is.
+    pub agent: AgentName,
+    /// The facts that it noted.
+    pub facts: Map<String, Value>,
+    /// Its commit; none, where an earlier delivery has made it.
+    pub commit: Option<ObjectId>,
+    /// What was found and did not keep it from being done.
+    pub warnings: Vec<Finding>,
+}
+
+/// A contract that an agent must finish.
+#[derive(Debug)]
+pub struct Draft {
+    /// Its type.
+    pub contract_type: String,
+    /// Who sends it.
+    pub from: AgentName,
+    /// To whom.
+    pub to: AgentName,
+    /// Its format.
+    pub format: &'static str,
+    /// The document.
+    pub text: String,
+    /// What is left to fill in.
+    pub missing: Vec<Left>,
+    /// What is wrong with what the event says.
+    pub findings: Vec<Finding>,
+}
+
+/// A place that only the agent can fill.
+#[derive(Debug)]
+pub struct Left {
+    /// The place, as a JSON Pointer.
+    pub path: String,
+    /// What belongs there.
+    pub asked: String,
+}
+
+impl Carried {
+    /// Whether all that follows from the event was done by an earlier delivery.
+    pub fn is_repeated(&self) -> bool {
+        !self.did.is_empty() && self.did.iter().all(|did| did.commit.is_none())
+    }
+
+    fn nothing(why: impl Into<String>) -> Self {
+        Self {
+            why: vec![why.into()],
+            ..Self::default()
+        }
+    }
+}
+
+/// Carries out what an event proves.
+///
+/// # Errors
+/// [`LedgerError`] when the ledger can't be read or written, or holds the event for one that
+/// must not be kept. That it comes too late, or is not for this ledger, is no error.
+pub fn carry_out(way: &Way<'_, '_>, event: &Event) -> Result<Carried, LedgerError> {
+    let Some(kind) = event.kind() else {
+        let why = format!("nothing follows from an event `{}`", event.name());
+        return Ok(Carried::nothing(why));
+    };
+    let subject = Subject::of(event);
+    let tip = way.ledger.tip()?;
+    let known = match (&subject.issue, subject.pull_request) {
+        (None, Some(number)) => pull_request_of(&tip, number)?,
+        (issue, _) => issue.clone(),
+    };
+    let Some(key) = known else {
+        return Ok(Carried::nothing(of_no_issue(kind, subject.pull_request)));
+    };
+    let mut carried = Carried {
+        issue: Some(key.clone()),
+        ..Carried::default()
+    };
+    let issue = tip.issue(&key)?.issue()?;
+    let rules = match governing(&tip, issue.as_ref(), event, kind)? {
+        Ok(rules) => rules,
+        Err(why) => {
+            carried.why.push(why);
+            return Ok(carried);
+        }
+    };
+    let mut work = Work {
+        way,
+        event,
+        key,
+        rules,
+        carried,
+    };
+    for rule in applying(work.rules.protocol(), event, kind, &mut work.carried.why) {
+        work.follow(&rule)?;
+    }
+    Ok(work.carried)
+}
+
+/// Why an event is about no issue.
+fn of_no_issue(kind: EventKind, pull_request: Option<u64>) -> String {
+    match (kind, pull_request) {
+        (EventKind::Issues | EventKind::IssueComment, None) => {
+            "the payload names no issue".to_owned()
+        }
+        (_, Some(number)) => format!(
+            "pull request {number} names no issue: neither \"Closes #12\" in its text, nor a branch such as issue-12, and no open issue of the ledger has it"
+        ),
+        (_, None) => {
+            "neither a pull request nor a branch such as issue-12 says which issue it is about"
+                .to_owned()
+        }
+    }
+}
+
+/// The protocol whose rules count: the issue's; where the ledger does not have the issue, the
+/// first, beginning with the default one, that begins issues with such an event.
+fn governing<'r>(
+    tip: &Snapshot<'r>,
+    issue: Option<&Issue>,
+    event: &Event,
+    kind: EventKind,
+) -> Result<Result<Rules<'r>, String>, LedgerError> {
+    if let Some(issue) = issue {
+        let rules = tip.rules(issue.protocol.as_str())?;
+        let definition = rules.protocol().definition();
+        if definition.github.is_none() {
+            return Ok(Err(format!(
+                "protocol {} {} of the ledger has no rules about GitHub's events (`github`)",
+                definition.name, definition.version
+            )));
+        }
+        return Ok(Ok(rules));
+    }
+    let mut any = false;
+    for name in tip.protocols()? {
+        let rules = tip.rules(&name)?;
+        let protocol = rules.protocol();
+        let github = protocol.definition().github.iter();
+        let mut all = github.flat_map(|github| &github.rules);
+        any |= protocol.definition().github.is_some();
+        if all.any(|rule| rule.is_about(kind, event.action()) && begins(protocol, rule)) {
+            return Ok(Ok(rules));
+        }
+    }
+    Ok(Err(match any {
+        true => "the ledger does not have this issue, and such an event begins none".to_owned(),
+        false => {
+            "no protocol of the ledger has rules about GitHub's events (`github`); `git handoff protocol update` puts a newer version in force".to_owned()
+        }
+    }))
+}
+
+/// Says whether a rule is about a contract that opens issues.
+fn begins(protocol: &Protocol, rule: &EventRule) -> bool {
+    match &rule.effect {
+        Some(Effect::Send(contract) | Effect::Draft(contract)) => {
+            opens(protocol, &rule.agent, contract)
+        }
+        _ => false,
+    }
+}
+
+/// Says whether a contract opens issues.
+pub(super) fn opens(protocol: &Protocol, from: &AgentName, contract: &ContractRule) -> bool {
+    let mut routes = protocol.routes(from.as_str(), contract.to.as_str());
+    routes.any(|route| route.opens && route.contracts.contains(&contract.contract))
+}
+
+/// The rules that apply; where none does, why.
+fn applying(
+    protocol: &Protocol,
+    event: &Event,
+    kind: EventKind,
+    why: &mut Vec<String>,
+) -> Vec<EventRule> {
+    let github = protocol.definition().github.iter();
+    let about = github.flat_map(|github| &github.rules);
+    let about: Vec<&EventRule> = { about }
+        .filter(|rule| rule.is_about(kind, event.action()))
+        .collect();
+    let fork = event.fork();
+    let mut found = Vec::new();
+    let mut unmet = Vec::new();
+    for rule in &about {
+        match (rule.unmet(event.payload()), &fork) {
+            (Some(place), _) => unmet.push(format!("{} (`{place}`)", rule.name)),
+            (None, Some(fork)) if !rule.forks => why.push(format!(
+                "{}: {}",
+                rule.name,
+                match fork {
+                    Fork::Other =>
+                        "it comes from another repository, whose branches prove nothing about this one",
+                    Fork::Unknown =>
+                        "the repository that it comes from is gone or not named, so that it proves nothing about this one",
+                }
+            )),
+            (None, _) => found.push((*rule).clone()),
+        }
+    }
+    if found.is_empty() && why.is_empty() {
+        let name = protocol.name();
+        let action = event.action().map(|action| format!(" {action}"));
+        let event = format!("{}{}", event.name(), action.unwrap_or_default());
+        why.push(match unmet.is_empty() {
+            true => format!("no rule of protocol {name} is about `{event}`"),
+            false => format!(
+                "no rule of protocol {name} applies: what it says is not what they ask: {}",
+                unmet.join(", ")
+            ),
+        });
+    }
+    found
+}
+
+impl Work<'_, '_> {
+    /// Does what a rule says.
+    fn follow(&mut self, rule: &EventRule) -> Result<(), LedgerError> {
+        if rule.note.is_some() {
+            self.note(rule)?;
+        }
+        match &rule.effect {
+            None => Ok(()),
+            Some(Effect::Send(contract)) => self.contract(rule, contract, true),
+            Some(Effect::Draft(contract)) => self.contract(rule, contract, false),
+            Some(Effect::Answer) => self.answer(rule),
+            Some(Effect::Reopen) => self.reopen(rule),
+            Some(Effect::Cancel) => self.cancel(rule),
+        }
+    }
+
+    /// The facts that a rule finds in the event.
+    pub(super) fn facts(&self, rule: &EventRule) -> Map<String, Value> {
+        let facts = rule.facts.iter();
+        let payload = self.event.payload();
+        { facts }
+            .filter_map(|(name, source)| Some((name.clone(), value(source, payload)?)))
+            .collect()
+    }
+
+    /// Notes what the event says beside the issue.
+    fn note(&mut self, rule: &EventRule) -> Result<(), LedgerError> {
+        let facts = self.facts(rule);
+        if facts.is_empty() && !rule.facts.is_empty() {
+            self.not(rule, "the payload has none of what it would note");
+            return Ok(());
+        }
+        let Some(note) = rule.note.clone() else {
+            return Ok(());
+        };
+        let delivery = self.part(rule, "note")?;
+        if self.had(rule, "noted", &delivery)? {
+            return Ok(());
+        }
+        if self.issue()?.is_none() {
+            self.not(rule, "the ledger does not have this issue yet");
+            return Ok(());
+        }
+        let session = self.way.session.delivering(delivery);
+        let done = self
+            .way
+            .ledger
+            .ask(&session, &rule.agent, &self.key, || Request::Annotate {
+                number: None,
+                note: note.clone(),
+                facts: facts.clone(),
+            });
+        self.took(rule, "noted", facts, done)
+    }
+
+    /// The issue as it is now.
+    pub(super) fn issue(&self) -> Result<Option<Issue>, LedgerError> {
+        self.way.ledger.tip()?.issue(&self.key)?.issue()
+    }
+
+    /// The effect of the event that a step is.
+    pub(super) fn part(&self, rule: &EventRule, what: &str) -> Result<Delivery, LedgerError> {
+        let part = format!("{}-{what}", rule.name).parse();
+        // A rule's name is checked when its protocol is loaded.
+        let part = part.map_err(|_| LedgerError::Missing {
+            path: format!("github/rules/{}", rule.name),
+        })?;
+        Ok(Delivery {
+            id: self.way.delivery.clone(),
+            part,
+        })
+    }
+
+    /// Says whether an earlier delivery had this effect, which is then told.
+    pub(super) fn had(
+        &mut self,
+        rule: &EventRule,
+        what: &'static str,
+        delivery: &Delivery,
+    ) -> Result<bool, LedgerError> {
+        let issue = self.issue()?;
+        let Some(known) = issue.as_ref().and_then(|issue| issue.delivered(delivery)) else {
+            return Ok(false);
+        };
+        self.carried.did.push(Did {
+            rule: rule.name.clone(),
+            what,
+            id: HandoffId::new(self.key.clone(), known.handoff),
+            agent: rule.agent.clone(),
+            facts: Map::new(),
+            commit: None,
+            warnings: Vec::new(),
+        });
+        Ok(true)
+    }
+
+    /// Says why a rule's effect did not come about.
+    pub(super) fn not(&mut self, rule: &EventRule, why: impl std::fmt::Display) {
+        self.carried.why.push(format!("{}: {why}", rule.name));
+    }
+
+    /// Keeps what a step did, or why it was refused.
+    pub(super) fn took(
+        &mut self,
+        rule: &EventRule,
+        what: &'static str,
+        facts: Map<String, Value>,
+        done: Result<Done, LedgerError>,
+    ) -> Result<(), LedgerError> {
+        match done {
+            Ok(done) => self.carried.did.push(Did {
+                rule: rule.name.clone(),
+                what,
+                id: done.receipt.record.id,
+                agent: rule.agent.clone(),
+                facts,
+                commit: done.commit,
+                warnings: done.warnings,
+            }),
+            Err(error) => match too_late(&error) {
+                Some(why) => self.not(rule, why),
+                None => return Err(error),
+            },
+        }
+        Ok(())
+    }
+}
+
+/// What refuses a step because of where the issue stands, in words: that is news, not a fault
+/// of whoever delivers the event.
+fn too_late(error: &LedgerError) -> Option<String> {
+    let refusal = match error {
+        LedgerError::Refused(refusal) => refusal,
+        LedgerError::Gate { refusal, .. } => refusal,
+        _ => return None,
+    };
+    let findings = match refusal {
+        Refusal::UnknownAgent { .. }
+        | Refusal::NotTheSender { .. }
+        | Refusal::NotYours { .. }
+        | Refusal::NotDecider { .. }
+        | Refusal::NoSender
+        | Refusal::Evidence { .. }
+        | Refusal::UnknownErrorCode { .. } => return None,
+        Refusal::AnswerUnfit { findings, .. }
+        | Refusal::Unfit { findings, .. }
+        | Refusal::Tasks { findings, .. } => &findings[..],
+        _ => &[],
+    };
+    let told: Vec<&str> = findings.iter().map(|finding| &*finding.message).collect();
+    Some(match told.is_empty() {
+        true => refusal.to_string(),
+        false => format!("{refusal}: {}", told.join("; ")),
+    })
+}

@@ -1,0 +1,404 @@
+//! What a rule does beside what it notes: contracts, answers, endings and new beginnings.
+
+use serde_json::{Map, Value};
+
+use super::carry::{Carried, Draft, Left, Way, opens};
+use super::payload::Event;
+use super::said::answer;
+use super::values::{says, value};
+use crate::git::to_second;
+use crate::ids::{AgentName, HandoffId, IssueKey};
+use crate::ledger::{
+    Issue, IssueStatus, LedgerError, Moment, Offer, Question, Request, Rules, Target, Told, View,
+    read_answer,
+};
+use crate::protocol::{ContractRule, ContractType, Event as Happens, EventKind, EventRule, State};
+use crate::templates::{known, left_to_fill, skeleton, usual_format, written};
+
+/// Who may answer: those whom GitHub lets write to the repository, and its organization's
+/// members. It is not for a protocol to let others in.
+const MAY_ANSWER: [&str; 3] = ["OWNER", "MEMBER", "COLLABORATOR"];
+
+/// An event on its way into an issue.
+pub(super) struct Work<'a, 'r> {
+    pub(super) way: &'a Way<'a, 'r>,
+    pub(super) event: &'a Event,
+    pub(super) key: IssueKey,
+    pub(super) rules: Rules<'r>,
+    pub(super) carried: Carried,
+}
+
+/// Says whether an association is one of those who may answer.
+pub(super) fn may_write(association: Option<&str>) -> bool {
+    association.is_some_and(|association| MAY_ANSWER.contains(&association))
+}
+
+impl Work<'_, '_> {
+    /// Sends a contract, or begins it.
+    pub(super) fn contract(
+        &mut self,
+        rule: &EventRule,
+        contract: &ContractRule,
+        send: bool,
+    ) -> Result<(), LedgerError> {
+        let delivery = self.part(rule, "send")?;
+        if self.had(rule, "sent", &delivery)? {
+            return Ok(());
+        }
+        let protocol = self.rules.protocol().clone();
+        let Some(kind) = protocol.contract_type(&contract.contract).cloned() else {
+            return Ok(());
+        };
+        let opens = opens(&protocol, &rule.agent, contract);
+        if let Some(why) = self.out_of_turn(&rule.agent, opens)? {
+            self.not(rule, why);
+            return Ok(());
+        }
+        let value = self.filled(rule, contract, &kind)?;
+        let ends = (&rule.agent, &contract.to);
+        let format = usual_format(&protocol, Some(&kind));
+        let text = written(&self.rules, &kind, &value, format, ends)?;
+        let missing: Vec<Left> = { left_to_fill(&value).into_iter() }
+            .map(|(path, asked)| Left { path, asked })
+            .collect();
+        let mut draft = Draft {
+            contract_type: kind.name,
+            from: rule.agent.clone(),
+            to: contract.to.clone(),
+            format,
+            text,
+            missing,
+            findings: Vec::new(),
+        };
+        if !send || !draft.missing.is_empty() {
+            let places: Vec<&str> = draft.missing.iter().map(|left| &*left.path).collect();
+            if send {
+                let why = format!(
+                    "the event does not say all of the contract: {}",
+                    places.join(", ")
+                );
+                self.not(rule, why);
+            }
+            self.begin(rule, draft);
+            return Ok(());
+        }
+        let offer = Offer {
+            bytes: draft.text.as_bytes(),
+            agent: Some(&rule.agent),
+            issue: Some(&self.key),
+            protocol: None,
+            answers: None,
+            token: None,
+            allow: &[],
+            reports: None,
+        };
+        let named = protocol.name().parse::<AgentName>().ok();
+        let offer = Offer {
+            protocol: named.as_ref(),
+            ..offer
+        };
+        let session = self.way.session.delivering(delivery);
+        match self.way.ledger.send(&session, &offer) {
+            // What people wrote need not fit: then an agent has to say it.
+            Err(LedgerError::Contract { findings }) => {
+                self.not(rule, "what the event says does not fit the contract");
+                draft.findings = findings;
+                self.begin(rule, draft);
+                Ok(())
+            }
+            done => self.took(rule, "sent", Map::new(), done),
+        }
+    }
+
+    /// Keeps a draft; the first, where several rules begin one.
+    fn begin(&mut self, rule: &EventRule, draft: Draft) {
+        match &self.carried.draft {
+            None => self.carried.draft = Some(draft),
+            Some(first) => {
+                let why = format!("a draft of {} was begun already", first.contract_type);
+                self.not(rule, why);
+            }
+        }
+    }
+
+    /// Why an agent has no contract to send now; none, if it may have.
+    fn out_of_turn(&self, agent: &AgentName, opens: bool) -> Result<Option<String>, LedgerError> {
+        let tip = self.way.ledger.tip()?;
+        let folder = tip.issue(&self.key)?;
+        let Some(issue) = folder.issue()? else {
+            return Ok((!opens).then(|| "the ledger does not have this issue yet".to_owned()));
+        };
+        if issue.status == IssueStatus::Completed {
+            return Ok(Some("the issue is completed in the ledger".to_owned()));
+        }
+        if opens {
+            let anew = issue.open.is_empty() && !issue.reopened.is_empty();
+            return Ok((!anew).then(|| "the ledger has this issue already".to_owned()));
+        }
+        let has = |state: State| matches!(state, State::Pending | State::InProgress);
+        if issue.open.iter().any(|o| o.to == *agent && has(o.state)) {
+            return Ok(None);
+        }
+        for id in &issue.unfollowed {
+            if folder.record(id.number())?.is_some_and(|r| r.to == *agent) {
+                return Ok(None);
+            }
+        }
+        Ok(Some(format!("{agent} holds nothing in the issue now")))
+    }
+
+    /// The contract's value, with all that the ledger, the repository and the event know.
+    fn filled(
+        &self,
+        rule: &EventRule,
+        contract: &ContractRule,
+        kind: &ContractType,
+    ) -> Result<Value, LedgerError> {
+        let ledger = self.way.ledger;
+        let tip = ledger.tip()?;
+        let folder = tip.issue(&self.key)?;
+        let now = to_second(self.way.session.clock.author());
+        let (from, to) = (&rule.agent, &contract.to);
+        let protocol = self.rules.protocol();
+        let mut known = known(ledger.repository(), protocol, &folder, from, to, now)?;
+        // Where the program runs says nothing about where the agent works.
+        known.remove("workspace_path");
+        known.extend(self.facts(rule));
+        let mut value = skeleton(&self.rules, kind, &known)?;
+        for (pointer, source) in &contract.fields {
+            if let Some(found) = self::value(source, self.event.payload()) {
+                put(&mut value, pointer, found);
+            }
+        }
+        Ok(value)
+    }
+
+    /// Answers what is asked in the issue.
+    pub(super) fn answer(&mut self, rule: &EventRule) -> Result<(), LedgerError> {
+        let delivery = self.part(rule, "answer")?;
+        if self.had(rule, "answered", &delivery)? {
+            return Ok(());
+        }
+        let said = match self.event.kind() {
+            Some(EventKind::PullRequestReview) => "/review",
+            _ => "/comment",
+        };
+        let text = |key: &str| self.event.text(&format!("{said}{key}"));
+        let answer = match answer(text("/body").unwrap_or_default()) {
+            Ok(answer) => answer,
+            Err(why) => {
+                self.not(rule, why);
+                return Ok(());
+            }
+        };
+        let login = text("/user/login").and_then(says);
+        let Some(login) = login else {
+            self.not(
+                rule,
+                "nobody is named who said it, and only someone known may answer",
+            );
+            return Ok(());
+        };
+        let is_app = |pointer: &str| {
+            let app = self.event.payload().pointer(pointer);
+            app.is_some_and(|app| !app.is_null())
+        };
+        let is_bot = text("/user/type") == Some("Bot")
+            || self.event.text("/sender/type") == Some("Bot")
+            || login.ends_with("[bot]")
+            || is_app("/comment/performed_via_github_app");
+        if is_bot {
+            self.not(rule, "a program said it, and only people answer here");
+            return Ok(());
+        }
+        if !may_write(text("/author_association")) {
+            self.not(
+                rule,
+                format!("{login} may not write to the repository, and does not answer here"),
+            );
+            return Ok(());
+        }
+        let Some(said_at) = self.event.happened_at() else {
+            self.not(rule, "it does not say when it was said");
+            return Ok(());
+        };
+        let Some(issue) = self.issue()? else {
+            self.not(rule, "the ledger does not have this issue");
+            return Ok(());
+        };
+        let id = match asked(&issue, answer.id.as_ref()) {
+            Ok(id) => id,
+            Err(why) => {
+                self.not(rule, why);
+                return Ok(());
+            }
+        };
+        let tip = self.way.ledger.tip()?;
+        let record = tip.issue(&self.key)?.record(id.number())?;
+        let questions = record.map(|r| r.questions().to_vec()).unwrap_or_default();
+        let place = text("/html_url").and_then(says);
+        let place = place.map(|place| format!(", {place}")).unwrap_or_default();
+        let by = format!("{login}{place}");
+        let told = told(&questions, &answer.lines, &by, said_at);
+        let session = self.way.session.delivering(delivery);
+        let target = Target::Handoff(id);
+        let done = self
+            .way
+            .ledger
+            .act(&session, &rule.agent, &target, |number| Request::Change {
+                number,
+                event: Happens::Answer,
+                told: Box::new(told.clone()),
+            });
+        self.took(rule, "answered", Map::new(), done)
+    }
+
+    /// Opens the issue again.
+    pub(super) fn reopen(&mut self, rule: &EventRule) -> Result<(), LedgerError> {
+        let delivery = self.part(rule, "reopen")?;
+        if self.had(rule, "reopened", &delivery)? {
+            return Ok(());
+        }
+        let Some(issue) = self.issue()? else {
+            self.not(rule, "the ledger does not have this issue");
+            return Ok(());
+        };
+        let completed_at = issue.completed_at;
+        let happened_at = self.event.happened_at();
+        if issue.status == IssueStatus::Completed
+            && (happened_at.is_none() || completed_at > happened_at)
+        {
+            self.not(
+                rule,
+                "the issue was completed in the ledger after that, or it does not say when it was",
+            );
+            return Ok(());
+        }
+        let session = self.way.session.delivering(delivery);
+        let done = self
+            .way
+            .ledger
+            .ask(&session, &rule.agent, &self.key, || Request::Reopen {
+                reason: "reopened on GitHub".to_owned(),
+            });
+        self.took(rule, "reopened", Map::new(), done)
+    }
+
+    /// Withdraws every handoff that is open in the issue.
+    pub(super) fn cancel(&mut self, rule: &EventRule) -> Result<(), LedgerError> {
+        let Some(issue) = self.issue()? else {
+            self.not(rule, "the ledger does not have this issue");
+            return Ok(());
+        };
+        let Some(said_at) = self.event.happened_at() else {
+            self.not(rule, "it does not say when it was");
+            return Ok(());
+        };
+        let before = self.carried.did.len();
+        // What an earlier delivery withdrew is told first.
+        for number in 1..=issue.handoffs {
+            let part = self.part(rule, &format!("cancel-{number}"))?;
+            self.had(rule, "cancelled", &part)?;
+        }
+        for open in &issue.open {
+            let part = self.part(rule, &format!("cancel-{}", open.id.number()))?;
+            if issue.delivered(&part).is_some() {
+                continue;
+            }
+            let told = Told {
+                reason: Some("the issue was closed on GitHub as not planned".to_owned()),
+                said_at: Some(said_at),
+                ..Told::default()
+            };
+            let session = self.way.session.delivering(part);
+            let target = Target::Handoff(open.id.clone());
+            let done = self
+                .way
+                .ledger
+                .act(&session, &rule.agent, &target, |number| Request::Change {
+                    number,
+                    event: Happens::Cancel,
+                    told: Box::new(told.clone()),
+                });
+            self.took(rule, "cancelled", Map::new(), done)?;
+        }
+        if issue.open.is_empty() && self.carried.did.len() == before {
+            self.not(rule, "nothing is open in the issue");
+        }
+        Ok(())
+    }
+}
+
+/// The handoff that an answer is for.
+fn asked(issue: &Issue, named: Option<&HandoffId>) -> Result<HandoffId, String> {
+    let blocked = issue.open.iter().filter(|o| o.state == State::Blocked);
+    let blocked: Vec<&HandoffId> = blocked.map(|open| &open.id).collect();
+    match (named, &blocked[..]) {
+        (Some(id), _) if blocked.contains(&id) => Ok(id.clone()),
+        (Some(id), _) if id.issue() != &issue.issue => {
+            Err(format!("{id} is not of issue {}", issue.issue))
+        }
+        (Some(id), _) => Err(format!("{id} waits for no answer")),
+        (None, []) => Err("nothing in the issue waits for an answer".to_owned()),
+        (None, [only]) => Ok((*only).clone()),
+        (None, several) => {
+            let ids: Vec<String> = several.iter().map(ToString::to_string).collect();
+            let ids = ids.join(", ");
+            Err(format!(
+                "several wait for an answer: say which, /handoff answer ID …: {ids}"
+            ))
+        }
+    }
+}
+
+/// What an answer tells: values where each line is one, else words. Who said it, and
+/// where, stays with it.
+fn told(questions: &[Question], lines: &[String], by: &str, said_at: Moment) -> Told {
+    let pairs: Option<Vec<Vec<(&str, &str)>>> =
+        lines.iter().map(|line| pairs(questions, line)).collect();
+    let mut told = Told {
+        said_at: Some(said_at),
+        ..Told::default()
+    };
+    match pairs {
+        Some(pairs) => {
+            for (key, text) in pairs.into_iter().flatten() {
+                let value = read_answer(questions, key, text);
+                told.values.insert(key.to_owned(), value);
+            }
+            told.reason = Some(format!("by {by}"));
+        }
+        None => told.reason = Some(format!("{} (by {by})", lines.join("\n"))),
+    }
+    told
+}
+
+/// The keys and values of a line: `port=8080 host=a`, or one whose value has blanks.
+fn pairs<'a>(questions: &[Question], line: &'a str) -> Option<Vec<(&'a str, &'a str)>> {
+    let is_key = |key: &str| questions.iter().any(|q| q.key == key);
+    let words = line.split_whitespace();
+    let all: Option<Vec<_>> = words.map(|word| word.split_once('=')).collect();
+    if let Some(all) = all.filter(|all| all.iter().all(|(key, _)| is_key(key))) {
+        return Some(all);
+    }
+    let (key, value) = line.split_once('=')?;
+    let key = key.trim();
+    is_key(key).then(|| vec![(key, value.trim())])
+}
+
+/// Puts a value at a JSON Pointer, where there is an object for it.
+fn put(value: &mut Value, pointer: &str, new: Value) {
+    let mut here = value;
+    let mut parts = pointer.split('/').skip(1).peekable();
+    while let Some(part) = parts.next() {
+        let part = part.replace("~1", "/").replace("~0", "~");
+        let Value::Object(members) = here else { return };
+        if parts.peek().is_none() {
+            members.insert(part, new);
+            return;
+        }
+        here = members
+            .entry(part)
+            .or_insert_with(|| Value::Object(Map::new()));
+    }
+}

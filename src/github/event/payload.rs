@@ -1,0 +1,223 @@
+//! One event, as GitHub delivers it.
+
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::ledger::{DeliveryName, Moment, NoDeliveryName};
+use crate::protocol::EventKind;
+
+/// The largest payload that is read, in bytes: GitHub delivers none over 25 MB.
+pub const MAX_PAYLOAD: usize = 25 * 1024 * 1024;
+
+/// What an event's payload has at its top, some of it in each.
+const ENVELOPE: [&str; 8] = [
+    "action",
+    "enterprise",
+    "installation",
+    "organization",
+    "repository",
+    "schedule",
+    "sender",
+    "workflow",
+];
+
+/// An event, with what is known of its delivery.
+pub struct Event {
+    name: String,
+    kind: Option<EventKind>,
+    action: Option<String>,
+    payload: Value,
+    digest: String,
+}
+
+/// Why there is no event.
+#[derive(Debug, thiserror::Error)]
+pub enum NoEvent {
+    /// No event can have such a name.
+    #[error("{shown} is not the name of an event, such as pull_request")]
+    Name {
+        /// The name, escaped for display.
+        shown: String,
+    },
+    /// It is larger than any payload.
+    #[error("it has more than {MAX_PAYLOAD} bytes, and no payload of an event has")]
+    TooLarge,
+    /// It is not JSON.
+    #[error("it is not JSON")]
+    Json(#[source] serde_json::Error),
+    /// It is JSON, and not what GitHub delivers.
+    #[error("it is not the payload of an event: it has none of {}", ENVELOPE.join(", "))]
+    Other,
+}
+
+/// Where something comes from that is not of the repository itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fork {
+    /// From another repository.
+    Other,
+    /// From one that is gone, or that is not named.
+    Unknown,
+}
+
+impl Event {
+    /// Reads an event by its name and its payload.
+    ///
+    /// # Errors
+    /// [`NoEvent`] when it is none.
+    pub fn read(name: &str, bytes: &[u8]) -> Result<Self, NoEvent> {
+        let is_word = |text: &str| {
+            let fits = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
+            (1..=64).contains(&text.len()) && text.bytes().all(fits)
+        };
+        if !is_word(name) {
+            let shown = crate::ids::quoted(name);
+            return Err(NoEvent::Name { shown });
+        }
+        if bytes.len() > MAX_PAYLOAD {
+            return Err(NoEvent::TooLarge);
+        }
+        let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+        let payload: Value = serde_json::from_slice(bytes).map_err(NoEvent::Json)?;
+        if !ENVELOPE.iter().any(|key| payload.get(key).is_some()) {
+            return Err(NoEvent::Other);
+        }
+        let action = payload.get("action").and_then(Value::as_str);
+        let digest = Sha256::new()
+            .chain_update(name)
+            .chain_update([0])
+            .chain_update(bytes)
+            .finalize();
+        Ok(Self {
+            name: name.to_owned(),
+            kind: EventKind::of(name),
+            action: action.filter(|a| is_word(a)).map(str::to_owned),
+            digest: digest.iter().map(|byte| format!("{byte:02x}")).collect(),
+            payload,
+        })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its kind, if rules can be about it.
+    pub fn kind(&self) -> Option<EventKind> {
+        self.kind
+    }
+
+    /// What happened, where it says so.
+    pub fn action(&self) -> Option<&str> {
+        self.action.as_deref()
+    }
+
+    /// All that it says.
+    pub fn payload(&self) -> &Value {
+        &self.payload
+    }
+
+    /// The text at a JSON Pointer.
+    pub fn text(&self, pointer: &str) -> Option<&str> {
+        self.payload.pointer(pointer)?.as_str()
+    }
+
+    /// The number at a JSON Pointer.
+    pub fn number(&self, pointer: &str) -> Option<u64> {
+        self.payload.pointer(pointer)?.as_u64()
+    }
+
+    /// The time at a JSON Pointer.
+    pub fn time(&self, pointer: &str) -> Option<Moment> {
+        let at = DateTime::parse_from_rfc3339(self.text(pointer)?).ok()?;
+        Some(at.with_timezone(&Utc))
+    }
+
+    /// When what it tells of happened, where it says so.
+    pub fn happened_at(&self) -> Option<Moment> {
+        let places: &[&str] = match self.kind? {
+            EventKind::Issues if self.action() == Some("closed") => {
+                &["/issue/closed_at", "/issue/updated_at"]
+            }
+            EventKind::Issues => &["/issue/updated_at"],
+            EventKind::IssueComment => &["/comment/created_at"],
+            EventKind::PullRequest => &["/pull_request/updated_at"],
+            EventKind::PullRequestReview => &["/review/submitted_at"],
+            EventKind::WorkflowRun => &["/workflow_run/updated_at"],
+            EventKind::CheckSuite => &["/check_suite/updated_at"],
+        };
+        places.iter().find_map(|place| self.time(place))
+    }
+
+    /// The delivery that the payload itself names: the run that completed, and the attempt.
+    /// A run that is tried again completes again, and that is another event.
+    pub fn own_delivery(&self) -> Option<DeliveryName> {
+        let name = match self.kind? {
+            EventKind::WorkflowRun => {
+                let id = self.number("/workflow_run/id")?;
+                let attempt = self.number("/workflow_run/run_attempt").unwrap_or(1);
+                format!("workflow-run-{id}-{attempt}")
+            }
+            EventKind::CheckSuite => {
+                let id = self.number("/check_suite/id")?;
+                let at = self.time("/check_suite/updated_at")?.timestamp();
+                format!("check-suite-{id}-{at}")
+            }
+            _ => return None,
+        };
+        let action = self.action().unwrap_or_default().replace('_', "-");
+        format!("{name}-{action}")
+            .trim_end_matches('-')
+            .parse()
+            .ok()
+    }
+
+    /// A name for its delivery where there is no other: the same for the same bytes.
+    ///
+    /// # Errors
+    /// Never in practice: a digest is a name.
+    pub fn digest_delivery(&self) -> Result<DeliveryName, NoDeliveryName> {
+        format!("sha256-{}", &self.digest[..40]).parse()
+    }
+
+    /// Says where it comes from, if that is not the repository itself. What is in another
+    /// repository says nothing about this one's branches.
+    pub fn fork(&self) -> Option<Fork> {
+        let base = self.payload.pointer("/repository");
+        let (head, base) = match self.kind? {
+            EventKind::PullRequest | EventKind::PullRequestReview => {
+                let own = self.payload.pointer("/pull_request/base/repo");
+                (
+                    self.payload.pointer("/pull_request/head/repo"),
+                    own.or(base),
+                )
+            }
+            EventKind::WorkflowRun => (self.payload.pointer("/workflow_run/head_repository"), base),
+            EventKind::CheckSuite => {
+                let of = |side: &str| format!("/check_suite/pull_requests/0/{side}/repo");
+                let head = self.payload.pointer(&of("head"));
+                // Without a pull request, the branch is one of this repository.
+                let own = self.payload.pointer(&of("base"));
+                (head.or(base), own.or(base))
+            }
+            EventKind::Issues | EventKind::IssueComment => return None,
+        };
+        let id = |repository: Option<&Value>| {
+            let id = repository?.get("id")?.as_u64();
+            id.map(|id| id.to_string())
+        };
+        let name = |repository: Option<&Value>| {
+            let name = repository?.get("full_name")?.as_str();
+            name.map(str::to_ascii_lowercase)
+        };
+        let same = match (id(head), id(base)) {
+            (Some(head), Some(base)) => Some(head == base),
+            _ => name(head).zip(name(base)).map(|(head, base)| head == base),
+        };
+        match same {
+            Some(true) => None,
+            Some(false) => Some(Fork::Other),
+            None => Some(Fork::Unknown),
+        }
+    }
+}

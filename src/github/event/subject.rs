@@ -1,0 +1,200 @@
+//! Which issue an event is about.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::effects::may_write;
+use super::markdown::statements;
+use super::payload::Event;
+use crate::ids::IssueKey;
+use crate::ledger::{LedgerError, Snapshot, View};
+use crate::protocol::EventKind;
+
+/// How many open issues are looked through for a pull request.
+const LOOK_THROUGH: usize = 2000;
+
+/// The fact that names an issue's pull request.
+const PULL_REQUEST: &str = "pr_number";
+
+/// What an event says of the issue that it is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subject {
+    /// The issue, where the event itself names it.
+    pub issue: Option<IssueKey>,
+    /// The pull request that it is about.
+    pub pull_request: Option<u64>,
+}
+
+// A keyword, then the issue's number or its address.
+#[allow(clippy::expect_used)]
+static CLOSING: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(
+        r"(?i)(?:^|[^[:alnum:]])(?:close|fix|resolve)(?:s|d|es|ed)?:?[ \t]+(?:(?P<short>[\w.-]+/[\w.-]+)?#|https?://[\w.-]+/(?P<long>[\w.-]+/[\w.-]+)/issues/|gh-)(?P<number>[1-9][0-9]{0,17})\b",
+    )
+    .expect("the expression is one")
+});
+
+// 12, issue-12, feature/12-title, feature/issue_12/more.
+#[allow(clippy::expect_used)]
+static BRANCH: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"^(?:.*/)?(?i:issue[-_])?(?P<number>[1-9][0-9]{0,17})(?:[-_/].*)?$")
+        .expect("the expression is one")
+});
+
+impl Subject {
+    /// Reads which issue an event is about: its own, the one that a pull request's text says
+    /// it closes, else the one that the branch is named after.
+    pub fn of(event: &Event) -> Self {
+        let repository = event.text("/repository/full_name");
+        let closes = |body: Option<&str>| body.and_then(|body| closed_by(body, repository));
+        let named = |branch: Option<&str>| branch.and_then(named_by);
+        let key = |number: u64| number.to_string().parse::<IssueKey>().ok();
+        let none = Self {
+            issue: None,
+            pull_request: None,
+        };
+        let Some(kind) = event.kind() else {
+            return none;
+        };
+        match kind {
+            EventKind::Issues => Self {
+                issue: event.number("/issue/number").and_then(key),
+                ..none
+            },
+            EventKind::IssueComment => {
+                let number = event.number("/issue/number");
+                match event.payload().pointer("/issue/pull_request") {
+                    None | Some(serde_json::Value::Null) => Self {
+                        issue: number.and_then(key),
+                        ..none
+                    },
+                    // Where the pull request comes from is not told here, only by whom: what
+                    // others write names no issue on which someone who may then answers.
+                    Some(_) => Self {
+                        issue: closes(event.text("/issue/body"))
+                            .filter(|_| may_write(event.text("/issue/author_association"))),
+                        pull_request: number,
+                    },
+                }
+            }
+            EventKind::PullRequest | EventKind::PullRequestReview => Self {
+                issue: closes(event.text("/pull_request/body"))
+                    .or_else(|| named(event.text("/pull_request/head/ref"))),
+                pull_request: event.number("/pull_request/number"),
+            },
+            EventKind::WorkflowRun => Self {
+                issue: named(event.text("/workflow_run/head_branch")),
+                pull_request: event.number("/workflow_run/pull_requests/0/number"),
+            },
+            EventKind::CheckSuite => Self {
+                issue: named(event.text("/check_suite/head_branch")),
+                pull_request: event.number("/check_suite/pull_requests/0/number"),
+            },
+        }
+    }
+}
+
+/// The issue that a text says it closes; of another repository's, none.
+fn closed_by(text: &str, repository: Option<&str>) -> Option<IssueKey> {
+    let lines = statements(text);
+    let found = lines.iter().flat_map(|line| CLOSING.captures_iter(line));
+    let mut own = found.filter(|found| {
+        let of = found.name("short").or_else(|| found.name("long"));
+        of.is_none_or(|of| repository.is_some_and(|own| own.eq_ignore_ascii_case(of.as_str())))
+    });
+    own.next()?["number"].parse().ok()
+}
+
+/// The issue that a branch is named after.
+fn named_by(branch: &str) -> Option<IssueKey> {
+    let line = branch.lines().next()?;
+    BRANCH.captures(line)?["number"].parse().ok()
+}
+
+/// The open issue whose pull request this is, as its contracts or its notes say.
+///
+/// # Errors
+/// [`LedgerError`] when the ledger can't be read.
+pub fn pull_request_of(tip: &Snapshot<'_>, number: u64) -> Result<Option<IssueKey>, LedgerError> {
+    let mut seen: Vec<IssueKey> = Vec::new();
+    for entry in tip.open()? {
+        let key = entry.id.issue();
+        if seen.contains(key) {
+            continue;
+        }
+        if seen.len() == LOOK_THROUGH {
+            break;
+        }
+        seen.push(key.clone());
+        let Some(issue) = tip.issue(key)?.issue()? else {
+            continue;
+        };
+        let noted = issue.annotations.iter().rev();
+        let noted = noted.filter_map(|note| note.facts.get(PULL_REQUEST));
+        let mut told = issue.facts.get(PULL_REQUEST).into_iter().chain(noted);
+        let is_it = |told: &serde_json::Value| {
+            let text = told.as_str().and_then(|text| text.parse().ok());
+            told.as_u64().or(text) == Some(number)
+        };
+        if told.any(is_it) {
+            return Ok(Some(key.clone()));
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{closed_by, named_by};
+
+    #[test]
+    fn a_keyword_names_the_issue() {
+        let own = Some("Octo/Parcels");
+        for (text, issue) in [
+            ("Closes #12", Some("12")),
+            ("a\r\nit fixes: #7, resolves #8", Some("7")),
+            ("resolved octo/parcels#9", Some("9")),
+            ("closes other/parcels#9 and closes #10", Some("10")),
+            (
+                "fixed https://github.com/octo/parcels/issues/31.",
+                Some("31"),
+            ),
+            ("fixes https://github.com/octo/other/issues/31", None),
+            ("close GH-5", Some("5")),
+            ("discloses #3", None),
+            ("closes #0", None),
+            ("closes 12", None),
+            ("see #12", None),
+            ("<!-- closes #12 -->", None),
+            ("```\ncloses #12\n```", None),
+            ("closes #12abc", None),
+        ] {
+            let found = closed_by(text, own);
+            assert_eq!(found.as_ref().map(|k| k.as_str()), issue, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_branch_is_named_after_its_issue() {
+        for (branch, issue) in [
+            ("12", Some("12")),
+            ("issue-12", Some("12")),
+            ("Issue_12", Some("12")),
+            ("feature/12-title", Some("12")),
+            ("feature/12_title", Some("12")),
+            ("agents/fix/issue-7-more", Some("7")),
+            ("12/part", Some("12")),
+            ("3/12-title", Some("12")),
+            ("main", None),
+            ("v2", None),
+            ("release-12", None),
+            ("12x", None),
+            ("0", None),
+            ("", None),
+        ] {
+            let found = named_by(branch);
+            assert_eq!(found.as_ref().map(|k| k.as_str()), issue, "{branch}");
+        }
+    }
+}

@@ -1,0 +1,424 @@
+//! What follows from GitHub's events: which of them say something about an issue, what it
+//! is, and which agent's step it becomes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::contract_type::ContractType;
+use super::definition::AgentKind;
+use super::faults::{Checker, is_pointer};
+use crate::ids::AgentName;
+
+/// What follows from GitHub's events.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Github {
+    /// The rules; every one that applies to an event is carried out, in this order.
+    pub rules: Vec<EventRule>,
+}
+
+/// A kind of event that rules can be about, by the name that GitHub has for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EventKind {
+    /// Something happened to an issue.
+    Issues,
+    /// Something was said on an issue or on a pull request.
+    IssueComment,
+    /// Something happened to a pull request.
+    PullRequest,
+    /// A pull request was reviewed.
+    PullRequestReview,
+    /// A workflow ran.
+    WorkflowRun,
+    /// The checks of a commit ran.
+    CheckSuite,
+}
+
+impl EventKind {
+    /// The kind of an event, from its name.
+    pub fn of(name: &str) -> Option<Self> {
+        Some(match name {
+            "issues" => Self::Issues,
+            "issue_comment" => Self::IssueComment,
+            // The same event, for a workflow of the base branch.
+            "pull_request" | "pull_request_target" => Self::PullRequest,
+            "pull_request_review" => Self::PullRequestReview,
+            "workflow_run" => Self::WorkflowRun,
+            "check_suite" => Self::CheckSuite,
+            _ => return None,
+        })
+    }
+
+    /// GitHub's name for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Issues => "issues",
+            Self::IssueComment => "issue_comment",
+            Self::PullRequest => "pull_request",
+            Self::PullRequestReview => "pull_request_review",
+            Self::WorkflowRun => "workflow_run",
+            Self::CheckSuite => "check_suite",
+        }
+    }
+}
+
+/// What follows from events that have something in common.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EventRule {
+    /// Its name, in the protocol its own.
+    pub name: String,
+    /// The events that it is about, each with the actions; with all, if it names none.
+    pub on: BTreeMap<EventKind, Vec<String>>,
+    /// What the payload must say at a JSON Pointer, in which `*` is every item of a list.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub when: BTreeMap<String, Condition>,
+    /// Whether it is also about what comes from another repository than this one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub forks: bool,
+    /// The agent whose step it is.
+    #[serde(rename = "as")]
+    pub agent: AgentName,
+    /// What is noted beside the issue, together with the facts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// The facts, by the names that skeletons have for them, and where the payload has
+    /// them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub facts: BTreeMap<String, Source>,
+    /// What else is done.
+    #[serde(default, rename = "do", skip_serializing_if = "Option::is_none")]
+    pub effect: Option<Effect>,
+}
+
+/// What a payload must say at one place.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "expected a text, a number, true, false or null, or a list of them"
+)]
+pub enum Condition {
+    /// One of these.
+    Among(Vec<Value>),
+    /// This.
+    Is(Value),
+}
+
+impl Condition {
+    /// The values that are right; null is also what is not there.
+    pub fn values(&self) -> &[Value] {
+        match self {
+            Self::Among(values) => values,
+            Self::Is(value) => std::slice::from_ref(value),
+        }
+    }
+
+    /// Says whether one of what a pointer leads to is right.
+    pub fn holds(&self, found: &[&Value]) -> bool {
+        match found {
+            [] => self.values().contains(&Value::Null),
+            found => found.iter().any(|value| self.values().contains(value)),
+        }
+    }
+}
+
+/// What is done beside what is noted.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
+pub enum Effect {
+    /// Sends a contract, if the event and the ledger say all of it; else it is a draft.
+    Send(ContractRule),
+    /// Begins a contract, for the agent to finish.
+    Draft(ContractRule),
+    /// Answers what is asked, if someone who may write to the repository says so.
+    Answer,
+    /// Opens a completed issue again.
+    Reopen,
+    /// Withdraws what is open.
+    Cancel,
+}
+
+/// A contract, and what an event says of it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ContractRule {
+    /// Its type.
+    pub contract: String,
+    /// The agent that it goes to.
+    pub to: AgentName,
+    /// What the payload has, by the place in the contract: a JSON Pointer.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub fields: BTreeMap<String, Source>,
+}
+
+/// Where a payload has a value.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "expected a JSON Pointer or {\"at\": POINTER or a list of them, …}"
+)]
+pub enum Source {
+    /// At this JSON Pointer.
+    At(String),
+    /// As this says.
+    Rule(Box<SourceRule>),
+}
+
+/// How a value is had from a payload.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SourceRule {
+    /// The JSON Pointers, in which `*` is every item of a list; the first that leads to
+    /// something counts.
+    pub at: Vec<String>,
+    /// What is taken of it.
+    #[serde(default)]
+    pub take: Take,
+    /// Of a text, only what stands under a heading that has one of these words in it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub under: Vec<String>,
+    /// The value for each text; what is not among them does not count.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub map: BTreeMap<String, Value>,
+    /// The value where the payload has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default: Option<Value>,
+}
+
+/// What is taken of what a payload has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Take {
+    /// A number, true or false as it is; a text as one line.
+    #[default]
+    Value,
+    /// The first line of a text that says something.
+    Line,
+    /// The items of a text's lists.
+    Items,
+}
+
+impl Source {
+    /// The JSON Pointers.
+    pub fn pointers(&self) -> &[String] {
+        match self {
+            Self::At(pointer) => std::slice::from_ref(pointer),
+            Self::Rule(rule) => &rule.at,
+        }
+    }
+}
+
+impl EventRule {
+    /// Says whether it is about events of a kind with an action.
+    pub fn is_about(&self, kind: EventKind, action: Option<&str>) -> bool {
+        let actions = self.on.get(&kind);
+        let named = |actions: &Vec<String>| {
+            actions.is_empty() || action.is_some_and(|action| actions.iter().any(|a| a == action))
+        };
+        actions.is_some_and(named)
+    }
+
+    /// The first place at which a payload does not say what it must, and what is there.
+    pub fn unmet(&self, payload: &Value) -> Option<&str> {
+        let mut unmet = self
+            .when
+            .iter()
+            .filter(|(pointer, condition)| !condition.holds(&select(payload, pointer)));
+        unmet.next().map(|(pointer, _)| pointer.as_str())
+    }
+}
+
+/// What a JSON Pointer leads to, in which `*` is every item of a list.
+pub fn select<'v>(value: &'v Value, pointer: &str) -> Vec<&'v Value> {
+    let mut here = vec![value];
+    for part in pointer.split('/').skip(1) {
+        let part = part.replace("~1", "/").replace("~0", "~");
+        let below = |value: &'v Value| -> Vec<&'v Value> {
+            match value {
+                Value::Array(items) if part == "*" => items.iter().collect(),
+                Value::Array(items) => {
+                    let item = part.parse::<usize>().ok().and_then(|at| items.get(at));
+                    item.into_iter().collect()
+                }
+                Value::Object(members) => members.get(&part).into_iter().collect(),
+                _ => Vec::new(),
+            }
+        };
+        here = here.into_iter().flat_map(below).collect();
+    }
+    here
+}
+
+const CODE: &str = "protocol.github";
+
+impl Checker<'_> {
+    /// What is wrong with the rules about events.
+    pub(super) fn github(&mut self) {
+        let definition = self.definition;
+        let rules = definition.github.iter().flat_map(|github| &github.rules);
+        let mut names = BTreeSet::new();
+        for (i, rule) in rules.enumerate() {
+            let at = format!("/github/rules/{i}");
+            if !names.insert(&rule.name) {
+                let text = format!("rule `{}` is defined twice", rule.name);
+                self.fault("protocol.duplicate", format!("{at}/name"), text);
+            }
+            self.event_rule(&at, rule);
+        }
+    }
+
+    fn event_rule(&mut self, at: &str, rule: &EventRule) {
+        let is_word = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+        let named = rule.name.starts_with(|c: char| c.is_ascii_lowercase());
+        if !named || rule.name.len() > 48 || !rule.name.bytes().all(is_word) {
+            let text = "a name has 1 to 48 small letters, digits and `-`, a letter first";
+            self.fault(CODE, format!("{at}/name"), text);
+        }
+        if rule.on.is_empty() {
+            self.fault(CODE, format!("{at}/on"), "it is about no event");
+        }
+        let is_action = |b: u8| b.is_ascii_lowercase() || b == b'_';
+        for (kind, actions) in &rule.on {
+            for action in actions {
+                if action.is_empty() || !action.bytes().all(is_action) {
+                    let text = format!("`{}` is no action", action.escape_debug());
+                    self.fault(CODE, format!("{at}/on/{}", kind.as_str()), text);
+                }
+            }
+        }
+        for (pointer, condition) in &rule.when {
+            self.pointer(format!("{at}/when"), pointer);
+            let plain = |value: &Value| !value.is_array() && !value.is_object();
+            if condition.values().is_empty() || !condition.values().iter().all(plain) {
+                let text = format!("`{pointer}` can never be right: {EXPECTED}");
+                self.fault(CODE, format!("{at}/when"), text);
+            }
+        }
+        self.known_agent(format!("{at}/as"), rule.agent.as_str());
+        let ends = self.definition.agents.iter();
+        if { ends }.any(|a| a.id == rule.agent && a.kind == AgentKind::End) {
+            let text = format!("`{}` is the end, and takes no step", rule.agent);
+            self.fault(CODE, format!("{at}/as"), text);
+        }
+        self.facts_of(at, rule);
+        match &rule.effect {
+            None if rule.note.is_none() => self.fault(CODE, at, "nothing follows from it"),
+            Some(Effect::Send(contract)) => {
+                self.contract_of(&format!("{at}/do/send"), rule, contract)
+            }
+            Some(Effect::Draft(contract)) => {
+                self.contract_of(&format!("{at}/do/draft"), rule, contract);
+            }
+            Some(Effect::Answer) => {
+                let says = |kind: &EventKind| {
+                    matches!(kind, EventKind::IssueComment | EventKind::PullRequestReview)
+                };
+                if !rule.on.keys().all(says) {
+                    let text = "only a comment or a review can answer";
+                    self.fault(CODE, format!("{at}/do"), text);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn facts_of(&mut self, at: &str, rule: &EventRule) {
+        let is_name = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
+        for (name, source) in &rule.facts {
+            let at = format!("{at}/facts/{name}");
+            if name.is_empty() || name.len() > 64 || !name.bytes().all(is_name) {
+                let text = "a fact's name has 1 to 64 small letters, digits and `_`";
+                self.fault(CODE, at.clone(), text);
+            }
+            self.source_of(at, source);
+        }
+        match &rule.note {
+            Some(note) if note.trim().is_empty() || note.contains(char::is_control) => {
+                let text = "a note is one line";
+                self.fault(CODE, format!("{at}/note"), text);
+            }
+            None if !rule.facts.is_empty() => {
+                let text = "facts are noted: `note` says in one line what they are about";
+                self.fault(CODE, format!("{at}/facts"), text);
+            }
+            _ => {}
+        }
+    }
+
+    fn contract_of(&mut self, at: &str, rule: &EventRule, contract: &ContractRule) {
+        self.known_type(format!("{at}/contract"), &contract.contract);
+        self.known_agent(format!("{at}/to"), contract.to.as_str());
+        let (from, to) = (rule.agent.as_str(), contract.to.as_str());
+        let goes = |kind: &ContractType| {
+            let routes = self.definition.routes.iter();
+            let mut ways =
+                routes.filter(|r| (r.from == from || r.from == "*") && r.to == contract.to);
+            let answers = self.definition.routes.iter();
+            let mut asked =
+                answers.filter(|r| (r.from == to || r.from == "*") && r.to.as_str() == from);
+            kind.note
+                || ways.any(|r| r.contracts.contains(&kind.name))
+                || asked.any(|r| r.contracts.iter().any(|c| kind.answers.contains(c)))
+        };
+        let kind = { self.definition.contracts.iter() }.find(|c| c.name == contract.contract);
+        if kind.is_some_and(|kind| !goes(kind)) {
+            let text = format!("no such contract goes from {from} to {to}");
+            self.fault(CODE, format!("{at}/contract"), text);
+        }
+        for (pointer, source) in &contract.fields {
+            if !is_pointer(pointer) || pointer.contains('*') {
+                let text = format!("`{pointer}` is not a JSON Pointer to a field, such as /from");
+                self.fault("protocol.pointer", format!("{at}/fields"), text);
+            }
+            self.source_of(format!("{at}/fields"), source);
+        }
+    }
+
+    fn source_of(&mut self, at: String, source: &Source) {
+        for pointer in source.pointers() {
+            self.pointer(at.clone(), pointer);
+        }
+        let Source::Rule(rule) = source else { return };
+        let text = match () {
+            () if rule.at.is_empty() && rule.default.is_none() => "there is no place in `at`",
+            () if !rule.under.is_empty() && rule.take == Take::Value => {
+                "`under` needs `take`: `line` or `items`"
+            }
+            () if !rule.map.is_empty() && rule.take == Take::Items => "items are not in a `map`",
+            () => return,
+        };
+        self.fault(CODE, at, text);
+    }
+}
+
+const EXPECTED: &str = "a text, a number, true, false or null, or a list of them, is expected";
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::{Condition, select};
+    use serde_json::json;
+
+    #[test]
+    fn a_pointer_can_lead_to_every_item() {
+        let value = json!({"labels": [{"name": "bug"}, {"name": "high"}, 3], "x": {"*": 1}});
+        assert_eq!(
+            select(&value, "/labels/*/name"),
+            [&json!("bug"), &json!("high")]
+        );
+        assert_eq!(select(&value, "/labels/1/name"), [&json!("high")]);
+        assert_eq!(select(&value, "/x/*"), [&json!(1)]);
+        assert!(select(&value, "/labels/name").is_empty());
+    }
+
+    #[test]
+    fn what_is_not_there_is_null() {
+        let among: Condition = serde_json::from_value(json!(["open", null])).unwrap();
+        assert!(among.holds(&[]) && among.holds(&[&json!(null)]) && among.holds(&[&json!("open")]));
+        let is: Condition = serde_json::from_value(json!(false)).unwrap();
+        assert!(is.holds(&[&json!(false)]) && !is.holds(&[]) && !is.holds(&[&json!(true)]));
+    }
+}

@@ -1,0 +1,105 @@
+//! A contract's value as the document that an agent emits.
+
+use serde_json::Value;
+
+use super::skeleton::{Known, fill};
+use crate::contract::{FILL, write_json, write_markdown, write_message, write_xml};
+use crate::ids::AgentName;
+use crate::ledger::{LedgerError, Rules, Schemas};
+use crate::protocol::{ContractType, Protocol};
+
+/// The formats that a skeleton can have.
+const FORMATS: [&str; 3] = ["xml", "json", "md"];
+
+/// The format in which a type is written unless another is asked for: the first of its
+/// own, or of the protocol's.
+pub fn usual_format(protocol: &Protocol, kind: Option<&ContractType>) -> &'static str {
+    let own = kind.and_then(|kind| kind.formats.first());
+    let first = own.or_else(|| protocol.definition().formats.first());
+    let known = FORMATS
+        .into_iter()
+        .find(|known| first.is_some_and(|f| f == known));
+    known.unwrap_or("json")
+}
+
+/// A type's skeleton, filled with what is known.
+///
+/// # Errors
+/// [`LedgerError`] when its template can't be read.
+pub fn skeleton(
+    rules: &Rules<'_>,
+    kind: &ContractType,
+    known: &Known,
+) -> Result<Value, LedgerError> {
+    let bytes = rules.bytes(&kind.template)?;
+    let template = serde_json::from_slice(&bytes).map_err(|source| LedgerError::Template {
+        path: kind.template.clone(),
+        source,
+    })?;
+    Ok(fill(&template, known))
+}
+
+/// What is left to fill in a skeleton: the place of each mark as a JSON Pointer, and what it
+/// asks for.
+pub fn left_to_fill(value: &Value) -> Vec<(String, String)> {
+    fn walk(at: String, value: &Value, found: &mut Vec<(String, String)>) {
+        match value {
+            Value::String(text) => {
+                if let Some((_, asked)) = text.split_once(FILL) {
+                    let asked = asked.split("}}").next().unwrap_or_default();
+                    found.push((at, asked.trim_start_matches([':', ' ']).to_owned()));
+                }
+            }
+            Value::Array(items) => {
+                for (i, item) in items.iter().enumerate() {
+                    walk(format!("{at}/{i}"), item, found);
+                }
+            }
+            Value::Object(members) => {
+                for (name, member) in members {
+                    let name = name.replace('~', "~0").replace('/', "~1");
+                    walk(format!("{at}/{name}"), member, found);
+                }
+            }
+            _ => {}
+        }
+    }
+    let mut found = Vec::new();
+    walk(String::new(), value, &mut found);
+    found
+}
+
+/// Writes a contract in one of the formats `xml`, `json`, `md`.
+///
+/// # Errors
+/// [`LedgerError`] when its schema can't be read.
+pub fn written(
+    rules: &Rules<'_>,
+    kind: &ContractType,
+    value: &Value,
+    format: &str,
+    (from, to): (&AgentName, &AgentName),
+) -> Result<String, LedgerError> {
+    Ok(match format {
+        "xml" => {
+            let schema = rules.schema(kind)?;
+            write_xml(value, schema.shape(), &kind.root)
+        }
+        // A type of its own for messages has their sections as its fields.
+        "md" if kind.has_format("md") && !kind.has_format("json") => {
+            write_message(value, rules.schema(kind)?.shape())
+        }
+        "md" => {
+            let [from, to] = [from, to].map(|agent| title(rules.protocol(), agent));
+            write_markdown(value, &from, &to, &kind.title)
+        }
+        _ => write_json(value),
+    })
+}
+
+/// What a message calls an agent.
+fn title(protocol: &Protocol, agent: &AgentName) -> String {
+    let known = protocol.agent(agent.as_str());
+    let alias = known.and_then(|known| known.aliases.first());
+    alias.map_or_else(|| agent.to_string(), Clone::clone)
+}
