@@ -111,6 +111,7 @@ fn the_tools_are_the_verbs() {
     protocol_show (reads): name as
     document_list (reads): as
     document_show (reads): name! as
+    explain (reads): code as
     "#);
     let again = Wire::stateless(&env, &[]).result("tools/list", json!({}));
     assert_eq!(
