@@ -134,6 +134,13 @@ fn only_the_command_line_names_clap_and_touches_the_world() {
 }
 
 #[test]
+fn only_the_server_of_tools_names_its_protocol_and_its_runtime() {
+    only(&["rmcp", "tokio"], |source| {
+        source.path.starts_with("cli/mcp/")
+    });
+}
+
+#[test]
 fn only_the_command_line_knows_a_random_number() {
     only(&["RandomState", "rand", "getrandom"], |source| {
         source.part() == "cli"

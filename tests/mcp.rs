@@ -70,6 +70,7 @@ fn the_tools_are_the_verbs() {
     let mut wire = Wire::new(&env, &[]);
     let listed = wire.result("tools/list", json!({}));
     insta::assert_snapshot!(outline(&listed["tools"]), @r#"
+    prime (reads): as
     inbox (reads): as
     claim (writes): id next:boolean lease offline:boolean as
     new (reads): issue! from to! type format:xml|json|md protocol as
@@ -108,6 +109,9 @@ fn the_tools_are_the_verbs() {
     rejected_retry (writes): name! as
     protocol_list (reads): as
     protocol_show (reads): name as
+    document_list (reads): as
+    document_show (reads): name! as
+    explain (reads): code as
     "#);
     let again = Wire::stateless(&env, &[]).result("tools/list", json!({}));
     assert_eq!(
@@ -173,6 +177,11 @@ fn a_tool_says_what_the_command_line_says() {
     let mut wire = Wire::new(&env, &[]);
     let mut tried = BTreeSet::new();
     for (tool, arguments, args) in [
+        (
+            "prime",
+            json!({ "as": "prep-agent" }),
+            &["prime", "--as", "prep-agent"][..],
+        ),
         (
             "inbox",
             json!({ "as": "prep-agent" }),
@@ -276,6 +285,17 @@ fn a_tool_says_what_the_command_line_says() {
             "protocol_show",
             json!({ "name": "delegation" }),
             &["protocol", "show", "delegation"],
+        ),
+        ("document_list", json!({}), &["document", "list"]),
+        (
+            "explain",
+            json!({ "code": "no_agent" }),
+            &["explain", "no_agent"],
+        ),
+        (
+            "document_show",
+            json!({ "name": "none" }),
+            &["document", "show", "none"],
         ),
         ("rejected_list", json!({}), &["rejected", "list"]),
         (
@@ -600,6 +620,23 @@ fn a_signal_ends_it_also_after_a_wait() {
     let id = rustix::process::Pid::from_raw(i32::try_from(wire.id()).unwrap()).unwrap();
     rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
     assert_eq!(wire.ended().signal(), Some(15));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_signal_ends_waits_and_leaves_nothing_half_done() {
+    use std::os::unix::process::ExitStatusExt;
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    let mut wire = Wire::new(&env, &[]);
+    let wait = wire.ask_for("wait", json!({ "targets": ["87.1"], "timeout": "1h" }));
+    let send = wire.ask_for("send", json!({ "contract": opening(88) }));
+    assert_eq!(document(&wire.answer(send))["ok"], true);
+    let id = rustix::process::Pid::from_raw(i32::try_from(wire.id()).unwrap()).unwrap();
+    rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
+    assert_eq!(document(&wire.answer(wait))["error"]["code"], "interrupted");
+    assert_eq!(wire.ended().signal(), Some(15));
+    env.assert_sound();
 }
 
 #[test]

@@ -14,14 +14,21 @@ mod server;
 mod verbs;
 mod wire;
 
+use std::sync::atomic::Ordering;
+
 use rmcp::ServiceExt;
 use rmcp::service::ServerInitializeError;
 use rmcp::transport::async_rw::AsyncRwTransport;
+use tokio::sync::watch;
 
 use super::error::Failure;
 use super::exit;
+use super::interruption::Interruption;
 use server::Server;
 use wire::Wire;
+
+/// The stack of a thread that runs a command: as much as a process has.
+const STACK: usize = 8 * 1024 * 1024;
 
 /// What the server was started with: no call says otherwise. A call does not name the
 /// ledger's branch at all: an agent would take that for the branch that it works on.
@@ -33,7 +40,7 @@ pub(super) struct Fixed {
     pub(super) branch: Option<String>,
 }
 
-/// Serves until the input ends, or nobody reads the output.
+/// Serves until the input ends, nobody reads the output, or a signal comes.
 ///
 /// # Errors
 /// A [`Failure`] of the environment where the system gives no threads or no pipes.
@@ -41,12 +48,20 @@ pub(super) fn serve(fixed: Fixed) -> Result<(), Failure> {
     let failed = |what: String| Failure::new(exit::ENVIRONMENT, "mcp_failed", what);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
+        .thread_stack_size(STACK)
         .build()
         .map_err(|error| failed(format!("the server cannot be started: {error}")))?;
+    let (gone, is_gone) = watch::channel(false);
+    // A wait may have a git that asks a remote: it must not be left behind.
+    let asked = gone.clone();
+    let interruption = Interruption::catch(move || {
+        asked.send_replace(true);
+    })
+    .map_err(|error| failed(format!("signals cannot be caught: {error}")))?;
     let served = runtime.block_on(async {
         let (reader, writer) = rmcp::transport::io::stdio_pipes();
-        let (wire, gone) = Wire::new(AsyncRwTransport::new_server(reader, writer));
-        let (server, turns) = Server::new(fixed, gone);
+        let wire = Wire::new(AsyncRwTransport::new_server(reader, writer), gone);
+        let (server, turns) = Server::new(fixed, is_gone);
         let served = match server.serve(wire).await {
             Ok(running) => running.waiting().await.map(drop).map_err(|e| e.to_string()),
             Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
@@ -58,6 +73,9 @@ pub(super) fn serve(fixed: Fixed) -> Result<(), Failure> {
     });
     // Nothing is left that runs but a read of the input, which may never return.
     runtime.shutdown_background();
+    if interruption.asked().load(Ordering::SeqCst) {
+        interruption.pass_on();
+    }
     served.map_err(|error| {
         failed(format!("the connection broke: {error}"))
             .hint("see that the harness speaks the Model Context Protocol, and start it again")

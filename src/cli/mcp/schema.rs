@@ -152,7 +152,9 @@ fn value(argument: &Arg, verb: &Verb) -> Value {
         let words = STDIN
             .iter()
             .fold(words.join(" "), |words, about| words.replace(about, ""));
-        schema["description"] = words.into();
+        // What nearly every tool has is said in brief.
+        let brief = words.split(',').next().filter(|_| argument.is_global_set());
+        schema["description"] = brief.unwrap_or(&words).into();
     }
     schema
 }

@@ -22,10 +22,11 @@ use crate::cli::interruption::Interruption;
 use crate::cli::output::Output;
 
 /// What a client tells its model of the server.
-const INSTRUCTIONS: &str = "A ledger of handoffs between agents, kept in Git. Your turn: inbox, \
-claim (prints the contract and what to do), work, new (a contract's skeleton), fill it in, check, \
+const INSTRUCTIONS: &str = "A ledger of handoffs between agents, kept in Git. Begin with prime: who \
+you are, what waits, what to do. Your turn: claim (prints the contract and what to do), work, new (a contract's skeleton), fill it in, check, \
 send. `as` names the agent that you are; never act as another. Every answer is one document: \
-with ok false, error.hint is the next safe step.";
+with ok false, error.hint is the next safe step, \
+and explain says more of a code.";
 
 /// How many calls may wait for others at a time.
 const WAITING: u32 = 16;
@@ -231,5 +232,24 @@ impl ServerHandler for Server {
     ) -> Result<ReadResourceResponse, ErrorData> {
         let found = resources::read(self, &request.uri, &context).await?;
         Ok(found.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::performed;
+
+    #[test]
+    fn a_panic_is_an_answer() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        let runtime = runtime.unwrap_or_else(|error| panic!("{error}"));
+        let told = runtime.block_on(performed(|| panic!("on purpose")));
+        let document: Value = serde_json::from_slice(&told).unwrap_or_default();
+        assert_eq!(document["ok"], false);
+        assert_eq!(document["error"]["code"], "panicked");
+        let after = runtime.block_on(performed(|| b"{}".to_vec()));
+        assert_eq!(after, b"{}", "and the next call is answered");
     }
 }

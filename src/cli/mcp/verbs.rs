@@ -85,6 +85,7 @@ impl Verb {
 
 /// The tools, in the order in which they are listed: as an agent meets them.
 pub(super) const VERBS: &[Verb] = &[
+    Verb::reads(&["prime"]).without(&["quiet"]),
     Verb::reads(&["inbox"]),
     Verb::writes(&["claim"]),
     Verb::reads(&["new"]),
@@ -125,9 +126,51 @@ pub(super) const VERBS: &[Verb] = &[
     Verb::writes(&["rejected", "retry"]),
     Verb::reads(&["protocol", "list"]),
     Verb::reads(&["protocol", "show"]),
+    Verb::reads(&["document", "list"]),
+    Verb::reads(&["document", "show"]),
+    Verb::reads(&["explain"]),
 ];
 
 /// The tool of this name.
 pub(super) fn named(name: &str) -> Option<&'static Verb> {
     VERBS.iter().find(|verb| verb.name() == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::{Effect, VERBS};
+    use crate::cli::Cli;
+    use crate::cli::mcp::schema::command;
+
+    #[test]
+    fn what_a_tool_is_said_to_do_is_what_its_command_does() {
+        let all = crate::cli::command();
+        for verb in VERBS {
+            let command = command(&all, verb).unwrap_or_else(|| panic!("{verb:?} is no command"));
+            let known = |id: &str| command.get_arguments().any(|a| a.get_id().as_str() == id);
+            let named = verb.without.iter().chain(&verb.contract);
+            let preset = verb.preset.iter().map(|(id, _)| id);
+            for id in named.chain(preset) {
+                assert!(known(id), "{} has no {id}", verb.name());
+            }
+            let needed = command.get_arguments().filter(|a| a.is_required_set());
+            let mut line = vec!["git-handoff".to_owned()];
+            line.extend(verb.words.iter().map(|word| (*word).to_owned()));
+            for argument in needed {
+                line.extend(argument.get_long().map(|long| format!("--{long}")));
+                line.push("1".to_owned());
+            }
+            // Some need one of several arguments, which clap does not say of any of them.
+            if ["claim", "graph", "wait"].contains(&verb.words[0]) {
+                line.push("1".to_owned());
+            }
+            let parsed = crate::cli::Cli::try_parse_from(&line);
+            let parsed: Cli = parsed.unwrap_or_else(|error| panic!("{line:?}: {error}"));
+            if parsed.command.only_reads() {
+                assert_eq!(verb.effect, Effect::Reads, "{}", verb.name());
+            }
+        }
+    }
 }

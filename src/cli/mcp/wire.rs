@@ -15,15 +15,13 @@ pub(super) struct Wire<T> {
 }
 
 impl<T> Wire<T> {
-    /// Watches over a connection.
-    pub(super) fn new(inner: T) -> (Self, watch::Receiver<bool>) {
-        let (gone, is_gone) = watch::channel(false);
-        let wire = Self {
+    /// Watches over a connection, which is over when this is told so, too.
+    pub(super) fn new(inner: T, gone: watch::Sender<bool>) -> Self {
+        Self {
             inner,
             gone,
             is_opened: false,
-        };
-        (wire, is_gone)
+        }
     }
 }
 
