@@ -499,6 +499,9 @@ fn a_claim_brings_everything_to_begin_with() {
       evaluations: 1
       rationale: research-1 was read: advance
 
+    said before
+      `git handoff context ferry-71` shows each contract
+
     delivered
       notes/tides.md: 12 bytes, sha256 [sha256]
       notes/lost.md: no such file when it was handed over
