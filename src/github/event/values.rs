@@ -15,9 +15,7 @@ const ITEMS: usize = 200;
 /// The value that a source has in a payload, if it has one.
 pub(super) fn value(source: &Source, payload: &Value) -> Option<Value> {
     match source {
-        Source::At(pointer) => {
-            { select(payload, pointer).into_iter() }.find_map(|found| plain(found))
-        }
+        Source::At(pointer) => { select(payload, pointer).into_iter() }.find_map(plain),
         Source::Rule(rule) => ruled(rule, payload).or_else(|| rule.default.clone()),
     }
 }
