@@ -216,6 +216,7 @@ fn prepared() -> TestEnvironment {
         ("closed.xml", contract("workflow-complete")),
         ("asked.json", asked()),
         ("environment.json", environment()),
+        ("issue.json", event("issue")),
     ] {
         env.file(name, text);
     }
@@ -241,6 +242,8 @@ fn prepared() -> TestEnvironment {
             "SF:a\nDA:1,1\nLF:1\nLH:1\nend_of_record\n".to_owned(),
         ),
         ("build.log", "no space left\n".to_owned()),
+        ("event.json", event("pull_request")),
+        ("comments.json", "[]".to_owned()),
         ("transcript.md", "I tried.\n".to_owned()),
         ("lines", String::new()),
     ] {
@@ -248,16 +251,30 @@ fn prepared() -> TestEnvironment {
     }
     let programs = env.root().join("programs");
     fs::create_dir(&programs).unwrap();
-    // What writes contracts, and a manual's reader, which a container may lack.
+    // What writes contracts, and what a container may lack: a manual's reader, harnesses.
     for (name, text) in [
         ("generate-contract", "#!/bin/sh\ncat \"$S/prepared.xml\"\n"),
         ("man", "#!/bin/sh\nexec cat\n"),
+        ("claude", "#!/bin/sh\ntest \"$1 $2\" = 'mcp add'\n"),
+        ("codex", "#!/bin/sh\ntest \"$1 $2\" = 'mcp add'\n"),
     ] {
         fs::write(programs.join(name), text).unwrap();
         let mode = fs::Permissions::from_mode(0o755);
         fs::set_permissions(programs.join(name), mode).unwrap();
     }
     env
+}
+
+/// An event of GitHub about issue 123, or about a pull request for it.
+fn event(what: &str) -> String {
+    let about = json!({
+        "number": 123, "title": "Parcels", "body": "Closes #123", "state": "open", "labels": [],
+        "html_url": "https://github.com/octo/parcels/issues/123", "user": { "login": "octocat", "type": "User" },
+        "head": { "ref": "issue-123", "sha": "1".repeat(40), "repo": { "full_name": "octo/parcels" } },
+        "base": { "ref": "main", "repo": { "full_name": "octo/parcels" } },
+    });
+    json!({ "action": "opened", what: about, "repository": { "full_name": "octo/parcels" } })
+        .to_string()
 }
 
 /// Runs lines of a shell that ends at the first that fails.
@@ -275,6 +292,10 @@ fn shell(env: &TestEnvironment, lines: &str, seconds: u32) -> Ran {
         .env("PATH", folders.join(":"))
         .env("S", env.root())
         .env("T", env.now().to_string())
+        .env("GITHUB_OUTPUT", env.root().join("output"))
+        .env("GITHUB_STEP_SUMMARY", env.root().join("summary"))
+        .env("GITHUB_EVENT_NAME", "issues")
+        .env("GITHUB_EVENT_PATH", env.root().join("issue.json"))
         .env("OTEL_EXPORTER_OTLP_ENDPOINT", "http://localhost:4318");
     let seconds = seconds.to_string();
     let script = format!("{WORDS}\n{lines}");

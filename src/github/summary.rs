@@ -5,6 +5,7 @@ use super::comment::{MOST_COMMENT, marker};
 use super::parts::{Part, fit};
 use super::standing::{Issue, Ledger};
 use super::text::{block, cell, code};
+use crate::ids::IssueKey;
 use crate::insight::attention::{Need, Stuck};
 use crate::insight::graph::{mermaid, span};
 use crate::insight::times::times;
@@ -28,6 +29,18 @@ pub fn of_issue(standing: &Issue, most: usize) -> Fitted {
     let key = &standing.issue.issue;
     let more = format!("`git handoff status {key}` has all of it.");
     fit(parts(standing), most, &more)
+}
+
+/// The page about an issue that the ledger does not have.
+pub fn of_none(key: &IssueKey) -> Fitted {
+    let text = format!(
+        "## Issue {}\n\nThe ledger does not have it.\n\n",
+        code(key.as_str(), MOST_CELL)
+    );
+    Fitted {
+        text,
+        left_out: Vec::new(),
+    }
 }
 
 /// The body of the comment about an issue.

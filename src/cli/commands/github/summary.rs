@@ -12,7 +12,7 @@ use crate::cli::output::Output;
 use crate::cli::replace::is_stdout;
 use crate::cli::standing;
 use crate::github::standing::Issue;
-use crate::github::summary::{MOST_SUMMARY, of_issue, of_ledger};
+use crate::github::summary::{MOST_SUMMARY, of_issue, of_ledger, of_none};
 use crate::ids::IssueKey;
 
 /// Write how an issue or the ledger stands beneath the workflow's run
@@ -66,7 +66,11 @@ impl Arguments {
         {
             Some(key) => {
                 let asked = self.gate.asked(&repository)?;
-                of_issue(&Issue::known(&repository, &tip, &key, asked, now()?)?, room)
+                let standing = Issue::read(&repository, &tip, &key, asked, now()?)?;
+                match standing {
+                    Some(standing) => of_issue(&standing, room),
+                    None => of_none(&key),
+                }
             }
             None => of_ledger(&standing::of_ledger(&ledger, &tip, now()?)?, room),
         };
