@@ -2,9 +2,10 @@
 //!
 //! The library never prints, exits, or reads the clock or the environment: the
 //! binary does, and passes in what it found. Modules depend on one another in
-//! one direction: `cli` → `hooks`, `templates`, `github` → `insight` → `ledger` → `contract`, `protocol`, `git`
+//! one direction: `cli` → `agents` → `hooks`, `templates`, `github` → `insight` → `ledger` → `contract`, `protocol`, `git`
 //! → `ids`, `finding`.
 
+pub mod agents;
 pub mod cli;
 pub mod contract;
 pub mod finding;

@@ -144,6 +144,7 @@ fn only_the_command_line_knows_a_random_number() {
 fn modules_name_only_what_is_below_them() {
     const ABOVE_NOTHING: &[&str] = &[
         "cli",
+        "agents",
         "hooks",
         "templates",
         "github",
@@ -160,6 +161,7 @@ fn modules_name_only_what_is_below_them() {
             "contract",
             &[
                 "cli",
+                "agents",
                 "hooks",
                 "templates",
                 "github",
@@ -173,6 +175,7 @@ fn modules_name_only_what_is_below_them() {
             "protocol",
             &[
                 "cli",
+                "agents",
                 "hooks",
                 "templates",
                 "github",
@@ -186,6 +189,7 @@ fn modules_name_only_what_is_below_them() {
             "git",
             &[
                 "cli",
+                "agents",
                 "hooks",
                 "templates",
                 "github",
@@ -197,11 +201,28 @@ fn modules_name_only_what_is_below_them() {
         ),
         (
             "ledger",
-            &["cli", "hooks", "templates", "github", "insight"],
+            &["cli", "agents", "hooks", "templates", "github", "insight"],
         ),
-        ("insight", &["cli", "hooks", "templates", "github"]),
-        ("github", &["cli", "hooks"]),
-        ("templates", &["cli"]),
+        (
+            "insight",
+            &["cli", "agents", "hooks", "templates", "github"],
+        ),
+        ("github", &["cli", "agents", "hooks"]),
+        ("templates", &["cli", "agents"]),
+        ("hooks", &["cli", "agents"]),
+        (
+            "agents",
+            &[
+                "cli",
+                "templates",
+                "github",
+                "insight",
+                "ledger",
+                "contract",
+                "protocol",
+                "git",
+            ],
+        ),
     ];
     let sources = sources();
     let mut faults = Vec::new();
@@ -220,6 +241,7 @@ fn modules_name_only_what_is_below_them() {
     }
     assert!(faults.is_empty(), "{faults:#?}");
     let parts = [
+        "agents",
         "cli",
         "contract",
         "finding",

@@ -116,7 +116,7 @@ fn the_page_says_what_is_held_what_waits_and_what_to_do() {
     3. git handoff check contract.xml && git handoff send contract.xml --as prep-agent
     If you lack something: git handoff block 87.1 --as prep-agent --reason 'what you lack'
     If it can't be done now: git handoff fail 87.1 --as prep-agent --message 'what went wrong' --recoverable
-    A command that is refused says why, and what to run instead. Do not stop while you hold a handoff.
+    A command that is refused says why, and what to run instead; `git handoff explain CODE` says more. Do not stop while you hold a handoff.
 
     Your contract, "Workspace ready" to implementer-agent (`new` also fills in what the repository says):
     ```xml

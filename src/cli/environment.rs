@@ -236,7 +236,38 @@ pub(super) fn tools() -> BTreeMap<String, String> {
 /// first, then on the PATH.
 pub(super) fn found_on_path(program: &str, own_folder: PathBuf) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
-    let folders = std::iter::once(own_folder).chain(env::split_paths(&path));
+    found_in(
+        program,
+        std::iter::once(own_folder).chain(env::split_paths(&path)),
+    )
+}
+
+/// Where a program is found by a shell.
+pub(super) fn found_by_shell(program: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    found_in(program, env::split_paths(&path))
+}
+
+/// The version that another copy of this program says it is.
+pub(super) fn version_of(program: &Path) -> Option<String> {
+    let answer = Command::new(program).arg("--version").output().ok()?;
+    let said = String::from_utf8_lossy(&answer.stdout).into_owned();
+    Some(said.trim().rsplit_once(' ')?.1.to_owned())
+}
+
+/// This program's version.
+pub(super) fn own_version() -> &'static str {
+    env!("CARGO_PKG_VERSION")
+}
+
+/// The user's home folder.
+pub(super) fn home() -> Option<PathBuf> {
+    env::var_os("HOME")
+        .filter(|home| !home.is_empty())
+        .map(PathBuf::from)
+}
+
+fn found_in(program: &str, folders: impl Iterator<Item = PathBuf>) -> Option<PathBuf> {
     let mut files = folders.map(|folder| {
         folder
             .join(program)

@@ -100,6 +100,16 @@ impl Program {
         Ok(said.trim_end_matches(['\n', '\r']).into())
     }
 
+    /// Which of these paths in the worktree git ignores.
+    ///
+    /// # Errors
+    /// [`ProgramError`] when git does not say it, and when it ignores none.
+    pub fn ignored(&self, paths: &[String]) -> Result<Vec<String>, ProgramError> {
+        let paths = paths.iter().map(String::as_str);
+        let words: Vec<&str> = ["check-ignore", "--"].into_iter().chain(paths).collect();
+        Ok(self.run(&words)?.lines().map(str::to_owned).collect())
+    }
+
     /// The command that git shows long output with: `GIT_PAGER`, `core.pager`, `PAGER`,
     /// or what git was built with.
     ///

@@ -16,26 +16,26 @@ const SHEBANG: &str = "#!/bin/sh\n";
 
 /// Where a block is in a file.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Block {
+pub(crate) struct Block {
     /// Its bytes, with the line break that ends it, if there is one.
-    pub(super) bytes: Range<usize>,
+    pub(crate) bytes: Range<usize>,
     /// The line that it begins on, from 1.
-    pub(super) line: u32,
+    pub(crate) line: u32,
     /// Whether the file was made for it.
     alone: bool,
 }
 
 /// Why a file's block can't be told from the rest.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum BlockFault {
+pub(crate) enum BlockFault {
     /// A block has no end.
-    #[error("the block that begins here has no end: the line `{END}` is missing")]
+    #[error("the block that begins here has no end: the line that ends it is missing")]
     Unclosed {
         /// The line that it begins on.
         line: u32,
     },
     /// A block has no beginning.
-    #[error("a block ends here that does not begin: the line `{BEGIN}` is missing above it")]
+    #[error("a block ends here that does not begin: the line that begins it is missing above")]
     Unopened {
         /// The line that it ends on.
         line: u32,
@@ -127,12 +127,23 @@ pub(super) fn new_file(hook: Hook) -> Vec<u8> {
 /// # Errors
 /// [`BlockFault`] where its bounds are not clear.
 pub(super) fn find(bytes: &[u8]) -> Result<Option<Block>, BlockFault> {
+    find_between(bytes, [BEGIN, END])
+}
+
+/// Finds the block between two other lines.
+///
+/// # Errors
+/// [`BlockFault`] where its bounds are not clear.
+pub(crate) fn find_between(
+    bytes: &[u8],
+    [begin, end]: [&str; 2],
+) -> Result<Option<Block>, BlockFault> {
     let mut found: Option<Block> = None;
     let mut open: Option<(usize, u32, bool)> = None;
     let mut start = 0;
     for (line, number) in bytes.split_inclusive(|b| *b == b'\n').zip(1..) {
         let words = line.trim_ascii();
-        if words == BEGIN.as_bytes() {
+        if words == begin.as_bytes() {
             if found.is_some() {
                 return Err(BlockFault::Second { line: number });
             }
@@ -144,7 +155,7 @@ pub(super) fn find(bytes: &[u8]) -> Result<Option<Block>, BlockFault> {
             if let Some((_, _, alone)) = &mut open {
                 *alone = true;
             }
-        } else if words == END.as_bytes() {
+        } else if words == end.as_bytes() {
             let Some((from, first, alone)) = open.take() else {
                 return Err(BlockFault::Unopened { line: number });
             };

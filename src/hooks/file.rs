@@ -21,7 +21,7 @@ pub enum WriteError {
 }
 
 /// What is at a hook's path.
-pub(super) enum Found {
+pub(crate) enum Found {
     /// Nothing.
     Nothing,
     /// A link to another file, wherever it leads.
@@ -36,7 +36,7 @@ pub(super) enum Found {
 ///
 /// # Errors
 /// When it can't be read.
-pub(super) fn look(path: &Path) -> io::Result<Found> {
+pub(crate) fn look(path: &Path) -> io::Result<Found> {
     let metadata = match path.symlink_metadata() {
         Ok(metadata) => metadata,
         Err(error)
@@ -68,6 +68,19 @@ pub(super) fn replace(
     before: Option<&[u8]>,
     after: Option<&[u8]>,
 ) -> Result<(), WriteError> {
+    replace_as(path, before, after, 0o777)
+}
+
+/// The same, where a new file has this mode as far as the umask lets it.
+///
+/// # Errors
+/// [`WriteError`]; the file is then as it was.
+pub(crate) fn replace_as(
+    path: &Path,
+    before: Option<&[u8]>,
+    after: Option<&[u8]>,
+    mode: u32,
+) -> Result<(), WriteError> {
     let failed = |source| WriteError::Io {
         path: path.to_owned(),
         source,
@@ -79,7 +92,7 @@ pub(super) fn replace(
     let new = folder.join(format!(".{name}.git-handoff-{}", std::process::id()));
     let guard = Leftover(&new);
     if let Some(bytes) = after {
-        let mut file = create(&new).map_err(failed)?;
+        let mut file = create(&new, mode).map_err(failed)?;
         file.write_all(bytes).map_err(failed)?;
         if before.is_some() {
             let metadata = path.metadata().map_err(failed)?;
@@ -116,17 +129,17 @@ impl Drop for Leftover<'_> {
 }
 
 #[cfg(unix)]
-fn create(path: &Path) -> io::Result<File> {
+fn create(path: &Path, mode: u32) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;
     OpenOptions::new()
         .write(true)
         .create_new(true)
-        .mode(0o777)
+        .mode(mode)
         .open(path)
 }
 
 #[cfg(not(unix))]
-fn create(path: &Path) -> io::Result<File> {
+fn create(path: &Path, _: u32) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).open(path)
 }
 

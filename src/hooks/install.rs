@@ -104,26 +104,7 @@ impl Change {
                 self.hook
             );
         }
-        let lines = |bytes: &Option<Vec<u8>>| -> Vec<String> {
-            let text = String::from_utf8_lossy(bytes.as_deref().unwrap_or_default()).into_owned();
-            text.lines().map(str::to_owned).collect()
-        };
-        let (before, after) = (lines(&self.before), lines(&self.after));
-        let both = before.iter().zip(&after);
-        let same = both.take_while(|(a, b)| a == b).count();
-        let (old, new) = (&before[same..], &after[same..]);
-        let both = old.iter().rev().zip(new.iter().rev());
-        let end = both.take_while(|(a, b)| a == b).count();
-        let mut text = format!("@@ line {} @@\n", same + 1);
-        for (sign, lines) in [
-            ('-', &old[..old.len() - end]),
-            ('+', &new[..new.len() - end]),
-        ] {
-            for line in lines {
-                text += &format!("{sign}{line}\n");
-            }
-        }
-        text
+        difference(self.before.as_deref(), self.after.as_deref())
     }
 }
 
@@ -144,6 +125,30 @@ pub enum PlanError {
         /// Why.
         source: io::Error,
     },
+}
+
+/// What changes between two files, in lines that begin with `+` or `-`, and where.
+pub(crate) fn difference(before: Option<&[u8]>, after: Option<&[u8]>) -> String {
+    let lines = |bytes: Option<&[u8]>| -> Vec<String> {
+        let text = String::from_utf8_lossy(bytes.unwrap_or_default()).into_owned();
+        text.lines().map(str::to_owned).collect()
+    };
+    let (before, after) = (lines(before), lines(after));
+    let both = before.iter().zip(&after);
+    let same = both.take_while(|(a, b)| a == b).count();
+    let (old, new) = (&before[same..], &after[same..]);
+    let both = old.iter().rev().zip(new.iter().rev());
+    let end = both.take_while(|(a, b)| a == b).count();
+    let mut text = format!("@@ line {} @@\n", same + 1);
+    for (sign, lines) in [
+        ('-', &old[..old.len() - end]),
+        ('+', &new[..new.len() - end]),
+    ] {
+        for line in lines {
+            text += &format!("{sign}{line}\n");
+        }
+    }
+    text
 }
 
 /// What will be done, and has not been done yet.

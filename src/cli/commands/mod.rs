@@ -1,6 +1,7 @@
 //! One command, one file: its arguments, whose comments are its help, and what
 //! it does.
 
+mod agents;
 mod alerts;
 mod annotate;
 mod answer;
@@ -60,6 +61,7 @@ use super::output::Output;
 #[derive(Subcommand)]
 pub(super) enum Command {
     Prime(prime::Arguments),
+    Agents(agents::Arguments),
     Init(Write<init::Arguments>),
     New(new::Arguments),
     Check(check::Arguments),
@@ -116,6 +118,9 @@ pub(super) enum Command {
 impl Command {
     /// Says whether it writes nothing but its answer.
     pub(super) fn only_reads(&self) -> bool {
+        if let Self::Agents(a) = self {
+            return a.only_reads();
+        }
         matches!(
             self,
             Self::Prime(_)
@@ -146,6 +151,7 @@ impl Command {
     pub(super) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         match self {
             Self::Prime(a) => a.run(context, output),
+            Self::Agents(a) => a.run(context, output),
             Self::Init(a) => a.own.run(&context.with(a.network), output),
             Self::New(a) => a.run(context, output),
             Self::Check(a) => a.run(context, output),

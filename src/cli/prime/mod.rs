@@ -97,6 +97,34 @@ pub(super) fn prime(context: &Context) -> Result<Prime, Failure> {
     Ok(told.finish())
 }
 
+/// What an agent is told that is about to stop while it holds something: none where it holds
+/// nothing.
+///
+/// # Errors
+/// A [`Failure`] where there is no ledger, no agent, or none of that name.
+pub(super) fn held(context: &Context) -> Result<Option<String>, Failure> {
+    let repository = context.repository()?;
+    let ledger = context.ledger(&repository)?;
+    let tip = ledger.tip()?;
+    let (knowing, agent) = protocols_of(&tip, context.acting_agent(&repository)?)?;
+    let protocols: Vec<&Protocol> = knowing.iter().map(Rules::protocol).collect();
+    // Whether something is held must be known, however long that takes.
+    let look = Look {
+        records: usize::MAX,
+        each: usize::MAX,
+    };
+    let now = now()?;
+    let desk = desk(&tip, &agent, &protocols, now, look)?;
+    let held: Vec<&Record> = { desk.held.first.iter() }
+        .filter(|record| !record.is_expired(now))
+        .collect();
+    Ok(text::still_held(
+        &agent,
+        &held,
+        &branch_option(context.branch()),
+    ))
+}
+
 /// The protocols in force that know an agent, and the name that the first has for it.
 fn protocols_of<'r>(
     tip: &Snapshot<'r>,

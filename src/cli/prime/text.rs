@@ -52,6 +52,24 @@ pub(super) fn tell(told: &Told<'_>) -> (String, Vec<Cut>) {
     (page.finish(), cut)
 }
 
+/// What an agent is told that is about to stop with these handoffs in its hands.
+pub(super) fn still_held(agent: &AgentName, held: &[&Record], branch: &str) -> Option<String> {
+    const SHOWN: usize = 3;
+    let first = held.first()?;
+    let shown: Vec<String> = held.iter().take(SHOWN).map(|r| r.id.to_string()).collect();
+    let more = match held.len() - shown.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let id = &first.id;
+    Some(format!(
+        "You are {agent} and still hold {}{more}. Before you stop, hand it on: `git handoff prime --as {agent}{branch}` \
+         prints the commands for it. If you can't, say so: `git handoff block {id} --as {agent}{branch} --reason 'what you lack'` \
+         or `git handoff fail {id} --as {agent}{branch} --message 'what went wrong' --recoverable`.",
+        shown.join(", ")
+    ))
+}
+
 fn who(told: &Told<'_>, page: &mut Page) {
     let name = foreign(told.protocol.name());
     let (kind, role) = told.party.map_or(("", String::new()), |party| {
@@ -233,7 +251,7 @@ fn what_to_do(told: &Told<'_>, page: &mut Page) {
             ("ways out: git handoff block -h", "git handoff fail -h"),
         );
     }
-    page.line("A command that is refused says why, and what to run instead. Do not stop while you hold a handoff.");
+    page.line("A command that is refused says why, and what to run instead; `git handoff explain CODE` says more. Do not stop while you hold a handoff.");
 }
 
 /// The contract's skeleton, and the other contracts that there are.

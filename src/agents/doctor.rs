@@ -1,0 +1,255 @@
+//! What would silently not run, and how to mend it.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::{Harness, SKILL, agent_of, guide, is_ours, json};
+use crate::finding::{Finding, Severity};
+
+/// What only the command line can know.
+#[derive(Debug, Default)]
+pub struct Surroundings {
+    /// The worktree.
+    pub root: PathBuf,
+    /// The user's home folder.
+    pub home: Option<PathBuf>,
+    /// The program that a harness would find, and its version.
+    pub program: Option<(PathBuf, Option<String>)>,
+    /// This program's version.
+    pub version: String,
+    /// The agent that is named without an option.
+    pub agent: Option<String>,
+    /// The agents of the ledger; none where there is no ledger.
+    pub agents: Option<Vec<String>>,
+    /// Paths that git ignores.
+    pub ignored: Vec<String>,
+}
+
+/// Examines what a harness reads.
+pub fn examine(harness: &Harness, around: &Surroundings) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let name = &harness.name;
+    let install = format!("`git handoff agents install {name}`");
+    let read = |path: &str| std::fs::read(around.root.join(path)).ok();
+    let mut say = |code: &'static str, path: &str, text: String, fix: String| {
+        found.push(Finding::error(code, path, text).fix(fix));
+    };
+    match &around.program {
+        None => say(
+            "agents.program",
+            "",
+            "git-handoff is not on the PATH here, and hooks without it do nothing".to_owned(),
+            "add its folder to the PATH that the harness is started with".to_owned(),
+        ),
+        Some((path, version)) if version.as_deref() != Some(&around.version) => {
+            let shown = version.as_deref().unwrap_or("something else");
+            say(
+                "agents.version",
+                "",
+                format!(
+                    "{} is {shown}, and this is {}",
+                    path.display(),
+                    around.version
+                ),
+                "put the one that is meant first on the PATH".to_owned(),
+            );
+        }
+        Some(_) => {}
+    }
+    if around.agents.is_none() {
+        say(
+            "agents.no_ledger",
+            "",
+            "there is no ledger here, and hooks say nothing".to_owned(),
+            "`git handoff init` starts one, `git handoff fetch` brings a remote's".to_owned(),
+        );
+    }
+    let path = harness.instructions.as_str();
+    let bytes = read(path).unwrap_or_default();
+    match guide::names(&bytes) {
+        Err(fault) => say(
+            "agents.marker",
+            path,
+            format!("the block can't be told from the rest: {fault}"),
+            format!("put the missing line back, or take the block out by hand, then {install}"),
+        ),
+        Ok(names) if !names.as_ref().is_some_and(|names| names.contains(name)) => say(
+            "agents.block",
+            path,
+            "it has no block for this harness".to_owned(),
+            install.clone(),
+        ),
+        Ok(_) if !guide::is_current(&bytes) => say(
+            "agents.block",
+            path,
+            "its block is not the one that this version writes".to_owned(),
+            install.clone(),
+        ),
+        Ok(_) => {}
+    }
+    if let Some(path) = &harness.skill {
+        match read(path) {
+            Some(bytes) if bytes == SKILL.as_bytes() => {}
+            Some(_) => say(
+                "agents.skill",
+                path,
+                "the skill is not the one that this version writes".to_owned(),
+                install.clone(),
+            ),
+            None => say(
+                "agents.skill",
+                path,
+                "the skill is missing".to_owned(),
+                install.clone(),
+            ),
+        }
+    }
+    if let Some(hooks) = &harness.hooks {
+        let text = read(&hooks.file).and_then(|bytes| String::from_utf8(bytes).ok());
+        match text.as_deref().map(json::read) {
+            None => say(
+                "agents.entry",
+                &hooks.file,
+                "there are no hooks".to_owned(),
+                install.clone(),
+            ),
+            Some(Err(fault)) => say(
+                "agents.config",
+                &hooks.file,
+                format!("the harness can't read it: {fault}"),
+                format!("mend it, then {install}"),
+            ),
+            Some(Ok(config)) => entries(harness, &hooks.file, &config, around, &install, &mut say),
+        }
+    }
+    switched_off(harness, around, &mut say);
+    let files = [
+        Some(&harness.instructions),
+        harness.skill.as_ref(),
+        harness.hooks.as_ref().map(|h| &h.file),
+    ];
+    for path in files
+        .into_iter()
+        .flatten()
+        .filter(|path| around.ignored.contains(path))
+    {
+        found.push(
+            Finding {
+                severity: Severity::Warning,
+                ..Finding::error(
+                    "agents.ignored",
+                    path,
+                    "git ignores it: other clones and the cloud do not get it".to_owned(),
+                )
+            }
+            .fix("take it out of .gitignore if others should have it"),
+        );
+    }
+    found
+}
+
+/// The hooks' entries: that they are there, once each, as they are written, for an agent that there is.
+fn entries(
+    harness: &Harness,
+    file: &str,
+    config: &Value,
+    around: &Surroundings,
+    install: &str,
+    say: &mut impl FnMut(&'static str, &str, String, String),
+) {
+    let mut named = None;
+    for (at, _) in harness.entries(None) {
+        let key = at.last().copied().unwrap_or_default();
+        let list = at.iter().try_fold(config, |value, key| value.get(*key));
+        let list = list
+            .and_then(Value::as_array)
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        let ours: Vec<&Value> = list.iter().filter(|entry| is_ours(entry)).collect();
+        let agent = ours.first().and_then(|entry| agent_of(entry));
+        let expected = harness.entries(agent.as_deref());
+        let expected = expected
+            .iter()
+            .find(|(path, _)| *path == at)
+            .map(|(_, entry)| entry);
+        match ours[..] {
+            [] => say(
+                "agents.entry",
+                file,
+                format!("`{key}` has no hook that calls git-handoff"),
+                install.to_owned(),
+            ),
+            [one] if Some(one) == expected => {}
+            [_] => say(
+                "agents.entry",
+                file,
+                format!("the hook under `{key}` was changed by hand"),
+                install.to_owned(),
+            ),
+            _ => say(
+                "agents.entry",
+                file,
+                format!("`{key}` has several hooks that call git-handoff"),
+                "take out all but one".to_owned(),
+            ),
+        }
+        named = named.or(agent);
+    }
+    let agent = named.or_else(|| around.agent.clone());
+    match (&agent, &around.agents) {
+        (None, _) => say(
+            "agents.no_agent",
+            file,
+            "no agent is named here, and a session without one is told nothing".to_owned(),
+            "set GIT_HANDOFF_AGENT where the session is started, or install with --as AGENT"
+                .to_owned(),
+        ),
+        (Some(agent), Some(known)) if !known.contains(agent) => say(
+            "agents.no_agent",
+            file,
+            format!("no protocol of the ledger knows {agent}"),
+            format!("use one of: {}", known.join(", ")),
+        ),
+        _ => {}
+    }
+}
+
+/// Settings that keep the harness from running any hook.
+fn switched_off(
+    harness: &Harness,
+    around: &Surroundings,
+    say: &mut impl FnMut(&'static str, &str, String, String),
+) {
+    for switch in &harness.switches {
+        let path = match (switch.file.strip_prefix("~/"), &around.home) {
+            (Some(rest), Some(home)) => home.join(rest),
+            (Some(_), None) => continue,
+            (None, _) => around.root.join(&switch.file),
+        };
+        let Some(text) = read_text(&path) else {
+            continue;
+        };
+        let key = switch.key.as_ref().is_some_and(|key| {
+            serde_json::from_str::<Value>(&text).is_ok_and(|value| value[key.as_str()] == true)
+        });
+        let line = switch.line.as_ref().is_some_and(|wanted| {
+            let plain = |line: &str| line.split('#').next().unwrap_or_default().replace(' ', "");
+            text.lines().any(|line| plain(line) == plain(wanted))
+        });
+        if key || line {
+            let what = switch.key.as_ref().or(switch.line.as_ref());
+            let what = what.map(String::as_str).unwrap_or_default();
+            say(
+                "agents.disabled",
+                &switch.file,
+                format!("`{what}` switches every hook off"),
+                "take it out, if hooks are to run".to_owned(),
+            );
+        }
+    }
+}
+
+fn read_text(path: &Path) -> Option<String> {
+    std::fs::read_to_string(path).ok()
+}

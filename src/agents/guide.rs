@@ -1,0 +1,132 @@
+//! The marked block in a file of instructions, shared by all harnesses that read the file.
+
+use crate::hooks::{BlockFault, find_between};
+
+const BEGIN: &str = "<!-- >>> git-handoff >>> -->";
+const END: &str = "<!-- <<< git-handoff <<< -->";
+const FOR: &str = "<!-- `git handoff agents` writes these lines anew; they are for: ";
+const TEXT: &str = include_str!("../../templates/agents/instructions.md");
+
+fn block(names: &[String]) -> String {
+    format!("{BEGIN}\n{FOR}{} -->\n\n{TEXT}\n{END}\n", names.join(", "))
+}
+
+/// The harnesses that the block is for; none where there is no block.
+///
+/// # Errors
+/// [`BlockFault`] where its bounds are not clear.
+pub(super) fn names(bytes: &[u8]) -> Result<Option<Vec<String>>, BlockFault> {
+    let Some(block) = find_between(bytes, [BEGIN, END])? else {
+        return Ok(None);
+    };
+    let text = String::from_utf8_lossy(&bytes[block.bytes]);
+    let line = text.lines().find_map(|line| line.strip_prefix(FOR));
+    let names = line
+        .and_then(|line| line.strip_suffix(" -->"))
+        .unwrap_or_default();
+    let names = names.split(", ").filter(|name| !name.is_empty());
+    Ok(Some(names.map(str::to_owned).collect()))
+}
+
+/// Says whether the block is as this version writes it.
+pub(super) fn is_current(bytes: &[u8]) -> bool {
+    let (Ok(Some(found)), Ok(Some(names))) = (find_between(bytes, [BEGIN, END]), names(bytes))
+    else {
+        return false;
+    };
+    let text = String::from_utf8_lossy(&bytes[found.bytes]).replace("\r\n", "\n");
+    text.trim_end() == block(&names).trim_end()
+}
+
+/// The file with a block for these harnesses; without one, where there are none. None where
+/// nothing else was in it.
+///
+/// # Errors
+/// [`BlockFault`] where its bounds are not clear.
+pub(super) fn with(bytes: Option<&[u8]>, names: &[String]) -> Result<Option<Vec<u8>>, BlockFault> {
+    let old = bytes.unwrap_or_default();
+    let found = find_between(old, [BEGIN, END])?;
+    let new = match names {
+        [] => String::new(),
+        names => block(names),
+    };
+    let file = match found {
+        Some(found) => {
+            let (mut start, end) = (found.bytes.start, found.bytes.end);
+            // What was added above it goes with it.
+            if names.is_empty() && end == old.len() {
+                let above = &old[..start];
+                start -= match above {
+                    above if above.ends_with(UNENDED.as_bytes()) => UNENDED.len(),
+                    above => usize::from(above.ends_with(b"\n")),
+                };
+            }
+            [&old[..start], new.as_bytes(), &old[end..]].concat()
+        }
+        None if names.is_empty() => old.to_vec(),
+        None if old.is_empty() => new.into_bytes(),
+        None if old.ends_with(b"\n") => [old, b"\n", new.as_bytes()].concat(),
+        None => [old, UNENDED.as_bytes(), new.as_bytes()].concat(),
+    };
+    Ok((!file.is_empty()).then_some(file))
+}
+
+/// What stands between a last line without a line break and the block: blanks that a text never
+/// has by itself tell that the line break is not the user's.
+const UNENDED: &str = "\n \n\n";
+
+#[cfg(test)]
+mod tests {
+    use super::{BEGIN, END, is_current, names, with};
+
+    #[test]
+    fn the_users_text_is_as_before() {
+        let two = ["codex".to_owned(), "cursor".to_owned()];
+        for text in [
+            "# Ours\n",
+            "# Ours",
+            "a\r\nb\r\n",
+            "\n\n",
+            "a\n\n",
+            "\u{feff}x\n",
+            "\0\n",
+        ] {
+            let one = with(Some(text.as_bytes()), &two[..1])
+                .ok()
+                .flatten()
+                .unwrap_or_default();
+            assert!(
+                one.starts_with(text.as_bytes()) && is_current(&one),
+                "{text:?}"
+            );
+            let both = with(Some(&one), &two).ok().flatten().unwrap_or_default();
+            assert_eq!(names(&both).ok().flatten().as_deref(), Some(&two[..]));
+            assert_eq!(with(Some(&both), &two).ok().flatten().as_ref(), Some(&both));
+            assert_eq!(
+                with(Some(&both), &two[..1]).ok().flatten().as_ref(),
+                Some(&one)
+            );
+            let none = with(Some(&one), &[]).ok().flatten().unwrap_or_default();
+            assert_eq!(none, text.as_bytes(), "{text:?}");
+            let below = [&one[..], b"below\n"].concat();
+            let left = with(Some(&below), &[]).ok().flatten().unwrap_or_default();
+            assert!(left.starts_with(text.as_bytes()) && left.ends_with(b"below\n"));
+        }
+        let alone = with(None, &two).ok().flatten().unwrap_or_default();
+        assert_eq!(with(Some(&alone), &[]).ok(), Some(None));
+    }
+
+    #[test]
+    fn unclear_bounds_are_refused() {
+        for text in [
+            BEGIN.to_owned(),
+            END.to_owned(),
+            format!("{BEGIN}\n{END}\n{BEGIN}\n{END}\n"),
+        ] {
+            assert!(
+                with(Some(text.as_bytes()), &["codex".to_owned()]).is_err(),
+                "{text}"
+            );
+        }
+    }
+}

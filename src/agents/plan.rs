@@ -1,0 +1,444 @@
+//! Putting a harness's files in and taking them out: first all of it planned, then carried out.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::json::{self, Fault, Leaf};
+use super::{Harness, SKILL, guide, is_ours};
+use crate::finding::Finding;
+use crate::hooks::{Found, WriteError, look, replace_as};
+
+/// What is done about a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// It is made.
+    Create,
+    /// It is changed.
+    Change,
+    /// It is removed.
+    Remove,
+    /// It is as it should be.
+    Keep,
+}
+
+impl Action {
+    /// The word for it in documents.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Change => "change",
+            Self::Remove => "remove",
+            Self::Keep => "keep",
+        }
+    }
+}
+
+/// Why nothing is changed, or not all of it.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentsError {
+    /// Something is in the way.
+    #[error("nothing was changed: {} in the way", if findings.len() == 1 { "a file is".to_owned() } else { format!("{} files are", findings.len()) })]
+    Refused {
+        /// What, and how to proceed.
+        findings: Vec<Finding>,
+    },
+    /// A file can't be read.
+    #[error("{} cannot be read", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A file can't be written.
+    #[error(transparent)]
+    Write(WriteError),
+}
+
+/// What becomes of one file.
+#[derive(Debug)]
+pub struct Change {
+    /// Its path in the worktree.
+    pub path: String,
+    file: PathBuf,
+    before: Option<Vec<u8>>,
+    after: Option<Vec<u8>>,
+}
+
+impl Change {
+    /// What is done.
+    pub fn action(&self) -> Action {
+        match (&self.before, &self.after) {
+            (before, after) if before == after => Action::Keep,
+            (None, _) => Action::Create,
+            (_, None) => Action::Remove,
+            _ => Action::Change,
+        }
+    }
+
+    /// What changes, in lines that begin with `+` or `-`, and where.
+    pub fn difference(&self) -> String {
+        if self.action() == Action::Keep {
+            return String::new();
+        }
+        crate::hooks::difference(self.before.as_deref(), self.after.as_deref())
+    }
+}
+
+/// What will be done, and has not been done yet.
+#[must_use = "nothing changes unless the plan is carried out"]
+#[derive(Debug)]
+pub struct Plan {
+    root: PathBuf,
+    changes: Vec<Change>,
+}
+
+/// Files as they will be.
+struct Draft<'a> {
+    root: &'a Path,
+    /// By where they really are: a link leads there.
+    files: BTreeMap<PathBuf, Change>,
+    refused: Vec<Finding>,
+}
+
+impl Plan {
+    /// Plans to put in what these harnesses read, for an agent if one is named.
+    ///
+    /// # Errors
+    /// [`AgentsError`] with everything that is in the way.
+    pub fn install(
+        root: &Path,
+        harnesses: &[&Harness],
+        agent: Option<&str>,
+        mcp: bool,
+    ) -> Result<Self, AgentsError> {
+        let mut draft = Draft::new(root);
+        for harness in harnesses {
+            draft.guide(&harness.instructions, |names| {
+                names.push(harness.name.clone());
+                names.sort();
+                names.dedup();
+            })?;
+            if let Some(path) = &harness.skill {
+                draft.skill(path, Some(SKILL))?;
+            }
+            if let Some(hooks) = &harness.hooks {
+                for (at, entry) in harness.entries(agent) {
+                    draft.config(&hooks.file, &hooks.empty, |text| {
+                        let ours = |_: Option<&str>, value: &Value| is_ours(value);
+                        match json::replace(text, &at, ours, &entry)? {
+                            // Of its own bytes, only what means something else is changed.
+                            Some(_) if has(text, &at, &entry) => Ok(text.to_owned()),
+                            Some(replaced) => Ok(replaced),
+                            None => json::add(text, &at, Leaf::Element(&entry)),
+                        }
+                    })?;
+                }
+            }
+            if let Some(server) = harness.mcp.as_ref().filter(|_| mcp) {
+                let at: Vec<&str> = server.at.iter().map(String::as_str).collect();
+                draft.config(&server.file, EMPTY, |text| {
+                    let own = |key: Option<&str>, _: &Value| key == Some(SERVER);
+                    match json::replace(text, &at, own, &server.value)? {
+                        Some(_) => Ok(text.to_owned()),
+                        None => json::add(text, &at, Leaf::Member(SERVER, &server.value)),
+                    }
+                })?;
+            }
+        }
+        draft.plan()
+    }
+
+    /// Plans to take out what was put in.
+    ///
+    /// # Errors
+    /// [`AgentsError`] with everything that is in the way.
+    pub fn uninstall(root: &Path, harnesses: &[&Harness]) -> Result<Self, AgentsError> {
+        let mut draft = Draft::new(root);
+        for harness in harnesses {
+            draft.guide(&harness.instructions, |names| {
+                names.retain(|name| *name != harness.name);
+            })?;
+            if let Some(path) = &harness.skill {
+                draft.skill(path, None)?;
+            }
+            if let Some(hooks) = &harness.hooks {
+                let entries = harness.entries(None);
+                for (at, _) in entries.iter().rev() {
+                    draft.out_of(&hooks.file, &hooks.empty, |text| {
+                        json::remove(text, at, |_, value| is_ours(value))
+                    })?;
+                }
+            }
+            if let Some(server) = &harness.mcp {
+                let at: Vec<&str> = server.at.iter().map(String::as_str).collect();
+                draft.out_of(&server.file, EMPTY, |text| {
+                    json::remove(text, &at, |key, value| {
+                        key == Some(SERVER) && *value == server.value
+                    })
+                })?;
+            }
+        }
+        draft.plan()
+    }
+
+    /// What becomes of each file.
+    pub fn changes(&self) -> &[Change] {
+        &self.changes
+    }
+
+    /// Carries it out. Each file is replaced whole or not at all.
+    ///
+    /// # Errors
+    /// [`AgentsError::Write`] where a file can't be written, or was changed meanwhile; those before it are done.
+    pub fn carry_out(&self) -> Result<(), AgentsError> {
+        for change in &self.changes {
+            if change.action() == Action::Keep {
+                continue;
+            }
+            replace_as(
+                &change.file,
+                change.before.as_deref(),
+                change.after.as_deref(),
+                0o666,
+            )
+            .map_err(AgentsError::Write)?;
+            let mut folder = change.file.parent();
+            // Folders that nothing is in any more.
+            while let Some(path) = folder.filter(|path| {
+                change.after.is_none() && **path != *self.root && path.starts_with(&self.root)
+            }) {
+                if std::fs::remove_dir(path).is_err() {
+                    break;
+                }
+                folder = path.parent();
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The name of the MCP server.
+const SERVER: &str = "git-handoff";
+
+/// What a new configuration is without anything in it.
+const EMPTY: &str = "{\n}\n";
+
+/// Says whether a list has exactly this entry.
+fn has(text: &str, at: &[&str], entry: &Value) -> bool {
+    let list = json::read(text).ok().and_then(|value| {
+        at.iter()
+            .try_fold(value, |value, key| value.get(key).cloned())
+    });
+    list.as_ref()
+        .and_then(Value::as_array)
+        .is_some_and(|list| list.contains(entry))
+}
+
+impl<'a> Draft<'a> {
+    fn new(root: &'a Path) -> Self {
+        Self {
+            root,
+            files: BTreeMap::new(),
+            refused: Vec::new(),
+        }
+    }
+
+    /// The file as it is planned to be so far; none where something is in its way.
+    fn file(&mut self, path: &str) -> Result<Option<&mut Change>, AgentsError> {
+        let read = |file: &Path, source| AgentsError::Read {
+            path: file.to_owned(),
+            source,
+        };
+        let named = self.root.join(path);
+        let file = match named.canonicalize() {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => named.clone(),
+            Err(source) => return Err(read(&named, source)),
+        };
+        // A link may lead elsewhere in the worktree, and no further.
+        let above = named
+            .ancestors()
+            .skip(1)
+            .find_map(|folder| folder.canonicalize().ok());
+        let inside = |path: &Path| path.starts_with(self.root);
+        if !inside(&file)
+            || !above.as_deref().is_some_and(inside)
+            || named.is_symlink() && !named.exists()
+        {
+            let text = format!("{path} is a link that leads out of the worktree, or nowhere");
+            self.refuse(
+                "agents.link",
+                path,
+                text,
+                "put a file in its place, or write what it leads to yourself",
+            );
+            return Ok(None);
+        }
+        if !self.files.contains_key(&file) {
+            let bytes = match look(&file).map_err(|source| read(&file, source))? {
+                Found::Nothing => None,
+                Found::File(bytes, metadata) => {
+                    if metadata.permissions().readonly() {
+                        let text = format!("{path} may only be read");
+                        self.refuse(
+                            "agents.read_only",
+                            path,
+                            text,
+                            "give it back its write permission",
+                        );
+                        return Ok(None);
+                    }
+                    Some(bytes)
+                }
+                Found::Link(_) | Found::Other => {
+                    let text = format!("{path} is no file");
+                    self.refuse("agents.link", path, text, "move it out of the way");
+                    return Ok(None);
+                }
+            };
+            let change = Change {
+                path: path.to_owned(),
+                file: file.clone(),
+                before: bytes.clone(),
+                after: bytes,
+            };
+            self.files.insert(file.clone(), change);
+        }
+        Ok(self.files.get_mut(&file))
+    }
+
+    fn refuse(&mut self, code: &'static str, path: &str, text: String, fix: &str) {
+        let finding = Finding::error(code, path, text).fix(fix);
+        if !self.refused.contains(&finding) {
+            self.refused.push(finding);
+        }
+    }
+
+    fn guide(&mut self, path: &str, change: impl Fn(&mut Vec<String>)) -> Result<(), AgentsError> {
+        let Some(file) = self.file(path)? else {
+            return Ok(());
+        };
+        let known = guide::names(file.after.as_deref().unwrap_or_default());
+        let after = known.and_then(|known| {
+            let mut names = known.unwrap_or_default();
+            change(&mut names);
+            guide::with(file.after.as_deref(), &names)
+        });
+        match after {
+            Ok(after) => {
+                // A file that was empty before is not ours to remove.
+                file.after = after.or(file.before.clone().filter(Vec::is_empty));
+            }
+            Err(fault) => {
+                let text = format!("the block in {path} can't be told from the rest: {fault}");
+                self.refuse(
+                    "agents.marker",
+                    path,
+                    text,
+                    "put the missing line back, or take the block out by hand",
+                );
+            }
+        }
+        Ok(())
+    }
+
+    fn skill(&mut self, path: &str, text: Option<&str>) -> Result<(), AgentsError> {
+        let Some(file) = self.file(path)? else {
+            return Ok(());
+        };
+        let mark = SKILL.lines().last().unwrap_or_default().as_bytes();
+        let foreign = file
+            .before
+            .as_ref()
+            .is_some_and(|bytes| !bytes.trim_ascii_end().ends_with(mark));
+        match (foreign, text) {
+            (true, Some(_)) => {
+                let text = format!(
+                    "{path} is a skill of the same name that was not written by this program"
+                );
+                self.refuse(
+                    "agents.skill",
+                    path,
+                    text,
+                    "rename its folder, or put back its last line, and run the same again",
+                );
+            }
+            (true, None) => {}
+            (false, text) => file.after = text.map(|text| text.as_bytes().to_vec()),
+        }
+        Ok(())
+    }
+
+    fn config(
+        &mut self,
+        path: &str,
+        empty: &str,
+        edit: impl Fn(&str) -> Result<String, Fault>,
+    ) -> Result<(), AgentsError> {
+        let Some(file) = self.file(path)? else {
+            return Ok(());
+        };
+        let text = match file.after.as_deref() {
+            None => Ok(empty.to_owned()),
+            Some(bytes) => text_of(bytes),
+        };
+        match text.and_then(|text| edit(&text)) {
+            Ok(text) => file.after = Some(text.into_bytes()),
+            Err(fault) => self.unclear(path, &fault),
+        }
+        Ok(())
+    }
+
+    fn out_of(
+        &mut self,
+        path: &str,
+        empty: &str,
+        edit: impl Fn(&str) -> Result<Option<String>, Fault>,
+    ) -> Result<(), AgentsError> {
+        let Some(file) = self.file(path)? else {
+            return Ok(());
+        };
+        let Some(bytes) = file.after.as_deref() else {
+            return Ok(());
+        };
+        match text_of(bytes).and_then(|text| edit(&text)) {
+            Ok(None) => {}
+            // What is as it was made holds nothing of the user's.
+            Ok(Some(text)) if text == empty => file.after = None,
+            Ok(Some(text)) => file.after = Some(text.into_bytes()),
+            Err(fault) => self.unclear(path, &fault),
+        }
+        Ok(())
+    }
+
+    fn unclear(&mut self, path: &str, fault: &Fault) {
+        let text = format!("{path} can't be edited: {fault}");
+        self.refuse(
+            "agents.config",
+            path,
+            text,
+            "mend it, take comments out of it, or add the entry by hand: see docs/agents.md",
+        );
+    }
+
+    fn plan(self) -> Result<Plan, AgentsError> {
+        if !self.refused.is_empty() {
+            return Err(AgentsError::Refused {
+                findings: self.refused,
+            });
+        }
+        Ok(Plan {
+            root: self.root.to_owned(),
+            changes: self.files.into_values().collect(),
+        })
+    }
+}
+
+fn text_of(bytes: &[u8]) -> Result<String, Fault> {
+    let text = String::from_utf8(bytes.to_vec());
+    text.map_err(|_| Fault::Syntax("it is not UTF-8".to_owned()))
+}
