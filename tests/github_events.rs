@@ -1,6 +1,7 @@
 //! Events of GitHub: what each leads to, once, whatever is in it.
 #![allow(clippy::unwrap_used, missing_docs)]
 
+mod event_support;
 mod github_support;
 mod support;
 mod team_support;
@@ -9,116 +10,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::process::{Command, Stdio};
 
+use event_support::{
+    at, comment, did, event, file, issue, issues, person, pull, pull_request, repository, samples,
+    why,
+};
 use serde_json::{Value, json};
 use support::TestEnvironment;
 use support::contracts::{Format, opening, prepared, sample};
 use team_support::{Folder, commits};
-
-/// A payload as a file.
-fn file(env: &TestEnvironment, payload: &Value) -> String {
-    env.file("event.json", payload.to_string())
-}
-
-/// What an event led to.
-#[track_caller]
-fn event(env: &TestEnvironment, name: &str, payload: &Value) -> Value {
-    let path = file(env, payload);
-    env.data(&["github", "event", "--name", name, "--file", &path])
-}
-
-/// What was done: `noted 12.1`, `sent 12.1`, …
-fn did(data: &Value) -> Vec<String> {
-    let all = data["did"].as_array().unwrap().iter();
-    all.map(|did| {
-        let again = if did["repeated"] == true {
-            " again"
-        } else {
-            ""
-        };
-        let text = |key: &str| did[key].as_str().unwrap().to_owned();
-        format!("{} {}{again}", text("what"), text("id"))
-    })
-    .collect()
-}
-
-/// Why something was not done, as one text.
-fn why(data: &Value) -> String {
-    let all = data["why"].as_array().unwrap().iter();
-    let all: Vec<&str> = all.map(|why| why.as_str().unwrap()).collect();
-    all.join("\n")
-}
-
-/// A moment so many seconds from what the environment's clock says, as payloads have it.
-fn at(env: &TestEnvironment, seconds: i64) -> String {
-    let at = chrono::DateTime::from_timestamp(env.now() + seconds, 0).unwrap();
-    at.format("%Y-%m-%dT%H:%M:%SZ").to_string()
-}
-
-fn repository() -> Value {
-    json!({"id": 1, "full_name": "octo/parcels"})
-}
-
-fn person(login: &str) -> Value {
-    json!({"login": login, "type": "User"})
-}
-
-/// An issue as GitHub tells it, which says all that a contract needs.
-fn issue(number: u32) -> Value {
-    json!({
-        "number": number,
-        "state": "open",
-        "title": "Parcels are lost",
-        "html_url": format!("https://github.com/octo/parcels/issues/{number}"),
-        "labels": [{"name": "bug"}, {"name": "priority: high"}],
-        "body": "They are.\r\n\r\n### Requirements\r\n- [ ] no parcel is lost\r\n- [ ] it is tested\r\n",
-        "user": person("octocat"),
-        "author_association": "NONE",
-    })
-}
-
-fn issues(action: &str, issue: Value) -> Value {
-    json!({"action": action, "issue": issue, "repository": repository(), "sender": person("octocat")})
-}
-
-/// A pull request of the repository itself, for an issue.
-fn pull_request(number: u32, issue: u32) -> Value {
-    json!({
-        "number": number,
-        "state": "open",
-        "title": "Keep parcels",
-        "body": format!("Closes #{issue}"),
-        "html_url": format!("https://github.com/octo/parcels/pull/{number}"),
-        "draft": false,
-        "merged": false,
-        "merge_commit_sha": null,
-        "user": person("octocat"),
-        "author_association": "MEMBER",
-        "head": {"ref": format!("issue-{issue}"), "sha": "1".repeat(40), "repo": repository()},
-        "base": {"ref": "main", "sha": "2".repeat(40), "repo": repository()},
-    })
-}
-
-fn pull(action: &str, pull_request: Value) -> Value {
-    json!({"action": action, "pull_request": pull_request, "repository": repository(), "sender": person("octocat")})
-}
-
-/// A comment of someone who may write.
-fn comment(env: &TestEnvironment, issue: Value, body: &str) -> Value {
-    json!({
-        "action": "created",
-        "issue": issue,
-        "comment": {
-            "body": body,
-            "user": person("maintainer"),
-            "author_association": "COLLABORATOR",
-            "created_at": at(env, 0),
-            "html_url": "https://github.com/octo/parcels/issues/12#issuecomment-1",
-            "performed_via_github_app": null,
-        },
-        "repository": repository(),
-        "sender": person("maintainer"),
-    })
-}
 
 /// A ledger in which prep-agent is blocked in issue 12.
 fn blocked(needs: &[&str]) -> TestEnvironment {
@@ -158,26 +57,6 @@ fn reviewed() -> TestEnvironment {
     env.send(contract.to_string()).success();
     env.claim("1.3", "reviewer-agent").success();
     env
-}
-
-/// Every sample of what GitHub delivers, by the event's name.
-fn samples() -> Vec<(String, Value)> {
-    let folder = github_support::tools().join("node_modules/@octokit/webhooks-examples");
-    let mut found = Vec::new();
-    for api in fs::read_dir(folder).unwrap() {
-        let index = api.unwrap().path().join("index.json");
-        let Ok(text) = fs::read_to_string(index) else {
-            continue;
-        };
-        let kinds: Vec<Value> = serde_json::from_str(&text).unwrap();
-        for kind in kinds {
-            let name = kind["name"].as_str().unwrap();
-            for example in kind["examples"].as_array().unwrap() {
-                found.push((name.to_owned(), example.clone()));
-            }
-        }
-    }
-    found
 }
 
 /// What an event would lead to, in brief.

@@ -141,7 +141,7 @@ fn what_says_to_sign_is_heard_wherever_git_hears_it() {
     let ran = env.send(opening(100)).exits(9);
     assert_snapshot!(ran.stderr, @"
     error: git says: fatal: bad boolean config value 'perhaps' for 'handoff.sign'
-    hint: nothing was written; set handoff.sign or commit.gpgSign to true or false
+    hint: nothing was written; set handoff.sign or commit.gpgSign to true or false; `git handoff explain signing_failed` tells more
     ");
 }
 

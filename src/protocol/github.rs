@@ -173,6 +173,7 @@ pub enum Source {
 pub struct SourceRule {
     /// The JSON Pointers, in which `*` is every item of a list; the first that leads to
     /// something counts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub at: Vec<String>,
     /// What is taken of it.
     #[serde(default)]

@@ -172,7 +172,7 @@ fn governing<'r>(
         let definition = rules.protocol().definition();
         if definition.github.is_none() {
             return Ok(Err(format!(
-                "protocol {} {} of the ledger has no rules about GitHub's events (`github`)",
+                "protocol {0} {1} of the ledger has no rules about GitHub's events (`github`); `git handoff protocol update {0}` puts a newer version in force, where there is one",
                 definition.name, definition.version
             )));
         }
