@@ -163,7 +163,7 @@ mod tests {
                 line.push("1".to_owned());
             }
             // Some need one of several arguments, which clap does not say of any of them.
-            if ["claim", "graph", "wait"].contains(&verb.words[0]) {
+            if ["claim", "gate", "graph", "wait"].contains(&verb.words[0]) {
                 line.push("1".to_owned());
             }
             let parsed = crate::cli::Cli::try_parse_from(&line);

@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn comments_and_code_state_nothing() {
         let text = "a <!-- closes #1\ncloses #2 -->b\r\n```sh\ncloses #3\n```\nc\n~~~\n```\n~~~\nd\n<!-- e";
-        assert_eq!(statements(text), ["a b", "c", "d", ""]);
+        assert_eq!(statements(text), ["a b", "c", "d"]);
         assert_eq!(statements("````\n```\n````\nx"), ["x"]);
         assert!(statements("```\nnever closed").is_empty());
     }
