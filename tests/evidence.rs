@@ -24,7 +24,7 @@ fn what_holds_is_recorded_as_passed_with_the_commits_that_it_was_judged_at() {
       claims: passed branch, commits, files_changed; skipped coverage
       commit [commit]
     --- stderr
-    next: git handoff claim 87.3 --as reviewer-agent
+    next, for reviewer-agent: git handoff claim 87.3 --as reviewer-agent
     ");
     assert_snapshot!(desk.checks("87.3").join("\n"), @"
     branch passed
@@ -150,7 +150,7 @@ fn under_warn_a_lie_is_accepted_recorded_and_shown() {
           see `git diff --name-only main...enhancement/87-csv-export`
       13:92 /handoff/commits/commit[2]/@sha warning evidence.commits "1234567" is no commit of this repository
           list commits that `git log main..enhancement/87-csv-export` shows
-    next: git handoff claim 87.3 --as reviewer-agent
+    next, for reviewer-agent: git handoff claim 87.3 --as reviewer-agent
     "#);
     let shown = desk.env.handoff(&["show", "87.3"]).success();
     let claims: Vec<&str> = shown

@@ -34,7 +34,7 @@ fn a_step_prints_its_receipt_and_the_next_command() {
     87.1 issue-manager → prep-agent: pending
       commit [commit]
     --- stderr
-    next: git handoff claim 87.1 --as prep-agent
+    next, for prep-agent: git handoff claim 87.1 --as prep-agent
 
     $ git handoff inbox --as prep-agent
     87.1  pending  issue-manager → prep-agent  medium  2026-03-02 09:06:00Z  Dispatchers ask for their delivery history as a file
@@ -74,7 +74,7 @@ fn a_step_prints_its_receipt_and_the_next_command() {
       87.1 in_progress..completed
       commit [commit]
     --- stderr
-    next: git handoff claim 87.2 --as implementer-agent
+    next, for implementer-agent: git handoff claim 87.2 --as implementer-agent
 
     $ git handoff inbox --as prep-agent
     nothing waits for prep-agent
@@ -143,7 +143,7 @@ fn an_error_fails_what_its_sender_held_and_a_retry_gives_it_back() {
       87.2 in_progress..failed
       commit [commit]
     --- stderr
-    next: git handoff claim 87.3 --as orchestrator
+    next, for orchestrator: git handoff claim 87.3 --as orchestrator
     $ git handoff status 87
     issue 87: open (issue-to-pr, 3 handoffs, since 2026-03-02 09:05:00Z)
       issue_title: Export delivery history as CSV
@@ -387,7 +387,7 @@ fn the_same_contract_again_is_the_first_receipt() {
     87.1 issue-manager → prep-agent: pending
       already in the ledger, where it stands as above; nothing was written
     --- stderr
-    next: git handoff claim 87.1 --as prep-agent
+    next, for prep-agent: git handoff claim 87.1 --as prep-agent
     ");
     env.claim("87", "prep-agent").success();
     env.send(prepared(87)).success();

@@ -392,23 +392,23 @@ fn what_is_in_the_way_is_named_and_nothing_changes() {
           have it call `git handoff hook pre-commit` with its arguments and its standard input, and refuse when that fails
       [root]/repo/.git/hooks/commit-msg hook.not_shell it is a program, not a script
           have it call `git handoff hook commit-msg` with its arguments and its standard input, and refuse when that fails
-      3:1 [root]/repo/.git/hooks/pre-push hook.unclosed_block the block that begins here has no end: the line `# <<< git-handoff <<<` is missing
+      3:1 [root]/repo/.git/hooks/pre-push hook.unclosed_block the block that begins here has no end: the line that ends it is missing
           mend the markers in an editor, so that they enclose the block's lines and nothing of yours, and run the same again
       5:1 [root]/repo/.git/hooks/reference-transaction hook.second_block a second block begins here; there is one already
           mend the markers in an editor, so that they enclose the block's lines and nothing of yours, and run the same again
       [root]/repo/.git/hooks/pre-receive hook.not_shell its first line ends with CR LF, so that no Unix runs it
           have it call `git handoff hook pre-receive` with its arguments and its standard input, and refuse when that fails
-      3:1 [root]/repo/.git/hooks/update hook.unopened_block a block ends here that does not begin: the line `# >>> git-handoff >>>` is missing above it
+      3:1 [root]/repo/.git/hooks/update hook.unopened_block a block ends here that does not begin: the line that begins it is missing above
           mend the markers in an editor, so that they enclose the block's lines and nothing of yours, and run the same again
     hint: `git handoff explain hooks_refused` tells more
     ");
     insta::assert_snapshot!(env.filtered(&env.handoff(&["hooks", "uninstall"]).exits(9).stderr), @"
     error: nothing was changed: 3 hooks are in the way
-      3:1 [root]/repo/.git/hooks/pre-push hook.unclosed_block the block that begins here has no end: the line `# <<< git-handoff <<<` is missing
+      3:1 [root]/repo/.git/hooks/pre-push hook.unclosed_block the block that begins here has no end: the line that ends it is missing
           mend the markers in an editor, so that they enclose the block's lines and nothing of yours, and run the same again
       5:1 [root]/repo/.git/hooks/reference-transaction hook.second_block a second block begins here; there is one already
           mend the markers in an editor, so that they enclose the block's lines and nothing of yours, and run the same again
-      3:1 [root]/repo/.git/hooks/update hook.unopened_block a block ends here that does not begin: the line `# >>> git-handoff >>>` is missing above it
+      3:1 [root]/repo/.git/hooks/update hook.unopened_block a block ends here that does not begin: the line that begins it is missing above
           mend the markers in an editor, so that they enclose the block's lines and nothing of yours, and run the same again
     hint: `git handoff explain hooks_refused` tells more
     ");

@@ -421,7 +421,7 @@ fn what_was_rejected_or_cancelled_may_be_sent_again() {
     87.3 prep-agent → implementer-agent: pending
       commit [commit]
     --- stderr
-    next: git handoff claim 87.3 --as implementer-agent
+    next, for implementer-agent: git handoff claim 87.3 --as implementer-agent
     $ git handoff cancel 87.3 --as fixer-agent
     --- stderr
     error: fixer-agent cannot cancel 87.3, which was handed to implementer-agent
@@ -436,7 +436,7 @@ fn what_was_rejected_or_cancelled_may_be_sent_again() {
     87.4 prep-agent → implementer-agent: pending
       commit [commit]
     --- stderr
-    next: git handoff claim 87.4 --as implementer-agent
+    next, for implementer-agent: git handoff claim 87.4 --as implementer-agent
     $ git handoff status 87
     issue 87: open (issue-to-pr, 4 handoffs, since 2026-03-02 09:05:00Z)
       issue_title: Export delivery history as CSV

@@ -373,17 +373,17 @@ fn what_cannot_be_written_is_refused() {
     $ git handoff new --issue 87 --from prep-agent --to closer-agent
     --- stderr
     error: protocol issue-to-pr has no route from prep-agent to closer-agent
-    hint: prep-agent may send to: implementer-agent, orchestrator
+    hint: prep-agent may send to: implementer-agent, orchestrator; `git handoff explain route_refused` tells more
     --- exit 4
     $ git handoff new --issue 87 --from prep-agent --to deployer
     --- stderr
     error: deployer is not an agent of protocol issue-to-pr
-    hint: agents are: issue-manager, prep-agent, implementer-agent, reviewer-agent, fixer-agent, validator-agent, closer-agent, orchestrator, workflow-complete
+    hint: agents are: issue-manager, prep-agent, implementer-agent, reviewer-agent, fixer-agent, validator-agent, closer-agent, orchestrator, workflow-complete; `git handoff explain unknown_agent` tells more
     --- exit 4
     $ git handoff new --issue 87 --from prep-agent --to orchestrator --type workflow-complete
     --- stderr
     error: no contract of type workflow-complete goes from prep-agent to orchestrator
-    hint: say which with --type: error
+    hint: say which with --type: error; see `git handoff new -h`
     --- exit 2
     $ git handoff new --issue 87 --to prep-agent
     --- stderr

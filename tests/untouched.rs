@@ -531,6 +531,7 @@ fn nothing_is_written_while_a_push_is_received() {
     let said = fs::read_to_string(env.root().join("home/said")).unwrap();
     insta::assert_snapshot!(said, @"
     error: objects are kept apart here (a push is being received, or GIT_OBJECT_DIRECTORY is set), and the ledger would lose its own
+    hint: `git handoff explain quarantine` tells more
     9
     ");
     assert_eq!(env.git(&bare, &["rev-parse", "handoffs"]), tip);

@@ -181,7 +181,7 @@ fn time_that_is_up_exits_7_and_says_where_things_stand() {
     $ git handoff wait 87.1 --timeout 50ms
     --- stderr
     error: the time is up: 87.1 is in_progress
-    hint: nothing was changed; the same command waits on
+    hint: nothing was changed; the same command waits on; `git handoff explain timed_out` tells more
     --- exit 7
     ");
     let ran = env.handoff(&["wait", "87.1", "87", "--timeout", "50ms", "--json"]);
@@ -230,7 +230,7 @@ fn an_inbox_ends_the_wait_when_something_can_be_claimed() {
     $ git handoff wait --inbox --as prep-agent
     87.1 issue-manager → prep-agent: pending
     --- stderr
-    next: git handoff claim --next --as prep-agent
+    next, for prep-agent: git handoff claim --next --as prep-agent
     ");
     env.claim("87.1", "prep-agent").success();
     let none = [&there[..], &["--timeout", "50ms"]].concat();

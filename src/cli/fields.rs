@@ -66,7 +66,10 @@ fn holds(schema: &Value) -> String {
             .map_or_else(|| value.to_string(), str::to_owned)
     };
     if let Some(allowed) = schema["enum"].as_array() {
-        return allowed.iter().map(word).collect::<Vec<_>>().join(" | ");
+        let words = allowed.iter().map(word);
+        // A list of all choices stands for none of them.
+        let words = words.filter(|word| !word.contains('|'));
+        return words.collect::<Vec<_>>().join(" | ");
     }
     if let Some(only) = schema.get("const") {
         return word(only);

@@ -62,6 +62,8 @@ use output::Output;
 /// of its own, in its issue's folder. A contract that is incomplete, or that
 /// the protocol does not allow, is refused. Your working tree, index, HEAD and
 /// other branches are never touched.
+///
+/// An agent begins with `git handoff prime --as AGENT`.
 #[derive(Parser)]
 #[command(
     name = "git-handoff",
@@ -100,14 +102,12 @@ pub struct Global {
     /// Show nothing through a pager
     #[arg(long, global = true)]
     no_pager: bool,
-    /// Print this manual
+    /// Print this manual; through git use -h, since git looks for a manual page itself
     #[arg(short, long, global = true, action = clap::ArgAction::HelpLong)]
     help: Option<bool>,
 }
 
 const AFTER_HELP: &str = "\
-An agent begins with: git handoff prime --as AGENT
-
 A first round, in a repository without a ledger:
   git handoff init
   git handoff new --issue 7 --from issue-manager --to prep-agent > contract.xml

@@ -147,11 +147,15 @@ pub(super) fn say_warnings(done: &Done, output: &mut Output) {
 
 /// Says what takes the work on from here.
 pub(super) fn say_next(done: &Done, output: &mut Output) {
+    let record = &done.receipt.record;
+    // Who reads this is done: the claim is another's to make.
+    let first = match record.state {
+        State::Pending => format!("next, for {}:", record.to),
+        _ => "next:".to_owned(),
+    };
     for (i, step) in next_steps(done).iter().enumerate() {
-        output.say(&format!(
-            "{} {step}",
-            if i == 0 { "next:" } else { "  or:" }
-        ));
+        let word = if i == 0 { &first } else { "  or:" };
+        output.say(&format!("{word} {step}"));
     }
 }
 
@@ -418,9 +422,9 @@ pub(super) fn briefing_text(brief: &Briefing) -> String {
     let facts = brief.facts.iter().map(|(name, value)| fact(name, value));
     section("known of the issue", facts.collect());
     let issue = brief.contract.id.issue();
-    let before = format!("`git handoff context {issue}` shows each contract");
+    let before = format!("see `git handoff context {issue}`");
     section(
-        "said before",
+        "what was asked for, contract by contract",
         { (brief.contract.id.number() > 1).then_some(before) }
             .into_iter()
             .collect(),

@@ -122,7 +122,15 @@ impl Protocol {
                 receivers.push(&route.to);
             }
         }
+        // Whoever steps in is asked where the usual way is barred.
+        receivers.sort_by_key(|to| self.steps_in(to));
         receivers
+    }
+
+    /// Whether an agent decides or steps in, rather than doing the work.
+    pub fn steps_in(&self, agent: &AgentName) -> bool {
+        let is = |kind| self.is_kind(agent.as_str(), kind);
+        is(AgentKind::Orchestrator) || is(AgentKind::Human)
     }
 
     /// The types of contract that one agent can send to another: those of the

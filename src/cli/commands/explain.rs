@@ -94,7 +94,10 @@ fn list(codes: &[Code]) -> String {
 
 fn unknown(wanted: &str) -> Failure {
     let alike = |code: &Code| strsim::jaro_winkler(code.code, wanted);
-    let nearest = codes::all().max_by(|a, b| alike(a).total_cmp(&alike(b)));
+    let is_number = wanted.parse::<u32>().is_ok();
+    let nearest = codes::all()
+        .filter(|_| !is_number)
+        .max_by(|a, b| alike(a).total_cmp(&alike(b)));
     let nearest = nearest.filter(|code| alike(code) >= ALIKE);
     let hint = nearest.map_or_else(
         || "`git handoff explain` lists every code".to_owned(),

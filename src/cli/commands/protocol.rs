@@ -251,7 +251,10 @@ fn show_type(
         let cells = [&field.path, needed, &field.holds, &field.about];
         cells.map(plain).to_vec()
     });
-    let text = format!("{name}\n{}", columns(&rows.collect::<Vec<_>>()));
+    let text = format!(
+        "{name}\n{}in XML, some are attributes or an element's text: `git handoff new` shows which\n",
+        columns(&rows.collect::<Vec<_>>())
+    );
     let data = json!({ "type": name, "fields": found, "definition": schema });
     output.answer(&data, &text)
 }

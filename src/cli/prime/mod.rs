@@ -17,7 +17,7 @@ use super::skeleton::{Format, Skeleton, Wanted};
 use crate::git::Repository;
 use crate::ids::{AgentName, HandoffId, IssueKey};
 use crate::ledger::{Desk, Look, Moment, Record, Refusal, Rules, Snapshot, View, desk};
-use crate::protocol::{Agent, AgentKind, Protocol};
+use crate::protocol::{Agent, Protocol};
 use crate::templates::{Known, told};
 
 /// How many tokens a page may cost.
@@ -155,6 +155,8 @@ fn protocols_of<'r>(
 struct Way {
     /// The type of contract.
     contract_type: String,
+    /// Whether it leads on, not to someone who steps in.
+    usual: bool,
     to: AgentName,
     /// Its type, where that must be said.
     kind: Option<String>,
@@ -230,15 +232,10 @@ impl Maker<'_, '_> {
         }
         let answered = work.filter(|w| !protocol.answers_to(&w.contract_type).is_empty());
         let intended = work.and_then(|work| work.intended.as_ref());
-        // What decides, or steps in, is asked where the usual way is barred.
-        let unusual = |to: &AgentName| {
-            let is = |kind| protocol.is_kind(to.as_str(), kind);
-            is(AgentKind::Orchestrator) || is(AgentKind::Human)
-        };
         onward.sort_by_key(|(to, _)| match to {
             to if answered.is_some_and(|work| work.from == *to) => 0,
             to if intended == Some(to) => 0,
-            to if unusual(to) => 2,
+            to if protocol.steps_in(to) => 2,
             _ => 1,
         });
         let mut ways = Vec::new();
@@ -261,6 +258,7 @@ impl Maker<'_, '_> {
             ways.push(Way {
                 title: found.title.clone(),
                 contract_type: found.name.clone(),
+                usual: !protocol.steps_in(&to),
                 answers: answers.map(|work| work.id.clone()),
                 command: command + &self.protocol_option(work) + &branch_option(self.branch),
                 to,

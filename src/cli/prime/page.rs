@@ -207,7 +207,10 @@ mod tests {
     fn what_is_quoted_stays_in_its_quotes() {
         let text = "a \"b\" \\ \u{e001}\nIgnore this.\u{1b}[31m\u{202e}";
         let quoted = plain(&quote(text, 60));
-        assert_eq!(quoted, r#""a \"b\" \\ \u{e001} Ignore this.\u{1b}[31m\u{202e}""#);
+        assert_eq!(
+            quoted,
+            r#""a \"b\" \\ \u{e001} Ignore this.\u{1b}[31m\u{202e}""#
+        );
         for most in 0..40 {
             let cut = plain(&quote(text, most));
             let inside = cut.strip_prefix('"').and_then(|t| t.strip_suffix('"'));

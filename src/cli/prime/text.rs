@@ -1,7 +1,7 @@
 //! What an agent is told, as text: the most important first, since what does not fit is cut.
 
 use super::page::{Cut, Page, foreign, quote};
-use super::{MOST, NEW_ISSUE, Told, branch_option};
+use super::{MOST, NEW_ISSUE, Told, Way, branch_option};
 use crate::cli::skeleton::Format;
 use crate::ids::AgentName;
 use crate::ledger::{Pile, Record};
@@ -127,7 +127,10 @@ fn stands(told: &Told<'_>, page: &mut Page) {
         .iter()
         .all(|pile: &&Pile| pile.count == 0)
     {
-        page.line("You hold nothing, and nothing waits for you: you may stop.");
+        page.line(match told.contract {
+            Some(_) => "You hold nothing, and nothing waits for you.",
+            None => "You hold nothing, and nothing waits for you: you may stop.",
+        });
     }
     if desk.unread > 0 {
         page.line(&format!(
@@ -210,18 +213,27 @@ fn what_to_do(told: &Told<'_>, page: &mut Page) {
             } else {
                 "take it"
             };
-            let which = match told.ways.is_empty() {
-                true => "",
-                false => ", or another below, as your work came out",
-            };
             let key = foreign(work.id.issue());
             page.line(&format!("1. {take}   # {what}"));
             page.line(&format!(
-                "   git handoff context {key}{branch}   # all that was asked for; then do the work, and commit it"
+                "   git handoff context {key}{branch}   # all that was asked for; then do the work, and commit what you change"
             ));
+            let title = |way: &Way| quote(&way.title, 16);
+            let first = told.contract.iter().map(|contract| title(&contract.way));
             page.line(&format!(
-                "2. {new}   # once it is done{which}; then replace every {{{{fill: …}}}}"
+                "2. {new}   # once it is done: {}; then replace every {{{{fill: …}}}}",
+                first.collect::<String>()
             ));
+            let others = told.ways.iter().filter(|way| way.usual).map(|way| {
+                let (command, file) = (foreign_parts(&way.command), way.format.name());
+                format!("   or: {command} > contract.{file}   # {}", title(way))
+            });
+            page.lines(
+                &others.collect::<Vec<_>>(),
+                0,
+                700,
+                ("ways on", "git handoff new -h"),
+            );
             page.line(&format!(
                 "3. {send}   # then delete the file: your part is done"
             ));
@@ -308,9 +320,11 @@ fn contract(told: &Told<'_>, page: &mut Page) {
     let command = foreign_parts(&way.command);
     page.lines(&lines, 0, KEPT, ("lines, which `new` prints", &command));
     page.line(&fence);
-    if !told.ways.is_empty() {
+    // What is usual stands among the steps, where there are some.
+    let is_told = |way: &&Way| !way.usual || told.work.is_none();
+    if told.ways.iter().any(|way| is_told(&way)) {
         page.line("Or instead:");
-        let others = told.ways.iter().map(|way| {
+        let others = told.ways.iter().filter(is_told).map(|way| {
             let (title, command) = (quote(&way.title, 16), foreign_parts(&way.command));
             format!("- {title}: {command}")
         });
