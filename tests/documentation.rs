@@ -520,26 +520,26 @@ fn assert_parses(line: &str) {
 
 #[test]
 fn every_command_has_examples_that_it_takes() {
-    let command = git_handoff::cli::command();
-    let all = command.get_subcommands().chain([&command]);
-    let mut count = 0;
-    for sub in all {
-        let help = sub.get_after_help();
-        let help = help.unwrap_or_else(|| panic!("{} has no example", sub.get_name()));
+    fn of(command: &clap::Command, path: &str) -> usize {
+        let help = command.get_after_help();
+        let help = help.unwrap_or_else(|| panic!("{path} has no example"));
         let help = help.to_string();
-        let name = sub.get_name();
-        if name != "git-handoff" {
-            assert!(help.contains(&format!("git handoff {name}")), "{name}");
-        }
+        assert!(help.contains(path), "no example of {path} is one of it");
         let lines = help.replace("\\\n", " ");
+        let mut count = 0;
         for line in lines.lines().filter(|l| l.starts_with("  ")) {
             if words(line).is_some() {
                 assert_parses(line.split(": ").last().unwrap());
                 count += 1;
             }
         }
+        for sub in command.get_subcommands() {
+            count += of(sub, &format!("{path} {}", sub.get_name()));
+        }
+        count
     }
-    assert!(count > 35, "{count} examples were found");
+    let count = of(&git_handoff::cli::command(), "git handoff");
+    assert!(count > 90, "{count} examples were found");
 }
 
 #[test]

@@ -107,7 +107,9 @@ fn before(command: &str, line: &str) -> &'static str {
         "wait" if !has("--inbox") => "finished",
         "reopen" | "gate" => "finished",
         "sync" | "fetch" => "shared; handed 123.4",
-        "rejected" => "refused",
+        "rejected" | "rejected list" | "rejected show" | "rejected retry" | "rejected drop" => {
+            "refused"
+        }
         "hooks uninstall" => "handed 123.4; git handoff hooks install",
         "protocol update" => "ours; git handoff protocol add ./our-way; ours_is 9.0.0",
         "protocol" | "protocol check" if has("our-way") && !has("copy") => "ours",

@@ -607,6 +607,27 @@ fn the_server_ends_when_nobody_reads() {
     assert_eq!(wire.ended().code(), Some(0));
     assert_eq!(env.data(&["list"])["handoffs"].as_array().unwrap().len(), 1);
     env.assert_sound();
+
+    // Not even the first answer, in either era, nor what is wrong with a request.
+    let first = json!({ "protocolVersion": HANDSHAKE, "capabilities": {}, "clientInfo": { "name": "test", "version": "1" } });
+    for (method, params) in [
+        ("initialize", first),
+        ("initialize", json!({})),
+        ("ping", json!({})),
+        ("tools/list", json!({})),
+        ("tools/list", json!({ "_meta": meta(STATELESS) })),
+        ("server/discover", json!({ "_meta": meta(STATELESS) })),
+    ] {
+        let mut wire = Wire::silent(&env, &[]);
+        wire.read_no_more();
+        wire.ask(method, params);
+        let (rest, code, said) = wire.outcome();
+        assert_eq!(
+            (rest.len(), code, said.as_str()),
+            (0, Some(0), ""),
+            "{method}"
+        );
+    }
 }
 
 #[cfg(unix)]
@@ -655,6 +676,9 @@ fn both_eras_are_spoken() {
     // A version without a handshake is not one to shake hands on.
     let own = Wire::silent(&env, &[]).shake_hands(STATELESS);
     assert_eq!(own["protocolVersion"], HANDSHAKE);
+    // Nor is one that there is not: whoever shakes hands decides what to do with the answer.
+    let own = Wire::silent(&env, &[]).shake_hands("1999-01-01");
+    assert_eq!(own["protocolVersion"], HANDSHAKE);
 
     let mut wire = Wire::stateless(&env, &[]);
     let found = wire.result("server/discover", json!({}));
@@ -695,6 +719,10 @@ fn what_is_no_request_of_the_protocol_is_told_or_passed_by() {
             .unwrap()
             .contains(&json!(STATELESS))
     );
+    // No era began yet: what is no request is still passed by.
+    wire.result("server/discover", json!({ "_meta": meta(STATELESS) }));
+    wire.result("ping", json!({}));
+    wire.line(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
 
     wire.shake_hands(HANDSHAKE);
     wire.line("{\"jsonrpc\":\"2.0\",\"id\":1,");
@@ -712,6 +740,131 @@ fn what_is_no_request_of_the_protocol_is_told_or_passed_by() {
     wire.data("status", json!({}));
     let (rest, code, said) = wire.end();
     assert_eq!((rest.len(), code, said.as_str()), (0, Some(0), ""));
+}
+
+#[test]
+fn what_is_wrong_with_a_request_is_told_to_whoever_asked() {
+    let env = TestEnvironment::with_ledger();
+    let mut wire = Wire::silent(&env, &[]);
+    let mut shown = String::new();
+    let mut tell = |wire: &mut Wire, line: &str| {
+        wire.line(line);
+        let told = wire.next();
+        let [code, message] = ["code", "message"].map(|name| &told["error"][name]);
+        shown += &format!("{line}\n  {}: {code} {message}\n", told["id"]);
+    };
+    for line in [
+        r#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}"#,
+        r#"{"jsonrpc":"2.0","id":7,"method":"ping","params":[]}"#,
+    ] {
+        tell(&mut wire, line);
+    }
+    wire.shake_hands(HANDSHAKE);
+    for line in [
+        r#"{"jsonrpc":"2.0","id":7,"method":"ping","params":[]}"#,
+        r#"{"jsonrpc":"2.0","id":"x","method":"tools/call","params":"x"}"#,
+        r#"{"id":5,"method":"ping"}"#,
+        r#"{"jsonrpc":"2.0","id":5}"#,
+        r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#,
+        r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#,
+        r#"[{"jsonrpc":"2.0","id":5,"method":"ping"}]"#,
+        r#"{"jsonrpc":"2.0","id":8,"method":"tools/call"}"#,
+        r#"{"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":5}}"#,
+        r#"{"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"status","arguments":[]}}"#,
+        r#"{"jsonrpc":"2.0","id":9,"method":"resources/read","params":{}}"#,
+        r#"{"jsonrpc":"2.0","id":9,"method":"resources/list","params":5}"#,
+        r#"{"jsonrpc":"2.0","id":9,"method":"nonsense","params":[]}"#,
+    ] {
+        tell(&mut wire, line);
+    }
+    insta::assert_snapshot!(shown, @r#"
+    {"jsonrpc":"2.0","id":1,"method":"initialize"}
+      1: -32602 "the params are wrong: initialize needs `protocolVersion`, a text, `capabilities`, an object, and `clientInfo`, an object with `name` and `version`"
+    {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}
+      1: -32602 "the params are wrong: initialize needs `protocolVersion`, a text, `capabilities`, an object, and `clientInfo`, an object with `name` and `version`"
+    {"jsonrpc":"2.0","id":7,"method":"ping","params":[]}
+      7: -32602 "the params are no object: ping needs nothing"
+    {"jsonrpc":"2.0","id":7,"method":"ping","params":[]}
+      7: -32602 "the params are no object: ping needs nothing"
+    {"jsonrpc":"2.0","id":"x","method":"tools/call","params":"x"}
+      "x": -32602 "the params are no object: tools/call needs `name`, a text, and may have `arguments`, an object"
+    {"id":5,"method":"ping"}
+      5: -32600 "`jsonrpc` is not \"2.0\""
+    {"jsonrpc":"2.0","id":5}
+      5: -32600 "there is no `method`, a text"
+    {"jsonrpc":"2.0","id":null,"method":"ping"}
+      null: -32600 "`id` is neither a text nor a whole number"
+    {"jsonrpc":"2.0","id":1.5,"method":"ping"}
+      null: -32600 "`id` is neither a text nor a whole number"
+    [{"jsonrpc":"2.0","id":5,"method":"ping"}]
+      null: -32600 "a message is an object"
+    {"jsonrpc":"2.0","id":8,"method":"tools/call"}
+      8: -32602 "the params are wrong: tools/call needs `name`, a text, and may have `arguments`, an object"
+    {"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":5}}
+      8: -32602 "the params are wrong: tools/call needs `name`, a text, and may have `arguments`, an object"
+    {"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"status","arguments":[]}}
+      8: -32602 "the params are wrong: tools/call needs `name`, a text, and may have `arguments`, an object"
+    {"jsonrpc":"2.0","id":9,"method":"resources/read","params":{}}
+      9: -32602 "the params are wrong: resources/read needs `uri`, a text"
+    {"jsonrpc":"2.0","id":9,"method":"resources/list","params":5}
+      9: -32602 "the params are no object: resources/list may have `cursor`, a text"
+    {"jsonrpc":"2.0","id":9,"method":"nonsense","params":[]}
+      9: -32602 "the params are no object"
+    "#);
+    // A notification is never answered, and neither is an answer that nobody asked for.
+    wire.line(r#"{"jsonrpc":"2.0","method":"ping","params":[]}"#);
+    wire.data("status", json!({}));
+    let (rest, code, said) = wire.end();
+    assert_eq!((rest.len(), code, said.as_str()), (0, Some(0), ""));
+}
+
+#[test]
+fn a_line_that_is_too_long_is_told_so_and_the_next_is_answered() {
+    let env = TestEnvironment::with_ledger();
+    let mut wire = Wire::new(&env, &[]);
+    let long = "a".repeat(17 << 20);
+    for (line, id) in [
+        (
+            format!(r#"{{"jsonrpc":"2.0","id":70,"method":"ping","params":{{"a":"{long}"}}}}"#),
+            json!(70),
+        ),
+        (
+            format!(r#"{{"method":"ping","params":{{"a":"{long}"}},"jsonrpc":"2.0","id":"x"}}"#),
+            json!("x"),
+        ),
+        (long, Value::Null),
+    ] {
+        wire.line(&line);
+        let told = wire.next();
+        assert_eq!(told["id"], id);
+        assert_eq!(told["error"]["code"], -32600);
+        assert_eq!(
+            told["error"]["message"],
+            "a line may have 16777216 bytes, and this one has more"
+        );
+        wire.data("status", json!({}));
+    }
+    // What is as long as it may be is taken.
+    let begin = r#"{"jsonrpc":"2.0","id":71,"method":"ping","params":{"a":""#;
+    let rest = (16 << 20) - begin.len() - 3;
+    wire.line(&format!("{begin}{}\"}}}}", "a".repeat(rest)));
+    assert_eq!(wire.answer(71)["result"], json!({}));
+}
+
+#[test]
+fn the_last_line_needs_no_end() {
+    let env = TestEnvironment::with_ledger();
+    let ping = json!({ "jsonrpc": "2.0", "id": 70, "method": "ping" });
+    let mut wire = Wire::new(&env, &[]);
+    wire.text(&ping.to_string());
+    let (rest, code, said) = wire.end();
+    assert_eq!((code, said.as_str()), (Some(0), ""));
+    assert_eq!(rest.len(), 1, "{rest:?}");
+    assert_eq!(
+        (&rest[0]["id"], &rest[0]["result"]),
+        (&json!(70), &json!({}))
+    );
 }
 
 #[test]
@@ -821,6 +974,9 @@ fn the_ledger_is_read_as_resources() {
     ] {
         let error = wire.error("resources/read", json!({ "uri": uri }));
         assert_eq!(error["code"], code, "{uri}: {error}");
+        assert_eq!(error["data"]["ok"], false, "{uri}: {error}");
+        assert_eq!(error["data"]["error"]["message"], error["message"], "{uri}");
+        assert!(error["data"]["error"]["hint"].is_string(), "{uri}: {error}");
     }
     let mut wire = Wire::stateless(&env, &[]);
     let error = wire.error("resources/read", json!({ "uri": "handoff://issue/404" }));

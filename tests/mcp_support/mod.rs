@@ -86,8 +86,13 @@ impl Wire {
 
     /// Writes a line.
     pub fn line(&mut self, line: &str) {
+        self.text(&format!("{line}\n"));
+    }
+
+    /// Writes what may be no line yet.
+    pub fn text(&mut self, text: &str) {
         let stdin = self.stdin.as_mut().unwrap();
-        stdin.write_all(format!("{line}\n").as_bytes()).unwrap();
+        stdin.write_all(text.as_bytes()).unwrap();
         stdin.flush().unwrap();
     }
 
@@ -191,6 +196,13 @@ impl Wire {
     /// Ends what it reads, and returns the rest of what it said, and how it ended.
     pub fn end(mut self) -> (Vec<Value>, Option<i32>, String) {
         drop(self.stdin.take());
+        self.outcome()
+    }
+
+    /// The rest of what it says until it ends by itself, and how it ends.
+    pub fn outcome(mut self) -> (Vec<Value>, Option<i32>, String) {
+        // Waiting for it would close what it reads.
+        let stdin = self.stdin.take();
         let mut rest: Vec<Value> = self.early.into_values().collect();
         if let Some(stdout) = self.stdout.take() {
             for line in stdout.lines() {
@@ -198,6 +210,7 @@ impl Wire {
             }
         }
         let output = self.child.wait_with_output().unwrap();
+        drop(stdin);
         let said = String::from_utf8(output.stderr).unwrap();
         (rest, output.status.code(), said)
     }

@@ -26,20 +26,24 @@ pub(crate) struct Arguments {
 #[derive(Subcommand)]
 enum Action {
     /// List them
+    #[command(after_help = "Example:\n  git handoff rejected list --json")]
     List,
     /// Show one: what it did, why it was refused, its contract
+    #[command(after_help = "Example:\n  git handoff rejected show 7.3-1a2b3c4d5e")]
     Show {
         /// The name under which it is kept
         #[arg(value_name = "NAME")]
         name: String,
     },
     /// Make the step again, on the ledger as it is now
+    #[command(after_help = "Example:\n  git handoff rejected retry 7.3-1a2b3c4d5e")]
     Retry {
         /// The name under which it is kept
         #[arg(value_name = "NAME")]
         name: String,
     },
     /// Give it up
+    #[command(after_help = "Example:\n  git handoff rejected drop 7.3-1a2b3c4d5e")]
     Drop {
         /// The name under which it is kept
         #[arg(value_name = "NAME")]

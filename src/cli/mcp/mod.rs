@@ -3,11 +3,13 @@
 //!
 //! `verbs` says which commands are tools, `schema` derives a tool from what clap
 //! knows of its command, `line` makes a command line of a call's arguments, `resources`
-//! names what can be read, `wire` is the connection. A call runs the very code that the
+//! names what can be read, `wire` is the connection, of `lines` that are each a `message`. A call runs the very code that the
 //! command line runs, within this process, and its answer is the document that
 //! `--json` prints.
 
 mod line;
+mod lines;
+mod message;
 mod resources;
 mod schema;
 mod server;
@@ -60,11 +62,15 @@ pub(super) fn serve(fixed: Fixed) -> Result<(), Failure> {
     .map_err(|error| failed(format!("signals cannot be caught: {error}")))?;
     let served = runtime.block_on(async {
         let (reader, writer) = rmcp::transport::io::stdio_pipes();
-        let wire = Wire::new(AsyncRwTransport::new_server(reader, writer), gone);
-        let (server, turns) = Server::new(fixed, is_gone);
+        // The library reads nothing: it would keep silent of what it can't take.
+        let output = AsyncRwTransport::new_server(tokio::io::empty(), writer);
+        let wire = Wire::new(reader, output, gone);
+        let (server, turns) = Server::new(fixed, is_gone.clone());
         let served = match server.serve(wire).await {
             Ok(running) => running.waiting().await.map(drop).map_err(|e| e.to_string()),
             Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
+            // Nobody read the first answers.
+            Err(_) if *is_gone.borrow() => Ok(()),
             Err(error) => Err(error.to_string()),
         };
         // What was begun is brought to its end, whether or not anyone hears of it.

@@ -10,7 +10,9 @@ use rmcp::model::{
 use rmcp::service::RequestContext;
 use serde_json::Value;
 
-use super::server::Server;
+use super::server::{Server, said};
+use crate::cli::error::Failure;
+use crate::ids::quoted;
 
 /// How many resources one page of the list has.
 const PAGE: usize = 100;
@@ -140,8 +142,12 @@ pub(super) async fn read(
         ["handoff", id] | ["handoff", id, "contract"] => &["show", "--", id],
         ["protocol", name] => &["protocol", "show", "--", name],
         _ => {
-            let text = format!("there is no resource {uri}");
-            return Err(ErrorData::resource_not_found(text, None));
+            let text = format!("there is no resource {}", quoted(uri));
+            let failure = Failure::usage(text)
+                .hint("its forms are those of resources/templates/list, and handoff://ledger");
+            let document = serde_json::from_slice(&said(&failure)).unwrap_or_default();
+            let error = refused(document);
+            return Err(ErrorData::resource_not_found(error.message, error.data));
         }
     };
     let document = server.read(words, context).await?;

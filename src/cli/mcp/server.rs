@@ -154,7 +154,7 @@ async fn performed(work: impl FnOnce() -> Vec<u8> + Send + 'static) -> Vec<u8> {
 }
 
 /// The document of a failure.
-fn said(failure: &Failure) -> Vec<u8> {
+pub(super) fn said(failure: &Failure) -> Vec<u8> {
     let mut output = Output::kept();
     output.fail(failure);
     output.into_kept()
