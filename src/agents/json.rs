@@ -399,10 +399,9 @@ mod tests {
             let added = add(text, &["a"], Leaf::Element(&value));
             assert!(matches!(added, Err(Fault::Syntax(_))), "{text}");
         }
-        for text in ["{\"a\": 1, \"b\": [{\"c\": 1, \"\\u0063\": 2}]}"] {
-            let added = add(text, &["a"], Leaf::Element(&value));
-            assert_eq!(added, Err(Fault::Twice("c".to_owned())));
-        }
+        let text = "{\"a\": 1, \"b\": [{\"c\": 1, \"\\u0063\": 2}]}";
+        let added = add(text, &["a"], Leaf::Element(&value));
+        assert_eq!(added, Err(Fault::Twice("c".to_owned())));
         for text in ["[]", "{\"hooks\": []}", "{\"hooks\": {\"Stop\": {}}}"] {
             let added = add(text, &["hooks", "Stop"], Leaf::Element(&value));
             assert!(matches!(added, Err(Fault::Shape(_))), "{text}");

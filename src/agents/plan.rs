@@ -153,9 +153,8 @@ impl Plan {
                     let own = |key: Option<&str>, _: &Value| key == Some(SERVER);
                     let is_same =
                         |key: Option<&str>, value: &Value| own(key, value) && *value == server;
-                    match json::replace(text, &at, is_same, &server)? {
-                        Some(_) => return Ok(text.to_owned()),
-                        None => {}
+                    if json::replace(text, &at, is_same, &server)?.is_some() {
+                        return Ok(text.to_owned());
                     }
                     match json::replace(text, &at, own, &server)? {
                         Some(replaced) => Ok(replaced),
