@@ -419,13 +419,297 @@ fn two_at_once_leave_what_one_leaves() {
             })
             .collect();
         for mut child in running {
-            let code = child.wait().unwrap().code().unwrap();
-            // Whoever came second leaves the file to the first, and says so.
-            assert!([0, 5].contains(&code), "{code}");
+            assert_eq!(child.wait().unwrap().code(), Some(0));
         }
-        agents(&env, "install", &[]).success();
         assert_eq!(files(&env), files(&one));
         agents(&env, "uninstall", &[]).success();
         assert_eq!(files(&env), before);
     }
+}
+
+#[test]
+fn each_of_several_at_once_is_put_in() {
+    let env = TestEnvironment::with_ledger();
+    let before = files(&env);
+    for verb in ["install", "uninstall"] {
+        let running = NAMES.map(|name| {
+            let mut command = env.program(&["agents", verb, name]);
+            command.stdout(Stdio::null()).stderr(Stdio::null());
+            command.spawn().unwrap()
+        });
+        for mut child in running {
+            assert_eq!(child.wait().unwrap().code(), Some(0));
+        }
+        let guide = fs::read_to_string(env.repo().join("AGENTS.md")).unwrap_or_default();
+        let all = guide.contains("they are for: agents-md, codex, cursor -->");
+        assert_eq!(all, verb == "install", "{guide}");
+    }
+    assert_eq!(files(&env), before);
+}
+
+#[test]
+fn a_file_that_can_not_be_written_leaves_the_others_as_they_were() {
+    let env = TestEnvironment::with_ledger();
+    // A folder's place is taken by a file, which shows only when it is written.
+    write(&env, ".claude/settings.json", "{\n}\n");
+    write(&env, ".claude/skills", "a file\n");
+    let before = files(&env);
+    let ran = env.handoff(&["agents", "install", "claude-code"]);
+    assert_eq!(ran.status, 9, "{}", ran.shown);
+    assert_eq!(files(&env), before);
+}
+
+#[test]
+fn hooks_of_the_user_beside_ours_or_around_it_stay() {
+    let env = TestEnvironment::with_ledger();
+    let path = ".claude/settings.json";
+    env.handoff(&["agents", "install", "claude-code"]).success();
+    let [own] = &commands(&env, path, "Stop")[..] else {
+        panic!()
+    };
+    let ours = json!({ "type": "command", "command": own, "timeout": 20 });
+    let theirs = json!({ "type": "command", "command": "./theirs.sh" });
+    let around =
+        json!({ "hooks": [{ "type": "command", "command": format!("./notify.sh; {own}") }] });
+    let with = |list: Value| json!({ "hooks": { "Stop": list } });
+    let now =
+        || serde_json::from_slice::<Value>(&fs::read(env.repo().join(path)).unwrap()).unwrap();
+    let config = with(json!([{ "hooks": [theirs, ours] }, around]));
+    write(&env, path, &format!("{config:#}"));
+    env.handoff(&["agents", "install", "claude-code", "--as", "prep-agent"])
+        .success();
+    let list = &now()["hooks"]["Stop"];
+    assert_eq!(list[0]["hooks"][0], theirs);
+    assert!(
+        list[0]["hooks"][1]["command"]
+            .as_str()
+            .unwrap()
+            .contains("--as prep-agent")
+    );
+    assert_eq!(list[1], around);
+    assert_eq!(list.as_array().unwrap().len(), 2);
+    env.handoff(&["agents", "uninstall", "claude-code"])
+        .success();
+    assert_eq!(now(), with(json!([{ "hooks": [theirs] }, around])));
+}
+
+#[test]
+fn a_session_is_kept_once_where_the_harness_does_not_say() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    env.handoff(&["claim", "--next", "--as", "prep-agent"])
+        .success();
+    let stop = |name: &str, input: &str| {
+        let ran = env.handoff_with(
+            &["agents", "hook", name, "stop", "--as", "prep-agent"],
+            input,
+        );
+        !ran.success().stdout.is_empty()
+    };
+    for session in ["a", "b"] {
+        let input = json!({ "sessionId": session, "stopReason": "end_turn" }).to_string();
+        assert!(stop("copilot", &input));
+        assert!(!stop("copilot", &input));
+    }
+    for input in [
+        "",
+        "{",
+        "[]",
+        "{}",
+        r#"{"stop_hook_active":"true"}"#,
+        r#"{"stop_hook_active":1}"#,
+    ] {
+        assert!(!stop("claude-code", input), "{input}");
+    }
+    assert!(stop(
+        "claude-code",
+        r#"{"stop_hook_active":false,"session_id":"a"}"#
+    ));
+    // No more than a number of sessions are remembered.
+    let kept = env.repo().join(".git/handoff/kept");
+    for number in 0..300 {
+        fs::write(kept.join(format!("{number}")), "").unwrap();
+    }
+    assert!(stop("copilot", r#"{"sessionId":"c"}"#));
+    assert_eq!(fs::read_dir(kept).unwrap().count(), 256);
+}
+
+#[test]
+fn a_hook_exits_0_whatever_it_is_given() {
+    let env = TestEnvironment::with_ledger();
+    for args in [
+        &["agents", "hook", "codex", "unheard-of"][..],
+        &["agents", "hook", "codex", "stop", "--unheard-of"],
+        &["agents", "hook"],
+        &["-C", "/nowhere", "agents", "hook", "codex", "stop"],
+    ] {
+        let ran = env.handoff_with(args, "{}").success();
+        assert_eq!(ran.stdout, "", "{}", ran.shown);
+    }
+    // Nor does it hand on what an older program says of it.
+    env.handoff(&["agents", "install", "codex"]).success();
+    let other = env.root().join("other");
+    fs::create_dir(&other).unwrap();
+    fs::write(other.join("git-handoff"), "#!/bin/sh\nexit 2\n").unwrap();
+    fs::set_permissions(other.join("git-handoff"), fs::Permissions::from_mode(0o755)).unwrap();
+    for command in commands(&env, ".codex/hooks.json", "Stop") {
+        let mut shell = env.command("/bin/sh");
+        shell.args(["-c", &command]).env("PATH", &other);
+        env.run(shell, &["hook"], Some(b"{}")).success();
+    }
+}
+
+#[test]
+fn a_hook_finds_its_repository_and_does_not_wait_for_ever() {
+    let env = TestEnvironment::with_ledger();
+    let args = [
+        "agents",
+        "hook",
+        "claude-code",
+        "session-start",
+        "--as",
+        "prep-agent",
+    ];
+    let input = json!({ "cwd": env.repo() }).to_string();
+    let mut command = env.program(&args);
+    command.current_dir("/").stdin(Stdio::piped());
+    assert!(
+        env.run(command, &args, Some(input.as_bytes()))
+            .success()
+            .stdout
+            .contains("prep-agent")
+    );
+    let mut command = env.program(&args);
+    command
+        .current_dir("/")
+        .env("CLAUDE_PROJECT_DIR", env.repo());
+    assert!(
+        env.run(command, &args, None)
+            .success()
+            .stdout
+            .contains("prep-agent")
+    );
+    // Standard input stays open until it has ended.
+    let mut command = env.program(&args);
+    command.stdin(Stdio::piped()).stdout(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let open = child.stdin.take();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    drop(open);
+}
+
+#[test]
+fn what_a_killed_process_left_is_named_and_taken_away() {
+    let env = TestEnvironment::with_ledger();
+    env.handoff(&["agents", "install", "codex"]).success();
+    let gone = i32::MAX;
+    let leftover = format!(".codex/.hooks.json.git-handoff-{gone}");
+    let living = format!(".AGENTS.md.git-handoff-{}", std::process::id());
+    write(&env, &leftover, "half");
+    write(&env, &living, "at work");
+    let doctor = env.handoff(&["agents", "doctor", "--as", "prep-agent"]);
+    assert!(
+        doctor.stdout.contains(&leftover) && !doctor.stdout.contains(&living),
+        "{}",
+        doctor.shown
+    );
+    assert!(doctor.stdout.starts_with("codex: "), "{}", doctor.shown);
+    env.handoff(&["agents", "uninstall", "codex"]).success();
+    assert_eq!(
+        files(&env).into_keys().collect::<Vec<_>>(),
+        [living, "README.md".to_owned()]
+    );
+}
+
+#[test]
+fn a_server_that_is_the_users_stays() {
+    let env = TestEnvironment::with_ledger();
+    let plain =
+        json!({ "mcpServers": { "git-handoff": { "command": "git-handoff", "args": ["mcp"] } } });
+    write(&env, ".mcp.json", &plain.to_string());
+    let before = files(&env);
+    env.handoff(&["agents", "uninstall", "claude-code"])
+        .success();
+    assert_eq!(files(&env), before);
+    env.handoff(&[
+        "agents",
+        "install",
+        "claude-code",
+        "--mcp",
+        "--as",
+        "prep-agent",
+    ])
+    .success();
+    let text = fs::read_to_string(env.repo().join(".mcp.json")).unwrap();
+    let config: Value = serde_json::from_str(&text).unwrap();
+    let arguments = &config["mcpServers"]["git-handoff"]["args"];
+    assert_eq!(*arguments, json!(["mcp", "--as", "prep-agent"]));
+    let foreign = text.replace("\"git-handoff\",", "\"/opt/git-handoff\",");
+    assert_ne!(foreign, text);
+    write(&env, ".mcp.json", &foreign);
+    let refused = env
+        .handoff(&["agents", "install", "claude-code", "--mcp", "--json"])
+        .exits(9);
+    assert_eq!(
+        refused.json()["error"]["findings"][0]["code"],
+        "agents.server"
+    );
+    env.handoff(&["agents", "uninstall", "claude-code"])
+        .success();
+    assert_eq!(
+        fs::read_to_string(env.repo().join(".mcp.json")).unwrap(),
+        foreign
+    );
+}
+
+#[test]
+fn a_branch_is_named_in_hooks_and_a_key_that_stands_twice_is_refused() {
+    let env = TestEnvironment::with_ledger();
+    let before = files(&env);
+    env.handoff(&["agents", "install", "codex", "--branch", "it's;mine"])
+        .success();
+    for event in ["SessionStart", "Stop"] {
+        let [command] = &commands(&env, ".codex/hooks.json", event)[..] else {
+            panic!()
+        };
+        assert!(
+            command.contains(r"--branch 'it'\''s;mine' || :"),
+            "{command}"
+        );
+    }
+    env.handoff(&["agents", "uninstall", "codex"]).success();
+    assert_eq!(files(&env), before);
+    write(&env, ".codex/hooks.json", r#"{"hooks":{},"hooks":{}}"#);
+    let refused = env
+        .handoff(&["agents", "install", "codex", "--json"])
+        .exits(9)
+        .json();
+    let finding = &refused["error"]["findings"][0];
+    assert_eq!(finding["code"], "agents.config");
+    // The cure is whole.
+    let fix = finding["fix"].as_str().unwrap();
+    assert!(
+        fix.contains("under `hooks.SessionStart`") && fix.contains("agents hook codex"),
+        "{fix}"
+    );
+}
+
+#[test]
+fn other_line_breaks_and_empty_files_are_as_before() {
+    let env = TestEnvironment::with_ledger();
+    write(&env, "CLAUDE.md", "");
+    write(&env, "AGENTS.md", "# Ours\r\n");
+    let before = files(&env);
+    agents(&env, "install", &["--mcp"]).success();
+    for (path, bytes) in files(&env)
+        .iter()
+        .filter(|(path, _)| !path.ends_with('/') && *path != "README.md")
+    {
+        let text = String::from_utf8(bytes.clone())
+            .unwrap()
+            .replace("\r\n", "\n");
+        write(&env, path, &text.replace('\n', "\r\n"));
+    }
+    agents(&env, "uninstall", &[]).success();
+    assert_eq!(files(&env), before);
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::{Harness, SKILL, agent_of, guide, is_ours, json};
+use super::{Acts, Harness, calls_us, guide, json, leftovers};
 use crate::finding::{Finding, Severity};
 
 /// What only the command line can know.
@@ -90,7 +90,7 @@ pub fn examine(harness: &Harness, around: &Surroundings) -> Vec<Finding> {
     }
     if let Some(path) = &harness.skill {
         match read(path) {
-            Some(bytes) if bytes == SKILL.as_bytes() => {}
+            Some(bytes) if guide::is_skill(&bytes) => {}
             Some(_) => say(
                 "agents.skill",
                 path,
@@ -124,29 +124,56 @@ pub fn examine(harness: &Harness, around: &Surroundings) -> Vec<Finding> {
         }
     }
     switched_off(harness, around, &mut say);
-    let files = [
-        Some(&harness.instructions),
-        harness.skill.as_ref(),
-        harness.hooks.as_ref().map(|h| &h.file),
-    ];
-    for path in files
-        .into_iter()
-        .flatten()
-        .filter(|path| around.ignored.contains(path))
-    {
-        found.push(
-            Finding {
-                severity: Severity::Warning,
-                ..Finding::error(
-                    "agents.ignored",
-                    path,
-                    "git ignores it: other clones and the cloud do not get it".to_owned(),
-                )
-            }
-            .fix("take it out of .gitignore if others should have it"),
-        );
+    let mut warn = |code: &'static str, path: &str, text: &str, fix: String| {
+        let warning = Finding {
+            severity: Severity::Warning,
+            ..Finding::error(code, path, text.to_owned())
+        };
+        found.push(warning.fix(fix));
+    };
+    for path in harness.files() {
+        if around.ignored.iter().any(|ignored| ignored == path) {
+            warn(
+                "agents.ignored",
+                path,
+                "git ignores it: other clones and the cloud do not get it",
+                "take it out of .gitignore if others should have it".to_owned(),
+            );
+        }
+        for leftover in leftovers::beside(&around.root.join(path)) {
+            let shown = leftover.strip_prefix(&around.root).unwrap_or(&leftover);
+            warn(
+                "agents.leftover",
+                &shown.to_string_lossy(),
+                "a process that was killed left it",
+                format!("{install} takes it away"),
+            );
+        }
     }
     found
+}
+
+/// Says whether anything of a harness is put in.
+pub fn is_installed(harness: &Harness, root: &Path) -> bool {
+    let guide = std::fs::read(root.join(&harness.instructions)).unwrap_or_default();
+    let is_named = |names: Option<Vec<String>>| names.is_some_and(|n| n.contains(&harness.name));
+    let in_guide = guide::names(&guide).is_ok_and(is_named);
+    in_guide || has_hook(harness, root)
+}
+
+/// Says whether a hook of ours is in a harness's configuration.
+fn has_hook(harness: &Harness, root: &Path) -> bool {
+    let text = harness.hooks.as_ref().map(|hooks| root.join(&hooks.file));
+    let text = text.and_then(|path| read_text(&path)).unwrap_or_default();
+    let Ok(config) = json::read(&text) else {
+        return false;
+    };
+    let places = harness.entries(&Acts::default());
+    let mut places = places.iter();
+    places.any(|place| {
+        let mut found = place.handlers(&config).into_iter();
+        found.any(|(_, handler)| place.acts(handler).is_some())
+    })
 }
 
 /// The hooks' entries: that they are there, once each, as they are written, for an agent that there is.
@@ -159,33 +186,33 @@ fn entries(
     say: &mut impl FnMut(&'static str, &str, String, String),
 ) {
     let mut named = None;
-    for (at, _) in harness.entries(None) {
-        let key = at.last().copied().unwrap_or_default();
-        let list = at.iter().try_fold(config, |value, key| value.get(*key));
-        let list = list
-            .and_then(Value::as_array)
-            .map(Vec::as_slice)
-            .unwrap_or_default();
-        let ours: Vec<&Value> = list.iter().filter(|entry| is_ours(entry)).collect();
-        let agent = ours.first().and_then(|entry| agent_of(entry));
-        let expected = harness.entries(agent.as_deref());
-        let expected = expected
-            .iter()
-            .find(|(path, _)| *path == at)
-            .map(|(_, entry)| entry);
-        match ours[..] {
+    for place in harness.entries(&Acts::default()) {
+        let key = place.at.last().copied().unwrap_or_default();
+        let mut calls = place.handlers(config);
+        calls.retain(|(_, handler)| calls_us(handler));
+        let acts = calls.iter().find_map(|(_, handler)| place.acts(handler));
+        let expected = harness.entries(acts.as_ref().unwrap_or(&Acts::default()));
+        let expected = expected.iter().find(|wanted| wanted.at == place.at);
+        let expected = expected.map(|wanted| wanted.handler());
+        match calls[..] {
             [] => say(
                 "agents.entry",
                 file,
                 format!("`{key}` has no hook that calls git-handoff"),
                 install.to_owned(),
             ),
-            [one] if Some(one) == expected => {}
+            [(_, one)] if Some(one) == expected => {}
+            [(_, one)] if place.acts(one).is_some() => say(
+                "agents.entry",
+                file,
+                format!("the hook under `{key}` is not the one that this version writes"),
+                install.to_owned(),
+            ),
             [_] => say(
                 "agents.entry",
                 file,
                 format!("the hook under `{key}` was changed by hand"),
-                install.to_owned(),
+                format!("take it out, then {install}"),
             ),
             _ => say(
                 "agents.entry",
@@ -194,7 +221,7 @@ fn entries(
                 "take out all but one".to_owned(),
             ),
         }
-        named = named.or(agent);
+        named = named.or(acts.and_then(|acts| acts.agent));
     }
     let agent = named.or_else(|| around.agent.clone());
     match (&agent, &around.agents) {

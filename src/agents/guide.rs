@@ -38,8 +38,13 @@ pub(super) fn is_current(bytes: &[u8]) -> bool {
     text.trim_end() == block(&names).trim_end()
 }
 
+/// Says whether a skill is the one that this version writes, with either line break.
+pub(super) fn is_skill(bytes: &[u8]) -> bool {
+    String::from_utf8_lossy(bytes).replace("\r\n", "\n") == super::SKILL
+}
+
 /// The file with a block for these harnesses; without one, where there are none. None where
-/// nothing else was in it.
+/// there was no file before the block.
 ///
 /// # Errors
 /// [`BlockFault`] where its bounds are not clear.
@@ -53,22 +58,30 @@ pub(super) fn with(bytes: Option<&[u8]>, names: &[String]) -> Result<Option<Vec<
     let file = match found {
         Some(found) => {
             let (mut start, end) = (found.bytes.start, found.bytes.end);
-            // What was added above it goes with it.
             if names.is_empty() && end == old.len() {
-                let above = &old[..start];
-                start -= match above {
-                    above if above.ends_with(UNENDED.as_bytes()) => UNENDED.len(),
-                    above => usize::from(above.ends_with(b"\n")),
-                };
+                if start == 0 {
+                    return Ok(None);
+                }
+                // What was added above it goes with it.
+                start -= added_above(&old[..start]);
             }
             [&old[..start], new.as_bytes(), &old[end..]].concat()
         }
-        None if names.is_empty() => old.to_vec(),
-        None if old.is_empty() => new.into_bytes(),
-        None if old.ends_with(b"\n") => [old, b"\n", new.as_bytes()].concat(),
+        None if names.is_empty() => return Ok(bytes.map(<[u8]>::to_vec)),
+        None if bytes.is_none() => new.into_bytes(),
+        // The blank line above it tells that there was a file, even an empty one.
+        None if old.is_empty() || old.ends_with(b"\n") => [old, b"\n", new.as_bytes()].concat(),
         None => [old, UNENDED.as_bytes(), new.as_bytes()].concat(),
     };
-    Ok((!file.is_empty()).then_some(file))
+    Ok(Some(file))
+}
+
+/// How much of what is above a block came with it: git may have made other line breaks of these.
+fn added_above(above: &[u8]) -> usize {
+    let crlf = UNENDED.replace('\n', "\r\n");
+    let endings = [UNENDED, &crlf, "\r\n", "\n"];
+    let ending = endings.iter().find(|end| above.ends_with(end.as_bytes()));
+    ending.map_or(0, |end| end.len())
 }
 
 /// What stands between a last line without a line break and the block: blanks that a text never
@@ -90,6 +103,7 @@ mod tests {
             "a\n\n",
             "\u{feff}x\n",
             "\0\n",
+            "",
         ] {
             let one = with(Some(text.as_bytes()), &two[..1])
                 .ok()
@@ -108,6 +122,12 @@ mod tests {
             );
             let none = with(Some(&one), &[]).ok().flatten().unwrap_or_default();
             assert_eq!(none, text.as_bytes(), "{text:?}");
+            if !text.contains('\r') {
+                // As a checkout with other line breaks has it.
+                let crlf = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace('\n', "\r\n");
+                let none = with(Some(crlf(&one).as_bytes()), &[]).ok().flatten();
+                assert_eq!(none, Some(crlf(text.as_bytes()).into_bytes()), "{text:?}");
+            }
             let below = [&one[..], b"below\n"].concat();
             let left = with(Some(&below), &[]).ok().flatten().unwrap_or_default();
             assert!(left.starts_with(text.as_bytes()) && left.ends_with(b"below\n"));

@@ -1,5 +1,7 @@
 //! One value put into a JSON text, or taken out of it; every other byte stays.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 /// Why a text can't be edited.
@@ -11,6 +13,9 @@ pub(super) enum Fault {
     /// A value on the way is not what it should be.
     #[error("`{0}` in it is not what a hook can be added to")]
     Shape(String),
+    /// A key stands twice in an object, and readers differ in which one they take.
+    #[error("`{0}` stands twice in one object")]
+    Twice(String),
 }
 
 /// A value's place in the text.
@@ -30,10 +35,28 @@ struct Item {
 /// Reads a text, which must be one object, without comments.
 pub(super) fn read(text: &str) -> Result<Value, Fault> {
     let value: Value = serde_json::from_str(text).map_err(|e| Fault::Syntax(e.to_string()))?;
-    match value.is_object() {
-        true => Ok(value),
-        false => Err(Fault::Shape("the whole".to_owned())),
+    if !value.is_object() {
+        return Err(Fault::Shape("the whole".to_owned()));
     }
+    match twice(text, root(text)) {
+        Some(key) => Err(Fault::Twice(key)),
+        None => Ok(value),
+    }
+}
+
+/// A key that an object at or below this place has twice.
+fn twice(text: &str, here: Span) -> Option<String> {
+    let mut keys = BTreeSet::new();
+    for item in items(text, here) {
+        let again = item.key.filter(|key| !keys.insert(key.clone()));
+        if again.is_some() {
+            return again;
+        }
+        if let Some(key) = twice(text, item.value) {
+            return Some(key);
+        }
+    }
+    None
 }
 
 /// What is put in at the end of a path: an element of the list there, or a member of the object.
@@ -51,6 +74,9 @@ pub(super) fn add(text: &str, path: &[&str], leaf: Leaf<'_>) -> Result<String, F
         let found = member(text, here, key, &path[..depth])?;
         match found {
             Some(item) => here = item.value,
+            None if text.as_bytes()[here.start] != b'{' => {
+                return Err(Fault::Shape(path[..depth].join(".")));
+            }
             None => {
                 let value = nested(&path[depth + 1..], leaf);
                 return Ok(insert(text, here, Some(key), &value));
@@ -160,9 +186,13 @@ fn root(text: &str) -> Span {
     }
 }
 
+/// What a key leads to; in a list, a number.
 fn member(text: &str, here: Span, key: &str, path: &[&str]) -> Result<Option<Item>, Fault> {
     if text.as_bytes()[here.start] != b'{' {
-        return Err(Fault::Shape(path.join(".")));
+        let at: Option<usize> = key.parse().ok();
+        let at = at.filter(|_| text.as_bytes()[here.start] == b'[');
+        let at = at.ok_or_else(|| Fault::Shape(path.join(".")))?;
+        return Ok(items(text, here).into_iter().nth(at));
     }
     Ok(items(text, here)
         .into_iter()
@@ -369,6 +399,9 @@ mod tests {
             let added = add(text, &["a"], Leaf::Element(&value));
             assert!(matches!(added, Err(Fault::Syntax(_))), "{text}");
         }
+        let text = "{\"a\": 1, \"b\": [{\"c\": 1, \"\\u0063\": 2}]}";
+        let added = add(text, &["a"], Leaf::Element(&value));
+        assert_eq!(added, Err(Fault::Twice("c".to_owned())));
         for text in ["[]", "{\"hooks\": []}", "{\"hooks\": {\"Stop\": {}}}"] {
             let added = add(text, &["hooks", "Stop"], Leaf::Element(&value));
             assert!(matches!(added, Err(Fault::Shape(_))), "{text}");

@@ -3,21 +3,26 @@
 //!
 //! Which harness reads what from where is data, in `templates/agents/harnesses.json`. `json`
 //! edits a configuration without touching the rest of its text, `guide` is the marked block in a
-//! file of instructions, `plan` says what changes and carries it out, `doctor` says what would
-//! not run. Nothing here knows of ledgers.
+//! file of instructions, `plan` says what changes and carries it out, one process after the other
+//! as `turn` lets it, `leftovers` finds what a killed one left, `doctor` says what would not run. Nothing here knows of ledgers.
 
 mod doctor;
 mod guide;
 mod json;
+mod leftovers;
 mod plan;
+mod turn;
 
 use std::sync::LazyLock;
 
 use serde::Deserialize;
 use serde_json::Value;
 
-pub use doctor::{Surroundings, examine};
+pub use doctor::{Surroundings, examine, is_installed};
 pub use plan::{Action, AgentsError, Change, Plan};
+pub use turn::Turn;
+
+use crate::ids::AgentName;
 
 /// The text of the skill.
 const SKILL: &str = include_str!("../../templates/agents/SKILL.md");
@@ -130,6 +135,13 @@ impl Harness {
         HARNESSES.iter().find(|harness| harness.name == name)
     }
 
+    /// The files that it reads and that are always written.
+    pub fn files(&self) -> impl Iterator<Item = &str> {
+        let hooks = self.hooks.as_ref().map(|hooks| &hooks.file);
+        let files = [Some(&self.instructions), self.skill.as_ref(), hooks];
+        files.into_iter().flatten().map(String::as_str)
+    }
+
     /// What a hook prints so that the harness gives this text to the agent.
     pub fn answer(&self, event: Event, text: &str) -> Value {
         let form = match event {
@@ -139,64 +151,210 @@ impl Harness {
         filled(form, "{{text}}", text)
     }
 
-    /// Says whether the agent goes on already because a hook had it go on, or was made to stop:
-    /// then it may stop.
-    pub fn may_stop(input: &Value) -> bool {
-        let loops = input["loop_count"].as_u64().unwrap_or(0);
+    /// What a harness says about whether its agent was kept from stopping before.
+    pub fn kept_before(input: &Value) -> Kept {
         let status = input["status"].as_str().unwrap_or("completed");
-        input["stop_hook_active"] == true || loops > 0 || status != "completed"
+        let session = ["session_id", "sessionId"];
+        let session = session.iter().find_map(|key| input[*key].as_str());
+        match (input.get("stop_hook_active"), input.get("loop_count")) {
+            _ if status != "completed" => Kept::Perhaps,
+            (Some(active), None) if *active == false => Kept::No,
+            (None, Some(count)) if *count == 0 => Kept::No,
+            (Some(active), Some(count)) if *active == false && *count == 0 => Kept::No,
+            (None, None) => match session.filter(|id| !id.is_empty()) {
+                Some(id) => Kept::Ask(id.to_owned()),
+                None => Kept::Perhaps,
+            },
+            _ => Kept::Perhaps,
+        }
     }
 
     /// The command of a hook. Where the program is missing, it does nothing: the hook is shared
-    /// with people who may not have it.
-    fn command(&self, event: Event, agent: Option<&str>) -> String {
-        let agent = agent.map(|agent| format!(" --as {agent}"));
-        let call = format!(
-            "{CALL} {} {}{}",
-            self.name,
-            event.name(),
-            agent.unwrap_or_default()
-        );
-        format!("if command -v git-handoff >/dev/null 2>&1; then {call}; fi")
+    /// with people who may not have it. One that is too old to know the command stops nobody.
+    fn command(&self, event: Event, acts: &Acts) -> String {
+        let call = format!("{CALL} {} {}", self.name, event.name());
+        let options = acts.options().into_iter();
+        let options: String = options
+            .map(|(option, value)| match option {
+                BRANCH => format!(" {option} '{}'", value.replace('\'', "'\\''")),
+                option => format!(" {option} {value}"),
+            })
+            .collect();
+        format!("{BEFORE}{call}{options} || :; fi")
     }
 
-    /// The entries of its hooks, and where they belong.
-    fn entries(&self, agent: Option<&str>) -> Vec<(Vec<&str>, Value)> {
-        let entries = self.hooks.iter().flat_map(|hooks| &hooks.entries);
-        let entry = |entry: &'_ Entry| {
-            let command = self.command(entry.event, agent);
-            filled(&entry.value, "{{command}}", &command)
+    /// For whom a command acts, where it is one that this version or an earlier one writes.
+    fn acts_in(&self, event: Event, command: &str) -> Option<Acts> {
+        let call = format!("{BEFORE}{CALL} {} {} ", self.name, event.name());
+        let rest = command.strip_prefix(&call)?;
+        let (options, branch) = match rest.split_once("--branch '") {
+            Some((options, branch)) => (options, branch.strip_suffix("' || :; fi")),
+            None => (rest, None),
         };
-        entries
-            .map(|e| (e.at.iter().map(String::as_str).collect(), entry(e)))
+        let agent = options.trim_start().strip_prefix("--as ");
+        let agent = agent.map(|rest| rest.split([' ', ';']).next().unwrap_or_default());
+        let acts = Acts {
+            agent: agent.and_then(|agent| agent.parse::<AgentName>().ok().map(|a| a.to_string())),
+            branch: branch.map(|branch| branch.replace("'\\''", "'")),
+        };
+        let earlier = acts.agent.as_ref();
+        let earlier = earlier.map_or_else(String::new, |agent| format!(" --as {agent}"));
+        let is_ours =
+            command == self.command(event, &acts) || command == format!("{call}{earlier}; fi");
+        is_ours.then_some(acts)
+    }
+
+    /// Its hooks, and where they belong.
+    fn entries(&self, acts: &Acts) -> Vec<Wanted<'_>> {
+        let entries = self.hooks.iter().flat_map(|hooks| &hooks.entries);
+        let wanted = entries.map(|entry| Wanted {
+            harness: self,
+            event: entry.event,
+            at: entry.at.iter().map(String::as_str).collect(),
+            entry: filled(
+                &entry.value,
+                "{{command}}",
+                &self.command(entry.event, acts),
+            ),
+        });
+        wanted.collect()
+    }
+
+    /// Its MCP server.
+    fn server(&self, acts: &Acts) -> Option<(&Mcp, Value)> {
+        let mcp = self.mcp.as_ref()?;
+        let mut server = mcp.value.clone();
+        if let Some(arguments) = server["args"].as_array_mut() {
+            for (option, value) in acts.options() {
+                arguments.extend([Value::from(option), Value::from(value)]);
+            }
+        }
+        Some((mcp, server))
+    }
+
+    /// Says whether a server is exactly one that is written here.
+    fn is_our_server(&self, server: &Value) -> bool {
+        let arguments = server["args"].as_array();
+        let after = |option: &str| {
+            let arguments = arguments?;
+            let at = arguments.iter().position(|a| a == option)?;
+            arguments.get(at + 1)?.as_str().map(str::to_owned)
+        };
+        let acts = Acts {
+            agent: after(AGENT),
+            branch: after(BRANCH),
+        };
+        self.server(&acts).is_some_and(|(_, own)| own == *server)
+    }
+}
+
+/// Whether an agent that is about to stop was kept from it before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// It was not.
+    No,
+    /// It was, or that can't be told: then it may stop, or it might be kept for ever.
+    Perhaps,
+    /// Only who remembers this session knows.
+    Ask(String),
+}
+
+/// For whom hooks and servers act, where that is written into them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Acts {
+    /// The agent.
+    pub agent: Option<String>,
+    /// The ledger's branch.
+    pub branch: Option<String>,
+}
+
+const AGENT: &str = "--as";
+const BRANCH: &str = "--branch";
+
+impl Acts {
+    fn options(&self) -> Vec<(&'static str, &str)> {
+        let all = [(AGENT, &self.agent), (BRANCH, &self.branch)];
+        let named = all.into_iter();
+        named
+            .filter_map(|(option, value)| Some((option, value.as_deref()?)))
             .collect()
     }
 }
 
-/// What every hook of ours calls.
-const CALL: &str = "git-handoff agents hook";
+/// A hook as it should be.
+struct Wanted<'a> {
+    harness: &'a Harness,
+    event: Event,
+    /// The keys that lead to the list that it is in.
+    at: Vec<&'a str>,
+    entry: Value,
+}
 
-/// Says whether an entry of a configuration is one of ours.
-fn is_ours(entry: &Value) -> bool {
-    match entry {
-        Value::String(text) => text.contains(CALL),
-        Value::Array(items) => items.iter().any(is_ours),
-        Value::Object(members) => members.values().any(is_ours),
-        _ => false,
+/// The key of the hooks that a harness has in a group.
+const GROUP: &str = "hooks";
+
+impl Wanted<'_> {
+    /// What runs the command: the entry, or the only hook of its group.
+    fn handler(&self) -> &Value {
+        self.entry.get(GROUP).map_or(&self.entry, |list| &list[0])
+    }
+
+    /// For whom a hook acts, where it is ours.
+    fn acts(&self, handler: &Value) -> Option<Acts> {
+        let known = self.handler().as_object()?;
+        let members = handler.as_object()?;
+        let is_known = members.keys().all(|key| known.contains_key(key));
+        let mut commands = members.values().filter_map(Value::as_str);
+        commands
+            .find_map(|text| self.harness.acts_in(self.event, text))
+            .filter(|_| is_known)
+    }
+
+    /// Says whether an entry has one of ours and nothing else.
+    fn is_whole(&self, entry: &Value) -> bool {
+        match (self.entry.get(GROUP), entry.get(GROUP)) {
+            (None, _) => self.acts(entry).is_some(),
+            (Some(_), Some(Value::Array(list))) => {
+                let alone = entry.as_object().is_some_and(|group| group.len() == 1);
+                alone && list.len() == 1 && self.acts(&list[0]).is_some()
+            }
+            _ => false,
+        }
+    }
+
+    /// The hooks of a configuration at its place, and the keys that lead to the list of each.
+    fn handlers<'v>(&self, config: &'v Value) -> Vec<(Vec<String>, &'v Value)> {
+        let list = self
+            .at
+            .iter()
+            .try_fold(config, |value, key| value.get(*key));
+        let list = list.and_then(Value::as_array).into_iter().flatten();
+        let path: Vec<String> = self.at.iter().map(|key| (*key).to_owned()).collect();
+        let mut found = Vec::new();
+        for (number, entry) in list.enumerate() {
+            match entry.get(GROUP).and_then(Value::as_array) {
+                Some(group) if self.entry.get(GROUP).is_some() => {
+                    let path = [&path[..], &[number.to_string(), GROUP.to_owned()]].concat();
+                    found.extend(group.iter().map(|handler| (path.clone(), handler)));
+                }
+                _ => found.push((path.clone(), entry)),
+            }
+        }
+        found
     }
 }
 
-/// The agent that an entry of ours names.
-fn agent_of(entry: &Value) -> Option<String> {
+/// What every hook of ours begins with, and calls.
+const BEFORE: &str = "if command -v git-handoff >/dev/null 2>&1; then ";
+const CALL: &str = "git-handoff agents hook";
+
+/// Says whether something in an entry calls the program, whoever wrote it.
+fn calls_us(entry: &Value) -> bool {
     match entry {
-        Value::String(text) => {
-            let (_, rest) = text.split_once(CALL)?.1.split_once(" --as ")?;
-            let end = rest.find([';', ' ']).unwrap_or(rest.len());
-            Some(rest[..end].to_owned())
-        }
-        Value::Array(items) => items.iter().find_map(agent_of),
-        Value::Object(members) => members.values().find_map(agent_of),
-        _ => None,
+        Value::String(text) => text.contains(CALL),
+        Value::Array(items) => items.iter().any(calls_us),
+        Value::Object(members) => members.values().any(calls_us),
+        _ => false,
     }
 }
 
@@ -216,7 +374,7 @@ fn filled(form: &Value, mark: &str, text: &str) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::{Event, HARNESSES, Harness, agent_of, is_ours};
+    use super::{Acts, Event, HARNESSES, Harness, Kept};
     use serde_json::json;
 
     #[test]
@@ -227,25 +385,72 @@ mod tests {
                 let answer = harness.answer(event, "a text").to_string();
                 assert_eq!(harness.hooks.is_some(), answer.contains("\"a text\""));
             }
-            for (at, entry) in harness.entries(Some("fixer-agent")) {
-                assert_eq!(at.len(), 2, "{}", harness.name);
-                assert!(is_ours(&entry), "{entry}");
-                assert_eq!(agent_of(&entry).as_deref(), Some("fixer-agent"));
+        }
+    }
+
+    #[test]
+    fn only_what_is_written_here_is_ours() {
+        for (agent, branch) in [
+            (None, None),
+            (Some("fixer-agent"), None),
+            (None, Some("it's --as x; fi")),
+            (Some("fixer-agent"), Some("team/handoffs")),
+        ] {
+            let acts = Acts {
+                agent: agent.map(str::to_owned),
+                branch: branch.map(str::to_owned),
+            };
+            for harness in HARNESSES.iter() {
+                for wanted in harness.entries(&acts) {
+                    assert_eq!(wanted.at.len(), 2, "{}", harness.name);
+                    assert!(wanted.is_whole(&wanted.entry), "{}", wanted.entry);
+                    assert_eq!(wanted.acts(wanted.handler()), Some(acts.clone()));
+                    let own = harness.command(wanted.event, &acts);
+                    for other in [format!("./notify.sh; {own}"), format!("{own}; ./notify.sh")] {
+                        assert_eq!(harness.acts_in(wanted.event, &other), None, "{other}");
+                    }
+                }
+                if let Some((_, server)) = harness.server(&acts) {
+                    assert!(harness.is_our_server(&server), "{server}");
+                    let mut other = server;
+                    other["env"] = json!({});
+                    assert!(!harness.is_our_server(&other));
+                }
             }
         }
+        let earlier = |agent: &str| {
+            let call = "git-handoff agents hook codex stop ";
+            format!("if command -v git-handoff >/dev/null 2>&1; then {call}{agent}; fi")
+        };
+        let codex = Harness::find("codex").map(|harness| {
+            let acts = |agent| harness.acts_in(Event::Stop, &earlier(agent));
+            [acts(""), acts(" --as x"), acts(" --as x; y")].map(|acts| acts.map(|a| a.agent))
+        });
+        assert_eq!(codex, Some([Some(None), Some(Some("x".to_owned())), None]));
     }
 
     #[test]
     fn nobody_is_kept_for_ever() {
         for input in [
+            json!({}),
+            json!(null),
+            json!([1]),
             json!({ "stop_hook_active": true }),
+            json!({ "stop_hook_active": "true", "session_id": "a" }),
+            json!({ "stop_hook_active": 1 }),
             json!({ "loop_count": 1, "status": "completed" }),
             json!({ "loop_count": 0, "status": "aborted" }),
+            json!({ "session_id": "" }),
         ] {
-            assert!(Harness::may_stop(&input), "{input}");
+            assert_eq!(Harness::kept_before(&input), Kept::Perhaps, "{input}");
         }
-        for input in [json!({}), json!(null), json!({ "stop_hook_active": false })] {
-            assert!(!Harness::may_stop(&input), "{input}");
+        let asks = Harness::kept_before(&json!({ "sessionId": "a" }));
+        assert_eq!(asks, Kept::Ask("a".to_owned()));
+        for input in [
+            json!({ "stop_hook_active": false, "session_id": "a" }),
+            json!({ "loop_count": 0, "status": "completed" }),
+        ] {
+            assert_eq!(Harness::kept_before(&input), Kept::No, "{input}");
         }
     }
 }

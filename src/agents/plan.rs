@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::json::{self, Fault, Leaf};
-use super::{Harness, SKILL, guide, is_ours};
+use super::{Acts, Harness, SKILL, Wanted, guide, is_installed, leftovers};
 use crate::finding::Finding;
 use crate::hooks::{Found, WriteError, look, replace_as};
 
@@ -53,6 +53,9 @@ pub enum AgentsError {
         /// Why.
         source: io::Error,
     },
+    /// Another process is about the same files, and doesn't end.
+    #[error("another `agents install` or `uninstall` is at work here")]
+    Busy,
     /// A file can't be written.
     #[error(transparent)]
     Write(WriteError),
@@ -105,14 +108,14 @@ struct Draft<'a> {
 }
 
 impl Plan {
-    /// Plans to put in what these harnesses read, for an agent if one is named.
+    /// Plans to put in what these harnesses read, for an agent and a branch if they are named.
     ///
     /// # Errors
     /// [`AgentsError`] with everything that is in the way.
     pub fn install(
         root: &Path,
         harnesses: &[&Harness],
-        agent: Option<&str>,
+        acts: &Acts,
         mcp: bool,
     ) -> Result<Self, AgentsError> {
         let mut draft = Draft::new(root);
@@ -126,25 +129,36 @@ impl Plan {
                 draft.skill(path, Some(SKILL))?;
             }
             if let Some(hooks) = &harness.hooks {
-                for (at, entry) in harness.entries(agent) {
-                    draft.config(&hooks.file, &hooks.empty, |text| {
-                        let ours = |_: Option<&str>, value: &Value| is_ours(value);
-                        match json::replace(text, &at, ours, &entry)? {
-                            // Of its own bytes, only what means something else is changed.
-                            Some(_) if has(text, &at, &entry) => Ok(text.to_owned()),
-                            Some(replaced) => Ok(replaced),
-                            None => json::add(text, &at, Leaf::Element(&entry)),
-                        }
+                for wanted in harness.entries(acts) {
+                    let by_hand = (&wanted.at[..], &wanted.entry);
+                    draft.config(&hooks.file, &hooks.empty, by_hand, |text| {
+                        with_hook(text, &wanted)
                     })?;
                 }
             }
-            if let Some(server) = harness.mcp.as_ref().filter(|_| mcp) {
-                let at: Vec<&str> = server.at.iter().map(String::as_str).collect();
-                draft.config(&server.file, EMPTY, |text| {
+            if let Some((mcp, server)) = harness.server(acts).filter(|_| mcp) {
+                let at: Vec<&str> = mcp.at.iter().map(String::as_str).collect();
+                let foreign = draft.server(&mcp.file, &at).filter(|own| *own != server);
+                if foreign.is_some_and(|own| !harness.is_our_server(&own)) {
+                    let text = format!(
+                        "{} has a server `{SERVER}` that was not written by this program",
+                        mcp.file
+                    );
+                    let fix = format!("leave --mcp out, or put this in its place: {server}");
+                    draft.refuse("agents.server", &mcp.file, text, &fix);
+                    continue;
+                }
+                let named = serde_json::json!({ SERVER: server });
+                draft.config(&mcp.file, EMPTY, (&at, &named), |text| {
                     let own = |key: Option<&str>, _: &Value| key == Some(SERVER);
-                    match json::replace(text, &at, own, &server.value)? {
-                        Some(_) => Ok(text.to_owned()),
-                        None => json::add(text, &at, Leaf::Member(SERVER, &server.value)),
+                    let is_same =
+                        |key: Option<&str>, value: &Value| own(key, value) && *value == server;
+                    if json::replace(text, &at, is_same, &server)?.is_some() {
+                        return Ok(text.to_owned());
+                    }
+                    match json::replace(text, &at, own, &server)? {
+                        Some(replaced) => Ok(replaced),
+                        None => json::add(text, &at, Leaf::Member(SERVER, &server)),
                     }
                 })?;
             }
@@ -159,6 +173,7 @@ impl Plan {
     pub fn uninstall(root: &Path, harnesses: &[&Harness]) -> Result<Self, AgentsError> {
         let mut draft = Draft::new(root);
         for harness in harnesses {
+            let was_installed = is_installed(harness, root);
             draft.guide(&harness.instructions, |names| {
                 names.retain(|name| *name != harness.name);
             })?;
@@ -166,18 +181,20 @@ impl Plan {
                 draft.skill(path, None)?;
             }
             if let Some(hooks) = &harness.hooks {
-                let entries = harness.entries(None);
-                for (at, _) in entries.iter().rev() {
-                    draft.out_of(&hooks.file, &hooks.empty, |text| {
-                        json::remove(text, at, |_, value| is_ours(value))
+                for wanted in harness.entries(&Acts::default()).iter().rev() {
+                    let by_hand = (&wanted.at[..], &wanted.entry);
+                    draft.out_of(&hooks.file, &hooks.empty, by_hand, |text| {
+                        without_hook(text, wanted)
                     })?;
                 }
             }
-            if let Some(server) = &harness.mcp {
-                let at: Vec<&str> = server.at.iter().map(String::as_str).collect();
-                draft.out_of(&server.file, EMPTY, |text| {
+            // A server alone may be the user's own.
+            if let Some(mcp) = harness.mcp.as_ref().filter(|_| was_installed) {
+                let at: Vec<&str> = mcp.at.iter().map(String::as_str).collect();
+                let named = serde_json::json!({ SERVER: mcp.value });
+                draft.out_of(&mcp.file, EMPTY, (&at, &named), |text| {
                     json::remove(text, &at, |key, value| {
-                        key == Some(SERVER) && *value == server.value
+                        key == Some(SERVER) && harness.is_our_server(value)
                     })
                 })?;
             }
@@ -190,36 +207,50 @@ impl Plan {
         &self.changes
     }
 
-    /// Carries it out. Each file is replaced whole or not at all.
+    /// Carries it out, all of it or nothing: where a file can't be written, or was changed
+    /// meanwhile, those before it are put back. It takes [`super::Turn`] to have made the plan.
     ///
     /// # Errors
-    /// [`AgentsError::Write`] where a file can't be written, or was changed meanwhile; those before it are done.
+    /// [`AgentsError::Write`] with the file that is in the way.
     pub fn carry_out(&self) -> Result<(), AgentsError> {
-        for change in &self.changes {
-            if change.action() == Action::Keep {
-                continue;
-            }
-            replace_as(
-                &change.file,
-                change.before.as_deref(),
-                change.after.as_deref(),
-                0o666,
-            )
-            .map_err(AgentsError::Write)?;
-            let mut folder = change.file.parent();
-            // Folders that nothing is in any more.
-            while let Some(path) = folder.filter(|path| {
-                change.after.is_none() && **path != *self.root && path.starts_with(&self.root)
-            }) {
-                if std::fs::remove_dir(path).is_err() {
-                    break;
-                }
-                folder = path.parent();
-            }
+        for leftover in self.changes.iter().flat_map(|c| leftovers::beside(&c.file)) {
+            // One that stays is named by the doctor.
+            let _ = std::fs::remove_file(leftover);
         }
+        let changes = || self.changes.iter().filter(|c| c.action() != Action::Keep);
+        let (gone, written): (Vec<_>, Vec<_>) = changes().partition(|c| c.after.is_none());
+        let all = [written, gone].concat();
+        for (done, change) in all.iter().enumerate() {
+            let (before, after) = (change.before.as_deref(), change.after.as_deref());
+            let Err(error) = replace_as(&change.file, before, after, MODE) else {
+                continue;
+            };
+            for change in all[..done].iter().rev() {
+                let (before, after) = (change.before.as_deref(), change.after.as_deref());
+                // What someone changed since then is theirs.
+                let _ = replace_as(&change.file, after, before, MODE);
+            }
+            changes().for_each(|change| self.tidy(change));
+            return Err(AgentsError::Write(error));
+        }
+        changes().for_each(|change| self.tidy(change));
         Ok(())
     }
+
+    /// Takes away the folders of a file that is not there, if nothing is in them any more.
+    fn tidy(&self, change: &Change) {
+        let mut folder = change.file.parent().filter(|_| !change.file.exists());
+        while let Some(path) = folder.filter(|f| **f != *self.root && f.starts_with(&self.root)) {
+            if std::fs::remove_dir(path).is_err() {
+                break;
+            }
+            folder = path.parent();
+        }
+    }
 }
+
+/// The mode of a new file, as far as the umask lets it.
+const MODE: u32 = 0o666;
 
 /// The name of the MCP server.
 const SERVER: &str = "git-handoff";
@@ -227,15 +258,47 @@ const SERVER: &str = "git-handoff";
 /// What a new configuration is without anything in it.
 const EMPTY: &str = "{\n}\n";
 
-/// Says whether a list has exactly this entry.
-fn has(text: &str, at: &[&str], entry: &Value) -> bool {
-    let list = json::read(text).ok().and_then(|value| {
-        at.iter()
-            .try_fold(value, |value, key| value.get(key).cloned())
-    });
-    list.as_ref()
-        .and_then(Value::as_array)
-        .is_some_and(|list| list.contains(entry))
+/// A configuration with a hook: in the place of ours if there is one. What stands beside it stays.
+fn with_hook(text: &str, wanted: &Wanted<'_>) -> Result<String, Fault> {
+    let config = json::read(text)?;
+    let handlers = wanted.handlers(&config);
+    let ours = { handlers.iter() }.find(|(_, handler)| wanted.acts(handler).is_some());
+    match ours {
+        // Of its own bytes, only what means something else is changed.
+        Some((_, handler)) if *handler == wanted.handler() => Ok(text.to_owned()),
+        Some((path, handler)) => {
+            let path: Vec<&str> = path.iter().map(String::as_str).collect();
+            let is_it = |_: Option<&str>, value: &Value| value == *handler;
+            let replaced = json::replace(text, &path, is_it, wanted.handler())?;
+            Ok(replaced.unwrap_or_else(|| text.to_owned()))
+        }
+        None => json::add(text, &wanted.at, Leaf::Element(&wanted.entry)),
+    }
+}
+
+/// A configuration without our hooks; none where it has none.
+fn without_hook(text: &str, wanted: &Wanted<'_>) -> Result<Option<String>, Fault> {
+    let mut left = None;
+    loop {
+        let text = left.as_deref().unwrap_or(text);
+        let whole = json::remove(text, &wanted.at, |_, value| wanted.is_whole(value))?;
+        let next = match whole {
+            Some(next) => next,
+            None => {
+                let config = json::read(text)?;
+                let mut handlers = wanted.handlers(&config).into_iter();
+                let Some((path, ours)) = handlers.find(|(_, h)| wanted.acts(h).is_some()) else {
+                    return Ok(left);
+                };
+                let path: Vec<&str> = path.iter().map(String::as_str).collect();
+                match json::remove(text, &path, |_, value| value == ours)? {
+                    Some(next) => next,
+                    None => return Ok(left),
+                }
+            }
+        };
+        left = Some(next);
+    }
 }
 
 impl<'a> Draft<'a> {
@@ -329,10 +392,7 @@ impl<'a> Draft<'a> {
             guide::with(file.after.as_deref(), &names)
         });
         match after {
-            Ok(after) => {
-                // A file that was empty before is not ours to remove.
-                file.after = after.or(file.before.clone().filter(Vec::is_empty));
-            }
+            Ok(after) => file.after = after,
             Err(fault) => {
                 let text = format!("the block in {path} can't be told from the rest: {fault}");
                 self.refuse(
@@ -368,6 +428,7 @@ impl<'a> Draft<'a> {
                 );
             }
             (true, None) => {}
+            (false, Some(_)) if file.before.as_deref().is_some_and(guide::is_skill) => {}
             (false, text) => file.after = text.map(|text| text.as_bytes().to_vec()),
         }
         Ok(())
@@ -377,6 +438,7 @@ impl<'a> Draft<'a> {
         &mut self,
         path: &str,
         empty: &str,
+        by_hand: (&[&str], &Value),
         edit: impl Fn(&str) -> Result<String, Fault>,
     ) -> Result<(), AgentsError> {
         let Some(file) = self.file(path)? else {
@@ -388,7 +450,7 @@ impl<'a> Draft<'a> {
         };
         match text.and_then(|text| edit(&text)) {
             Ok(text) => file.after = Some(text.into_bytes()),
-            Err(fault) => self.unclear(path, &fault),
+            Err(fault) => self.unclear(path, &fault, by_hand),
         }
         Ok(())
     }
@@ -397,6 +459,7 @@ impl<'a> Draft<'a> {
         &mut self,
         path: &str,
         empty: &str,
+        by_hand: (&[&str], &Value),
         edit: impl Fn(&str) -> Result<Option<String>, Fault>,
     ) -> Result<(), AgentsError> {
         let Some(file) = self.file(path)? else {
@@ -408,21 +471,28 @@ impl<'a> Draft<'a> {
         match text_of(bytes).and_then(|text| edit(&text)) {
             Ok(None) => {}
             // What is as it was made holds nothing of the user's.
-            Ok(Some(text)) if text == empty => file.after = None,
+            Ok(Some(text)) if text.replace("\r\n", "\n") == empty => file.after = None,
             Ok(Some(text)) => file.after = Some(text.into_bytes()),
-            Err(fault) => self.unclear(path, &fault),
+            Err(fault) => self.unclear(path, &fault, by_hand),
         }
         Ok(())
     }
 
-    fn unclear(&mut self, path: &str, fault: &Fault) {
+    fn unclear(&mut self, path: &str, fault: &Fault, (at, entry): (&[&str], &Value)) {
         let text = format!("{path} can't be edited: {fault}");
-        self.refuse(
-            "agents.config",
-            path,
-            text,
-            "mend it, take comments out of it, or add the entry by hand: see docs/agents.md",
+        let fix = format!(
+            "mend it and take comments out of it, and run the same again; or do it by hand: under `{}`, {entry}",
+            at.join(".")
         );
+        self.refuse("agents.config", path, text, &fix);
+    }
+
+    /// The server of our name in a configuration as it is.
+    fn server(&self, path: &str, at: &[&str]) -> Option<Value> {
+        let bytes = std::fs::read_to_string(self.root.join(path)).ok()?;
+        let config = json::read(&bytes).ok()?;
+        let list = at.iter().try_fold(&config, |value, key| value.get(*key))?;
+        list.get(SERVER).cloned()
     }
 
     fn plan(self) -> Result<Plan, AgentsError> {

@@ -17,6 +17,12 @@ use crate::git::{Person, Repository, to_second};
 use crate::ids::quoted;
 use crate::ledger::{Clock, Host, Moment, NoTraceParent, Session, TraceParent};
 
+/// The folder of the project that a harness says it works on.
+pub(super) fn project_of_harness() -> Option<PathBuf> {
+    let folder = env::var_os("CLAUDE_PROJECT_DIR")?;
+    Some(PathBuf::from(folder))
+}
+
 /// The system's clock, unless `GIT_AUTHOR_DATE` and `GIT_COMMITTER_DATE` say
 /// otherwise.
 pub(super) struct SystemClock {

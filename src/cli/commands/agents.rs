@@ -1,17 +1,18 @@
-use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::builder::PossibleValuesParser;
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use crate::agents::{AgentsError, Event, HARNESSES, Harness, Plan, Surroundings, examine};
+use crate::agents::{
+    Acts, AgentsError, HARNESSES, Harness, Plan, Surroundings, Turn, examine, is_installed,
+};
 use crate::cli::context::Context;
 use crate::cli::environment::{found_by_shell, home, own_version, version_of};
 use crate::cli::error::{Failure, chain};
 use crate::cli::exit;
+use crate::cli::harness_hook::{self, When};
 use crate::cli::output::{Output, columns, counted, plain, render};
-use crate::cli::prime::{held, prime};
 use crate::finding::Severity;
 use crate::git::{Program, Repository};
 use crate::hooks::WriteError;
@@ -67,8 +68,9 @@ enum Verb {
     /// Say what would silently not run, and how to mend it; exits 1 where something would not
     #[command(after_help = "Example:\n  git handoff agents doctor claude-code")]
     Doctor {
-        #[command(flatten)]
-        which: Which,
+        /// The harnesses; without any, all that something was put in for
+        #[arg(value_name = "NAME", value_parser = names())]
+        names: Vec<String>,
     },
     /// Do what a harness's hook is there for
     ///
@@ -85,32 +87,29 @@ enum Verb {
     },
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum When {
-    /// A session begins
-    SessionStart,
-    /// The agent is about to stop
-    Stop,
-}
-
 /// Which harnesses are meant.
 #[derive(Args)]
 struct Which {
     /// The harnesses
-    #[arg(value_name = "NAME", required = true, value_parser = PossibleValuesParser::new(HARNESSES.iter().map(|h| h.name.as_str())))]
+    #[arg(value_name = "NAME", required = true, value_parser = names())]
     names: Vec<String>,
 }
 
-impl Which {
-    fn harnesses(&self) -> Vec<&'static Harness> {
-        self.names
-            .iter()
-            .filter_map(|name| Harness::find(name))
-            .collect()
-    }
+fn names() -> PossibleValuesParser {
+    PossibleValuesParser::new(HARNESSES.iter().map(|h| h.name.as_str()))
+}
+
+fn harnesses(names: &[String]) -> Vec<&'static Harness> {
+    let found = names.iter().filter_map(|name| Harness::find(name));
+    found.collect()
 }
 
 impl Arguments {
+    /// Says whether a harness's hook runs it, which nothing may break.
+    pub(crate) fn is_hook(&self) -> bool {
+        matches!(self.verb, Verb::Hook { .. })
+    }
+
     /// Says whether it writes nothing but its answer.
     pub(crate) fn only_reads(&self) -> bool {
         matches!(
@@ -126,7 +125,11 @@ impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         match &self.verb {
             Verb::List => list(output),
-            Verb::Hook { name, event } => hook(context, output, name, *event),
+            Verb::Hook { name, event } => {
+                // Whoever closes the pipe wants no answer.
+                let _ = harness_hook::answer(context, output, name, *event);
+                Ok(())
+            }
             Verb::Install {
                 which,
                 mcp,
@@ -138,16 +141,25 @@ impl Arguments {
                     .named_agent()
                     .map(str::parse::<AgentName>)
                     .transpose()?;
-                let agent = agent.as_ref().map(|agent| agent.as_str());
-                let harnesses = which.harnesses();
-                let plan = Plan::install(&root, &harnesses, agent, *mcp).map_err(refused)?;
+                // A branch's name is judged where it is used.
+                context.ledger(&repository)?;
+                let acts = Acts {
+                    agent: agent.map(|agent| agent.to_string()),
+                    branch: context.branch().map(str::to_owned),
+                };
+                let _turn = turn(&repository, *dry_run)?;
+                let harnesses = harnesses(&which.names);
+                let plan = Plan::install(&root, &harnesses, &acts, *mcp).map_err(refused)?;
                 finish(plan, *dry_run, output)?;
                 for harness in harnesses {
                     if let Some(note) = &harness.note {
                         output.say(&format!("{}: {note}", harness.name));
                     }
                     if *mcp && harness.mcp.is_none() {
-                        output.say(&format!("{}: name the MCP server `git-handoff mcp` in its own configuration: see docs/agents.md", harness.name));
+                        output.say(&format!(
+                            "{}: name the MCP server in its own configuration: git-handoff, with the command `git-handoff mcp`",
+                            harness.name
+                        ));
                     }
                 }
                 output.say(&format!(
@@ -157,13 +169,21 @@ impl Arguments {
                 Ok(())
             }
             Verb::Uninstall { which, dry_run } => {
-                let root = worktree(&*context.repository()?)?;
-                let plan = Plan::uninstall(&root, &which.harnesses()).map_err(refused)?;
+                let repository = context.repository()?;
+                let root = worktree(&repository)?;
+                let _turn = turn(&repository, *dry_run)?;
+                let plan = Plan::uninstall(&root, &harnesses(&which.names)).map_err(refused)?;
                 finish(plan, *dry_run, output)
             }
-            Verb::Doctor { which } => doctor(context, output, &which.harnesses()),
+            Verb::Doctor { names } => doctor(context, output, &harnesses(names)),
         }
     }
+}
+
+/// The turn to write; whoever writes nothing needs none.
+fn turn(repository: &Repository, dry_run: bool) -> Result<Option<Turn>, Failure> {
+    let turn = (!dry_run).then(|| Turn::take(repository.common_dir()));
+    turn.transpose().map_err(refused)
 }
 
 /// The worktree's folder.
@@ -241,18 +261,16 @@ fn doctor(context: &Context, output: &mut Output, harnesses: &[&Harness]) -> Res
     let repository = context.repository()?;
     let root = worktree(&repository)?;
     let git = Program::new(&repository);
+    let named = match harnesses {
+        [] => installed(&root),
+        named => named.to_vec(),
+    };
+    let harnesses = &named[..];
     let program = found_by_shell("git-handoff");
     let paths: Vec<String> = harnesses
         .iter()
-        .flat_map(|h| {
-            [
-                Some(&h.instructions),
-                h.skill.as_ref(),
-                h.hooks.as_ref().map(|h| &h.file),
-            ]
-        })
-        .flatten()
-        .cloned()
+        .flat_map(|harness| harness.files())
+        .map(str::to_owned)
         .collect();
     let around = Surroundings {
         program: program.map(|path| {
@@ -286,11 +304,20 @@ fn doctor(context: &Context, output: &mut Output, harnesses: &[&Harness]) -> Res
         }
         all.push(json!({ "name": harness.name, "findings": found, "note": harness.note }));
     }
+    if harnesses.is_empty() {
+        text += "nothing is put in for any harness: see `git handoff agents install -h`\n";
+    }
     output.answer(&json!({ "harnesses": all, "faults": faults }), &text)?;
     match faults {
         0 => Ok(()),
         _ => Err(Failure::reported(exit::NO)),
     }
+}
+
+/// The harnesses that something was put in for.
+fn installed(root: &Path) -> Vec<&'static Harness> {
+    let all = HARNESSES.iter();
+    all.filter(|harness| is_installed(harness, root)).collect()
 }
 
 /// The agents that the ledger's protocols know; none where there is no ledger.
@@ -307,34 +334,6 @@ fn agents_of(context: &Context, repository: &Repository) -> Option<Vec<String>> 
     Some(agents)
 }
 
-/// Answers a hook. Whatever is amiss is no reason to break a session.
-fn hook(context: &Context, output: &mut Output, name: &str, event: When) -> Result<(), Failure> {
-    /// No harness says more than this.
-    const MOST: u64 = 1 << 24;
-    let mut bytes = Vec::new();
-    // What can't be read says nothing.
-    let _ = std::io::stdin().take(MOST).read_to_end(&mut bytes);
-    let input: Value = serde_json::from_slice(&bytes).unwrap_or_default();
-    let Some(harness) = Harness::find(name) else {
-        return Ok(());
-    };
-    let (event, text) = match event {
-        When::SessionStart => (
-            Event::SessionStart,
-            prime(context).ok().map(|told| told.text),
-        ),
-        When::Stop if Harness::may_stop(&input) => return Ok(()),
-        When::Stop => (Event::Stop, held(context).ok().flatten()),
-    };
-    match text {
-        Some(text) if harness.hooks.is_some() => {
-            let answer = harness.answer(event, &text);
-            output.raw(format!("{answer}\n").as_bytes())
-        }
-        _ => Ok(()),
-    }
-}
-
 fn refused(error: AgentsError) -> Failure {
     let message = chain(&error);
     match error {
@@ -345,8 +344,10 @@ fn refused(error: AgentsError) -> Failure {
         }
         AgentsError::Write(WriteError::Changed(_)) => {
             Failure::new(exit::CONFLICT, "agents_changed", message)
-                .hint("the file was left alone; run the same command again")
+                .hint("nothing was changed; run the same command again")
         }
+        AgentsError::Busy => Failure::new(exit::CONFLICT, "agents_busy", message)
+            .hint("nothing was changed; run the same command again when it is done"),
         AgentsError::Write(WriteError::Io { .. }) | AgentsError::Read { .. } => {
             Failure::new(exit::ENVIRONMENT, "agents_file", message)
                 .hint("the file is as it was; see `ls -ld` of it, and run the same again")

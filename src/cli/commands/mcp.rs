@@ -21,8 +21,8 @@ use crate::ids::AgentName;
 #[command(after_help = "Examples:
   git handoff mcp                                  (each call says who acts)
   git handoff mcp --as reviewer-agent              (all of them act as one)
-  claude mcp add handoff -- git handoff mcp
-  codex mcp add handoff -- git handoff mcp")]
+  claude mcp add git-handoff -- git handoff mcp
+  codex mcp add git-handoff -- git handoff mcp")]
 pub(crate) struct Arguments {}
 
 impl Arguments {

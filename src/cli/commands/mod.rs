@@ -116,6 +116,11 @@ pub(super) enum Command {
 }
 
 impl Command {
+    /// Says whether a harness's hook runs it, which nothing may break.
+    pub(super) fn is_harness_hook(&self) -> bool {
+        matches!(self, Self::Agents(agents) if agents.is_hook())
+    }
+
     /// Says whether it writes nothing but its answer.
     pub(super) fn only_reads(&self) -> bool {
         if let Self::Agents(a) = self {
