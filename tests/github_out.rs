@@ -428,7 +428,7 @@ fn the_comment_that_is_there_is_found() {
     env.handoff(&args)
         .exits(3)
         .says("it is no list of comments")
-        .says("but an answer that says `Not Found`");
+        .says("but an answer that says \"Not Found\"");
     fs::remove_file(&list).unwrap();
     env.handoff(&args).exits(6).says("cannot be read");
     // From a pipe, and by a login that is written otherwise.

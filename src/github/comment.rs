@@ -150,7 +150,7 @@ mod tests {
             ("{}", "an object"),
             (
                 r#"{"message":"Not Found"}"#,
-                "an answer that says `Not Found`",
+                r#"an answer that says "Not Found""#,
             ),
             (r#""x""#, r#"`"x"`"#),
         ] {
