@@ -841,10 +841,11 @@ fn what_is_not_taken_as_a_whole_is_a_draft() {
 fn what_was_said_before_is_not_noted_after_it() {
     let env = TestEnvironment::with_ledger();
     env.send(opening(12)).success();
+    let moment = |second: i64| format!("2026-03-02T10:00:{second}Z");
     let pushed = |head: &str, second: i64| {
         let mut changed = pull_request(5, 12);
         changed["head"]["sha"] = json!(head.repeat(40));
-        changed["updated_at"] = json!(at(&env, second));
+        changed["updated_at"] = json!(moment(second));
         event(&env, "pull_request", &pull("synchronize", changed))
     };
     assert_eq!(did(&pushed("4", 20)), ["noted 12.1"]);
@@ -858,7 +859,7 @@ fn what_was_said_before_is_not_noted_after_it() {
     let ran = |id: u32, conclusion: Value, second: i64| {
         let run = json!({"id": id, "name": "CI", "event": "push", "conclusion": conclusion, "head_branch": "issue-12",
             "head_sha": "4".repeat(40), "head_repository": repository(), "pull_requests": [],
-            "run_started_at": at(&env, second), "updated_at": at(&env, 100 - second)});
+            "run_started_at": moment(second), "updated_at": moment(59 - second)});
         let payload = json!({"action": "completed", "repository": repository(), "sender": person("a"), "workflow_run": run});
         event(&env, "workflow_run", &payload)
     };
