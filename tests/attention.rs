@@ -7,7 +7,8 @@ mod support;
 use exchange_support::started;
 use serde_json::{Value, json};
 use support::TestEnvironment;
-use support::contracts::opening;
+use support::contracts::{Format, opening};
+use support::workflow::completed;
 
 fn stuck(env: &TestEnvironment) -> Vec<Value> {
     let data = env.data(&["metrics"]);
@@ -64,6 +65,25 @@ fn work_ends_with_its_lease_whoever_records_that_and_when() {
     );
 }
 
+/// Asserts who has to send, and how, in an issue in which nothing is open.
+#[track_caller]
+fn assert_next(env: &TestEnvironment, issue: &str, agent: &str, command: &str) {
+    let next = env.data(&["next", issue]);
+    assert_eq!(next["action"], "advance");
+    assert_eq!(next["agent"], agent);
+    assert_eq!(next["handoff"], Value::Null);
+    assert_eq!(next["commands"], json!([command]));
+    let told = env.handoff(&["next", issue]).success();
+    let begins = format!("{agent}: nobody is at it: ");
+    assert!(told.stdout.starts_with(&begins), "{}", told.shown);
+    assert_eq!(told.stderr, format!("next: {command}\n"));
+    let values = env.data(&["github", "output", issue]);
+    assert_eq!(values["next_action"], "advance");
+    assert_eq!(values["next_agent"], agent);
+    assert_eq!(values["next_id"], "");
+    assert_eq!(values["attention"], "1");
+}
+
 #[test]
 fn an_issue_in_which_nothing_is_open_is_idle_where_its_protocol_has_an_end() {
     let env = TestEnvironment::with_ledger();
@@ -75,10 +95,26 @@ fn an_issue_in_which_nothing_is_open_is_idle_where_its_protocol_has_an_end() {
     assert_eq!(found[0]["need"], "idle");
     assert_eq!(found[0]["id"], Value::Null);
     // To one of several, who is to be filled in.
-    assert_eq!(
-        found[0]["next"],
-        "git handoff new --issue 7 --from prep-agent --to AGENT"
-    );
+    let send = "git handoff new --issue 7 --from prep-agent --to AGENT";
+    assert_eq!(found[0]["next"], send);
+    // What is next is the same, wherever it is asked for.
+    assert_next(&env, "7", "prep-agent", send);
+    // What was taken back is its sender's to send again.
+    env.send(opening(8)).success();
+    let cancel = ["cancel", "8", "--as", "issue-manager", "--reason", "no"];
+    env.handoff(&cancel).success();
+    let again = "git handoff new --issue 8 --from issue-manager --to AGENT";
+    assert_next(&env, "8", "issue-manager", again);
+    // So it is once an issue that was done is open again.
+    let done = completed(|_| Format::Xml);
+    let asked = done.handoff(&["next", "87"]).success();
+    assert_eq!(asked.stdout, "nothing is open in issue 87\n");
+    assert_eq!(done.data(&["next", "87"])["action"], Value::Null);
+    let reopen = ["reopen", "87", "--as", "orchestrator", "--reason", "again"];
+    done.handoff(&reopen).success();
+    let found = stuck(&done);
+    let turn = found[0]["turn"].as_str().unwrap();
+    assert_next(&done, "87", turn, found[0]["next"].as_str().unwrap());
 
     // An answered request is done, and no protocol says of its issue that it is.
     let env = started("delegation");

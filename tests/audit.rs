@@ -237,7 +237,7 @@ fn the_report_can_be_read_by_people() {
     env.claim("87.1", "prep-agent").success();
     assert_snapshot!(env.handoff(&["verify"]).success().shown, @"
     $ git handoff verify
-    the ledger is sound: 3 commits, 1 handoffs, up to [commit]
+    the ledger is sound: 3 commits, 1 handoff, up to [commit]
       looked at: branch handoffs, from the first commit to the last, recorded 2026-03-02 09:06 +0000
       every step is one that the rules of its time allowed, and nothing was changed since
     ");
@@ -254,7 +254,7 @@ fn the_report_can_be_read_by_people() {
     env.git(&tree, &["commit", "-q", "-m", "By hand"]);
     assert_snapshot!(env.handoff(&["verify"]).exits(10).shown, @r#"
     $ git handoff verify
-    the ledger is damaged: 2 findings in 4 commits, 1 handoffs, up to [commit]
+    the ledger is damaged: 2 findings in 4 commits, 1 handoff, up to [commit]
       looked at: branch handoffs, from the first commit to the last, recorded 2026-03-02 09:10 +0000
 
     1. commit [commit] "By hand"
@@ -264,7 +264,7 @@ fn the_report_can_be_read_by_people() {
          issues/87/00/87/0001-issue-manager-to-prep-agent.xml contract.altered the step has no business with this file
          note.txt file.stray the step has no business with this file
     --- stderr
-    error: the ledger is damaged: 2 findings in 4 commits, 1 handoffs, up to [commit]
+    error: the ledger is damaged: 2 findings in 4 commits, 1 handoff, up to [commit]
     hint: nothing was changed: compare with another clone's branch before you write to this one; what is wrong but legal is put right by a new step, `git handoff annotate`
     --- exit 10
     "#);

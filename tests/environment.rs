@@ -204,7 +204,7 @@ fn damage_to_a_record_is_found_and_stays_where_it_is() {
     let damaged = env.handoff(&["verify", "87"]).exits(10);
     insta::assert_snapshot!(damaged.shown, @r#"
     $ git handoff verify 87
-    the ledger is damaged: 2 findings in 4 commits, 1 handoffs, up to [commit]
+    the ledger is damaged: 2 findings in 4 commits, 1 handoff, up to [commit]
       looked at: issue 87 alone, and the rules; branch handoffs, from the first commit to the last, recorded 2026-03-02 09:15 +0000
 
     1. commit [commit] "By hand"
@@ -217,7 +217,7 @@ fn damage_to_a_record_is_found_and_stays_where_it_is() {
        A file of the ledger can't be understood.
          issues/87/00/87/0001.json file.unreadable issues/87/00/87/0001.json cannot be read: it is not a valid record: missing field `version` at line 1 column 2
     --- stderr
-    error: the ledger is damaged: 2 findings in 4 commits, 1 handoffs, up to [commit]
+    error: the ledger is damaged: 2 findings in 4 commits, 1 handoff, up to [commit]
     hint: nothing was changed: compare with another clone's branch before you write to this one; what is wrong but legal is put right by a new step, `git handoff annotate`
     --- exit 10
     "#);

@@ -164,6 +164,12 @@ fn what_cannot_be_asked_is_said() {
         (&["--issue", "99"][..], 1),
         (&["--issue", "87", "--require", "blessed"], 2),
         (&["--issue", "87", "--head", "0000000"], 6),
+        (&["--issue", "87", "--head", "::error::x"], 6),
+        (&["--issue", "87", "--head", ":/[x"], 6),
+        (&["--issue", "87", "--head", "HEAD^{/[x}"], 6),
+        (&["--issue", "87", "--head", "HEAD@{x"], 6),
+        (&["--issue", "87", "--head", "HEAD^{nothing}"], 6),
+        (&["--issue", "87", "--head", ""], 6),
         (&["--issue", "../87"], 2),
     ] {
         env.handoff(&[&["gate"], args].concat()).exits(code);

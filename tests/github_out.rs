@@ -340,6 +340,56 @@ fn pages_stay_within_what_github_takes() {
             ran.shown
         );
     }
+    // Nothing is added where nothing has room, not even of an issue that is not there.
+    for issue in ["87", "88"] {
+        let file = env.file("summary", "x".repeat(1 << 20));
+        let told = [("GITHUB_STEP_SUMMARY", file.as_str())];
+        within(&env, &told, &["github", "summary", issue]).success();
+        assert_eq!(fs::read(&file).unwrap().len(), 1 << 20);
+    }
+}
+
+#[test]
+fn a_page_does_not_begin_within_a_block_of_code() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    for (there, end) in [
+        ("```text\nlog", "log\n```\n\n## Issue"),
+        ("- a\n  ~~~~ sh\n  ~~~\n", "  ~~~\n  ~~~~\n\n## Issue"),
+        ("```\nlog\n```\n", "```\n## Issue"),
+        ("``` a ` b\n", "b\n## Issue"),
+        ("    ```\n", "```\n## Issue"),
+    ] {
+        let file = env.file("summary", there);
+        let told = [("GITHUB_STEP_SUMMARY", file.as_str())];
+        within(&env, &told, &["github", "summary", "87"]).success();
+        let page = fs::read_to_string(&file).unwrap();
+        assert!(page.contains(end), "{page}");
+        let html = script("read-markdown.py", &[], &page);
+        assert!(html.contains("<h2"), "{html}");
+    }
+    // Its fence counts, too.
+    let begun = format!("```\n{}", "x".repeat((1 << 20) - 2_000));
+    let file = env.file("summary", begun);
+    let told = [("GITHUB_STEP_SUMMARY", file.as_str())];
+    within(&env, &told, &["github", "summary", "87"]).success();
+    assert!(fs::read(&file).unwrap().len() <= 1 << 20);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_device_is_not_read() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    for (verb, variable) in [
+        ("output", "GITHUB_OUTPUT"),
+        ("summary", "GITHUB_STEP_SUMMARY"),
+    ] {
+        for (device, status) in [("/dev/zero", 0), ("/dev/null", 0), ("/dev/full", 9)] {
+            let ran = within(&env, &[(variable, device)], &["github", verb, "87"]);
+            assert_eq!(ran.status, status, "{}", ran.shown);
+        }
+    }
 }
 
 #[test]
@@ -377,9 +427,22 @@ fn the_comment_that_is_there_is_found() {
     env.file("comments.json", r#"{"message":"Not Found"}"#);
     env.handoff(&args)
         .exits(3)
-        .says("it is no list of comments");
+        .says("it is no list of comments")
+        .says("but an answer that says \"Not Found\"");
     fs::remove_file(&list).unwrap();
-    env.handoff(&args).exits(6).says("cannot read");
+    env.handoff(&args).exits(6).says("cannot be read");
+    // From a pipe, and by a login that is written otherwise.
+    let piped = [
+        &args[..3],
+        &["--existing", "-", "--author", "GitHub-Actions[Bot]"],
+        &args[5..],
+    ];
+    let found = env.handoff_with(&piped.concat(), json!([comment(3, bot, &own)]).to_string());
+    assert_eq!(found.success().stdout, "3\n");
+    let none = env.handoff_with(&piped.concat(), "null");
+    none.exits(3)
+        .says("standard input: it is no list of comments")
+        .says("`null`");
 }
 
 #[test]
@@ -486,6 +549,15 @@ fn findings_become_annotations() {
         "{}",
         checked.shown
     );
+    // GitHub counts from the repository's root, wherever that is asked.
+    let within = env.repo().join("desk/in");
+    fs::create_dir_all(&within).unwrap();
+    fs::copy(&file, within.join("x.xml")).unwrap();
+    for (name, path) in [("x.xml", "desk/in/x.xml"), ("../none.xml", "desk/none.xml")] {
+        let checked = env.handoff_in(&within, &["check", name, "--format", "github"]);
+        let begins = format!("::error file={path},");
+        assert!(checked.stdout.starts_with(&begins), "{}", checked.shown);
+    }
 }
 
 fn find(folder: &Path, name: &str) -> std::path::PathBuf {

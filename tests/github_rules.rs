@@ -482,4 +482,18 @@ fn a_ledger_of_older_rules_says_what_brings_newer_ones() {
         did(&data).is_empty() && why(&data).contains("has no rules"),
         "{data:#}"
     );
+    assert!(
+        why(&data).contains("git handoff protocol update issue-to-pr"),
+        "{data:#}"
+    );
+
+    // Where no version has any, none is to be put in force.
+    let env = TestEnvironment::with_repository();
+    env.handoff(&["init", "--protocol", "orchestrator-specialist"])
+        .success();
+    let data = event(&env, "issues", &issues("opened", issue(12)));
+    assert!(
+        why(&data).contains("has rules about GitHub's events") && !why(&data).contains("update"),
+        "{data:#}"
+    );
 }

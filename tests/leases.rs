@@ -353,7 +353,7 @@ fn readers_show_an_expired_lease_and_write_nothing() {
     87.1  in_progress, lease ran out  issue-manager → prep-agent  medium  2026-03-02 09:06:00Z  Dispatchers ask for their delivery history as a file
     1 with a lease that ran out: `git handoff reap` records it
     $ git handoff status 87
-    issue 87: open (issue-to-pr, 1 handoffs, since 2026-03-02 09:05:00Z)
+    issue 87: open (issue-to-pr, 1 handoff, since 2026-03-02 09:05:00Z)
       issue_title: Export delivery history as CSV
       issue_url: https://github.com/quayside/parcel-desk/issues/87
       priority: medium

@@ -13,6 +13,9 @@ use crate::finding::Finding;
 use crate::github::event::MAX_PAYLOAD;
 use crate::ids::quoted;
 
+/// The most that is read of a list of comments, in bytes.
+const MOST_COMMENTS: usize = 64 << 20;
+
 /// Reads a contract: a file's bytes, or those of standard input for `-`.
 ///
 /// # Errors
@@ -46,6 +49,22 @@ pub(super) fn payload(context: &Context, name: &str) -> Result<Vec<u8>, Failure>
         .hint("give it the payload as GitHub delivers it, in JSON"),
         _ => failure,
     })
+}
+
+/// Reads a list of comments.
+///
+/// # Errors
+/// A [`Failure`] when there is no such file, when it can't be read, or is too long.
+pub(super) fn comments(context: &Context, name: &str) -> Result<Vec<u8>, Failure> {
+    let hint = "`gh api --paginate repos/OWNER/NAME/issues/NUMBER/comments` lists them";
+    let bytes = read(context, name, MOST_COMMENTS).map_err(|failure| {
+        Failure::new(exit::NOT_FOUND, "no_comments", failure.message).hint(hint)
+    })?;
+    if bytes.len() > MOST_COMMENTS {
+        let text = format!("{} is longer than 64 MiB", quoted(name));
+        return Err(Failure::new(exit::NOT_FOUND, "no_comments", text).hint(hint));
+    }
+    Ok(bytes)
 }
 
 fn read(context: &Context, name: &str, most: usize) -> Result<Vec<u8>, Failure> {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::output::{Output, plain, state};
+use super::output::{Output, counted, plain, state};
 use super::view::Look;
 use crate::ids::{AgentName, HandoffId};
 use crate::ledger::{
@@ -502,11 +502,14 @@ fn note(note: &Annotation) -> String {
 /// An issue with what is known of it.
 pub(super) fn issue_text(issue: &Issue, records: &[Record], look: &Look) -> String {
     let mut text = format!(
-        "issue {}: {} ({}, {} handoffs, since {})\n",
+        "issue {}: {} ({}, {}, since {})\n",
         issue.issue,
         issue.status.as_str(),
         issue.protocol,
-        issue.handoffs,
+        counted(
+            usize::try_from(issue.handoffs).unwrap_or(usize::MAX),
+            "handoff"
+        ),
         look.moment(issue.opened_at),
     );
     if let Some(at) = issue.completed_at {

@@ -1,7 +1,7 @@
 //! The report of an audit, for people who know neither Git nor JSON.
 
 use super::error::DEEPEN;
-use super::output::{plain, render};
+use super::output::{counted, plain, render};
 use crate::finding::Finding;
 use crate::git::Repository;
 use crate::ids::IssueKey;
@@ -52,9 +52,9 @@ fn short(id: &str) -> String {
 /// The verdict, and what was looked at, in one line.
 pub(super) fn verdict(audit: &Audit) -> String {
     let checked = format!(
-        "{} commits, {} handoffs, up to {}",
-        audit.commits,
-        audit.handoffs,
+        "{}, {}, up to {}",
+        counted(audit.commits, "commit"),
+        counted(audit.handoffs, "handoff"),
         short(&audit.tip)
     );
     let faults = audit.findings.iter().filter(|f| f.is_error()).count();

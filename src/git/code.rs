@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use super::repository::{GitError, ObjectId, Repository};
 
+/// How far back a merge is looked for.
+const DEPTH: usize = 200;
+
 /// Where a code branch stood when a contract was sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -123,6 +126,36 @@ impl Repository {
         Ok(Some(commits))
     }
 
+    /// How many commits a branch has of its own, merges left out: those that it left its base
+    /// with, also where these commits of it were merged since. None, where that can't be told
+    /// here, or where there are `limit` or more.
+    ///
+    /// # Errors
+    /// [`GitError`] when history can't be read.
+    pub fn commits_on(
+        &self,
+        base: &str,
+        branch: &str,
+        sent: &[&str],
+        limit: usize,
+    ) -> Result<Option<usize>, GitError> {
+        let Some(tip) = self.find_code_branch(base).filter(|_| !self.is_shallow()) else {
+            return Ok(None);
+        };
+        let mut before = None;
+        for id in self.first_parents(ObjectId(tip)).take(DEPTH) {
+            let commit = self.inner.find_commit(id?.0)?;
+            let mut merged = commit.parent_ids().skip(1);
+            if merged.any(|parent| sent.contains(&parent.to_string().as_str())) {
+                before = commit.parent_id(0).ok();
+            }
+        }
+        let base = before.map_or_else(|| base.to_owned(), |before| before.to_string());
+        let commits = self.commits_between(&base, branch, limit)?;
+        let count = commits.map(|commits| commits.len());
+        Ok(count.filter(|count| (1..limit).contains(count)))
+    }
+
     /// How many files a branch changed since it left another.
     ///
     /// # Errors
@@ -144,7 +177,6 @@ impl Repository {
     /// The commit on the base branch that an earlier branch was merged by: the
     /// newest merge whose second parent is the branch's commit.
     pub fn merge_of(&self, base: &str, commit: &str) -> Option<String> {
-        const DEPTH: usize = 200;
         let tip = self.find_code_branch(base)?;
         let wanted = Oid::from_str(commit).ok()?;
         let mut walk = self.inner.revwalk().ok()?;

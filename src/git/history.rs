@@ -222,12 +222,18 @@ impl Repository {
     /// # Errors
     /// [`GitError`] when it can't be looked up.
     pub fn commit_named(&self, text: &str) -> Result<Option<ObjectId>, GitError> {
-        use git2::ErrorCode as E;
+        use git2::{ErrorClass as C, ErrorCode as E};
         let found = self.inner.revparse_single(text);
         match found.and_then(|object| object.peel_to_commit()) {
             Ok(commit) => Ok(Some(ObjectId(commit.id()))),
             Err(error) => match error.code() {
                 E::NotFound | E::Ambiguous | E::InvalidSpec | E::Peel => Ok(None),
+                // What it can't parse, it tells in other ways, too.
+                E::GenericError | E::Invalid
+                    if [C::None, C::Invalid, C::Regex].contains(&error.class()) =>
+                {
+                    Ok(None)
+                }
                 _ => Err(error.into()),
             },
         }

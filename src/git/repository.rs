@@ -214,6 +214,21 @@ impl Repository {
         File::open(path).ok()
     }
 
+    /// The path of a file from the working tree's root, with `/` between its folders; none, where it
+    /// is not in the tree.
+    pub fn path_within(&self, file: &Path) -> Option<String> {
+        let root = self.workdir()?.canonicalize().ok()?;
+        let folder = match file.parent()? {
+            empty if empty == Path::new("") => Path::new("."),
+            folder => folder,
+        };
+        // A link in the tree is named as what it is there.
+        let path = folder.canonicalize().ok()?.join(file.file_name()?);
+        let parts = path.strip_prefix(&root).ok()?.components();
+        let parts: Option<Vec<&str>> = parts.map(|part| part.as_os_str().to_str()).collect();
+        parts.map(|parts| parts.join("/"))
+    }
+
     /// The working tree's root, if there is one.
     pub fn workdir(&self) -> Option<&Path> {
         self.inner.workdir()

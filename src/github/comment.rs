@@ -1,8 +1,13 @@
 //! The comment about an issue in its pull request, which is written again in place.
 
 use serde::Deserialize;
+use serde_json::Value;
 
-use crate::ids::IssueKey;
+use super::text::line;
+use crate::ids::{IssueKey, quoted};
+
+/// How much is shown of what is no list, in characters.
+const MOST_SHOWN: usize = 60;
 
 /// The most that a comment may have. GitHub counts characters; bytes are never fewer.
 pub const MOST_COMMENT: usize = 65_536;
@@ -25,6 +30,12 @@ pub enum CommentsFault {
         #[source]
         source: serde_json::Error,
     },
+    /// It is an answer of the API's to something else.
+    #[error("it is no list of comments as GitHub's REST API gives it, but {what}")]
+    Other {
+        /// What it is instead.
+        what: String,
+    },
 }
 
 #[derive(Deserialize)]
@@ -39,12 +50,34 @@ struct User {
     login: String,
 }
 
-/// A page of comments, or pages in a list.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Page {
-    One(Vec<Comment>),
-    Several(Vec<Vec<Comment>>),
+/// The comments of a page, or of pages in a list.
+fn comments(page: Value) -> Result<Vec<Comment>, CommentsFault> {
+    let listed = match page {
+        Value::Array(listed) => listed,
+        Value::Object(fields) => {
+            let message = fields.get("message").and_then(Value::as_str);
+            let what = match message {
+                Some(message) => format!("an answer that says {}", quoted(message)),
+                None => "an object".to_owned(),
+            };
+            return Err(CommentsFault::Other { what });
+        }
+        other => {
+            let what = format!("`{}`", line(&other.to_string(), MOST_SHOWN));
+            return Err(CommentsFault::Other { what });
+        }
+    };
+    let mut found = Vec::new();
+    for one in listed {
+        match one {
+            Value::Array(_) => found.extend(comments(one)?),
+            one => {
+                let comment = serde_json::from_value(one);
+                found.push(comment.map_err(|source| CommentsFault::Unreadable { source })?);
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// The comment about an issue among a pull request's, as the REST API lists them: one
@@ -59,16 +92,13 @@ pub fn existing(json: &[u8], issue: &IssueKey, author: &str) -> Result<Option<u6
     let is_it = |comment: &Comment| {
         let by = comment.user.as_ref().map(|user| user.login.as_str());
         let body = comment.body.as_deref().unwrap_or_default();
-        by == Some(author) && body.starts_with(&marker)
+        // GitHub takes logins without regard to case.
+        by.is_some_and(|by| by.eq_ignore_ascii_case(author)) && body.starts_with(&marker)
     };
     let mut found = Vec::new();
-    for page in serde_json::Deserializer::from_slice(json).into_iter::<Page>() {
+    for page in serde_json::Deserializer::from_slice(json).into_iter::<Value>() {
         let page = page.map_err(|source| CommentsFault::Unreadable { source })?;
-        let comments = match page {
-            Page::One(comments) => comments,
-            Page::Several(pages) => pages.into_iter().flatten().collect(),
-        };
-        found.extend(comments.iter().filter(|c| is_it(c)).map(|c| c.id));
+        found.extend(comments(page)?.iter().filter(|c| is_it(c)).map(|c| c.id));
     }
     Ok(found.into_iter().min())
 }
@@ -99,6 +129,8 @@ mod tests {
         let gone = r#"{ "id": 6, "user": null, "body": null }"#;
         assert_eq!(found("[]"), None);
         assert_eq!(found(""), None);
+        let large = comment(4, "GitHub-Actions[bot]", own);
+        assert_eq!(found(&format!("[{large}]")), Some(4));
         assert_eq!(found(&format!("[{mallory},{quoted},{other},{gone}]")), None);
         assert_eq!(found(&format!("[{mallory},{second}]\n[{first}]")), Some(4));
         assert_eq!(
@@ -110,8 +142,23 @@ mod tests {
     #[test]
     fn anything_else_is_refused() {
         let key: IssueKey = "87".parse().expect("a key");
-        for text in ["{", "{\"message\":\"Not Found\"}", "[1]", "[] x"] {
+        for text in ["{", "[1]", "[null]", "[{}]", "[] x"] {
             assert!(existing(text.as_bytes(), &key, AUTHOR).is_err(), "{text}");
+        }
+        for (text, what) in [
+            ("null", "`null`"),
+            ("{}", "an object"),
+            (
+                r#"{"message":"Not Found"}"#,
+                r#"an answer that says "Not Found""#,
+            ),
+            (r#""x""#, r#"`"x"`"#),
+        ] {
+            let fault = existing(text.as_bytes(), &key, AUTHOR).expect_err(text);
+            assert!(
+                fault.to_string().ends_with(&format!(", but {what}")),
+                "{fault}"
+            );
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::git::{ObjectId, Repository};
 use crate::ids::{AgentName, HandoffId, IssueKey};
 use crate::insight::alerts::Firing;
-use crate::insight::attention::{Stuck, of_issue};
+use crate::insight::attention::{Stuck, idle, of_issue};
 use crate::insight::graph::{self, Graph};
 use crate::ledger::{
     self, Answered, IssueSurvey, LedgerError, Moment, Record, Refusal, Snapshot, View, required,
@@ -83,13 +83,12 @@ impl Issue {
         };
         // Where nothing is open, it is the turn of whoever has to send.
         let next = next.or_else(|| {
-            stuck.iter().find_map(|stuck| {
-                Some(Next {
-                    action: Action::Advance,
-                    agent: stuck.turn.clone()?,
-                    id: None,
-                    why: stuck.need.title().to_owned(),
-                })
+            let idle = idle(&survey, protocol)?;
+            Some(Next {
+                action: Action::Advance,
+                agent: idle.turn?,
+                id: None,
+                why: idle.need.title().to_owned(),
             })
         });
         Ok(Some(Self {

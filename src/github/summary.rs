@@ -31,16 +31,18 @@ pub fn of_issue(standing: &Issue, most: usize) -> Fitted {
     fit(parts(standing), most, &more)
 }
 
-/// The page about an issue that the ledger does not have.
-pub fn of_none(key: &IssueKey) -> Fitted {
-    let text = format!(
-        "## Issue {}\n\nThe ledger does not have it.\n\n",
+/// The page about an issue that the ledger does not have, in at most so many bytes.
+pub fn of_none(key: &IssueKey, most: usize) -> Fitted {
+    let head = format!(
+        "## Issue {}\n\nThe ledger does not have it.\n",
         code(key.as_str(), MOST_CELL)
     );
-    Fitted {
-        text,
-        left_out: Vec::new(),
-    }
+    let part = Part {
+        name: "the issue",
+        head,
+        ..Part::default()
+    };
+    fit(vec![part], most, "`git handoff list` shows every issue.")
 }
 
 /// The body of the comment about an issue.

@@ -19,6 +19,34 @@ pub fn log(text: &str) -> String {
     safe
 }
 
+/// The fence that ends the block of code in which a Markdown text ends; none, where it does
+/// not end in one.
+pub fn open_fence(text: &str) -> Option<String> {
+    let mut open: Option<(char, usize, usize)> = None;
+    for line in text.lines() {
+        let rest = line.trim_start_matches(' ');
+        let sign = rest.chars().next().filter(|c| ['`', '~'].contains(c));
+        let indent = line.len() - rest.len();
+        let Some(sign) = sign.filter(|_| indent < 4) else {
+            continue;
+        };
+        let after = rest.trim_start_matches(sign);
+        let length = rest.len() - after.len();
+        match open {
+            Some((of, least, _)) if sign == of && length >= least && after.trim().is_empty() => {
+                open = None;
+            }
+            // A fence of backticks has none behind it: that would be code within a line.
+            None if length >= 3 && !(sign == '`' && after.contains('`')) => {
+                open = Some((sign, length, indent));
+            }
+            _ => {}
+        }
+    }
+    // As far in as the one that began it, which may be in an item of a list.
+    open.map(|(sign, length, indent)| " ".repeat(indent) + &sign.to_string().repeat(length))
+}
+
 /// A text in one line, in which nothing is hidden or turned round, its end cut off
 /// after so many characters.
 pub fn line(text: &str, most: usize) -> String {

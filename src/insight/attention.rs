@@ -135,9 +135,7 @@ pub fn of_issue(issue: &IssueSurvey, protocol: &Protocol, now: Moment) -> Vec<St
     };
     let stuck = open.filter_map(|h| stuck(&issue.key, h, waits(h), protocol, now));
     let mut found: Vec<Stuck> = stuck.collect();
-    if is_idle(issue, protocol) {
-        found.push(idle(issue, protocol));
-    }
+    found.extend(idle(issue, protocol));
     found
 }
 
@@ -221,8 +219,12 @@ fn patience(protocol: &Protocol) -> TimeDelta {
     lease.unwrap_or(PATIENCE)
 }
 
-/// That an issue is open, and nothing in it.
-fn idle(issue: &IssueSurvey, protocol: &Protocol) -> Stuck {
+/// That an issue is open, nothing in it is, and something has to follow; none, where that
+/// is not so.
+pub fn idle(issue: &IssueSurvey, protocol: &Protocol) -> Option<Stuck> {
+    if !is_idle(issue, protocol) {
+        return None;
+    }
     let mut unfollowed = { issue.unfollowed.iter() }.filter_map(|n| issue.handoff(*n));
     let last = unfollowed.next_back().or(issue.handoffs.last());
     let turn = last.map(|handoff| match handoff.state {
@@ -245,7 +247,7 @@ fn idle(issue: &IssueSurvey, protocol: &Protocol) -> Stuck {
         }
         None => format!("git handoff status {}", issue.key),
     };
-    Stuck {
+    Some(Stuck {
         issue: issue.key.clone(),
         id: None,
         need: Need::Idle,
@@ -254,5 +256,5 @@ fn idle(issue: &IssueSurvey, protocol: &Protocol) -> Stuck {
         since: issue.updated_at,
         why: why.unwrap_or_default(),
         next,
-    }
+    })
 }

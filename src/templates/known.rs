@@ -22,7 +22,7 @@ const COMMITS: usize = 1000;
 ///
 /// The facts of the issue's contracts come first; the repository fills in what
 /// they do not say: the code branch, the commits on it, the files it changed,
-/// the commit that merged it.
+/// the commit that merged it. How many commits it has is counted where it is here.
 ///
 /// # Errors
 /// [`LedgerError`] when the issue can't be read.
@@ -86,22 +86,29 @@ fn on_branch(
     if let Some(commits) = repository.commits_between(base, branch, COMMITS)?
         && !commits.is_empty()
     {
-        set("total_commits", json!(commits.len()));
         set("commits", json!(listed(commits)));
     }
     // Where the branch stood when this issue's newest contract was sent.
     let records = folder.records()?;
+    let codes = records.iter().filter_map(|record| record.code.as_ref());
+    let now = repository.code(branch).map(|now| now.commit);
+    let codes = codes.filter(|code| code.branch == branch);
+    let sent = codes.map(|code| &code.commit).chain(&now);
+    let sent: Vec<&str> = sent.map(String::as_str).collect();
+    let total = repository.commits_on(base, branch, &sent, COMMITS)?;
     let code = records.iter().rev().find_map(|r| r.code.clone());
     if let Some(code) = code {
         if let Some(added) = repository.commits_between(&code.commit, branch, COMMITS)? {
             set("commits_added", json!(added.len()));
         }
-        let tip = repository
-            .code(branch)
-            .map_or(code.commit, |now| now.commit);
+        let tip = now.unwrap_or(code.commit);
         if let Some(merge) = repository.merge_of(base, &tip) {
             set(MERGED, json!(merge));
         }
+    }
+    // What contracts said of it was true when they were sent.
+    if let Some(total) = total {
+        known.insert("total_commits".to_owned(), json!(total));
     }
     Ok(known)
 }

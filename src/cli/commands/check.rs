@@ -1,3 +1,5 @@
+use std::path::Path;
+
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
@@ -7,6 +9,7 @@ use crate::cli::error::Failure;
 use crate::cli::output::{Output, SCHEMA, plain, pretty, render};
 use crate::cli::{exit, input};
 use crate::finding::Finding;
+use crate::git::Repository;
 use crate::github::annotations::{Annotation, commands};
 use crate::ids::IssueKey;
 use crate::ledger::{Offer, Review};
@@ -104,7 +107,10 @@ impl Arguments {
         let json = output.is_json() || self.format == Format::Json;
         let text = match self.format {
             _ if json => document(&checked, faults),
-            Format::Github => commands(&checked.iter().flat_map(annotations).collect::<Vec<_>>()),
+            Format::Github => {
+                let found = { checked.iter() }.flat_map(|c| annotations(c, repository.as_deref()));
+                commands(&found.collect::<Vec<_>>())
+            }
             _ => checked.iter().map(report).collect(),
         };
         output.raw(text.as_bytes())?;
@@ -178,8 +184,14 @@ fn document(checked: &[Checked], faults: usize) -> String {
     pretty(&json!({ "schema": SCHEMA, "ok": true, "data": data }))
 }
 
-/// What was found in a contract, as annotations of its file.
-fn annotations(checked: &Checked) -> impl Iterator<Item = Annotation> {
+/// What was found in a contract, as annotations of its file. GitHub counts its path from the
+/// repository's root.
+fn annotations(
+    checked: &Checked,
+    repository: Option<&Repository>,
+) -> impl Iterator<Item = Annotation> {
+    let within = repository.and_then(|repository| repository.path_within(Path::new(&checked.name)));
+    let file = within.unwrap_or_else(|| checked.name.clone());
     let findings = checked.review.findings.iter();
-    findings.map(|finding| Annotation::in_file(finding, &checked.name))
+    findings.map(move |finding| Annotation::in_file(finding, &file))
 }

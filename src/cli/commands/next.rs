@@ -10,8 +10,9 @@ use crate::cli::network::Writer;
 use crate::cli::output::{Output, plain};
 use crate::cli::render;
 use crate::ids::{AgentName, IssueKey, quoted};
+use crate::insight::attention::{Stuck, idle};
 use crate::ledger::{
-    Advice, Issue, Record, Refusal, Target, View, issue_folder, stands_still, turn,
+    Advice, Issue, IssueSurvey, Record, Refusal, Target, View, issue_folder, stands_still, turn,
 };
 use crate::protocol::{Action, Protocol};
 
@@ -71,7 +72,8 @@ impl Arguments {
             false => stands_still(protocol, &folder, &issue, now()?)?,
         };
         let Some((advice, record)) = stands else {
-            return self.turn(&issue, protocol, output);
+            let survey = folder.survey()?;
+            return self.turn(&issue, survey.as_ref(), protocol, output);
         };
         let mut text = told(&advice, &record);
         let mut data = data(&advice, &record);
@@ -95,7 +97,13 @@ impl Arguments {
     }
 
     /// Says whose turn it is, where nothing stands still.
-    fn turn(&self, issue: &Issue, protocol: &Protocol, output: &mut Output) -> Result<(), Failure> {
+    fn turn(
+        &self,
+        issue: &Issue,
+        survey: Option<&IssueSurvey>,
+        protocol: &Protocol,
+        output: &mut Output,
+    ) -> Result<(), Failure> {
         let key = &issue.issue;
         for agent in &self.between {
             if protocol.agent(agent.as_str()).is_none() {
@@ -117,6 +125,9 @@ impl Arguments {
         }
         let turn = turn(protocol, issue, self.task.as_deref(), &self.between);
         let Some(turn) = turn else {
+            if let Some(idle) = survey.and_then(|survey| idle(survey, protocol)) {
+                return answer_idle(&idle, output);
+            }
             let text = format!("nothing is open in issue {key}\n");
             let data = json!({
                 "issue": key, "action": null, "agent": null, "handoff": null,
@@ -140,6 +151,28 @@ impl Arguments {
         });
         output.answer(&data, &text)
     }
+}
+
+/// Says whose turn it is to send, where nothing is open and something has to follow.
+fn answer_idle(idle: &Stuck, output: &mut Output) -> Result<(), Failure> {
+    let title = idle.need.title();
+    let why = match idle.why.as_str() {
+        "" => title.to_owned(),
+        why => format!("{title}: {why}"),
+    };
+    let turn = idle.turn.as_ref().map(|turn| format!("{turn}: "));
+    let text = format!("{}{}\n", turn.unwrap_or_default(), plain(&why));
+    let data = json!({
+        "issue": idle.issue,
+        "action": idle.turn.as_ref().map(|_| Action::Advance),
+        "agent": idle.turn,
+        "handoff": null,
+        "why": why,
+        "commands": [idle.next],
+    });
+    output.answer(&data, &text)?;
+    output.say(&format!("next: {}", idle.next));
+    Ok(())
 }
 
 /// Where a person finds what is known of a handoff, in the ledger's tree: its

@@ -15,6 +15,7 @@ use crate::ledger::{
     Snapshot, View,
 };
 use crate::protocol::{ContractRule, Effect, EventKind, EventRule, Protocol};
+use crate::templates::built_in;
 
 /// Where the steps go, and for which delivery they are made.
 pub struct Way<'a, 'r> {
@@ -180,8 +181,15 @@ fn governing<'r>(
         let rules = tip.rules(issue.protocol.as_str())?;
         let definition = rules.protocol().definition();
         if definition.github.is_none() {
+            let update = match has_rules(definition.name.as_str()) {
+                true => format!(
+                    "; `git handoff protocol update {}` puts the version in force that has some",
+                    definition.name
+                ),
+                false => String::new(),
+            };
             return Ok(Err(format!(
-                "protocol {0} {1} of the ledger has no rules about GitHub's events (`github`); `git handoff protocol update {0}` puts a newer version in force, where there is one",
+                "protocol {} {} of the ledger has no rules about GitHub's events (`github`){update}",
                 definition.name, definition.version
             )));
         }
@@ -201,9 +209,28 @@ fn governing<'r>(
     Ok(Err(match any {
         true => "the ledger does not have this issue, and such an event begins none".to_owned(),
         false => {
-            "no protocol of the ledger has rules about GitHub's events (`github`); `git handoff protocol update` puts a newer version in force".to_owned()
+            let mut names = tip.protocols()?.into_iter();
+            let update = names.find(|name| has_rules(name)).map(|name| {
+                format!(
+                    "; `git handoff protocol update {name}` puts the version in force that has some"
+                )
+            });
+            format!(
+                "no protocol of the ledger has rules about GitHub's events (`github`){}",
+                update.unwrap_or_default()
+            )
         }
     }))
+}
+
+/// Says whether the built-in protocol of this name has rules about GitHub's events.
+fn has_rules(name: &str) -> bool {
+    let folder = built_in(name);
+    let file = folder
+        .as_ref()
+        .and_then(|folder| folder.file("protocol.json"));
+    let protocol = file.and_then(|file| Protocol::load(file).ok());
+    protocol.is_some_and(|protocol| protocol.definition().github.is_some())
 }
 
 /// Says whether a rule is about a contract that opens issues.

@@ -1,5 +1,3 @@
-use std::fs;
-use std::io;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -9,16 +7,13 @@ use super::Gate;
 use crate::cli::context::Context;
 use crate::cli::environment::now;
 use crate::cli::error::{Failure, chain};
-use crate::cli::exit;
 use crate::cli::output::Output;
 use crate::cli::replace::{is_stdout, replace};
+use crate::cli::{exit, input};
 use crate::github::comment::{AUTHOR, existing};
 use crate::github::standing::Issue;
 use crate::github::summary::comment;
-use crate::ids::IssueKey;
-
-/// The most that is read of a list of comments, in bytes.
-const MOST_READ: u64 = 64 << 20;
+use crate::ids::{IssueKey, quoted};
 
 /// Write the body of an issue's comment in its pull request
 ///
@@ -37,9 +32,10 @@ pub(crate) struct Arguments {
     issue: String,
     #[command(flatten)]
     gate: Gate,
-    /// The comments that are there: one page of the API's answer, or several one after the other
+    /// The comments that are there: one page of the API's answer, or several one after the
+    /// other; - reads standard input
     #[arg(long, value_name = "FILE", requires = "output")]
-    existing: Option<PathBuf>,
+    existing: Option<String>,
     /// Who writes the comment
     #[arg(long, value_name = "LOGIN", default_value = AUTHOR, requires = "existing")]
     author: String,
@@ -61,7 +57,7 @@ impl Arguments {
         }
         let key: IssueKey = self.issue.parse()?;
         let id = match &self.existing {
-            Some(list) => self.found(list, &key)?,
+            Some(list) => self.found(context, list, &key)?,
             None => None,
         };
         let repository = context.repository()?;
@@ -89,20 +85,13 @@ impl Arguments {
     }
 
     /// The comment that is there already.
-    fn found(&self, list: &PathBuf, key: &IssueKey) -> Result<Option<u64>, Failure> {
-        let shown = list.display();
-        let read = || -> io::Result<Vec<u8>> {
-            if fs::metadata(list)?.len() > MOST_READ {
-                return Err(io::Error::other("it is larger than 64 MiB"));
-            }
-            fs::read(list)
-        };
-        let bytes = read().map_err(|error| {
-            let text = format!("cannot read {shown}: {error}");
-            Failure::new(exit::NOT_FOUND, "no_comments", text)
-                .hint("`gh api --paginate repos/OWNER/NAME/issues/NUMBER/comments` lists them")
-        })?;
+    fn found(&self, context: &Context, list: &str, key: &IssueKey) -> Result<Option<u64>, Failure> {
+        let bytes = input::comments(context, list)?;
         existing(&bytes, key, &self.author).map_err(|error| {
+            let shown = match list {
+                "-" => "standard input".to_owned(),
+                list => quoted(list),
+            };
             let text = format!("{shown}: {}", chain(&error));
             Failure::new(exit::CONTRACT, "comments_refused", text)
                 .hint("`gh api --paginate repos/OWNER/NAME/issues/NUMBER/comments` lists them")

@@ -7,8 +7,8 @@ mod issue;
 mod output;
 mod summary;
 
-use std::fs::OpenOptions;
-use std::io::Write as _;
+use std::fs::{File, OpenOptions};
+use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
@@ -108,15 +108,30 @@ fn target(asked: Option<&PathBuf>, variable: &str) -> Result<PathBuf, Failure> {
     })
 }
 
-/// Adds a text to a file, on a line of its own.
+/// Says whether a file ends within a line. What is no file, such as a device, is not read.
+fn ends_within_line(path: &Path) -> bool {
+    let last = || {
+        let is_file = path.metadata()?.is_file();
+        let mut last = Vec::new();
+        if is_file {
+            let mut file = File::open(path)?;
+            let end = file.seek(SeekFrom::End(0))?;
+            file.seek(SeekFrom::Start(end.saturating_sub(1)))?;
+            file.take(1).read_to_end(&mut last)?;
+        }
+        std::io::Result::Ok(last)
+    };
+    last().is_ok_and(|last| last.first().is_some_and(|byte| *byte != b'\n'))
+}
+
+/// Adds a text to a file, on a line of its own; nothing, where there is none.
 ///
 /// # Errors
 /// A [`Failure`] when it can't be written.
 fn append(path: &Path, text: &str) -> Result<(), Failure> {
     let written = OpenOptions::new().append(true).create(true).open(path);
-    let is_open =
-        |path: &Path| std::fs::read(path).is_ok_and(|b| b.last().is_some_and(|b| *b != b'\n'));
-    let before = if is_open(path) { "\n" } else { "" };
+    let is_open = !text.is_empty() && ends_within_line(path);
+    let before = if is_open { "\n" } else { "" };
     let written = written.and_then(|mut file| file.write_all(format!("{before}{text}").as_bytes()));
     written.map_err(|error| replace::failed(path, &error))
 }

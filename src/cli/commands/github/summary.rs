@@ -1,5 +1,6 @@
-use std::fs;
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::json;
@@ -9,10 +10,11 @@ use crate::cli::context::Context;
 use crate::cli::environment::now;
 use crate::cli::error::Failure;
 use crate::cli::output::Output;
-use crate::cli::replace::is_stdout;
+use crate::cli::replace::{failed, is_stdout};
 use crate::cli::standing;
 use crate::github::standing::Issue;
 use crate::github::summary::{MOST_SUMMARY, of_issue, of_ledger, of_none};
+use crate::github::text::open_fence;
 use crate::ids::IssueKey;
 
 /// Write how an issue or the ledger stands beneath the workflow's run
@@ -52,12 +54,13 @@ impl Arguments {
         let repository = context.repository_to_survey()?;
         let ledger = context.ledger(&repository)?;
         let tip = ledger.tip()?;
-        let there = file.as_ref().and_then(|file| fs::metadata(file).ok());
-        let there = there.map_or(0, |file| {
-            usize::try_from(file.len()).unwrap_or(MOST_SUMMARY)
-        });
+        let there = file.as_deref().map(there).transpose()?;
+        let there = there.unwrap_or_default();
+        // What is a block of code to its end would make the page one, too.
+        let close = open_fence(&there).map(|fence| format!("{fence}\n\n"));
+        let close = close.unwrap_or_default();
         // One for the line break where the file does not end with one.
-        let room = MOST_SUMMARY.saturating_sub(there + 1);
+        let room = MOST_SUMMARY.saturating_sub(there.len() + close.len() + 1);
         let page = match self
             .issue
             .as_deref()
@@ -69,7 +72,7 @@ impl Arguments {
                 let standing = Issue::read(&repository, &tip, &key, asked, now()?)?;
                 match standing {
                     Some(standing) => of_issue(&standing, room),
-                    None => of_none(&key),
+                    None => of_none(&key, room),
                 }
             }
             None => of_ledger(&standing::of_ledger(&ledger, &tip, now()?)?, room),
@@ -84,11 +87,28 @@ impl Arguments {
         }
         match file {
             Some(file) => {
-                append(&file, &page.text)?;
+                let text = match page.text.is_empty() {
+                    true => String::new(),
+                    false => format!("{close}{}", page.text),
+                };
+                append(&file, &text)?;
                 let shown = format!("{} bytes written to {}\n", page.text.len(), file.display());
                 output.answer(&data, &shown)
             }
             None => output.answer(&data, &page.text),
         }
     }
+}
+
+/// What is in the file already, as far as GitHub takes it; nothing of what is no file, such as a device.
+fn there(path: &Path) -> Result<String, Failure> {
+    if !path.metadata().is_ok_and(|found| found.is_file()) {
+        return Ok(String::new());
+    }
+    let mut bytes = Vec::new();
+    let file = File::open(path);
+    let read = file.and_then(|file| file.take(MOST_SUMMARY as u64).read_to_end(&mut bytes));
+    read.map_err(|error| failed(path, &error))?;
+    // For its length and its fences; what is no text is as long or longer.
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
