@@ -355,7 +355,7 @@ fn answers_have_the_fields_that_are_described() {
     assert_described("`gate`", 0, &closed);
     let payload = json!({"action": "opened", "repository": {"id": 1, "full_name": "octo/parcels"}, "pull_request": {
         "number": 5, "title": "Keep parcels", "body": "Closes #87", "html_url": "https://github.com/octo/parcels/pull/5",
-        "head": {"ref": "issue-87", "repo": {"id": 1}}, "base": {"repo": {"id": 1}}}});
+        "head": {"ref": "issue-87", "sha": "1".repeat(40), "repo": {"id": 1}}, "base": {"repo": {"id": 1}}}});
     let payload = env.file("event.json", payload.to_string());
     let given = ["--name", "pull_request", "--file", &payload];
     let issue = env.data(&[&["github", "issue"][..], &given].concat());

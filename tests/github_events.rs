@@ -790,3 +790,179 @@ fn the_issue_of_an_event_is_printed() {
     );
     printed("push", &json!({"repository": repository()})).exits(6);
 }
+
+/// What the issue is known by, the newest note first.
+fn fact(env: &TestEnvironment, name: &str) -> Value {
+    let notes = env.data(&["status", "12"])["issue"]["annotations"].clone();
+    let mut notes = notes.as_array().unwrap().iter().rev();
+    let found = notes.find_map(|note| note["facts"].get(name).cloned());
+    found.unwrap_or(Value::Null)
+}
+
+#[test]
+fn what_is_not_taken_as_a_whole_is_a_draft() {
+    let env = TestEnvironment::with_ledger();
+    let with = |body: &str| {
+        let mut open = issue(12);
+        open["body"] = json!(body);
+        event(&env, "issues", &issues("opened", open))
+    };
+    let many = "- x\n".repeat(201);
+    let long = "x".repeat(1001);
+    for (body, reason) in [
+        (
+            "## Requirements\n- one\n\n  more of it".to_owned(),
+            "more is said after an item",
+        ),
+        (format!("## Requirements\n{many}"), "201 items"),
+        (
+            format!("## Requirements\n- {long}"),
+            "more than 1000 characters",
+        ),
+        ("## Non-requirements\n- one".to_owned(), "/requirements/0"),
+    ] {
+        let data = with(&body);
+        assert!(
+            did(&data).is_empty() && data["draft"].is_object(),
+            "{data:#}"
+        );
+        assert!(why(&data).contains(reason), "{reason}: {}", why(&data));
+    }
+    let data = with("Requirements\n---\n- none is lost,\n  also not\nby night");
+    assert_eq!(did(&data), ["sent 12.1"], "{data:#}");
+    let contract = env.data(&["show", "12.1"])["contract"].to_string();
+    assert!(
+        contract.contains("none is lost, also not by night"),
+        "{contract}"
+    );
+}
+
+#[test]
+fn what_was_said_before_is_not_noted_after_it() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(12)).success();
+    let moment = |second: i64| format!("2026-03-02T10:00:{second}Z");
+    let pushed = |head: &str, second: i64| {
+        let mut changed = pull_request(5, 12);
+        changed["head"]["sha"] = json!(head.repeat(40));
+        changed["updated_at"] = json!(moment(second));
+        event(&env, "pull_request", &pull("synchronize", changed))
+    };
+    assert_eq!(did(&pushed("4", 20)), ["noted 12.1"]);
+    let old = pushed("3", 10);
+    assert!(
+        did(&old).is_empty() && why(&old).contains("it was said before"),
+        "{old:#}"
+    );
+    assert_eq!(fact(&env, "head"), "4".repeat(40));
+    assert_eq!(did(&pushed("4", 20)), ["noted 12.1 again"]);
+    let ran = |id: u32, conclusion: Value, second: i64| {
+        let run = json!({"id": id, "name": "CI", "event": "push", "conclusion": conclusion, "head_branch": "issue-12",
+            "head_sha": "4".repeat(40), "head_repository": repository(), "pull_requests": [],
+            "run_started_at": moment(second), "updated_at": moment(59 - second)});
+        let payload = json!({"action": "completed", "repository": repository(), "sender": person("a"), "workflow_run": run});
+        event(&env, "workflow_run", &payload)
+    };
+    assert_eq!(did(&ran(8, json!("success"), 20)), ["noted 12.1"]);
+    assert!(why(&ran(7, json!("failure"), 10)).contains("it was said before"));
+    assert!(why(&ran(9, Value::Null, 30)).contains("/workflow_run/conclusion"));
+    assert_eq!(fact(&env, "ci_conclusion"), "success");
+    env.assert_sound();
+}
+
+#[test]
+fn another_pull_request_takes_nothing_over() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(12)).success();
+    let opened = |number: u32| {
+        event(
+            &env,
+            "pull_request",
+            &pull("opened", pull_request(number, 12)),
+        )
+    };
+    assert_eq!(did(&opened(31)), ["noted 12.1"]);
+    let other = opened(777);
+    assert!(
+        did(&other).is_empty() && other["draft"].is_null(),
+        "{other:#}"
+    );
+    assert!(
+        why(&other).contains("issue 12 has pull request 31, which is open"),
+        "{other:#}"
+    );
+    assert_eq!(fact(&env, "pr_number"), 31);
+    let mut closed = pull_request(31, 12);
+    closed["state"] = json!("closed");
+    assert_eq!(
+        did(&event(&env, "pull_request", &pull("closed", closed))),
+        ["noted 12.1"]
+    );
+    let mut other = pull_request(777, 12);
+    other["title"] = json!("Once more");
+    assert_eq!(
+        did(&event(&env, "pull_request", &pull("opened", other))),
+        ["noted 12.1"]
+    );
+    env.assert_sound();
+}
+
+#[test]
+fn only_commits_and_merges_into_the_default_branch_are_noted() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(12)).success();
+    let mut merged = pull_request(5, 12);
+    merged["merged"] = json!(true);
+    merged["merge_commit_sha"] = json!("::error::x");
+    let data = event(&env, "pull_request", &pull("closed", merged.clone()));
+    assert!(
+        did(&data).is_empty() && why(&data).contains("merge_commit_sha"),
+        "{data:#}"
+    );
+    merged["merge_commit_sha"] = json!("3".repeat(40));
+    merged["base"]["ref"] = json!("release");
+    let mut payload = pull("closed", merged);
+    payload["repository"]["default_branch"] = json!("main");
+    let data = event(&env, "pull_request", &payload);
+    assert!(did(&data).is_empty(), "{data:#}");
+    assert_eq!(
+        why(&data),
+        "it was merged into release, and not into main, the default branch"
+    );
+    payload["pull_request"]["base"]["ref"] = json!("main");
+    assert_eq!(did(&event(&env, "pull_request", &payload)), ["noted 12.1"]);
+    let mut none = issue(12);
+    none["number"] = json!(0);
+    let data = event(&env, "issues", &issues("opened", none));
+    assert_eq!(why(&data), "the payload names no issue");
+}
+
+#[test]
+fn an_answer_says_one_thing_and_hides_nothing() {
+    let env = blocked(&["port:integer", "host"]);
+    let say = |text: &str| event(&env, "issue_comment", &comment(&env, issue(12), text));
+    for twice in [
+        "/handoff answer port=1 port=2 host=a",
+        "/handoff answer port=1\n/handoff answer host=a\n/handoff answer port=1",
+    ] {
+        let data = say(twice);
+        assert!(
+            did(&data).is_empty() && why(&data).contains("`port` is answered twice"),
+            "{data:#}"
+        );
+    }
+    assert_eq!(
+        did(&say(
+            "/handoff answer port=1\n/handoff answer host=a\u{202e}b\u{200b}"
+        )),
+        ["answered 12.1"]
+    );
+    let record = env.data(&["show", "12.1"])["record"].clone();
+    let last = record["transitions"]
+        .as_array()
+        .unwrap()
+        .last()
+        .unwrap()
+        .clone();
+    assert_eq!(last["values"], json!({"port": 1, "host": "ab"}));
+}

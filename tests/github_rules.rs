@@ -109,6 +109,17 @@ fn events_and_agents_take_an_issue_to_its_end() {
         &review(&env, "approved", "\r\nWell done.\r\nMore."),
     );
     assert!(
+        why(&approves).contains("not of the branch's newest commit"),
+        "{approves:#}"
+    );
+    let mut newest = review(&env, "approved", "\r\nWell done.\r\nMore.");
+    newest["review"]["commit_id"] = json!("4".repeat(40));
+    let mut early = newest.clone();
+    early["review"]["submitted_at"] = json!(at(&env, -3600));
+    let early = event(&env, "pull_request_review", &early);
+    assert_eq!(early["draft"], Value::Null, "{early:#}");
+    let approves = event(&env, "pull_request_review", &newest);
+    assert!(
         approves["draft"]["text"]
             .as_str()
             .unwrap()

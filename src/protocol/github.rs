@@ -178,7 +178,7 @@ pub struct SourceRule {
     /// What is taken of it.
     #[serde(default)]
     pub take: Take,
-    /// Of a text, only what stands under a heading that has one of these words in it.
+    /// Of a text, only what stands under a heading that says one of these words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub under: Vec<String>,
     /// The value for each text; what is not among them does not count.

@@ -4,8 +4,9 @@ use serde_json::{Map, Value};
 
 use super::effects::Work;
 use super::payload::{Event, Fork};
+use super::standing::state_of;
 use super::subject::{Subject, pull_request_of};
-use super::values::value;
+use super::values::{lacking, says, value};
 use crate::finding::Finding;
 use crate::git::ObjectId;
 use crate::ids::{AgentName, HandoffId, IssueKey};
@@ -131,10 +132,18 @@ pub fn carry_out(way: &Way<'_, '_>, event: &Event) -> Result<Carried, LedgerErro
             return Ok(carried);
         }
     };
+    if let Some((base, default)) = event.merged_elsewhere() {
+        let says = |branch| says(branch).unwrap_or_default();
+        let (base, default) = (says(base), says(default));
+        let why = format!("it was merged into {base}, and not into {default}, the default branch");
+        carried.why.push(why);
+        return Ok(carried);
+    }
     let mut work = Work {
         way,
         event,
         key,
+        pull_request: subject.pull_request,
         rules,
         carried,
     };
@@ -313,7 +322,7 @@ impl Work<'_, '_> {
 
     /// Notes what the event says beside the issue.
     fn note(&mut self, rule: &EventRule) -> Result<(), LedgerError> {
-        let facts = self.facts(rule);
+        let mut facts = self.facts(rule);
         if facts.is_empty() && !rule.facts.is_empty() {
             self.not(rule, "the payload has none of what it would note");
             return Ok(());
@@ -325,9 +334,22 @@ impl Work<'_, '_> {
         if self.had(rule, "noted", &delivery)? {
             return Ok(());
         }
-        if self.issue()?.is_none() {
+        let Some(issue) = self.issue()? else {
             self.not(rule, "the ledger does not have this issue yet");
             return Ok(());
+        };
+        if let Some(why) = self.outdated(&issue) {
+            self.not(rule, why);
+            return Ok(());
+        }
+        let mut sources = rule.facts.values();
+        if let Some(place) = sources.find_map(|source| lacking(source, self.event.payload())) {
+            let why = format!("nothing is noted, for `{place}` is not what it should be");
+            self.not(rule, why);
+            return Ok(());
+        }
+        if !facts.is_empty() {
+            facts.extend(state_of(self.event));
         }
         let session = self.way.session.delivering(delivery);
         let done = self

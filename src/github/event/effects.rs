@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::carry::{Carried, Draft, Left, Way, opens};
 use super::payload::Event;
 use super::said::answer;
-use super::values::{says, value};
+use super::values::{cut, says, value, visible};
 use crate::git::to_second;
 use crate::ids::{AgentName, HandoffId, IssueKey};
 use crate::ledger::{
@@ -24,6 +24,7 @@ pub(super) struct Work<'a, 'r> {
     pub(super) way: &'a Way<'a, 'r>,
     pub(super) event: &'a Event,
     pub(super) key: IssueKey,
+    pub(super) pull_request: Option<u64>,
     pub(super) rules: Rules<'r>,
     pub(super) carried: Carried,
 }
@@ -70,9 +71,17 @@ impl Work<'_, '_> {
             missing,
             findings: Vec::new(),
         };
-        if !send || !draft.missing.is_empty() {
+        let payload = self.event.payload();
+        let fields = contract.fields.iter();
+        let short: Vec<String> = fields
+            .filter_map(|(place, source)| Some(format!("{place}: {}", cut(source, payload)?)))
+            .collect();
+        for why in &short {
+            self.not(rule, format!("not all of it is in the draft: {why}"));
+        }
+        if !send || !draft.missing.is_empty() || !short.is_empty() {
             let places: Vec<&str> = draft.missing.iter().map(|left| &*left.path).collect();
-            if send {
+            if send && !places.is_empty() {
                 let why = format!(
                     "the event does not say all of the contract: {}",
                     places.join(", ")
@@ -135,13 +144,16 @@ impl Work<'_, '_> {
             let anew = issue.open.is_empty() && !issue.reopened.is_empty();
             return Ok((!anew).then(|| "the ledger has this issue already".to_owned()));
         }
-        let has = |state: State| matches!(state, State::Pending | State::InProgress);
-        if issue.open.iter().any(|o| o.to == *agent && has(o.state)) {
-            return Ok(None);
+        if let Some(why) = self.outdated(&issue) {
+            return Ok(Some(why));
         }
-        for id in &issue.unfollowed {
-            if folder.record(id.number())?.is_some_and(|r| r.to == *agent) {
-                return Ok(None);
+        let has = |state: State| matches!(state, State::Pending | State::InProgress);
+        let open = issue.open.iter();
+        let open = open.filter(|o| o.to == *agent && has(o.state));
+        for id in open.map(|open| &open.id).chain(&issue.unfollowed) {
+            let record = folder.record(id.number())?.filter(|r| r.to == *agent);
+            if let Some(record) = record {
+                return Ok(self.misses(&issue, &record));
             }
         }
         Ok(Some(format!("{agent} holds nothing in the issue now")))
@@ -239,7 +251,19 @@ impl Work<'_, '_> {
         let place = text("/html_url").and_then(says);
         let place = place.map(|place| format!(", {place}")).unwrap_or_default();
         let by = format!("{login}{place}");
-        let told = told(&questions, &answer.lines, &by, said_at);
+        let lines: Vec<String> = answer.lines.iter().map(|line| visible(line)).collect();
+        if lines.iter().all(|line| line.trim().is_empty()) {
+            self.not(rule, "the answer has nothing that can be seen");
+            return Ok(());
+        }
+        let told = match told(&questions, &lines, &by, said_at) {
+            Ok(told) => told,
+            Err(key) => {
+                let why = format!("`{key}` is answered twice, and which is meant is not said");
+                self.not(rule, why);
+                return Ok(());
+            }
+        };
         let session = self.way.session.delivering(delivery);
         let target = Target::Handoff(id);
         let done = self
@@ -352,8 +376,13 @@ fn asked(issue: &Issue, named: Option<&HandoffId>) -> Result<HandoffId, String> 
 }
 
 /// What an answer tells: values where each line is one, else words. Who said it, and
-/// where, stays with it.
-fn told(questions: &[Question], lines: &[String], by: &str, said_at: Moment) -> Told {
+/// where, stays with it. An error is the key that has two values.
+fn told(
+    questions: &[Question],
+    lines: &[String],
+    by: &str,
+    said_at: Moment,
+) -> Result<Told, String> {
     let pairs: Option<Vec<Vec<(&str, &str)>>> =
         lines.iter().map(|line| pairs(questions, line)).collect();
     let mut told = Told {
@@ -364,13 +393,15 @@ fn told(questions: &[Question], lines: &[String], by: &str, said_at: Moment) -> 
         Some(pairs) => {
             for (key, text) in pairs.into_iter().flatten() {
                 let value = read_answer(questions, key, text);
-                told.values.insert(key.to_owned(), value);
+                if told.values.insert(key.to_owned(), value).is_some() {
+                    return Err(key.to_owned());
+                }
             }
             told.reason = Some(format!("by {by}"));
         }
         None => told.reason = Some(format!("{} (by {by})", lines.join("\n"))),
     }
-    told
+    Ok(told)
 }
 
 /// The keys and values of a line: `port=8080 host=a`, or one whose value has blanks.

@@ -2,7 +2,7 @@
 //!
 //! [`Event`] is one as GitHub delivers it, `subject` says which issue it is about,
 //! `values` takes from it what a contract needs, `markdown` reads what people wrote, `said`
-//! finds the answer in a comment. [`carry_out`] makes of it the steps that the rules of the
+//! finds the answer in a comment, `standing` tells what still counts. [`carry_out`] makes of it the steps that the rules of the
 //! issue's protocol name. What an event holds is data: it is compared, cut and kept, and
 //! nothing in it is run.
 
@@ -11,6 +11,7 @@ mod effects;
 mod markdown;
 mod payload;
 mod said;
+mod standing;
 mod subject;
 mod values;
 

@@ -149,6 +149,28 @@ impl Event {
         places.iter().find_map(|place| self.time(place))
     }
 
+    /// When what it notes began to be so: a run that began earlier can end later.
+    pub(super) fn noted_since(&self) -> Option<Moment> {
+        match self.kind? {
+            EventKind::WorkflowRun => {
+                let places = ["run_started_at", "created_at", "updated_at"].iter();
+                { places }.find_map(|place| self.time(&format!("/workflow_run/{place}")))
+            }
+            _ => self.happened_at(),
+        }
+    }
+
+    /// The branch into which it says that a pull request was merged, where that is not the
+    /// repository's default branch.
+    pub(super) fn merged_elsewhere(&self) -> Option<(&str, &str)> {
+        let merged = self.payload.pointer("/pull_request/merged")?.as_bool()?;
+        let own = self.text("/pull_request/base/repo/default_branch");
+        let default = own.or_else(|| self.text("/repository/default_branch"))?;
+        let base = self.text("/pull_request/base/ref")?;
+        let ends = self.kind == Some(EventKind::PullRequest) && self.action() == Some("closed");
+        (ends && merged && base != default).then_some((base, default))
+    }
+
     /// The delivery that the payload itself names: the run that completed, and the attempt.
     /// A run that is tried again completes again, and that is another event.
     pub fn own_delivery(&self) -> Option<DeliveryName> {

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::effects::may_write;
-use super::markdown::statements;
+use super::markdown::said;
 use super::payload::Event;
 use crate::ids::IssueKey;
 use crate::ledger::{LedgerError, Snapshot, View};
@@ -15,7 +15,7 @@ use crate::protocol::EventKind;
 const LOOK_THROUGH: usize = 2000;
 
 /// The fact that names an issue's pull request.
-const PULL_REQUEST: &str = "pr_number";
+pub(super) const PULL_REQUEST: &str = "pr_number";
 
 /// What an event says of the issue that it is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,7 +49,10 @@ impl Subject {
         let repository = event.text("/repository/full_name");
         let closes = |body: Option<&str>| body.and_then(|body| closed_by(body, repository));
         let named = |branch: Option<&str>| branch.and_then(named_by);
-        let key = |number: u64| number.to_string().parse::<IssueKey>().ok();
+        let key = |number: u64| {
+            let number = Some(number).filter(|number| *number > 0)?;
+            number.to_string().parse::<IssueKey>().ok()
+        };
         let none = Self {
             issue: None,
             pull_request: None,
@@ -97,7 +100,7 @@ impl Subject {
 
 /// The issue that a text says it closes; of another repository's, none.
 fn closed_by(text: &str, repository: Option<&str>) -> Option<IssueKey> {
-    let lines = statements(text);
+    let lines = said(text);
     let found = lines.iter().flat_map(|line| CLOSING.captures_iter(line));
     let mut own = found.filter(|found| {
         let of = found.name("short").or_else(|| found.name("long"));
@@ -106,10 +109,26 @@ fn closed_by(text: &str, repository: Option<&str>) -> Option<IssueKey> {
     own.next()?["number"].parse().ok()
 }
 
-/// The issue that a branch is named after.
+// 2024-12-01, feature/2024_12-notes.
+#[allow(clippy::expect_used)]
+static DATE: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"^(?:.*/)?(?:19|20)[0-9]{2}[-_/.](?:0[1-9]|1[0-2])(?:[-_/.]|$)")
+        .expect("the expression is one")
+});
+
+/// The issue that a branch is named after. A date names none.
 fn named_by(branch: &str) -> Option<IssueKey> {
     let line = branch.lines().next()?;
+    if DATE.is_match(line) {
+        return None;
+    }
     BRANCH.captures(line)?["number"].parse().ok()
+}
+
+/// The number that a fact is, also one that is written as a text.
+pub(super) fn number_in(fact: &serde_json::Value) -> Option<u64> {
+    let text = fact.as_str().and_then(|text| text.parse().ok());
+    fact.as_u64().or(text)
 }
 
 /// The open issue whose pull request this is, as its contracts or its notes say.
@@ -133,11 +152,7 @@ pub fn pull_request_of(tip: &Snapshot<'_>, number: u64) -> Result<Option<IssueKe
         let noted = issue.annotations.iter().rev();
         let noted = noted.filter_map(|note| note.facts.get(PULL_REQUEST));
         let mut told = issue.facts.get(PULL_REQUEST).into_iter().chain(noted);
-        let is_it = |told: &serde_json::Value| {
-            let text = told.as_str().and_then(|text| text.parse().ok());
-            told.as_u64().or(text) == Some(number)
-        };
-        if told.any(is_it) {
+        if told.any(|told| number_in(told) == Some(number)) {
             return Ok(Some(key.clone()));
         }
     }
@@ -168,6 +183,8 @@ mod tests {
             ("see #12", None),
             ("<!-- closes #12 -->", None),
             ("```\ncloses #12\n```", None),
+            ("`closes #12`", None),
+            ("    closes #12", None),
             ("closes #12abc", None),
         ] {
             let found = closed_by(text, own);
@@ -191,6 +208,10 @@ mod tests {
             ("release-12", None),
             ("12x", None),
             ("0", None),
+            ("2024-12-01-notes", None),
+            ("notes/2024-12", None),
+            ("2024-notes", Some("2024")),
+            ("issue-2024-12-01", Some("2024")),
             ("", None),
         ] {
             let found = named_by(branch);

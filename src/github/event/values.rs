@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::markdown::{beneath, item};
+use super::markdown::{beneath, items};
 use crate::ids::is_misleading;
 use crate::protocol::{Source, SourceRule, Take, select};
 
@@ -15,13 +15,70 @@ const ITEMS: usize = 200;
 /// The value that a source has in a payload, if it has one.
 pub(super) fn value(source: &Source, payload: &Value) -> Option<Value> {
     match source {
-        Source::At(pointer) => { select(payload, pointer).into_iter() }.find_map(plain),
+        Source::At(pointer) => at(pointer, payload).find_map(plain),
         Source::Rule(rule) => ruled(rule, payload).or_else(|| rule.default.clone()),
     }
 }
 
+/// What a payload has at a place; what should be a commit's id and is none is not there.
+fn at<'v>(pointer: &str, payload: &'v Value) -> impl Iterator<Item = &'v Value> + use<'v> {
+    let any = !names_commit(pointer);
+    { select(payload, pointer).into_iter() }.filter(move |found| any || is_commit(found))
+}
+
+/// Says whether GitHub has the id of a commit at such a place.
+fn names_commit(pointer: &str) -> bool {
+    let name = pointer.rsplit('/').next().unwrap_or_default();
+    name == "commit_id" || name == "sha" || name.ends_with("_sha")
+}
+
+fn is_commit(value: &Value) -> bool {
+    let is_id =
+        |text: &str| [40, 64].contains(&text.len()) && text.bytes().all(|b| b.is_ascii_hexdigit());
+    value.as_str().is_some_and(is_id)
+}
+
+/// The place without which a note would mix what is new with what was noted before: the
+/// id of a commit, or how something ended.
+pub(super) fn lacking<'s>(source: &'s Source, payload: &Value) -> Option<&'s str> {
+    let needed = |pointer: &str| names_commit(pointer) || pointer.ends_with("/conclusion");
+    let mut places = source.pointers().iter().map(String::as_str);
+    places
+        .find(|pointer| needed(pointer))
+        .filter(|_| value(source, payload).is_none())
+}
+
+/// Why a source says more than is taken of it.
+pub(super) fn cut(source: &Source, payload: &Value) -> Option<String> {
+    let Source::Rule(rule) = source else {
+        return None;
+    };
+    if rule.take != Take::Items {
+        return None;
+    }
+    let mut found = rule.at.iter().flat_map(|pointer| select(payload, pointer));
+    let found = found.find_map(|found| {
+        let found = items(found.as_str()?, &rule.under)?;
+        (!found.all.is_empty()).then_some(found)
+    })?;
+    let long = |item: &String| item.chars().count() > LONGEST;
+    match () {
+        () if found.all.len() > ITEMS => Some(format!(
+            "the list has {} items, of which the first {ITEMS} are taken",
+            found.all.len()
+        )),
+        () if found.all.iter().any(long) => Some(format!(
+            "an item has more than {LONGEST} characters, and is cut"
+        )),
+        () if found.more => Some(
+            "more is said after an item, in a paragraph of its own, a quotation or code".to_owned(),
+        ),
+        () => None,
+    }
+}
+
 fn ruled(rule: &SourceRule, payload: &Value) -> Option<Value> {
-    let found = rule.at.iter().flat_map(|pointer| select(payload, pointer));
+    let found = rule.at.iter().flat_map(|pointer| at(pointer, payload));
     let mut found = found.filter_map(|found| match (rule.take, found) {
         (Take::Value, found) => plain(found),
         (Take::Line, Value::String(text)) => {
@@ -29,8 +86,8 @@ fn ruled(rule: &SourceRule, payload: &Value) -> Option<Value> {
             lines.iter().find_map(|line| says(line)).map(Value::String)
         }
         (Take::Items, Value::String(text)) => {
-            let lines = beneath(text, &rule.under)?;
-            let items = lines.iter().filter_map(|line| says(item(line)?));
+            let items = items(text, &rule.under)?.all.into_iter();
+            let items = items.filter_map(|item| says(&item));
             let items: Vec<Value> = items.take(ITEMS).map(Value::String).collect();
             (!items.is_empty()).then_some(Value::Array(items))
         }
@@ -65,8 +122,7 @@ fn plain(found: &Value) -> Option<Value> {
 /// What a line says: without what can't be seen or turns text round, its blanks single,
 /// its end cut off. None, if it says nothing.
 pub(super) fn says(line: &str) -> Option<String> {
-    let seen = |c: &char| !is_misleading(*c) && (!c.is_control() || c.is_whitespace());
-    let seen: String = line.chars().filter(seen).collect();
+    let seen = visible(line);
     let words: Vec<&str> = seen.split_whitespace().collect();
     let mut text = words.join(" ");
     if let Some((end, _)) = text.char_indices().nth(LONGEST) {
@@ -75,6 +131,12 @@ pub(super) fn says(line: &str) -> Option<String> {
         text.push('…');
     }
     (!text.is_empty()).then_some(text)
+}
+
+/// A line without what can't be seen or turns text round.
+pub(super) fn visible(line: &str) -> String {
+    let seen = |c: &char| !is_misleading(*c) && (!c.is_control() || c.is_whitespace());
+    line.chars().filter(seen).collect()
 }
 
 #[cfg(test)]
@@ -121,7 +183,7 @@ mod tests {
         assert_eq!(read(priority, &payload), Some(json!("high")));
         let none = json!({"at": ["/labels/*/name"], "map": {"bug": "bug"}});
         assert_eq!(read(none, &payload), None);
-        let items = json!({"at": ["/body"], "take": "items", "under": ["criteria"]});
+        let items = json!({"at": ["/body"], "take": "items", "under": ["acceptance criteria"]});
         assert_eq!(read(items, &payload), Some(json!(["one", "two"])));
         let none = json!({"at": ["/body"], "take": "items", "under": ["requirements"]});
         assert_eq!(read(none, &payload), None);

@@ -1,5 +1,6 @@
 use std::path::PathBuf;
 
+use anstream::adapter::strip_str;
 use clap::Args;
 use serde_json::{Map, Value, json};
 
@@ -65,6 +66,10 @@ impl Arguments {
             delivery: &delivery,
         };
         let carried = carry_out(&way, &event)?;
+        if !self.dry_run && carried.did.iter().any(|did| did.commit.is_none()) {
+            // What an earlier delivery did may still be here alone.
+            ledger.publish_recorded(&session)?;
+        }
         let written = self.write(carried.draft.as_ref())?;
         let data = self.data(&event, &delivery, &carried, written.as_deref());
         let mut text = self.told(&event, &delivery, &carried, written.as_deref());
@@ -190,7 +195,7 @@ impl Arguments {
             };
             text += &facts(&did.facts);
             for warning in &did.warnings {
-                text += &render(warning);
+                text += &strip_str(&render(warning)).to_string();
             }
         }
         if let Some(draft) = &carried.draft {
@@ -198,7 +203,7 @@ impl Arguments {
             let (kind, from, to) = (&draft.contract_type, &draft.from, &draft.to);
             text += &format!("  for {from} to finish: {kind} to {to}, {left} left to fill\n");
             for finding in &draft.findings {
-                text += &render(finding);
+                text += &strip_str(&render(finding)).to_string();
             }
             text += &match (written, &self.draft) {
                 (Some(file), _) => format!("    written to {}\n", quoted(file)),
