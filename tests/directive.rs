@@ -499,8 +499,8 @@ fn a_claim_brings_everything_to_begin_with() {
       evaluations: 1
       rationale: research-1 was read: advance
 
-    said before
-      `git handoff context ferry-71` shows each contract
+    what was asked for, contract by contract
+      see `git handoff context ferry-71`
 
     delivered
       notes/tides.md: 12 bytes, sha256 [sha256]

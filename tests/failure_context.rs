@@ -756,6 +756,13 @@ fn a_worktree_that_is_written_to_is_kept_whole_or_refused() {
     base(&env, &env.repo());
     let repo = env.repo();
     let done = AtomicBool::new(false);
+    // A fault must end the writer too.
+    struct Ends<'a>(&'a AtomicBool);
+    impl Drop for Ends<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
     // What a build writes: each version of a file replaces the one before.
     let version = |n: usize| format!("version {n}\n").repeat(1 + n % 7);
     std::thread::scope(|scope| {
@@ -770,6 +777,7 @@ fn a_worktree_that_is_written_to_is_kept_whole_or_refused() {
                 write(&repo.join(format!("part-{n}")), "part\n");
             }
         });
+        let ends = Ends(&done);
         let mut ended = Vec::new();
         for round in 0..8 {
             if round > 0 {
@@ -794,7 +802,7 @@ fn a_worktree_that_is_written_to_is_kept_whole_or_refused() {
             }
             ended.push(id);
         }
-        done.store(true, Ordering::Relaxed);
+        drop(ends);
         // Whatever was kept is one version of each file; what was refused can be kept now.
         for id in ended {
             let dir = env.root().join(&id);

@@ -112,8 +112,8 @@ fn the_page_says_what_is_held_what_waits_and_what_to_do() {
 
     Your next steps:
     1. git handoff show 87.1   # what was handed to you
-       git handoff context 87   # all that was asked for; then do the work, and commit it
-    2. git handoff new --issue 87 --from prep-agent --to implementer-agent > contract.xml   # once it is done, or another below, as your work came out; then replace every {{fill: …}}
+       git handoff context 87   # all that was asked for; then do the work, and commit what you change
+    2. git handoff new --issue 87 --from prep-agent --to implementer-agent > contract.xml   # once it is done: "Workspace ready"; then replace every {{fill: …}}
     3. git handoff check contract.xml && git handoff send contract.xml --as prep-agent   # then delete the file: your part is done
     If it takes longer than the lease: git handoff extend 87.1 --as prep-agent
     If you lack something: git handoff block 87.1 --as prep-agent --reason 'what you lack'
