@@ -230,7 +230,7 @@ fn an_inbox_ends_the_wait_when_something_can_be_claimed() {
     $ git handoff wait --inbox --as prep-agent
     87.1 issue-manager → prep-agent: pending
     --- stderr
-    next, for prep-agent: git handoff claim --next --as prep-agent
+    next: git handoff claim --next --as prep-agent
     ");
     env.claim("87.1", "prep-agent").success();
     let none = [&there[..], &["--timeout", "50ms"]].concat();

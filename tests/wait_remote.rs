@@ -120,10 +120,7 @@ fn what_a_wait_found_can_be_claimed_at_once() {
     clones.env.send(opening(87)).success();
     let (stdout, stderr) = wait.ends(0);
     assert!(stdout.starts_with("87.1 "), "{stdout}");
-    assert_eq!(
-        stderr,
-        "next, for prep-agent: git handoff claim --next --as prep-agent\n"
-    );
+    assert_eq!(stderr, "next: git handoff claim --next --as prep-agent\n");
     let claim = ["claim", "--next", "--as", "prep-agent"];
     clones.there(&claim).success().says("87.1 issue-manager");
     assert_eq!(clones.tip(&clones.other), clones.tip(&clones.bare));
