@@ -3,15 +3,14 @@
 //!
 //! Which harness reads what from where is data, in `templates/agents/harnesses.json`. `json`
 //! edits a configuration without touching the rest of its text, `guide` is the marked block in a
-//! file of instructions, `plan` says what changes and carries it out, one process after the other
-//! as `turn` lets it, `leftovers` finds what a killed one left, `doctor` says what would not run. Nothing here knows of ledgers.
+//! file of instructions, `plan` says what changes and carries it out, `leftovers` finds what a
+//! killed process left, `doctor` says what would not run. Nothing here knows of ledgers.
 
 mod doctor;
 mod guide;
 mod json;
 mod leftovers;
 mod plan;
-mod turn;
 
 use std::sync::LazyLock;
 
@@ -20,7 +19,6 @@ use serde_json::Value;
 
 pub use doctor::{Surroundings, examine, is_installed};
 pub use plan::{Action, AgentsError, Change, Plan};
-pub use turn::Turn;
 
 use crate::ids::AgentName;
 

@@ -53,9 +53,6 @@ pub enum AgentsError {
         /// Why.
         source: io::Error,
     },
-    /// Another process is about the same files, and doesn't end.
-    #[error("another `agents install` or `uninstall` is at work here")]
-    Busy,
     /// A file can't be written.
     #[error(transparent)]
     Write(WriteError),
@@ -208,7 +205,8 @@ impl Plan {
     }
 
     /// Carries it out, all of it or nothing: where a file can't be written, or was changed
-    /// meanwhile, those before it are put back. It takes [`super::Turn`] to have made the plan.
+    /// meanwhile, those before it are put back. Nothing keeps others from the files between
+    /// the plan and this: that is its caller's to do.
     ///
     /// # Errors
     /// [`AgentsError::Write`] with the file that is in the way.

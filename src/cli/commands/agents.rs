@@ -1,11 +1,12 @@
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use crate::agents::{
-    Acts, AgentsError, HARNESSES, Harness, Plan, Surroundings, Turn, examine, is_installed,
+    Acts, AgentsError, HARNESSES, Harness, Plan, Surroundings, examine, is_installed,
 };
 use crate::cli::context::Context;
 use crate::cli::environment::{found_by_shell, home, own_version, version_of};
@@ -14,7 +15,7 @@ use crate::cli::exit;
 use crate::cli::harness_hook::{self, When};
 use crate::cli::output::{Output, columns, counted, plain, render};
 use crate::finding::Severity;
-use crate::git::{Program, Repository};
+use crate::git::{Program, Queue, Repository};
 use crate::hooks::WriteError;
 use crate::ids::AgentName;
 
@@ -180,10 +181,16 @@ impl Arguments {
     }
 }
 
-/// The turn to write; whoever writes nothing needs none.
-fn turn(repository: &Repository, dry_run: bool) -> Result<Option<Turn>, Failure> {
-    let turn = (!dry_run).then(|| Turn::take(repository.common_dir()));
-    turn.transpose().map_err(refused)
+/// The turn to write, since harnesses share files; whoever writes nothing needs none.
+fn turn(repository: &Repository, dry_run: bool) -> Result<Option<Queue>, Failure> {
+    const PATIENCE: Duration = Duration::from_secs(10);
+    let turn = (!dry_run).then(|| Queue::join(repository.common_dir(), "agents.lock", PATIENCE));
+    if turn.as_ref().is_some_and(Queue::is_taken) {
+        let text = "another `agents install` or `uninstall` is at work here";
+        return Err(Failure::new(exit::CONFLICT, "agents_busy", text)
+            .hint("nothing was changed; run the same command again when it is done"));
+    }
+    Ok(turn)
 }
 
 /// The worktree's folder.
@@ -346,8 +353,6 @@ fn refused(error: AgentsError) -> Failure {
             Failure::new(exit::CONFLICT, "agents_changed", message)
                 .hint("nothing was changed; run the same command again")
         }
-        AgentsError::Busy => Failure::new(exit::CONFLICT, "agents_busy", message)
-            .hint("nothing was changed; run the same command again when it is done"),
         AgentsError::Write(WriteError::Io { .. }) | AgentsError::Read { .. } => {
             Failure::new(exit::ENVIRONMENT, "agents_file", message)
                 .hint("the file is as it was; see `ls -ld` of it, and run the same again")
