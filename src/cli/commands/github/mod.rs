@@ -19,7 +19,7 @@ use crate::cli::network::Write;
 use crate::cli::output::Output;
 use crate::cli::{exit, replace};
 use crate::git::{ObjectId, Repository};
-use crate::ids::quoted;
+use crate::ids::{IssueKey, quoted};
 use crate::ledger::LedgerError;
 
 /// Tell a workflow on GitHub how things stand
@@ -58,6 +58,36 @@ impl Arguments {
             Verb::Output(a) => a.run(context, output),
             Verb::Summary(a) => a.run(context, output),
             Verb::Comment(a) => a.run(context, output),
+        }
+    }
+}
+
+// What is told of, and where it goes; without a doc comment, which would become the help of
+// the commands that take it.
+#[derive(Args)]
+struct Page {
+    /// The issue; without one, the ledger
+    #[arg(value_name = "ISSUE")]
+    issue: Option<String>,
+    #[command(flatten)]
+    gate: Gate,
+    /// Append to this file instead; `-` is standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+impl Page {
+    /// The issue, if one is named.
+    fn issue(&self) -> Result<Option<IssueKey>, Failure> {
+        Ok(self.issue.as_deref().map(str::parse).transpose()?)
+    }
+
+    /// The file to append to: the one that the runner named in this variable, unless
+    /// another is asked for. None, where the document is the answer.
+    fn file(&self, output: &Output, variable: &str) -> Result<Option<PathBuf>, Failure> {
+        match output.is_json() && self.output.is_none() {
+            true => Ok(None),
+            false => target(self.output.as_ref(), variable).map(Some),
         }
     }
 }

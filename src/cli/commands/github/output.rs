@@ -1,9 +1,7 @@
-use std::path::PathBuf;
-
 use clap::Args;
 use serde_json::{Map, Value};
 
-use super::{Gate, append, target};
+use super::{Page, append};
 use crate::cli::context::Context;
 use crate::cli::environment::{now, random_word};
 use crate::cli::error::Failure;
@@ -12,7 +10,6 @@ use crate::cli::replace::is_stdout;
 use crate::cli::standing;
 use crate::github::output::{of_issue, of_ledger, of_none, written};
 use crate::github::standing::Issue;
-use crate::ids::IssueKey;
 
 /// Give later steps of the workflow values: state, holder, next action, gate
 ///
@@ -26,14 +23,8 @@ use crate::ids::IssueKey;
   git handoff github output 123 --require approved --head HEAD --output -
   git handoff github output      (of the whole ledger)")]
 pub(crate) struct Arguments {
-    /// The issue; without one, the ledger
-    #[arg(value_name = "ISSUE")]
-    issue: Option<String>,
     #[command(flatten)]
-    gate: Gate,
-    /// Append to this file instead; `-` is standard output
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
+    page: Page,
 }
 
 impl Arguments {
@@ -42,21 +33,13 @@ impl Arguments {
     /// # Errors
     /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
-        let file = match output.is_json() && self.output.is_none() {
-            true => None,
-            false => Some(target(self.output.as_ref(), "GITHUB_OUTPUT")?),
-        };
+        let file = self.page.file(output, "GITHUB_OUTPUT")?;
         let repository = context.repository()?;
         let ledger = context.ledger(&repository)?;
         let tip = ledger.tip()?;
-        let values = match self
-            .issue
-            .as_deref()
-            .map(str::parse::<IssueKey>)
-            .transpose()?
-        {
+        let values = match self.page.issue()? {
             Some(key) => {
-                let asked = self.gate.asked(&repository)?;
+                let asked = self.page.gate.asked(&repository)?;
                 let standing = Issue::read(&repository, &tip, &key, asked, now()?)?;
                 standing.as_ref().map_or_else(of_none, of_issue)
             }

@@ -1,11 +1,11 @@
 use std::fs::File;
 use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use clap::Args;
 use serde_json::json;
 
-use super::{Gate, append, target};
+use super::{Page, append};
 use crate::cli::context::Context;
 use crate::cli::environment::now;
 use crate::cli::error::Failure;
@@ -15,7 +15,6 @@ use crate::cli::standing;
 use crate::github::standing::Issue;
 use crate::github::summary::{MOST_SUMMARY, of_issue, of_ledger, of_none};
 use crate::github::text::open_fence;
-use crate::ids::IssueKey;
 
 /// Write how an issue or the ledger stands beneath the workflow's run
 ///
@@ -30,14 +29,8 @@ use crate::ids::IssueKey;
   git handoff github summary 123 --require approved --head HEAD
   git handoff github summary --output -      (of the whole ledger, to look at)")]
 pub(crate) struct Arguments {
-    /// The issue; without one, the ledger
-    #[arg(value_name = "ISSUE")]
-    issue: Option<String>,
     #[command(flatten)]
-    gate: Gate,
-    /// Append to this file instead; `-` is standard output
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
+    page: Page,
 }
 
 impl Arguments {
@@ -46,10 +39,7 @@ impl Arguments {
     /// # Errors
     /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
-        let file = match output.is_json() && self.output.is_none() {
-            true => None,
-            false => Some(target(self.output.as_ref(), "GITHUB_STEP_SUMMARY")?),
-        };
+        let file = self.page.file(output, "GITHUB_STEP_SUMMARY")?;
         let file = file.filter(|file| !is_stdout(file));
         let repository = context.repository_to_survey()?;
         let ledger = context.ledger(&repository)?;
@@ -61,14 +51,9 @@ impl Arguments {
         let close = close.unwrap_or_default();
         // One for the line break where the file does not end with one.
         let room = MOST_SUMMARY.saturating_sub(there.len() + close.len() + 1);
-        let page = match self
-            .issue
-            .as_deref()
-            .map(str::parse::<IssueKey>)
-            .transpose()?
-        {
+        let page = match self.page.issue()? {
             Some(key) => {
-                let asked = self.gate.asked(&repository)?;
+                let asked = self.page.gate.asked(&repository)?;
                 let standing = Issue::read(&repository, &tip, &key, asked, now()?)?;
                 match standing {
                     Some(standing) => of_issue(&standing, room),
