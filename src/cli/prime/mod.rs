@@ -153,13 +153,11 @@ fn protocols_of<'r>(
 
 /// A way on: a contract that the agent may send next.
 struct Way {
-    /// The type of contract.
-    contract_type: String,
+    to: AgentName,
     /// Whether it leads on, not to someone who steps in.
     usual: bool,
-    to: AgentName,
-    /// Its type, where that must be said.
-    kind: Option<String>,
+    /// Its type.
+    contract_type: String,
     /// What its type says, in a few words.
     title: String,
     /// The request that it answers, where that must be said.
@@ -262,7 +260,6 @@ impl Maker<'_, '_> {
                 answers: answers.map(|work| work.id.clone()),
                 command: command + &self.protocol_option(work) + &branch_option(self.branch),
                 to,
-                kind,
                 format,
             });
         }
@@ -299,7 +296,7 @@ impl Maker<'_, '_> {
         let wanted = Wanted {
             from: agent,
             to: &way.to,
-            kind: way.kind.as_deref(),
+            kind: Some(&way.contract_type),
             format: Some(way.format),
             protocol: None,
         };
@@ -392,7 +389,7 @@ impl Told<'_> {
             });
             json!({ "count": pile.count, "first": first.collect::<Vec<_>>() })
         };
-        let way = |way: &Way| json!({ "to": way.to, "title": way.title, "contract_type": way.kind, "command": way.command });
+        let way = |way: &Way| json!({ "to": way.to, "title": way.title, "contract_type": way.contract_type, "command": way.command });
         let contract = self.contract.as_ref().map(|contract| {
             json!({
                 "to": contract.way.to,
