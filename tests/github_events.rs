@@ -420,6 +420,15 @@ fn an_issue_is_given_up_and_taken_up_again() {
     );
     let data = event(&env, "issues", &closed(&env, "duplicate", 0));
     assert!(why(&data).contains("nothing is open"), "{data:#}");
+    // Nobody holds it then: who opens it again on GitHub learns who may go on.
+    let mut again = issue(12);
+    again["updated_at"] = json!(at(&env, 0));
+    let data = event(&env, "issues", &issues("reopened", again.clone()));
+    assert!(did(&data).is_empty(), "{data:#}");
+    assert!(why(&data).contains("`git handoff next 12`"), "{data:#}");
+    let data = event(&env, "issues", &issues("edited", again));
+    assert_eq!(did(&data), ["sent 12.2"]);
+    env.assert_sound();
 
     let env = support::workflow::completed(|_| Format::Xml);
     let reopened = |env: &TestEnvironment, seconds: i64| {

@@ -141,7 +141,11 @@ impl Work<'_, '_> {
             return Ok(Some("the issue is completed in the ledger".to_owned()));
         }
         if opens {
-            let anew = issue.open.is_empty() && !issue.reopened.is_empty();
+            // What was turned down may be begun anew.
+            let turned_down = [State::Rejected, State::Cancelled];
+            let last = folder.record(issue.handoffs)?;
+            let is_over = last.is_some_and(|last| turned_down.contains(&last.state));
+            let anew = issue.open.is_empty() && (is_over || !issue.reopened.is_empty());
             return Ok((!anew).then(|| "the ledger has this issue already".to_owned()));
         }
         if let Some(why) = self.outdated(&issue) {
@@ -287,6 +291,14 @@ impl Work<'_, '_> {
             self.not(rule, "the ledger does not have this issue");
             return Ok(());
         };
+        if issue.status == IssueStatus::Open && issue.open.is_empty() {
+            let next = format!("git handoff next {}", self.key);
+            self.not(
+                rule,
+                format!("the issue is open, and nothing in it: `{next}` says who may go on"),
+            );
+            return Ok(());
+        }
         let completed_at = issue.completed_at;
         let happened_at = self.event.happened_at();
         if issue.status == IssueStatus::Completed
