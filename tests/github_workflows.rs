@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod github_support;
+mod support;
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -15,9 +15,9 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
-use support::TestEnvironment;
 use support::contracts::{Format, opening, prepared};
 use support::workflow::completed;
+use support::{TestEnvironment, installed};
 use team_support::{refused, with_protocol};
 use time_support::{RESEARCH, TRACE, WRITER, answers, asks, done, own, traced};
 
@@ -436,14 +436,7 @@ fn corruption_is_what_the_last_audit_found() {
 /// Where `scripts/metrics-tools` puts the strict reader.
 fn tools() -> &'static Path {
     static TOOLS: OnceLock<PathBuf> = OnceLock::new();
-    TOOLS.get_or_init(|| {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("metrics-tools");
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/metrics-tools");
-        let output = Command::new(script).arg(&folder).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "scripts/metrics-tools: {said}");
-        folder
-    })
+    TOOLS.get_or_init(|| installed("metrics-tools"))
 }
 
 /// Runs a program with a text on standard input; what it printed.

@@ -6,21 +6,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
+use crate::support::installed;
+
 /// The folder in whose `node_modules` the packages of tests/agent-tools are, which
 /// `scripts/agent-tools` fills once.
 pub fn tools() -> &'static Path {
     static TOOLS: OnceLock<PathBuf> = OnceLock::new();
-    TOOLS.get_or_init(|| {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("agent-tools");
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/agent-tools");
-        let output = Command::new(script).arg(&folder).output().unwrap();
-        assert!(
-            output.status.success(),
-            "what these tests need can't be installed (scripts/agent-tools):\n{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-        folder
-    })
+    TOOLS.get_or_init(|| installed("agent-tools"))
 }
 
 /// How many tokens each text has, by a real tokenizer: the larger count of two encodings.

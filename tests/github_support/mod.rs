@@ -8,20 +8,12 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
+use crate::support::installed;
+
 /// The folder that `scripts/github-tools` fills once: `node_modules` and `venv`.
 pub fn tools() -> &'static Path {
     static TOOLS: OnceLock<PathBuf> = OnceLock::new();
-    TOOLS.get_or_init(|| {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("github-tools");
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/github-tools");
-        let output = Command::new(script).arg(&folder).output().unwrap();
-        assert!(
-            output.status.success(),
-            "what these tests need of GitHub can't be installed (scripts/github-tools):\n{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-        folder
-    })
+    TOOLS.get_or_init(|| installed("github-tools"))
 }
 
 /// Runs a script of tests/github-tools: with node, which gets the folder of [`tools`] as its first

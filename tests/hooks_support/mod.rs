@@ -7,22 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use crate::support::TestEnvironment;
+use crate::support::{TestEnvironment, installed};
 
 /// The folder with the managers, which `scripts/hook-tools` fills once.
 pub fn tools() -> &'static Path {
     static TOOLS: OnceLock<PathBuf> = OnceLock::new();
-    TOOLS.get_or_init(|| {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("hook-tools");
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/hook-tools");
-        let output = Command::new(script).arg(&folder).output().unwrap();
-        assert!(
-            output.status.success(),
-            "the hook managers that these tests run can't be installed (scripts/hook-tools):\n{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-        folder
-    })
+    TOOLS.get_or_init(|| installed("hook-tools"))
 }
 
 /// Writes a file that can be run.

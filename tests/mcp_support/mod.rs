@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 
-use crate::support::TestEnvironment;
+use crate::support::{TestEnvironment, installed};
 
 /// The newest version with a handshake, and the one without.
 pub const HANDSHAKE: &str = "2025-11-25";
@@ -237,15 +237,5 @@ pub fn document(message: &Value) -> Value {
 /// The folder with the project's own clients, which `scripts/mcp-tools` fills once.
 pub fn tools() -> &'static Path {
     static TOOLS: OnceLock<PathBuf> = OnceLock::new();
-    TOOLS.get_or_init(|| {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mcp-tools");
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/mcp-tools");
-        let output = Command::new(script).arg(&folder).output().unwrap();
-        assert!(
-            output.status.success(),
-            "the clients can't be installed (scripts/mcp-tools):\n{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-        folder
-    })
+    TOOLS.get_or_init(|| installed("mcp-tools"))
 }

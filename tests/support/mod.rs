@@ -18,6 +18,22 @@ use tempfile::TempDir;
 /// 2026-03-02T09:00:00Z, a Monday morning.
 const START: i64 = 1_772_442_000;
 
+/// The folder that a script of `scripts` fills with what tests need and the project does not
+/// bring: packages, in the versions that its folder in `tests` names.
+pub fn installed(script: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(script);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("scripts")
+        .join(script);
+    let output = Command::new(path).arg(&folder).output().unwrap();
+    assert!(
+        output.status.success(),
+        "what these tests need can't be installed (scripts/{script}):\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    folder
+}
+
 /// A folder with a home and repositories in it, and the time there.
 pub struct TestEnvironment {
     _folder: TempDir,

@@ -8,20 +8,12 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
+use crate::support::installed;
+
 /// The folder with the tools, which `scripts/trace-tools` fills once.
 fn tools() -> &'static Path {
     static TOOLS: OnceLock<PathBuf> = OnceLock::new();
-    TOOLS.get_or_init(|| {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("trace-tools");
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/trace-tools");
-        let output = Command::new(script).arg(&folder).output().unwrap();
-        assert!(
-            output.status.success(),
-            "what decodes traces can't be installed (scripts/trace-tools):\n{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-        folder
-    })
+    TOOLS.get_or_init(|| installed("trace-tools"))
 }
 
 /// What one of the scripts of `tests/trace-tools` reads in a text: a document a line.

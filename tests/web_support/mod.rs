@@ -6,21 +6,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
+use crate::support::installed;
+
 /// The folder in whose `node_modules` the packages of tests/web-tools are, which
 /// `scripts/web-tools` fills once.
 pub fn tools() -> &'static Path {
     static TOOLS: OnceLock<PathBuf> = OnceLock::new();
-    TOOLS.get_or_init(|| {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("web-tools");
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/web-tools");
-        let output = Command::new(script).arg(&folder).output().unwrap();
-        assert!(
-            output.status.success(),
-            "what these tests need of the web can't be installed (scripts/web-tools):\n{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-        folder
-    })
+    TOOLS.get_or_init(|| installed("web-tools"))
 }
 
 /// Runs a script of tests/web-tools with node, which gets the folder of [`tools`] as its first
