@@ -16,10 +16,11 @@ use std::time::{Duration, Instant};
 
 use chrono::{DateTime, FixedOffset};
 use git_handoff::contract::Format;
-use git_handoff::git::{Edit, ObjectId, Repository, tune};
+use git_handoff::git::{Repository, tune};
 use git_handoff::ledger::{Clock, DEFAULT_BRANCH, Founding, Ledger, Session};
 use git_handoff::protocol::Policy;
 use git_handoff::templates::built_in;
+use handoff_base::{Edit, ObjectId};
 use support::contracts::Stage;
 use support::{Samples, Work};
 

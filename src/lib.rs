@@ -8,11 +8,11 @@
 pub mod agents;
 pub mod cli;
 pub mod contract;
-pub mod finding;
+pub use handoff_base::finding;
 pub mod git;
 pub mod github;
 pub mod hooks;
-pub mod ids;
+pub use handoff_base::ids;
 pub mod insight;
 pub mod ledger;
 pub mod protocol;

@@ -9,14 +9,14 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use git_handoff::git::ObjectId;
+use git_handoff::git::blob_id;
 use support::contracts::opening;
 use support::{Ran, TestEnvironment};
 
 /// Puts three objects into the folder that git counts, and a tag that leads to them.
 fn litter(env: &TestEnvironment, repo: &Path, name: &str) -> Ran {
     let counted = |text: &String| {
-        let id = ObjectId::of_blob(text.as_bytes()).unwrap();
+        let id = blob_id(text.as_bytes()).unwrap();
         id.to_string().starts_with("17")
     };
     let texts = (0..).map(|n| format!("{name} {n}\n")).filter(counted);

@@ -4,10 +4,11 @@ use std::convert::Infallible;
 
 use chrono::{DateTime, FixedOffset};
 use git_handoff::contract::Format;
-use git_handoff::git::{Edit, Person, to_second};
+use git_handoff::git::Person;
 use git_handoff::ids::{AgentName, IssueKey};
 use git_handoff::ledger::{self, Actor, Issue, Record, Request, Step, View, record_file};
 use git_handoff::protocol::{Event, Policy};
+use handoff_base::{Edit, to_second};
 
 use super::contracts::{Samples, Stage};
 

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use handoff_base::finding::{Finding, Severity};
 use serde_json::Value;
 
 use super::{Acts, Harness, calls_us, guide, json, leftovers};
-use crate::finding::{Finding, Severity};
 
 /// What only the command line can know.
 #[derive(Debug, Default)]

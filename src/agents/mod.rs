@@ -20,7 +20,7 @@ use serde_json::Value;
 pub use doctor::{Surroundings, examine, is_installed};
 pub use plan::{Action, AgentsError, Change, Plan};
 
-use crate::ids::AgentName;
+use handoff_base::ids::AgentName;
 
 /// The text of the skill.
 const SKILL: &str = include_str!("../../templates/agents/SKILL.md");

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use handoff_base::finding::Finding;
 use serde_json::Value;
 
-use super::json::{self, Fault, Leaf};
-use super::{Acts, Harness, SKILL, Wanted, guide, is_installed, leftovers};
-use crate::finding::Finding;
+use super::json::{Fault, Leaf};
+use super::{Acts, Harness, SKILL, Wanted, guide, is_installed, json, leftovers};
 use crate::hooks::{Found, WriteError, look, replace_as};
 
 /// What is done about a file.

@@ -1,10 +1,11 @@
 //! What should happen next, as commands that can be run.
 
+use handoff_base::Moment;
+use handoff_base::ids::AgentName;
+use handoff_base::text::plain;
 use serde_json::{Value, json};
 
-use super::output::plain;
-use crate::ids::AgentName;
-use crate::ledger::{Advice, Choice, Moment, Question, Record, choices, decider};
+use crate::ledger::{Advice, Choice, Question, Record, choices, decider};
 use crate::protocol::{Action, Protocol, State};
 
 /// What may be done about a handoff that stands still: the action, and its

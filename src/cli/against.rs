@@ -1,10 +1,11 @@
 //! The rules that contracts are checked against where nothing is recorded.
 
+use handoff_base::ids::AgentName;
+
 use super::context::Context;
 use super::error::{Failure, chain};
 use super::{exit, protocols};
 use crate::git::Repository;
-use crate::ids::AgentName;
 use crate::ledger::{Ledger, Offer, Review, Snapshot, review};
 use crate::protocol::Protocol;
 use crate::templates::{BUILT_IN, FolderSchemas};

@@ -1,10 +1,10 @@
 //! A collector of traces: OTLP over HTTP, in JSON, within one time budget.
 
-use std::env;
-use std::io::{self, Read};
-use std::thread;
+use std::io::Read;
 use std::time::{Duration, Instant};
+use std::{env, io, thread};
 
+use handoff_base::text::{plain, quoted};
 use serde_json::Value;
 use ureq::Agent;
 use ureq::http::{HeaderName, HeaderValue, StatusCode, Uri};
@@ -12,8 +12,6 @@ use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
 use super::error::{Failure, chain};
 use super::exit;
-use super::output::plain;
-use crate::ids::quoted;
 
 /// Where a collector is.
 pub(super) struct Endpoint(Uri);

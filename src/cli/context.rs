@@ -6,16 +6,16 @@ use std::path::Path;
 use std::rc::Rc;
 use std::thread;
 
-use super::Global;
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::text::quoted;
+
 use super::call::Call;
-use super::environment;
 use super::error::Failure;
-use super::exit;
 use super::interruption::Interruption;
 use super::lookout::Lookout;
 use super::network::Network;
+use super::{Global, environment, exit};
 use crate::git::Repository;
-use crate::ids::{AgentName, HandoffId, IssueKey, quoted};
 use crate::ledger::{DEFAULT_BRANCH, Ledger, Snapshot, View};
 
 /// The options that every command has, and what they lead to.

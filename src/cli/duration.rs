@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::ids::quoted;
+use handoff_base::text::quoted;
+
 use crate::protocol::LONGEST;
 
 /// Reads a duration of at least a second, in whole seconds.

@@ -10,12 +10,13 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, FixedOffset, Local, NaiveDateTime, Offset, TimeZone};
+use handoff_base::text::quoted;
+use handoff_base::{Moment, to_second};
 
 use super::error::{Failure, chain};
 use super::exit;
-use crate::git::{Person, Repository, to_second};
-use crate::ids::quoted;
-use crate::ledger::{Clock, Host, Moment, NoTraceParent, Session, TraceParent};
+use crate::git::{Person, Repository};
+use crate::ledger::{Clock, Host, NoTraceParent, Session, TraceParent};
 
 /// The folder of the project that a harness says it works on.
 pub(super) fn project_of_harness() -> Option<PathBuf> {

@@ -3,13 +3,13 @@
 
 use std::error::Error;
 
+use handoff_base::finding::Finding;
+use handoff_base::ids::IdError;
 use serde_json::Value;
 
 use super::exit;
 use super::refused::refused;
-use crate::finding::Finding;
 use crate::git::{CaptureError, GitError, OpenError, RemoteError};
-use crate::ids::IdError;
 use crate::ledger::{DEFAULT_BRANCH, LedgerError, Refusal, ReportError};
 
 /// A failed command.

@@ -1,6 +1,7 @@
 //! How attempts failed and what was kept of it, as text.
 
-use super::output::plain;
+use handoff_base::text::plain;
+
 use crate::ledger::{Contents, PastFailure, Shown, SnapshotManifest};
 
 /// How many paths of a snapshot are named one by one.

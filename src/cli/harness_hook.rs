@@ -1,13 +1,13 @@
 //! What a harness's hook is told. Whatever is amiss is no reason to break a session.
 
-use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::thread;
 use std::time::{Duration, Instant, SystemTime};
+use std::{fs, thread};
 
 use clap::ValueEnum;
+use handoff_base::ObjectId;
 use serde_json::Value;
 
 use super::context::Context;
@@ -16,7 +16,7 @@ use super::error::Failure;
 use super::output::Output;
 use super::prime::{held, prime};
 use crate::agents::{Event, Harness, Kept};
-use crate::git::{ObjectId, Repository};
+use crate::git::{Repository, blob_id};
 
 #[derive(Clone, Copy, ValueEnum)]
 pub(super) enum When {
@@ -128,7 +128,7 @@ fn remember(common_dir: &Path, harness: &str, session: &str) -> bool {
     /// As many sessions as are remembered, the newest.
     const MOST: usize = 256;
     let folder = common_dir.join("handoff").join("kept");
-    let Ok(name) = ObjectId::of_blob(format!("{harness}\0{session}").as_bytes()) else {
+    let Ok(name) = blob_id(format!("{harness}\0{session}").as_bytes()) else {
         return false;
     };
     let made = fs::create_dir_all(&folder)

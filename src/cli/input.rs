@@ -2,16 +2,18 @@
 //! pipeline's cap.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
+use std::io::Read;
 use std::path::Path;
+
+use handoff_base::finding::Finding;
+use handoff_base::text::quoted;
 
 use super::context::Context;
 use super::error::Failure;
 use super::exit;
 use crate::contract::{MAX_BYTES, MAX_REPORT};
-use crate::finding::Finding;
 use crate::github::event::MAX_PAYLOAD;
-use crate::ids::quoted;
 
 /// The most that is read of a list of comments, in bytes.
 const MOST_COMMENTS: usize = 64 << 20;

@@ -4,16 +4,18 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread::{self, JoinHandle};
+use std::thread;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
-use super::environment;
+use handoff_base::ObjectId;
+use handoff_base::text::{plain, quoted};
+
 use super::error::Failure;
-use super::exit;
 use super::interruption::Interruption;
-use super::output::{Output, plain};
-use crate::git::{ObjectId, RefWatch, RemoteError, Repository, Waker, masked};
-use crate::ids::quoted;
+use super::output::Output;
+use super::{environment, exit};
+use crate::git::{RefWatch, RemoteError, Repository, Waker, masked};
 use crate::ledger::{Glimpse, Ledger, LedgerError, Snapshot};
 
 /// How often a remote is looked at.

@@ -1,12 +1,12 @@
 //! Moments on the command line: a date, a time, or how long ago.
 
 use chrono::{DateTime, Duration, NaiveDate, Utc};
+use handoff_base::Moment;
+use handoff_base::text::quoted;
 
 use super::duration;
 use super::environment::now;
 use super::error::Failure;
-use crate::ids::quoted;
-use crate::ledger::Moment;
 
 /// Reads a moment: RFC 3339, a date (its beginning in UTC), or how long ago. None
 /// where the text is none of these.

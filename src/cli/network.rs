@@ -3,14 +3,13 @@
 use std::time::Duration;
 
 use clap::Args;
+use handoff_base::text::plain;
 use serde_json::json;
 
 use super::context::Context;
-use super::duration;
-use super::environment;
 use super::error::Failure;
-use super::exit;
-use super::output::{Output, plain};
+use super::output::Output;
+use super::{duration, environment, exit};
 use crate::git::Repository;
 use crate::ledger::{Ledger, LedgerError, Session, Synced};
 

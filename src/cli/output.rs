@@ -2,7 +2,8 @@
 //! `--json`.
 
 use std::borrow::Cow;
-use std::io::{self, Write};
+use std::io;
+use std::io::Write;
 
 use anstream::adapter::strip_str;
 use anstream::{AutoStream, ColorChoice};
@@ -14,10 +15,11 @@ use super::environment::is_in_workflow;
 use super::error::Failure;
 use super::view::{Look, Pager, Screen, Wishes, is_dumb, is_for_git_pager};
 pub(super) use super::view::{colored as state, columns};
-use crate::finding::{Finding, Severity};
 use crate::github::text::log;
-pub(super) use crate::ids::plain;
-use crate::ledger::{Moment, Publication, Unpublished};
+use crate::ledger::{Publication, Unpublished};
+use handoff_base::Moment;
+use handoff_base::finding::{Finding, Severity};
+pub(super) use handoff_base::text::plain;
 
 /// The version of every JSON document.
 pub(super) const SCHEMA: &str = "git-handoff/1";

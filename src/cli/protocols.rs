@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use handoff_base::text::quoted;
+
 use super::error::Failure;
 use super::exit;
-use crate::ids::quoted;
 use crate::protocol::Protocol;
 use crate::templates::{BUILT_IN, Folder, built_in};
 

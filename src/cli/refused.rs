@@ -1,9 +1,10 @@
 //! What a user sees of a refusal: its exit code, a stable code, and what may be
 //! done now.
 
+use handoff_base::text::quoted;
+
 use super::error::Failure;
 use super::exit;
-use crate::ids::quoted;
 use crate::ledger::{Limit, Refusal};
 use crate::protocol::{Event, State};
 

@@ -1,13 +1,15 @@
 //! Records, issues and receipts, as text and as JSON.
 
+use handoff_base::Moment;
+use handoff_base::ids::{AgentName, HandoffId};
+use handoff_base::text::plain;
 use serde_json::{Value, json};
 
-use super::output::{Output, counted, plain, state};
+use super::output::{Output, counted, state};
 use super::view::Look;
-use crate::ids::{AgentName, HandoffId};
 use crate::ledger::{
-    Annotation, Artifact, Briefing, Done, Evidence, FailureContext, Issue, IssueStatus, Moment,
-    Record, Task, Transition, Verdict, issue_folder,
+    Annotation, Artifact, Briefing, Done, Evidence, FailureContext, Issue, IssueStatus, Record,
+    Task, Transition, Verdict, issue_folder,
 };
 use crate::protocol::State;
 

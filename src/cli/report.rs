@@ -1,10 +1,12 @@
 //! The report of an audit, for people who know neither Git nor JSON.
 
+use handoff_base::finding::Finding;
+use handoff_base::ids::IssueKey;
+use handoff_base::text::plain;
+
 use super::error::DEEPEN;
-use super::output::{counted, plain, render};
-use crate::finding::Finding;
+use super::output::{counted, render};
 use crate::git::Repository;
-use crate::ids::IssueKey;
 use crate::ledger::{Audit, meaning};
 
 /// The report of an audit of the ledger on this branch, or of one issue in it.

@@ -1,11 +1,11 @@
 //! Skeletons of contracts: which type and format a contract would have, and its text.
 
 use clap::ValueEnum;
+use handoff_base::ids::AgentName;
 
 use super::error::Failure;
 use super::exit;
 use crate::contract::FILL;
-use crate::ids::AgentName;
 use crate::ledger::{IssueFolder, LedgerError, Rules, Snapshot, View};
 use crate::protocol::{ContractType, Protocol};
 use crate::templates::{Known, skeleton, usual_format, written};

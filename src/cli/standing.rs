@@ -1,12 +1,14 @@
 //! How the whole ledger stands.
 
+use handoff_base::Moment;
+
 use super::context::Context;
 use super::error::Failure;
 use super::local::local;
 use crate::github::standing::Ledger as Standing;
 use crate::insight::alerts::firing;
 use crate::insight::attention::{attention, protocols};
-use crate::ledger::{IssueStatus, Ledger, Moment, Snapshot};
+use crate::ledger::{IssueStatus, Ledger, Snapshot};
 use crate::protocol::State;
 
 /// Gathers it.

@@ -1,5 +1,6 @@
 //! From a validator's errors to findings: own codes, own words, and no echo of the whole value.
 
+use handoff_base::finding::Finding;
 use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
 use jsonschema::{JsonType, ValidationError};
 use serde_json::Value;
@@ -7,11 +8,9 @@ use serde_json::Value;
 use super::choices::listing;
 use super::contains::Contains;
 use super::line::{heading_of, words_of};
-use super::pattern;
 use super::shape::{Node, Prop, Shape, Spot, scalar_text};
 use super::source::{Format, Source, parts, push_part};
-use super::{MAX_FINDINGS, text};
-use crate::finding::Finding;
+use super::{MAX_FINDINGS, pattern, text};
 
 /// Collects the findings of one check.
 pub(super) struct Explainer<'a> {

@@ -3,12 +3,12 @@
 use std::collections::HashSet;
 use std::fmt;
 
+use handoff_base::finding::Finding;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
 use super::source::push_part;
 use super::{MAX_DEPTH, MAX_FINDINGS, text};
-use crate::finding::Finding;
 
 /// Parses a text that is valid UTF-8 and within the size cap.
 pub(super) fn parse(source: &str) -> Result<Value, Vec<Finding>> {

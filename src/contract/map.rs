@@ -2,13 +2,12 @@
 
 use std::collections::HashMap;
 
+use handoff_base::finding::Finding;
 use serde_json::{Map, Number, Value};
 
 use super::shape::{LeafType, Node, OPEN, Prop, Shape, Spot};
-use super::text;
 use super::xml::{Attribute, Document, Element};
-use super::{FILL, MAX_FINDINGS};
-use crate::finding::Finding;
+use super::{FILL, MAX_FINDINGS, text};
 
 /// Maps a document to a value; what the value cannot show is reported at once.
 pub(super) fn to_value(source: &str, document: &Document, shape: &Shape) -> Mapped {

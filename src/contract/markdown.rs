@@ -5,12 +5,12 @@
 
 use std::ops::Range;
 
+use handoff_base::finding::Finding;
 use serde_json::{Map, Value};
 
 use super::line::{Bullet, Fence, Heading, Line};
 use super::source::push_part;
 use super::{FILL, MAX_FINDINGS, json, text};
-use crate::finding::Finding;
 
 /// What a message begins with.
 const TITLE: &str = "HANDOFF:";

@@ -2,7 +2,7 @@
 //!
 //! A contract arrives as XML, JSON or a Markdown message, is parsed strictly and within bounds ([`Source`]), mapped to one
 //! value model by its schema ([`Shape`]), and validated ([`Schema`]). Every fault is a
-//! [`Finding`](crate::finding::Finding) that names its place in the source's own terms. Nothing here
+//! [`Finding`](handoff_base::finding::Finding) that names its place in the source's own terms. Nothing here
 //! knows of Git, protocols, the command line, the clock or the environment.
 
 mod choices;

@@ -1,8 +1,8 @@
 //! Reports that test runners write: JUnit's XML for tests, lcov's text and
 //! Cobertura's XML for coverage. Read strictly and within bounds.
 
-use super::text;
-use super::xml::{self, Document, Element};
+use super::xml::{Document, Element};
+use super::{text, xml};
 
 /// The largest report that is read, in bytes.
 pub const MAX_REPORT: usize = 16 << 20;
@@ -321,7 +321,7 @@ fn number(element: &Element, name: &str) -> Result<Option<u64>, ReportFault> {
 fn not_a_number(attribute: &str, value: &str) -> ReportFault {
     ReportFault::Number {
         attribute: attribute.to_owned(),
-        shown: crate::ids::quoted(value),
+        shown: handoff_base::text::quoted(value),
     }
 }
 

@@ -1,17 +1,15 @@
 //! A compiled schema, and what checking a source against it finds.
 
+use handoff_base::finding::{Finding, Severity};
 use jsonschema::{Draft, Registry, Validator};
 use serde_json::{Value, json};
 
-use super::FILL;
-use super::contains::{self, Contains};
+use super::contains::Contains;
 use super::explain::Explainer;
-use super::map::{self, Mapped};
-use super::pattern;
+use super::map::Mapped;
 use super::shape::{Shape, ShapeError};
 use super::source::{Source, Tree, push_part};
-use super::text;
-use crate::finding::{Finding, Severity};
+use super::{FILL, contains, map, pattern, text};
 
 /// How many findings of one contract are listed; a note counts the rest.
 pub const MAX_FINDINGS: usize = 200;

@@ -3,12 +3,12 @@
 use std::fmt;
 use std::str::FromStr;
 
+use handoff_base::finding::Finding;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::secrets::each_text;
 use super::{MAX_BYTES, json, markdown, text, xml};
-use crate::finding::Finding;
 
 /// The formats a contract may be written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

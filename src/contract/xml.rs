@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use handoff_base::finding::Finding;
 use roxmltree::{Document as Tree, Error, Node, NodeType, ParsingOptions};
 
 use super::{MAX_ATTRIBUTES, MAX_DEPTH, source, text};
-use crate::finding::Finding;
 
 const XSI: &str = "http://www.w3.org/2001/XMLSchema-instance";
 

@@ -1,24 +1,14 @@
 //! Questions about the user's own branches, which are only ever read.
 
 use git2::{Oid, Sort};
+use handoff_base::{Code, ObjectId};
 use serde::{Deserialize, Serialize};
 
-use super::repository::{GitError, ObjectId, Repository};
+use super::repository::{GitError, Repository};
+use crate::git::object_id::{ToOid, object_id};
 
 /// How far back a merge is looked for.
 const DEPTH: usize = 200;
-
-/// Where a code branch stood when a contract was sent.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Code {
-    /// The branch, without `refs/heads/`.
-    pub branch: String,
-    /// Its commit.
-    pub commit: String,
-    /// That commit's tree, which survives a squash or a rebase.
-    pub tree: String,
-}
 
 /// A commit on a code branch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -143,8 +133,8 @@ impl Repository {
             return Ok(None);
         };
         let mut before = None;
-        for id in self.first_parents(ObjectId(tip)).take(DEPTH) {
-            let commit = self.inner.find_commit(id?.0)?;
+        for id in self.first_parents(object_id(tip)).take(DEPTH) {
+            let commit = self.inner.find_commit(id?.oid())?;
             let mut merged = commit.parent_ids().skip(1);
             if merged.any(|parent| sent.contains(&parent.to_string().as_str())) {
                 before = commit.parent_id(0).ok();
@@ -168,7 +158,7 @@ impl Repository {
         let Ok(fork) = self.inner.merge_base(base, tip) else {
             return Ok(None);
         };
-        let tree = |oid: Oid| Ok::<_, GitError>(ObjectId(self.inner.find_commit(oid)?.tree_id()));
+        let tree = |oid: Oid| Ok::<_, GitError>(object_id(self.inner.find_commit(oid)?.tree_id()));
         let tip = super::tree::Tree::new(self, tree(tip)?);
         let changes = tip.changes_since(Some(tree(fork)?), |_| false)?;
         Ok(Some(changes.len()))

@@ -7,10 +7,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use git2::{ErrorCode, ObjectType, Oid, Sort};
+use handoff_base::{Code, ObjectId};
 
-use super::code::Code;
-use super::repository::{GitError, ObjectId, Repository};
+use super::repository::{GitError, Repository};
 use super::tree::Tree;
+use crate::git::object_id::{ToOid, object_id};
 
 /// How many commits are walked for one question.
 pub(super) const MOST_COMMITS: usize = 10_000;
@@ -91,7 +92,7 @@ impl Repository {
         let name = format!("refs/heads/{branch}");
         let valid = git2::Reference::is_valid_name(&name);
         let local = valid.then(|| self.inner.refname_to_id(&name).ok());
-        let (local, remote) = (local.flatten(), self.on_origin(branch).map(|id| id.0));
+        let (local, remote) = (local.flatten(), self.on_origin(branch).map(|id| id.oid()));
         let commit = match (local, remote) {
             (Some(local), Some(remote)) if local != remote => {
                 let ahead = self.inner.graph_descendant_of(local, remote)?;
@@ -134,7 +135,7 @@ impl Repository {
             Err(error) => return Err(error.into()),
         };
         Ok(match odb.read_header(oid)?.1 {
-            ObjectType::Commit => Named::Commit(ObjectId(oid)),
+            ObjectType::Commit => Named::Commit(object_id(oid)),
             ObjectType::Tag => Named::Other("a tag"),
             ObjectType::Tree => Named::Other("a tree"),
             _ => Named::Other("a file"),
@@ -168,7 +169,7 @@ impl Repository {
         if tip == commit {
             return Ok(true);
         }
-        let has = self.inner.graph_descendant_of(tip.0, commit.0);
+        let has = self.inner.graph_descendant_of(tip.oid(), commit.oid());
         let has = self.known(has.map_err(FactError::from))?;
         if !has && self.is_shallow() {
             return Err(Unknown::Shallow.into());
@@ -188,16 +189,16 @@ impl Repository {
         let walk = || -> Result<Vec<(ObjectId, usize)>, FactError> {
             let mut walk = self.inner.revwalk()?;
             walk.set_sorting(Sort::TOPOLOGICAL)?;
-            walk.push(tip.0)?;
+            walk.push(tip.oid())?;
             for known in known {
-                walk.hide(known.0)?;
+                walk.hide(known.oid())?;
             }
             let mut commits = Vec::new();
             for oid in walk {
                 if commits.len() == MOST_COMMITS {
                     return Err(Unknown::TooMuch.into());
                 }
-                let id = ObjectId(oid?);
+                let id = object_id(oid?);
                 let commit = self.commit(id)?;
                 if commit.cut_off {
                     return Err(Unknown::Shallow.into());
@@ -231,8 +232,8 @@ impl Repository {
     /// # Errors
     /// [`FactError`] when it is unknown or history can't be read.
     pub fn fork(&self, one: ObjectId, other: ObjectId) -> Result<ObjectId, FactError> {
-        match self.inner.merge_base(one.0, other.0) {
-            Ok(oid) => Ok(ObjectId(oid)),
+        match self.inner.merge_base(one.oid(), other.oid()) {
+            Ok(oid) => Ok(object_id(oid)),
             Err(error) if error.code() == ErrorCode::NotFound => {
                 Err(self.gap().unwrap_or(Unknown::Unrelated).into())
             }
@@ -272,11 +273,11 @@ impl Repository {
     }
 
     pub(super) fn descends(&self, tip: ObjectId, commit: ObjectId) -> Result<bool, FactError> {
-        Ok(self.inner.graph_descendant_of(tip.0, commit.0)?)
+        Ok(self.inner.graph_descendant_of(tip.oid(), commit.oid())?)
     }
 
     pub(super) fn tree_of(&self, commit: ObjectId) -> Result<ObjectId, GitError> {
-        Ok(ObjectId(self.inner.find_commit(commit.0)?.tree_id()))
+        Ok(object_id(self.inner.find_commit(commit.oid())?.tree_id()))
     }
 
     /// Every path that differs between the trees of two commits.
@@ -302,7 +303,7 @@ impl Repository {
     /// [`FactError`] when a tree or file is not here or can't be read.
     pub fn differences_with_moves(&self, old: ObjectId, new: ObjectId) -> Result<usize, FactError> {
         let count = || -> Result<usize, FactError> {
-            let tree = |id: ObjectId| self.inner.find_commit(id.0)?.tree();
+            let tree = |id: ObjectId| self.inner.find_commit(id.oid())?.tree();
             let (old, new) = (tree(old)?, tree(new)?);
             let mut diff = self.inner.diff_tree_to_tree(Some(&old), Some(&new), None)?;
             diff.find_similar(Some(git2::DiffFindOptions::new().renames(true)))?;
@@ -316,7 +317,7 @@ impl Repository {
         let name = format!("refs/remotes/origin/{branch}");
         let valid = git2::Reference::is_valid_name(&name);
         let found = valid.then(|| self.inner.refname_to_id(&name).ok());
-        found.flatten().map(ObjectId)
+        found.flatten().map(object_id)
     }
 
     /// Says whether this clone would have a branch of `origin`, if it was there.

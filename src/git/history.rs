@@ -4,8 +4,10 @@ use std::fmt;
 
 use chrono::{DateTime, FixedOffset, Utc};
 use git2::{ObjectType, Oid};
+use handoff_base::ObjectId;
 
-use super::repository::{GitError, ObjectId, Repository};
+use super::repository::{GitError, Repository};
+use crate::git::object_id::{ToOid, object_id};
 
 /// An author or a committer, with the time of the act.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,11 +41,6 @@ impl Person {
             at,
         }
     }
-}
-
-/// A time in UTC, cut to the seconds that a commit can hold.
-pub fn to_second(at: DateTime<FixedOffset>) -> DateTime<Utc> {
-    DateTime::from_timestamp(at.timestamp(), 0).unwrap_or_default()
 }
 
 impl fmt::Display for Person {
@@ -109,7 +106,7 @@ fn plain(id: ObjectId, raw: &[u8]) -> Option<Commit> {
     }
     fn oid(line: &str) -> Option<ObjectId> {
         let oid = (line.len() == 40).then(|| Oid::from_str(line).ok())??;
-        Some(ObjectId(oid))
+        Some(object_id(oid))
     }
     let mut rest = std::str::from_utf8(raw)
         .ok()
@@ -175,7 +172,7 @@ fn stored_parents(header: &[u8]) -> Vec<ObjectId> {
     let lines = header.split(|&b| b == b'\n');
     let named = lines.filter_map(|line| line.strip_prefix(b"parent "));
     let ids = named.filter_map(|id| Oid::from_str(std::str::from_utf8(id).ok()?).ok());
-    ids.map(ObjectId).collect()
+    ids.map(object_id).collect()
 }
 
 fn person(signature: &git2::Signature<'_>) -> Person {
@@ -202,12 +199,12 @@ impl Repository {
     /// # Errors
     /// [`GitError`] when it is missing, damaged, or not a commit.
     pub fn commit(&self, id: ObjectId) -> Result<Commit, GitError> {
-        let commit = self.inner.find_commit(id.0)?;
+        let commit = self.inner.find_commit(id.oid())?;
         let parents = stored_parents(commit.raw_header_bytes());
         let cut_off = !parents.is_empty() && self.is_boundary(id);
         Ok(Commit {
             id,
-            tree: ObjectId(commit.tree_id()),
+            tree: object_id(commit.tree_id()),
             parents: if cut_off { Vec::new() } else { parents },
             author: person(&commit.author()),
             committer: person(&commit.committer()),
@@ -225,7 +222,7 @@ impl Repository {
         use git2::{ErrorClass as C, ErrorCode as E};
         let found = self.inner.revparse_single(text);
         match found.and_then(|object| object.peel_to_commit()) {
-            Ok(commit) => Ok(Some(ObjectId(commit.id()))),
+            Ok(commit) => Ok(Some(object_id(commit.id()))),
             Err(error) => match error.code() {
                 E::NotFound | E::Ambiguous | E::InvalidSpec | E::Peel => Ok(None),
                 // What it can't parse, it tells in other ways, too.
@@ -286,7 +283,7 @@ impl Repository {
         let mut next = Some(tip);
         std::iter::from_fn(move || {
             let id = next.take()?;
-            Some(match self.inner.find_commit(id.0) {
+            Some(match self.inner.find_commit(id.oid()) {
                 Ok(commit) => {
                     let before = stored_parents(commit.raw_header_bytes()).into_iter().next();
                     next = before.filter(|_| !shallow || !self.is_boundary(id));
@@ -315,6 +312,6 @@ impl Repository {
                 other.difference(&one).count(),
             ));
         }
-        Ok(self.inner.graph_ahead_behind(one.0, other.0)?)
+        Ok(self.inner.graph_ahead_behind(one.oid(), other.oid())?)
     }
 }

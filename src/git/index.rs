@@ -8,8 +8,11 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::repository::{GitError, ObjectId, Repository};
+use handoff_base::ObjectId;
+
+use super::repository::{GitError, Repository};
 use super::tree::Tree;
+use crate::git::object_id::object_id;
 
 /// A regular file or a link that is staged.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -209,7 +212,7 @@ impl Repository {
             match git2::Oid::from_bytes(entry.id) {
                 Ok(id) => found.push(StagedFile {
                     path: path.into_owned(),
-                    id: ObjectId(id),
+                    id: object_id(id),
                 }),
                 Err(error) => last = Err(error),
             }
@@ -274,7 +277,7 @@ impl Repository {
             Some(path) => git2::Index::open(path)?,
             None => self.inner.index()?,
         };
-        Ok(ObjectId(index.write_tree_to(&self.inner)?))
+        Ok(object_id(index.write_tree_to(&self.inner)?))
     }
 }
 

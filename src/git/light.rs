@@ -12,8 +12,9 @@ use std::rc::Rc;
 use std::time::SystemTime;
 
 use git2::ErrorCode;
+use handoff_base::ObjectId;
 
-use super::repository::{GitError, ObjectId, Repository};
+use super::repository::{GitError, Repository};
 
 /// The commits whose parents are not here, and the state of the file that said so.
 #[derive(Default)]

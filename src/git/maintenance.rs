@@ -8,8 +8,10 @@ use std::process::{Command, Stdio};
 use std::rc::Rc;
 
 use git2::{Config, ErrorClass, ErrorCode, ObjectType, Odb};
+use handoff_base::ObjectId;
 
-use super::repository::{GitError, ObjectId, Repository};
+use super::repository::{GitError, Repository};
+use crate::git::object_id::object_id;
 
 /// What is set in this repository, where the configuration says nothing: git's own
 /// numbers of loose objects and of packs.
@@ -111,7 +113,7 @@ pub(super) fn write(odb: &Odb<'_>, kind: ObjectType, bytes: &[u8]) -> Result<Obj
     loop {
         match odb.write(kind, bytes) {
             Err(error) if error.class() == ErrorClass::Os && times < TIMES => times += 1,
-            written => return Ok(ObjectId(written?)),
+            written => return Ok(object_id(written?)),
         }
     }
 }

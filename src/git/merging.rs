@@ -3,10 +3,12 @@
 use std::rc::Rc;
 
 use git2::{MergeFileInput, Oid};
+use handoff_base::ObjectId;
 
 use super::evidence::{Added, Differences, FactError, MOST_COMMITS, Unknown};
-use super::repository::{ObjectId, Repository};
+use super::repository::Repository;
 use super::tree::{EntryKind, Tree};
+use crate::git::object_id::{ToOid, blob_id, object_id};
 
 /// A commit as far as merging goes.
 struct Brief {
@@ -36,16 +38,16 @@ impl Repository {
         merge: ObjectId,
         tip: Option<ObjectId>,
     ) -> Result<Option<String>, FactError> {
-        let parents = self.known(self.brief(merge.0))?.parents;
+        let parents = self.known(self.brief(merge.oid()))?.parents;
         let Some((first, others)) = parents.split_first().filter(|(_, o)| !o.is_empty()) else {
             return Ok(Some("it has one parent, and a merge has two".to_owned()));
         };
         let Some(tip) = tip else { return Ok(None) };
-        if self.has_commit(ObjectId(*first), tip)? {
+        if self.has_commit(object_id(*first), tip)? {
             return Ok(Some("the base branch had the work already".to_owned()));
         }
         for other in others {
-            if self.has_commit(ObjectId(*other), tip)? {
+            if self.has_commit(object_id(*other), tip)? {
                 return Ok(None);
             }
         }
@@ -63,14 +65,14 @@ impl Repository {
         merge: ObjectId,
         tip: Option<ObjectId>,
     ) -> Result<Option<String>, FactError> {
-        let parents = self.known(self.brief(merge.0))?.parents;
+        let parents = self.known(self.brief(merge.oid()))?.parents;
         let [parent] = parents[..] else {
             return Ok(Some(
                 "it has several parents, and a squashed commit has one".to_owned(),
             ));
         };
         let Some(tip) = tip else { return Ok(None) };
-        let before = ObjectId(parent);
+        let before = object_id(parent);
         if self.known(self.descends(tip, merge))? || tip == merge {
             let text = "it is one of the branch's own commits, so that nothing was squashed";
             return Ok(Some(text.to_owned()));
@@ -86,7 +88,7 @@ impl Repository {
         // Where the branch's earlier commits came before it, they were not squashed.
         let messages = self.messages(&added)?;
         let above = self.known(self.brief(parent))?;
-        if messages.len() > 1 && parent != added.fork.0 && messages.contains(&above.message) {
+        if messages.len() > 1 && parent != added.fork.oid() && messages.contains(&above.message) {
             let text = "the commit before it is one of the branch's, written again";
             return Ok(Some(text.to_owned()));
         }
@@ -103,7 +105,7 @@ impl Repository {
         merge: ObjectId,
         tip: Option<ObjectId>,
     ) -> Result<Option<String>, FactError> {
-        let last = self.known(self.brief(merge.0))?;
+        let last = self.known(self.brief(merge.oid()))?;
         if last.parents.len() > 1 {
             let text = "it has several parents, and a commit that was rebased has one";
             return Ok(Some(text.to_owned()));
@@ -117,22 +119,22 @@ impl Repository {
         };
         // The branch's messages, from its last commit back. Commits that the base
         // had already are left out when a branch is rebased.
-        let added = self.added(ObjectId(parent), tip)?;
+        let added = self.added(object_id(parent), tip)?;
         let messages = self.messages(&added)?;
         let mut left = messages.iter();
-        let (mut before, mut here) = (merge.0, last);
+        let (mut before, mut here) = (merge.oid(), last);
         while let ([parent], true) = (&here.parents[..], left.any(|m| *m == here.message)) {
             before = *parent;
-            if before == added.fork.0 {
+            if before == added.fork.oid() {
                 break;
             }
             here = self.known(self.brief(before))?;
         }
-        if before == merge.0 {
+        if before == merge.oid() {
             let text = "its message is not one of the branch's commits, as it is when they are written again";
             return Ok(Some(text.to_owned()));
         }
-        let before = ObjectId(before);
+        let before = object_id(before);
         let added = self.added(before, tip)?;
         self.other_change(before, merge, added.fork, tip)
     }
@@ -140,7 +142,7 @@ impl Repository {
     /// The messages of a branch's commits that are no merges, the last first.
     fn messages(&self, added: &Added) -> Result<Vec<Vec<u8>>, FactError> {
         let plain = added.commits.iter().filter(|(_, parents)| *parents < 2);
-        let messages = plain.map(|(id, _)| Ok(self.brief(id.0)?.message));
+        let messages = plain.map(|(id, _)| Ok(self.brief(id.oid())?.message));
         self.known(messages.collect())
     }
 
@@ -178,10 +180,10 @@ impl Repository {
             if id == fork {
                 break;
             }
-            let [parent] = self.known(self.brief(id.0))?.parents[..] else {
+            let [parent] = self.known(self.brief(id.oid()))?.parents[..] else {
                 continue;
             };
-            let change = self.change(ObjectId(parent), id, &branch, fork, tip)?;
+            let change = self.change(object_id(parent), id, &branch, fork, tip)?;
             if matches!(change, Change::Same) {
                 let text = format!("the work came with commit {} already", id.short());
                 return Ok(Some(text));
@@ -274,7 +276,7 @@ impl Repository {
             None,
         )?;
         match merged.is_automergeable() {
-            true => Ok(Some(ObjectId::of_blob(merged.content())?)),
+            true => Ok(Some(blob_id(merged.content())?)),
             false => Ok(None),
         }
     }

@@ -21,6 +21,7 @@ mod index;
 mod light;
 mod maintenance;
 mod merging;
+mod object_id;
 mod packs;
 mod position;
 mod process;
@@ -42,10 +43,11 @@ mod watch;
 mod whole;
 mod worktree;
 
-pub use code::{Code, CodeCommit};
+pub use code::CodeCommit;
 pub use evidence::{Added, Differences, FactError, Named, Unknown};
-pub use history::{Commit, Person, Stored, to_second};
+pub use history::{Commit, Person, Stored};
 pub use index::{IndexError, PathPatterns, StagedFile};
+pub use object_id::blob_id;
 pub use position::{Position, Unpublished};
 pub use process::Patience;
 pub use program::{Program, ProgramError, Setting, Version};
@@ -53,14 +55,12 @@ pub use queue::Queue;
 pub use recent::{ById, Recent};
 pub use refs::Kept as KeptCommit;
 pub use remote::{Depth, Pushed, Remote, RemoteError, masked};
-pub use repository::{
-    GitError, ObjectId, OpenError, Prepared, Proposal, PublishError, Repository, tune,
-};
+pub use repository::{GitError, OpenError, Prepared, Proposal, PublishError, Repository, tune};
 pub use restore::{NewWorktree, RestoreError, is_ignored_by_hfs, is_inside, put_file};
 pub use scratch::Scratch;
 pub use sign::SignError;
 pub use signature::{Key, Signature, SignatureError};
 pub use stripspace::{Cleanup, cleaned, comment_of};
-pub use tree::{Change, Edit, Entry, EntryKind, FlatEntry, Listing, Mode, Tree};
+pub use tree::{Change, Entry, EntryKind, FlatEntry, Listing, Mode, Tree};
 pub use watch::{RefWatch, Waker};
 pub use worktree::{Caps, CaptureError, Hidden, KeptFile, RawPath, Unfinished};

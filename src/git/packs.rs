@@ -1,11 +1,15 @@
 //! Where objects are in packs. Most are stored as what differs from a neighbour:
 //! who reads many in the order of the pack finds each neighbour just unpacked.
 
-use std::fs::{self, File};
-use std::io::{self, BufReader, ErrorKind, Read, Seek, SeekFrom};
+use std::fs::File;
+use std::io::{BufReader, ErrorKind, Read, Seek, SeekFrom};
 use std::path::Path;
+use std::{fs, io};
 
-use super::repository::{ObjectId, Repository};
+use handoff_base::ObjectId;
+
+use super::repository::Repository;
+use crate::git::object_id::ToOid;
 
 /// What a pack's index begins with in its second version, the only one that git
 /// has written since 2007.
@@ -61,10 +65,10 @@ fn offsets(path: &Path, ids: impl Iterator<Item = ObjectId>) -> io::Result<Vec<(
     for position in 0..count {
         index.read_exact(&mut stored)?;
         while wanted
-            .next_if(|(_, id)| id.0.as_bytes() < &stored[..])
+            .next_if(|(_, id)| id.oid().as_bytes() < &stored[..])
             .is_some()
         {}
-        while let Some((at, _)) = wanted.next_if(|(_, id)| id.0.as_bytes() == stored) {
+        while let Some((at, _)) = wanted.next_if(|(_, id)| id.oid().as_bytes() == stored) {
             found.push((at, position));
         }
         if wanted.peek().is_none() {

@@ -4,8 +4,10 @@
 use std::fs;
 
 use git2::{Oid, RepositoryState};
+use handoff_base::ObjectId;
 
-use super::repository::{GitError, ObjectId, Repository};
+use super::repository::{GitError, Repository};
+use crate::git::object_id::{ToOid, object_id};
 
 /// Where a working tree stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,7 +78,7 @@ impl Repository {
             .filter_map(|found| found.ok()?.resolve().ok()?.target())
             .collect();
         let themselves = || tips.to_vec();
-        if remote.is_empty() || tips.iter().all(|tip| remote.contains(&tip.0)) {
+        if remote.is_empty() || tips.iter().all(|tip| remote.contains(&tip.oid())) {
             return Ok(Unpublished {
                 commits: themselves(),
                 more: false,
@@ -84,7 +86,7 @@ impl Repository {
         }
         let mut walk = self.inner.revwalk()?;
         for tip in tips {
-            walk.push(tip.0)?;
+            walk.push(tip.oid())?;
         }
         for id in remote {
             // A ref to what is no commit, or is missing, hides nothing.
@@ -94,7 +96,7 @@ impl Repository {
         let mut commits = Vec::new();
         for id in walk {
             match id {
-                Ok(id) => commits.push(ObjectId(id)),
+                Ok(id) => commits.push(object_id(id)),
                 // Behind the end of a shallow clone nothing is known.
                 Err(_) => break,
             }

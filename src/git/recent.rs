@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use super::repository::ObjectId;
+use handoff_base::ObjectId;
 
 /// The first bytes of an id, which is a hash already. A memory is small: ids that
 /// were made to collide slow it down, and nothing worse.

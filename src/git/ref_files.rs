@@ -1,12 +1,13 @@
 //! Refs as git keeps them in files: its locks show what it is about to do to one, and its logs which
 //! renaming it has begun.
 
-use std::fs;
 use std::path::PathBuf;
-use std::thread;
 use std::time::Duration;
+use std::{fs, thread};
 
-use super::repository::{GitError, ObjectId, Repository};
+use handoff_base::ObjectId;
+
+use super::repository::{GitError, Repository};
 
 /// How many times a lock is looked at that another process may hold for a moment.
 const LOOKS: u32 = 500;

@@ -2,9 +2,11 @@
 //! how two lines of commits lie to each other.
 
 use git2::{ErrorCode, ObjectType};
+use handoff_base::ObjectId;
 
 use super::history::Person;
-use super::repository::{GitError, ObjectId, PublishError, Repository};
+use super::repository::{GitError, PublishError, Repository};
+use crate::git::object_id::{ToOid, object_id};
 
 /// A commit that is kept under a ref of its own, with what is said of it.
 pub struct Kept {
@@ -31,10 +33,10 @@ impl Repository {
         to: ObjectId,
         reflog: &str,
     ) -> Result<(), PublishError> {
-        let before = expected.map_or(git2::Oid::ZERO_SHA1, |id| id.0);
+        let before = expected.map_or(git2::Oid::ZERO_SHA1, |id| id.oid());
         let moved = self
             .inner
-            .reference_matching(refname, to.0, true, before, reflog);
+            .reference_matching(refname, to.oid(), true, before, reflog);
         self.grown.note();
         moved.map(drop).map_err(|error| match error.code() {
             ErrorCode::Modified | ErrorCode::NotFound | ErrorCode::Exists => PublishError::Moved,
@@ -59,8 +61,8 @@ impl Repository {
             let (behind, _) = self.ancestors(other, |_| false)?;
             return Ok(self.ancestors(one, |id| behind.contains(&id))?.1);
         }
-        match self.inner.merge_base(one.0, other.0) {
-            Ok(id) => Ok(Some(ObjectId(id))),
+        match self.inner.merge_base(one.oid(), other.oid()) {
+            Ok(id) => Ok(Some(object_id(id))),
             Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
             Err(error) => Err(error.into()),
         }
@@ -74,7 +76,7 @@ impl Repository {
         if self.is_shallow() {
             return Ok(self.ancestors(of, |id| id == commit)?.1.is_some());
         }
-        Ok(commit == of || self.inner.graph_descendant_of(of.0, commit.0)?)
+        Ok(commit == of || self.inner.graph_descendant_of(of.oid(), commit.oid())?)
     }
 
     /// Keeps a commit under a ref of its own, with a message, unless the ref is
@@ -96,7 +98,7 @@ impl Repository {
         let text = format!("object {commit}\ntype commit\ntag {name}\ntagger {by}\n\n{message}");
         let odb = self.inner.odb().map_err(GitError::from)?;
         let tag = odb.write(ObjectType::Tag, text.as_bytes());
-        let tag = ObjectId(tag.map_err(GitError::from)?);
+        let tag = object_id(tag.map_err(GitError::from)?);
         match self.move_ref(refname, None, tag, "") {
             Err(PublishError::Moved) => Ok(()),
             other => other,
@@ -125,8 +127,8 @@ impl Repository {
             let message = tag.message_bytes().unwrap_or_default();
             found.push(Kept {
                 refname,
-                id: ObjectId(target),
-                commit: ObjectId(tag.target_id()),
+                id: object_id(target),
+                commit: object_id(tag.target_id()),
                 message: String::from_utf8_lossy(message).into_owned(),
             });
         }

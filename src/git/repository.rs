@@ -1,52 +1,24 @@
 //! Opening a repository, reading objects, and publishing one commit.
 
 use std::cell::RefCell;
-use std::fmt;
-use std::fs::{self, File};
+use std::fs::File;
 use std::path::{Component, Path, PathBuf};
 use std::rc::Rc;
 use std::str::FromStr;
+use std::{fmt, fs};
 
 use git2::{ErrorClass, ErrorCode, ObjectType, Oid};
+use handoff_base::ObjectId;
+
+use crate::git::object_id::{ToOid, object_id};
 
 pub use super::error::{GitError, OpenError, PublishError};
 use super::history::Person;
 use super::light::Boundary;
 use super::maintenance::{Grown, write};
 use super::recent::Recent;
-use super::tree::{self, Edit, Mode};
-
-/// The id of a Git object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ObjectId(pub(super) Oid);
-
-impl ObjectId {
-    /// The id that a blob with these bytes has.
-    ///
-    /// # Errors
-    /// [`GitError`] when libgit2 cannot hash, which needs memory only.
-    pub fn of_blob(bytes: &[u8]) -> Result<Self, GitError> {
-        Ok(Self(Oid::hash_object(ObjectType::Blob, bytes)?))
-    }
-
-    /// The first ten hexadecimal digits, for people.
-    pub fn short(self) -> String {
-        self.0.to_string().chars().take(10).collect()
-    }
-}
-
-impl fmt::Display for ObjectId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.0, f)
-    }
-}
-
-impl FromStr for ObjectId {
-    type Err = GitError;
-    fn from_str(text: &str) -> Result<Self, GitError> {
-        Ok(Self(Oid::from_str(text)?))
-    }
-}
+use super::tree::{self, Mode};
+use handoff_base::Edit;
 
 /// Sets what libgit2 leaves to its callers. Call once, before anything else.
 pub fn tune() {
@@ -181,7 +153,7 @@ impl Repository {
 
     /// Says whether the repository has an object.
     pub fn has(&self, id: ObjectId) -> bool {
-        self.inner.odb().is_ok_and(|odb| odb.exists(id.0))
+        self.inner.odb().is_ok_and(|odb| odb.exists(id.oid()))
     }
 
     /// Says whether a path from the working tree's root leads out of it, or to anything at all in it.
@@ -334,7 +306,7 @@ impl Repository {
     /// [`GitError`] when the ref can't be read; a missing one is `None`.
     pub fn resolve(&self, refname: &str) -> Result<Option<ObjectId>, GitError> {
         match self.inner.refname_to_id(refname) {
-            Ok(oid) => Ok(Some(ObjectId(oid))),
+            Ok(oid) => Ok(Some(object_id(oid))),
             Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
             Err(error) => Err(error.into()),
         }
@@ -355,7 +327,7 @@ impl Repository {
             Some(known) => known,
             None => {
                 let odb = self.inner.odb()?;
-                let object = odb.read(id.0).map_err(|error| self.without(error))?;
+                let object = odb.read(id.oid()).map_err(|error| self.without(error))?;
                 let (found, bytes) = (object.kind(), Rc::<[u8]>::from(object.data()));
                 // A walk meets each commit once.
                 if let Some(recent) = recent
@@ -416,7 +388,7 @@ impl Repository {
     pub fn is_remotes(&self, branch: &str, commit: ObjectId) -> Result<bool, GitError> {
         let pattern = format!("refs/remotes/*/{branch}");
         let mut refs = self.inner.references_glob(&pattern)?;
-        Ok(refs.any(|found| found.is_ok_and(|found| found.target() == Some(commit.0))))
+        Ok(refs.any(|found| found.is_ok_and(|found| found.target() == Some(commit.oid()))))
     }
 
     /// Finds the working tree that has a branch checked out or under rebase, the

@@ -1,19 +1,23 @@
 //! Putting unfinished work back: commits by their own bytes, a new worktree, its
 //! files and its index. Nothing that exists is overwritten.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::fs::OpenOptions;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::rc::Rc;
+use std::{fs, io};
 
 use git2::{IndexEntry, IndexEntryExtendedFlag, IndexEntryFlag, IndexTime, ObjectType, Oid};
+use handoff_base::ObjectId;
 
 use super::disk::{look, on_disk, path_bytes};
 use super::history::Person;
-use super::repository::{GitError, ObjectId, Repository};
-use super::tree::{self, Mode};
+use super::repository::{GitError, Repository};
+use super::tree;
+use super::tree::Mode;
 use super::worktree::{Hidden, KeptFile, RawPath, Unfinished};
+use crate::git::object_id::{ToOid, object_id};
 
 /// Why work can't be put back.
 #[derive(Debug, thiserror::Error)]
@@ -90,7 +94,7 @@ impl Repository {
     /// # Errors
     /// [`GitError`] when it can't be written.
     pub fn write_blob(&self, bytes: &[u8]) -> Result<ObjectId, GitError> {
-        Ok(ObjectId(self.inner.odb()?.write(ObjectType::Blob, bytes)?))
+        Ok(object_id(self.inner.odb()?.write(ObjectType::Blob, bytes)?))
     }
 
     /// Writes the tree that results from placing and removing entries in another.
@@ -121,7 +125,7 @@ impl Repository {
     /// # Errors
     /// [`GitError`] when it can't be written.
     pub fn write_raw_commit(&self, id: ObjectId, raw: &[u8]) -> Result<bool, GitError> {
-        if Oid::hash_object(ObjectType::Commit, raw)? != id.0 {
+        if Oid::hash_object(ObjectType::Commit, raw)? != id.oid() {
             return Ok(false);
         }
         let header = String::from_utf8_lossy(raw).into_owned();
@@ -153,7 +157,7 @@ impl Repository {
             text += &format!("parent {parent}\n");
         }
         text += &format!("author {author}\ncommitter {committer}\n\n{message}");
-        Ok(ObjectId(
+        Ok(object_id(
             self.inner
                 .odb()?
                 .write(ObjectType::Commit, text.as_bytes())?,
@@ -166,7 +170,7 @@ impl Repository {
     /// [`GitError`] when it can't be written, or was there.
     pub fn start_branch(&self, name: &str, commit: ObjectId, reflog: &str) -> Result<(), GitError> {
         let refname = format!("refs/heads/{name}");
-        let (commit, none) = (commit.0, Oid::ZERO_SHA1);
+        let (commit, none) = (commit.oid(), Oid::ZERO_SHA1);
         self.inner
             .reference_matching(&refname, commit, true, none, reflog)?;
         Ok(())
@@ -511,7 +515,7 @@ fn plain_entry(path: &[u8], mode: u32, id: Oid) -> IndexEntry {
 }
 
 fn entry_of(file: &KeptFile) -> IndexEntry {
-    let mut entry = plain_entry(&file.path, file.mode.number(), file.id.0);
+    let mut entry = plain_entry(&file.path, file.mode.number(), file.id.oid());
     entry.flags = file.stage << 12;
     entry
 }

@@ -5,9 +5,12 @@ use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
+use handoff_base::ObjectId;
+
 use super::history::{Person, Stored};
-use super::process::{self, Ended, Patience, ProcessError};
-use super::repository::{GitError, ObjectId, Prepared, Proposal, Repository};
+use super::process;
+use super::process::{Ended, Patience, ProcessError};
+use super::repository::{GitError, Prepared, Proposal, Repository};
 
 /// Why a commit could not be signed. Nothing points to anything new.
 #[derive(Debug, thiserror::Error)]
@@ -133,7 +136,7 @@ impl Repository {
             return Err(SignError::Failed { said: ended.said() });
         }
         let said = String::from_utf8_lossy(&ended.stdout);
-        let commit: ObjectId = said.trim().parse()?;
+        let commit: ObjectId = said.trim().parse().map_err(GitError::from)?;
         let stored = self.stored(commit)?;
         match other(&stored, tree, proposal) {
             Some(what) => Err(SignError::Other { what }),

@@ -4,12 +4,14 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
+use handoff_base::ObjectId;
 use ssh_key::public::KeyData;
 use ssh_key::{HashAlg, PublicKey, SshSig};
 
 use super::history::Stored;
-use super::process::{self, Patience, ProcessError};
-use super::repository::{ObjectId, Repository};
+use super::process;
+use super::process::{Patience, ProcessError};
+use super::repository::Repository;
 
 /// How long gpg may take for one signature.
 const GPG: Duration = Duration::from_secs(60);

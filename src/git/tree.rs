@@ -6,20 +6,11 @@
 use std::rc::Rc;
 
 use git2::{ObjectType, Odb, Oid};
+use handoff_base::ObjectId;
 
 use super::maintenance::write;
-use super::repository::{GitError, ObjectId, Repository};
-
-/// What becomes of one path of a tree.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Edit {
-    /// A regular file has these bytes.
-    Bytes(Vec<u8>),
-    /// The folder is this tree, which the repository has.
-    Folder(ObjectId),
-    /// Nothing is there any more.
-    Gone,
-}
+use super::repository::{GitError, Repository};
+use crate::git::object_id::{ToOid, object_id};
 
 /// The mode of a tree's entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -147,7 +138,7 @@ impl Listing {
 
     /// The names of the entries that name this object.
     pub fn names_of(&self, id: ObjectId) -> impl Iterator<Item = String> {
-        let same = self.entries().filter(move |e| e.id == id.0.as_bytes());
+        let same = self.entries().filter(move |e| e.id == id.oid().as_bytes());
         same.map(|e| String::from_utf8_lossy(e.name).into_owned())
     }
 }
@@ -313,7 +304,7 @@ impl RawEntry<'_> {
     }
 
     fn id(&self) -> Result<ObjectId, GitError> {
-        Ok(ObjectId(Oid::from_bytes(self.id)?))
+        Ok(object_id(Oid::from_bytes(self.id)?))
     }
 
     /// How many bytes it takes.
@@ -513,7 +504,7 @@ fn edit_folder(
             }
             replaced |= order.is_eq();
             if let Some((mode, id)) = new {
-                push(mode.stored(), name.0, id.0.as_bytes());
+                push(mode.stored(), name.0, id.oid().as_bytes());
             }
             pending.next();
         }
@@ -523,7 +514,7 @@ fn edit_folder(
     }
     for (name, new) in pending {
         if let Some((mode, id)) = new {
-            push(mode.stored(), name.0, id.0.as_bytes());
+            push(mode.stored(), name.0, id.oid().as_bytes());
         }
     }
     if out.is_empty() {

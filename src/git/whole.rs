@@ -4,9 +4,11 @@
 use std::collections::HashSet;
 
 use git2::ObjectType;
+use handoff_base::ObjectId;
 
-use super::repository::{GitError, ObjectId, Repository};
+use super::repository::{GitError, Repository};
 use super::tree::{Mode, Tree};
+use crate::git::object_id::ToOid;
 
 impl Repository {
     /// The objects that a tree names: each with whether it is a folder.
@@ -69,7 +71,7 @@ impl Repository {
             if !self.has(id) {
                 let bytes = read(id)?;
                 let right = git2::Oid::hash_object(kind, &bytes).map_err(GitError::from)?;
-                if right != id.0 {
+                if right != id.oid() {
                     return Ok(Err(id));
                 }
                 odb.write(kind, &bytes).map_err(GitError::from)?;

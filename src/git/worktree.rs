@@ -12,12 +12,14 @@ use std::path::Path;
 use git2::{
     Delta, DiffOptions, IndexEntry, IndexEntryExtendedFlag, IndexEntryFlag, ObjectType, Oid,
 };
+use handoff_base::ObjectId;
 
 use super::disk::{Found, find, on_disk, shown, written};
 use super::maintenance::write;
-use super::repository::{GitError, ObjectId, Repository};
+use super::repository::{GitError, Repository};
 use super::suspects::suspects;
 use super::tree::{FlatEntry, Mode, Tree};
+use crate::git::object_id::{ToOid, object_id};
 
 /// A path as git holds it: bytes from the root, with `/` between names.
 pub type RawPath = Vec<u8>;
@@ -423,16 +425,17 @@ impl Repository {
         let mut head = head.into_iter().peekable();
         for entry in &entries.plain {
             while let Some(file) = head.next_if(|file| file.path < entry.path) {
-                known.insert(file.path, (file.mode, file.id.0));
+                known.insert(file.path, (file.mode, file.id.oid()));
             }
             let same = head.next_if(|file| file.path == entry.path);
-            let same = same.is_some_and(|file| (file.mode, file.id.0) == (entry.mode, entry.id));
+            let same =
+                same.is_some_and(|file| (file.mode, file.id.oid()) == (entry.mode, entry.id));
             if !same && !entries.intended.contains(&entry.path) {
                 let (path, mode, id) = (&entry.path, entry.mode, entry.id);
                 state.staged.push(self.staged(path, mode, id, 0)?);
             }
         }
-        known.extend(head.map(|file| (file.path, (file.mode, file.id.0))));
+        known.extend(head.map(|file| (file.path, (file.mode, file.id.oid()))));
         for (path, id) in &entries.submodules {
             if known.remove(path) != Some((GITLINK, *id)) {
                 let shown = shown(path);
@@ -463,7 +466,7 @@ impl Repository {
         Ok(KeptFile {
             path: path.clone(),
             mode: mode_of(mode),
-            id: ObjectId(id),
+            id: object_id(id),
             bytes: self.size_of(id)?,
             stage,
         })

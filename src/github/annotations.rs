@@ -1,8 +1,9 @@
 //! Annotations: remarks that GitHub shows beside a step, above its run, and in the
 //! files of a pull request. A step writes them as commands into its log.
 
+use handoff_base::finding::{Finding, Severity};
+
 use super::text::{line, log};
-use crate::finding::{Finding, Severity};
 use crate::protocol::Level;
 
 /// How many of each weight GitHub shows of one step.
@@ -189,7 +190,7 @@ fn cut(text: &str) -> String {
 }
 
 fn value(text: &str) -> String {
-    let shown = crate::ids::plain(&text.replace("\r\n", "\n"));
+    let shown = handoff_base::text::plain(&text.replace("\r\n", "\n"));
     shown
         .replace('%', "%25")
         .replace('\r', "%0D")
@@ -203,7 +204,7 @@ fn property(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::{Annotation, Weight, commands};
-    use crate::finding::Finding;
+    use handoff_base::finding::Finding;
 
     #[test]
     fn nothing_in_a_remark_ends_its_command() {

@@ -1,10 +1,11 @@
 //! The comment about an issue in its pull request, which is written again in place.
 
+use handoff_base::ids::IssueKey;
+use handoff_base::text::quoted;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::text::line;
-use crate::ids::{IssueKey, quoted};
 
 /// How much is shown of what is no list, in characters.
 const MOST_SHOWN: usize = 60;
@@ -106,7 +107,7 @@ pub fn existing(json: &[u8], issue: &IssueKey, author: &str) -> Result<Option<u6
 #[cfg(test)]
 mod tests {
     use super::{AUTHOR, existing};
-    use crate::ids::IssueKey;
+    use handoff_base::ids::IssueKey;
 
     fn found(json: &str) -> Option<u64> {
         let key: IssueKey = "87".parse().expect("a key");

@@ -1,13 +1,17 @@
 //! How an issue or a ledger stands, gathered once for all that is told of it.
 
-use crate::git::{ObjectId, Repository};
-use crate::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::{Moment, ObjectId};
+
+use crate::git::Repository;
 use crate::insight::alerts::Firing;
 use crate::insight::attention::{Stuck, idle, of_issue};
-use crate::insight::graph::{self, Graph};
+use crate::insight::graph;
+use crate::insight::graph::Graph;
+use crate::ledger;
 use crate::ledger::{
-    self, Answered, IssueSurvey, LedgerError, Moment, Record, Refusal, Snapshot, View, required,
-    stands_still, turn,
+    Answered, IssueSurvey, LedgerError, Record, Refusal, Snapshot, View, required, stands_still,
+    turn,
 };
 use crate::protocol::{Action, State};
 

@@ -1,15 +1,17 @@
 //! How an issue or a ledger stands, as Markdown: beneath a workflow's run, or in a
 //! comment of a pull request. Foreign words stand in code, where they are nothing else.
 
+use handoff_base::Moment;
+use handoff_base::ids::IssueKey;
+
 use super::comment::{MOST_COMMENT, marker};
 use super::parts::{Part, fit};
 use super::standing::{Issue, Ledger};
 use super::text::{block, cell, code};
-use crate::ids::IssueKey;
 use crate::insight::attention::{Need, Stuck};
 use crate::insight::graph::{mermaid, span};
 use crate::insight::times::times;
-use crate::ledger::{HandoffSurvey, Moment, PastFailure, Record, Verdict, failures};
+use crate::ledger::{HandoffSurvey, PastFailure, Record, Verdict, failures};
 use crate::protocol::State;
 
 pub use super::parts::Fitted;

@@ -1,7 +1,7 @@
 //! Foreign words where GitHub would take them for something else: a command in a log,
 //! Markdown, HTML, a mention, a reference.
 
-use crate::ids::{is_misleading, plain};
+use handoff_base::text::{is_misleading, plain};
 
 /// A text for a log, no line of which is a command to the runner: it takes `::` at a
 /// line's beginning for one, also behind blanks, and `##[` anywhere.

@@ -1,17 +1,16 @@
 //! Putting hooks in and taking them out: first all of it planned, then carried out.
 
-use std::fs::{self, Metadata};
-use std::io;
+use std::fs::Metadata;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
-use super::Hook;
-use super::block;
-use super::configured::{self, Configured};
-use super::file::{self, Found, WriteError};
+use handoff_base::finding::Finding;
+
+use super::configured::Configured;
+use super::file::{Found, WriteError};
 use super::manager::Manager;
-use super::own_lines;
 use super::place::Place;
-use crate::finding::Finding;
+use super::{Hook, block, configured, file, own_lines};
 use crate::git::{Program, ProgramError, Setting, Version};
 
 /// How hooks are put in.

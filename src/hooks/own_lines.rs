@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use super::Hook;
-use super::block;
+use handoff_base::finding::Finding;
+
 use super::install::{at, early_exit};
-use crate::finding::Finding;
+use super::{Hook, block};
 
 /// Why the calls of a script stop nothing; none where one of them does, as far as can be told.
 pub(super) fn fault(hook: Hook, path: &Path, bytes: &[u8]) -> Option<Finding> {

@@ -3,15 +3,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::Hook;
-use super::block;
-use super::configured::{self, Configured};
-use super::file::{self, Found};
+use handoff_base::finding::{Finding, Severity};
+
+use super::configured::Configured;
+use super::file::Found;
 use super::install::{PlanError, at, early_exit, guest, managed, not_executable, unclear};
 use super::manager::Manager;
-use super::own_lines;
 use super::place::Place;
-use crate::finding::{Finding, Severity};
+use super::{Hook, block, configured, file, own_lines};
 use crate::git::{Setting, Version};
 
 /// The first version of git that has the hook `reference-transaction`.

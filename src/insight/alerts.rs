@@ -6,14 +6,15 @@
 //! is found by going through the times at which something began or ended to count.
 
 use chrono::TimeDelta;
+use handoff_base::Moment;
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use serde::Serialize;
 
 use super::attention::{Protocols, is_idle};
 use super::events::events;
 use super::metrics::{Local, average, rank};
 use super::times;
-use crate::ids::{AgentName, HandoffId, IssueKey};
-use crate::ledger::{HandoffSurvey, IssueStatus, IssueSurvey, Moment, Survey};
+use crate::ledger::{HandoffSurvey, IssueStatus, IssueSurvey, Survey};
 use crate::protocol::{Alert, Event, Level, Measure, Metric, Protocol, Side, State, Threshold};
 
 /// A threshold that is crossed now.
@@ -42,7 +43,7 @@ pub struct Firing {
     /// Only what has been so for so many seconds counts.
     pub longer_than_seconds: Option<u64>,
     /// Since when it is crossed.
-    #[serde(serialize_with = "crate::ledger::serialize_moment")]
+    #[serde(serialize_with = "handoff_base::moment::serialize")]
     pub since: Moment,
     /// The handoffs that make it so, the oldest issue first.
     pub handoffs: Vec<HandoffId>,

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
+use handoff_base::Moment;
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use serde::Serialize;
 
-use crate::ids::{AgentName, HandoffId, IssueKey};
 use crate::ledger::{
-    HandoffSurvey, IssueStatus, IssueSurvey, LedgerError, Moment, Record, Snapshot, Survey, decider,
+    HandoffSurvey, IssueStatus, IssueSurvey, LedgerError, Record, Snapshot, Survey, decider,
 };
 use crate::protocol::{AgentKind, Event, Protocol, State};
 
@@ -86,7 +87,7 @@ pub struct Stuck {
     /// Whose turn it is.
     pub turn: Option<AgentName>,
     /// Since when.
-    #[serde(serialize_with = "crate::ledger::serialize_moment")]
+    #[serde(serialize_with = "handoff_base::moment::serialize")]
     pub since: Moment,
     /// What went wrong, what is asked, or what it is about.
     pub why: String,

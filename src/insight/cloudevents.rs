@@ -1,8 +1,8 @@
 //! What happens in a ledger as CloudEvents 1.0, in the structured JSON form.
 
+use handoff_base::ObjectId;
 use serde::Serialize;
 
-use crate::git::ObjectId;
 use crate::ledger::{Happening, Kind, LedgerError, Snapshot, TraceParent};
 
 /// What begins the name of every type of event.

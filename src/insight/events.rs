@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::ledger::{HandoffSurvey, IssueSurvey, Moment};
+use handoff_base::Moment;
+
+use crate::ledger::{HandoffSurvey, IssueSurvey};
 use crate::protocol::{Action, AgentKind, Event, Metric, Protocol, State};
 
 /// The events that are read from the ledger, in the order in which they are listed.

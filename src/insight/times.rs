@@ -2,9 +2,10 @@
 //! and recovering that every figure, alarm, trace and page uses.
 
 use chrono::TimeDelta;
+use handoff_base::Moment;
+use handoff_base::ids::AgentName;
 
-use crate::ids::AgentName;
-use crate::ledger::{ChangeSurvey, HandoffSurvey, Moment};
+use crate::ledger::{ChangeSurvey, HandoffSurvey};
 use crate::protocol::{Event, State};
 
 /// A stretch of time that a handoff spent in one state.

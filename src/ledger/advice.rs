@@ -1,12 +1,14 @@
 //! What should happen next to a handoff that stands still, and why: the first of
 //! the protocol's rules that applies and can be carried out.
 
+use handoff_base::Moment;
+use handoff_base::ids::{AgentName, HandoffId};
+
 use super::error::LedgerError;
 use super::planner::{TIMED_OUT, rounds};
-use super::record::{Issue, Moment, OpenHandoff, Question, Record};
+use super::record::{Issue, OpenHandoff, Question, Record};
 use super::snapshot::IssueFolder;
 use super::step::{Request, Told, View};
-use crate::ids::{AgentName, HandoffId};
 use crate::protocol::{Action, AgentKind, Circumstances, DecisionRule, Event, Protocol, State};
 
 /// What should happen next, and why.

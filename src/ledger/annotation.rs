@@ -1,10 +1,9 @@
 //! Notes beside what was recorded, which stays as it is.
 
+use handoff_base::ids::{AgentName, HandoffId};
+use handoff_base::{Moment, moment};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-
-use super::stored::{Moment, moment};
-use crate::ids::{AgentName, HandoffId};
 
 /// A note beside what was recorded: what is so.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,11 +1,11 @@
 //! Answers to what a blocked agent asked: read from text, and compared with what
 //! kind of value was asked for.
 
+use handoff_base::finding::Finding;
+use handoff_base::text::quoted;
 use serde_json::{Map, Value};
 
 use super::record::Question;
-use crate::finding::Finding;
-use crate::ids::quoted;
 
 /// The kinds of value that are told apart. Whoever asks may use any words; what
 /// is none of these takes any value.

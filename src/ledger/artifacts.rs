@@ -4,6 +4,8 @@
 use std::fs::File;
 use std::io::Read;
 
+use handoff_base::finding::Finding;
+use handoff_base::text::quoted;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -11,9 +13,7 @@ use super::intake::{Schemas, scalar};
 use super::record::{Artifact, Expected, hexadecimal};
 use super::semantic::named_schema;
 use crate::contract::Source;
-use crate::finding::Finding;
 use crate::git::Repository;
-use crate::ids::quoted;
 use crate::protocol::ContractType;
 
 /// A file that a contract names.

@@ -5,18 +5,20 @@
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
+use handoff_base::ObjectId;
+use handoff_base::finding::Finding;
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+
 use super::annotation::Annotation;
 use super::delivery::Delivery;
 use super::error::LedgerError;
 use super::intake::{Contract, Review, review};
-use super::layout;
-use super::record::{self, Decision, Issue, Lease, Manifest, Record};
+use super::record::{Decision, Issue, Lease, Manifest, Record};
 use super::snapshot::{IssueFolder, Rules};
 use super::step::{Request, Told, View};
 use super::traceparent::TraceParent;
-use crate::finding::Finding;
-use crate::git::{Change, EntryKind, ObjectId, Repository, Tree};
-use crate::ids::{AgentName, HandoffId, IssueKey};
+use super::{layout, record};
+use crate::git::{Change, EntryKind, Repository, Tree};
 use crate::protocol::{Event, Policy};
 
 /// What a commit claims to be.

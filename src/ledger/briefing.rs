@@ -1,5 +1,6 @@
 //! Everything that whoever takes up a handoff needs, and no assumption.
 
+use handoff_base::ids::{AgentName, HandoffId};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -11,7 +12,6 @@ use super::shared::documents;
 use super::snapshot::{IssueFolder, Snapshot};
 use super::step::View;
 use crate::contract::Format;
-use crate::ids::{AgentName, HandoffId};
 use crate::protocol::AgentKind;
 
 /// A contract as it was emitted.

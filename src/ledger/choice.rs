@@ -1,5 +1,8 @@
 //! Which protocol and which issue a contract belongs to, where it does not say.
 
+use handoff_base::finding::{Finding, Severity};
+use handoff_base::ids::{AgentName, IssueKey};
+
 use super::artifacts::gather;
 use super::error::LedgerError;
 use super::evidence::Reports;
@@ -11,8 +14,6 @@ use super::snapshot::{Rules, Snapshot};
 use super::step::View;
 use super::write::Ledger;
 use crate::contract::{Allowance, Source};
-use crate::finding::{Finding, Severity};
-use crate::ids::{AgentName, IssueKey};
 use crate::protocol::{AgentKind, State};
 
 /// A contract as it is offered to the ledger.

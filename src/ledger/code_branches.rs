@@ -1,11 +1,13 @@
 //! The code branches that issues are worked on, and who may push them.
 
+use handoff_base::Moment;
+use handoff_base::finding::Finding;
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+
 use super::error::LedgerError;
-use super::record::{Issue, IssueStatus, Moment, OpenHandoff};
+use super::record::{Issue, IssueStatus, OpenHandoff};
 use super::snapshot::Snapshot;
 use super::step::View;
-use crate::finding::Finding;
-use crate::ids::{AgentName, HandoffId, IssueKey};
 use crate::protocol::State;
 
 impl Snapshot<'_> {

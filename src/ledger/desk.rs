@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 
+use handoff_base::ids::AgentName;
+use handoff_base::{Moment, ObjectId};
+
 use super::error::LedgerError;
 use super::layout;
 use super::ready::{Notes, Verdict};
-use super::record::{Moment, Record};
+use super::record::Record;
 use super::snapshot::Snapshot;
-use crate::git::ObjectId;
-use crate::ids::AgentName;
 use crate::protocol::{AgentKind, Protocol, State, Style};
 
 /// What is on an agent's desk, as far as it was looked at.

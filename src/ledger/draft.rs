@@ -1,11 +1,12 @@
 //! What a write comes to before it is written: a commit with all that it needs.
 
+use handoff_base::Moment;
+use handoff_base::ids::AgentName;
+
 use super::error::LedgerError;
-use super::record::Moment;
 use super::signing::{By, Demand};
 use super::snapshot::Rules;
 use super::step::{FileChanges, Planned, Receipt};
-use crate::ids::AgentName;
 
 /// A commit that is decided on and not yet written.
 pub(super) struct Draft<T> {

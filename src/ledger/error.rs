@@ -2,13 +2,15 @@
 
 use std::path::PathBuf;
 
-use super::record::{Moment, StoredError};
+use handoff_base::finding::Finding;
+use handoff_base::ids::HandoffId;
+use handoff_base::{Moment, ObjectId};
+
+use super::record::StoredError;
 use super::refusal::Refusal;
 use super::step::Stop;
 use crate::contract::{Allowance, SchemaError};
-use crate::finding::Finding;
-use crate::git::{CaptureError, GitError, ObjectId, PublishError, RemoteError, SignError};
-use crate::ids::HandoffId;
+use crate::git::{CaptureError, GitError, PublishError, RemoteError, SignError};
 
 /// A failed operation. Unless it says otherwise, the ledger is unchanged.
 #[derive(Debug, thiserror::Error)]

@@ -1,16 +1,16 @@
 //! Leases that ran out: recorded before anything else is written in their issue,
 //! or for all issues at once.
 
+use handoff_base::ids::HandoffId;
+use handoff_base::{Moment, to_second};
+
 use super::draft::Plan;
 use super::error::LedgerError;
-use super::record::Moment;
 use super::refusal::Refusal;
 use super::session::Session;
 use super::snapshot::Snapshot;
 use super::step::{Actor, Request, View};
 use super::write::{Done, Ledger};
-use crate::git::to_second;
-use crate::ids::HandoffId;
 use crate::protocol::Event;
 
 impl<'r> Ledger<'r> {

@@ -1,14 +1,16 @@
 //! What each commit of the ledger did, as data for programs that follow along.
 
 use chrono::{DateTime, FixedOffset};
+use handoff_base::Moment;
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::{ObjectId, to_second};
 use serde::Serialize;
 
 use super::error::LedgerError;
-use super::layout;
-use super::record::{self, Failure, Issue, Record, Transition};
+use super::record::{Failure, Issue, Record, Transition};
 use super::traceparent::TraceParent;
-use crate::git::{Change, Commit, ObjectId, Repository, Tree, to_second};
-use crate::ids::{AgentName, HandoffId, IssueKey};
+use super::{layout, record};
+use crate::git::{Change, Commit, Repository, Tree};
 use crate::protocol::State;
 
 /// What kind of thing happened.
@@ -37,8 +39,8 @@ pub struct Happening {
     /// What kind of thing.
     pub kind: Kind,
     /// When.
-    #[serde(serialize_with = "record::moment::serialize")]
-    pub at: record::Moment,
+    #[serde(serialize_with = "handoff_base::moment::serialize")]
+    pub at: Moment,
     /// Who did it.
     pub by: String,
     /// The issue.
@@ -66,11 +68,11 @@ pub struct Happening {
     /// What went wrong.
     pub failure: Option<Failure>,
     /// When the lease of whoever works on it runs out.
-    #[serde(serialize_with = "record::optional_moment::serialize")]
-    pub expires_at: Option<record::Moment>,
+    #[serde(serialize_with = "handoff_base::moment::optional::serialize")]
+    pub expires_at: Option<Moment>,
     /// When it can be claimed, while it waits for another attempt.
-    #[serde(serialize_with = "record::optional_moment::serialize")]
-    pub not_before: Option<record::Moment>,
+    #[serde(serialize_with = "handoff_base::moment::optional::serialize")]
+    pub not_before: Option<Moment>,
     /// The protocol's name or the document's path.
     pub name: Option<String>,
     /// The trace that it was made in.

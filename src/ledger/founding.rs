@@ -2,15 +2,17 @@
 
 use std::time::Instant;
 
+use handoff_base::ids::AgentName;
+use handoff_base::{Edit, ObjectId, to_second};
+
 use super::error::LedgerError;
-use super::layout;
-use super::record::{self, Manifest, VERSION};
+use super::record::{Manifest, VERSION};
 use super::screening::screen_protocol;
 use super::session::Session;
 use super::signing::signed;
 use super::write::{Ledger, back_off, in_turn};
-use crate::git::{Edit, ObjectId, Proposal, PublishError, to_second};
-use crate::ids::AgentName;
+use super::{layout, record};
+use crate::git::{Proposal, PublishError};
 use crate::protocol::Policy;
 
 /// What a new ledger starts with.

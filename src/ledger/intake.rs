@@ -4,14 +4,15 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
+use handoff_base::finding::{Finding, Severity};
+use handoff_base::ids::{AgentName, IssueKey};
+use handoff_base::text::quoted;
 use serde_json::Value;
 
 use super::message::one_line;
 use super::record::Failure;
 use super::semantic;
 use crate::contract::{Allowance, Format, Place, Schema, Shape, Source};
-use crate::finding::{Finding, Severity};
-use crate::ids::{AgentName, IssueKey, quoted};
 use crate::protocol::{
     ContractType, Envelope, FailureFields, Fields, Protocol, Resolved, State, Style, Unresolved,
 };

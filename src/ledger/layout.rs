@@ -1,7 +1,8 @@
 //! Where things are in the ledger's tree.
 
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+
 use crate::contract::Format;
-use crate::ids::{AgentName, HandoffId, IssueKey};
 use crate::protocol::SIGNERS;
 
 /// The file that says what the ledger is.

@@ -5,10 +5,10 @@
 //! built anew: whoever saw it before can. These notes may be lost at any time;
 //! then nothing is known of what was before.
 
+use handoff_base::{Moment, ObjectId, moment};
 use serde::{Deserialize, Serialize};
 
-use super::record::{Moment, moment};
-use crate::git::{ObjectId, Repository, Scratch};
+use crate::git::{Repository, Scratch};
 
 /// How many commits a writer looks back for what this clone saw, where others
 /// moved the branch: as many as cost a tenth of a write. What is beyond them, the

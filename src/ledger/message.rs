@@ -4,8 +4,10 @@
 //! contract says stays one line of its own paragraph, so that no text can add
 //! a trailer, end the message early or move the cursor of a terminal.
 
+use handoff_base::ids::{HandoffId, IssueKey};
+use handoff_base::text::is_misleading;
+
 use super::record::Record;
-use crate::ids::{HandoffId, IssueKey, is_misleading};
 use crate::protocol::State;
 
 /// Longest summary line, in characters.

@@ -88,8 +88,8 @@ pub use protocol_check::check_protocol;
 pub use ready::{Ready, ready};
 pub use record::{
     Artifact, ContractFile, Counted, Decision, Expected, Failure, Issue, IssueStatus, Lease,
-    Manifest, Moment, OpenHandoff, Progress, Question, Record, Reopening, StoredError, Task,
-    TaskName, Transition,
+    Manifest, OpenHandoff, Progress, Question, Record, Reopening, StoredError, Task, TaskName,
+    Transition,
 };
 pub use refusal::{Limit, Refusal};
 pub use refusals::Refused as RefusedContract;
@@ -101,7 +101,6 @@ pub use session::{Clock, Session};
 pub use shared::{Change as ProtocolStep, ProtocolChange, ProtocolFiles, documents, open_issues};
 pub use snapshot::{IssueFolder, OpenEntry, Rules, Snapshot};
 pub use step::{Actor, FileChanges, MAX_TEXT, Planned, Receipt, Request, Step, Stop, Told, View};
-pub use stored::serialize_moment;
 pub use survey::{ChangeSurvey, DecisionSurvey, HandoffSurvey, IssueSurvey, RoundSurvey, Survey};
 pub use tally::{Reached, Tally, Work};
 pub use traceparent::{NoTraceParent, TraceParent};

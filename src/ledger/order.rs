@@ -9,9 +9,9 @@
 //! before the last step was put in by hand.
 
 use chrono::{DateTime, FixedOffset, TimeDelta};
+use handoff_base::{Moment, to_second};
 
-use super::record::Moment;
-use crate::git::{Commit, to_second};
+use crate::git::Commit;
 
 /// When a commit was recorded, as those after it count; the first commit of a
 /// ledger binds nobody, so that older steps can be imported after it.

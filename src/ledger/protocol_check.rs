@@ -3,13 +3,13 @@
 
 use std::collections::BTreeSet;
 
+use handoff_base::finding::{Finding, Severity};
+use handoff_base::text::quoted;
 use serde_json::Value;
 
 use super::layout::DEFINITION;
 use super::shared::ProtocolFiles;
 use crate::contract::{Schema, is_rule};
-use crate::finding::{Finding, Severity};
-use crate::ids::quoted;
 use crate::protocol::{
     ClaimedPlace, Claims, ContractType, Definition, FactRule, Protocol, SIGNERS, Signer, Signers,
     State, Traces, schema_types, schema_values,

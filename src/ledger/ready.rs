@@ -2,15 +2,16 @@
 
 use std::collections::HashMap;
 
+use handoff_base::ids::{AgentName, HandoffId};
+use handoff_base::{Moment, ObjectId};
 use serde::{Deserialize, Serialize};
 
 use super::error::LedgerError;
 use super::layout;
-use super::record::{Moment, Record, lasts};
+use super::record::{Record, lasts};
 use super::refusal::Refusal;
 use super::snapshot::{Rules, Snapshot};
-use crate::git::{ById, Listing, ObjectId, Repository, Scratch};
-use crate::ids::{AgentName, HandoffId};
+use crate::git::{ById, Listing, Repository, Scratch};
 use crate::protocol::State;
 
 /// What waits for an agent, as far as a choice among it goes.
@@ -364,7 +365,8 @@ impl Notes {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::{Brief, Moment, State, Verdict};
+    use super::{Brief, State, Verdict};
+    use handoff_base::Moment;
 
     #[test]
     fn what_can_be_claimed_is_pending_waits_for_nothing_and_may_begin() {

@@ -1,5 +1,6 @@
 //! The stored form of the ledger: its manifest, its issues, its handoffs.
 
+use handoff_base::Moment;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -10,13 +11,15 @@ use super::annotation::Annotation;
 use super::delivery::Delivered;
 use super::evidence::Evidence;
 use super::failure::FailureContext;
-pub use super::stored::{Moment, StoredError};
-pub(super) use super::stored::{VERSION, moment, optional_moment, read, write};
+pub use super::stored::StoredError;
+pub(super) use super::stored::{VERSION, read, write};
 use super::traceparent::TraceParent;
 use crate::contract::{Allowance, Format};
-use crate::git::Code;
-use crate::ids::{AgentName, HandoffId, IssueKey};
 use crate::protocol::{Action, Event, OwnRetry, Policy, State, TaskState};
+use handoff_base::Code;
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+pub(super) use handoff_base::moment;
+pub(super) use handoff_base::moment::optional;
 
 /// `ledger.json`: what the ledger is.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -67,7 +70,7 @@ pub struct OpenHandoff {
     /// When the lease of whoever works on it runs out.
     #[serde(
         default,
-        with = "optional_moment",
+        with = "moment::optional",
         skip_serializing_if = "Option::is_none"
     )]
     pub expires_at: Option<Moment>,
@@ -150,7 +153,7 @@ pub struct Issue {
     /// When it was completed.
     #[serde(
         default,
-        with = "optional_moment",
+        with = "moment::optional",
         skip_serializing_if = "Option::is_none"
     )]
     pub completed_at: Option<Moment>,
@@ -300,7 +303,7 @@ pub struct Lease {
     /// When it runs out; never, where the holder waits for others.
     #[serde(
         default,
-        with = "optional_moment",
+        with = "moment::optional",
         skip_serializing_if = "Option::is_none"
     )]
     pub expires_at: Option<Moment>,
@@ -511,7 +514,7 @@ pub struct Record {
     /// When it can be claimed again, while it waits for another attempt.
     #[serde(
         default,
-        with = "optional_moment",
+        with = "moment::optional",
         skip_serializing_if = "Option::is_none"
     )]
     pub not_before: Option<Moment>,

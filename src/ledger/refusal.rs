@@ -1,10 +1,12 @@
 //! Why the ledger refuses a step: typed, with everything a hint needs.
 
+use handoff_base::Moment;
+use handoff_base::finding::Finding;
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::text::quoted;
+
 use super::evidence::EvidenceFault;
 use super::ready::Ready;
-use super::record::Moment;
-use crate::finding::Finding;
-use crate::ids::{AgentName, HandoffId, IssueKey, quoted};
 use crate::protocol::{Event, IllegalEvent, Protocol, State};
 
 /// A refused step. The ledger is unchanged.

@@ -4,18 +4,18 @@
 //! This clone keeps a note of each beside the branch: who wanted to hand what to whom,
 //! and the code of the refusal, nothing that the contract says. The notes may be lost at any time.
 
+use handoff_base::finding::Finding;
+use handoff_base::ids::{AgentName, IssueKey};
+use handoff_base::{Moment, moment};
 use serde::{Deserialize, Serialize};
 
 use super::choice::{Chosen, Offer};
 use super::error::LedgerError;
 use super::intake::Opened;
-use super::record::{Moment, moment};
 use super::session::Session;
 use super::write::Ledger;
 use crate::contract::{SECRET, Source};
-use crate::finding::Finding;
 use crate::git::Scratch;
-use crate::ids::{AgentName, IssueKey};
 use crate::protocol::Fields;
 
 /// How many notes are kept when the older ones go.

@@ -1,5 +1,7 @@
 //! What an issue shows of what its protocol requires.
 
+use handoff_base::ObjectId;
+use handoff_base::ids::HandoffId;
 use serde::Serialize;
 
 use super::error::LedgerError;
@@ -7,8 +9,7 @@ use super::record::{IssueStatus, Record};
 use super::refusal::Refusal;
 use super::snapshot::{IssueFolder, Rules};
 use super::step::View;
-use crate::git::{ObjectId, Repository};
-use crate::ids::HandoffId;
+use crate::git::Repository;
 use crate::protocol::{COMPLETED, Protocol, Requirement, State};
 
 /// Whether something is shown, and by what.

@@ -3,6 +3,7 @@
 //! The audit does not screen again. Rules change with the program, and what was accepted once must
 //! not become a fault of the history.
 
+use handoff_base::finding::Finding;
 use serde_json::{Value, json};
 
 use super::error::LedgerError;
@@ -12,7 +13,6 @@ use super::layout::DEFINITION;
 use super::shared::ProtocolFiles;
 use super::step::{Request, Told};
 use crate::contract::{Allowance, SECRET, Secrets};
-use crate::finding::Finding;
 use crate::protocol::{Definition, Protocol};
 
 /// The screening of one step: what goes with it, and what of it is allowed all the same.

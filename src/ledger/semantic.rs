@@ -1,12 +1,12 @@
 //! What a schema can't say: the checks of a contract that look beyond one field,
 //! by the rules of its type.
 
+use handoff_base::finding::Finding;
+use handoff_base::text::quoted;
 use serde_json::Value;
 
 use super::intake::{Schemas, scalar};
 use crate::contract::{FILL, Schema, Source};
-use crate::finding::Finding;
-use crate::ids::quoted;
 use crate::protocol::{ContractType, Gate, Protocol, TaskFields};
 
 /// Checks a contract by its type's rules; paths are JSON Pointers.

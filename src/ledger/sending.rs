@@ -1,5 +1,9 @@
 //! Sending a contract: what is gathered for it, and the step that it becomes.
 
+use handoff_base::finding::{Finding, Severity};
+use handoff_base::ids::{HandoffId, IssueKey};
+use handoff_base::{Code, Moment, ObjectId, to_second};
+
 use super::choice::{Chosen, Offer, accepted, branch_of};
 use super::draft::Plan;
 use super::error::LedgerError;
@@ -8,16 +12,14 @@ use super::evidence::{
 };
 use super::intake::{Contract, placed};
 use super::planner::plan;
-use super::record::{Artifact, Moment, digest};
+use super::record::{Artifact, digest};
 use super::refusal::Refusal;
 use super::session::Session;
 use super::snapshot::{IssueFolder, Snapshot};
 use super::step::{Actor, Planned, Request, View};
 use super::write::{Done, Ledger, canonical};
 use crate::contract::Allowance;
-use crate::finding::{Finding, Severity};
-use crate::git::{Code, FactError, ObjectId, to_second};
-use crate::ids::{HandoffId, IssueKey};
+use crate::git::FactError;
 use crate::protocol::{Check, Gate, Policy, Protocol, State};
 
 /// What a contract is sent with that it does not hold itself.

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, FixedOffset};
+use handoff_base::ids::AgentName;
 
 use super::delivery::Delivery;
 use super::tally::Tally;
 use super::traceparent::TraceParent;
 use crate::git::Person;
-use crate::ids::AgentName;
 
 /// Where times come from; the library has no clock of its own.
 pub trait Clock {

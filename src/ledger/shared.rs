@@ -3,12 +3,17 @@
 
 use std::collections::BTreeSet;
 
+use handoff_base::finding::Finding;
+use handoff_base::ids::AgentName;
+use handoff_base::text::quoted;
+use handoff_base::{Edit, ObjectId};
 use serde_json::Value;
 
 use super::draft::{Decided, Draft};
 use super::error::LedgerError;
 use super::intake::Schemas;
-use super::layout::{self, DEFINITION};
+use super::layout;
+use super::layout::DEFINITION;
 use super::protocol_check::check_protocol;
 use super::record::{IssueStatus, digest};
 use super::refusal::Refusal;
@@ -20,9 +25,6 @@ use super::snapshot::{Rules, Snapshot};
 use super::step::{FileChanges, View};
 use super::write::Ledger;
 use crate::contract::{Schema, Source};
-use crate::finding::Finding;
-use crate::git::{Edit, ObjectId};
-use crate::ids::{AgentName, quoted};
 use crate::protocol::{AgentKind, ContractType, Protocol, SIGNERS};
 
 /// A protocol's files by path in its folder.

@@ -5,16 +5,14 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use chrono::SecondsFormat;
+use handoff_base::finding::Finding;
+use handoff_base::ids::AgentName;
+use handoff_base::{Moment, to_second};
 
 use super::error::LedgerError;
-use super::record::Moment;
 use super::session::Session;
 use super::snapshot::Rules;
-use crate::finding::Finding;
-use crate::git::{
-    Key, Prepared, Proposal, Repository, SignError, SignatureError, Stored, to_second,
-};
-use crate::ids::AgentName;
+use crate::git::{Key, Prepared, Proposal, Repository, SignError, SignatureError, Stored};
 use crate::protocol::{Signer, Signers, SigningKey, Verdict};
 
 /// Whose key a commit must be signed with.

@@ -4,15 +4,17 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::{Moment, ObjectId};
+
 use super::error::LedgerError;
 use super::intake::Schemas;
-use super::layout::{self, DEFINITION};
-use super::order;
-use super::record::{self, Issue, Manifest, Moment, Record};
+use super::layout::DEFINITION;
+use super::record::{Issue, Manifest, Record};
 use super::step::View;
+use super::{layout, order, record};
 use crate::contract::Schema;
-use crate::git::{EntryKind, Listing, ObjectId, Recent, Repository, Tree};
-use crate::ids::{AgentName, HandoffId, IssueKey};
+use crate::git::{EntryKind, Listing, Recent, Repository, Tree, blob_id};
 use crate::protocol::{Protocol, SIGNERS, Signers};
 
 /// The ledger at one commit.
@@ -157,7 +159,7 @@ impl<'r> Snapshot<'r> {
         bytes: &[u8],
         senders: &[AgentName],
     ) -> Result<Option<IssueKey>, LedgerError> {
-        let id = ObjectId::of_blob(bytes)?;
+        let id = blob_id(bytes)?;
         if !self.repository.has(id) {
             return Ok(None);
         }
@@ -434,7 +436,7 @@ impl View<LedgerError> for IssueFolder<'_> {
     }
 
     fn sent_before(&self, bytes: &[u8]) -> Result<Vec<u32>, LedgerError> {
-        Ok(self.sent_as(ObjectId::of_blob(bytes)?))
+        Ok(self.sent_as(blob_id(bytes)?))
     }
 }
 

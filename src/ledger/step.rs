@@ -1,6 +1,8 @@
 //! One step as data: what is asked for, what has to be known for it, and what it
 //! comes to.
 
+use handoff_base::ids::AgentName;
+use handoff_base::{Code, Edit, Moment};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -9,12 +11,10 @@ use super::evidence::Evidence;
 use super::failure::FailureContext;
 use super::intake::Contract;
 use super::message::Change;
-use super::record::{Artifact, Failure, Issue, Moment, Question, Record};
+use super::record::{Artifact, Failure, Issue, Question, Record};
 use super::refusal::Refusal;
 use super::traceparent::TraceParent;
 use crate::contract::Allowance;
-use crate::git::{Code, Edit};
-use crate::ids::AgentName;
 use crate::protocol::{Action, Event, Policy};
 
 /// Longest text that a step may carry beside its contract, in bytes.

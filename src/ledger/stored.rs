@@ -3,7 +3,6 @@
 //! Each carries a version from the first day; reading an unknown one is an error
 //! that says so.
 
-use chrono::{DateTime, SecondsFormat, Utc};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -44,59 +43,4 @@ pub(super) fn write<T: Serialize>(value: &T) -> Vec<u8> {
         .expect("stored types have string keys and no failing serializers");
     bytes.push(b'\n');
     bytes
-}
-
-/// A moment, to the second, in UTC.
-pub type Moment = DateTime<Utc>;
-
-/// Writes a moment as every document has it.
-///
-/// # Errors
-/// What the serializer says.
-pub fn serialize_moment<S: serde::Serializer>(at: &Moment, s: S) -> Result<S::Ok, S::Error> {
-    moment::serialize(at, s)
-}
-
-pub(super) mod moment {
-    use super::{DateTime, Moment, SecondsFormat, Utc};
-    use serde::{Deserialize, Deserializer, Serializer, de::Error};
-
-    pub(in crate::ledger) fn serialize<S: Serializer>(
-        at: &Moment,
-        s: S,
-    ) -> Result<S::Ok, S::Error> {
-        s.serialize_str(&at.to_rfc3339_opts(SecondsFormat::Secs, true))
-    }
-
-    pub(in crate::ledger) fn deserialize<'de, D: Deserializer<'de>>(
-        d: D,
-    ) -> Result<Moment, D::Error> {
-        let text = String::deserialize(d)?;
-        let at = DateTime::parse_from_rfc3339(&text).map_err(D::Error::custom)?;
-        Ok(at.with_timezone(&Utc))
-    }
-}
-
-pub(super) mod optional_moment {
-    use super::{Moment, moment};
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    #[derive(Deserialize)]
-    struct Wrapped(#[serde(with = "moment")] Moment);
-
-    pub(in crate::ledger) fn serialize<S: Serializer>(
-        at: &Option<Moment>,
-        s: S,
-    ) -> Result<S::Ok, S::Error> {
-        match at {
-            Some(at) => moment::serialize(at, s),
-            None => s.serialize_none(),
-        }
-    }
-
-    pub(in crate::ledger) fn deserialize<'de, D: Deserializer<'de>>(
-        d: D,
-    ) -> Result<Option<Moment>, D::Error> {
-        Ok(Option::<Wrapped>::deserialize(d)?.map(|w| w.0))
-    }
 }

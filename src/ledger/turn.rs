@@ -1,7 +1,8 @@
 //! Whose turn it is, where several agents could act.
 
+use handoff_base::ids::{AgentName, HandoffId};
+
 use super::record::{Issue, OpenHandoff, Task};
-use crate::ids::{AgentName, HandoffId};
 use crate::protocol::{Protocol, State, TaskState};
 
 /// Who goes first.

@@ -1,10 +1,11 @@
 //! What ends a wait: where a handoff or an issue stands, and when that changes by
 //! itself.
 
+use handoff_base::Moment;
+use handoff_base::ids::HandoffId;
 use serde::Serialize;
 
-use super::record::{Issue, IssueStatus, Moment, Record};
-use crate::ids::HandoffId;
+use super::record::{Issue, IssueStatus, Record};
 use crate::protocol::State;
 
 /// What became of what is waited for.

@@ -1,18 +1,23 @@
 //! Writing: load the tip, plan, prepare, publish by compare-and-swap; when the
 //! tip moved, plan again on the new one.
 
+use handoff_base::Moment;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
+
+use handoff_base::finding::Finding;
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::text::quoted;
+use handoff_base::{ObjectId, to_second};
 
 use super::draft::{Decided, Plan};
 use super::error::LedgerError;
 use super::evidence::changed;
 use super::memory::Memory;
-use super::order;
 use super::planner::plan;
 use super::ready::{ready, ready_noting};
-use super::record::{self, Record};
+use super::record::Record;
 use super::refusal::Refusal;
 use super::remote::{MADE_OFFLINE, Publication, SYNCED_FROM, Unpublished, Upstream};
 use super::screening::screen_request;
@@ -20,9 +25,8 @@ use super::session::{Session, author};
 use super::signing::signed;
 use super::snapshot::{KnownProtocols, Snapshot};
 use super::step::{Actor, Planned, Receipt, Request, Told, View};
-use crate::finding::Finding;
-use crate::git::{ObjectId, Prepared, Proposal, PublishError, Queue, Repository, to_second};
-use crate::ids::{AgentName, HandoffId, IssueKey, quoted};
+use super::{order, record};
+use crate::git::{Prepared, Proposal, PublishError, Queue, Repository};
 use crate::protocol::{Event, Protocol};
 
 /// A ledger in a repository.
@@ -421,7 +425,7 @@ impl<'r> Ledger<'r> {
         &self,
         session: &Session,
         known: Option<Snapshot<'r>>,
-        mut decide: impl FnMut(&Snapshot<'r>, record::Moment) -> Result<Plan, LedgerError>,
+        mut decide: impl FnMut(&Snapshot<'r>, Moment) -> Result<Plan, LedgerError>,
     ) -> Result<Done, LedgerError> {
         let (receipt, commit) = self.write(session, known, |tip, at| {
             Ok(match decide(tip, at) {
@@ -451,7 +455,7 @@ impl<'r> Ledger<'r> {
         &self,
         session: &Session,
         mut known: Option<Snapshot<'r>>,
-        mut decide: impl FnMut(&Snapshot<'r>, record::Moment) -> Result<Decided<T>, LedgerError>,
+        mut decide: impl FnMut(&Snapshot<'r>, Moment) -> Result<Decided<T>, LedgerError>,
     ) -> Result<(T, Option<ObjectId>), LedgerError> {
         self.guard(session)?;
         self.catch_up(session)?;

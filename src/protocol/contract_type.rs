@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use handoff_base::ids::AgentName;
 use serde::{Deserialize, Serialize};
 
 use super::definition::Fields;
@@ -9,7 +10,6 @@ use super::evidence::Claims;
 use super::lifecycle::Event;
 use super::tasks::TaskFields;
 use super::timing::TimeField;
-use crate::ids::AgentName;
 
 /// What a sender's own handoff becomes when it sends a contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

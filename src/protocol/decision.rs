@@ -1,9 +1,9 @@
 //! What can be done when work stands still, and which of it when.
 
+use handoff_base::ids::AgentName;
 use serde::{Deserialize, Serialize};
 
 use super::lifecycle::State;
-use crate::ids::AgentName;
 
 /// What should happen next to a handoff.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use handoff_base::ids::AgentName;
 use serde::{Deserialize, Serialize};
 
 use super::alerts::Alert;
@@ -15,7 +16,6 @@ use super::requirement::Requirement;
 use super::tasks::TaskState;
 use super::timing::{Leases, Retry};
 use super::traces::Traces;
-use crate::ids::AgentName;
 
 /// How work moves from one agent to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

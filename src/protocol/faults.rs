@@ -2,11 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use handoff_base::finding::Finding;
+use handoff_base::ids::{AgentName, IssueKey};
+use handoff_base::text::quoted;
+
 use super::contract_type::ContractType;
 use super::definition::{AgentKind, Definition, FactRule, Fields, Route, Style};
 use super::tasks::TaskFields;
-use crate::finding::Finding;
-use crate::ids::{AgentName, IssueKey, quoted};
 
 /// The form of `protocol.json` that this program reads.
 const FORMAT: u32 = 1;

@@ -3,13 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use handoff_base::ids::AgentName;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::contract_type::ContractType;
 use super::definition::AgentKind;
 use super::faults::{Checker, is_pointer};
-use crate::ids::AgentName;
 
 /// What follows from GitHub's events.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

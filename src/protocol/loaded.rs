@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use handoff_base::finding::Finding;
+use handoff_base::ids::AgentName;
 use serde_json::Value;
 use serde_path_to_error::Segment;
 
@@ -9,8 +11,6 @@ use super::contract_type::{ContractType, Outcome};
 use super::definition::{Agent, AgentKind, Definition, Fields, Forbidden, Route};
 use super::evidence::{Check, Policy};
 use super::faults::faults;
-use crate::finding::Finding;
-use crate::ids::AgentName;
 
 /// A protocol whose parts fit together.
 #[derive(Clone, Debug)]

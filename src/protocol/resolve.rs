@@ -1,11 +1,13 @@
 //! Which type a contract is, decided from its envelope before its schema is
 //! known.
 
+use handoff_base::finding::Finding;
+use handoff_base::ids::AgentName;
+use handoff_base::text::quoted;
+
 use super::contract_type::ContractType;
 use super::definition::AgentKind;
 use super::loaded::Protocol;
-use crate::finding::Finding;
-use crate::ids::{AgentName, quoted};
 
 /// What can be read of a contract before anything is checked.
 pub struct Envelope<'a> {

@@ -2,11 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use handoff_base::finding::Finding;
+use handoff_base::text::quoted;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-
-use crate::finding::Finding;
-use crate::ids::quoted;
 
 /// The longest name of a task, in bytes.
 const MAX_ID: usize = 128;

@@ -3,10 +3,11 @@
 
 use std::collections::BTreeSet;
 
+use handoff_base::finding::Finding;
+
 use super::contract_type::{ContractType, Words};
 use super::definition::{AgentKind, Definition, Route};
 use super::faults::Checker;
-use crate::finding::Finding;
 
 impl Checker<'_> {
     /// Types between the same agents that no field tells apart.

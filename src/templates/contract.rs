@@ -1,10 +1,10 @@
 //! A contract's value as the document that an agent emits.
 
+use handoff_base::ids::AgentName;
 use serde_json::Value;
 
 use super::skeleton::{Known, fill};
 use crate::contract::{FILL, write_json, write_markdown, write_message, write_xml};
-use crate::ids::AgentName;
 use crate::ledger::{LedgerError, Rules, Schemas};
 use crate::protocol::{ContractType, Protocol};
 

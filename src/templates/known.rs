@@ -4,12 +4,13 @@
 use std::path::Path;
 
 use chrono::{SecondsFormat, TimeDelta};
+use handoff_base::Moment;
+use handoff_base::ids::AgentName;
 use serde_json::{Value, json};
 
 use super::skeleton::Known;
 use crate::git::Repository;
-use crate::ids::AgentName;
-use crate::ledger::{Issue, IssueFolder, LedgerError, Moment, OpenHandoff, View};
+use crate::ledger::{Issue, IssueFolder, LedgerError, OpenHandoff, View};
 use crate::protocol::{Protocol, State};
 
 /// The fact that names the commit which merged the branch.

@@ -3,6 +3,9 @@ use std::time::Duration;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
+use handoff_base::finding::Severity;
+use handoff_base::ids::AgentName;
+use handoff_base::text::plain;
 use serde_json::{Value, json};
 
 use crate::agents::{
@@ -11,13 +14,11 @@ use crate::agents::{
 use crate::cli::context::Context;
 use crate::cli::environment::{found_by_shell, home, own_version, version_of};
 use crate::cli::error::{Failure, chain};
-use crate::cli::exit;
-use crate::cli::harness_hook::{self, When};
-use crate::cli::output::{Output, columns, counted, plain, render};
-use crate::finding::Severity;
+use crate::cli::harness_hook::When;
+use crate::cli::output::{Output, columns, counted, render};
+use crate::cli::{exit, harness_hook};
 use crate::git::{Program, Queue, Repository};
 use crate::hooks::WriteError;
-use crate::ids::AgentName;
 
 /// Put what agents' harnesses read into the repository, and see whether it would run
 ///

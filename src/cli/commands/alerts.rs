@@ -1,18 +1,19 @@
 use anstream::adapter::strip_str;
 use anstyle::AnsiColor;
 use clap::{Args, ValueEnum};
+use handoff_base::ids::IssueKey;
+use handoff_base::text::plain;
 use serde_json::json;
 
-use crate::cli::annotations::{self, Format};
+use crate::cli::annotations::Format;
 use crate::cli::context::Context;
 use crate::cli::environment::now;
 use crate::cli::error::Failure;
 use crate::cli::local::local;
-use crate::cli::output::{Output, counted, plain};
+use crate::cli::output::{Output, counted};
 use crate::cli::view::Look;
-use crate::cli::{duration, exit, render};
+use crate::cli::{annotations, duration, exit, render};
 use crate::github::annotations::Annotation;
-use crate::ids::IssueKey;
 use crate::insight::alerts::{Firing, firing};
 use crate::insight::attention::protocols;
 use crate::ledger::{Refusal, Survey};

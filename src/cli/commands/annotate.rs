@@ -1,4 +1,5 @@
 use clap::Args;
+use handoff_base::ids::{HandoffId, IssueKey};
 use serde_json::Map;
 
 use super::change::told;
@@ -7,7 +8,6 @@ use crate::cli::error::Failure;
 use crate::cli::network::Writer;
 use crate::cli::output::Output;
 use crate::cli::render;
-use crate::ids::{HandoffId, IssueKey};
 use crate::ledger::Request;
 
 /// Correct what is recorded, by a note beside it

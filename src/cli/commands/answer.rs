@@ -1,4 +1,5 @@
 use clap::Args;
+use handoff_base::text::quoted;
 use serde_json::{Map, Value};
 
 use super::change::{change_in, told};
@@ -8,7 +9,6 @@ use crate::cli::input;
 use crate::cli::network::Writer;
 use crate::cli::output::Output;
 use crate::contract::Allowance;
-use crate::ids::quoted;
 use crate::ledger::{Question, Refusal, Told, View, read_answer};
 use crate::protocol::Event;
 

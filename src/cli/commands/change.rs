@@ -1,6 +1,8 @@
 //! The commands that change one handoff's state and differ only in the event.
 
 use clap::Args;
+use handoff_base::ids::AgentName;
+use handoff_base::text::quoted;
 
 use crate::cli::context::{Context, handoff_id};
 use crate::cli::environment::drawn;
@@ -8,7 +10,6 @@ use crate::cli::error::Failure;
 use crate::cli::network::Writer;
 use crate::cli::output::Output;
 use crate::cli::render;
-use crate::ids::{AgentName, quoted};
 use crate::ledger::{MAX_TEXT, Question, Request, Target, Told};
 use crate::protocol::Event;
 

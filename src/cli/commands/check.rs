@@ -1,17 +1,18 @@
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
+use handoff_base::finding::Finding;
+use handoff_base::ids::IssueKey;
+use handoff_base::text::plain;
 use serde_json::{Value, json};
 
 use crate::cli::against::Against;
 use crate::cli::context::Context;
 use crate::cli::error::Failure;
-use crate::cli::output::{Output, SCHEMA, plain, pretty, render};
+use crate::cli::output::{Output, SCHEMA, pretty, render};
 use crate::cli::{exit, input};
-use crate::finding::Finding;
 use crate::git::Repository;
 use crate::github::annotations::{Annotation, commands};
-use crate::ids::IssueKey;
 use crate::ledger::{Offer, Review};
 
 /// Check contracts and report every finding

@@ -1,13 +1,15 @@
 use clap::Args;
+use handoff_base::ids::IssueKey;
+use handoff_base::text::plain;
 use serde_json::Value;
 
 use crate::cli::context::Context;
 use crate::cli::environment::now;
 use crate::cli::error::Failure;
-use crate::cli::output::{Output, plain};
+use crate::cli::output::Output;
 use crate::cli::render;
-use crate::ids::IssueKey;
-use crate::ledger::{self, Refusal, View};
+use crate::ledger;
+use crate::ledger::{Refusal, View};
 
 /// Print everything that an issue's contracts have accumulated
 ///

@@ -1,12 +1,13 @@
 use clap::{Args, Subcommand};
+use handoff_base::ids::AgentName;
+use handoff_base::text::plain;
 use serde_json::{Value, json};
 
 use crate::cli::context::Context;
 use crate::cli::error::Failure;
 use crate::cli::network::Writer;
-use crate::cli::output::{Output, columns, plain, pretty};
+use crate::cli::output::{Output, columns, pretty};
 use crate::cli::{exit, input};
-use crate::ids::AgentName;
 use crate::ledger::{LedgerError, Rules, Snapshot, documents};
 
 /// Keep the documents that all issues of a protocol share

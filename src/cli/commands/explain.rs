@@ -1,11 +1,11 @@
 use clap::Args;
+use handoff_base::text::quoted;
 use serde_json::json;
 
-use crate::cli::codes::{self, Code};
+use crate::cli::codes::Code;
 use crate::cli::error::Failure;
-use crate::cli::exit;
 use crate::cli::output::{Output, columns};
-use crate::ids::quoted;
+use crate::cli::{codes, exit};
 
 /// How much alike two codes are, from 0 to 1, for one to be taken for a slip of the
 /// other.

@@ -1,6 +1,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use handoff_base::ids::IssueKey;
 use serde_json::json;
 
 use super::otlp;
@@ -8,8 +9,8 @@ use crate::cli::context::Context;
 use crate::cli::error::Failure;
 use crate::cli::exchange::Format;
 use crate::cli::output::Output;
-use crate::ids::IssueKey;
-use crate::ledger::{self, Export, Tally};
+use crate::ledger;
+use crate::ledger::{Export, Tally};
 
 /// Write the ledger into a folder that other systems can read
 ///

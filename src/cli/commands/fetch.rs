@@ -1,10 +1,11 @@
 use clap::Args;
+use handoff_base::text::plain;
 use serde_json::json;
 
 use crate::cli::context::Context;
 use crate::cli::error::Failure;
 use crate::cli::network::{Timeout, Writer};
-use crate::cli::output::{Output, counted, plain};
+use crate::cli::output::{Output, counted};
 use crate::git::{Depth, masked};
 use crate::ledger::LedgerError;
 

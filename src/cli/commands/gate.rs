@@ -1,15 +1,16 @@
 use clap::Args;
+use handoff_base::ObjectId;
+use handoff_base::ids::IssueKey;
+use handoff_base::text::plain;
 use serde_json::json;
 
 use super::github::commit;
-use crate::cli::annotations::{self, Format};
+use crate::cli::annotations::Format;
 use crate::cli::context::Context;
 use crate::cli::error::Failure;
-use crate::cli::exit;
-use crate::cli::output::{Output, plain};
-use crate::git::ObjectId;
+use crate::cli::output::Output;
+use crate::cli::{annotations, exit};
 use crate::github::annotations::{Annotation, Weight};
-use crate::ids::IssueKey;
 use crate::ledger::{Answered, View, required};
 
 /// Say whether an issue shows what a merge requires

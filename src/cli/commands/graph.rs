@@ -1,16 +1,17 @@
 use anstyle::{AnsiColor, Style};
 use clap::{ArgGroup, Args, ValueEnum};
+use handoff_base::Moment;
+use handoff_base::ids::IssueKey;
 use serde_json::json;
 
 use crate::cli::context::Context;
 use crate::cli::environment::now;
 use crate::cli::error::Failure;
-use crate::cli::exit;
-use crate::cli::moment;
 use crate::cli::output::Output;
-use crate::ids::IssueKey;
-use crate::insight::graph::{self, Graph, Mark};
-use crate::ledger::{Ledger, LedgerError, Moment, Refusal, Snapshot, View};
+use crate::cli::{exit, moment};
+use crate::insight::graph;
+use crate::insight::graph::{Graph, Mark};
+use crate::ledger::{Ledger, LedgerError, Refusal, Snapshot, View};
 
 /// How wide a drawing is where no terminal says.
 const COLUMNS: usize = 80;

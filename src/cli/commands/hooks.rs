@@ -2,13 +2,14 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
+use handoff_base::text::plain;
 use serde_json::{Value, json};
 
 use crate::cli::context::Context;
 use crate::cli::environment::found_on_path;
 use crate::cli::error::{Failure, chain, obstacle};
 use crate::cli::exit;
-use crate::cli::output::{Output, columns, plain, render};
+use crate::cli::output::{Output, columns, render};
 use crate::git::{Program, ProgramError};
 use crate::hooks::{
     Action, CarryOutError, Hook, Place, Plan, PlanError, Report, State, Surroundings, Way,

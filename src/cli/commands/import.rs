@@ -1,6 +1,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use handoff_base::ids::IssueKey;
+use handoff_base::text::plain;
 use serde_json::{Value, json};
 
 use crate::cli::context::Context;
@@ -8,9 +10,9 @@ use crate::cli::error::Failure;
 use crate::cli::exchange::Format;
 use crate::cli::exit;
 use crate::cli::network::{Writer, say_synced};
-use crate::cli::output::{Output, plain};
-use crate::ids::IssueKey;
-use crate::ledger::{self, Import, Imported, Item, Source};
+use crate::cli::output::Output;
+use crate::ledger;
+use crate::ledger::{Import, Imported, Item, Source};
 
 /// Take handoffs into the ledger that another system kept, or another ledger
 ///

@@ -1,10 +1,11 @@
 use clap::Args;
+use handoff_base::text::plain;
 use serde_json::json;
 
 use crate::cli::context::Context;
 use crate::cli::environment::now;
 use crate::cli::error::Failure;
-use crate::cli::output::{Output, plain};
+use crate::cli::output::Output;
 use crate::cli::rows;
 use crate::ledger::{Record, Refusal};
 use crate::protocol::{AgentKind, Protocol, State, Style};

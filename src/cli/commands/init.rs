@@ -1,12 +1,13 @@
 use clap::{Args, ValueEnum};
+use handoff_base::finding::Finding;
+use handoff_base::text::plain;
 use serde_json::json;
 
 use crate::cli::context::{Context, remote_named};
 use crate::cli::error::Failure;
 use crate::cli::network::{Writer, say_synced};
-use crate::cli::output::{Output, counted, plain};
+use crate::cli::output::{Output, counted};
 use crate::cli::{exit, protocols};
-use crate::finding::Finding;
 use crate::git::{Repository, masked};
 use crate::ledger::{DEFAULT_BRANCH, Founding, LedgerError, Snapshot, check_protocol};
 use crate::protocol::Policy;

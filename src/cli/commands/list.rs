@@ -1,15 +1,15 @@
 use clap::Args;
+use handoff_base::Moment;
+use handoff_base::ids::IssueKey;
+use handoff_base::text::quoted;
 use serde_json::json;
 
 use crate::cli::context::Context;
 use crate::cli::environment::now;
 use crate::cli::error::Failure;
-use crate::cli::exit;
-use crate::cli::moment;
 use crate::cli::output::Output;
-use crate::cli::rows;
-use crate::ids::{IssueKey, quoted};
-use crate::ledger::{Moment, Record, Snapshot, View};
+use crate::cli::{exit, moment, rows};
+use crate::ledger::{Record, Snapshot, View};
 use crate::protocol::State;
 
 /// List handoffs, open and closed

@@ -1,15 +1,17 @@
 use anstyle::AnsiColor;
 use clap::Args;
+use handoff_base::ids::IssueKey;
+use handoff_base::text::plain;
+use handoff_base::to_second;
 use serde_json::{Value, json};
 
 use crate::cli::context::Context;
 use crate::cli::environment::now;
 use crate::cli::error::{DEEPEN, Failure};
 use crate::cli::exit;
-use crate::cli::output::{Output, plain};
+use crate::cli::output::Output;
 use crate::cli::view::Look;
-use crate::git::{Commit, to_second};
-use crate::ids::IssueKey;
+use crate::git::Commit;
 use crate::ledger::{Refusal, View, issue_folder, trailers};
 use crate::protocol::State;
 

@@ -1,12 +1,12 @@
 use std::io::IsTerminal;
 
 use clap::Args;
+use handoff_base::ids::AgentName;
 
 use crate::cli::context::Context;
 use crate::cli::error::Failure;
 use crate::cli::mcp::{Fixed, serve};
 use crate::cli::output::Output;
-use crate::ids::AgentName;
 
 /// Serve the ledger to an agent's harness over the Model Context Protocol
 ///

@@ -1,20 +1,21 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use handoff_base::Moment;
+use handoff_base::text::plain;
 use serde_json::{Value, json};
 
 use crate::cli::context::Context;
 use crate::cli::environment::now;
 use crate::cli::error::Failure;
 use crate::cli::local::local;
-use crate::cli::output::{Output, SCHEMA, plain, pretty};
-use crate::cli::replace::{self, is_stdout};
+use crate::cli::output::{Output, SCHEMA, pretty};
+use crate::cli::replace::is_stdout;
 use crate::cli::view::Look;
-use crate::cli::{duration, moment, render};
+use crate::cli::{duration, moment, render, replace};
 use crate::insight::attention::protocols;
 use crate::insight::metrics::{By, Distribution, Figures, Metrics};
 use crate::insight::openmetrics::openmetrics;
-use crate::ledger::Moment;
 use crate::protocol::State;
 
 /// Count what was handed over, how it went, and how long it took

@@ -1,4 +1,6 @@
 use clap::Args;
+use handoff_base::ids::{AgentName, IssueKey};
+use handoff_base::to_second;
 use serde_json::json;
 
 use crate::cli::context::Context;
@@ -6,8 +8,6 @@ use crate::cli::environment::SystemClock;
 use crate::cli::error::Failure;
 use crate::cli::output::Output;
 use crate::cli::skeleton::{Format, Wanted};
-use crate::git::to_second;
-use crate::ids::{AgentName, IssueKey};
 use crate::ledger::Clock;
 use crate::templates::known;
 

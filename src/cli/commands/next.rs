@@ -1,15 +1,15 @@
 use clap::Args;
+use handoff_base::ids::{AgentName, IssueKey};
+use handoff_base::text::{plain, quoted};
 use serde_json::{Value, json};
 
 use crate::cli::advice::{commands, questions_text};
 use crate::cli::context::Context;
 use crate::cli::environment::{drawn, now};
 use crate::cli::error::Failure;
-use crate::cli::exit;
 use crate::cli::network::Writer;
-use crate::cli::output::{Output, plain};
-use crate::cli::render;
-use crate::ids::{AgentName, IssueKey, quoted};
+use crate::cli::output::Output;
+use crate::cli::{exit, render};
 use crate::insight::attention::{Stuck, idle};
 use crate::ledger::{
     Advice, Issue, IssueSurvey, Record, Refusal, Target, View, issue_folder, stands_still, turn,

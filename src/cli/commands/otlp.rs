@@ -2,17 +2,19 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use handoff_base::Moment;
+use handoff_base::ids::IssueKey;
+use handoff_base::text::plain;
 use serde_json::json;
 
 use crate::cli::collector::{Answer, Collector, Endpoint};
 use crate::cli::context::Context;
 use crate::cli::error::Failure;
-use crate::cli::output::{Output, counted, plain};
-use crate::cli::replace::{self, is_stdout};
-use crate::cli::{duration, environment, exit, moment};
-use crate::ids::IssueKey;
+use crate::cli::output::{Output, counted};
+use crate::cli::replace::is_stdout;
+use crate::cli::{duration, environment, exit, moment, replace};
 use crate::insight::otlp::{Origin, Span, Traced, spans};
-use crate::ledger::{LedgerError, Moment, Refusal, Snapshot, View};
+use crate::ledger::{LedgerError, Refusal, Snapshot, View};
 
 /// Write the issues as traces, in OTLP JSON lines, or push them to a collector
 ///

@@ -1,9 +1,10 @@
 use clap::Args;
+use handoff_base::text::plain;
 
 use crate::cli::context::Context;
 use crate::cli::error::Failure;
 use crate::cli::exit;
-use crate::cli::output::{Output, plain};
+use crate::cli::output::Output;
 use crate::cli::prime::prime;
 
 /// Tell an agent all it needs to begin: who it is, what waits, what to do

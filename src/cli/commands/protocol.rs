@@ -3,16 +3,17 @@ use std::path::{Path, PathBuf};
 
 use chrono::SecondsFormat;
 use clap::{Args, Subcommand};
+use handoff_base::Moment;
+use handoff_base::text::{plain, quoted};
 use serde_json::{Value, json};
 
 use crate::cli::context::Context;
 use crate::cli::error::Failure;
 use crate::cli::fields::fields;
 use crate::cli::network::Writer;
-use crate::cli::output::{Output, columns, plain, render};
+use crate::cli::output::{Output, columns, render};
 use crate::cli::{exit, protocols};
-use crate::ids::quoted;
-use crate::ledger::{Moment, ProtocolChange, ProtocolStep, check_protocol, open_issues};
+use crate::ledger::{ProtocolChange, ProtocolStep, check_protocol, open_issues};
 use crate::protocol::{Definition, Policy, SIGNERS, Signer, Signers, Style};
 use crate::templates::{BUILT_IN, built_in};
 

@@ -1,11 +1,12 @@
 use clap::{Args, Subcommand};
+use handoff_base::text::plain;
 use serde_json::{Value, json};
 
 use crate::cli::context::Context;
 use crate::cli::environment::now;
 use crate::cli::error::Failure;
 use crate::cli::network::Writer;
-use crate::cli::output::{Output, plain};
+use crate::cli::output::Output;
 use crate::ledger::{Ledger, Rejected};
 
 /// See, try again or give up the steps that were refused when they were synced

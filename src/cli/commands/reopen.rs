@@ -1,4 +1,5 @@
 use clap::Args;
+use handoff_base::ids::IssueKey;
 
 use super::change::told;
 use crate::cli::context::Context;
@@ -6,7 +7,6 @@ use crate::cli::error::Failure;
 use crate::cli::network::Writer;
 use crate::cli::output::Output;
 use crate::cli::render;
-use crate::ids::IssueKey;
 use crate::ledger::Request;
 
 /// Open a completed issue again

@@ -1,21 +1,22 @@
-use std::io::{self, Write};
+use std::io;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use handoff_base::Moment;
+use handoff_base::ids::IssueKey;
 use serde_json::json;
 
 use crate::cli::context::Context;
 use crate::cli::environment::now;
 use crate::cli::error::{Failure, chain};
-use crate::cli::exit;
-use crate::cli::moment;
 use crate::cli::output::{Output, counted};
 use crate::cli::replace::replace_with;
+use crate::cli::{exit, moment};
 use crate::git::Repository;
-use crate::ids::IssueKey;
 use crate::insight::attention::protocols;
 use crate::insight::report::{Frame, Report, ReportError, Wanted, Written};
-use crate::ledger::{Ledger, Moment, Refusal, Snapshot};
+use crate::ledger::{Ledger, Refusal, Snapshot};
 
 /// Write a page about the ledger: what needs attention, and each issue
 ///

@@ -1,6 +1,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use handoff_base::text::plain;
 use serde_json::{Value, json};
 
 use crate::cli::context::{Context, handoff_id};
@@ -8,7 +9,7 @@ use crate::cli::environment::session;
 use crate::cli::error::{Failure, chain, obstacle};
 use crate::cli::exit;
 use crate::cli::failure::contents_text;
-use crate::cli::output::{Output, plain};
+use crate::cli::output::Output;
 use crate::git::RestoreError;
 use crate::ledger::{
     Kept, PastFailure, Place, Refusal, RestoreFailure, Restored, SnapshotManifest, View, failures,

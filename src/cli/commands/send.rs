@@ -1,4 +1,6 @@
 use clap::Args;
+use handoff_base::ids::{HandoffId, IssueKey};
+use handoff_base::to_second;
 
 use crate::cli::context::Context;
 use crate::cli::error::Failure;
@@ -6,8 +8,6 @@ use crate::cli::network::Writer;
 use crate::cli::output::Output;
 use crate::cli::{exit, input, render};
 use crate::contract::Allowance;
-use crate::git::to_second;
-use crate::ids::{HandoffId, IssueKey};
 use crate::ledger::{Offer, Reports};
 
 /// Hand work on with a contract

@@ -1,11 +1,12 @@
 use clap::Args;
+use handoff_base::text::plain;
 use serde_json::json;
 
 use crate::cli::advice::{options, options_json, options_text};
 use crate::cli::context::{Context, handoff_id};
 use crate::cli::environment::now;
 use crate::cli::error::Failure;
-use crate::cli::output::{Output, plain};
+use crate::cli::output::Output;
 use crate::cli::render;
 use crate::ledger::{Refusal, View};
 

@@ -1,14 +1,16 @@
 use clap::Args;
+use handoff_base::ids::IssueKey;
+use handoff_base::text::plain;
 use serde_json::json;
 
 use crate::cli::context::Context;
 use crate::cli::environment::now;
 use crate::cli::error::Failure;
-use crate::cli::output::{Output, counted, plain};
+use crate::cli::output::{Output, counted};
 use crate::cli::view::Look;
 use crate::cli::{render, rows};
-use crate::ids::IssueKey;
-use crate::insight::attention::{self, Stuck};
+use crate::insight::attention;
+use crate::insight::attention::Stuck;
 use crate::ledger::{Beside, IssueStatus, Refusal, Snapshot, View};
 use crate::protocol::{Policy, State};
 

@@ -1,11 +1,12 @@
 use clap::Args;
+use handoff_base::text::plain;
 use serde_json::json;
 
 use crate::cli::context::Context;
 use crate::cli::error::Failure;
 use crate::cli::exit;
 use crate::cli::network::{Timeout, Writer, say_synced};
-use crate::cli::output::{Output, counted, plain};
+use crate::cli::output::{Output, counted};
 use crate::git::masked;
 use crate::ledger::{Ledger, LedgerError};
 

@@ -2,17 +2,18 @@ use std::num::NonZero;
 use std::thread;
 
 use clap::Args;
+use handoff_base::ObjectId;
+use handoff_base::ids::IssueKey;
+use handoff_base::text::quoted;
 use serde_json::json;
 
-use crate::cli::annotations::{self, Format};
+use crate::cli::annotations::Format;
 use crate::cli::context::Context;
 use crate::cli::environment::now;
 use crate::cli::error::{Failure, LEFT_OUT};
 use crate::cli::output::Output;
-use crate::cli::{exit, moment, report};
-use crate::git::ObjectId;
+use crate::cli::{annotations, exit, moment, report};
 use crate::github::annotations::Annotation;
-use crate::ids::{IssueKey, quoted};
 use crate::ledger::{AuditScope, Ledger, LedgerError, Refusal, Tally, View};
 
 /// Derive every step again from its contract, and report each that is not legal

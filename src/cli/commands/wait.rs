@@ -3,6 +3,8 @@ use std::time::{Duration, Instant};
 
 use chrono::{DateTime, FixedOffset};
 use clap::Args;
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::{Moment, ObjectId, to_second};
 use serde_json::{Value, json};
 
 use crate::cli::context::{Context, remote_named};
@@ -13,10 +15,9 @@ use crate::cli::network::Looks;
 use crate::cli::output::{Output, state};
 use crate::cli::view::Look;
 use crate::cli::{duration, exit, render};
-use crate::git::{ObjectId, Repository, to_second};
-use crate::ids::{AgentName, HandoffId, IssueKey};
+use crate::git::Repository;
 use crate::ledger::{
-    Clock, Issue, IssueStatus, Moment, Outcome, Record, Refusal, Snapshot, Standing, View, ready,
+    Clock, Issue, IssueStatus, Outcome, Record, Refusal, Snapshot, Standing, View, ready,
 };
 
 /// Wait until handoffs or issues are done, or until there is something to claim

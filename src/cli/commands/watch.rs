@@ -2,6 +2,9 @@ use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
 
 use clap::{Args, ValueEnum};
+use handoff_base::ObjectId;
+use handoff_base::ids::{AgentName, IssueKey};
+use handoff_base::text::quoted;
 use serde::Serialize;
 
 use crate::cli::context::Context;
@@ -11,8 +14,7 @@ use crate::cli::interruption::Interruption;
 use crate::cli::lookout::{Lookout, Place};
 use crate::cli::network::Looks;
 use crate::cli::output::{Output, SCHEMA};
-use crate::git::{ObjectId, Repository};
-use crate::ids::{AgentName, IssueKey, quoted};
+use crate::git::Repository;
 use crate::insight::cloudevents::{CloudEvent, source};
 use crate::ledger::{
     FollowError, Happening, Ledger, LedgerError, Refusal, Snapshot, View, commits_after, happenings,

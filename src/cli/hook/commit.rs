@@ -2,13 +2,15 @@
 
 use std::ffi::OsString;
 
+use handoff_base::ObjectId;
+use handoff_base::finding::Finding;
+
 use super::{argument, refusal};
 use crate::cli::against::Against;
 use crate::cli::context::Context;
 use crate::cli::environment;
 use crate::cli::error::{Failure, chain};
-use crate::finding::Finding;
-use crate::git::{Cleanup, ObjectId, PathPatterns, Repository, cleaned, comment_of};
+use crate::git::{Cleanup, PathPatterns, Repository, cleaned, comment_of};
 use crate::ledger::{Ledger, NextCommit, Offer};
 
 /// Where contracts are kept in a working tree, unless `handoff.contracts` says it.

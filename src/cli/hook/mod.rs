@@ -18,10 +18,11 @@ pub(super) use refs::{pre_receive, reference_transaction, update};
 use super::environment::session;
 use super::error::Failure;
 use super::exit;
-use crate::finding::Finding;
-use crate::git::{GitError, ObjectId, Repository, to_second};
-use crate::ids::quoted;
+use crate::git::{GitError, Repository};
 use crate::ledger::{BranchMove, Ledger};
+use handoff_base::finding::Finding;
+use handoff_base::text::quoted;
+use handoff_base::{ObjectId, to_second};
 
 /// How to go on where the ledger's branch was not moved.
 const LEAVE: &str = "the branch is where it was. Leave it to `git handoff` (send, claim, complete, annotate …), whose steps pass; a step made by hand has to be what the program would have written, see docs/hooks.md";
@@ -65,10 +66,8 @@ fn object(text: &str) -> Result<Option<ObjectId>, Failure> {
     if !text.is_empty() && text.bytes().all(|b| b == b'0') {
         return Ok(None);
     }
-    let parsed: Result<ObjectId, GitError> = text.parse();
-    let id = parsed.ok().filter(|_| text.len() == 40);
-    let wrong = || Failure::usage(format!("{} is not the id of an object", quoted(text)));
-    id.map(Some).ok_or_else(wrong)
+    let wrong = |_| Failure::usage(format!("{} is not the id of an object", quoted(text)));
+    text.parse().map(Some).map_err(wrong)
 }
 
 /// Says whether a ref is the ledger's branch, under its own name or another.

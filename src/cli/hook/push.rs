@@ -2,12 +2,13 @@
 
 use std::ffi::OsString;
 
+use handoff_base::text::quoted;
+
 use super::{judge, lines, object, refusal};
 use crate::cli::context::Context;
 use crate::cli::environment;
 use crate::cli::error::Failure;
 use crate::git::Repository;
-use crate::ids::quoted;
 use crate::ledger::{BranchMove, Ledger};
 
 /// Refuses a push that would not lead the ledger on, and, where `handoff.pushGuard` asks for it, one of

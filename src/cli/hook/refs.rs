@@ -2,13 +2,15 @@
 
 use std::ffi::OsString;
 
+use handoff_base::ObjectId;
+use handoff_base::finding::Finding;
+
 use super::{argument, is_ledgers, judge, lines, not_legal, object};
 use crate::cli::context::Context;
 use crate::cli::environment;
 use crate::cli::error::Failure;
 use crate::cli::output::Output;
-use crate::finding::Finding;
-use crate::git::{ObjectId, Repository};
+use crate::git::Repository;
 use crate::ledger::{BranchMove, Ledger};
 
 /// Refuses a push that would not lead the ledger on. Sees objects that git keeps apart until then.

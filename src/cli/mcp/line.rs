@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 
 use clap::Arg;
+use handoff_base::text::quoted;
 use rmcp::model::JsonObject;
 use serde_json::Value;
 
@@ -11,7 +12,6 @@ use super::schema::{AGENT, CONTRACT, Kind, command, kind, property};
 use super::verbs::Verb;
 use crate::cli::error::Failure;
 use crate::cli::exit;
-use crate::ids::quoted;
 
 /// A command to run.
 #[derive(Debug, PartialEq, Eq)]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use handoff_base::text::quoted;
 use rmcp::RoleServer;
 use rmcp::model::{
     ErrorData, ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult, Resource,
@@ -12,7 +13,6 @@ use serde_json::Value;
 
 use super::server::{Server, said};
 use crate::cli::error::Failure;
-use crate::ids::quoted;
 
 /// How many resources one page of the list has.
 const PAGE: usize = 100;

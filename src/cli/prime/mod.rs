@@ -7,6 +7,8 @@
 mod page;
 mod text;
 
+use handoff_base::Moment;
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use serde_json::{Value, json};
 
 use super::context::Context;
@@ -15,8 +17,7 @@ use super::error::Failure;
 use super::render::rfc3339;
 use super::skeleton::{Format, Skeleton, Wanted};
 use crate::git::Repository;
-use crate::ids::{AgentName, HandoffId, IssueKey};
-use crate::ledger::{Desk, Look, Moment, Record, Refusal, Rules, Snapshot, View, desk};
+use crate::ledger::{Desk, Look, Record, Refusal, Rules, Snapshot, View, desk};
 use crate::protocol::{Agent, Protocol};
 use crate::templates::{Known, told};
 

@@ -1,9 +1,10 @@
 //! What an agent is told, as text: the most important first, since what does not fit is cut.
 
+use handoff_base::ids::AgentName;
+
 use super::page::{Cut, Page, foreign, quote};
 use super::{MOST, NEW_ISSUE, Told, Way, branch_option};
 use crate::cli::skeleton::Format;
-use crate::ids::AgentName;
 use crate::ledger::{Pile, Record};
 use crate::protocol::{AgentKind, State};
 
@@ -315,7 +316,7 @@ fn contract(told: &Told<'_>, page: &mut Page) {
     let fence = "`".repeat(longest.unwrap_or(0).max(2) + 1);
     page.line(&format!("{fence}{}", skeleton.format.name()));
     let lines: Vec<String> = { skeleton.text.lines() }
-        .map(|line| foreign(crate::cli::output::plain(line)))
+        .map(|line| foreign(handoff_base::text::plain(line)))
         .collect();
     let command = foreign_parts(&way.command);
     page.lines(&lines, 0, KEPT, ("lines, which `new` prints", &command));

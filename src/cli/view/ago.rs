@@ -1,6 +1,6 @@
 //! Times as a person puts them: three minutes ago, in two hours.
 
-use crate::ledger::Moment;
+use handoff_base::Moment;
 
 const MINUTE: i64 = 60;
 const HOUR: i64 = 60 * MINUTE;

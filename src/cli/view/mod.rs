@@ -19,9 +19,9 @@ pub(super) use screen::{Screen, is_dumb, is_for_git_pager};
 pub(super) use table::{columns, cut};
 pub(super) use wishes::Wishes;
 
-use crate::ids::HandoffId;
-use crate::ledger::Moment;
 use crate::protocol::State;
+use handoff_base::Moment;
+use handoff_base::ids::HandoffId;
 
 /// How an answer looks that is given at a moment.
 #[derive(Clone, Copy)]
@@ -133,7 +133,7 @@ impl Look {
     /// Foreign text for a cell: its first line. On a terminal, nothing in it moves what
     /// stands beside it.
     pub(super) fn cell(&self, text: &str) -> String {
-        let first = super::output::plain(text.lines().next().unwrap_or_default());
+        let first = handoff_base::text::plain(text.lines().next().unwrap_or_default());
         match self.screen {
             Some(_) => first.replace('\t', " "),
             None => first,

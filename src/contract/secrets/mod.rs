@@ -10,12 +10,12 @@ mod value;
 use std::fmt;
 use std::str::FromStr;
 
+use handoff_base::finding::Finding;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::source::{Source, push_part};
 use super::text;
-use crate::finding::Finding;
 pub use rules::is_rule;
 use rules::{Rule, hits};
 

@@ -519,7 +519,7 @@ fn a_value_that_lists_the_choices_is_a_warning() {
     .unwrap();
     let shown = |text: &str| -> Vec<String> {
         let checked = schema.check(&Source::parse(text.as_bytes()).unwrap(), None);
-        let shown = |f: &crate::finding::Finding| {
+        let shown = |f: &handoff_base::finding::Finding| {
             format!("{:?} {} {}: {}", f.severity, f.code, f.path, f.message)
         };
         checked.findings.iter().map(shown).collect()

@@ -8,9 +8,12 @@ pub use said::masked;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use handoff_base::ObjectId;
+
 use super::maintenance::Grown;
-use super::process::{self, Ended, Patience, ProcessError};
-use super::repository::{ObjectId, Repository};
+use super::process;
+use super::process::{Ended, Patience, ProcessError};
+use super::repository::Repository;
 
 /// Why another repository could not be read or written.
 #[derive(Debug, thiserror::Error)]

@@ -1,5 +1,8 @@
 //! What becomes of an event: the steps that its protocol's rules name, each once.
 
+use handoff_base::ObjectId;
+use handoff_base::finding::Finding;
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use serde_json::{Map, Value};
 
 use super::effects::Work;
@@ -7,9 +10,6 @@ use super::payload::{Event, Fork};
 use super::standing::state_of;
 use super::subject::{Subject, pull_request_of};
 use super::values::{lacking, says, value};
-use crate::finding::Finding;
-use crate::git::ObjectId;
-use crate::ids::{AgentName, HandoffId, IssueKey};
 use crate::ledger::{
     Delivery, DeliveryName, Done, Issue, Ledger, LedgerError, Refusal, Request, Rules, Session,
     Snapshot, View,

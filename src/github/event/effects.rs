@@ -1,15 +1,15 @@
 //! What a rule does beside what it notes: contracts, answers, endings and new beginnings.
 
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::{Moment, to_second};
 use serde_json::{Map, Value};
 
 use super::carry::{Carried, Draft, Left, Way, opens};
 use super::payload::Event;
 use super::said::answer;
 use super::values::{cut, says, value, visible};
-use crate::git::to_second;
-use crate::ids::{AgentName, HandoffId, IssueKey};
 use crate::ledger::{
-    Issue, IssueStatus, LedgerError, Moment, Offer, Question, Request, Rules, Target, Told, View,
+    Issue, IssueStatus, LedgerError, Offer, Question, Request, Rules, Target, Told, View,
     read_answer,
 };
 use crate::protocol::{ContractRule, ContractType, Event as Happens, EventKind, EventRule, State};

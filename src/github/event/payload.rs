@@ -1,10 +1,11 @@
 //! One event, as GitHub delivers it.
 
 use chrono::{DateTime, Utc};
+use handoff_base::Moment;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::ledger::{DeliveryName, Moment, NoDeliveryName};
+use crate::ledger::{DeliveryName, NoDeliveryName};
 use crate::protocol::EventKind;
 
 /// The largest payload that is read, in bytes: GitHub delivers none over 25 MB.
@@ -71,7 +72,7 @@ impl Event {
             (1..=64).contains(&text.len()) && text.bytes().all(fits)
         };
         if !is_word(name) {
-            let shown = crate::ids::quoted(name);
+            let shown = handoff_base::text::quoted(name);
             return Err(NoEvent::Name { shown });
         }
         if bytes.len() > MAX_PAYLOAD {

@@ -1,7 +1,8 @@
 //! Answers in comments: `/handoff answer …`, at the beginning of a line.
 
+use handoff_base::ids::HandoffId;
+
 use super::markdown::statements;
-use crate::ids::HandoffId;
 
 /// What begins a line that is meant for the ledger.
 const COMMAND: &str = "/handoff";

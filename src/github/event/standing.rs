@@ -1,12 +1,13 @@
 //! Whether an event still counts beside what was noted of an issue already.
 
 use chrono::{SecondsFormat, Utc};
+use handoff_base::Moment;
 use serde_json::{Map, Value, json};
 
 use super::effects::Work;
 use super::payload::Event;
 use super::subject::{PULL_REQUEST, number_in};
-use crate::ledger::{Issue, Moment, Record};
+use crate::ledger::{Issue, Record};
 use crate::protocol::EventKind;
 
 /// The fact that says whether the noted pull request is open.

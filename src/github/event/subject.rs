@@ -2,12 +2,12 @@
 
 use std::sync::LazyLock;
 
+use handoff_base::ids::IssueKey;
 use regex::Regex;
 
 use super::effects::may_write;
 use super::markdown::said;
 use super::payload::Event;
-use crate::ids::IssueKey;
 use crate::ledger::{LedgerError, Snapshot, View};
 use crate::protocol::EventKind;
 

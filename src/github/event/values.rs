@@ -1,9 +1,9 @@
 //! What a payload says of a fact or of a contract's field.
 
+use handoff_base::text::is_misleading;
 use serde_json::Value;
 
 use super::markdown::{beneath, items};
-use crate::ids::is_misleading;
 use crate::protocol::{Source, SourceRule, Take, select};
 
 /// The longest text that is taken over, in characters.

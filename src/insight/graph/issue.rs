@@ -4,13 +4,14 @@
 use std::collections::HashMap;
 
 use chrono::TimeDelta;
+use handoff_base::Moment;
+use handoff_base::ids::AgentName;
 
 use super::loops::{Leg, loops};
 use super::text::{span, word};
 use super::{Edge, EdgeKind, Graph, Kind, Mark, Node, NodeId, Shape, Step, Trouble, is_late};
-use crate::ids::AgentName;
 use crate::insight::times::times;
-use crate::ledger::{ChangeSurvey, HandoffSurvey, IssueStatus, IssueSurvey, Moment};
+use crate::ledger::{ChangeSurvey, HandoffSurvey, IssueStatus, IssueSurvey};
 use crate::protocol::{Event, Protocol, State};
 
 /// Makes the picture of an issue under its protocol, as it stands at this moment.

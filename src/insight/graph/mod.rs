@@ -24,10 +24,11 @@ pub use terminal::{Paint, ascii, terminal};
 pub use text::span;
 
 use chrono::TimeDelta;
+use handoff_base::Moment;
+use handoff_base::ids::AgentName;
 use serde::{Serialize, Serializer};
 
-use crate::ids::AgentName;
-use crate::ledger::{HandoffSurvey, Moment};
+use crate::ledger::HandoffSurvey;
 use crate::protocol::{AgentKind, State};
 
 /// What a graph shows.

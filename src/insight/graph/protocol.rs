@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 
 use chrono::TimeDelta;
+use handoff_base::Moment;
 
 use super::{Edge, EdgeKind, Graph, Kind, Mark, Node, NodeId, Shape};
 use crate::insight::metrics::rank;
 use crate::insight::times::{acknowledgment, times};
-use crate::ledger::{HandoffSurvey, IssueSurvey, Moment};
+use crate::ledger::{HandoffSurvey, IssueSurvey};
 use crate::protocol::{Protocol, Route};
 
 /// Makes the picture of a protocol with what these issues made of it. Only handoffs

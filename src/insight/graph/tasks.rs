@@ -3,9 +3,11 @@
 
 use std::collections::HashMap;
 
+use handoff_base::Moment;
+
 use super::text::word;
 use super::{Edge, EdgeKind, Graph, Group, Kind, Mark, Node, NodeId, Shape, is_late};
-use crate::ledger::{HandoffSurvey, Issue, IssueSurvey, Moment, Task};
+use crate::ledger::{HandoffSurvey, Issue, IssueSurvey, Task};
 use crate::protocol::{State, TaskState};
 
 /// Makes the picture of an issue's tasks at this moment; `survey` is the same issue's.

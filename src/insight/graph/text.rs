@@ -1,10 +1,10 @@
 //! Words for a picture: foreign text in one harmless line, times, counts.
 
 use chrono::TimeDelta;
+use handoff_base::text::is_misleading;
 use unicode_width::UnicodeWidthChar;
 
 use super::{Edge, Graph, Kind};
-use crate::ids::is_misleading;
 use crate::protocol::State;
 
 /// How long a time was, in two units at most: `45s`, `12m`, `3h 20m`, `2d 4h`.

@@ -18,10 +18,9 @@ pub use tally::{Figures, IssueFigures};
 
 use super::attention::{Need, Protocols, Stuck, attention};
 use super::times;
-use crate::ids::AgentName;
-use crate::ledger::{
-    Audited, HandoffSurvey, IssueStatus, IssueSurvey, Moment, RefusedContract, Survey,
-};
+use crate::ledger::{Audited, HandoffSurvey, IssueStatus, IssueSurvey, RefusedContract, Survey};
+use handoff_base::Moment;
+use handoff_base::ids::AgentName;
 use tally::Tally;
 
 /// What this clone knows beside the ledger.

@@ -1,8 +1,7 @@
 //! The ids of traces and spans: the same at every export.
 
+use handoff_base::ids::IssueKey;
 use sha2::{Digest, Sha256};
-
-use crate::ids::IssueKey;
 
 /// The id of an issue's trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

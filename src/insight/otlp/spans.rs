@@ -1,14 +1,15 @@
 //! The spans of one issue.
 
+use handoff_base::Moment;
+use handoff_base::ids::IssueKey;
 use serde_json::Value;
 
 use super::Origin;
 use super::encoding::{Attributes, ERROR, Event, INTERNAL, Link, Span, Status, nanos};
 use super::ids::TraceId;
-use crate::ids::IssueKey;
 use crate::insight::times::{Spell, spells};
 use crate::ledger::{
-    ChangeSurvey, Contract, HandoffSurvey, IssueStatus, IssueSurvey, LedgerError, Moment, Snapshot,
+    ChangeSurvey, Contract, HandoffSurvey, IssueStatus, IssueSurvey, LedgerError, Snapshot,
     TraceParent, View, review,
 };
 use crate::protocol::{Event as Happened, State, Traces};

@@ -3,12 +3,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use handoff_base::Moment;
+use handoff_base::ids::{AgentName, IssueKey};
+
 use super::Shown;
 use super::escape::escaped;
 use super::words::{age, counted, thousands, time};
-use crate::ids::{AgentName, IssueKey};
 use crate::insight::attention::{Need, Stuck};
-use crate::ledger::{IssueSurvey, Moment};
+use crate::ledger::IssueSurvey;
 
 /// How much of it stands open on the page, and how much is there at all.
 const AT_ONCE: usize = 25;

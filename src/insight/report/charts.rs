@@ -2,11 +2,12 @@
 //! beneath.
 
 use chrono::{DateTime, Datelike, Days, NaiveDate, TimeDelta, Utc};
+use handoff_base::Moment;
 
 use super::open::cycle_time;
 use super::words::{length, thousands};
 use crate::insight::metrics::rank;
-use crate::ledger::{IssueSurvey, Moment};
+use crate::ledger::IssueSurvey;
 use crate::protocol::State;
 
 /// How many columns a picture has at most.
@@ -302,7 +303,7 @@ mod tests {
     use chrono::TimeDelta;
 
     use super::{Unit, median, nine_of_ten};
-    use crate::ledger::Moment;
+    use handoff_base::Moment;
 
     #[test]
     fn columns_begin_where_calendars_do() {

@@ -1,8 +1,9 @@
 //! Foreign text in the page: it is text, whatever it holds.
 
-use std::fmt::{self, Display, Write};
+use std::fmt;
+use std::fmt::{Display, Write};
 
-use crate::ids::is_misleading;
+use handoff_base::text::is_misleading;
 
 /// A text for an element's content or for an attribute between double quotes. What
 /// HTML reads is escaped; what would not be seen, or would reorder the text around

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use handoff_base::ids::AgentName;
+
 use super::escape::escaped;
 use super::words::{sign, thousands};
-use crate::ids::AgentName;
 use crate::ledger::{HandoffSurvey, IssueSurvey};
 use crate::protocol::State;
 

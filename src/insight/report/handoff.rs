@@ -2,13 +2,15 @@
 
 use std::fmt::Write;
 
+use handoff_base::Moment;
+
 use super::escape::{escape_into, escaped};
 use super::words::{badge, counted, length, minute, size, state};
 use crate::insight::attention::{Need, Stuck};
 use crate::insight::times::{acknowledgment, times};
 use crate::ledger::{
-    Contents, Evidence, HandoffSurvey, IssueSurvey, LedgerError, Moment, PastFailure, Question,
-    Record, Transition, Verdict, issue_folder,
+    Contents, Evidence, HandoffSurvey, IssueSurvey, LedgerError, PastFailure, Question, Record,
+    Transition, Verdict, issue_folder,
 };
 use crate::protocol::{Event, State};
 

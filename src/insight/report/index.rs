@@ -2,13 +2,15 @@
 
 use std::collections::BTreeSet;
 
+use handoff_base::Moment;
+use handoff_base::ids::IssueKey;
+
 use super::Shown;
 use super::escape::escaped;
 use super::issue::{standing, states};
 use super::open::cycle_time;
 use super::words::{counted, length, minute, state, thousands};
-use crate::ids::IssueKey;
-use crate::ledger::{IssueStatus, IssueSurvey, Moment};
+use crate::ledger::{IssueStatus, IssueSurvey};
 use crate::protocol::State;
 
 /// Writes the section.

@@ -1,13 +1,15 @@
 //! One issue's section: where it stands, how the work went, and each handoff.
 
+use handoff_base::Moment;
+use handoff_base::ids::HandoffId;
+
 use super::escape::escaped;
 use super::flow::flow;
 use super::handoff::{Told, handoff};
 use super::words::{ago, badge, counted, length, minute, time};
-use crate::ids::HandoffId;
 use crate::insight::attention::{Need, Stuck};
 use crate::insight::times::{Times, times};
-use crate::ledger::{HandoffSurvey, Issue, IssueSurvey, Moment};
+use crate::ledger::{HandoffSurvey, Issue, IssueSurvey};
 use crate::protocol::State;
 
 /// Everything that is told of one issue.

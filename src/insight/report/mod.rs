@@ -21,11 +21,14 @@ mod timeline;
 mod words;
 
 use std::collections::{BTreeSet, HashSet};
-use std::io::{self, Write};
+use std::io;
+use std::io::Write;
+
+use handoff_base::Moment;
+use handoff_base::ids::IssueKey;
 
 use super::attention::{Protocols, Stuck};
-use crate::ids::IssueKey;
-use crate::ledger::{IssueStatus, IssueSurvey, LedgerError, Moment, Snapshot, Survey};
+use crate::ledger::{IssueStatus, IssueSurvey, LedgerError, Snapshot, Survey};
 
 pub use page::{Frame, gone, policy};
 

@@ -3,15 +3,16 @@
 use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
+use handoff_base::Moment;
+use handoff_base::ids::AgentName;
 
 use super::Shown;
 use super::charts::median;
 use super::escape::escaped;
 use super::issue::is_late;
 use super::words::{ago, length, minute, sign, state, thousands};
-use crate::ids::AgentName;
 use crate::insight::attention::{Need, Stuck};
-use crate::ledger::{HandoffSurvey, IssueStatus, IssueSurvey, Moment};
+use crate::ledger::{HandoffSurvey, IssueStatus, IssueSurvey};
 use crate::protocol::State;
 
 /// How many handoffs of an agent are named.

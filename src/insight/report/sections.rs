@@ -6,12 +6,13 @@ use std::rc::Rc;
 use std::sync::mpsc;
 use std::thread;
 
+use handoff_base::ids::AgentName;
+
 use super::contract::contract;
 use super::handoff::Told;
 use super::issue::{Facts, section};
 use super::{Report, ReportError};
 use crate::git::Repository;
-use crate::ids::AgentName;
 use crate::insight::attention::of_issue;
 use crate::ledger::{
     IssueFolder, IssueSurvey, Kept, LedgerError, Record, Rules, Snapshot, View, contract_value,

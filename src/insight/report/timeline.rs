@@ -4,15 +4,16 @@
 use std::collections::{BTreeMap, HashMap};
 
 use chrono::TimeDelta;
+use handoff_base::Moment;
+use handoff_base::ids::IssueKey;
 
 use super::Shown;
 use super::escape::escaped;
 use super::issue::{is_late, standing};
 use super::words::{badge, length, minute, state};
-use crate::ids::IssueKey;
 use crate::insight::attention::Stuck;
 use crate::insight::times::spells;
-use crate::ledger::{ChangeSurvey, HandoffSurvey, IssueSurvey, Moment};
+use crate::ledger::{ChangeSurvey, HandoffSurvey, IssueSurvey};
 use crate::protocol::{Event, State};
 
 /// How many issues have a bar, and how many of those at most because they stand

@@ -1,8 +1,8 @@
 //! Times, lengths, counts and states in the words of the page.
 
 use chrono::TimeDelta;
+use handoff_base::Moment;
 
-use crate::ledger::Moment;
 use crate::protocol::State;
 
 /// A moment to the minute; every time on the page is in UTC.

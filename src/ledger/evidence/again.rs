@@ -1,10 +1,12 @@
 //! The audit's second look: what can be decided again from recorded commits.
 
+use handoff_base::ObjectId;
+use handoff_base::finding::Finding;
+
 use super::judge::{Found, Ground, Judge, Merged};
 use super::reports::Reports;
 use super::{Claimed, Evidence, Verdict};
-use crate::finding::Finding;
-use crate::git::{FactError, GitError, ObjectId, Repository};
+use crate::git::{FactError, GitError, Repository};
 use crate::ledger::intake::Contract;
 use crate::ledger::record::{Record, digest};
 use crate::protocol::{Check, Protocol};

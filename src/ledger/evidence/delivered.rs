@@ -1,9 +1,11 @@
 //! Whether what was delivered is still what it was.
 
+use handoff_base::ObjectId;
+use handoff_base::finding::{Finding, Severity};
+use handoff_base::text::quoted;
+
 use super::Verdict;
-use crate::finding::{Finding, Severity};
-use crate::git::{FactError, GitError, ObjectId, Repository};
-use crate::ids::quoted;
+use crate::git::{FactError, GitError, Repository};
 use crate::ledger::artifacts::digest_of;
 use crate::ledger::record::{Artifact, Record, digest};
 use crate::protocol::{Check, Policy};

@@ -1,12 +1,13 @@
 //! Carrying out the checks of a contract on the user's commits and files.
 
+use handoff_base::ObjectId;
+use handoff_base::finding::{Finding, Severity};
+use handoff_base::text::quoted;
 use serde_json::Value;
 
 use super::reports::Reports;
 use super::{Claimed, Evidence, Verdict};
-use crate::finding::{Finding, Severity};
-use crate::git::{FactError, GitError, Named, ObjectId, Repository, Unknown};
-use crate::ids::quoted;
+use crate::git::{FactError, GitError, Named, Repository, Unknown};
 use crate::ledger::intake::scalar;
 use crate::ledger::record::Artifact;
 use crate::protocol::{Check, PathPattern, Policy};

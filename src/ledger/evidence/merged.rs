@@ -1,9 +1,11 @@
 //! Whether a branch was merged as a contract says.
 
+use handoff_base::ObjectId;
+use handoff_base::finding::Finding;
+use handoff_base::text::quoted;
+
 use super::judge::{Found, Judge, Merged};
-use crate::finding::Finding;
-use crate::git::{FactError, Named, ObjectId};
-use crate::ids::quoted;
+use crate::git::{FactError, Named};
 use crate::protocol::{Check, MergeClaim, Strategy};
 
 impl Judge<'_> {

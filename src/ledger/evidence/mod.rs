@@ -13,12 +13,12 @@ mod merged;
 mod reports;
 mod words;
 
+use handoff_base::ids::AgentName;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::artifacts::delivered as named_files;
 use super::intake::Contract;
-use crate::ids::AgentName;
 use crate::protocol::{Check, ContractType, Event, Policy, Protocol};
 
 pub(super) use again::again;

@@ -1,13 +1,12 @@
 //! What test and coverage reports say, against what a contract says.
 
+use handoff_base::finding::Finding;
+use handoff_base::text::quoted;
 use serde_json::Value;
 
-use super::ReportFile;
 use super::judge::{Found, Judge, count};
-use super::words;
+use super::{ReportFile, words};
 use crate::contract::{Coverage, ReportFault, TestCounts};
-use crate::finding::Finding;
-use crate::ids::quoted;
 use crate::ledger::intake::scalar;
 use crate::ledger::record::digest;
 use crate::protocol::Check;

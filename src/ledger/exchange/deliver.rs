@@ -4,12 +4,13 @@
 use std::collections::HashMap;
 
 use chrono::{DateTime, FixedOffset};
+use handoff_base::ObjectId;
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 
 use super::fault::Fault;
 use super::pending::to_claim;
 use super::{ExchangeError, Source};
-use crate::git::ObjectId;
-use crate::ids::{AgentName, HandoffId, IssueKey};
+use crate::git::blob_id;
 use crate::ledger::choice::{Chosen, Offer, accepted, issues_of, senders};
 use crate::ledger::error::LedgerError;
 use crate::ledger::intake::Contract;
@@ -288,7 +289,7 @@ impl<'a, 'r> Importer<'a, 'r> {
         key: &IssueKey,
         bytes: &[u8],
     ) -> Result<&mut (Vec<u32>, usize), LedgerError> {
-        let id = ObjectId::of_blob(bytes)?;
+        let id = blob_id(bytes)?;
         let mut before = tip.issue(key)?.sent_as(id);
         before.sort_unstable();
         let entry = self.met.entry((key.clone(), id));

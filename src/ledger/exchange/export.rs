@@ -1,18 +1,19 @@
 //! The way out: a folder in one of the layouts, with every step beside it.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::{self, File};
+use std::fs;
+use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use handoff_base::ObjectId;
+use handoff_base::ids::{HandoffId, IssueKey};
 use serde::Serialize;
 
 use super::history::{History, Taken, begun};
-use super::layouts;
 use super::line::{Asked, Header, Key, STEPS, VERSION};
-use super::{ExchangeError, Layout, unreadable, unwritable};
-use crate::git::{ObjectId, Repository};
-use crate::ids::{HandoffId, IssueKey};
+use super::{ExchangeError, Layout, layouts, unreadable, unwritable};
+use crate::git::{GitError, Repository};
 use crate::ledger::error::LedgerError;
 use crate::ledger::failure::FailureContext;
 use crate::ledger::refusal::Refusal;
@@ -225,7 +226,7 @@ fn keep_context(
     known: &mut HashSet<ObjectId>,
     out: &mut Out,
 ) -> Result<(), ExchangeError> {
-    let tree = context.tree.parse().map_err(LedgerError::from)?;
+    let tree = context.tree.parse().map_err(GitError::from)?;
     repository.take_out(tree, known, |id, bytes| {
         out.write(&layouts::object_place(id), bytes)
     })

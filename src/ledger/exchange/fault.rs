@@ -1,7 +1,8 @@
 //! Why one item of an import was refused, while the others go on.
 
-use crate::finding::Finding;
-use crate::ids::HandoffId;
+use handoff_base::finding::Finding;
+use handoff_base::ids::HandoffId;
+
 use crate::ledger::error::LedgerError;
 
 /// Why an item was refused.

@@ -1,14 +1,16 @@
 //! Foreign folders, read with care: no device is opened, no link is followed
 //! out of the folder, and no file is read further than a contract may be long.
 
-use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Read};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Component, Path, PathBuf};
+use std::{fs, io};
+
+use handoff_base::text::quoted;
 
 use super::fault::Fault;
 use super::{ExchangeError, unreadable};
 use crate::contract::MAX_BYTES;
-use crate::ids::quoted;
 
 /// The longest line of a log, in bytes.
 const LINE: u64 = 4 << 20;

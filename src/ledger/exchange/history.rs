@@ -4,14 +4,15 @@ use std::collections::HashMap;
 use std::ops::RangeInclusive;
 use std::rc::Rc;
 
+use handoff_base::ObjectId;
+use handoff_base::finding::Finding;
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+
 use super::ExchangeError;
 use super::line::{
     Annotate, Asked, Change, Decide, Document, Key, Line, Named, Protocol, Reopen, Send,
 };
-use crate::finding::Finding;
-use crate::git::Change as TreeChange;
-use crate::git::{Commit, ObjectId, Repository, Tree};
-use crate::ids::{AgentName, HandoffId, IssueKey};
+use crate::git::{Change as TreeChange, Commit, Repository, Tree};
 use crate::ledger::asked::{KnownRules, Shared, States, issues_of, shared_of};
 use crate::ledger::error::LedgerError;
 use crate::ledger::layout;

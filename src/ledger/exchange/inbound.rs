@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use handoff_base::ids::IssueKey;
+use handoff_base::text::quoted;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -11,7 +13,6 @@ use super::files::Folder;
 use super::layouts::{ARCHIVE, DOCUMENTS, ENTRIES, LINES, LOG, PROTOCOLS};
 use super::line::STEPS;
 use super::{ExchangeError, Layout, Source, states};
-use crate::ids::{IssueKey, quoted};
 use crate::ledger::choice::Chosen;
 
 /// The ends of the names of files that may be contracts.

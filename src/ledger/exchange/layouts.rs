@@ -4,14 +4,14 @@
 use std::collections::HashMap;
 
 use chrono::SecondsFormat;
+use handoff_base::ids::HandoffId;
+use handoff_base::{Moment, ObjectId};
 use serde_json::{Value, json};
 
 use super::export::{Lines, Out};
 use super::{ExchangeError, Layout};
-use crate::git::ObjectId;
-use crate::ids::HandoffId;
 use crate::ledger::error::LedgerError;
-use crate::ledger::record::{Moment, Record};
+use crate::ledger::record::Record;
 use crate::ledger::snapshot::{IssueFolder, Snapshot};
 use crate::ledger::step::View;
 use crate::protocol::State;

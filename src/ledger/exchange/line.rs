@@ -4,12 +4,12 @@
 //! error that says so.
 
 use chrono::{DateTime, FixedOffset};
+use handoff_base::Code;
+use handoff_base::ids::{AgentName, IssueKey};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::contract::{Allowance, Format};
-use crate::git::Code;
-use crate::ids::{AgentName, IssueKey};
 use crate::ledger::delivery::Delivery;
 use crate::ledger::evidence::Evidence;
 use crate::ledger::layout;

@@ -30,8 +30,8 @@ pub use fault::Fault;
 pub use replay::import;
 
 use super::error::LedgerError;
-use crate::finding::Finding;
 use crate::git::GitError;
+use handoff_base::finding::Finding;
 
 /// How a folder of handoffs is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

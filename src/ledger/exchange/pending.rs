@@ -1,6 +1,7 @@
 //! What a contract's sender has to claim before the contract can be sent.
 
-use crate::ids::HandoffId;
+use handoff_base::ids::HandoffId;
+
 use crate::ledger::error::LedgerError;
 use crate::ledger::intake::Contract;
 use crate::ledger::planner::task_handoff;

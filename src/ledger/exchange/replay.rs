@@ -4,16 +4,18 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
+use handoff_base::finding::Finding;
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::text::quoted;
+
 use super::deliver::{Import, Imported, Importer};
 use super::fault::Fault;
 use super::files::{Folder, TextLine, open};
 use super::history::History;
-use super::line::{self, Asked, Header, Key, Line, STEPS, Versioned};
-use super::{ExchangeError, Source, inbound, layouts};
+use super::line::{Asked, Header, Key, Line, STEPS, Versioned};
+use super::{ExchangeError, Source, inbound, layouts, line};
 use crate::contract::Source as Contract;
-use crate::finding::Finding;
 use crate::git::{GitError, Repository};
-use crate::ids::{AgentName, HandoffId, IssueKey, quoted};
 use crate::ledger::choice::Offer;
 use crate::ledger::error::LedgerError;
 use crate::ledger::failure::FailureContext;

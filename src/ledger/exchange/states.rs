@@ -4,6 +4,8 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use chrono::DateTime;
+use handoff_base::ids::IssueKey;
+use handoff_base::text::quoted;
 use serde_json::{Map, Value};
 
 use super::ExchangeError;
@@ -12,7 +14,6 @@ use super::fault::Fault;
 use super::files::Folder;
 use super::inbound::ENDS;
 use super::layouts::{HANDOFFS, REQUESTS, STATES};
-use crate::ids::{IssueKey, quoted};
 use crate::ledger::choice::Chosen;
 use crate::ledger::error::LedgerError;
 use crate::ledger::intake::scalar;

@@ -2,6 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use handoff_base::ids::HandoffId;
+use handoff_base::{Moment, ObjectId};
+
 use super::name::{escape, mode_text, stored};
 use super::stored::{
     Attachment, FailureContext, FailureFile, Host, Manifest, Mark, Merge, SnapshotFile, Stand,
@@ -9,14 +12,13 @@ use super::stored::{
 };
 use crate::contract::Allowance;
 use crate::git::{
-    Caps, CaptureError, GitError, Hidden, KeptFile, Mode, ObjectId, Position, RawPath, Repository,
-    Tree, Unfinished,
+    Caps, CaptureError, GitError, Hidden, KeptFile, Mode, Position, RawPath, Repository, Tree,
+    Unfinished,
 };
-use crate::ids::HandoffId;
 use crate::ledger::error::LedgerError;
-use crate::ledger::layout;
-use crate::ledger::record::{self, Moment, Record, VERSION, digest};
+use crate::ledger::record::{Record, VERSION, digest};
 use crate::ledger::screening::Screen;
+use crate::ledger::{layout, record};
 
 /// How much of a worktree is kept: what git hosts take without complaint, and
 /// what a person can still look through.
@@ -185,7 +187,7 @@ pub(in crate::ledger) fn kept_for(
         return Ok(context.clone());
     }
     let path = || format!("{}/{FAILURE}", context.folder);
-    let tree: ObjectId = context.tree.parse()?;
+    let tree: ObjectId = context.tree.parse().map_err(GitError::from)?;
     let bytes = Tree::new(repository, tree).file(FAILURE)?;
     let bytes = bytes.ok_or_else(|| LedgerError::Missing { path: path() })?;
     let mut file: FailureFile =

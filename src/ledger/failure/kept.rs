@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
+use handoff_base::ids::{AgentName, HandoffId};
+use handoff_base::{Moment, ObjectId, moment};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -13,14 +15,13 @@ use super::stored::{
     SnapshotFile, Stand,
 };
 use crate::git::{
-    FlatEntry, Hidden, KeptFile, Mode, ObjectId, RawPath, Repository, Tree, Unfinished,
+    FlatEntry, GitError, Hidden, KeptFile, Mode, RawPath, Repository, Tree, Unfinished,
 };
-use crate::ids::{AgentName, HandoffId};
 use crate::ledger::error::LedgerError;
-use crate::ledger::layout;
-use crate::ledger::record::{self, Failure, Moment, Record, moment};
+use crate::ledger::record::{Failure, Record};
 use crate::ledger::snapshot::IssueFolder;
 use crate::ledger::step::View;
+use crate::ledger::{layout, record};
 use crate::protocol::{Event, State};
 
 /// One failure of a handoff.
@@ -165,7 +166,7 @@ impl<'r> Kept<'r> {
         context: &FailureContext,
     ) -> Result<Self, LedgerError> {
         let path = format!("{}/{}", layout::issue_folder(id.issue()), context.folder);
-        let tree = Tree::new(repository, context.tree.parse()?);
+        let tree = Tree::new(repository, context.tree.parse().map_err(GitError::from)?);
         let file = stored(tree, &path, FAILURE)?;
         let file = file.ok_or_else(|| missing(&path, FAILURE))?;
         Ok(Self {

@@ -21,14 +21,15 @@ pub use stored::{
     SnapshotFile, Stand, Summary,
 };
 
+use handoff_base::ids::{AgentName, HandoffId};
+use handoff_base::to_second;
+
 use super::error::LedgerError;
 use super::refusal::Refusal;
 use super::screening::screen_failure;
 use super::session::Session;
 use super::step::{Actor, Planned, Request, Told, View};
 use super::write::{Done, Ledger, Target};
-use crate::git::to_second;
-use crate::ids::{AgentName, HandoffId};
 use crate::protocol::Event;
 
 impl Ledger<'_> {

@@ -2,10 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use handoff_base::ObjectId;
+
 use super::kept::Kept;
 use super::name::unescape;
 use super::stored::Manifest;
-use crate::git::{Mode, ObjectId, Person, RawPath, Repository, RestoreError, Unfinished, put_file};
+use crate::git::{Mode, Person, RawPath, Repository, RestoreError, Unfinished, put_file};
 use crate::ledger::error::LedgerError;
 use crate::ledger::session::author;
 
@@ -108,7 +110,7 @@ pub fn restore(
     if let Some(name) = place.branch {
         let refname = format!("refs/heads/{name}");
         if name.starts_with('-') || name == "HEAD" || !Repository::is_ref_name(&refname) {
-            let shown = crate::ids::quoted(name);
+            let shown = handoff_base::text::quoted(name);
             return Err(RestoreFailure::BranchName { shown });
         }
         if repository

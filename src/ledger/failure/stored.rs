@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use handoff_base::ids::{AgentName, HandoffId};
+use handoff_base::{Moment, moment};
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{AgentName, HandoffId};
-use crate::ledger::record::{Failure, Moment, moment};
+use crate::ledger::record::Failure;
 
 /// What a transition says of the folder with its failure's context.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

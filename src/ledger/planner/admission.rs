@@ -3,13 +3,15 @@
 
 use std::collections::BTreeMap;
 
+use handoff_base::ids::AgentName;
+use handoff_base::text::quoted;
+
 use super::super::intake::{Contract, scalar};
 use super::super::record::{Issue, IssueStatus, OpenHandoff, Record, VERSION};
 use super::super::refusal::Refusal;
 use super::super::step::{Stop, View};
 use super::send::Sending;
 use super::{Planner, lease};
-use crate::ids::{AgentName, quoted};
 use crate::protocol::{ContractType, State, Style};
 
 impl<V> Planner<'_, V> {

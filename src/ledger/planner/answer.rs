@@ -1,6 +1,8 @@
 //! Answering a request: what becomes of the request, and the handoff back to
 //! its requester.
 
+use handoff_base::ids::{AgentName, HandoffId};
+
 use super::super::artifacts::unfit;
 use super::super::intake::Contract;
 use super::super::record::{Failure, Issue, IssueStatus, Question, Record};
@@ -8,7 +10,6 @@ use super::super::refusal::Refusal;
 use super::super::step::{Planned, Stop, Told, View};
 use super::Planner;
 use super::send::{Beginning, Sending};
-use crate::ids::{AgentName, HandoffId};
 use crate::protocol::{ContractType, Event, State};
 
 /// The code of the failure of a request whose answer has none.

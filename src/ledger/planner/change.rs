@@ -1,15 +1,16 @@
 //! What happens to one handoff by a command: who may cause it, and what it
 //! takes with it.
 
-use super::super::answers;
+use handoff_base::Edit;
+use handoff_base::ids::AgentName;
+use handoff_base::text::quoted;
+
 use super::super::failure::FailureContext;
-use super::super::layout;
 use super::super::record::{Failure, Issue, Record};
 use super::super::refusal::Refusal;
 use super::super::step::{Planned, Stop, Told, View};
+use super::super::{answers, layout};
 use super::{Changed, Planner, TIMED_OUT, UNSPECIFIED};
-use crate::git::Edit;
-use crate::ids::{AgentName, quoted};
 use crate::protocol::{AgentKind, Event, State};
 
 impl<V> Planner<'_, V> {

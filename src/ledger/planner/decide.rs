@@ -1,11 +1,12 @@
 //! What was decided about a handoff, and why, as the issue keeps it.
 
+use handoff_base::ids::HandoffId;
+
 use super::super::message::Message;
 use super::super::record::{Decision, Issue};
 use super::super::refusal::Refusal;
 use super::super::step::{Planned, Stop, View};
 use super::Planner;
-use crate::ids::HandoffId;
 use crate::protocol::Action;
 
 impl<V> Planner<'_, V> {

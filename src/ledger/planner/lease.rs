@@ -2,12 +2,13 @@
 //! ran out.
 
 use chrono::{DateTime, TimeDelta};
+use handoff_base::Moment;
+use handoff_base::ids::{AgentName, HandoffId};
 
-use super::super::record::{Failure, Issue, Lease, Moment, Progress, Record};
+use super::super::record::{Failure, Issue, Lease, Progress, Record};
 use super::super::refusal::Refusal;
 use super::super::step::{Planned, Told};
 use super::{Changed, Planner, TIMED_OUT};
-use crate::ids::{AgentName, HandoffId};
 use crate::protocol::{Event, LONGEST, State};
 
 /// The first handoff of an issue whose lease ran out, and which is not failed yet.

@@ -1,12 +1,12 @@
 //! When enough was handed over: the protocol's limits, and what they count.
 
 use chrono::TimeDelta;
+use handoff_base::ids::AgentName;
 
 use super::super::intake::{Contract, scalar};
 use super::super::record::{Counted, Issue, Record};
 use super::super::refusal::{Limit, Refusal};
 use super::Planner;
-use crate::ids::AgentName;
 use crate::protocol::{AgentKind, ContractType, Limits};
 
 /// How often work went round in an issue, since it was opened or opened again.

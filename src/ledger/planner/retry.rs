@@ -2,8 +2,9 @@
 //! none is.
 
 use chrono::TimeDelta;
+use handoff_base::Moment;
 
-use super::super::record::{Moment, Record, Transition};
+use super::super::record::{Record, Transition};
 use super::super::step::Told;
 use super::Planner;
 use crate::protocol::{Event, State};

@@ -1,6 +1,8 @@
 //! Sending a contract: who may, what becomes of what the sender held, and the
 //! handoff that begins.
 
+use handoff_base::ids::{AgentName, HandoffId};
+use handoff_base::{Code, Edit};
 use serde_json::Value;
 
 use super::super::artifacts::delivered;
@@ -14,8 +16,6 @@ use super::super::record::{
 use super::super::refusal::Refusal;
 use super::super::step::{Planned, Step, Stop, Told, View};
 use super::{Changed, Planner};
-use crate::git::{Code, Edit};
-use crate::ids::{AgentName, HandoffId};
 use crate::protocol::{AgentKind, ContractType, Event, OwnRetry, Policy, State, Style};
 
 /// The code of the failure of an agent that did what its role does not allow.

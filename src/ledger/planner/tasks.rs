@@ -1,13 +1,15 @@
 //! Tasks: contracts that open or complete them, what waits for them, and the
 //! parent that is done when they are.
 
+use handoff_base::finding::Finding;
+use handoff_base::ids::{AgentName, HandoffId};
+use handoff_base::text::quoted;
+
 use super::super::intake::Contract;
 use super::super::record::{Issue, Record, Task, TaskName};
 use super::super::refusal::Refusal;
 use super::super::step::{Stop, Told, View};
 use super::{Changed, Planner};
-use crate::finding::Finding;
-use crate::ids::{AgentName, HandoffId, quoted};
 use crate::protocol::{ContractType, Event, State, TaskFields, TaskPlan, TaskState};
 
 impl<V> Planner<'_, V> {

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
+use handoff_base::ObjectId;
+
 use super::{Look, Reach, Upstream, nanoseconds};
-use crate::git::{Depth, ObjectId, Patience, Queue, RemoteError};
+use crate::git::{Depth, Patience, Queue, RemoteError};
 use crate::ledger::error::LedgerError;
 use crate::ledger::session::Session;
 use crate::ledger::write::Ledger;

@@ -19,10 +19,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use handoff_base::ObjectId;
+
 use super::error::LedgerError;
 use super::record::digest;
 use super::session::Session;
-use crate::git::{Depth, ObjectId, Patience, Queue, Remote, RemoteError, Repository, masked};
+use crate::git::{Depth, Patience, Queue, Remote, RemoteError, Repository, masked};
 
 pub use glimpse::Glimpse;
 pub use rejected::{Rejected, RejectedStep};

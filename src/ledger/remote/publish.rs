@@ -3,8 +3,10 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use handoff_base::ObjectId;
+
 use super::{Reach, Upstream};
-use crate::git::{Depth, ObjectId, Patience, Prepared, PublishError, Pushed, RemoteError};
+use crate::git::{Depth, Patience, Prepared, PublishError, Pushed, RemoteError};
 use crate::ledger::error::LedgerError;
 use crate::ledger::session::Session;
 use crate::ledger::write::{Ledger, back_off, in_turn};

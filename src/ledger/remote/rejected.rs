@@ -4,12 +4,13 @@
 use std::error::Error;
 use std::rc::Rc;
 
+use handoff_base::ObjectId;
+use handoff_base::ids::HandoffId;
 use serde::Serialize;
 
 use super::rerun::{Origins, Rerun, begun};
 use super::sync::Apart;
-use crate::git::{Commit, KeptCommit, ObjectId, RemoteError};
-use crate::ids::HandoffId;
+use crate::git::{Commit, KeptCommit, RemoteError};
 use crate::ledger::error::LedgerError;
 use crate::ledger::message::{one_line, trailers};
 use crate::ledger::session::Session;

@@ -2,9 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 
+use handoff_base::ids::{HandoffId, IssueKey};
+use handoff_base::{ObjectId, to_second};
+
 use super::sync::Renamed;
-use crate::git::{Commit, ObjectId, Repository, Tree, to_second};
-use crate::ids::{HandoffId, IssueKey};
+use crate::git::{Commit, Repository, Tree};
 use crate::ledger::asked::{Asked, KnownRules, Shared, States, What, issues_of, shared_of};
 use crate::ledger::choice::Offer;
 use crate::ledger::error::LedgerError;

@@ -3,14 +3,15 @@
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
+use handoff_base::ObjectId;
+use handoff_base::ids::HandoffId;
 use serde::Serialize;
 
 use super::publish::Landing;
 use super::rejected::Rejected;
 use super::rerun::{Origins, Rerun};
 use super::{Reach, SYNCED_FROM, Upstream};
-use crate::git::{Commit, Depth, ObjectId, PublishError};
-use crate::ids::HandoffId;
+use crate::git::{Commit, Depth, PublishError};
 use crate::ledger::error::LedgerError;
 use crate::ledger::message::trailers;
 use crate::ledger::session::Session;

@@ -3,13 +3,15 @@
 
 use std::borrow::Cow;
 
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::moment::optional;
+use handoff_base::{Moment, moment};
 use serde::Deserialize;
 use serde::de::{Error, IgnoredAny};
 
 use super::{ChangeSurvey, DecisionSurvey, HandoffSurvey, IssueSurvey, RoundSurvey, ran_out};
-use crate::ids::{AgentName, HandoffId, IssueKey};
 use crate::ledger::evidence::Verdict;
-use crate::ledger::record::{IssueStatus, Moment, StoredError, VERSION, moment, optional_moment};
+use crate::ledger::record::{IssueStatus, StoredError, VERSION};
 use crate::ledger::traceparent::TraceParent;
 use crate::protocol::{Action, Event, State};
 
@@ -24,7 +26,7 @@ struct Issue<'a> {
     opened_at: Moment,
     #[serde(with = "moment")]
     updated_at: Moment,
-    #[serde(default, with = "optional_moment")]
+    #[serde(default, with = "moment::optional")]
     completed_at: Option<Moment>,
     steps: u32,
     #[serde(default)]
@@ -101,7 +103,7 @@ struct Record<'a> {
     #[serde(default)]
     violations: Vec<IgnoredAny>,
     attempt: u32,
-    #[serde(default, with = "optional_moment")]
+    #[serde(default, with = "moment::optional")]
     not_before: Option<Moment>,
     lease: Option<Lease>,
     #[serde(borrow)]
@@ -126,7 +128,7 @@ struct Evidence {
 
 #[derive(Deserialize)]
 struct Lease {
-    #[serde(default, with = "optional_moment")]
+    #[serde(default, with = "moment::optional")]
     expires_at: Option<Moment>,
 }
 

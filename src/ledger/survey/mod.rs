@@ -10,18 +10,18 @@ mod remembered;
 
 use std::collections::HashSet;
 
-use serde::{Deserialize, Serialize};
-
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::{Moment, ObjectId};
 use read::Place;
 use remembered::Remembered;
+use serde::{Deserialize, Serialize};
 
-use crate::git::{ObjectId, Scratch, Tree};
-use crate::ids::{AgentName, HandoffId, IssueKey};
+use crate::git::{Scratch, Tree};
 use crate::ledger::error::LedgerError;
 use crate::ledger::evidence::{Evidence, Verdict};
 use crate::ledger::layout;
 use crate::ledger::planner::ran_out_at;
-use crate::ledger::record::{Issue, IssueStatus, Moment, Record, Transition};
+use crate::ledger::record::{Issue, IssueStatus, Record, Transition};
 use crate::ledger::snapshot::{IssueFolder, Snapshot};
 use crate::ledger::traceparent::TraceParent;
 use crate::ledger::write::Ledger;
@@ -380,7 +380,7 @@ fn ran_out(event: Option<Event>, message: Option<&str>) -> Option<Moment> {
 mod seconds {
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
-    use super::Moment;
+    use handoff_base::Moment;
 
     pub(super) fn serialize<S: Serializer>(at: &Moment, s: S) -> Result<S::Ok, S::Error> {
         at.timestamp().serialize(s)
@@ -395,7 +395,8 @@ mod seconds {
 mod optional_seconds {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    use super::{Moment, seconds};
+    use super::seconds;
+    use handoff_base::Moment;
 
     #[derive(Serialize, Deserialize)]
     struct Wrapped(#[serde(with = "seconds")] Moment);

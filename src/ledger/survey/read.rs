@@ -3,9 +3,11 @@
 use std::sync::{Mutex, mpsc};
 use std::thread;
 
+use handoff_base::ObjectId;
+use handoff_base::ids::IssueKey;
+
 use super::{HandoffSurvey, IssueSurvey, brief};
-use crate::git::{Entry, EntryKind, ObjectId, Repository, Tree};
-use crate::ids::IssueKey;
+use crate::git::{Entry, EntryKind, Repository, Tree};
 use crate::ledger::error::LedgerError;
 use crate::ledger::layout;
 use crate::ledger::record::StoredError;

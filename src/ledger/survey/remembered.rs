@@ -3,10 +3,11 @@
 //! It is a note of this clone and may be lost at any time. What does not read
 //! back whole, or is about another branch or of another program, counts for nothing.
 
+use handoff_base::ObjectId;
 use serde::{Deserialize, Serialize};
 
 use super::IssueSurvey;
-use crate::git::{ObjectId, Scratch};
+use crate::git::Scratch;
 
 /// The program whose notes count: another one may have other words for a thing.
 const PROGRAM: &str = concat!(env!("CARGO_PKG_NAME"), " ", env!("CARGO_PKG_VERSION"), " 3");

@@ -3,22 +3,24 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use handoff_base::finding::Finding;
+use handoff_base::ids::{AgentName, IssueKey};
+use handoff_base::text::quoted;
+use handoff_base::{Edit, Moment, ObjectId, to_second};
+
 use super::{Audit, AuditScope, Parent, Part, unreadable};
-use crate::finding::Finding;
-use crate::git::{Change, Edit, EntryKind, ObjectId, Person, Repository, Stored, Tree, to_second};
-use crate::ids::{AgentName, IssueKey, quoted};
+use crate::git::{Change, EntryKind, Person, Repository, Stored, Tree, blob_id};
 use crate::ledger::asked::{KnownRules, Shared, States, What, difference, issues_of, shared_of};
 use crate::ledger::error::LedgerError;
 use crate::ledger::evidence::again;
-use crate::ledger::layout;
-use crate::ledger::order;
 use crate::ledger::planner::plan;
-use crate::ledger::record::{Issue, Moment, Record};
+use crate::ledger::record::{Issue, Record};
 use crate::ledger::remote::without_origin;
 use crate::ledger::shared::{Change as ProtocolStep, document_step, protocol_step};
 use crate::ledger::signing::{By, Demand, judge};
 use crate::ledger::snapshot::{IssueFolder, Parsed, Rules, Snapshot};
 use crate::ledger::step::{Actor, FileChanges, Planned, Stop, View};
+use crate::ledger::{layout, order};
 use crate::protocol::Event;
 
 /// A commit as it is compared with the step that it should be: one of the
@@ -456,7 +458,7 @@ impl<'r, 's> Auditor<'r, 's> {
         match self.repository.blob(id) {
             Ok(found) => Ok(*found == *bytes),
             Err(source) => {
-                let right = ObjectId::of_blob(bytes)? == id;
+                let right = blob_id(bytes)? == id;
                 if right {
                     let path = change.path.clone();
                     self.report(unreadable(&LedgerError::Object { path, source }));

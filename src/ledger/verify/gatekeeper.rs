@@ -2,13 +2,13 @@
 //! whether the ledger's branch may move from one commit to another.
 
 use chrono::TimeDelta;
+use handoff_base::finding::Finding;
+use handoff_base::{Moment, ObjectId, to_second};
 
 use super::auditor::{Auditor, Candidate};
 use super::{Audit, AuditScope, Parent, unreadable};
-use crate::finding::Finding;
-use crate::git::{GitError, ObjectId, Person, Repository, to_second};
+use crate::git::{GitError, Person, Repository};
 use crate::ledger::error::LedgerError;
-use crate::ledger::record::Moment;
 
 /// A commit that is about to be made on the ledger's branch.
 pub struct NextCommit<'a> {

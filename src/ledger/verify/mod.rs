@@ -23,11 +23,12 @@ use tip::Tip;
 use super::error::LedgerError;
 use super::layout;
 use super::order;
-use super::record::Moment;
 use super::tally::{Tally, Work};
-use crate::finding::Finding;
-use crate::git::{Commit, GitError, ObjectId, Repository, Stored};
-use crate::ids::IssueKey;
+use crate::git::{Commit, GitError, Repository, Stored};
+use handoff_base::Moment;
+use handoff_base::ObjectId;
+use handoff_base::finding::Finding;
+use handoff_base::ids::IssueKey;
 
 /// How much of a ledger to audit; by default, all of it.
 #[derive(Clone, Copy, Debug, Default)]

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use handoff_base::finding::Finding;
+use handoff_base::{Moment, ObjectId, to_second};
+
 use super::{Audit, AuditScope};
-use crate::finding::Finding;
-use crate::git::{ObjectId, Repository, to_second};
+use crate::git::Repository;
 use crate::ledger::error::LedgerError;
 use crate::ledger::memory::Audited;
-use crate::ledger::record::Moment;
 use crate::ledger::write::Ledger;
 
 impl Ledger<'_> {

@@ -3,14 +3,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use handoff_base::ObjectId;
+use handoff_base::finding::Finding;
+use handoff_base::ids::{HandoffId, IssueKey};
+
 use super::{AuditScope, unreadable};
-use crate::finding::Finding;
-use crate::git::{ObjectId, Repository};
-use crate::ids::{HandoffId, IssueKey};
+use crate::git::Repository;
 use crate::ledger::error::LedgerError;
 use crate::ledger::layout;
-use crate::ledger::record::Record;
-use crate::ledger::record::digest;
+use crate::ledger::record::{Record, digest};
 use crate::ledger::snapshot::{IssueFolder, Snapshot};
 use crate::ledger::step::View;
 

@@ -1,13 +1,13 @@
 //! One line of the list, as it is written: names, options, a key.
 
 use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Utc};
+use handoff_base::finding::Finding;
+use handoff_base::text::quoted;
 use ssh_key::PublicKey;
 use ssh_key::public::KeyData;
 
 use super::super::SIGNERS;
 use super::{Signer, SigningKey, matches};
-use crate::finding::Finding;
-use crate::ids::quoted;
 
 /// The sizes of RSA keys whose signatures can be verified, in bits.
 const RSA_BITS: std::ops::RangeInclusive<usize> = 2048..=4096;

@@ -4,11 +4,10 @@
 mod line;
 
 use chrono::{DateTime, Utc};
+use handoff_base::finding::Finding;
 use line::{Fault, OPENPGP};
 use ssh_key::HashAlg;
 use ssh_key::public::KeyData;
-
-use crate::finding::Finding;
 
 /// A key that may sign.
 #[derive(Clone, Debug, PartialEq, Eq)]

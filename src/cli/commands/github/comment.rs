@@ -1,6 +1,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use handoff_base::ids::IssueKey;
+use handoff_base::text::quoted;
 use serde_json::json;
 
 use super::Gate;
@@ -13,7 +15,6 @@ use crate::cli::{exit, input};
 use crate::github::comment::{AUTHOR, existing};
 use crate::github::standing::Issue;
 use crate::github::summary::comment;
-use crate::ids::{IssueKey, quoted};
 
 /// Write the body of an issue's comment in its pull request
 ///

@@ -2,6 +2,7 @@ use std::path::PathBuf;
 
 use anstream::adapter::strip_str;
 use clap::Args;
+use handoff_base::text::quoted;
 use serde_json::{Map, Value, json};
 
 use super::given::{Given, read};
@@ -12,7 +13,6 @@ use crate::cli::output::{Output, counted, pretty, render};
 use crate::cli::replace;
 use crate::github::event::{Carried, Did, Draft, Event, Way, carry_out};
 use crate::github::text::log;
-use crate::ids::quoted;
 use crate::ledger::DeliveryName;
 
 /// Carry out in the ledger what an event of GitHub proves

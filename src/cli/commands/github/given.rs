@@ -1,12 +1,12 @@
 //! The event that a command is about: the one that started the workflow, or another.
 
 use clap::Args;
+use handoff_base::text::quoted;
 
 use crate::cli::context::Context;
 use crate::cli::error::{Failure, chain};
 use crate::cli::{exit, input};
 use crate::github::event::{Event, NoEvent};
-use crate::ids::quoted;
 
 // Without a doc comment, which would become the help of every command that takes these.
 #[derive(Args)]

@@ -47,7 +47,7 @@ impl Arguments {
 }
 
 /// The open issue of the ledger whose pull request this is, where there is a ledger.
-fn known_here(context: &Context, number: u64) -> Option<crate::ids::IssueKey> {
+fn known_here(context: &Context, number: u64) -> Option<handoff_base::ids::IssueKey> {
     let repository = context.repository().ok()?;
     let tip = context.ledger(&repository).ok()?.tip().ok()?;
     pull_request_of(&tip, number).ok()?

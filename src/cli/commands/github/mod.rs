@@ -12,14 +12,16 @@ use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
+use handoff_base::ObjectId;
+use handoff_base::ids::IssueKey;
+use handoff_base::text::quoted;
 
 use crate::cli::context::Context;
 use crate::cli::error::Failure;
 use crate::cli::network::Write;
 use crate::cli::output::Output;
 use crate::cli::{exit, replace};
-use crate::git::{ObjectId, Repository};
-use crate::ids::{IssueKey, quoted};
+use crate::git::Repository;
 use crate::ledger::LedgerError;
 
 /// Tell a workflow on GitHub how things stand

@@ -1,0 +1,17 @@
+//! What every part of git-handoff shares: [`ids`], [`ObjectId`], [`finding`]s, [`Moment`]s and
+//! [`text`], and what a step says of files ([`Edit`]) and code branches ([`Code`]).
+//!
+//! Nothing here reads a file, a clock or an environment, and nothing knows Git or protocols.
+
+mod code;
+mod edit;
+pub mod finding;
+pub mod ids;
+pub mod moment;
+mod object_id;
+pub mod text;
+
+pub use code::Code;
+pub use edit::Edit;
+pub use moment::{Moment, to_second};
+pub use object_id::{NoObjectId, ObjectId};

@@ -1,0 +1,59 @@
+//! Moments, as every stored file and every document has them.
+
+use chrono::{DateTime, FixedOffset, SecondsFormat, Utc};
+use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+/// A moment, to the second, in UTC.
+pub type Moment = DateTime<Utc>;
+
+/// The moment without its fraction of a second.
+pub fn to_second(at: DateTime<FixedOffset>) -> Moment {
+    DateTime::from_timestamp(at.timestamp(), 0).unwrap_or_default()
+}
+
+/// Writes a moment as RFC 3339 in UTC; for serde's `with`, as [`deserialize`] is.
+///
+/// # Errors
+/// What the serializer says.
+pub fn serialize<S: Serializer>(at: &Moment, s: S) -> Result<S::Ok, S::Error> {
+    s.serialize_str(&at.to_rfc3339_opts(SecondsFormat::Secs, true))
+}
+
+/// Reads RFC 3339 with any offset.
+///
+/// # Errors
+/// What the deserializer says, also where the text is not a moment.
+pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Moment, D::Error> {
+    let text = String::deserialize(d)?;
+    let at = DateTime::parse_from_rfc3339(&text).map_err(D::Error::custom)?;
+    Ok(at.with_timezone(&Utc))
+}
+
+/// The same for a moment that may be missing.
+pub mod optional {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use super::Moment;
+
+    #[derive(Deserialize)]
+    struct Wrapped(#[serde(with = "super")] Moment);
+
+    /// Writes a moment or null.
+    ///
+    /// # Errors
+    /// What the serializer says.
+    pub fn serialize<S: Serializer>(at: &Option<Moment>, s: S) -> Result<S::Ok, S::Error> {
+        match at {
+            Some(at) => super::serialize(at, s),
+            None => s.serialize_none(),
+        }
+    }
+
+    /// Reads a moment or null.
+    ///
+    /// # Errors
+    /// What the deserializer says.
+    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Moment>, D::Error> {
+        Ok(Option::<Wrapped>::deserialize(d)?.map(|w| w.0))
+    }
+}

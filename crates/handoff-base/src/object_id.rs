@@ -1,0 +1,103 @@
+//! The ids of Git's objects.
+
+use std::fmt::{self, Write as _};
+use std::str::FromStr;
+
+use crate::text::quoted;
+
+/// How many bytes an id has.
+const BYTES: usize = 20;
+
+/// The id of a Git object: SHA-1.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ObjectId([u8; BYTES]);
+
+/// A text that is not the id of an object.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{shown} is not the id of an object, which has 40 hexadecimal digits")]
+pub struct NoObjectId {
+    /// The text, escaped for display.
+    shown: String,
+}
+
+impl ObjectId {
+    /// The id with these bytes.
+    pub fn from_bytes(bytes: [u8; BYTES]) -> Self {
+        Self(bytes)
+    }
+
+    /// Its bytes.
+    pub fn as_bytes(&self) -> &[u8; BYTES] {
+        &self.0
+    }
+
+    /// The first ten hexadecimal digits, for people.
+    pub fn short(self) -> String {
+        self.to_string()[..10].to_owned()
+    }
+}
+
+impl fmt::Display for ObjectId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| {
+            f.write_char(digit(byte >> 4))?;
+            f.write_char(digit(byte & 15))
+        })
+    }
+}
+
+impl fmt::Debug for ObjectId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+fn digit(value: u8) -> char {
+    char::from(b"0123456789abcdef"[usize::from(value)])
+}
+
+impl FromStr for ObjectId {
+    type Err = NoObjectId;
+
+    fn from_str(text: &str) -> Result<Self, NoObjectId> {
+        let value = |digit: u8| char::from(digit).to_digit(16).map(|value| value as u8);
+        let parse = || {
+            let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+            let mut id = [0; BYTES];
+            if pairs.len() != BYTES || !rest.is_empty() {
+                return None;
+            }
+            for (byte, [high, low]) in id.iter_mut().zip(pairs) {
+                *byte = value(*high)? << 4 | value(*low)?;
+            }
+            Some(Self(id))
+        };
+        parse().ok_or_else(|| NoObjectId {
+            shown: quoted(text),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn ids_are_read_as_they_are_written() {
+        let text = "0123456789abcdef0123456789abcdef01234567";
+        let id: ObjectId = text.parse().unwrap();
+        assert_eq!(id.to_string(), text);
+        assert_eq!(id.short(), "0123456789");
+        assert_eq!(text.to_uppercase().parse(), Ok(id));
+        for bad in [
+            "",
+            "0123",
+            &text[1..],
+            &format!("{text}0"),
+            &text.replace('a', "g"),
+        ] {
+            assert!(bad.parse::<ObjectId>().is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! Ids of objects, ours and libgit2's.
+
+use git2::{ObjectType, Oid};
+use handoff_base::{NoObjectId, ObjectId};
+
+use super::error::GitError;
+
+/// libgit2's form of an id.
+pub(super) trait ToOid {
+    /// The same id.
+    fn oid(self) -> Oid;
+}
+
+impl ToOid for ObjectId {
+    fn oid(self) -> Oid {
+        Oid::from_bytes(self.as_bytes()).expect("both have as many bytes")
+    }
+}
+
+/// Our form of libgit2's id.
+pub(super) fn object_id(oid: Oid) -> ObjectId {
+    let bytes = oid.as_bytes().try_into();
+    ObjectId::from_bytes(bytes.expect("both have as many bytes"))
+}
+
+impl From<NoObjectId> for GitError {
+    fn from(error: NoObjectId) -> Self {
+        git2::Error::from_str(&error.to_string()).into()
+    }
+}
+
+/// The id that a blob with these bytes has.
+///
+/// # Errors
+/// [`GitError`] when libgit2 cannot hash, which needs memory only.
+pub fn blob_id(bytes: &[u8]) -> Result<ObjectId, GitError> {
+    Ok(object_id(Oid::hash_object(ObjectType::Blob, bytes)?))
+}
