@@ -7,8 +7,8 @@
 
 pub mod agents;
 pub mod cli;
-pub mod contract;
 pub use handoff_base::finding;
+pub use handoff_contract as contract;
 pub mod git;
 pub mod github;
 pub mod hooks;

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant, SystemTime};
 use std::{fs, thread};
 
 use clap::ValueEnum;
-use handoff_base::ObjectId;
 use serde_json::Value;
 
 use super::context::Context;

@@ -1,8 +1,7 @@
 //! Questions about the user's own branches, which are only ever read.
 
 use git2::{Oid, Sort};
-use handoff_base::{Code, ObjectId};
-use serde::{Deserialize, Serialize};
+use handoff_base::Code;
 
 use super::repository::{GitError, Repository};
 use crate::git::object_id::{ToOid, object_id};

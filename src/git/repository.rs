@@ -1,13 +1,12 @@
 //! Opening a repository, reading objects, and publishing one commit.
 
 use std::cell::RefCell;
+use std::fs;
 use std::fs::File;
 use std::path::{Component, Path, PathBuf};
 use std::rc::Rc;
-use std::str::FromStr;
-use std::{fmt, fs};
 
-use git2::{ErrorClass, ErrorCode, ObjectType, Oid};
+use git2::{ErrorClass, ErrorCode, ObjectType};
 use handoff_base::ObjectId;
 
 use crate::git::object_id::{ToOid, object_id};

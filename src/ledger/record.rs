@@ -19,7 +19,6 @@ use crate::protocol::{Action, Event, OwnRetry, Policy, State, TaskState};
 use handoff_base::Code;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 pub(super) use handoff_base::moment;
-pub(super) use handoff_base::moment::optional;
 
 /// `ledger.json`: what the ledger is.
 #[derive(Clone, Debug, Serialize, Deserialize)]

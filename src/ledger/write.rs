@@ -15,6 +15,7 @@ use super::draft::{Decided, Plan};
 use super::error::LedgerError;
 use super::evidence::changed;
 use super::memory::Memory;
+use super::order;
 use super::planner::plan;
 use super::ready::{ready, ready_noting};
 use super::record::Record;
@@ -25,7 +26,6 @@ use super::session::{Session, author};
 use super::signing::signed;
 use super::snapshot::{KnownProtocols, Snapshot};
 use super::step::{Actor, Planned, Receipt, Request, Told, View};
-use super::{order, record};
 use crate::git::{Prepared, Proposal, PublishError, Queue, Repository};
 use crate::protocol::{Event, Protocol};
 

@@ -18,7 +18,7 @@ pub(super) use refs::{pre_receive, reference_transaction, update};
 use super::environment::session;
 use super::error::Failure;
 use super::exit;
-use crate::git::{GitError, Repository};
+use crate::git::Repository;
 use crate::ledger::{BranchMove, Ledger};
 use handoff_base::finding::Finding;
 use handoff_base::text::quoted;

@@ -4,7 +4,6 @@
 use std::borrow::Cow;
 
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
-use handoff_base::moment::optional;
 use handoff_base::{Moment, moment};
 use serde::Deserialize;
 use serde::de::{Error, IgnoredAny};

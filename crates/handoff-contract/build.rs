@@ -11,7 +11,7 @@ use std::{env, fs};
 
 use nosecrets_rules::{Rule, Severity, load_builtin_rules, parse_rules};
 
-const OWN: &str = "src/contract/secrets/rules.toml";
+const OWN: &str = "src/secrets/rules.toml";
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed={OWN}");

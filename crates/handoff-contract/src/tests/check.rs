@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::schema;
-use crate::contract::{Schema, SchemaError, Shape, ShapeError, Source, write_json, write_xml};
+use crate::{Schema, SchemaError, Shape, ShapeError, Source, write_json, write_xml};
 
 /// Checks a text; every finding as `line:column code path: message (fix)`.
 fn check(text: &str) -> (Value, Vec<String>) {
@@ -205,7 +205,7 @@ fn alternatives_show_the_nearest() {
 fn findings_are_bounded() {
     let many: String = (0..40_000).map(|i| format!("<u{i}/>")).collect();
     let (_, findings) = check(&format!("<handoff>{many}</handoff>"));
-    assert_eq!(findings.len(), crate::contract::MAX_FINDINGS + 1);
+    assert_eq!(findings.len(), crate::MAX_FINDINGS + 1);
     assert!(
         findings
             .last()
@@ -216,7 +216,7 @@ fn findings_are_bounded() {
     );
     let many = "<from/>".repeat(40_000);
     let (_, findings) = check(&format!("<handoff>{many}</handoff>"));
-    assert_eq!(findings.len(), crate::contract::MAX_FINDINGS + 1);
+    assert_eq!(findings.len(), crate::MAX_FINDINGS + 1);
     assert!(
         findings
             .last()

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::contract::{Format, Schema, Shape, Source, write_markdown};
+use crate::{Format, Schema, Shape, Source, write_markdown};
 
 const MESSAGE: &str = "\u{feff}
 HANDOFF: Release Planner → Build Runner
@@ -262,7 +262,7 @@ fn faults_and_costs_are_bounded() {
     let open = format!("HANDOFF: a → b\nA:\n{}", "[".repeat(100_000));
     assert_eq!(faults(&open), ["3:65 json.too_deep /a"]);
     let many = format!("HANDOFF: a → b\n{}", "A: x\n".repeat(100_000));
-    assert_eq!(faults(&many).len(), crate::contract::MAX_FINDINGS);
+    assert_eq!(faults(&many).len(), crate::MAX_FINDINGS);
     let long = format!(
         "HANDOFF: a → b\n{}:\n{}",
         "A".repeat(400_000),
@@ -415,7 +415,7 @@ fn foreign_text_stays_on_its_line() {
 
 #[test]
 fn the_documents_sample_is_read_as_it_says() {
-    let document = include_str!("../../../docs/markdown.md");
+    let document = include_str!("../../../../docs/markdown.md");
     let blocks: Vec<&str> = document.split("```").collect();
     let expected: Value = serde_json::from_str(blocks[3].trim_start_matches("json")).unwrap();
     assert_eq!(value(blocks[1]), expected);

@@ -1,6 +1,6 @@
 //! What a strict parse refuses, and where it says the fault is.
 
-use crate::contract::{MAX_BYTES, Source};
+use crate::{MAX_BYTES, Source};
 
 fn codes(bytes: &[u8]) -> Vec<String> {
     match Source::parse(bytes) {
