@@ -15,5 +15,5 @@ pub mod hooks;
 pub use handoff_base::ids;
 pub mod insight;
 pub mod ledger;
-pub mod protocol;
+pub use handoff_protocol as protocol;
 pub mod templates;
