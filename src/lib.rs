@@ -9,7 +9,7 @@ pub mod agents;
 pub mod cli;
 pub use handoff_base::finding;
 pub use handoff_contract as contract;
-pub mod git;
+pub use handoff_git as git;
 pub mod github;
 pub mod hooks;
 pub use handoff_base::ids;

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use git2::{ErrorClass, ErrorCode, ObjectType};
 use handoff_base::ObjectId;
 
-use crate::git::object_id::{ToOid, object_id};
+use crate::object_id::{ToOid, object_id};
 
 pub use super::error::{GitError, OpenError, PublishError};
 use super::history::Person;

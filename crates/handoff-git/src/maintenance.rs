@@ -11,7 +11,7 @@ use git2::{Config, ErrorClass, ErrorCode, ObjectType, Odb};
 use handoff_base::ObjectId;
 
 use super::repository::{GitError, Repository};
-use crate::git::object_id::object_id;
+use crate::object_id::object_id;
 
 /// What is set in this repository, where the configuration says nothing: git's own
 /// numbers of loose objects and of packs.

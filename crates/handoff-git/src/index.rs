@@ -12,7 +12,7 @@ use handoff_base::ObjectId;
 
 use super::repository::{GitError, Repository};
 use super::tree::Tree;
-use crate::git::object_id::object_id;
+use crate::object_id::object_id;
 
 /// A regular file or a link that is staged.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use git2::{ObjectType, Oid};
 use handoff_base::ObjectId;
 
 use super::repository::{GitError, Repository};
-use crate::git::object_id::{ToOid, object_id};
+use crate::object_id::{ToOid, object_id};
 
 /// An author or a committer, with the time of the act.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,9 +1,10 @@
 //! Files that may be lost at any time: notes that a program leaves for its next
 //! run, in the folder that all worktrees share.
 
-use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::fs::File;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 /// The largest file that is read back, in bytes.
 const LARGEST: u64 = 32 << 20;

@@ -7,7 +7,7 @@ use git2::{Oid, RepositoryState};
 use handoff_base::ObjectId;
 
 use super::repository::{GitError, Repository};
-use crate::git::object_id::{ToOid, object_id};
+use crate::object_id::{ToOid, object_id};
 
 /// Where a working tree stands.
 #[derive(Clone, Debug, PartialEq, Eq)]

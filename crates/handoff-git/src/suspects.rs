@@ -5,10 +5,9 @@
 //! and knows what is ignored, is asked about the rest only.
 
 use std::collections::HashSet;
-use std::fs::{self, Metadata};
-use std::io;
+use std::fs::Metadata;
 use std::path::Path;
-use std::thread;
+use std::{fs, io, thread};
 
 use git2::{IndexEntry, IndexEntryExtendedFlag, IndexEntryFlag};
 

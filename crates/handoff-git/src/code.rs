@@ -4,7 +4,7 @@ use git2::{Oid, Sort};
 use handoff_base::Code;
 
 use super::repository::{GitError, Repository};
-use crate::git::object_id::{ToOid, object_id};
+use crate::object_id::{ToOid, object_id};
 
 /// How far back a merge is looked for.
 const DEPTH: usize = 200;

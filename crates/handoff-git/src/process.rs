@@ -1,6 +1,7 @@
 //! Other programs, run to their end within a time.
 
-use std::io::{self, Read, Write};
+use std::io;
+use std::io::{Read, Write};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};

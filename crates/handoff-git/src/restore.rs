@@ -17,7 +17,7 @@ use super::repository::{GitError, Repository};
 use super::tree;
 use super::tree::Mode;
 use super::worktree::{Hidden, KeptFile, RawPath, Unfinished};
-use crate::git::object_id::{ToOid, object_id};
+use crate::object_id::{ToOid, object_id};
 
 /// Why work can't be put back.
 #[derive(Debug, thiserror::Error)]

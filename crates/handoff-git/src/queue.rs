@@ -1,7 +1,8 @@
 //! A queue for the processes of one machine: an advisory lock on a file in the
 //! folder that all worktrees share.
 
-use std::fs::{self, File, TryLockError};
+use std::fs;
+use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};

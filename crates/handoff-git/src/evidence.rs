@@ -11,7 +11,7 @@ use handoff_base::{Code, ObjectId};
 
 use super::repository::{GitError, Repository};
 use super::tree::Tree;
-use crate::git::object_id::{ToOid, object_id};
+use crate::object_id::{ToOid, object_id};
 
 /// How many commits are walked for one question.
 pub(super) const MOST_COMMITS: usize = 10_000;

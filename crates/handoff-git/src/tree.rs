@@ -10,7 +10,7 @@ use handoff_base::ObjectId;
 
 use super::maintenance::write;
 use super::repository::{GitError, Repository};
-use crate::git::object_id::{ToOid, object_id};
+use crate::object_id::{ToOid, object_id};
 
 /// The mode of a tree's entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

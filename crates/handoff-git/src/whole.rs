@@ -8,7 +8,7 @@ use handoff_base::ObjectId;
 
 use super::repository::{GitError, Repository};
 use super::tree::{Mode, Tree};
-use crate::git::object_id::ToOid;
+use crate::object_id::ToOid;
 
 impl Repository {
     /// The objects that a tree names: each with whether it is a folder.

@@ -1,9 +1,10 @@
 //! Files of a working tree as they are on disk: looked at without following
 //! links, and read only as they were found.
 
-use std::fs::{self, File, Metadata};
-use std::io::{self, Read};
+use std::fs::{File, Metadata};
+use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use super::suspects::Written;
 use super::tree::Mode;

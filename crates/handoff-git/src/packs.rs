@@ -9,7 +9,7 @@ use std::{fs, io};
 use handoff_base::ObjectId;
 
 use super::repository::Repository;
-use crate::git::object_id::ToOid;
+use crate::object_id::ToOid;
 
 /// What a pack's index begins with in its second version, the only one that git
 /// has written since 2007.

@@ -19,7 +19,7 @@ use super::maintenance::write;
 use super::repository::{GitError, Repository};
 use super::suspects::suspects;
 use super::tree::{FlatEntry, Mode, Tree};
-use crate::git::object_id::{ToOid, object_id};
+use crate::object_id::{ToOid, object_id};
 
 /// A path as git holds it: bytes from the root, with `/` between names.
 pub type RawPath = Vec<u8>;

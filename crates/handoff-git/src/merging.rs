@@ -8,7 +8,7 @@ use handoff_base::ObjectId;
 use super::evidence::{Added, Differences, FactError, MOST_COMMITS, Unknown};
 use super::repository::Repository;
 use super::tree::{EntryKind, Tree};
-use crate::git::object_id::{ToOid, blob_id, object_id};
+use crate::object_id::{ToOid, blob_id, object_id};
 
 /// A commit as far as merging goes.
 struct Brief {

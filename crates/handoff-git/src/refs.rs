@@ -6,7 +6,7 @@ use handoff_base::ObjectId;
 
 use super::history::Person;
 use super::repository::{GitError, PublishError, Repository};
-use crate::git::object_id::{ToOid, object_id};
+use crate::object_id::{ToOid, object_id};
 
 /// A commit that is kept under a ref of its own, with what is said of it.
 pub struct Kept {
