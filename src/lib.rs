@@ -14,6 +14,6 @@ pub mod github;
 pub mod hooks;
 pub use handoff_base::ids;
 pub mod insight;
-pub mod ledger;
+pub use handoff_ledger as ledger;
 pub use handoff_protocol as protocol;
 pub mod templates;

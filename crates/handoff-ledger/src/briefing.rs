@@ -1,0 +1,129 @@
+//! Everything that whoever takes up a handoff needs, and no assumption.
+
+use handoff_base::ids::{AgentName, HandoffId};
+use handoff_contract::Format;
+use handoff_protocol::AgentKind;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::annotation::Annotation;
+use super::error::LedgerError;
+use super::failure::{PastFailure, failures_in_full};
+use super::record::{Artifact, Record, Task};
+use super::shared::documents;
+use super::snapshot::{IssueFolder, Snapshot};
+use super::step::View;
+
+/// A contract as it was emitted.
+#[derive(Clone, Debug, Serialize)]
+pub struct Emitted {
+    /// The handoff that it began.
+    pub id: HandoffId,
+    /// Its format.
+    pub format: Format,
+    /// Its text.
+    pub text: String,
+}
+
+/// Whose work a handoff continues.
+#[derive(Clone, Debug, Serialize)]
+pub struct Previous {
+    /// The agent.
+    pub agent: AgentName,
+    /// The handoff by which its work came here.
+    pub id: HandoffId,
+    /// Where its own session is.
+    pub session: Option<String>,
+}
+
+/// What goes with a handoff to the agent that claims it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Briefing {
+    /// Its contract.
+    pub contract: Emitted,
+    /// The contract that its sender decided on, where the sender is one who
+    /// decides about the work of others.
+    pub decided_on: Option<Emitted>,
+    /// Whose work it continues.
+    pub previous: Previous,
+    /// What the issue's contracts have told.
+    pub facts: Map<String, Value>,
+    /// The files that the issue's contracts delivered, as far back as this
+    /// handoff follows from others.
+    pub artifacts: Vec<Artifact>,
+    /// Where the issue's tasks stand.
+    pub tasks: Vec<Task>,
+    /// What corrects the issue's contracts and records.
+    pub annotations: Vec<Annotation>,
+    /// How earlier attempts failed, the oldest first.
+    pub failures: Vec<PastFailure>,
+    /// The documents that the protocol's issues share.
+    pub documents: Map<String, Value>,
+}
+
+/// How far back artifacts are gathered, in handoffs.
+const FAR: usize = 100;
+
+/// Gathers what goes with a handoff.
+///
+/// # Errors
+/// [`LedgerError`] when something can't be read.
+pub fn briefing(
+    tip: &Snapshot<'_>,
+    folder: &IssueFolder<'_>,
+    record: &Record,
+) -> Result<Briefing, LedgerError> {
+    let emitted = |record: &Record| -> Result<Emitted, LedgerError> {
+        let bytes = folder.contract(record)?;
+        Ok(Emitted {
+            id: record.id.clone(),
+            format: record.contract.format,
+            text: String::from_utf8_lossy(&bytes).into_owned(),
+        })
+    };
+    let rules = tip.rules(record.protocol.as_str())?;
+    let decides = rules
+        .protocol()
+        .is_kind(record.from.as_str(), AgentKind::Orchestrator);
+    let basis = match record.follows.as_ref().filter(|_| decides) {
+        Some(id) => folder.record(id.number())?.filter(|b| b.to == record.from),
+        None => None,
+    };
+    let source = basis.as_ref().unwrap_or(record);
+    let mut artifacts: Vec<Artifact> = Vec::new();
+    let mut back = Some(record.clone());
+    for _ in 0..FAR {
+        let Some(earlier) = back else { break };
+        for artifact in earlier.artifacts {
+            if !artifacts.iter().any(|known| known.path == artifact.path) {
+                artifacts.push(artifact);
+            }
+        }
+        back = match earlier.follows {
+            Some(id) => folder.record(id.number())?,
+            None => None,
+        };
+    }
+    let issue = folder.issue()?;
+    let shared = documents(tip, &rules)?.into_iter();
+    Ok(Briefing {
+        contract: emitted(record)?,
+        decided_on: basis.as_ref().map(emitted).transpose()?,
+        previous: Previous {
+            agent: source.from.clone(),
+            id: source.id.clone(),
+            session: source.session.clone(),
+        },
+        facts: issue.as_ref().map(|i| i.facts.clone()).unwrap_or_default(),
+        artifacts,
+        failures: failures_in_full(tip.repository(), folder, record)?,
+        annotations: issue
+            .as_ref()
+            .map(|i| i.annotations.clone())
+            .unwrap_or_default(),
+        tasks: issue.map(|i| i.tasks).unwrap_or_default(),
+        documents: shared
+            .map(|(name, value)| (name.to_string(), value))
+            .collect(),
+    })
+}

@@ -1,0 +1,141 @@
+//! The code branches that issues are worked on, and who may push them.
+
+use handoff_base::Moment;
+use handoff_base::finding::Finding;
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_protocol::State;
+
+use super::error::LedgerError;
+use super::record::{Issue, IssueStatus, OpenHandoff};
+use super::snapshot::Snapshot;
+use super::step::View;
+
+impl Snapshot<'_> {
+    /// Says what speaks against a push of a code branch: open issues are worked on it, and the agent
+    /// holds a handoff of none of them.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when an issue can't be read.
+    pub fn pushed_without_holding(
+        &self,
+        branch: &str,
+        agent: Option<&AgentName>,
+        now: Moment,
+    ) -> Result<Vec<Finding>, LedgerError> {
+        let mut findings = Vec::new();
+        for issue in self.worked_on(branch)? {
+            let rules = self.rules(issue.protocol.as_str())?;
+            let named = agent.map(AgentName::as_str);
+            let known = named.and_then(|name| rules.protocol().agent(name));
+            let holds = |open: &&OpenHandoff| {
+                open.state == State::InProgress
+                    && known.is_some_and(|known| known.id == open.to)
+                    && open.expires_at.is_none_or(|end| now < end)
+            };
+            if issue.open.iter().any(|open| holds(&open)) {
+                return Ok(Vec::new());
+            }
+            findings.push(not_held(branch, &issue, agent, now));
+        }
+        Ok(findings)
+    }
+
+    /// The open issues whose work is on a code branch: those with an open handoff, and those whose
+    /// key is a part of the branch's name.
+    fn worked_on(&self, branch: &str) -> Result<Vec<Issue>, LedgerError> {
+        let mut keys: Vec<IssueKey> = self.open()?.iter().map(open_issue).collect();
+        keys.extend(keys_in(branch));
+        keys.sort();
+        keys.dedup();
+        let mut found = Vec::new();
+        for key in keys {
+            let Some(issue) = self.issue(&key)?.issue()? else {
+                continue;
+            };
+            let own = issue.facts.get("branch").and_then(|own| own.as_str());
+            let own = own.map(|own| own.trim_start_matches("refs/heads/"));
+            if own == Some(branch) && issue.status == IssueStatus::Open {
+                found.push(issue);
+            }
+        }
+        Ok(found)
+    }
+}
+
+fn open_issue(entry: &super::snapshot::OpenEntry) -> IssueKey {
+    entry.id.issue().clone()
+}
+
+/// Every part of a branch's name that can be an issue's key.
+fn keys_in(branch: &str) -> impl Iterator<Item = IssueKey> {
+    let is_key = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    let parts = branch.split(move |c: char| !is_key(c));
+    parts.flat_map(|part| {
+        let joints = part.match_indices(['-', '_']).map(|(at, _)| at);
+        let mut ends: Vec<usize> = joints.chain([part.len()]).collect();
+        ends.dedup();
+        let starts = [0].into_iter().chain(ends.iter().map(|end| end + 1));
+        let starts: Vec<usize> = starts.collect();
+        let keys = starts.into_iter().flat_map(move |start| {
+            let own = ends.clone().into_iter().filter(move |end| start < *end);
+            own.filter_map(move |end| part.get(start..end)?.parse().ok())
+        });
+        keys.collect::<Vec<IssueKey>>()
+    })
+}
+
+fn not_held(branch: &str, issue: &Issue, agent: Option<&AgentName>, now: Moment) -> Finding {
+    let key = &issue.issue;
+    let who = match agent {
+        Some(agent) => format!("{agent} does not hold it"),
+        None => "nothing says which agent pushes".to_owned(),
+    };
+    let with = issue.open.iter().map(|open| {
+        let OpenHandoff { id, to, state, .. } = open;
+        match open.expires_at {
+            Some(end) if *state == State::InProgress && end <= now => {
+                format!("the lease of {to} on {id} ran out at {end}")
+            }
+            Some(end) if *state == State::InProgress => format!("{to} works on {id} until {end}"),
+            _ if *state == State::InProgress => format!("{to} works on {id}"),
+            _ => format!("{id} is {state} with {to}"),
+        }
+    });
+    let with: Vec<String> = with.collect();
+    let with = match &with[..] {
+        [] => "nobody works on it".to_owned(),
+        with => with.join(", "),
+    };
+    let text = format!("issue {key} is worked on here, and {who}: {with}");
+    let waits =
+        |open: &&OpenHandoff| open.state == State::Pending && agent.is_none_or(|a| *a == open.to);
+    let id: Option<&HandoffId> = issue.open.iter().find(|open| waits(open)).map(|o| &o.id);
+    Finding::error("branch.not_held", branch, text).fix(match (agent, id) {
+        (None, _) => {
+            "say which agent you are, with GIT_HANDOFF_AGENT or `git config handoff.agent AGENT`"
+                .to_owned()
+        }
+        (Some(_), Some(id)) => format!("claim it first: `git handoff claim {id}`"),
+        (Some(_), None) => format!("see whose turn it is: `git handoff status {key}`"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::keys_in;
+
+    #[test]
+    fn a_branch_names_every_key_that_is_a_part_of_it() {
+        let keys =
+            |branch: &str| -> Vec<String> { keys_in(branch).map(|key| key.to_string()).collect() };
+        assert_eq!(
+            keys("feature/issue-87"),
+            ["feature", "issue", "issue-87", "87"]
+        );
+        assert_eq!(
+            keys("fix_1-2"),
+            ["fix", "fix_1", "fix_1-2", "1", "1-2", "2"]
+        );
+        assert_eq!(keys("ß/--"), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,166 @@
+//! What is on an agent's desk: what it holds, what waits for it, what stands still until it decides.
+
+use std::collections::HashMap;
+
+use handoff_base::ids::AgentName;
+use handoff_base::{Moment, ObjectId};
+use handoff_protocol::{AgentKind, Protocol, State, Style};
+
+use super::error::LedgerError;
+use super::layout;
+use super::ready::{Notes, Verdict};
+use super::record::Record;
+use super::snapshot::Snapshot;
+
+/// What is on an agent's desk, as far as it was looked at.
+#[derive(Debug, Default)]
+pub struct Desk {
+    /// What it works on, the oldest first.
+    pub held: Pile,
+    /// What it can claim now, the most urgent first, then the oldest.
+    pub waiting: Pile,
+    /// What it can't claim yet, because of other handoffs or of a pause.
+    pub later: Pile,
+    /// What of its own failed, is blocked or is dead.
+    pub stuck: Pile,
+    /// What of others' failed, is blocked or is dead, and is for it to decide.
+    pub to_decide: Pile,
+    /// How many open handoffs were not looked at.
+    pub unread: usize,
+}
+
+/// Handoffs of one kind: how many there are, and the records of the first.
+#[derive(Debug, Default)]
+pub struct Pile {
+    /// How many there are.
+    pub count: usize,
+    /// The first of them.
+    pub first: Vec<Record>,
+}
+
+/// How much of a desk is looked at.
+#[derive(Clone, Copy, Debug)]
+pub struct Look {
+    /// How many records that nobody read before are read.
+    pub records: usize,
+    /// How many of each pile are told in full.
+    pub each: usize,
+}
+
+/// Looks at an agent's desk. Reads the tip alone, and of it no more than `look` allows.
+///
+/// # Errors
+/// [`LedgerError`] when something can't be read.
+pub fn desk(
+    tip: &Snapshot<'_>,
+    agent: &AgentName,
+    protocols: &[&Protocol],
+    now: Moment,
+    look: Look,
+) -> Result<Desk, LedgerError> {
+    let mut notes = Notes::read(tip.repository());
+    let sorted = sort(tip, agent, protocols, now, look, &mut notes)?;
+    // Notes only spare reading: what is told is told by the records.
+    match sorted {
+        Some(desk) => Ok(desk),
+        None => {
+            notes.forget();
+            let sorted = sort(tip, agent, protocols, now, look, &mut notes)?;
+            Ok(sorted.unwrap_or_default())
+        }
+    }
+}
+
+/// An entry by what decides its place in its pile.
+type Place<'n> = ((usize, i64, &'n str), ObjectId);
+
+/// The desk; none where a record is not as it was noted.
+fn sort(
+    tip: &Snapshot<'_>,
+    agent: &AgentName,
+    protocols: &[&Protocol],
+    now: Moment,
+    look: Look,
+    notes: &mut Notes,
+) -> Result<Option<Desk>, LedgerError> {
+    // Whoever decides sees what stands still anywhere; in a call, that is whoever asked.
+    let leads = |p: &Protocol| p.is_kind(agent.as_str(), AgentKind::Orchestrator);
+    let asks = |p: &Protocol| p.definition().style == Style::Call;
+    let everywhere = protocols.iter().any(|p| leads(p) || asks(p));
+    let known: HashMap<&str, &Protocol> = protocols.iter().map(|p| (p.name(), *p)).collect();
+    let open = tip.open_listing()?;
+    let mut piles: [Vec<Place<'_>>; 5] = Default::default();
+    let [held, waiting, later, stuck, others] = &mut piles;
+    let (mut read, mut unread) = (0, 0);
+    // Its own come first: what is read may not reach for more.
+    let own = |name: &str| layout::open_with(name, agent).is_some();
+    let all = [true, false].into_iter().filter(|mine| *mine || everywhere);
+    let all = all.flat_map(|mine| open.named().filter(move |(name, _)| own(name) == mine));
+    for (name, blob) in all {
+        if !notes.knows(blob) {
+            if read == look.records {
+                unread += 1;
+                continue;
+            }
+            read += 1;
+        }
+        let (brief, sent) = notes.brief(tip, name, blob)?;
+        let brief = notes.noted(brief);
+        let stands = matches!(brief.state, State::Failed | State::Blocked | State::Dead);
+        let pile = match (own(name), brief.state) {
+            (false, _) if !stands => continue,
+            (false, _) => &mut *others,
+            (_, State::InProgress) => &mut *held,
+            _ if stands => &mut *stuck,
+            _ => match brief.hindrance(now) {
+                None => &mut *waiting,
+                Some(Verdict::Waits | Verdict::Later(_)) => &mut *later,
+                Some(_) => continue,
+            },
+        };
+        let protocol = known.get(brief.protocol.as_str());
+        let rank = protocol.map_or(0, |p| p.priority_rank(brief.priority.as_deref()));
+        pile.push(((rank, sent, name), blob));
+    }
+    held.sort_by_key(|((_, sent, name), _)| (*sent, *name));
+    for pile in [&mut *waiting, later, stuck, &mut *others] {
+        pile.sort();
+    }
+    let mut desk = Desk {
+        unread,
+        ..Desk::default()
+    };
+    let told = [
+        &mut desk.held,
+        &mut desk.waiting,
+        &mut desk.later,
+        &mut desk.stuck,
+    ];
+    for (told, places) in told.into_iter().zip(&piles) {
+        told.count = places.len();
+        for ((_, _, name), blob) in places.iter().take(look.each) {
+            let record = tip.record_in(name, *blob)?;
+            if !notes.agrees(*blob, &record) {
+                return Ok(None);
+            }
+            told.first.push(record);
+        }
+    }
+    // Which of the others' are for this agent, only their records tell.
+    for ((_, _, name), blob) in &piles[4] {
+        if read == look.records {
+            desk.unread += 1;
+            continue;
+        }
+        read += 1;
+        let record = tip.record_in(name, *blob)?;
+        let own = |p: &&Protocol| leads(p) || asks(p) && record.from == *agent;
+        if known.get(record.protocol.as_str()).is_some_and(own) {
+            desk.to_decide.count += 1;
+            if desk.to_decide.first.len() < look.each {
+                desk.to_decide.first.push(record);
+            }
+        }
+    }
+    Ok(Some(desk))
+}

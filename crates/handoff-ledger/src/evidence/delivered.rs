@@ -1,0 +1,112 @@
+//! Whether what was delivered is still what it was.
+
+use handoff_base::ObjectId;
+use handoff_base::finding::{Finding, Severity};
+use handoff_base::text::quoted;
+use handoff_git::{FactError, GitError, Repository};
+use handoff_protocol::{Check, Policy};
+
+use super::Verdict;
+use crate::artifacts::digest_of;
+use crate::record::{Artifact, Record, digest};
+
+/// The code of a finding about a file that is gone.
+pub(crate) const MISSING: &str = "artifact.missing";
+
+/// The files that a handoff delivered and that are not what they were: an error
+/// for each where that is enforced, else a warning. Nothing where it was not
+/// checked when it was sent.
+///
+/// # Errors
+/// [`GitError`] when the repository is damaged.
+pub(crate) fn changed(repository: &Repository, record: &Record) -> Result<Vec<Finding>, GitError> {
+    let mut checked = record.evidence.iter();
+    let Some(entry) = checked.find(|e| e.check == Check::Artifacts && e.result == Verdict::Passed)
+    else {
+        return Ok(Vec::new());
+    };
+    let mut findings = Vec::new();
+    for artifact in &record.artifacts {
+        let Some(wanted) = &artifact.sha256 else {
+            continue;
+        };
+        let (code, text) = match now(repository, record, artifact)? {
+            Now::Unknown => continue,
+            Now::Is(sha256) if sha256 == *wanted => continue,
+            Now::Is(sha256) => {
+                let text = format!(
+                    "{} delivered it with the sha256 {wanted}, and now it has {sha256}",
+                    record.id
+                );
+                ("artifact.changed", text)
+            }
+            Now::Missing => {
+                let text = format!("{} delivered it, and now there is no such file", record.id);
+                (MISSING, text)
+            }
+        };
+        let mut finding = Finding::error(code, artifact.path.clone(), text);
+        if entry.policy != Policy::Enforce {
+            finding.severity = Severity::Warning;
+        }
+        let fix = format!(
+            "bring back the file that {} delivered, or reject the handoff",
+            record.from
+        );
+        findings.push(finding.fix(match &record.code {
+            Some(code) if artifact.committed => {
+                let commit: String = code.commit.chars().take(10).collect();
+                format!(
+                    "see what was delivered: `git show {commit}:{}`",
+                    quoted(&artifact.path).trim_matches('`')
+                )
+            }
+            _ => fix,
+        }));
+    }
+    Ok(findings)
+}
+
+/// What there is of a file.
+enum Now {
+    /// A file with this SHA-256.
+    Is(String),
+    /// No file.
+    Missing,
+    /// That can't be told here.
+    Unknown,
+}
+
+/// A file as it is now: in the working tree, or on its branch, where that is
+/// another one than the working tree's.
+fn now(repository: &Repository, record: &Record, artifact: &Artifact) -> Result<Now, GitError> {
+    let code = record.code.as_ref().filter(|_| artifact.committed);
+    let here = repository.workdir().is_some();
+    let elsewhere =
+        code.filter(|c| !here || repository.current_branch().as_ref() != Some(&c.branch));
+    if let Some(code) = elsewhere {
+        let tip = repository
+            .code(&code.branch)
+            .map_or_else(|| code.commit.clone(), |c| c.commit);
+        let Ok(commit) = tip.parse::<ObjectId>() else {
+            return Ok(Now::Unknown);
+        };
+        if !repository.has(commit) {
+            return Ok(Now::Unknown);
+        }
+        return match repository.file_at(commit, &artifact.path) {
+            Ok(Some(bytes)) => Ok(Now::Is(digest(&bytes))),
+            Ok(None) => Ok(Now::Missing),
+            Err(FactError::Unknown(_)) => Ok(Now::Unknown),
+            Err(FactError::Git(error)) => Err(error),
+        };
+    }
+    if !here {
+        return Ok(Now::Unknown);
+    }
+    let Some(mut file) = repository.open_file(&artifact.path) else {
+        return Ok(Now::Missing);
+    };
+    // A file that can't be read to its end is one that is not there.
+    Ok(digest_of(&mut file).map_or(Now::Missing, |(_, sha256)| Now::Is(sha256)))
+}

@@ -1,0 +1,115 @@
+//! Whether a branch was merged as a contract says.
+
+use handoff_base::ObjectId;
+use handoff_base::finding::Finding;
+use handoff_base::text::quoted;
+use handoff_git::{FactError, Named};
+use handoff_protocol::{Check, MergeClaim, Strategy};
+
+use super::judge::{Found, Judge, Merged};
+
+impl Judge<'_> {
+    /// Judges the merge. `tip` becomes the commit at which the branch is taken to
+    /// have been merged.
+    pub(super) fn merge(&self, tip: &mut Option<ObjectId>) -> Result<Found, FactError> {
+        let claims = self.claimed.kind.claims.as_ref();
+        let Some((claim, text)) = claims
+            .and_then(|c| c.merge.as_ref())
+            .zip(self.claimed.merge())
+        else {
+            return Ok(Found::Passed);
+        };
+        let base_branch = self.ground.base_branch.as_deref().unwrap_or("its base");
+        let Some(base) = self.ground.base else {
+            return Ok(Found::Skipped(format!(
+                "base branch {base_branch} is not here"
+            )));
+        };
+        let no = |why: String| {
+            let finding = Finding::error(
+                Check::Merge.code(),
+                &claim.commit,
+                format!("{} {why}", quoted(text)),
+            );
+            let fix = format!(
+                "name the commit that the merge left on {base_branch}, and fetch it if it is not here"
+            );
+            Ok(Found::because(finding.fix(fix)))
+        };
+        let commit = match self.repository.named(&text.to_ascii_lowercase())? {
+            Named::Commit(commit) => commit,
+            Named::Nothing => return no("is no commit of this repository".to_owned()),
+            Named::Several => return no("may be one of several objects".to_owned()),
+            Named::Other(what) => return no(format!("is {what}, not a commit")),
+        };
+        if !self.repository.has_commit(base, commit)? {
+            return no(format!("is not on {base_branch}"));
+        }
+        let strategy = match self.strategy(claim) {
+            Ok(Some(strategy)) => strategy,
+            Ok(None) => return Ok(Found::Passed),
+            Err(found) => return Ok(found),
+        };
+        if !self.repository.is_on_line(base, commit)? {
+            return no(format!(
+                "came to {base_branch} with a merge, and is not one that {base_branch} got by itself"
+            ));
+        }
+        let judge = |tip| match strategy {
+            Strategy::Merge => self.repository.not_a_merge(commit, tip),
+            Strategy::Squash => self.repository.not_a_squash(commit, tip),
+            Strategy::Rebase => self.repository.not_a_rebase(commit, tip),
+        };
+        let stood = match self.ground.merged {
+            Merged::At(stood) => Some(stood),
+            Merged::Unknown | Merged::Elsewhere(_) => None,
+        };
+        *tip = stood;
+        if let Some(why) = judge(stood)? {
+            let at = claim.strategy.as_deref().unwrap_or(&claim.commit);
+            let word = self
+                .claimed
+                .text(claim.strategy.as_deref())
+                .unwrap_or_default();
+            let text = format!(
+                "commit {} is not what {} says: {why}",
+                commit.short(),
+                quoted(word)
+            );
+            let finding = Finding::error(Check::Merge.code(), at, text);
+            return Ok(Found::because(finding.fix(
+                "say how the branch was merged, and name the commit that came of it",
+            )));
+        }
+        Ok(match self.ground.merged {
+            Merged::At(_) => Found::Passed,
+            Merged::Unknown => {
+                let text = "it is not known what the branch held when it was merged";
+                Found::Skipped(text.to_owned())
+            }
+            Merged::Elsewhere(stood) => Found::Skipped(format!(
+                "{} is not here, nor is commit {}, where the ledger last saw it",
+                self.named_branch(),
+                stood.short()
+            )),
+        })
+    }
+
+    /// How the contract says that it was merged, if it says so.
+    fn strategy(&self, claim: &MergeClaim) -> Result<Option<Strategy>, Found> {
+        let Some(word) = self.claimed.text(claim.strategy.as_deref()) else {
+            return Ok(None);
+        };
+        let strategy = match claim.strategies.is_empty() {
+            true => Strategy::usual(word),
+            false => claim.strategies.get(word).copied(),
+        };
+        match strategy {
+            Some(strategy) => Ok(Some(strategy)),
+            None => {
+                let text = format!("the protocol does not say what {} stands for", quoted(word));
+                Err(Found::Skipped(text))
+            }
+        }
+    }
+}

@@ -1,0 +1,355 @@
+//! One contract of a foreign folder as steps: what its sender has to claim
+//! first, and the sending.
+
+use std::collections::HashMap;
+
+use chrono::{DateTime, FixedOffset};
+use handoff_base::ObjectId;
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_git::blob_id;
+use handoff_protocol::{Event, State};
+
+use super::fault::Fault;
+use super::pending::to_claim;
+use super::{ExchangeError, Source};
+use crate::choice::{Chosen, Offer, accepted, issues_of, senders};
+use crate::error::LedgerError;
+use crate::intake::Contract;
+use crate::sending::Origin;
+use crate::session::{Session, SetTime};
+use crate::snapshot::{Rules, Snapshot};
+use crate::step::{Request, View};
+use crate::tally::Work;
+use crate::write::{Done, Ledger, Target};
+
+/// What to import, and how.
+#[derive(Clone, Debug, Default)]
+pub struct Import {
+    /// What is read; by default it is found out.
+    pub source: Option<Source>,
+    /// The issue of contracts that name none.
+    pub issue: Option<IssueKey>,
+    /// The sender of contracts that name none.
+    pub agent: Option<AgentName>,
+}
+
+/// An item that the ledger has now, or had before.
+#[derive(Clone, Debug)]
+pub struct Item {
+    /// Its file, and its line where it is one of many.
+    pub file: String,
+    /// The handoff that it is about, if it is about one.
+    pub handoff: Option<HandoffId>,
+}
+
+/// An item that was not imported.
+#[derive(Debug)]
+pub struct Refused {
+    /// Its file, and its line where it is one of many.
+    pub file: String,
+    /// Why.
+    pub fault: Fault,
+}
+
+/// What an import came to.
+#[derive(Debug)]
+pub struct Imported {
+    /// What was read.
+    pub source: Source,
+    /// What was written.
+    pub imported: Vec<Item>,
+    /// What was there already.
+    pub skipped: Vec<Item>,
+    /// What was refused.
+    pub refused: Vec<Refused>,
+    /// How many commits were made.
+    pub commits: usize,
+}
+
+/// The state of an import.
+pub(super) struct Importer<'a, 'r> {
+    pub(super) ledger: &'a Ledger<'r>,
+    pub(super) session: Session,
+    pub(super) issue: Option<IssueKey>,
+    agent: Option<AgentName>,
+    at: SetTime,
+    /// For contracts that were met: the handoffs that had them before the
+    /// import, of which the first so many are accounted for.
+    met: HashMap<(IssueKey, ObjectId), (Vec<u32>, usize)>,
+    pub(super) report: Imported,
+}
+
+/// A contract to deliver.
+pub(super) struct Delivery<'a> {
+    /// Its file, as it is reported.
+    pub(super) file: &'a str,
+    /// The document.
+    pub(super) bytes: &'a [u8],
+    /// Whether its receiver has claimed it.
+    pub(super) claimed: bool,
+}
+
+impl<'a, 'r> Importer<'a, 'r> {
+    pub(super) fn new(
+        ledger: &'a Ledger<'r>,
+        session: Session,
+        wanted: Import,
+        source: Source,
+    ) -> Self {
+        // What was done elsewhere was not done in the trace of whoever imports it.
+        let (session, at) = session.instead_of(None, None).timed();
+        session.tally.begin(Work::Importing, None);
+        Self {
+            ledger,
+            session,
+            issue: wanted.issue,
+            agent: wanted.agent,
+            at,
+            met: HashMap::new(),
+            report: Imported {
+                source,
+                imported: Vec::new(),
+                skipped: Vec::new(),
+                refused: Vec::new(),
+                commits: 0,
+            },
+        }
+    }
+
+    /// Sets the time of the steps that follow.
+    pub(super) fn set_time(&self, at: DateTime<FixedOffset>) {
+        self.at.set(Some(at));
+    }
+
+    pub(super) fn refuse(&mut self, file: &str, fault: Fault) {
+        let file = file.to_owned();
+        self.report.refused.push(Refused { file, fault });
+    }
+
+    pub(super) fn skip(&mut self, file: &str, handoff: Option<HandoffId>) {
+        let file = file.to_owned();
+        self.report.skipped.push(Item { file, handoff });
+    }
+
+    /// Notes what became of an item that the ledger took.
+    pub(super) fn took(&mut self, file: &str, done: &Done, handoff: HandoffId) {
+        match done.commit {
+            Some(_) => {
+                self.report.commits += 1;
+                self.imported(file, Some(handoff));
+            }
+            None => self.skip(file, Some(handoff)),
+        }
+    }
+
+    pub(super) fn imported(&mut self, file: &str, handoff: Option<HandoffId>) {
+        let file = file.to_owned();
+        self.report.imported.push(Item { file, handoff });
+    }
+
+    /// Reports an error of the ledger that is about this item.
+    ///
+    /// # Errors
+    /// [`ExchangeError`] when it would meet every other item too.
+    pub(super) fn failed(&mut self, file: &str, error: LedgerError) -> Result<(), ExchangeError> {
+        let fault = Fault::of(error)?;
+        self.refuse(file, fault);
+        Ok(())
+    }
+
+    /// The protocol and the issue of a contract. `--issue` counts for contracts
+    /// that name none.
+    pub(super) fn choose(
+        &self,
+        tip: &Snapshot<'r>,
+        bytes: &[u8],
+    ) -> Result<Chosen<'r>, LedgerError> {
+        let offer = Offer {
+            bytes,
+            agent: None,
+            issue: self.issue.as_ref(),
+            protocol: None,
+            answers: None,
+            token: None,
+            allow: &[],
+            reports: None,
+        };
+        let chosen = self.ledger.choose(tip, &offer)?;
+        if self.issue.is_some() {
+            if chosen.review.contract.is_some() {
+                return Ok(chosen);
+            }
+            let own = self.ledger.choose(
+                tip,
+                &Offer {
+                    issue: None,
+                    ..offer
+                },
+            )?;
+            let better = own.review.contract.is_some();
+            return Ok(if better { own } else { chosen });
+        }
+        let named = match &chosen.review.contract {
+            Some(contract) => names_issue(&chosen.rules, contract),
+            None => !chosen.review.is_complete(),
+        };
+        let senders = senders(&chosen.rules, &offer);
+        let in_state = |state| issues_of(tip, &senders, state);
+        if named || !in_state(State::InProgress)?.is_empty() {
+            return Ok(chosen);
+        }
+        // The sender will claim what waits for it: that is where it works.
+        let waiting = in_state(State::Pending)?;
+        let own = &chosen.review.new_issue;
+        let key = match &waiting[..] {
+            [only] => Some(only),
+            several => several.iter().find(|key| Some(*key) == own.as_ref()),
+        };
+        match key {
+            Some(key) => {
+                let issue = Some(key);
+                Ok(self.ledger.choose(tip, &Offer { issue, ..offer })?)
+            }
+            None => Ok(chosen),
+        }
+    }
+
+    /// Sends a contract, after its sender has claimed what it continues. Says
+    /// whether the ledger has it now.
+    ///
+    /// # Errors
+    /// [`ExchangeError`] when the ledger can't be read or written.
+    pub(super) fn deliver(&mut self, delivery: &Delivery<'_>) -> Result<bool, ExchangeError> {
+        let file = delivery.file;
+        self.session.tally.add(1);
+        match self.try_deliver(delivery) {
+            Ok((number, key, done)) => {
+                let id = HandoffId::new(key, number);
+                match done {
+                    Some(done) => self.took(file, &done, id.clone()),
+                    None => self.skip(file, Some(id.clone())),
+                }
+                if delivery.claimed {
+                    self.claim_new(file, &id)?;
+                }
+                Ok(true)
+            }
+            Err(error) => self.failed(file, error).map(|()| false),
+        }
+    }
+
+    fn try_deliver(
+        &mut self,
+        delivery: &Delivery<'_>,
+    ) -> Result<(u32, IssueKey, Option<Done>), LedgerError> {
+        let bytes = delivery.bytes;
+        let tip = self.ledger.tip()?;
+        let Chosen { rules, review } = self.choose(&tip, bytes)?;
+        let mut contract = accepted(review)?;
+        // An issue that only the ledger's state decided on may be another one by
+        // now: where the contract went before is where it belongs.
+        if !names_issue(&rules, &contract)
+            && self.issue.is_none()
+            && let Some(key) = tip.sent_anywhere(bytes, contract.from.as_slice())?
+            && self.is_there(&tip, &key, bytes)?
+        {
+            contract.issue = key;
+        }
+        let key = contract.issue.clone();
+        if let Some(number) = self.account(&tip, &key, bytes)? {
+            return Ok((number, key, None));
+        }
+        for id in to_claim(&tip, &rules, &contract)? {
+            if let Some(agent) = &contract.from {
+                self.claim(agent, &id)?;
+            }
+        }
+        let protocol = &rules.protocol().definition().name;
+        let offer = Offer {
+            bytes,
+            agent: contract.from.as_ref().or(self.agent.as_ref()),
+            issue: Some(&key),
+            protocol: Some(protocol),
+            answers: None,
+            token: None,
+            allow: &[],
+            reports: None,
+        };
+        let done = self
+            .ledger
+            .send_with(&self.session, &offer, Origin::Foreign)?;
+        Ok((done.receipt.record.id.number(), key, Some(done)))
+    }
+
+    /// The handoffs that had a contract before the import, and how many of them
+    /// are accounted for.
+    fn known(
+        &mut self,
+        tip: &Snapshot<'r>,
+        key: &IssueKey,
+        bytes: &[u8],
+    ) -> Result<&mut (Vec<u32>, usize), LedgerError> {
+        let id = blob_id(bytes)?;
+        let mut before = tip.issue(key)?.sent_as(id);
+        before.sort_unstable();
+        let entry = self.met.entry((key.clone(), id));
+        Ok(entry.or_insert((before, 0)))
+    }
+
+    fn is_there(
+        &mut self,
+        tip: &Snapshot<'r>,
+        key: &IssueKey,
+        bytes: &[u8],
+    ) -> Result<bool, LedgerError> {
+        let (before, accounted) = self.known(tip, key, bytes)?;
+        Ok(before.len() > *accounted)
+    }
+
+    /// The handoff that a contract made before the import, if there is one that
+    /// no other item is about.
+    fn account(
+        &mut self,
+        tip: &Snapshot<'r>,
+        key: &IssueKey,
+        bytes: &[u8],
+    ) -> Result<Option<u32>, LedgerError> {
+        let (before, accounted) = self.known(tip, key, bytes)?;
+        let number = before.get(*accounted).copied();
+        *accounted += usize::from(number.is_some());
+        Ok(number)
+    }
+
+    fn claim(&mut self, agent: &AgentName, id: &HandoffId) -> Result<(), LedgerError> {
+        let target = Target::Handoff(id.clone());
+        let done = self
+            .ledger
+            .act(&self.session, agent, &target, |number| Request::Change {
+                number,
+                event: Event::Claim,
+                told: Box::default(),
+            })?;
+        self.report.commits += usize::from(done.commit.is_some());
+        Ok(())
+    }
+
+    /// Claims for its receiver what was never claimed.
+    fn claim_new(&mut self, file: &str, id: &HandoffId) -> Result<(), ExchangeError> {
+        let tip = self.ledger.tip()?;
+        let record = tip.issue(id.issue())?.record(id.number())?;
+        let new = record.filter(|r| r.state == State::Pending && r.transitions.len() == 1);
+        if let Some(record) = new
+            && let Err(error) = self.claim(&record.to, id)
+        {
+            self.failed(file, error)?;
+        }
+        Ok(())
+    }
+}
+
+/// Says whether a contract itself says which issue it is about.
+pub(super) fn names_issue(rules: &Rules<'_>, contract: &Contract) -> bool {
+    let kind = rules.protocol().contract_type(&contract.kind);
+    let at = kind.and_then(|kind| rules.protocol().field(kind, |f| &f.issue));
+    at.is_some_and(|at| contract.value.pointer(at).is_some())
+}

@@ -1,0 +1,238 @@
+//! Foreign folders, read with care: no device is opened, no link is followed
+//! out of the folder, and no file is read further than a contract may be long.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Component, Path, PathBuf};
+use std::{fs, io};
+
+use handoff_base::text::quoted;
+use handoff_contract::MAX_BYTES;
+
+use super::fault::Fault;
+use super::{ExchangeError, unreadable};
+
+/// The longest line of a log, in bytes.
+const LINE: u64 = 4 << 20;
+
+/// How deep folders may be nested.
+const DEPTH: usize = 32;
+
+/// A folder that is imported from.
+pub(super) struct Folder {
+    root: PathBuf,
+}
+
+/// A line of a file.
+pub(super) struct TextLine {
+    /// Its number, from 1.
+    pub(super) number: usize,
+    /// What it says, without its end; none if it is too long or no UTF-8.
+    pub(super) text: Option<String>,
+}
+
+impl Folder {
+    /// Opens a folder.
+    ///
+    /// # Errors
+    /// [`ExchangeError::Unreadable`] when it can't be found.
+    pub(super) fn open(path: &Path) -> Result<Self, ExchangeError> {
+        let root = path.canonicalize().map_err(unreadable(path))?;
+        Ok(Self { root })
+    }
+
+    /// A file's or folder's whole path.
+    pub(super) fn path(&self, inside: &str) -> PathBuf {
+        self.root.join(inside)
+    }
+
+    /// Says whether there is a folder of this name.
+    pub(super) fn has_folder(&self, inside: &str) -> bool {
+        let kind = fs::symlink_metadata(self.path(inside));
+        kind.is_ok_and(|found| found.is_dir())
+    }
+
+    /// Says whether there is anything of this name.
+    pub(super) fn has(&self, inside: &str) -> bool {
+        fs::symlink_metadata(self.path(inside)).is_ok()
+    }
+
+    /// Opens a file.
+    fn file(&self, inside: &str) -> Result<File, Fault> {
+        let refused = |text: &str| {
+            let text = format!("{} {text}", quoted(inside));
+            Fault::unreadable("import.file", text)
+        };
+        let parts = Path::new(inside).components();
+        if inside.is_empty() || !{ parts }.all(|part| matches!(part, Component::Normal(_))) {
+            return Err(refused("is not a path inside the folder"));
+        }
+        let failed = |error: &io::Error| match error.kind() {
+            io::ErrorKind::NotFound => refused("is not there"),
+            _ => refused(&format!("cannot be read: {error}")),
+        };
+        // The whole path counts: a folder on the way may be a link as well.
+        let path = self.path(inside).canonicalize().map_err(|e| failed(&e))?;
+        if !path.starts_with(&self.root) {
+            return Err(refused("is a link that leads out of the folder"));
+        }
+        // A pipe would block whoever opens it.
+        if !path.metadata().map_err(|e| failed(&e))?.is_file() {
+            return Err(refused("is not a file"));
+        }
+        File::open(path).map_err(|e| failed(&e))
+    }
+
+    /// A file's bytes: one more than the cap where it has more.
+    pub(super) fn read_up_to(&self, inside: &str, cap: u64) -> Result<Vec<u8>, Fault> {
+        let mut bytes = Vec::new();
+        let read = self.file(inside)?.take(cap + 1).read_to_end(&mut bytes);
+        read.map_err(|error| {
+            let text = format!("{} cannot be read: {error}", quoted(inside));
+            Fault::unreadable("import.file", text)
+        })?;
+        Ok(bytes)
+    }
+
+    /// A contract's bytes, no further than is needed to see that it is too long.
+    pub(super) fn contract(&self, inside: &str) -> Result<Vec<u8>, Fault> {
+        self.read_up_to(inside, MAX_BYTES as u64)
+    }
+
+    /// The lines of a file, one after the other; empty ones are left out.
+    pub(super) fn lines(
+        &self,
+        inside: &str,
+    ) -> Result<impl Iterator<Item = Result<TextLine, ExchangeError>> + use<>, Fault> {
+        let mut reader = BufReader::new(self.file(inside)?);
+        let path = self.path(inside);
+        let mut number = 0;
+        Ok(std::iter::from_fn(move || {
+            loop {
+                let mut bytes = Vec::new();
+                number += 1;
+                let read = (&mut reader).take(LINE).read_until(b'\n', &mut bytes);
+                match read {
+                    Ok(0) => return None,
+                    Ok(_) => {}
+                    Err(error) => return Some(Err(unreadable(&path)(error))),
+                }
+                let whole = bytes.ends_with(b"\n") || (bytes.len() as u64) < LINE;
+                if !whole && let Err(error) = reader.skip_until(b'\n') {
+                    return Some(Err(unreadable(&path)(error)));
+                }
+                let text = String::from_utf8(bytes).ok().filter(|_| whole);
+                if text.as_ref().is_some_and(|text| text.trim().is_empty()) {
+                    continue;
+                }
+                return Some(Ok(TextLine { number, text }));
+            }
+        }))
+    }
+
+    /// Every file below a folder whose name ends in one of these, in the order
+    /// of their paths, numbers by their value. Hidden ones are left out, and
+    /// links to folders are not followed.
+    ///
+    /// # Errors
+    /// [`ExchangeError::Unreadable`] when a folder can't be read.
+    pub(super) fn list(&self, below: &str, ends: &[&str]) -> Result<Vec<String>, ExchangeError> {
+        let mut found = Vec::new();
+        self.collect(below, ends, 0, &mut found)?;
+        found.sort_by_cached_key(|path| natural(path));
+        Ok(found)
+    }
+
+    fn collect(
+        &self,
+        below: &str,
+        ends: &[&str],
+        depth: usize,
+        found: &mut Vec<String>,
+    ) -> Result<(), ExchangeError> {
+        let path = self.path(below);
+        for entry in fs::read_dir(&path).map_err(unreadable(&path))? {
+            let entry = entry.map_err(unreadable(&path))?;
+            let name = entry.file_name();
+            let Some(name) = name.to_str().filter(|name| !name.starts_with('.')) else {
+                continue;
+            };
+            let inside = match below {
+                "" => name.to_owned(),
+                _ => format!("{below}/{name}"),
+            };
+            let kind = entry.file_type().map_err(unreadable(&entry.path()))?;
+            if kind.is_dir() {
+                if depth < DEPTH {
+                    self.collect(&inside, ends, depth + 1, found)?;
+                }
+            } else if ends.iter().any(|end| name.ends_with(end))
+                && !(kind.is_symlink() && entry.path().is_dir())
+            {
+                found.push(inside);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A path's place in the order: part by part, by the number that a part begins
+/// with, then by its name.
+fn natural(path: &str) -> Vec<(u64, String)> {
+    let parts = path.split('/').map(|part| {
+        let digits = part.find(|c: char| !c.is_ascii_digit());
+        let number = part[..digits.unwrap_or(part.len())].parse();
+        (number.unwrap_or(u64::MAX), part.to_owned())
+    });
+    parts.collect()
+}
+
+/// Opens what is to be imported: a folder, or a file and the folder it is in.
+///
+/// # Errors
+/// [`ExchangeError`] when there is nothing, or a device.
+pub(super) fn open(path: &Path) -> Result<(Folder, Option<String>), ExchangeError> {
+    let found = fs::metadata(path).map_err(|source| match source.kind() {
+        io::ErrorKind::NotFound => ExchangeError::Missing {
+            path: path.to_owned(),
+        },
+        _ => unreadable(path)(source),
+    })?;
+    if found.is_dir() {
+        return Ok((Folder::open(path)?, None));
+    }
+    let path = path.canonicalize().map_err(unreadable(path))?;
+    let name = path.file_name().and_then(|name| name.to_str());
+    match (path.parent(), name) {
+        (Some(parent), Some(name)) if found.is_file() => {
+            Ok((Folder::open(parent)?, Some(name.to_owned())))
+        }
+        _ => Err(ExchangeError::Special { path }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::natural;
+
+    #[test]
+    fn paths_are_in_the_order_of_their_numbers() {
+        let mut paths = [
+            "7/10000-a.xml",
+            "7/9999-a.xml",
+            "10/0001-b.xml",
+            "x/1.xml",
+            "7/0001-a.xml",
+        ];
+        paths.sort_by_cached_key(|path| natural(path));
+        let sorted = [
+            "7/0001-a.xml",
+            "7/9999-a.xml",
+            "7/10000-a.xml",
+            "10/0001-b.xml",
+            "x/1.xml",
+        ];
+        assert_eq!(paths, sorted);
+    }
+}

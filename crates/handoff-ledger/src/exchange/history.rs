@@ -1,0 +1,310 @@
+//! The steps of a ledger, read from its history, the oldest first.
+
+use std::collections::HashMap;
+use std::ops::RangeInclusive;
+use std::rc::Rc;
+
+use handoff_base::ObjectId;
+use handoff_base::finding::Finding;
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_git::{Change as TreeChange, Commit, Repository, Tree};
+use handoff_protocol::Policy;
+
+use super::ExchangeError;
+use super::line::{
+    Annotate, Asked, Change, Decide, Document, Key, Line, Named, Protocol, Reopen, Send,
+};
+use crate::asked::{KnownRules, Shared, States, issues_of, shared_of};
+use crate::error::LedgerError;
+use crate::layout;
+use crate::record::digest;
+use crate::snapshot::{IssueFolder, Parsed, Rules, Snapshot};
+use crate::step::{Request, View};
+
+/// A step that was taken, and the files that its line names.
+pub(super) struct Taken {
+    /// The step; its files have no places yet.
+    pub(super) line: Line,
+    /// What it changes.
+    pub(super) key: Key,
+    /// The files: the contract, the document, or those of the protocol.
+    pub(super) files: Vec<(String, Vec<u8>)>,
+    /// The handoffs that it began.
+    pub(super) began: Option<RangeInclusive<u32>>,
+}
+
+/// Reads the steps of a ledger.
+pub(super) struct History<'r> {
+    repository: &'r Repository,
+    rules: KnownRules<'r>,
+    parsed: Rc<Parsed>,
+    /// How many steps each protocol and each document has had.
+    shared: HashMap<Key, u32>,
+}
+
+impl<'r> History<'r> {
+    /// Reads with this handle, which should remember what it reads.
+    pub(super) fn new(repository: &'r Repository) -> Self {
+        Self {
+            repository,
+            rules: KnownRules::default(),
+            parsed: Rc::new(Parsed::new()),
+            shared: HashMap::new(),
+        }
+    }
+
+    /// Hands on each step that ends in this commit and is about something that
+    /// is wanted.
+    ///
+    /// # Errors
+    /// [`ExchangeError`] when history is cut off, can't be read, or holds a
+    /// commit that is no step; and whatever `each` fails with.
+    pub(super) fn walk(
+        mut self,
+        tip: ObjectId,
+        wanted: impl Fn(&Key) -> bool,
+        mut each: impl FnMut(Taken) -> Result<(), ExchangeError>,
+    ) -> Result<(), ExchangeError> {
+        let mut ids = Vec::new();
+        for id in self.repository.first_parents(tip) {
+            ids.push(id.map_err(LedgerError::from)?);
+        }
+        let mut before: Option<ObjectId> = None;
+        for id in ids.into_iter().rev() {
+            let commit = self.repository.commit(id).map_err(LedgerError::from)?;
+            if commit.cut_off {
+                return Err(ExchangeError::CutOff);
+            }
+            let taken = match before {
+                Some(before) => self.step(&commit, before, &wanted)?,
+                None => Some(self.founding(&commit)?),
+            };
+            before = Some(commit.tree);
+            if let Some(taken) = taken.filter(|taken| wanted(&taken.key)) {
+                each(taken)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn next(&mut self, key: &Key) -> u32 {
+        let count = self.shared.entry(key.clone()).or_default();
+        *count += 1;
+        *count
+    }
+
+    /// The first commit puts the default protocol in force.
+    fn founding(&mut self, commit: &Commit) -> Result<Taken, ExchangeError> {
+        let snapshot = Snapshot::at(self.repository, commit.id, "")?;
+        let name = snapshot.manifest().default_protocol.clone();
+        let tree = Tree::new(self.repository, commit.tree);
+        self.protocol(commit, tree, name)
+    }
+
+    fn protocol(
+        &mut self,
+        commit: &Commit,
+        tree: Tree<'r>,
+        name: AgentName,
+    ) -> Result<Taken, ExchangeError> {
+        let mut files = Rules::read(self.repository, tree, name.as_str())?.files()?;
+        files.sort();
+        let key = Key::Protocol(name.clone());
+        let named = files.iter().map(|(path, bytes)| Named {
+            path: path.clone(),
+            sha256: digest(bytes),
+        });
+        let request = Asked::Protocol(Protocol {
+            name,
+            folder: String::new(),
+            files: named.collect(),
+        });
+        Ok(self.taken(commit, key, request, files))
+    }
+
+    /// A step of something that belongs to no issue.
+    fn taken(
+        &mut self,
+        commit: &Commit,
+        key: Key,
+        request: Asked,
+        files: Vec<(String, Vec<u8>)>,
+    ) -> Taken {
+        Taken {
+            line: Line {
+                issue: None,
+                step: self.next(&key),
+                at: commit.author.at,
+                by: commit.author.name.clone(),
+                traceparent: None,
+                delivery: None,
+                request,
+            },
+            key,
+            files,
+            began: None,
+        }
+    }
+
+    /// The step of a commit; `before` is its parent's tree.
+    fn step(
+        &mut self,
+        commit: &Commit,
+        before: ObjectId,
+        wanted: &impl Fn(&Key) -> bool,
+    ) -> Result<Option<Taken>, ExchangeError> {
+        let new = Tree::new(self.repository, commit.tree);
+        let changes = new.changes_since(Some(before), layout::is_failure_folder);
+        let changes = changes.map_err(LedgerError::from)?;
+        let touched: Vec<IssueKey> = issues_of(&changes).into_iter().collect();
+        match (&touched[..], shared_of(&changes)) {
+            ([], Some(Shared::Protocol(name))) => {
+                let name = name.parse().map_err(|_| damaged(commit, &changes))?;
+                self.protocol(commit, new, name).map(Some)
+            }
+            ([], Some(Shared::Document(protocol, name))) => {
+                let path = layout::document(&protocol, &name);
+                let bytes = new.file(&path).map_err(LedgerError::from)?;
+                let bytes = bytes.ok_or_else(|| damaged(commit, &changes))?.to_vec();
+                let protocol: AgentName =
+                    protocol.parse().map_err(|_| damaged(commit, &changes))?;
+                let key = Key::Document(protocol.clone(), name.clone());
+                let request = Asked::Document(Document {
+                    sha256: digest(&bytes),
+                    file: String::new(),
+                    protocol,
+                    name,
+                });
+                let files = vec![(String::new(), bytes)];
+                Ok(Some(self.taken(commit, key, request, files)))
+            }
+            ([key], _) => {
+                let wants = wanted(&Key::Issue(key.clone()));
+                let old = Tree::new(self.repository, before);
+                wants
+                    .then(|| self.of_issue(commit, key, old, new, &changes))
+                    .transpose()
+            }
+            _ => Err(damaged(commit, &changes)),
+        }
+    }
+
+    fn of_issue(
+        &mut self,
+        commit: &Commit,
+        key: &IssueKey,
+        old: Tree<'r>,
+        new: Tree<'r>,
+        changes: &[TreeChange],
+    ) -> Result<Taken, ExchangeError> {
+        let before = IssueFolder::open(self.repository, old, key)?.remembering(&self.parsed);
+        let after = IssueFolder::open(self.repository, new, key)?.remembering(&self.parsed);
+        let (was, is) = (before.issue()?, after.issue()?);
+        let is = is.ok_or_else(|| damaged(commit, changes))?;
+        let protocol = &was.as_ref().unwrap_or(&is).protocol;
+        let rules = self.rules.read(self.repository, old, protocol.as_str())?;
+        let states = States {
+            was: was.as_ref(),
+            is: &is,
+            before: &before,
+            after: &after,
+        };
+        let asked = match states.asked(&rules, changes)? {
+            Ok(asked) => asked,
+            Err(findings) => {
+                let findings = findings
+                    .into_iter()
+                    .map(|f| f.in_commit(commit.id))
+                    .collect();
+                return Err(ExchangeError::Damaged { findings });
+            }
+        };
+        let mut files = Vec::new();
+        let request = match asked.request(Policy::Off) {
+            Request::Send {
+                contract,
+                code,
+                artifacts,
+                evidence,
+                policy: _,
+                answers,
+                token: _,
+            } => {
+                let name = asked.sent().map(|r| r.contract.file.clone());
+                files.push((name.unwrap_or_default(), contract.bytes.clone()));
+                Asked::Send(Send {
+                    contract: String::new(),
+                    format: contract.format,
+                    sha256: digest(&contract.bytes),
+                    protocol: contract.protocol.clone(),
+                    code,
+                    artifacts,
+                    evidence: evidence.unwrap_or_default(),
+                    answers,
+                    allowed_secrets: contract.allowed_secrets.clone(),
+                })
+            }
+            Request::Change {
+                number,
+                event,
+                told,
+            } => Asked::Change(Change {
+                handoff: number,
+                event,
+                told,
+            }),
+            Request::Decide {
+                number,
+                action,
+                why,
+            } => Asked::Decide(Decide {
+                handoff: number,
+                action,
+                why,
+            }),
+            Request::Annotate {
+                number,
+                note,
+                facts,
+            } => Asked::Annotate(Annotate {
+                handoff: number,
+                note,
+                facts,
+            }),
+            Request::Reopen { reason } => Asked::Reopen(Reopen { reason }),
+        };
+        let first = was.map_or(0, |issue| issue.handoffs) + 1;
+        Ok(Taken {
+            line: Line {
+                issue: Some(key.clone()),
+                step: is.steps,
+                at: commit.author.at,
+                by: asked.actor.to_string(),
+                traceparent: asked.traceparent,
+                delivery: asked.delivery,
+                request,
+            },
+            key: Key::Issue(key.clone()),
+            files,
+            began: (first <= is.handoffs).then_some(first..=is.handoffs),
+        })
+    }
+}
+
+/// The handoffs that a step began, by their ids.
+pub(super) fn begun(taken: &Taken) -> Vec<HandoffId> {
+    let (Key::Issue(key), Some(began)) = (&taken.key, &taken.began) else {
+        return Vec::new();
+    };
+    { began.clone() }
+        .map(|number| HandoffId::new(key.clone(), number))
+        .collect()
+}
+
+fn damaged(commit: &Commit, changes: &[TreeChange]) -> ExchangeError {
+    let path = changes.first().map(|c| c.path.clone()).unwrap_or_default();
+    let finding = Finding::error("step.none", path, "the commit is not a step of one issue");
+    ExchangeError::Damaged {
+        findings: vec![finding.in_commit(commit.id)],
+    }
+}

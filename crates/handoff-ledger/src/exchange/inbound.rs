@@ -1,0 +1,250 @@
+//! What other systems keep, read as contracts in the order of their work.
+
+use std::collections::HashSet;
+
+use handoff_base::ids::IssueKey;
+use handoff_base::text::quoted;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::deliver::{Delivery, Importer, names_issue};
+use super::fault::Fault;
+use super::files::Folder;
+use super::layouts::{ARCHIVE, DOCUMENTS, ENTRIES, LINES, LOG, PROTOCOLS};
+use super::line::STEPS;
+use super::{ExchangeError, Layout, Source, states};
+use crate::choice::Chosen;
+
+/// The ends of the names of files that may be contracts.
+pub(super) const ENDS: [&str; 3] = [".xml", ".json", ".md"];
+
+/// The code of a line that can't be read.
+const BROKEN: &str = "import.line";
+
+/// The issue of what a log tells, where none is named.
+const LOG_ISSUE: &str = "log";
+
+/// The longest log that is one document, in bytes.
+const LONGEST_LOG: u64 = 64 << 20;
+
+/// Says what a folder, or a file in it, is.
+pub(super) fn source_of(folder: &Folder, file: Option<&str>) -> Source {
+    let layout = match file {
+        Some(STEPS) => return Source::Steps,
+        Some(LINES) => Layout::Archive,
+        Some(file) if is_log(folder, file) => Layout::Log,
+        Some(_) => Layout::Files,
+        None if folder.has(STEPS) => return Source::Steps,
+        None if states::top_of(folder).is_some() => Layout::Folders,
+        None if folder.has(LOG) => Layout::Log,
+        None if folder.has(LINES) || folder.has_folder(ARCHIVE) => Layout::Archive,
+        None => Layout::Files,
+    };
+    Source::Layout(layout)
+}
+
+/// Says whether a file is a log that is one document.
+fn is_log(folder: &Folder, file: &str) -> bool {
+    let bytes = folder.read_up_to(file, LONGEST_LOG).unwrap_or_default();
+    #[derive(Deserialize)]
+    struct Log {
+        #[serde(rename = "handoff_log")]
+        _entries: Vec<serde::de::IgnoredAny>,
+    }
+    serde_json::from_slice::<Log>(&bytes).is_ok()
+}
+
+/// Imports what is there.
+pub(super) fn read(
+    folder: &Folder,
+    file: Option<&str>,
+    layout: Layout,
+    importer: &mut Importer<'_, '_>,
+) -> Result<(), ExchangeError> {
+    match (layout, file) {
+        (Layout::Log, file) => log(folder, file.unwrap_or(LOG), importer),
+        (Layout::Archive, file) => archive(folder, file.unwrap_or(LINES), importer),
+        (Layout::Files | Layout::Folders, Some(file)) => {
+            one(folder, file, false, importer).map(drop)
+        }
+        (Layout::Files, None) => {
+            for file in contracts_in(folder)? {
+                one(folder, &file, false, importer)?;
+            }
+            Ok(())
+        }
+        (Layout::Folders, None) => states::read(folder, importer),
+    }
+}
+
+/// Every file of a folder that may be a contract; what an export adds for
+/// itself is none.
+fn contracts_in(folder: &Folder) -> Result<Vec<String>, ExchangeError> {
+    let mut files = folder.list("", &ENDS)?;
+    files.retain(|file| {
+        let within = |top: &str| file.strip_prefix(top).is_some_and(|f| f.starts_with('/'));
+        !within(PROTOCOLS) && !within(DOCUMENTS)
+    });
+    Ok(files)
+}
+
+/// Imports a file that is one contract.
+fn one(
+    folder: &Folder,
+    file: &str,
+    claimed: bool,
+    importer: &mut Importer<'_, '_>,
+) -> Result<bool, ExchangeError> {
+    match folder.contract(file) {
+        Ok(bytes) => importer.deliver(&Delivery {
+            file,
+            bytes: &bytes,
+            claimed,
+        }),
+        Err(fault) => {
+            importer.refuse(file, fault);
+            Ok(false)
+        }
+    }
+}
+
+/// Imports a log: each entry is a contract of its own.
+fn log(folder: &Folder, file: &str, importer: &mut Importer<'_, '_>) -> Result<(), ExchangeError> {
+    let refused = |text: String| Fault::unreadable("import.entries", text);
+    let read = folder.read_up_to(file, LONGEST_LOG).and_then(|bytes| {
+        if bytes.len() as u64 > LONGEST_LOG {
+            return Err(refused(format!("at most {LONGEST_LOG} bytes are read")));
+        }
+        let document: Value =
+            serde_json::from_slice(&bytes).map_err(|e| refused(format!("it is not JSON: {e}")))?;
+        match document.get(ENTRIES) {
+            Some(Value::Array(entries)) => Ok(entries.clone()),
+            _ => Err(refused(format!("it has no list `{ENTRIES}`"))),
+        }
+    });
+    let entries = match read {
+        Ok(entries) => entries,
+        Err(fault) => {
+            importer.refuse(file, fault);
+            return Ok(());
+        }
+    };
+    if importer.issue.is_none() {
+        importer.issue = LOG_ISSUE.parse().ok();
+    }
+    for (index, entry) in entries.iter().enumerate() {
+        let mut bytes = serde_json::to_vec_pretty(entry).expect("a value has string keys");
+        bytes.push(b'\n');
+        importer.deliver(&Delivery {
+            file: &format!("{file}#/{ENTRIES}/{index}"),
+            bytes: &bytes,
+            claimed: false,
+        })?;
+    }
+    Ok(())
+}
+
+/// An entry of a log of lines; the rest of it is told by the contract.
+#[derive(Deserialize)]
+struct Entry {
+    handoff_id: String,
+}
+
+/// Imports an archive in the order of its log. Contracts that the log does not
+/// name come last, unless the log is broken where they may have been.
+fn archive(
+    folder: &Folder,
+    file: &str,
+    importer: &mut Importer<'_, '_>,
+) -> Result<(), ExchangeError> {
+    let mut unnamed: Vec<String> = Vec::new();
+    if folder.has_folder(ARCHIVE) {
+        unnamed = folder.list(ARCHIVE, &ENDS)?;
+    }
+    let mut order: Vec<(String, Result<String, Fault>)> = Vec::new();
+    if folder.has(file) {
+        match folder.lines(file) {
+            Ok(lines) => {
+                for line in lines {
+                    let line = line?;
+                    let place = format!("{file}:{}", line.number);
+                    order.push((place, entry(line.text.as_deref(), &unnamed)));
+                }
+            }
+            Err(fault) => importer.refuse(file, fault),
+        }
+    }
+    let named = order
+        .iter()
+        .filter_map(|(_, contract)| contract.as_ref().ok());
+    let named: HashSet<&String> = named.collect();
+    unnamed.retain(|contract| !named.contains(contract));
+    // What can't be placed holds up what comes after it in its issue.
+    let mut held: HashSet<Option<IssueKey>> = HashSet::new();
+    for (place, contract) in order {
+        match contract {
+            Ok(contract) => {
+                let key = issue_of(folder, &contract, importer)?;
+                if held.contains(&key) {
+                    importer.refuse(&contract, behind());
+                } else {
+                    one(folder, &contract, false, importer)?;
+                }
+            }
+            Err(fault) => {
+                if fault.is_of(BROKEN) {
+                    for contract in &unnamed {
+                        held.insert(issue_of(folder, contract, importer)?);
+                    }
+                }
+                importer.refuse(&place, fault);
+            }
+        }
+    }
+    for contract in unnamed {
+        let key = issue_of(folder, &contract, importer)?;
+        if held.contains(&key) {
+            importer.refuse(&contract, behind());
+        } else {
+            one(folder, &contract, false, importer)?;
+        }
+    }
+    Ok(())
+}
+
+fn behind() -> Fault {
+    let why = "the log is broken where a contract of its issue may have been".to_owned();
+    Fault::Behind { why }
+}
+
+/// The contract of a log's line.
+fn entry(text: Option<&str>, contracts: &[String]) -> Result<String, Fault> {
+    let broken = |text: String| Fault::unreadable(BROKEN, text);
+    let text = text.ok_or_else(|| broken("the line is too long, or is not UTF-8".to_owned()))?;
+    let entry: Entry = serde_json::from_str(text)
+        .map_err(|error| broken(format!("the line is no entry: {error}")))?;
+    let id = &entry.handoff_id;
+    let paths = ENDS.map(|end| format!("{ARCHIVE}/{id}{end}"));
+    let mut found = contracts.iter().filter(|file| paths.contains(file));
+    found.next().cloned().ok_or_else(|| {
+        let text = format!("{ARCHIVE} has no contract {}", quoted(id));
+        Fault::unreadable("import.contract", text)
+    })
+}
+
+/// The issue that a contract names, or that all that name none are about.
+fn issue_of(
+    folder: &Folder,
+    contract: &str,
+    importer: &Importer<'_, '_>,
+) -> Result<Option<IssueKey>, ExchangeError> {
+    let Ok(bytes) = folder.contract(contract) else {
+        return Ok(None);
+    };
+    let tip = importer.ledger.tip()?;
+    let Chosen { rules, review } = importer.choose(&tip, &bytes)?;
+    Ok(review
+        .contract
+        .filter(|contract| names_issue(&rules, contract))
+        .map(|contract| contract.issue))
+}

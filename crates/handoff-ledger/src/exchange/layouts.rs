@@ -1,0 +1,236 @@
+//! The four layouts of an export: where contracts are, and what is written
+//! about them.
+
+use std::collections::HashMap;
+
+use chrono::SecondsFormat;
+use handoff_base::ids::HandoffId;
+use handoff_base::{Moment, ObjectId};
+use handoff_protocol::State;
+use serde_json::{Value, json};
+
+use super::export::{Lines, Out};
+use super::{ExchangeError, Layout};
+use crate::error::LedgerError;
+use crate::record::Record;
+use crate::snapshot::{IssueFolder, Snapshot};
+use crate::step::View;
+
+/// Where the versions of protocols are.
+pub(super) const PROTOCOLS: &str = "shared/protocols";
+/// Where the versions of documents are.
+pub(super) const DOCUMENTS: &str = "shared/documents";
+
+/// Where an object is that was kept of a failure: a file, or a folder in git's
+/// stored form, by its id.
+pub(super) fn object_place(id: ObjectId) -> String {
+    let name = id.to_string();
+    let (start, rest) = name.split_at(2);
+    format!("shared/objects/{start}/{rest}")
+}
+/// Where the contracts are that the layout has no place for.
+pub(super) const CONTRACTS: &str = "contracts";
+/// The folder of handoffs by their state.
+pub(super) const HANDOFFS: &str = "handoffs";
+/// The folder of requests that were answered.
+pub(super) const REQUESTS: &str = "requests";
+/// The folders of handoffs by their state, in the order of their lives.
+pub(super) const STATES: [&str; 4] = ["pending", "in-progress", "completed", "failed"];
+/// The log that is one document.
+pub(super) const LOG: &str = "handoff_log.json";
+/// The log's only member.
+pub(super) const ENTRIES: &str = "handoff_log";
+/// The log that has one entry in each line.
+pub(super) const LINES: &str = "handoffs.log";
+/// The archive of contracts.
+pub(super) const ARCHIVE: &str = "handoff_contracts";
+
+/// Where a contract is, from the folder that is exported to.
+pub(super) fn contract_place(
+    out: &mut Out,
+    layout: Layout,
+    id: &HandoffId,
+    own: Option<&str>,
+    name: &str,
+) -> String {
+    match layout {
+        Layout::Files => format!("{}/{name}", id.issue()),
+        Layout::Folders | Layout::Log => format!("{CONTRACTS}/{}/{name}", id.issue()),
+        Layout::Archive => {
+            let stem = out.free(ARCHIVE, own, &id.to_string());
+            format!("{ARCHIVE}/{stem}.{}", extension(name))
+        }
+    }
+}
+
+fn extension(name: &str) -> &str {
+    name.rsplit_once('.').map_or("json", |(_, end)| end)
+}
+
+/// Writes what a layout says of handoffs, beside the contracts. `sent` are all
+/// handoffs in their order, `places` where the contracts are.
+pub(super) fn write(
+    out: &mut Out,
+    layout: Layout,
+    snapshot: &Snapshot<'_>,
+    sent: &[HandoffId],
+    places: &HashMap<HandoffId, String>,
+) -> Result<(), ExchangeError> {
+    let mut reader = Reader {
+        snapshot,
+        open: None,
+    };
+    match layout {
+        Layout::Files => Ok(()),
+        Layout::Folders => folders(out, &mut reader, sent),
+        Layout::Log => log(out, &mut reader, sent),
+        Layout::Archive => archive(out, &mut reader, sent, places),
+    }
+}
+
+/// Reads records; those of one issue come one after the other.
+struct Reader<'a, 'r> {
+    snapshot: &'a Snapshot<'r>,
+    open: Option<IssueFolder<'r>>,
+}
+
+impl<'r> Reader<'_, 'r> {
+    fn folder(&mut self, id: &HandoffId) -> Result<&IssueFolder<'r>, LedgerError> {
+        let folder = match self.open.take().filter(|open| open.key() == id.issue()) {
+            Some(open) => open,
+            None => self.snapshot.issue(id.issue())?,
+        };
+        Ok(self.open.insert(folder))
+    }
+
+    fn record(&mut self, id: &HandoffId) -> Result<Record, LedgerError> {
+        let found = self.folder(id)?.record(id.number())?;
+        found.ok_or_else(|| LedgerError::Missing {
+            path: crate::layout::record_file(id),
+        })
+    }
+
+    fn contract(&mut self, record: &Record) -> Result<Vec<u8>, LedgerError> {
+        Ok(self.folder(&record.id)?.contract(record)?.to_vec())
+    }
+}
+
+fn shown(at: Moment) -> String {
+    at.to_rfc3339_opts(SecondsFormat::Secs, true)
+}
+
+/// The folder for a handoff in this state.
+fn state_folder(state: State) -> &'static str {
+    let [pending, in_progress, completed, failed] = STATES;
+    match state {
+        State::Pending => pending,
+        State::InProgress | State::Blocked => in_progress,
+        State::Completed => completed,
+        State::Failed | State::Dead | State::Rejected | State::Cancelled => failed,
+    }
+}
+
+/// One document for each handoff that is no answer, in the folder of its state.
+fn folders(
+    out: &mut Out,
+    reader: &mut Reader<'_, '_>,
+    sent: &[HandoffId],
+) -> Result<(), ExchangeError> {
+    for state in STATES {
+        out.folder(&format!("{HANDOFFS}/{state}"))?;
+    }
+    // The newest answer counts.
+    let mut answers: HashMap<HandoffId, HandoffId> = HashMap::new();
+    for id in sent {
+        if let Some(request) = reader.record(id)?.answers {
+            answers.insert(request, id.clone());
+        }
+    }
+    for id in sent {
+        let record = reader.record(id)?;
+        if record.answers.is_some() {
+            continue;
+        }
+        let folder = format!("{HANDOFFS}/{}", state_folder(record.state));
+        let stem = out.free(HANDOFFS, record.contract_id.as_deref(), &id.to_string());
+        let over = matches!(record.state, State::Completed | State::Failed | State::Dead);
+        let answer = answers.get(id).filter(|_| over);
+        let newest = match answer {
+            Some(answer) => reader.record(answer)?,
+            None => record.clone(),
+        };
+        let bytes = reader.contract(&newest)?;
+        let end = extension(&newest.contract.file);
+        out.write(&format!("{folder}/{stem}.{end}"), &bytes)?;
+        if answer.is_some() {
+            let bytes = reader.contract(&record)?;
+            let end = extension(&record.contract.file);
+            out.write(&format!("{HANDOFFS}/{REQUESTS}/{stem}.{end}"), &bytes)?;
+        }
+    }
+    Ok(())
+}
+
+/// One entry for each handoff, in one document.
+fn log(
+    out: &mut Out,
+    reader: &mut Reader<'_, '_>,
+    sent: &[HandoffId],
+) -> Result<(), ExchangeError> {
+    let mut entries: Vec<Value> = Vec::with_capacity(sent.len());
+    for id in sent {
+        let record = reader.record(id)?;
+        let begin = record.sent_at().unwrap_or_default();
+        // One that goes on has lasted until its newest change.
+        let ended =
+            { record.transitions.iter() }.rfind(|t| t.to.is_terminal() || t.to == State::Failed);
+        let end = ended.or(record.latest()).map_or(begin, |t| t.at);
+        let bad = [
+            State::Failed,
+            State::Dead,
+            State::Rejected,
+            State::Cancelled,
+        ];
+        entries.push(json!({
+            "timestamp": shown(begin),
+            "from": record.from,
+            "to": record.to,
+            "trigger": record.contract_type,
+            "data_size": record.contract.bytes,
+            "success": !bad.contains(&record.state),
+            "duration_ms": (end - begin).num_milliseconds().max(0),
+        }));
+    }
+    let document = json!({ ENTRIES: entries });
+    let mut bytes = serde_json::to_vec_pretty(&document).expect("a value has string keys");
+    bytes.push(b'\n');
+    out.write(LOG, &bytes)
+}
+
+/// One line for each contract that was sent.
+fn archive(
+    out: &mut Out,
+    reader: &mut Reader<'_, '_>,
+    sent: &[HandoffId],
+    places: &HashMap<HandoffId, String>,
+) -> Result<(), ExchangeError> {
+    let mut lines = Lines::begin(out, LINES)?;
+    for id in sent {
+        // Tasks that one contract opened share it.
+        let Some(place) = places.get(id) else {
+            continue;
+        };
+        let record = reader.record(id)?;
+        let name = place.rsplit('/').next().unwrap_or_default();
+        let (stem, _) = name.rsplit_once('.').unwrap_or((name, ""));
+        let status = record.status.clone();
+        lines.add(&json!({
+            "handoff_id": stem,
+            "from": record.from,
+            "to": record.to,
+            "status": status.unwrap_or_else(|| record.state.to_string()),
+            "timestamp": record.sent_at().map(shown),
+        }))?;
+    }
+    lines.end().map(drop)
+}

@@ -1,0 +1,47 @@
+//! What a contract's sender has to claim before the contract can be sent.
+
+use handoff_base::ids::HandoffId;
+use handoff_protocol::State;
+
+use crate::error::LedgerError;
+use crate::intake::Contract;
+use crate::planner::task_handoff;
+use crate::snapshot::{Rules, Snapshot};
+use crate::step::View;
+
+/// The handoffs that wait for the sender of a contract and that it continues:
+/// the task that it is about, the request that it answers, or else all of them.
+pub(super) fn to_claim(
+    tip: &Snapshot<'_>,
+    rules: &Rules<'_>,
+    contract: &Contract,
+) -> Result<Vec<HandoffId>, LedgerError> {
+    let (Some(from), Some(kind)) = (
+        &contract.from,
+        rules.protocol().contract_type(&contract.kind),
+    ) else {
+        return Ok(Vec::new());
+    };
+    let folder = tip.issue(&contract.issue)?;
+    let Some(issue) = folder.issue()?.filter(|_| !kind.note) else {
+        return Ok(Vec::new());
+    };
+    let task = task_handoff(&issue, kind, contract);
+    let mut found = Vec::new();
+    for open in &issue.open {
+        let mine = open.to == *from && open.state == State::Pending;
+        if !mine || task.as_ref().is_some_and(|task| *task != open.id) {
+            continue;
+        }
+        let Some(record) = folder.record(open.id.number())? else {
+            continue;
+        };
+        let answered = kind.answers.is_empty()
+            || kind.answers.contains(&record.contract_type)
+                && (contract.id.is_none() || contract.id == record.contract_id);
+        if answered && record.waits_for.is_empty() {
+            found.push(open.id.clone());
+        }
+    }
+    Ok(found)
+}

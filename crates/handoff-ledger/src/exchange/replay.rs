@@ -1,0 +1,471 @@
+//! The way in: what a folder is, and the steps of an export taken again.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use handoff_base::finding::Finding;
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::text::quoted;
+use handoff_contract::Source as Contract;
+use handoff_git::{GitError, Repository};
+
+use super::deliver::{Import, Imported, Importer};
+use super::fault::Fault;
+use super::files::{Folder, TextLine, open};
+use super::history::History;
+use super::line::{Asked, Header, Key, Line, STEPS, Versioned};
+use super::{ExchangeError, Source, inbound, layouts, line};
+use crate::choice::Offer;
+use crate::error::LedgerError;
+use crate::failure::FailureContext;
+use crate::record::digest;
+use crate::sending::{Gathered, Origin};
+use crate::session::Session;
+use crate::shared::Change;
+use crate::snapshot::Snapshot;
+use crate::step::{Request, View};
+use crate::tally::Work;
+use crate::write::{Ledger, Target};
+
+/// Imports a folder or a file. Each item is one or more steps of the ordinary
+/// write path; one that is refused is reported, and the others go on. What the
+/// ledger has already is left as it is.
+///
+/// # Errors
+/// [`ExchangeError`] when nothing can be read, or when the ledger can't be
+/// written: what was imported until then stays.
+pub fn import(
+    ledger: &Ledger<'_>,
+    session: Session,
+    path: &Path,
+    wanted: Import,
+) -> Result<Imported, ExchangeError> {
+    let (folder, file) = open(path)?;
+    let source = match wanted.source {
+        Some(source) => source,
+        None => inbound::source_of(&folder, file.as_deref()),
+    };
+    let mut importer = Importer::new(ledger, session, wanted, source);
+    match source {
+        Source::Steps => {
+            let name = file.as_deref().unwrap_or(STEPS);
+            let lines = Lines::open(&folder, name)?;
+            Replay::new(&folder, name, importer).run(lines)
+        }
+        Source::Layout(layout) => {
+            inbound::read(&folder, file.as_deref(), layout, &mut importer)?;
+            let report = importer.report;
+            if report.imported.is_empty() && report.skipped.is_empty() && report.refused.is_empty()
+            {
+                let path = path.to_owned();
+                return Err(ExchangeError::Empty { path });
+            }
+            Ok(report)
+        }
+    }
+}
+
+/// The lines of an export's steps.
+struct Lines {
+    /// Each with its number; none for one that can't be read, with why.
+    lines: Vec<(usize, Result<Line, Fault>)>,
+}
+
+impl Lines {
+    fn open(folder: &Folder, name: &str) -> Result<Self, ExchangeError> {
+        let path = folder.path(name);
+        let unusable = |findings| ExchangeError::Unusable {
+            path: path.clone(),
+            findings,
+        };
+        let found = match folder.lines(name) {
+            Ok(found) => found,
+            Err(Fault::Unreadable { findings }) => return Err(unusable(findings)),
+            Err(_) => return Err(unusable(Vec::new())),
+        };
+        let mut lines = Vec::new();
+        let mut header = None;
+        for line in found {
+            let line = line?;
+            if header.is_some() {
+                lines.push((line.number, parse(&line)));
+                continue;
+            }
+            let text = line.text.as_deref().unwrap_or_default();
+            let version = serde_json::from_str::<Versioned>(text).map(|v| v.version);
+            if let Ok(version) = version
+                && version != line::VERSION
+            {
+                return Err(ExchangeError::Version { path, version });
+            }
+            match serde_json::from_str::<Header>(text) {
+                Ok(read) => header = Some(read),
+                Err(error) => {
+                    let text = format!("the first line is no header: {error}");
+                    return Err(unusable(vec![Finding::error("import.header", "", text)]));
+                }
+            }
+        }
+        match header {
+            Some(_) => Ok(Self { lines }),
+            None => Err(ExchangeError::Empty { path }),
+        }
+    }
+}
+
+fn parse(line: &TextLine) -> Result<Line, Fault> {
+    let Some(text) = &line.text else {
+        let text = "the line is too long, or is not UTF-8";
+        return Err(Fault::unreadable("import.line", text));
+    };
+    let read: Line = serde_json::from_str(text).map_err(|error| {
+        Fault::unreadable("import.line", format!("the line is no step: {error}"))
+    })?;
+    match read.fault() {
+        Some(text) => Err(Fault::unreadable("import.line", text)),
+        None => Ok(read),
+    }
+}
+
+/// Takes the steps of an export again.
+struct Replay<'a, 'r> {
+    folder: &'a Folder,
+    name: &'a str,
+    importer: Importer<'a, 'r>,
+    /// The steps that the ledger had before.
+    before: HashMap<(Key, u32), Line>,
+    /// How many steps each has by now.
+    steps: HashMap<Key, u32>,
+    /// What a step is missing of, so that the rest would be out of order.
+    broken: HashSet<Key>,
+}
+
+impl<'a, 'r> Replay<'a, 'r> {
+    fn new(folder: &'a Folder, name: &'a str, importer: Importer<'a, 'r>) -> Self {
+        Self {
+            folder,
+            name,
+            importer,
+            before: HashMap::new(),
+            steps: HashMap::new(),
+            broken: HashSet::new(),
+        }
+    }
+
+    fn run(mut self, lines: Lines) -> Result<Imported, ExchangeError> {
+        let read = lines
+            .lines
+            .iter()
+            .filter_map(|(_, line)| line.as_ref().ok());
+        let keys: HashSet<Key> = read.filter_map(Line::key).collect();
+        self.look_back(&keys)?;
+        let tally = Arc::clone(&self.importer.session.tally);
+        tally.begin(Work::Importing, Some(lines.lines.len()));
+        for (number, line) in lines.lines {
+            tally.add(1);
+            let place = format!("{}:{number}", self.name);
+            match line {
+                Ok(line) => self.step(&place, &line)?,
+                Err(fault) => self.importer.refuse(&place, fault),
+            }
+        }
+        Ok(self.importer.report)
+    }
+
+    /// Reads what the ledger has of what is imported.
+    fn look_back(&mut self, keys: &HashSet<Key>) -> Result<(), ExchangeError> {
+        let tip = self.importer.ledger.tip()?;
+        let repository = Repository::open_for_history().map_err(LedgerError::from)?;
+        let (before, steps) = (&mut self.before, &mut self.steps);
+        History::new(&repository).walk(
+            tip.commit(),
+            |key| keys.contains(key),
+            |taken| {
+                let step = taken.line.step;
+                steps.insert(taken.key.clone(), step);
+                before.insert((taken.key, step), taken.line);
+                Ok(())
+            },
+        )
+    }
+
+    /// Takes one step, unless the ledger has it.
+    fn step(&mut self, place: &str, line: &Line) -> Result<(), ExchangeError> {
+        let Some(key) = line.key() else {
+            return Ok(());
+        };
+        let step = line.step;
+        let has = self.steps.get(&key).copied().unwrap_or_default();
+        let of = key.to_string();
+        let fault = if self.broken.contains(&key) {
+            let why = "a step before it was not imported".to_owned();
+            Some(Fault::Order { step, of, why })
+        } else if let Some(before) = self.before.get(&(key.clone(), step)) {
+            if before.is_same(line) {
+                let handoff = self.about(line);
+                self.importer.skip(place, handoff);
+                return Ok(());
+            }
+            Some(Fault::Other { step, of })
+        } else if step <= has {
+            // Twice in the file, and the first of them was imported.
+            Some(Fault::Other { step, of })
+        } else if step != has + 1 {
+            let why = format!("the ledger has {has} steps of it");
+            Some(Fault::Order { step, of, why })
+        } else {
+            None
+        };
+        if let Some(fault) = fault {
+            self.importer.refuse(place, fault);
+            self.broken.insert(key);
+            return Ok(());
+        }
+        self.importer.set_time(line.at);
+        match self.take(place, line, &key)? {
+            true => self.steps.insert(key, step).map(drop),
+            false => self.broken.insert(key).then_some(()),
+        };
+        Ok(())
+    }
+
+    fn about(&self, line: &Line) -> Option<HandoffId> {
+        match &line.request {
+            Asked::Change(change) => Some(HandoffId::new(line.issue.clone()?, change.handoff)),
+            _ => None,
+        }
+    }
+
+    /// Takes a step; says whether the ledger has it now.
+    fn take(&mut self, place: &str, line: &Line, key: &Key) -> Result<bool, ExchangeError> {
+        let agent = match line.by.parse::<AgentName>() {
+            Ok(agent) => Some(agent),
+            Err(_) if line.issue.is_none() => None,
+            Err(error) => {
+                let fault = Fault::unreadable("import.line", error.to_string());
+                self.importer.refuse(place, fault);
+                return Ok(false);
+            }
+        };
+        let taken = match (&line.request, key, &agent) {
+            (Asked::Protocol(protocol), ..) => self.protocol(place, protocol),
+            (Asked::Document(document), _, Some(agent)) => self.document(place, document, agent),
+            (_, Key::Issue(issue), Some(agent)) => {
+                let tip = self.importer.ledger.tip()?;
+                if let Err(fault) = unmoved(&tip, issue, line.step)? {
+                    self.importer.refuse(place, fault);
+                    return Ok(false);
+                }
+                self.of_issue(place, line, issue, agent)
+            }
+            _ => Err(Taking::Fault(Fault::unreadable(
+                "import.line",
+                format!("{} cannot be who set a document", quoted(&line.by)),
+            ))),
+        };
+        match taken {
+            Ok(()) => Ok(true),
+            Err(Taking::Fault(fault)) => {
+                self.importer.refuse(place, fault);
+                Ok(false)
+            }
+            Err(Taking::Ledger(error)) => {
+                self.importer.failed(place, error)?;
+                Ok(false)
+            }
+        }
+    }
+
+    /// Brings along what was kept of a failure.
+    fn bring(&self, context: &FailureContext) -> Result<(), Taking> {
+        let tree = context.tree.parse().map_err(|_| {
+            let text = "what was kept of the failure has no id";
+            Fault::unreadable("import.line", text)
+        })?;
+        let repository = self.importer.ledger.repository();
+        let brought = repository.take_in(tree, |id| -> Result<Vec<u8>, Taking> {
+            Ok(self.folder.read_up_to(&layouts::object_place(id), OBJECT)?)
+        })?;
+        brought.map_err(|id| {
+            let text = format!("{} is another object", layouts::object_place(id));
+            Taking::Fault(Fault::unreadable("import.sha256", text))
+        })
+    }
+
+    fn of_issue(
+        &mut self,
+        place: &str,
+        line: &Line,
+        issue: &IssueKey,
+        agent: &AgentName,
+    ) -> Result<(), Taking> {
+        let ledger = self.importer.ledger;
+        let session = &self
+            .importer
+            .session
+            .instead_of(line.traceparent, line.delivery.clone());
+        let done = match &line.request {
+            Asked::Send(send) => {
+                let bytes = self.folder.contract(&send.contract)?;
+                same_digest(&send.contract, &bytes, &send.sha256)?;
+                let format = Contract::parse(&bytes).map(|source| source.format());
+                if format.is_ok_and(|format| format != send.format) {
+                    let text = format!("{} is not {}", quoted(&send.contract), send.format);
+                    return Err(Fault::unreadable("import.line", text).into());
+                }
+                let offer = Offer {
+                    bytes: &bytes,
+                    agent: Some(agent),
+                    issue: Some(issue),
+                    protocol: Some(&send.protocol),
+                    answers: send.answers,
+                    token: None,
+                    allow: &send.allowed_secrets,
+                    reports: None,
+                };
+                let known = Gathered {
+                    code: send.code.clone(),
+                    artifacts: send.artifacts.clone(),
+                    evidence: send.evidence.clone(),
+                    allowed_secrets: send.allowed_secrets.clone(),
+                };
+                ledger.send_with(session, &offer, Origin::Export(&known))?
+            }
+            Asked::Change(change) => {
+                if let Some(context) = &change.told.context {
+                    self.bring(context)?;
+                }
+                let id = HandoffId::new(issue.clone(), change.handoff);
+                ledger.act(session, agent, &Target::Handoff(id), |number| {
+                    Request::Change {
+                        number,
+                        event: change.event,
+                        told: change.told.clone(),
+                    }
+                })?
+            }
+            Asked::Decide(decide) => {
+                let id = HandoffId::new(issue.clone(), decide.handoff);
+                ledger.act(session, agent, &Target::Handoff(id), |number| {
+                    Request::Decide {
+                        number,
+                        action: decide.action,
+                        why: decide.why.clone(),
+                    }
+                })?
+            }
+            Asked::Annotate(annotate) => {
+                ledger.ask(session, agent, issue, || Request::Annotate {
+                    number: annotate.handoff,
+                    note: annotate.note.clone(),
+                    facts: annotate.facts.clone(),
+                })?
+            }
+            Asked::Reopen(reopen) => ledger.ask(session, agent, issue, || Request::Reopen {
+                reason: reopen.reason.clone(),
+            })?,
+            Asked::Protocol(_) | Asked::Document(_) => return Ok(()),
+        };
+        let id = done.receipt.record.id.clone();
+        if done.commit.is_none() {
+            return Err(Taking::Fault(Fault::Repeats { id }));
+        }
+        self.importer.took(place, &done, id);
+        Ok(())
+    }
+
+    fn protocol(&mut self, place: &str, protocol: &line::Protocol) -> Result<(), Taking> {
+        let mut files = Vec::new();
+        for file in &protocol.files {
+            let inside = format!("{}/{}", protocol.folder, file.path);
+            let bytes = self.folder.contract(&inside)?;
+            same_digest(&inside, &bytes, &file.sha256)?;
+            files.push((file.path.clone(), bytes));
+        }
+        let ledger = self.importer.ledger;
+        let change = match ledger.tip()?.rules_id(protocol.name.as_str())? {
+            Some(_) => Change::Update,
+            None => Change::Add,
+        };
+        let done = ledger.put_protocol(&self.importer.session, &files, change)?;
+        self.put(place, done.commit.is_some());
+        Ok(())
+    }
+
+    fn document(
+        &mut self,
+        place: &str,
+        document: &line::Document,
+        agent: &AgentName,
+    ) -> Result<(), Taking> {
+        let bytes = self.folder.contract(&document.file)?;
+        same_digest(&document.file, &bytes, &document.sha256)?;
+        let (ledger, session) = (self.importer.ledger, &self.importer.session);
+        let (protocol, name) = (&document.protocol, &document.name);
+        let commit = ledger.put_document(session, agent, protocol, name, &bytes)?;
+        self.put(place, commit.is_some());
+        Ok(())
+    }
+
+    fn put(&mut self, place: &str, written: bool) {
+        if written {
+            self.importer.report.commits += 1;
+            self.importer.imported(place, None);
+        } else {
+            self.importer.skip(place, None);
+        }
+    }
+}
+
+/// Why a step was not taken.
+/// The largest object that is brought along, in bytes: a file of the commits
+/// that a failure kept.
+const OBJECT: u64 = 1 << 30;
+
+enum Taking {
+    Fault(Fault),
+    Ledger(LedgerError),
+}
+
+impl From<Fault> for Taking {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+impl From<GitError> for Taking {
+    fn from(error: GitError) -> Self {
+        Self::Ledger(error.into())
+    }
+}
+
+impl From<LedgerError> for Taking {
+    fn from(error: LedgerError) -> Self {
+        Self::Ledger(error)
+    }
+}
+
+/// Refuses a step of an issue that others write to meanwhile.
+fn unmoved(
+    tip: &Snapshot<'_>,
+    key: &IssueKey,
+    step: u32,
+) -> Result<Result<(), Fault>, LedgerError> {
+    let steps = tip.issue(key)?.issue()?.map_or(0, |issue| issue.steps);
+    Ok(if steps + 1 == step {
+        Ok(())
+    } else {
+        let of = format!("issue {key}");
+        Err(Fault::Other { step, of })
+    })
+}
+
+/// Refuses a file that is not what its line says.
+fn same_digest(file: &str, bytes: &[u8], sha256: &str) -> Result<(), Fault> {
+    if digest(bytes) == sha256 {
+        return Ok(());
+    }
+    let text = format!("{} does not have the digest of its line", quoted(file));
+    Err(Fault::unreadable("import.sha256", text))
+}

@@ -1,0 +1,70 @@
+//! Leases that ran out: recorded before anything else is written in their issue,
+//! or for all issues at once.
+
+use handoff_base::ids::HandoffId;
+use handoff_base::{Moment, to_second};
+use handoff_protocol::Event;
+
+use super::draft::Plan;
+use super::error::LedgerError;
+use super::refusal::Refusal;
+use super::session::Session;
+use super::snapshot::Snapshot;
+use super::step::{Actor, Request, View};
+use super::write::{Done, Ledger};
+
+impl<'r> Ledger<'r> {
+    /// Records every lease that ran out.
+    ///
+    /// # Errors
+    /// [`LedgerError`]; what was recorded before it stays.
+    pub fn reap(&self, session: &Session) -> Result<Vec<Done>, LedgerError> {
+        let mut reaped = Vec::new();
+        let now = to_second(session.clock.author());
+        let tip = self.tip()?;
+        for entry in tip.open()? {
+            if tip.open_record(&entry)?.is_expired(now) {
+                reaped.extend(self.record_expiry(session, &entry.id)?);
+            }
+        }
+        Ok(reaped)
+    }
+
+    /// Records that a lease ran out, unless its holder or another writer was
+    /// first.
+    pub(super) fn record_expiry(
+        &self,
+        session: &Session,
+        id: &HandoffId,
+    ) -> Result<Option<Done>, LedgerError> {
+        match self.publish(session, None, |tip, at| self.expire(tip, at, id)) {
+            Ok(done) => Ok(Some(done)),
+            Err(LedgerError::Refused(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Fails a handoff whose lease ran out, in the name of whoever let it.
+    pub(super) fn expire(
+        &self,
+        tip: &Snapshot<'r>,
+        at: Moment,
+        id: &HandoffId,
+    ) -> Result<Plan, LedgerError> {
+        let record = tip.issue(id.issue())?.record(id.number())?;
+        let record = record.ok_or_else(|| Refusal::NoHandoff { id: id.clone() })?;
+        let request = Request::Change {
+            number: id.number(),
+            event: Event::Expire,
+            told: Box::default(),
+        };
+        let actor = Actor {
+            name: &record.to,
+            at,
+            traceparent: None,
+            delivery: None,
+        };
+        let plan = self.plan_on(tip, &actor, id.issue(), request)?;
+        Ok(plan.by_anybody())
+    }
+}

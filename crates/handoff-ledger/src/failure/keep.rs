@@ -1,0 +1,317 @@
+//! Keeping the context of a failure: one tree with everything in it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use handoff_base::ids::HandoffId;
+use handoff_base::{Moment, ObjectId};
+use handoff_contract::Allowance;
+use handoff_git::{
+    Caps, CaptureError, GitError, Hidden, KeptFile, Mode, Position, RawPath, Repository, Tree,
+    Unfinished,
+};
+
+use super::name::{escape, mode_text, stored};
+use super::stored::{
+    Attachment, FailureContext, FailureFile, Host, Manifest, Mark, Merge, SnapshotFile, Stand,
+    Summary,
+};
+use crate::error::LedgerError;
+use crate::record::{Record, VERSION, digest};
+use crate::screening::Screen;
+use crate::{layout, record};
+
+/// How much of a worktree is kept: what git hosts take without complaint, and
+/// what a person can still look through.
+pub const CAPS: Caps = Caps {
+    file: 10 * 1024 * 1024,
+    total: 100 * 1024 * 1024,
+    files: 10_000,
+};
+
+/// How many commits are kept that no remote has.
+pub const MOST_COMMITS: usize = 200;
+
+/// The file that says what failed.
+pub(super) const FAILURE: &str = "failure.json";
+
+/// A file to be kept with a failure.
+#[derive(Clone, Debug)]
+pub struct Attached {
+    /// Its path as it was given.
+    pub path: Vec<u8>,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// Whether it may be executed.
+    pub executable: bool,
+}
+
+impl Attached {
+    /// Its path as it was given, escaped.
+    pub fn name(&self) -> String {
+        escape(&self.path)
+    }
+}
+
+/// What is to be kept with a failure.
+#[derive(Clone, Debug)]
+pub struct Keep {
+    /// The machine.
+    pub host: Host,
+    /// The version of each tool.
+    pub tools: BTreeMap<String, String>,
+    /// Files.
+    pub attached: Vec<Attached>,
+    /// Whether the worktree's unfinished work is kept.
+    pub snapshot: bool,
+}
+
+/// An entry of the folder.
+type Placed = (RawPath, Option<(Mode, ObjectId)>);
+
+/// The folder, as it grows.
+struct Folder<'r> {
+    repository: &'r Repository,
+    entries: Vec<Placed>,
+    files: u64,
+    bytes: u64,
+}
+
+impl Folder<'_> {
+    fn place(&mut self, path: RawPath, mode: Mode, id: ObjectId) {
+        self.entries.push((path, Some((mode, id))));
+    }
+
+    fn write(&mut self, path: &str, bytes: &[u8]) -> Result<(), GitError> {
+        let id = self.repository.write_blob(bytes)?;
+        self.place(path.into(), Mode::Plain, id);
+        Ok(())
+    }
+
+    fn keep(&mut self, folder: &str, file: &KeptFile) -> SnapshotFile {
+        let path = [folder.as_bytes(), b"/", &stored(&file.path)].concat();
+        let kept = SnapshotFile {
+            path: escape(&file.path),
+            mode: mode_text(file.mode),
+            bytes: file.bytes,
+            blob: file.id.to_string(),
+            stage: (file.stage > 0).then_some(file.stage),
+            stored: escape(&path),
+        };
+        self.place(path, file.mode, file.id);
+        self.files += 1;
+        self.bytes += file.bytes;
+        kept
+    }
+}
+
+/// Writes the folder of a failure; nothing points to it yet. The record is the
+/// one that the failure leads to. What is kept is screened for secrets first; the
+/// answer says which were allowed.
+pub(super) fn keep(
+    repository: &Repository,
+    record: &Record,
+    at: Moment,
+    what: &Keep,
+    mut screen: Screen,
+) -> Result<(FailureContext, Vec<Allowance>), LedgerError> {
+    let position = repository.position()?;
+    // What can be refused comes first, so that a refusal leaves nothing behind.
+    let mut unfinished = None;
+    if what.snapshot {
+        let mut accept = |path: &[u8], bytes: &[u8]| {
+            screen.file(&escape(path), bytes);
+            screen.is_clean()
+        };
+        let head = position.head.map(|(_, tree)| tree);
+        unfinished = match repository.unfinished(head, CAPS, &mut accept) {
+            Err(CaptureError::NotAccepted) => None,
+            other => Some(other?),
+        };
+    }
+    let allowed = screen.finish()?;
+    let mut folder = Folder {
+        repository,
+        entries: Vec::new(),
+        files: 0,
+        bytes: 0,
+    };
+    let attachments = attach(&mut folder, &what.attached)?;
+    let snapshot = match &unfinished {
+        Some(unfinished) => Some(snapshot(&mut folder, unfinished, &position)?),
+        None => None,
+    };
+    let last = record.latest();
+    let failure = last.and_then(|t| t.failure.clone());
+    let file = FailureFile {
+        version: VERSION,
+        handoff: record.id.clone(),
+        attempt: record.attempt,
+        at,
+        by: last.map_or(&record.to, |t| &t.by).clone(),
+        error: failure.ok_or_else(|| LedgerError::Missing {
+            path: layout::record_file(&record.id),
+        })?,
+        host: what.host.clone(),
+        tools: what.tools.clone(),
+        code: stand(&position),
+        attachments,
+        snapshot,
+    };
+    folder.write(FAILURE, &record::write(&file))?;
+    // Several commits may have one tree.
+    folder.entries.sort();
+    folder.entries.dedup();
+    let tree = repository.write_tree(None, &folder.entries)?;
+    let context = FailureContext {
+        folder: layout::failure_folder(record.id.number(), record.attempt),
+        tree: tree.to_string(),
+        files: folder.files,
+        bytes: folder.bytes,
+    };
+    Ok((context, allowed))
+}
+
+/// The same folder for another handoff, or another attempt: only what says so in it
+/// changes.
+///
+/// # Errors
+/// [`LedgerError`] when the folder can't be read, or an object not written.
+pub(crate) fn kept_for(
+    repository: &Repository,
+    context: &FailureContext,
+    handoff: &HandoffId,
+    attempt: u32,
+) -> Result<FailureContext, LedgerError> {
+    let folder = layout::failure_folder(handoff.number(), attempt);
+    if folder == context.folder {
+        return Ok(context.clone());
+    }
+    let path = || format!("{}/{FAILURE}", context.folder);
+    let tree: ObjectId = context.tree.parse().map_err(GitError::from)?;
+    let bytes = Tree::new(repository, tree).file(FAILURE)?;
+    let bytes = bytes.ok_or_else(|| LedgerError::Missing { path: path() })?;
+    let mut file: FailureFile =
+        record::read(&bytes).map_err(|error| LedgerError::stored(&path(), error))?;
+    file.handoff = handoff.clone();
+    file.attempt = attempt;
+    let id = repository.write_blob(&record::write(&file))?;
+    let entries = [(FAILURE.into(), Some((Mode::Plain, id)))];
+    let tree = repository.write_tree(Some(tree), &entries)?;
+    Ok(FailureContext {
+        folder,
+        tree: tree.to_string(),
+        ..context.clone()
+    })
+}
+
+fn stand(position: &Position) -> Stand {
+    Stand {
+        branch: position.branch.clone(),
+        commit: position.head.map(|(commit, _)| commit.to_string()),
+        tree: position.head.map(|(_, tree)| tree.to_string()),
+    }
+}
+
+fn attach(folder: &mut Folder<'_>, attached: &[Attached]) -> Result<Vec<Attachment>, LedgerError> {
+    let mut names: BTreeSet<RawPath> = BTreeSet::new();
+    let mut attachments = Vec::new();
+    for file in attached {
+        let base = file.path.rsplit(|&b| b == b'/').next().unwrap_or_default();
+        let numbered = (2..).map(|n| [format!("{n}-").as_bytes(), base].concat());
+        let mut candidates = std::iter::once(base.to_vec()).chain(numbered);
+        let name = candidates.find_map(|name| {
+            let name = stored(&name);
+            names.insert(name.clone()).then_some(name)
+        });
+        let name = name.unwrap_or_default();
+        let mode = match file.executable {
+            true => Mode::Executable,
+            false => Mode::Plain,
+        };
+        let id = folder.repository.write_blob(&file.bytes)?;
+        folder.place([b"attachments/", &name[..]].concat(), mode, id);
+        folder.files += 1;
+        folder.bytes += file.bytes.len() as u64;
+        attachments.push(Attachment {
+            name: escape(&name),
+            path: file.name(),
+            bytes: file.bytes.len() as u64,
+            sha256: digest(&file.bytes),
+            mode: mode_text(mode),
+        });
+    }
+    Ok(attachments)
+}
+
+fn snapshot(
+    folder: &mut Folder<'_>,
+    unfinished: &Unfinished,
+    position: &Position,
+) -> Result<Summary, LedgerError> {
+    let repository = folder.repository;
+    let (heads, message) = repository.merging();
+    let tips = position.head.iter().map(|(commit, _)| *commit);
+    let tips: Vec<ObjectId> = tips.chain(heads.iter().copied()).collect();
+    let unpublished = repository.unpublished(&tips, MOST_COMMITS)?;
+    for &commit in &unpublished.commits {
+        let raw = repository.raw_commit(commit)?;
+        folder.write(&format!("commits/{commit}"), &raw)?;
+        let tree = repository.commit(commit)?.tree;
+        folder.place(format!("trees/{tree}").into(), Mode::Folder, tree);
+    }
+    let paths = |paths: &[RawPath]| paths.iter().map(|path| escape(path)).collect();
+    let files = unfinished.files.iter();
+    let files: Vec<SnapshotFile> = files.map(|file| folder.keep("worktree", file)).collect();
+    let staged = unfinished.staged.iter().map(|file| match file.stage {
+        0 => folder.keep("staged", file),
+        stage => folder.keep(&format!("unmerged/{stage}"), file),
+    });
+    let manifest = Manifest {
+        version: VERSION,
+        base: stand(position),
+        operation: repository.operation().map(str::to_owned),
+        merge: (!heads.is_empty()).then(|| Merge {
+            heads: heads.iter().map(ToString::to_string).collect(),
+            message: escape(&message),
+        }),
+        staged: staged.collect(),
+        files,
+        deleted: paths(&unfinished.deleted),
+        removed: paths(&unfinished.removed),
+        intended: paths(&unfinished.intended),
+        hidden: { unfinished.hidden.iter() }
+            .map(|(path, mark)| {
+                let mark = match mark {
+                    Hidden::AssumeUnchanged => Mark::AssumeUnchanged,
+                    Hidden::SkipWorktree => Mark::SkipWorktree,
+                };
+                (escape(path), mark)
+            })
+            .collect(),
+        sparse: unfinished.sparse as u64,
+        commits: unpublished
+            .commits
+            .iter()
+            .map(ToString::to_string)
+            .collect(),
+        more_commits: unpublished.more,
+    };
+    folder.write("snapshot.json", &record::write(&manifest))?;
+    Ok(Summary {
+        files: unfinished.files.len() as u64,
+        bytes: unfinished.bytes(),
+        staged: unfinished.staged.len() as u64,
+        deleted: unfinished.deleted.len() as u64,
+        base: position.head.map(|(commit, _)| commit.to_string()),
+        commits: unpublished.commits.len() as u64,
+    })
+}
+
+impl From<CaptureError> for LedgerError {
+    fn from(error: CaptureError) -> Self {
+        match error {
+            CaptureError::Git(error) => Self::Git(error),
+            other => Self::Snapshot(Box::new(other)),
+        }
+    }
+}

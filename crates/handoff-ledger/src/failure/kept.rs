@@ -1,0 +1,341 @@
+//! Reading back what was kept of a failure.
+
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
+
+use handoff_base::ids::{AgentName, HandoffId};
+use handoff_base::{Moment, ObjectId, moment};
+use handoff_git::{
+    FlatEntry, GitError, Hidden, KeptFile, Mode, RawPath, Repository, Tree, Unfinished,
+};
+use handoff_protocol::{Event, State};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::keep::FAILURE;
+use super::name::{mode_of, unescape};
+use super::stored::{
+    Attachment, FailureContext, FailureFile, Host, Manifest as SnapshotManifest, Mark,
+    SnapshotFile, Stand,
+};
+use crate::error::LedgerError;
+use crate::record::{Failure, Record};
+use crate::snapshot::IssueFolder;
+use crate::step::View;
+use crate::{layout, record};
+
+/// One failure of a handoff.
+#[derive(Clone, Debug, Serialize)]
+pub struct PastFailure {
+    /// The handoff: this one, or one that this one takes the place of.
+    pub id: HandoffId,
+    /// Which attempt failed.
+    pub attempt: u32,
+    /// When.
+    #[serde(with = "moment")]
+    pub at: Moment,
+    /// By which agent.
+    pub by: AgentName,
+    /// What went wrong.
+    pub error: Option<Failure>,
+    /// Where its context is, if it was kept.
+    pub context: Option<FailureContext>,
+    /// What is in it; of the newest context only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kept: Option<Box<Contents>>,
+}
+
+/// An attachment, with the end of it where it is text.
+#[derive(Clone, Debug, Serialize)]
+pub struct Shown {
+    /// What is known of it.
+    #[serde(flatten)]
+    pub attachment: Attachment,
+    /// Its text, or the last part of that; none where it is not text.
+    pub tail: Option<String>,
+    /// Whether there is more text before.
+    pub cut: bool,
+}
+
+/// What was kept of a failure, for whoever goes on.
+#[derive(Clone, Debug, Serialize)]
+pub struct Contents {
+    /// The folder's path in the ledger.
+    pub path: String,
+    /// The machine it failed on.
+    pub host: Host,
+    /// The version of each tool.
+    pub tools: BTreeMap<String, String>,
+    /// Where the code stood.
+    pub code: Stand,
+    /// The attached files.
+    pub attachments: Vec<Shown>,
+    /// What is in the snapshot, if one was made.
+    pub snapshot: Option<SnapshotManifest>,
+    /// The command that gives the unfinished work back.
+    pub restore: Option<String>,
+}
+
+/// A file that is held: its path, its mode and its bytes.
+pub(super) type HeldFile = (RawPath, Mode, Rc<[u8]>);
+
+/// How much is shown of an attached text, in bytes.
+const TAIL: usize = 4 * 1024;
+
+/// The failures of a handoff, the oldest first.
+pub fn failures(record: &Record) -> Vec<PastFailure> {
+    let mut attempt = 1;
+    let mut found = Vec::new();
+    for t in &record.transitions {
+        match t.event {
+            Some(Event::Retry | Event::Redrive) => attempt += 1,
+            Some(Event::Reassign) if t.from == Some(State::Failed) => attempt += 1,
+            Some(Event::Fail | Event::Expire) => found.push(PastFailure {
+                id: record.id.clone(),
+                attempt,
+                at: t.at,
+                by: t.by.clone(),
+                error: t.failure.clone(),
+                context: t.context.clone(),
+                kept: None,
+            }),
+            _ => {}
+        }
+    }
+    found
+}
+
+/// How far back failed work is looked for that a handoff takes up, in handoffs.
+const FAR: usize = 20;
+
+/// The failures of a handoff, and of those that the same agent gave up and that
+/// this one takes the place of; the newest kept context with what is in it.
+///
+/// # Errors
+/// [`LedgerError`] when a record or the context can't be read.
+pub fn failures_in_full(
+    repository: &Repository,
+    folder: &IssueFolder<'_>,
+    record: &Record,
+) -> Result<Vec<PastFailure>, LedgerError> {
+    let mut found = failures(record);
+    let mut back = record.follows.clone();
+    for _ in 0..FAR {
+        let Some(id) = back else { break };
+        let Some(earlier) = folder.record(id.number())? else {
+            break;
+        };
+        let given_up = [State::Failed, State::Dead, State::Cancelled];
+        if earlier.to == record.to && given_up.contains(&earlier.state) {
+            found.splice(0..0, failures(&earlier));
+        }
+        back = earlier.follows;
+    }
+    // What was kept of the work counts before what was only told.
+    let has = |f: &PastFailure| f.context.as_ref().is_some_and(|c| c.files > 0);
+    let newest = found.iter().rposition(has);
+    let newest = newest.or_else(|| found.iter().rposition(|f| f.context.is_some()));
+    let newest = newest.map(|at| &mut found[at]);
+    if let Some(failure) = newest
+        && let Some(context) = &failure.context
+    {
+        let kept = Kept::open(repository, &failure.id, context)?;
+        failure.kept = Some(Box::new(kept.contents()?));
+    }
+    Ok(found)
+}
+
+/// What was kept of a failure.
+pub struct Kept<'r> {
+    repository: &'r Repository,
+    /// The folder's path in the ledger.
+    pub path: String,
+    /// What `failure.json` says.
+    pub file: FailureFile,
+    tree: Tree<'r>,
+}
+
+impl<'r> Kept<'r> {
+    /// Opens the folder of a failure.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when it can't be read.
+    pub fn open(
+        repository: &'r Repository,
+        id: &HandoffId,
+        context: &FailureContext,
+    ) -> Result<Self, LedgerError> {
+        let path = format!("{}/{}", layout::issue_folder(id.issue()), context.folder);
+        let tree = Tree::new(repository, context.tree.parse().map_err(GitError::from)?);
+        let file = stored(tree, &path, FAILURE)?;
+        let file = file.ok_or_else(|| missing(&path, FAILURE))?;
+        Ok(Self {
+            repository,
+            path,
+            file,
+            tree,
+        })
+    }
+
+    /// The manifest of the snapshot, if there is one.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when it can't be read.
+    pub fn manifest(&self) -> Result<Option<SnapshotManifest>, LedgerError> {
+        stored(self.tree, &self.path, "snapshot.json")
+    }
+
+    /// What there is, in short.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when it can't be read.
+    pub fn contents(&self) -> Result<Contents, LedgerError> {
+        let file = self.file.clone();
+        let attached = file.attachments.into_iter().zip(self.attachments()?);
+        let snapshot = self.manifest()?;
+        let (id, attempt) = (&file.handoff, file.attempt);
+        let restore = format!("git handoff restore {id} --attempt {attempt} --worktree DIR");
+        Ok(Contents {
+            path: self.path.clone(),
+            host: file.host,
+            tools: file.tools,
+            code: file.code,
+            attachments: attached
+                .map(|(attachment, (_, _, bytes))| shown(attachment, &bytes))
+                .collect(),
+            restore: snapshot.is_some().then_some(restore),
+            snapshot,
+        })
+    }
+
+    /// The attachments: name, mode and bytes.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when one can't be read, or is not the one that was kept.
+    pub fn attachments(&self) -> Result<Vec<HeldFile>, LedgerError> {
+        let folder = self.tree.entry("attachments")?;
+        let files = match folder {
+            Some((_, id)) => Tree::new(self.repository, id).files()?,
+            None => Vec::new(),
+        };
+        let mut found = Vec::new();
+        for kept in &self.file.attachments {
+            let damaged = || self.damaged(&format!("attachments/{}", kept.name));
+            let name = unescape(&kept.name).ok_or_else(damaged)?;
+            let file = files.iter().find(|file| file.path == name);
+            let bytes = self.repository.blob(file.ok_or_else(damaged)?.id)?;
+            if record::digest(&bytes) != kept.sha256 {
+                return Err(damaged());
+            }
+            found.push((name, mode_of(&kept.mode).ok_or_else(damaged)?, bytes));
+        }
+        Ok(found)
+    }
+
+    /// The unfinished work that a manifest lists, each file compared with what
+    /// the folder holds.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when the two disagree.
+    pub fn unfinished(&self, manifest: &SnapshotManifest) -> Result<Unfinished, LedgerError> {
+        let mut held: HashMap<RawPath, FlatEntry> = HashMap::new();
+        for name in ["worktree", "staged", "unmerged"] {
+            if let Some((_, id)) = self.tree.entry(name)? {
+                for file in Tree::new(self.repository, id).files()? {
+                    held.insert([name.as_bytes(), b"/", &file.path].concat(), file);
+                }
+            }
+        }
+        let one = |file: &SnapshotFile| -> Option<KeptFile> {
+            let entry = held.get(&unescape(&file.stored)?)?;
+            let mode = mode_of(&file.mode).filter(|mode| mode.number() == entry.mode)?;
+            let id: ObjectId = file.blob.parse().ok().filter(|id| *id == entry.id)?;
+            Some(KeptFile {
+                path: unescape(&file.path)?,
+                mode,
+                id,
+                bytes: file.bytes,
+                stage: file.stage.unwrap_or(0),
+            })
+        };
+        let files = |files: &[SnapshotFile]| -> Result<Vec<KeptFile>, LedgerError> {
+            { files.iter() }
+                .map(|file| one(file).ok_or_else(|| self.damaged(&file.stored)))
+                .collect()
+        };
+        let path = |path: &String| unescape(path).ok_or_else(|| self.damaged("snapshot.json"));
+        let paths = |paths: &[String]| paths.iter().map(path).collect::<Result<Vec<_>, _>>();
+        let hidden = manifest.hidden.iter().map(|(name, mark)| {
+            let mark = match mark {
+                Mark::AssumeUnchanged => Hidden::AssumeUnchanged,
+                Mark::SkipWorktree => Hidden::SkipWorktree,
+            };
+            Ok((path(name)?, mark))
+        });
+        Ok(Unfinished {
+            files: files(&manifest.files)?,
+            deleted: paths(&manifest.deleted)?,
+            staged: files(&manifest.staged)?,
+            removed: paths(&manifest.removed)?,
+            intended: paths(&manifest.intended)?,
+            hidden: hidden.collect::<Result<_, LedgerError>>()?,
+            sparse: usize::try_from(manifest.sparse).unwrap_or(usize::MAX),
+        })
+    }
+
+    /// The bytes of a kept commit.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when it can't be read.
+    pub(super) fn commit(&self, id: &str) -> Result<Option<Rc<[u8]>>, LedgerError> {
+        Ok(self.tree.file(&format!("commits/{id}"))?)
+    }
+
+    pub(super) fn damaged(&self, file: &str) -> LedgerError {
+        LedgerError::Altered {
+            path: format!("{}/{file}", self.path),
+        }
+    }
+}
+
+fn shown(attachment: Attachment, bytes: &[u8]) -> Shown {
+    let text = std::str::from_utf8(bytes)
+        .ok()
+        .filter(|t| !t.contains('\0'));
+    let start = text.map(|text| {
+        let mut start = text.len().saturating_sub(TAIL);
+        while !text.is_char_boundary(start) {
+            start += 1;
+        }
+        // A part begins with a whole line, where it has one.
+        match text[start..].find('\n') {
+            Some(end) if start > 0 && start + end + 1 < text.len() => start + end + 1,
+            _ => start,
+        }
+    });
+    Shown {
+        attachment,
+        tail: text
+            .zip(start)
+            .map(|(text, start)| text[start..].to_owned()),
+        cut: start.is_some_and(|start| start > 0),
+    }
+}
+
+fn missing(folder: &str, file: &str) -> LedgerError {
+    let path = format!("{folder}/{file}");
+    LedgerError::Missing { path }
+}
+
+fn stored<T: DeserializeOwned>(
+    tree: Tree<'_>,
+    folder: &str,
+    file: &str,
+) -> Result<Option<T>, LedgerError> {
+    let Some(bytes) = tree.file(file)? else {
+        return Ok(None);
+    };
+    let read = record::read(&bytes);
+    read.map(Some)
+        .map_err(|e| LedgerError::stored(&format!("{folder}/{file}"), e))
+}

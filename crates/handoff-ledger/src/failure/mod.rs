@@ -1,0 +1,94 @@
+//! The context of a failure: kept when an attempt fails, shown to whoever takes
+//! the handoff up, and restored where work goes on.
+//!
+//! It is one folder in the issue's, `NNNN-failure/ATTEMPT`, that the step puts
+//! into place as a whole, and whose tree the transition names. `stored` says
+//! what its files hold, `keep` writes it, `kept` reads it back, `restore` makes
+//! a worktree or a branch of it, `name` deals with names of any bytes.
+
+mod keep;
+mod kept;
+mod name;
+mod restore;
+mod stored;
+
+pub(super) use keep::kept_for;
+pub use keep::{Attached, CAPS, Keep, MOST_COMMITS};
+pub use kept::{Contents, Kept, PastFailure, Shown, failures, failures_in_full};
+pub use restore::{Place, RestoreFailure, Restored, restore, restore_attachments};
+pub use stored::{
+    Attachment, FailureContext, FailureFile, Host, Manifest as SnapshotManifest, Mark, Merge,
+    SnapshotFile, Stand, Summary,
+};
+
+use handoff_base::ids::{AgentName, HandoffId};
+use handoff_base::to_second;
+use handoff_protocol::Event;
+
+use super::error::LedgerError;
+use super::refusal::Refusal;
+use super::screening::screen_failure;
+use super::session::Session;
+use super::step::{Actor, Planned, Request, Told, View};
+use super::write::{Done, Ledger, Target};
+
+impl Ledger<'_> {
+    /// Fails a handoff, and keeps the context. A failure that was told already
+    /// is only repeated.
+    ///
+    /// # Errors
+    /// [`LedgerError`]; the ledger is then unchanged.
+    pub fn fail(
+        &self,
+        session: &Session,
+        agent: &AgentName,
+        id: &HandoffId,
+        told: &Told,
+        keep: &Keep,
+    ) -> Result<Done, LedgerError> {
+        self.guard(session)?;
+        let at = to_second(session.clock.author());
+        let tip = self.tip()?;
+        let issue = tip.issue(id.issue())?.issue()?;
+        let issue = issue.ok_or_else(|| Refusal::NoIssue {
+            issue: id.issue().clone(),
+        })?;
+        let rules = tip.rules(issue.protocol.as_str())?;
+        let screen = screen_failure(rules.protocol(), told, &keep.attached);
+        let mut told = told.clone();
+        told.allow.clear();
+        let request = |told: &Told| Request::Change {
+            number: id.number(),
+            event: Event::Fail,
+            told: Box::new(told.clone()),
+        };
+        // What the protocol refuses is refused before anything is read. What is
+        // overdue is recorded first, as by every other write.
+        let mut tip = tip;
+        let mut late = issue.open.len();
+        let actor = Actor {
+            name: agent,
+            at,
+            traceparent: session.traceparent,
+            delivery: session.delivery.as_ref(),
+        };
+        let planned = loop {
+            match self.plan_with(&tip, &actor, id.issue(), |_| Ok(request(&told))) {
+                Err(LedgerError::Refused(Refusal::Overdue { id })) if late > 0 => {
+                    late -= 1;
+                    self.record_expiry(session, &id)?;
+                    tip = self.tip()?;
+                }
+                planned => break planned?,
+            }
+        };
+        if let Planned::Write(step) = planned.planned {
+            let record = &step.receipt.record;
+            let (context, allowed) = keep::keep(self.repository(), record, at, keep, screen)?;
+            told.context = Some(context);
+            told.allowed_secrets.extend(allowed);
+        }
+        let target = Target::Handoff(id.clone());
+        self.act(session, agent, &target, |_| request(&told))
+    }
+}

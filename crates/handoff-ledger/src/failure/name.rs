@@ -1,0 +1,126 @@
+//! Names of any bytes: as text that reads back exactly, and as names that a
+//! tree may hold.
+
+use handoff_git::{Mode, is_ignored_by_hfs};
+
+/// Bytes as text: `%` and everything that is not readable UTF-8 is written as
+/// `%` and two hexadecimal digits.
+pub(super) fn escape(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            if c == '%' || c.is_control() {
+                let mut buffer = [0; 4];
+                percent(c.encode_utf8(&mut buffer).as_bytes(), &mut text);
+            } else {
+                text.push(c);
+            }
+        }
+        percent(chunk.invalid(), &mut text);
+    }
+    text
+}
+
+fn percent(bytes: &[u8], text: &mut String) {
+    for byte in bytes {
+        *text += &format!("%{byte:02x}");
+    }
+}
+
+/// Reads what [`escape`] wrote.
+pub(super) fn unescape(text: &str) -> Option<Vec<u8>> {
+    let mut parts = text.split('%');
+    let mut bytes = parts.next()?.as_bytes().to_vec();
+    for part in parts {
+        let (digits, rest) = part.split_at_checked(2)?;
+        let hexadecimal = digits.bytes().all(|b| b.is_ascii_hexdigit());
+        bytes.push(
+            u8::from_str_radix(digits, 16)
+                .ok()
+                .filter(|_| hexadecimal)?,
+        );
+        bytes.extend_from_slice(rest.as_bytes());
+    }
+    Some(bytes)
+}
+
+/// The path that a file is stored under: its own, unless git, or a file system,
+/// would take one of its names for something else.
+pub(super) fn stored(path: &[u8]) -> Vec<u8> {
+    let names = path.split(|&b| b == b'/').map(|name| {
+        if is_plain(name) {
+            return name.to_vec();
+        }
+        let mut safe = Vec::with_capacity(name.len() + 8);
+        for (at, &byte) in name.iter().enumerate() {
+            if at == 0 || b"%~\\:".contains(&byte) || !byte.is_ascii() {
+                safe.extend_from_slice(format!("%{byte:02x}").as_bytes());
+            } else {
+                safe.push(byte);
+            }
+        }
+        safe
+    });
+    names.collect::<Vec<_>>().join(&b'/')
+}
+
+/// Says whether a name stands for nothing but itself.
+fn is_plain(name: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(name);
+    let special = text
+        .chars()
+        .any(|c| "%~\\:".contains(c) || is_ignored_by_hfs(c));
+    let start = text.to_ascii_lowercase();
+    !special && !start.starts_with(".git") && !start.starts_with(".mailmap")
+}
+
+/// A mode as git writes it.
+pub(super) fn mode_text(mode: Mode) -> String {
+    format!("{:06o}", mode.number())
+}
+
+/// Reads a file's mode.
+pub(super) fn mode_of(text: &str) -> Option<Mode> {
+    [Mode::Plain, Mode::Executable, Mode::Link]
+        .into_iter()
+        .find(|mode| mode_text(*mode) == text)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn every_name_reads_back() {
+        for name in [
+            &b"a b"[..],
+            b"100%",
+            b"\xff\n\x00",
+            "ä\u{7}é".as_bytes(),
+            b"%25",
+        ] {
+            assert_eq!(unescape(&escape(name)).unwrap(), name);
+        }
+        assert_eq!(escape("grün 100%\n\u{e9}".as_bytes()), "grün 100%25%0aé");
+        for text in ["%", "%4", "%zz", "%+1", "%é"] {
+            assert_eq!(unescape(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn names_that_mean_something_to_git_are_stored_under_others() {
+        let stored_as = |path: &str| String::from_utf8(stored(path.as_bytes())).unwrap();
+        for path in ["src/main.rs", ".env", "git", "a.git", "..."] {
+            assert_eq!(stored_as(path), path);
+        }
+        assert_eq!(stored_as("a/.gitmodules"), "a/%2egitmodules");
+        assert_eq!(stored_as("GIT~1/x"), "%47IT%7e1/x");
+        assert_eq!(stored_as("%2egitmodules"), "%252egitmodules");
+        assert_eq!(
+            stored_as(".g\u{200c}itattributes"),
+            "%2eg%e2%80%8citattributes"
+        );
+        assert_eq!(stored_as("a\\b"), "%61%5cb");
+    }
+}

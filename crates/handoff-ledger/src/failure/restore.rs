@@ -1,0 +1,287 @@
+//! Giving unfinished work back, in a new worktree or on a new branch.
+
+use std::path::{Path, PathBuf};
+
+use handoff_base::ObjectId;
+use handoff_git::{Mode, Person, RawPath, Repository, RestoreError, Unfinished, put_file};
+
+use super::kept::Kept;
+use super::name::unescape;
+use super::stored::Manifest;
+use crate::error::LedgerError;
+use crate::session::author;
+
+/// Why work was not restored.
+#[derive(Debug, thiserror::Error)]
+pub enum RestoreFailure {
+    /// There is something where the worktree or the files should be.
+    #[error("{} is there already", path.display())]
+    Exists {
+        /// The place.
+        path: PathBuf,
+    },
+    /// git knows a worktree at the place, although nothing is there.
+    #[error("git knows a worktree at {}, which is gone", path.display())]
+    Registered {
+        /// The place.
+        path: PathBuf,
+    },
+    /// There is a branch of that name.
+    #[error("there is a branch {name} already")]
+    BranchExists {
+        /// The name.
+        name: String,
+    },
+    /// No branch can have that name.
+    #[error("{shown} cannot be the name of a branch")]
+    BranchName {
+        /// The name, for display.
+        shown: String,
+    },
+    /// The commit that the work is over is not here, and was not kept.
+    #[error("the work is over commit {commit}, which this clone does not have")]
+    NoBase {
+        /// The commit.
+        commit: String,
+    },
+    /// The folder can't be made.
+    #[error("{} cannot be made", path.display())]
+    Folder {
+        /// The place.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// It could not be written.
+    #[error(transparent)]
+    Write(#[from] RestoreError),
+    /// The ledger can't be read.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+}
+
+/// Where to put unfinished work.
+pub struct Place<'a> {
+    /// The folder of a new worktree.
+    pub worktree: Option<&'a Path>,
+    /// The name of a new branch.
+    pub branch: Option<&'a str>,
+    /// Who records a commit that has to be made.
+    pub committer: Person,
+}
+
+/// What was restored.
+#[derive(Debug)]
+pub struct Restored {
+    /// The commit that the worktree, or the branch, is at.
+    pub commit: ObjectId,
+    /// Whether that had to be made, without history, since what comes before the
+    /// real one is not here.
+    pub made_base: bool,
+    /// The work.
+    pub unfinished: Unfinished,
+    /// What the worktree was in the middle of, and whether it is again.
+    pub operation: Option<(String, bool)>,
+}
+
+/// Puts unfinished work into a new worktree, or on a new branch.
+///
+/// # Errors
+/// [`RestoreFailure`]. What can be refused is refused before anything is made;
+/// nothing that exists is ever overwritten.
+pub fn restore(
+    repository: &Repository,
+    kept: &Kept<'_>,
+    manifest: &Manifest,
+    place: &Place<'_>,
+) -> Result<Restored, RestoreFailure> {
+    let unfinished = kept.unfinished(manifest)?;
+    if let Some(path) = place.worktree.filter(|path| is_taken(path)) {
+        let path = path.to_owned();
+        return Err(RestoreFailure::Exists { path });
+    }
+    if let Some(path) = place
+        .worktree
+        .filter(|path| repository.knows_worktree(path))
+    {
+        let path = path.to_owned();
+        return Err(RestoreFailure::Registered { path });
+    }
+    if let Some(name) = place.branch {
+        let refname = format!("refs/heads/{name}");
+        if name.starts_with('-') || name == "HEAD" || !Repository::is_ref_name(&refname) {
+            let shown = handoff_base::text::quoted(name);
+            return Err(RestoreFailure::BranchName { shown });
+        }
+        if repository
+            .resolve(&refname)
+            .map_err(LedgerError::from)?
+            .is_some()
+        {
+            let name = name.to_owned();
+            return Err(RestoreFailure::BranchExists { name });
+        }
+    }
+    for path in all_paths(&unfinished) {
+        if !handoff_git::is_inside(path) {
+            let shown = String::from_utf8_lossy(path).into_owned();
+            return Err(RestoreError::Outside(shown).into());
+        }
+    }
+    let (base, made_base) = base(repository, kept, manifest, place)?;
+    let mut restored = Restored {
+        commit: base,
+        made_base,
+        unfinished,
+        operation: manifest.operation.clone().map(|name| (name, false)),
+    };
+    let Some(dir) = place.worktree else {
+        let name = place.branch.unwrap_or_default();
+        restored.commit = commit_work(repository, kept, &restored, place)?;
+        let started = repository.start_branch(name, restored.commit, "handoff: restore");
+        started.map_err(LedgerError::from)?;
+        return Ok(restored);
+    };
+    if let Some(name) = place.branch {
+        let started = repository.start_branch(name, base, "handoff: restore");
+        started.map_err(LedgerError::from)?;
+    }
+    let made = repository.add_worktree(dir, base, place.branch)?;
+    repository.put_back(dir, &restored.unfinished)?;
+    if let (Some(merge), Some((_, again))) = (&manifest.merge, &mut restored.operation) {
+        let heads: Option<Vec<ObjectId>> = merge.heads.iter().map(|h| h.parse().ok()).collect();
+        let message = unescape(&merge.message).unwrap_or_default();
+        *again = repository.continue_merge(dir, &heads.unwrap_or_default(), &message)?;
+    }
+    made.finish()?;
+    Ok(restored)
+}
+
+/// Says whether a place holds anything; an empty folder does not count.
+fn is_taken(path: &Path) -> bool {
+    match path.symlink_metadata() {
+        Ok(found) if found.is_dir() => path
+            .read_dir()
+            .map_or(true, |mut entries| entries.next().is_some()),
+        Ok(_) => true,
+        Err(_) => false,
+    }
+}
+
+fn all_paths(unfinished: &Unfinished) -> impl Iterator<Item = &RawPath> {
+    let files = unfinished.files.iter().chain(&unfinished.staged);
+    let paths = [
+        &unfinished.deleted,
+        &unfinished.removed,
+        &unfinished.intended,
+    ];
+    files
+        .map(|file| &file.path)
+        .chain(paths.into_iter().flatten())
+        .chain(unfinished.hidden.keys())
+}
+
+/// The commit that the work is over: the one of this repository, or the kept one
+/// by its own bytes, or else one with its tree and without history.
+fn base(
+    repository: &Repository,
+    kept: &Kept<'_>,
+    manifest: &Manifest,
+    place: &Place<'_>,
+) -> Result<(ObjectId, bool), RestoreFailure> {
+    let parsed = |text: &Option<String>| -> Result<Option<ObjectId>, LedgerError> {
+        let id = text.as_ref().map(|text| text.parse()).transpose();
+        id.map_err(|_| kept.damaged("snapshot.json"))
+    };
+    let commit = parsed(&manifest.base.commit)?;
+    if let Some(commit) = commit.filter(|id| repository.commit(*id).is_ok()) {
+        return Ok((commit, false));
+    }
+    let mut known = Vec::new();
+    for name in &manifest.commits {
+        let id: ObjectId = name.parse().map_err(|_| kept.damaged("snapshot.json"))?;
+        let raw = kept.commit(name)?;
+        let raw = raw.ok_or_else(|| kept.damaged(&format!("commits/{name}")))?;
+        let written = repository.write_raw_commit(id, &raw);
+        if written.map_err(LedgerError::from)? {
+            known.push(id);
+        }
+    }
+    if let Some(commit) = commit.filter(|id| known.contains(id)) {
+        return Ok((commit, false));
+    }
+    let (tree, message) = match (commit, parsed(&manifest.base.tree)?) {
+        (Some(commit), Some(tree)) if repository.has(tree) => {
+            let text = "It stands for a commit whose history is not in this clone:";
+            (
+                tree,
+                format!("The tree of {}\n\n{text}\n{commit}\n", commit.short()),
+            )
+        }
+        (Some(commit), _) => {
+            let commit = commit.to_string();
+            return Err(RestoreFailure::NoBase { commit });
+        }
+        (None, _) => {
+            let tree = repository
+                .write_tree(None, &[])
+                .map_err(LedgerError::from)?;
+            (
+                tree,
+                "Nothing yet\n\nThe work began before the first commit.\n".to_owned(),
+            )
+        }
+    };
+    let author = failed_by(kept);
+    let made = repository.write_commit(tree, None, &author, &place.committer, &message);
+    Ok((made.map_err(LedgerError::from)?, true))
+}
+
+/// A commit over the base that has the files as they were.
+fn commit_work(
+    repository: &Repository,
+    kept: &Kept<'_>,
+    restored: &Restored,
+    place: &Place<'_>,
+) -> Result<ObjectId, LedgerError> {
+    let work = &restored.unfinished;
+    let gone = work.deleted.iter().map(|path| (path.clone(), None));
+    let files = work.files.iter();
+    let files = files.map(|file| (file.path.clone(), Some((file.mode, file.id))));
+    let entries: Vec<(RawPath, Option<(Mode, ObjectId)>)> = gone.chain(files).collect();
+    let base = repository.commit(restored.commit)?.tree;
+    let tree = repository.write_tree(Some(base), &entries)?;
+    let (id, attempt) = (&kept.file.handoff, kept.file.attempt);
+    let message = format!(
+        "Unfinished work of {id}, attempt {attempt}\n\n{}\n\nHandoff-Id: {id}\n",
+        crate::message::one_line(&kept.file.error.message)
+    );
+    let parent = Some(restored.commit);
+    let author = failed_by(kept);
+    Ok(repository.write_commit(tree, parent, &author, &place.committer, &message)?)
+}
+
+/// The agent whose work it is, as an author.
+fn failed_by(kept: &Kept<'_>) -> Person {
+    author(&kept.file.by, kept.file.at.fixed_offset())
+}
+
+/// Writes the attachments of a failure into a folder of their own.
+///
+/// # Errors
+/// [`RestoreFailure`] when the folder has anything in it, or can't be written.
+pub fn restore_attachments(kept: &Kept<'_>, dir: &Path) -> Result<usize, RestoreFailure> {
+    if is_taken(dir) {
+        let path = dir.to_owned();
+        return Err(RestoreFailure::Exists { path });
+    }
+    let attachments = kept.attachments()?;
+    std::fs::create_dir_all(dir).map_err(|source| RestoreFailure::Folder {
+        path: dir.to_owned(),
+        source,
+    })?;
+    for (name, mode, bytes) in &attachments {
+        put_file(dir, name, *mode, bytes)?;
+    }
+    Ok(attachments.len())
+}

@@ -1,0 +1,279 @@
+//! What each commit of the ledger did, as data for programs that follow along.
+
+use chrono::{DateTime, FixedOffset};
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::{Moment, ObjectId, to_second};
+use handoff_git::{Change, Commit, Repository, Tree};
+use handoff_protocol::State;
+use serde::Serialize;
+
+use super::error::LedgerError;
+use super::record::{Failure, Issue, Record, Transition};
+use super::traceparent::TraceParent;
+use super::{layout, record};
+
+/// What kind of thing happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// A handoff changed its state, or began.
+    Transition,
+    /// A handoff's record changed, and its state did not: a lease was extended.
+    Record,
+    /// An issue changed, and no handoff of it did: it was opened again.
+    Issue,
+    /// A protocol came into force.
+    Protocol,
+    /// A document that issues share was set.
+    Document,
+    /// The ledger began.
+    Ledger,
+    /// The commit is none of these; `git handoff verify` says more.
+    Other,
+}
+
+/// One thing that a commit did.
+#[derive(Clone, Debug, Serialize)]
+pub struct Happening {
+    /// What kind of thing.
+    pub kind: Kind,
+    /// When.
+    #[serde(serialize_with = "handoff_base::moment::serialize")]
+    pub at: Moment,
+    /// Who did it.
+    pub by: String,
+    /// The issue.
+    pub issue: Option<IssueKey>,
+    /// The handoff.
+    pub id: Option<HandoffId>,
+    /// What happened to the handoff: `send`, or an event of the lifecycle.
+    pub event: Option<&'static str>,
+    /// Its state before.
+    pub from: Option<State>,
+    /// Its state after.
+    pub to: Option<State>,
+    /// Its sender.
+    pub from_agent: Option<AgentName>,
+    /// Its receiver.
+    pub to_agent: Option<AgentName>,
+    /// Its contract's type.
+    pub contract_type: Option<String>,
+    /// Which attempt it is.
+    pub attempt: Option<u32>,
+    /// One line about it.
+    pub summary: String,
+    /// Why, or what the answer is.
+    pub reason: Option<String>,
+    /// What went wrong.
+    pub failure: Option<Failure>,
+    /// When the lease of whoever works on it runs out.
+    #[serde(serialize_with = "handoff_base::moment::optional::serialize")]
+    pub expires_at: Option<Moment>,
+    /// When it can be claimed, while it waits for another attempt.
+    #[serde(serialize_with = "handoff_base::moment::optional::serialize")]
+    pub not_before: Option<Moment>,
+    /// The protocol's name or the document's path.
+    pub name: Option<String>,
+    /// The trace that it was made in.
+    pub traceparent: Option<TraceParent>,
+}
+
+impl Happening {
+    fn new(kind: Kind, at: DateTime<FixedOffset>, by: &str) -> Self {
+        Self {
+            kind,
+            at: to_second(at),
+            by: by.to_owned(),
+            issue: None,
+            id: None,
+            event: None,
+            from: None,
+            to: None,
+            from_agent: None,
+            to_agent: None,
+            contract_type: None,
+            attempt: None,
+            summary: String::new(),
+            reason: None,
+            failure: None,
+            expires_at: None,
+            not_before: None,
+            name: None,
+            traceparent: None,
+        }
+    }
+
+    /// Says whether this agent did it, sent the handoff or receives it.
+    pub fn concerns(&self, agent: &AgentName) -> bool {
+        let named = [&self.from_agent, &self.to_agent];
+        self.by == agent.as_str() || named.iter().any(|name| name.as_ref() == Some(agent))
+    }
+}
+
+/// What a commit did, in the order of the handoffs; at least one thing.
+///
+/// It is told from what the records say, not from the commit's message, which is
+/// for people.
+///
+/// # Errors
+/// [`LedgerError`] when an object can't be read.
+pub fn happenings(repository: &Repository, commit: &Commit) -> Result<Vec<Happening>, LedgerError> {
+    let parent = commit.parents.first();
+    let before = parent.map(|&id| repository.commit(id)).transpose()?;
+    let tree = Tree::new(repository, commit.tree);
+    // What is in the open entries is in the records too, and what was kept of a
+    // failure is as it was.
+    let closed = |path: &str| path == layout::OPEN || layout::is_failure_folder(path);
+    let changes = tree.changes_since(before.map(|b| b.tree), closed)?;
+    let plain = |kind| {
+        let mut plain = Happening::new(kind, commit.author.at, &commit.author.name);
+        let subject = commit.message.lines().next().unwrap_or_default();
+        subject.clone_into(&mut plain.summary);
+        plain
+    };
+    if parent.is_none() {
+        return Ok(vec![plain(Kind::Ledger)]);
+    }
+    let mut found = Vec::new();
+    for change in changes.iter().filter(|c| is_record(&c.path)) {
+        let stored = |id: Option<ObjectId>| -> Result<Option<Record>, LedgerError> {
+            id.map(|id| stored(repository, id, &change.path))
+                .transpose()
+        };
+        let Some(new) = stored(change.new)? else {
+            continue;
+        };
+        let known = stored(change.old)?.map_or(0, |old| old.transitions.len());
+        let fresh = new.transitions.get(known..).unwrap_or_default();
+        let told = fresh
+            .iter()
+            .map(|t| about(&new, plain(Kind::Transition), Some(t)));
+        found.extend(told);
+        if fresh.is_empty() {
+            found.push(about(&new, plain(Kind::Record), None));
+        }
+    }
+    if found.is_empty() {
+        let mut other = plain(Kind::Other);
+        if let Some(path) = changes.iter().find(|c| c.path.ends_with("/issue.json")) {
+            if let Some(id) = path.new {
+                let issue: Issue = stored(repository, id, &path.path)?;
+                let old = path
+                    .old
+                    .map(|id| stored::<Issue>(repository, id, &path.path));
+                let old = old.transpose()?;
+                let known = |count: fn(&Issue) -> usize| old.as_ref().map_or(0, count);
+                let decided = issue.decisions.get(known(|issue| issue.decisions.len())..);
+                let reopened = issue.reopened.get(known(|issue| issue.reopened.len())..);
+                let why = decided.and_then(<[_]>::last).map(|d| (&d.why, Some(&d.id)));
+                let why = why.or_else(|| Some((&reopened?.last()?.reason, None)));
+                let noted = issue
+                    .annotations
+                    .get(known(|issue| issue.annotations.len())..);
+                let noted = noted.and_then(<[_]>::last);
+                let why = why.or_else(|| noted.map(|n| (&n.note, n.id.as_ref())));
+                other.reason = why.map(|(why, _)| why.clone());
+                other.id = why.and_then(|(_, id)| id.cloned());
+                (other.kind, other.issue) = (Kind::Issue, Some(issue.issue));
+            }
+        } else if let Some(Change { path, .. }) = changes.first() {
+            let mut parts = path.split('/');
+            (other.kind, other.name) = match (parts.next(), parts.next()) {
+                (Some(layout::PROTOCOLS), Some(name)) => (Kind::Protocol, Some(name.to_owned())),
+                (Some(layout::DOCUMENTS), Some(_)) => (Kind::Document, Some(path.clone())),
+                _ => (Kind::Other, None),
+            };
+        }
+        found.push(other);
+    }
+    Ok(found)
+}
+
+fn stored<T: serde::de::DeserializeOwned>(
+    repository: &Repository,
+    id: ObjectId,
+    path: &str,
+) -> Result<T, LedgerError> {
+    record::read(&repository.blob(id)?).map_err(|e| LedgerError::stored(path, e))
+}
+
+/// Says whether a path is that of a handoff's record.
+fn is_record(path: &str) -> bool {
+    let name = path
+        .strip_prefix("issues/")
+        .and_then(|rest| rest.rsplit('/').next());
+    let number = name.and_then(|name| name.strip_suffix(".json"));
+    number.is_some_and(|n| n.len() >= 4 && n.bytes().all(|b| b.is_ascii_digit()))
+}
+
+fn about(record: &Record, mut told: Happening, transition: Option<&Transition>) -> Happening {
+    told.issue = Some(record.id.issue().clone());
+    told.id = Some(record.id.clone());
+    told.from_agent = Some(record.from.clone());
+    told.to_agent = Some(record.to.clone());
+    told.contract_type = Some(record.contract_type.clone());
+    told.attempt = Some(record.attempt);
+    told.summary.clone_from(&record.summary);
+    told.expires_at = record.lease.as_ref().and_then(|lease| lease.expires_at);
+    told.not_before = record.not_before;
+    let (from, to) = (Some(record.state), Some(record.state));
+    (told.from, told.to) = (from, to);
+    if let Some(transition) = transition {
+        told.at = transition.at;
+        told.by = transition.by.to_string();
+        told.event = Some(
+            transition
+                .event
+                .map_or("send", handoff_protocol::Event::as_str),
+        );
+        (told.from, told.to) = (transition.from, Some(transition.to));
+        told.reason.clone_from(&transition.reason);
+        told.failure.clone_from(&transition.failure);
+        told.traceparent = transition.traceparent;
+    }
+    told
+}
+
+/// Why history can't be followed from a commit on.
+#[derive(Debug, thiserror::Error)]
+pub enum FollowError {
+    /// The commit is not in the branch's history.
+    #[error("commit {0} is not in the branch's history")]
+    NotInHistory(ObjectId),
+    /// History was cut off when this repository was cloned.
+    #[error("this clone does not have the ledger's history before commit {0}")]
+    CutOff(ObjectId),
+    /// It can't be read.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+}
+
+/// The commits after one, or all of them, up to another, the oldest first.
+///
+/// # Errors
+/// [`FollowError`] when the branch has no such history.
+pub fn commits_after(
+    repository: &Repository,
+    from: Option<ObjectId>,
+    tip: ObjectId,
+) -> Result<Vec<ObjectId>, FollowError> {
+    let mut commits = Vec::new();
+    for id in repository.first_parents(tip) {
+        let id = id.map_err(LedgerError::from)?;
+        if Some(id) == from {
+            commits.reverse();
+            return Ok(commits);
+        }
+        commits.push(id);
+    }
+    if let Some(&first) = commits.last()
+        && repository.commit(first).map_err(LedgerError::from)?.cut_off
+    {
+        return Err(FollowError::CutOff(first));
+    }
+    if let Some(from) = from {
+        return Err(FollowError::NotInHistory(from));
+    }
+    commits.reverse();
+    Ok(commits)
+}

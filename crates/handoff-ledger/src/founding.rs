@@ -1,0 +1,123 @@
+//! The commit that starts a ledger.
+
+use std::time::Instant;
+
+use handoff_base::ids::AgentName;
+use handoff_base::{Edit, ObjectId, to_second};
+use handoff_git::{Proposal, PublishError};
+use handoff_protocol::Policy;
+
+use super::error::LedgerError;
+use super::record::{Manifest, VERSION};
+use super::screening::screen_protocol;
+use super::session::Session;
+use super::signing::signed;
+use super::write::{Ledger, back_off, in_turn};
+use super::{layout, record};
+
+/// What a new ledger starts with.
+pub struct Founding {
+    /// The protocol that new issues are bound to.
+    pub protocol: AgentName,
+    /// What becomes of claims that the repository contradicts.
+    pub evidence: Policy,
+    /// The protocol's files by path in its folder.
+    pub files: Vec<(String, Vec<u8>)>,
+    /// The README's text.
+    pub readme: String,
+}
+
+impl Ledger<'_> {
+    /// Starts the ledger; says nothing new where there is one already.
+    ///
+    /// # Errors
+    /// [`LedgerError`]; the repository is then unchanged.
+    pub fn init(
+        &self,
+        session: &Session,
+        founding: &Founding,
+    ) -> Result<Option<ObjectId>, LedgerError> {
+        if self.tip_id()?.is_some() {
+            self.tip()?;
+            return Ok(None);
+        }
+        if let Some(upstream) = self.upstream() {
+            // It may have a ledger, and two of them can't be brought together.
+            self.reached(upstream)?;
+        }
+        self.guard(session)?;
+        screen_protocol(&founding.files)?;
+        let now = session.clock.author();
+        let manifest = Manifest {
+            version: VERSION,
+            default_protocol: founding.protocol.clone(),
+            evidence: founding.evidence,
+            created_at: to_second(now),
+        };
+        let mut files = vec![
+            (
+                layout::README.to_owned(),
+                Edit::Bytes(founding.readme.clone().into_bytes()),
+            ),
+            (
+                layout::MANIFEST.to_owned(),
+                Edit::Bytes(record::write(&manifest)),
+            ),
+        ];
+        for (file, bytes) in &founding.files {
+            let path = layout::protocol_file(founding.protocol.as_str(), file);
+            files.push((path, Edit::Bytes(bytes.clone())));
+        }
+        let mut person = session.committer();
+        person.at = now;
+        let message = format!("Start the ledger\n\nProtocol: {}\n", founding.protocol);
+        let start = Instant::now();
+        let there = self.upstream().filter(|there| there.is_reached());
+        let mut queue = match there {
+            Some(_) => None,
+            None => Some(self.join_queue(session)),
+        };
+        let mut attempts = 0;
+        while self.tip_id()?.is_none() {
+            attempts += 1;
+            let proposal = Proposal {
+                refname: self.refname(),
+                parent: None,
+                edits: &files,
+                author: &person,
+                committer: &session.committer(),
+                message: &message,
+            };
+            // Nothing is in force yet that could ask for it.
+            let prepared = match session.sign && !self.is_rehearsed() {
+                true => signed(self.repository(), &proposal, session, None, start)?,
+                false => self.repository().prepare(&proposal)?,
+            };
+            let reflog = "handoff: start the ledger";
+            let published = match (there, &mut queue) {
+                (Some(there), _) => {
+                    let published =
+                        self.publish_there(there, session, prepared, reflog, attempts)?;
+                    published.ok_or(PublishError::Moved)
+                }
+                (None, Some(queue)) => in_turn(queue, prepared, reflog),
+                (None, None) => break,
+            };
+            match published {
+                Ok(commit) => {
+                    self.memory().wrote(None, commit);
+                    self.settle(Some(commit))?;
+                    return Ok(Some(commit));
+                }
+                Err(PublishError::Locked(path)) if start.elapsed() >= session.patience => {
+                    return Err(LedgerError::Locked { path });
+                }
+                Err(PublishError::Locked(_)) => back_off(session, attempts),
+                // Someone else started it first; theirs is as good.
+                Err(PublishError::Moved) => break,
+                Err(PublishError::Git(error)) => return Err(error.into()),
+            }
+        }
+        self.tip().map(|_| None)
+    }
+}

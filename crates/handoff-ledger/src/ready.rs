@@ -1,0 +1,403 @@
+//! What an agent can take up: the choice among all that waits for it.
+
+use std::collections::HashMap;
+
+use handoff_base::ids::{AgentName, HandoffId};
+use handoff_base::{Moment, ObjectId};
+use handoff_git::{ById, Listing, Repository, Scratch};
+use handoff_protocol::State;
+use serde::{Deserialize, Serialize};
+
+use super::error::LedgerError;
+use super::layout;
+use super::record::{Record, lasts};
+use super::refusal::Refusal;
+use super::snapshot::{Rules, Snapshot};
+
+/// What waits for an agent, as far as a choice among it goes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ready {
+    /// The most urgent, then the oldest handoff that can be claimed now.
+    pub first: Option<HandoffId>,
+    /// The first handoff that others must be completed for, and the first of
+    /// these.
+    pub waits: Option<(HandoffId, HandoffId)>,
+    /// The handoff whose next attempt may begin first, and when.
+    pub later: Option<(Moment, HandoffId)>,
+}
+
+impl Ready {
+    /// The refusal to claim, where nothing can be claimed.
+    pub(super) fn refusal(self, agent: &AgentName) -> Refusal {
+        Refusal::NothingToClaim {
+            agent: agent.clone(),
+            found: Box::new(self),
+        }
+    }
+}
+
+/// Chooses among what waits for an agent at this moment.
+///
+/// # Errors
+/// [`LedgerError`] when something can't be read, or when no protocol in force
+/// knows the agent.
+pub fn ready(tip: &Snapshot<'_>, agent: &AgentName, now: Moment) -> Result<Ready, LedgerError> {
+    choose(tip, agent, now, &mut Notes::read(tip.repository())).map(|(ready, _)| ready)
+}
+
+/// Chooses as [`ready`] does, and leaves notes for the next choice.
+pub(super) fn ready_noting(
+    tip: &Snapshot<'_>,
+    agent: &AgentName,
+    now: Moment,
+) -> Result<Ready, LedgerError> {
+    let mut notes = Notes::read(tip.repository());
+    let (ready, open) = choose(tip, agent, now, &mut notes)?;
+    notes.leave(&open);
+    Ok(ready)
+}
+
+fn choose(
+    tip: &Snapshot<'_>,
+    agent: &AgentName,
+    now: Moment,
+    notes: &mut Notes,
+) -> Result<(Ready, Listing), LedgerError> {
+    let open = tip.open_listing()?;
+    let agent = tip.receiver(&open, agent)?;
+    let choice = Choice {
+        tip,
+        open: &open,
+        agent: &agent,
+        now,
+    };
+    let mut found = choice.make(notes)?;
+    // Notes only spare reading: a handoff is chosen by its record, and so is none.
+    let confirmed = match &found.first {
+        Some(id) => choice.confirm(notes, id)?,
+        None => notes.used == 0,
+    };
+    if !confirmed {
+        notes.forget();
+        found = choice.make(notes)?;
+    }
+    if found == Ready::default() {
+        let mut known = Vec::new();
+        for name in tip.protocols()? {
+            known.push(tip.rules(&name)?);
+        }
+        let knows = |rules: &Rules<'_>| rules.protocol().agent(agent.as_str()).is_some();
+        if let Some(first) = known.first().filter(|_| !known.iter().any(knows)) {
+            return Err(Refusal::unknown_agent(&agent, first.protocol()).into());
+        }
+    }
+    Ok((found, open))
+}
+
+/// A choice among the open handoffs with one agent.
+struct Choice<'a, 'r> {
+    tip: &'a Snapshot<'r>,
+    open: &'a Listing,
+    agent: &'a AgentName,
+    now: Moment,
+}
+
+/// What can be said of all handoffs with the same brief.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// They can be claimed, with this urgency: the lower, the sooner.
+    Claimable(usize),
+    /// They wait for another one.
+    Waits,
+    /// They can be claimed from this moment on.
+    Later(Moment),
+    /// Someone works on them, or must decide.
+    No,
+}
+
+impl Choice<'_, '_> {
+    fn make(&self, notes: &mut Notes) -> Result<Ready, LedgerError> {
+        let mut verdicts: Vec<Option<Verdict>> = Vec::new();
+        let mut best: Option<(usize, i64, &str)> = None;
+        let mut later: Option<(Moment, &str)> = None;
+        let mut waits: Option<(&str, usize)> = None;
+        for (name, blob) in self.open.named() {
+            let Some(id) = layout::open_with(name, self.agent) else {
+                continue;
+            };
+            let (brief, sent) = notes.brief(self.tip, name, blob)?;
+            if verdicts.len() <= brief {
+                verdicts.resize(brief + 1, None);
+            }
+            let verdict = match verdicts[brief] {
+                Some(verdict) => verdict,
+                None => *verdicts[brief].insert(self.judge(&notes.briefs[brief])?),
+            };
+            match verdict {
+                Verdict::Claimable(rank) => {
+                    // Of equally old ones, the first by id.
+                    let is_better = best.is_none_or(|(best_rank, best_sent, best_id)| {
+                        let order = (rank, sent).cmp(&(best_rank, best_sent));
+                        order.then_with(|| by_id(id, best_id)).is_lt()
+                    });
+                    best = if is_better {
+                        Some((rank, sent, id))
+                    } else {
+                        best
+                    };
+                }
+                Verdict::Waits if waits.is_none_or(|(first, _)| by_id(id, first).is_lt()) => {
+                    waits = Some((id, brief));
+                }
+                Verdict::Later(at) if later.is_none_or(|(first, _)| at < first) => {
+                    later = Some((at, id));
+                }
+                Verdict::Waits | Verdict::Later(_) | Verdict::No => {}
+            }
+        }
+        let id = |text: &str| text.parse::<HandoffId>().ok();
+        Ok(Ready {
+            first: best.and_then(|(.., text)| id(text)),
+            waits: waits.and_then(|(text, brief)| {
+                Some((id(text)?, notes.briefs[brief].waits_for.clone()?))
+            }),
+            later: later.and_then(|(at, text)| Some((at, id(text)?))),
+        })
+    }
+
+    fn judge(&self, brief: &Brief) -> Result<Verdict, LedgerError> {
+        if let Some(verdict) = brief.hindrance(self.now) {
+            return Ok(verdict);
+        }
+        let rules = self.tip.rules(&brief.protocol)?;
+        let rank = rules.protocol().priority_rank(brief.priority.as_deref());
+        Ok(Verdict::Claimable(rank))
+    }
+
+    /// Says whether a handoff's record itself says what is noted of it.
+    fn confirm(&self, notes: &Notes, id: &HandoffId) -> Result<bool, LedgerError> {
+        let name = layout::open_name(id, self.agent);
+        let Some(blob) = self.open.find(&name)? else {
+            return Ok(false);
+        };
+        let record = self.tip.record_in(&name, blob)?;
+        Ok(notes.agrees(blob, &record))
+    }
+}
+
+fn by_id(a: &str, b: &str) -> std::cmp::Ordering {
+    let id = |text: &str| text.parse::<HandoffId>().ok();
+    id(a).cmp(&id(b))
+}
+
+fn sent_at(record: &Record) -> Option<i64> {
+    record.sent_at().map(|at| at.timestamp())
+}
+
+/// What a choice needs to know of a record, besides when it was sent: many have
+/// the same.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(super) struct Brief {
+    pub(super) state: State,
+    pub(super) protocol: String,
+    pub(super) priority: Option<String>,
+    /// Since when it waits for another attempt, and until when.
+    pause: Option<(i64, i64)>,
+    waits_for: Option<HandoffId>,
+}
+
+impl Brief {
+    fn of(record: &Record) -> Self {
+        Self {
+            state: record.state,
+            protocol: record.protocol.to_string(),
+            priority: record.priority.clone(),
+            pause: { record.pause() }.map(|(since, end)| (since.timestamp(), end.timestamp())),
+            waits_for: record.waits_for.first().cloned(),
+        }
+    }
+
+    /// Why such a handoff can't be claimed now.
+    pub(super) fn hindrance(&self, now: Moment) -> Option<Verdict> {
+        let second = |at| Moment::from_timestamp(at, 0);
+        let pause = { self.pause }.and_then(|(since, end)| Some((second(since)?, second(end)?)));
+        match pause {
+            _ if self.state != State::Pending => Some(Verdict::No),
+            _ if self.waits_for.is_some() => Some(Verdict::Waits),
+            Some(pause) if lasts(pause, now) => Some(Verdict::Later(pause.1)),
+            _ => None,
+        }
+    }
+}
+
+/// What is known of records that were read before, by the ids of their blobs, so
+/// that none of it can be out of date. It is there for speed alone: it may be lost
+/// or wrong at any time.
+pub(super) struct Notes {
+    file: Scratch,
+    briefs: Vec<Brief>,
+    /// For each blob, which brief it has and when the handoff was sent.
+    known: ById<(usize, i64)>,
+    /// The place of each brief, once one is added.
+    places: HashMap<Brief, usize>,
+    /// How many blobs were read now.
+    added: usize,
+    /// How many were not, because they were known.
+    used: usize,
+}
+
+/// The form in which notes are left: another form has another name.
+const FILE: &str = "open-1.json";
+
+/// How many blobs are worth writing the file anew.
+const WORTH: usize = 16;
+
+/// The notes as they are left.
+#[derive(Serialize, Deserialize)]
+struct Left<T> {
+    briefs: Vec<Brief>,
+    /// Blob, brief, time of sending.
+    known: Vec<(T, usize, i64)>,
+}
+
+impl Notes {
+    pub(super) fn read(repository: &Repository) -> Self {
+        let file = Scratch::new(repository.common_dir(), FILE);
+        let bytes = file.read().unwrap_or_default();
+        let mut notes = Self {
+            file,
+            briefs: Vec::new(),
+            known: ById::default(),
+            places: HashMap::new(),
+            added: 0,
+            used: 0,
+        };
+        if let Ok(left) = serde_json::from_slice::<Left<&str>>(&bytes) {
+            notes.briefs = left.briefs;
+            let kept = left.known.into_iter().filter_map(|(blob, brief, sent)| {
+                let is_there = blob.len() == 40 && brief < notes.briefs.len();
+                Some((is_there.then(|| blob.parse().ok())??, (brief, sent)))
+            });
+            notes.known = kept.collect();
+        }
+        notes
+    }
+
+    /// Which brief a record has, and when it was sent.
+    pub(super) fn brief(
+        &mut self,
+        tip: &Snapshot<'_>,
+        name: &str,
+        blob: ObjectId,
+    ) -> Result<(usize, i64), LedgerError> {
+        if let Some(&known) = self.known.get(&blob) {
+            self.used += 1;
+            return Ok(known);
+        }
+        let record = tip.record_in(name, blob)?;
+        if self.places.is_empty() {
+            let all = self.briefs.iter().cloned().enumerate();
+            self.places = all.map(|(place, brief)| (brief, place)).collect();
+        }
+        let brief = Brief::of(&record);
+        let place = *self.places.entry(brief).or_insert_with_key(|brief| {
+            self.briefs.push(brief.clone());
+            self.briefs.len() - 1
+        });
+        let known = (place, sent_at(&record).unwrap_or_default());
+        self.known.insert(blob, known);
+        self.added += 1;
+        Ok(known)
+    }
+
+    /// Says whether a record need not be read to know its brief.
+    pub(super) fn knows(&self, blob: ObjectId) -> bool {
+        self.known.contains_key(&blob)
+    }
+
+    /// The brief at a place.
+    pub(super) fn noted(&self, place: usize) -> &Brief {
+        &self.briefs[place]
+    }
+
+    /// Says whether a record itself says what is noted of it.
+    pub(super) fn agrees(&self, blob: ObjectId, record: &Record) -> bool {
+        let noted = self.known.get(&blob);
+        noted.is_some_and(|&(brief, sent)| {
+            self.briefs[brief] == Brief::of(record) && Some(sent) == sent_at(record)
+        })
+    }
+
+    pub(super) fn forget(&mut self) {
+        self.known.clear();
+        self.briefs.clear();
+        self.places.clear();
+        (self.added, self.used) = (0, 0);
+    }
+
+    /// Leaves what is known of open handoffs to whoever chooses next.
+    fn leave(self, open: &Listing) {
+        if self.added < WORTH {
+            return;
+        }
+        let mut left = Left {
+            briefs: Vec::new(),
+            known: Vec::new(),
+        };
+        // What is no longer open takes its brief along.
+        let mut places: Vec<Option<usize>> = vec![None; self.briefs.len()];
+        for (_, blob) in open.named() {
+            if let Some(&(brief, sent)) = self.known.get(&blob) {
+                let place = *places[brief].get_or_insert_with(|| {
+                    left.briefs.push(self.briefs[brief].clone());
+                    left.briefs.len() - 1
+                });
+                left.known.push((blob.to_string(), place, sent));
+            }
+        }
+        if let Ok(bytes) = serde_json::to_vec(&left) {
+            // What can't be left is read from the records again.
+            let _ = self.file.write(&bytes);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::{Brief, State, Verdict};
+    use handoff_base::Moment;
+
+    #[test]
+    fn what_can_be_claimed_is_pending_waits_for_nothing_and_may_begin() {
+        let at = |second| Moment::from_timestamp(second, 0).unwrap();
+        let brief = Brief {
+            state: State::Pending,
+            protocol: "p".to_owned(),
+            priority: None,
+            pause: Some((40, 100)),
+            waits_for: None,
+        };
+        assert_eq!(brief.hindrance(at(99)), Some(Verdict::Later(at(100))));
+        assert_eq!(brief.hindrance(at(100)), None);
+        // By a clock that was set back, it has waited long enough.
+        assert_eq!(brief.hindrance(at(-20)), None);
+        assert_eq!(brief.hindrance(at(-19)), Some(Verdict::Later(at(100))));
+        let waits_for = Some("7.1".parse().unwrap());
+        let waits = Brief {
+            waits_for,
+            ..brief.clone()
+        };
+        assert_eq!(waits.hindrance(at(99)), Some(Verdict::Waits));
+        for state in State::ALL {
+            let brief = Brief {
+                state,
+                pause: None,
+                ..brief.clone()
+            };
+            let hindered = brief.hindrance(at(0));
+            let expected = (state != State::Pending).then_some(Verdict::No);
+            assert_eq!(hindered, expected, "{state}");
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Steps that were made offline and that the remote's state refused: each is kept
+//! under a ref of its own until someone decides about it.
+
+use std::error::Error;
+use std::rc::Rc;
+
+use handoff_base::ObjectId;
+use handoff_base::ids::HandoffId;
+use handoff_git::{Commit, KeptCommit, RemoteError};
+use serde::Serialize;
+
+use super::rerun::{Origins, Rerun, begun};
+use super::sync::Apart;
+use crate::error::LedgerError;
+use crate::message::{one_line, trailers};
+use crate::session::Session;
+use crate::step::View;
+use crate::write::Ledger;
+
+/// A step that was made offline, and refused when it was made again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Rejected {
+    /// The name under which it is kept.
+    pub name: String,
+    /// The commit that it was.
+    #[serde(serialize_with = "displayed")]
+    pub commit: ObjectId,
+    /// The handoff that it is about, by the id that it had then; none where it is
+    /// about a protocol or a document.
+    pub handoff: Option<HandoffId>,
+    /// What it did, in a line.
+    pub subject: String,
+    /// Why it was refused.
+    pub reason: String,
+}
+
+/// A refused step, its commit's message, and the contract that it sent.
+pub type RejectedStep = (Rejected, String, Option<Rc<[u8]>>);
+
+fn displayed<S: serde::Serializer>(id: &ObjectId, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(id)
+}
+
+impl Rejected {
+    fn of(name: &str, commit: &Commit, reason: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            commit: commit.id,
+            handoff: handoff(&commit.message),
+            subject: commit.message.lines().next().unwrap_or_default().to_owned(),
+            reason: reason.trim_end().to_owned(),
+        }
+    }
+}
+
+/// The handoff that a commit's message names.
+fn handoff(message: &str) -> Option<HandoffId> {
+    let found = trailers(message);
+    let (_, id) = found.iter().find(|(name, _)| *name == "Handoff-Id")?;
+    id.parse().ok()
+}
+
+/// The name under which a refused step is kept.
+fn name_of(commit: &Commit) -> String {
+    let what = handoff(&commit.message).map_or_else(|| "shared".to_owned(), |id| id.to_string());
+    format!("{what}-{}", commit.id.short())
+}
+
+impl Ledger<'_> {
+    /// Where refused steps are kept.
+    fn rejected_folder(&self) -> String {
+        format!("refs/handoff/rejected/{}/", self.branch())
+    }
+
+    /// Keeps a step that was refused.
+    pub(super) fn keep_rejected(
+        &self,
+        session: &Session,
+        commit: &Commit,
+        reason: &LedgerError,
+    ) -> Result<Rejected, LedgerError> {
+        let mut text = reason.to_string();
+        let mut cause: Option<&dyn Error> = reason.source();
+        while let Some(source) = cause {
+            text += &format!(": {source}");
+            cause = source.source();
+        }
+        if let LedgerError::Remote {
+            source: RemoteError::Refused { said },
+            ..
+        } = reason
+        {
+            text += &format!(": {}", said.join("; "));
+        }
+        for finding in reason.findings() {
+            text += &format!("; {}", finding.message);
+        }
+        let name = name_of(commit);
+        let reason = one_line(&text);
+        let refname = format!("{}{name}", self.rejected_folder());
+        let message = format!("{reason}\n");
+        self.repository()
+            .keep(&refname, commit.id, &message, &session.committer())?;
+        Ok(Rejected::of(&name, commit, &reason))
+    }
+
+    fn kept(&self) -> Result<Vec<(Rejected, KeptCommit)>, LedgerError> {
+        let folder = self.rejected_folder();
+        let mut found = Vec::new();
+        for kept in self.repository().kept(&folder)? {
+            let commit = self.repository().commit(kept.commit)?;
+            let name = kept.refname.strip_prefix(&folder).unwrap_or_default();
+            let rejected = Rejected::of(name, &commit, &kept.message);
+            found.push((commit.committer.at, rejected, kept));
+        }
+        // In the order in which they were made, so that what rests on another comes later.
+        found.sort_by_key(|(at, ..)| *at);
+        let found = found.into_iter();
+        Ok(found.map(|(_, rejected, kept)| (rejected, kept)).collect())
+    }
+
+    fn kept_as(&self, name: &str) -> Result<(Rejected, KeptCommit), LedgerError> {
+        let mut kept = self.kept()?.into_iter();
+        let found = kept.find(|(rejected, _)| rejected.name == name);
+        found.ok_or_else(|| LedgerError::NoRejected {
+            name: name.to_owned(),
+        })
+    }
+
+    /// The steps that were made offline and refused, by their names.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when they can't be read.
+    pub fn rejected(&self) -> Result<Vec<Rejected>, LedgerError> {
+        Ok(self
+            .kept()?
+            .into_iter()
+            .map(|(rejected, _)| rejected)
+            .collect())
+    }
+
+    /// A refused step, its message, and the contract that it sent, if it sent one.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when there is none of that name, or it can't be read.
+    pub fn rejected_step(&self, name: &str) -> Result<RejectedStep, LedgerError> {
+        let (rejected, kept) = self.kept_as(name)?;
+        let commit = self.repository().commit(kept.commit)?;
+        let mut contract = None;
+        if let (Some(id), true) = (&rejected.handoff, begun(&commit.message).is_some()) {
+            let step = self.at(kept.commit)?;
+            let folder = step.issue(id.issue())?;
+            if let Some(record) = folder.record(id.number())? {
+                contract = Some(folder.contract(&record)?);
+            }
+        }
+        Ok((rejected, commit.message, contract))
+    }
+
+    /// Makes a refused step again, now; it is no longer kept then.
+    ///
+    /// # Errors
+    /// [`LedgerError`], also where it is refused again; it is kept then.
+    pub fn retry_rejected(&self, session: &Session, name: &str) -> Result<Rejected, LedgerError> {
+        let (rejected, kept) = self.kept_as(name)?;
+        self.catch_up(session)?;
+        let commit = self.repository().commit(kept.commit)?;
+        loop {
+            let tip = self.existing()?;
+            let apart = Apart::read(self, kept.commit, tip)?;
+            if apart.published.contains_key(&kept.commit) {
+                break;
+            }
+            // Aside, so that it is seen what it comes to before anybody else sees it.
+            let aside = self.aside(tip);
+            let origins = self.known_again(&apart, tip)?;
+            Rerun::new(&aside, session, origins).step(&commit)?;
+            let made = aside.existing()?;
+            if made == tip || self.put(session, tip, made)? {
+                break;
+            }
+        }
+        self.repository().let_go(&kept)?;
+        Ok(rejected)
+    }
+
+    /// What became of the handoffs that were begun offline, also of those that the ledger
+    /// had already when they were made again: their contracts are there, byte for byte.
+    fn known_again(&self, apart: &Apart, tip: ObjectId) -> Result<Origins, LedgerError> {
+        let mut origins = apart.origins();
+        let now = self.at(tip)?;
+        for commit in &apart.own {
+            let Some(then) = begun(&commit.message) else {
+                continue;
+            };
+            let folder = self.at(commit.id)?;
+            let folder = folder.issue(then.issue())?;
+            if let Some(record) = folder.record(then.number())?
+                && !apart.published.contains_key(&commit.id)
+            {
+                let bytes = folder.contract(&record)?;
+                let there = now.issue(then.issue())?.sent_before(&bytes)?;
+                if let Some(number) = there.first() {
+                    origins.put(then.clone(), HandoffId::new(then.issue().clone(), *number));
+                }
+            }
+        }
+        Ok(origins)
+    }
+
+    /// Gives up a refused step.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when there is none of that name, or it can't be removed.
+    pub fn drop_rejected(&self, name: &str) -> Result<Rejected, LedgerError> {
+        let (rejected, kept) = self.kept_as(name)?;
+        self.repository().let_go(&kept)?;
+        Ok(rejected)
+    }
+}

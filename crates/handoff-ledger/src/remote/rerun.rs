@@ -1,0 +1,377 @@
+//! A step that was made offline, made again on another state.
+
+use std::collections::{HashMap, HashSet};
+
+use handoff_base::ids::{HandoffId, IssueKey};
+use handoff_base::{ObjectId, to_second};
+use handoff_git::{Commit, Repository, Tree};
+use handoff_protocol::Event;
+
+use super::sync::Renamed;
+use crate::asked::{Asked, KnownRules, Shared, States, What, issues_of, shared_of};
+use crate::choice::Offer;
+use crate::error::LedgerError;
+use crate::failure::kept_for;
+use crate::layout;
+use crate::message::trailers;
+use crate::sending::{Gathered, Origin};
+use crate::session::{Session, SetTime};
+use crate::shared::Change as ProtocolStep;
+use crate::snapshot::{IssueFolder, Rules};
+use crate::step::{Request, Told, View};
+use crate::write::{Ledger, Target};
+
+/// What became of the handoffs that were begun offline.
+#[derive(Debug, Default)]
+pub(super) struct Origins {
+    /// Those that were taken, by the id they had then.
+    taken: HashMap<HandoffId, HandoffId>,
+    /// Those that were not, or not yet.
+    left: HashSet<HandoffId>,
+    /// Those whose claim was refused, by the id they had then: what its holder did is
+    /// not to be done on somebody else's claim.
+    lost: HashSet<HandoffId>,
+}
+
+impl Origins {
+    /// Learns from what a commit said then, and what it says now.
+    pub(super) fn taken(&mut self, then: &str, now: &str) {
+        if let (Some(then), Some(now)) = (begun(then), begun(now)) {
+            self.put(then, now);
+        }
+    }
+
+    /// Notes the id that a handoff has now.
+    pub(super) fn put(&mut self, then: HandoffId, now: HandoffId) {
+        self.left.remove(&then);
+        self.taken.insert(then, now);
+    }
+
+    /// Learns from what a commit says that was not taken.
+    pub(super) fn left(&mut self, then: &str) {
+        self.left.extend(begun(then));
+    }
+
+    /// Learns from what a commit says that was refused.
+    fn refused(&mut self, then: &str) {
+        if let Some(begun) = begun(then) {
+            self.taken.remove(&begun);
+        }
+        self.left(then);
+        self.lost.extend(claimed(then));
+    }
+
+    /// Refuses what the holder of a handoff did under a claim that was refused.
+    fn unless_lost(&self, then: &HandoffId) -> Result<(), LedgerError> {
+        match self.lost.contains(then) {
+            true => Err(LedgerError::NotTaken { id: then.clone() }),
+            false => Ok(()),
+        }
+    }
+
+    /// The id that a handoff has now.
+    fn now(&self, then: HandoffId) -> Result<HandoffId, LedgerError> {
+        if let Some(now) = self.taken.get(&then) {
+            return Ok(now.clone());
+        }
+        match self.left.contains(&then) {
+            true => Err(LedgerError::NotTaken { id: then }),
+            false => Ok(then),
+        }
+    }
+
+    /// The ids that are others now.
+    fn renamed(&self) -> Vec<Renamed> {
+        let changed = self.taken.iter().filter(|(was, is)| was != is);
+        let mut changed: Vec<Renamed> = changed
+            .map(|(was, is)| Renamed {
+                was: was.clone(),
+                is: is.clone(),
+            })
+            .collect();
+        changed.sort_by(|one, other| one.was.cmp(&other.was));
+        changed
+    }
+}
+
+/// The handoff that a commit began, as its message tells.
+pub(super) fn begun(message: &str) -> Option<HandoffId> {
+    changed(message, |change| change.starts_with("none.."))
+}
+
+/// The handoff that a commit claimed, as its message tells.
+fn claimed(message: &str) -> Option<HandoffId> {
+    changed(message, |change| change.ends_with("..in_progress"))
+}
+
+/// The first handoff that a commit changed in such a way.
+fn changed(message: &str, how: impl Fn(&str) -> bool) -> Option<HandoffId> {
+    let found = trailers(message).into_iter();
+    let mut changes = found.filter(|(name, _)| *name == "Transition");
+    changes.find_map(|(_, text)| {
+        let (id, change) = text.split_once(' ')?;
+        how(change).then(|| id.parse().ok())?
+    })
+}
+
+/// Makes steps again, one after the other, on the ledger as it is now.
+pub(super) struct Rerun<'a, 'r> {
+    ledger: &'a Ledger<'r>,
+    repository: &'r Repository,
+    session: Session,
+    /// Set where steps keep the times at which they were made.
+    time: Option<SetTime>,
+    rules: KnownRules<'r>,
+    origins: Origins,
+}
+
+impl<'a, 'r> Rerun<'a, 'r> {
+    /// Begins on a ledger, as of now.
+    pub(super) fn new(ledger: &'a Ledger<'r>, session: &Session, origins: Origins) -> Self {
+        Self {
+            ledger,
+            repository: ledger.repository(),
+            session: session.clone(),
+            time: None,
+            rules: KnownRules::default(),
+            origins,
+        }
+    }
+
+    /// Lets the steps keep their times, as far as no other step of their issues is
+    /// later.
+    pub(super) fn keeping_times(mut self) -> Self {
+        let (session, time) = self.session.timed();
+        self.session = session;
+        self.time = Some(time);
+        self
+    }
+
+    /// The handoffs that have another id now.
+    pub(super) fn renamed(&self) -> Vec<Renamed> {
+        self.origins.renamed()
+    }
+
+    /// Makes a step again; says why, where the ledger refuses it.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when something can't be read or written.
+    pub(super) fn take(&mut self, commit: &Commit) -> Result<Option<LedgerError>, LedgerError> {
+        let before = self.ledger.existing()?;
+        match self.step(commit) {
+            Ok(()) => Ok(None),
+            Err(error) if error.is_unreadable() || matches!(error, LedgerError::Signing(_)) => {
+                Err(error)
+            }
+            Err(error) => {
+                self.take_back(commit, before);
+                Ok(Some(error))
+            }
+        }
+    }
+
+    /// Takes a step back that was refused; `before` is where the ledger was then.
+    pub(super) fn take_back(&mut self, commit: &Commit, before: ObjectId) {
+        self.ledger.take_back_to(before);
+        self.origins.refused(&commit.message);
+    }
+
+    /// Makes a step again.
+    ///
+    /// # Errors
+    /// [`LedgerError`], also where the ledger refuses it.
+    pub(super) fn step(&mut self, commit: &Commit) -> Result<(), LedgerError> {
+        self.ledger.set_origin(Some(commit.id));
+        let made = self.made(commit);
+        self.ledger.set_origin(None);
+        made
+    }
+
+    fn made(&mut self, commit: &Commit) -> Result<(), LedgerError> {
+        let parent = commit.parents.first().copied();
+        let old = match parent {
+            Some(parent) => self.repository.commit(parent)?.tree,
+            None => return Err(no_step(commit)),
+        };
+        let (old, new) = (
+            Tree::new(self.repository, old),
+            Tree::new(self.repository, commit.tree),
+        );
+        let changes = new.changes_since(Some(old.id()), layout::is_failure_folder)?;
+        let touched: Vec<IssueKey> = issues_of(&changes).into_iter().collect();
+        match (&touched[..], shared_of(&changes)) {
+            ([key], _) => {
+                let before = IssueFolder::open(self.repository, old, key)?;
+                let after = IssueFolder::open(self.repository, new, key)?;
+                let (was, is) = (before.issue()?, after.issue()?);
+                let is = is.ok_or_else(|| no_step(commit))?;
+                let protocol = &was.as_ref().unwrap_or(&is).protocol;
+                let rules = self.rules.read(self.repository, old, protocol.as_str())?;
+                let states = States {
+                    was: was.as_ref(),
+                    is: &is,
+                    before: &before,
+                    after: &after,
+                };
+                let asked = states.asked(&rules, &changes)?;
+                let asked = asked.map_err(|findings| LedgerError::Contract { findings })?;
+                self.set_time(commit, key)?;
+                self.of_issue(key, asked)
+            }
+            ([], Some(Shared::Protocol(name))) => {
+                let files = Rules::read(self.repository, new, &name)?.files()?;
+                let change = match self.ledger.tip()?.rules_id(&name)? {
+                    Some(_) => ProtocolStep::Update,
+                    None => ProtocolStep::Add,
+                };
+                self.own_time(commit);
+                self.ledger
+                    .put_protocol(&self.session, &files, change)
+                    .map(drop)
+            }
+            ([], Some(Shared::Document(protocol, name))) => {
+                let path = layout::document(&protocol, &name);
+                let bytes = new.file(&path)?.ok_or(LedgerError::Missing { path })?;
+                let parsed = (commit.author.name.parse(), protocol.parse());
+                let (Ok(agent), Ok(protocol)) = parsed else {
+                    return Err(no_step(commit));
+                };
+                self.own_time(commit);
+                self.ledger
+                    .put_document(&self.session, &agent, &protocol, &name, &bytes)
+                    .map(drop)
+            }
+            _ => Err(no_step(commit)),
+        }
+    }
+
+    /// Lets the next step have its own time.
+    fn own_time(&self, commit: &Commit) {
+        if let Some(time) = &self.time {
+            time.set(Some(commit.author.at));
+        }
+    }
+
+    /// Lets the next step have its own time, or that of the last one of its issue
+    /// where that is later: no time runs backwards in an issue.
+    fn set_time(&self, commit: &Commit, key: &IssueKey) -> Result<(), LedgerError> {
+        self.own_time(commit);
+        if let Some(time) = &self.time
+            && let Some(issue) = self.ledger.tip()?.issue(key)?.issue()?
+            && issue.updated_at > to_second(commit.author.at)
+        {
+            let zone = *commit.author.at.offset();
+            time.set(Some(issue.updated_at.with_timezone(&zone)));
+        }
+        Ok(())
+    }
+
+    fn of_issue(&mut self, key: &IssueKey, asked: Asked) -> Result<(), LedgerError> {
+        let (ledger, agent) = (self.ledger, &asked.actor);
+        // The trace is that in which it was made first, not that of whoever syncs.
+        let session = &self.session.instead_of(asked.traceparent, asked.delivery);
+        let now = |number: u32| self.origins.now(HandoffId::new(key.clone(), number));
+        match asked.what {
+            What::Sent(contract, record) => {
+                let answers = record.answers.clone().map(|id| self.origins.now(id));
+                let answers = answers.transpose()?;
+                let offer = Offer {
+                    bytes: &contract.bytes,
+                    agent: Some(agent),
+                    issue: Some(key),
+                    protocol: Some(&contract.protocol),
+                    answers: answers.map(|id| id.number()),
+                    token: None,
+                    allow: &contract.allowed_secrets,
+                    reports: None,
+                };
+                let known = Gathered {
+                    code: record.code.clone(),
+                    artifacts: record.artifacts.clone(),
+                    evidence: record.evidence.clone(),
+                    allowed_secrets: contract.allowed_secrets.clone(),
+                };
+                if let Some(follows) = &record.follows {
+                    self.origins.unless_lost(follows)?;
+                }
+                let was = record.follows.clone().map(|id| self.origins.now(id));
+                let was = was.transpose()?;
+                let done = ledger.send_with(session, &offer, Origin::Export(&known))?;
+                let is = &done.receipt.record;
+                if is.follows != was && !done.receipt.repeated {
+                    let told = |id: &Option<HandoffId>| match id {
+                        Some(id) => id.to_string(),
+                        None => "nothing".to_owned(),
+                    };
+                    return Err(LedgerError::OtherHandoff {
+                        was: told(&was),
+                        now: told(&is.follows),
+                    });
+                }
+                self.origins.put(record.id, is.id.clone());
+                Ok(())
+            }
+            What::Changed(number, Event::Expire, _) => {
+                ledger.record_expiry(session, &now(number)?).map(drop)
+            }
+            What::Changed(number, event, told) => {
+                let then = HandoffId::new(key.clone(), number);
+                let id = now(number)?;
+                let by_holder = [Event::Complete, Event::Fail, Event::Block, Event::Extend];
+                if by_holder.contains(&event) {
+                    self.origins.unless_lost(&then)?;
+                }
+                let mut told = Told {
+                    allow: told.allowed_secrets.clone(),
+                    ..*told
+                };
+                if let Some(context) = &told.context
+                    && let Some(record) = ledger.tip()?.issue(key)?.record(id.number())?
+                {
+                    let kept = kept_for(self.repository, context, &id, record.attempt)?;
+                    told.context = Some(kept);
+                }
+                let target = Target::Handoff(id);
+                let request = |number| Request::Change {
+                    number,
+                    event,
+                    told: Box::new(told.clone()),
+                };
+                ledger.act(session, agent, &target, request)?;
+                if event == Event::Claim {
+                    self.origins.lost.remove(&then);
+                }
+                Ok(())
+            }
+            What::Decided(decision) => {
+                let target = Target::Handoff(now(decision.id.number())?);
+                let request = |number| Request::Decide {
+                    number,
+                    action: decision.action,
+                    why: decision.why.clone(),
+                };
+                ledger.act(session, agent, &target, request).map(drop)
+            }
+            What::Annotated(annotation) => {
+                let about = annotation.id.map(|id| now(id.number())).transpose()?;
+                let request = || Request::Annotate {
+                    number: about.as_ref().map(HandoffId::number),
+                    note: annotation.note.clone(),
+                    facts: annotation.facts.clone(),
+                };
+                ledger.ask(session, agent, key, request).map(drop)
+            }
+            What::Reopened(reason) => {
+                let request = || Request::Reopen {
+                    reason: reason.clone(),
+                };
+                ledger.ask(session, agent, key, request).map(drop)
+            }
+        }
+    }
+}
+
+/// The failure for a commit that is no step, which nobody can make again.
+fn no_step(commit: &Commit) -> LedgerError {
+    LedgerError::NoStep { commit: commit.id }
+}

@@ -1,0 +1,431 @@
+//! What belongs to no issue and governs all: the protocols in force, and the
+//! documents that issues share. Each change of one is a commit of its own.
+
+use std::collections::BTreeSet;
+
+use handoff_base::finding::Finding;
+use handoff_base::ids::AgentName;
+use handoff_base::text::quoted;
+use handoff_base::{Edit, ObjectId};
+use handoff_contract::{Schema, Source};
+use handoff_protocol::{AgentKind, ContractType, Protocol, SIGNERS};
+use serde_json::Value;
+
+use super::draft::{Decided, Draft};
+use super::error::LedgerError;
+use super::intake::Schemas;
+use super::layout;
+use super::layout::DEFINITION;
+use super::protocol_check::check_protocol;
+use super::record::{IssueStatus, digest};
+use super::refusal::Refusal;
+use super::screening::{Screen, screen_protocol};
+use super::semantic::part;
+use super::session::Session;
+use super::signing::{By, Demand};
+use super::snapshot::{Rules, Snapshot};
+use super::step::{FileChanges, View};
+use super::write::Ledger;
+
+/// A protocol's files by path in its folder.
+pub type ProtocolFiles = [(String, Vec<u8>)];
+
+/// A change of something shared.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct SharedStep {
+    pub(super) files: FileChanges,
+    pub(super) message: String,
+}
+
+/// Whether a protocol is to be new, or in force already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It is new.
+    Add,
+    /// It takes the place of one of the same name.
+    Update,
+}
+
+/// What a change of a protocol came to.
+#[derive(Debug)]
+pub struct ProtocolChange {
+    /// The protocol's name.
+    pub name: String,
+    /// The version that was in force.
+    pub before: Option<String>,
+    /// The version that is.
+    pub version: String,
+    /// The commit; none when the ledger had these very files already.
+    pub commit: Option<ObjectId>,
+}
+
+impl<'r> Ledger<'r> {
+    /// Puts a protocol in force, beside the others or in the place of the one of
+    /// its name.
+    ///
+    /// # Errors
+    /// [`LedgerError`]; the ledger is then unchanged.
+    pub fn put_protocol(
+        &self,
+        session: &Session,
+        files: &ProtocolFiles,
+        change: Change,
+    ) -> Result<ProtocolChange, LedgerError> {
+        let (mut done, commit) = self.write(session, None, |tip, _| {
+            screen_protocol(files)?;
+            let (step, outcome) = protocol_step(tip, files, change)?;
+            let demand = match tip.rules_id(&outcome.name)? {
+                Some(_) => Demand::of(&tip.rules(&outcome.name)?, By::Committer)?,
+                None => None,
+            };
+            Ok(match step {
+                None => Decided::Nothing(outcome),
+                Some(step) => Decided::Write(Draft {
+                    author: None,
+                    files: step.files,
+                    message: step.message,
+                    previous: None,
+                    demand,
+                    outcome,
+                }),
+            })
+        })?;
+        done.commit = commit;
+        Ok(done)
+    }
+
+    /// Puts a document that all issues share in the place of its last version.
+    /// The answer is the commit; none when the ledger had these bytes already.
+    ///
+    /// # Errors
+    /// [`LedgerError`]; the ledger is then unchanged.
+    pub fn put_document(
+        &self,
+        session: &Session,
+        agent: &AgentName,
+        protocol: &AgentName,
+        name: &AgentName,
+        bytes: &[u8],
+    ) -> Result<Option<ObjectId>, LedgerError> {
+        let ((), commit) = self.write(session, None, |tip, _| {
+            let rules = tip.rules(protocol.as_str())?;
+            let mut screen = Screen::new(rules.protocol().definition(), &[]);
+            screen.contract(bytes);
+            screen.finish()?;
+            let step = document_step(tip, &rules, agent, name, bytes)?;
+            Ok(match step {
+                None => Decided::Nothing(()),
+                Some(step) => Decided::Write(Draft {
+                    author: Some(agent.clone()),
+                    files: step.files,
+                    message: step.message,
+                    previous: None,
+                    demand: Demand::of(&rules, By::Agent(agent.clone()))?,
+                    outcome: (),
+                }),
+            })
+        })?;
+        Ok(commit)
+    }
+}
+
+/// Decides what putting a protocol in force changes.
+pub(super) fn protocol_step(
+    tip: &Snapshot<'_>,
+    files: &ProtocolFiles,
+    change: Change,
+) -> Result<(Option<SharedStep>, ProtocolChange), LedgerError> {
+    let definition = files.iter().find(|(path, _)| path == DEFINITION);
+    let definition = definition
+        .map(|(_, bytes)| bytes.as_slice())
+        .unwrap_or_default();
+    let refused = |findings| LedgerError::ProtocolRefused { findings };
+    let protocol = Protocol::load(definition).map_err(refused)?;
+    let findings = check_protocol(files);
+    if findings.iter().any(Finding::is_error) {
+        return Err(refused(findings));
+    }
+    let name = protocol.name().to_owned();
+    let version = protocol.definition().version.clone();
+    let known = match tip.rules_id(&name)? {
+        Some(_) => Some(tip.rules(&name)?),
+        None => None,
+    };
+    let mut outcome = ProtocolChange {
+        name: name.clone(),
+        before: known
+            .as_ref()
+            .map(|k| k.protocol().definition().version.clone()),
+        version: version.clone(),
+        commit: None,
+    };
+    let changes = differences(known.as_ref(), files)?;
+    if known.is_some() && changes.is_empty() {
+        return Ok((None, outcome));
+    }
+    let message = match (&mut outcome.before, change) {
+        (None, Change::Add) => {
+            format!("Add protocol {name} {version}\n\nProtocol: {name}\n")
+        }
+        (Some(before), Change::Update) => {
+            let lists = |files: &ProtocolFiles| files.iter().any(|(path, _)| path == SIGNERS);
+            if known.as_ref().is_some_and(demands) && !lists(files) {
+                let text = "the new version leaves out allowed_signers, which is in force";
+                let finding = Finding::error("protocol.signers", SIGNERS, text);
+                let fix = "copy the file into the folder; one that lists no key asks for no signature from then on";
+                return Err(refused(vec![finding.fix(fix)]));
+            }
+            if *before == version {
+                let text = format!("version {version} is in force, with other files");
+                let finding = Finding::error("protocol.version", "/version", text);
+                return Err(refused(vec![
+                    finding.fix("give the new one another version"),
+                ]));
+            }
+            let mut orphans = orphans(tip, &protocol, files)?;
+            orphans.extend(misfit_documents(tip, &protocol, files)?);
+            if !orphans.is_empty() {
+                return Err(LedgerError::Orphans {
+                    name,
+                    findings: orphans,
+                });
+            }
+            format!("Update protocol {name} from {before} to {version}\n\nProtocol: {name}\n")
+        }
+        (Some(before), Change::Add) => {
+            let version = before.clone();
+            return Err(LedgerError::ProtocolExists { name, version });
+        }
+        (None, Change::Update) => {
+            let known = tip.protocols()?;
+            return Err(LedgerError::NoProtocol { name, known });
+        }
+    };
+    Ok((
+        Some(SharedStep {
+            files: changes,
+            message,
+        }),
+        outcome,
+    ))
+}
+
+/// Says whether steps under a protocol in force must be signed.
+fn demands(rules: &Rules<'_>) -> bool {
+    // A list that can't be read lists somebody.
+    rules.signers().map_or(true, |signers| signers.is_some())
+}
+
+/// The files of a protocol in force that would be other ones.
+fn differences(
+    known: Option<&Rules<'_>>,
+    files: &ProtocolFiles,
+) -> Result<FileChanges, LedgerError> {
+    let mut changes = Vec::new();
+    let old = known.map(Rules::files).transpose()?.unwrap_or_default();
+    let definition = files.iter().find(|(path, _)| path == DEFINITION);
+    let name = definition.and_then(|(_, bytes)| Protocol::load(bytes).ok());
+    let name = name.map(|p| p.name().to_owned()).unwrap_or_default();
+    for (path, bytes) in files {
+        if old.iter().find(|(p, _)| p == path).map(|(_, b)| b) != Some(bytes) {
+            let path = layout::protocol_file(&name, path);
+            changes.push((path, Edit::Bytes(bytes.clone())));
+        }
+    }
+    for (path, _) in &old {
+        if !files.iter().any(|(p, _)| p == path) {
+            changes.push((layout::protocol_file(&name, path), Edit::Gone));
+        }
+    }
+    Ok(changes)
+}
+
+/// The open handoffs that could not go on under another definition.
+fn orphans(
+    tip: &Snapshot<'_>,
+    protocol: &Protocol,
+    files: &ProtocolFiles,
+) -> Result<Vec<Finding>, LedgerError> {
+    let old = tip.rules(protocol.name())?;
+    let was = old.protocol();
+    let mut found = Vec::new();
+    for entry in tip.open()? {
+        let record = tip.open_record(&entry)?;
+        if record.protocol.as_str() != protocol.name() {
+            continue;
+        }
+        let path = layout::record_file(&record.id);
+        let mut orphan = |text: String| {
+            let finding = Finding::error("protocol.orphan", path.clone(), text);
+            let fix = format!(
+                "finish or cancel {} first, or keep what it needs",
+                record.id
+            );
+            found.push(finding.fix(fix));
+        };
+        for agent in [&record.to, &record.from] {
+            if protocol
+                .agent(agent.as_str())
+                .is_none_or(|a| a.kind == AgentKind::End)
+            {
+                orphan(format!("{} needs the agent {agent}", record.id));
+            }
+        }
+        if protocol.contract_type(&record.contract_type).is_none() {
+            let kind = quoted(&record.contract_type);
+            orphan(format!("{} needs the contract type {kind}", record.id));
+        }
+        let way = |p: &Protocol| {
+            let answers = p.definition().contracts.iter();
+            let answered = |c: &ContractType| c.answers.contains(&record.contract_type);
+            (
+                !p.receivers(record.to.as_str()).is_empty(),
+                { answers }.any(answered),
+            )
+        };
+        let ((onward, answered), (still_onward, still_answered)) = (way(was), way(protocol));
+        if onward && !still_onward {
+            let to = &record.to;
+            orphan(format!(
+                "{} needs a route on which {to} can hand it on",
+                record.id
+            ));
+        }
+        if answered && !still_answered {
+            orphan(format!(
+                "{} needs a contract type that answers it",
+                record.id
+            ));
+        }
+        if was.definition().style != protocol.definition().style {
+            orphan(format!("{} was handed over in the other style", record.id));
+        }
+        if let Some(expected) = &record.expects {
+            let path = format!("schemas/{}", expected.schema);
+            if !files.iter().any(|(known, _)| *known == path) {
+                orphan(format!("{} needs {path} for its answer", record.id));
+            }
+        }
+        if record.task.is_some() && task_rules(was) != task_rules(protocol) {
+            orphan(format!(
+                "{} needs the tasks of contracts where they are",
+                record.id
+            ));
+        }
+    }
+    Ok(found)
+}
+
+/// Where the contract types of a protocol have their tasks.
+fn task_rules(protocol: &Protocol) -> Vec<(&str, Value)> {
+    let types = protocol.definition().contracts.iter();
+    let rules = types.filter_map(|c| Some((c.name.as_str(), c.tasks.as_ref()?)));
+    rules
+        .map(|(name, tasks)| (name, serde_json::json!(tasks)))
+        .collect()
+}
+
+/// The shared documents that a new definition has no place for, or refuses.
+fn misfit_documents(
+    tip: &Snapshot<'_>,
+    protocol: &Protocol,
+    files: &ProtocolFiles,
+) -> Result<Vec<Finding>, LedgerError> {
+    let old = tip.rules(protocol.name())?;
+    let mut found = Vec::new();
+    for (name, value) in documents(tip, &old)? {
+        let path = layout::document(protocol.name(), &name);
+        let document = protocol.definition().documents.get(&name);
+        let schema = document.and_then(|d| files.iter().find(|(path, _)| *path == d.schema));
+        let schema = schema.and_then(|(_, bytes)| serde_json::from_slice(bytes).ok());
+        let schema = schema.and_then(|schema: Value| Schema::compile(&schema).ok());
+        let text = match schema {
+            None => "the new definition has no such document",
+            Some(schema) if !part(&schema, &value, "").is_empty() => {
+                "the new schema refuses what the document says"
+            }
+            Some(_) => continue,
+        };
+        let finding = Finding::error("protocol.orphan", path, text);
+        found.push(finding.fix("keep it, or set it to what both accept first"));
+    }
+    Ok(found)
+}
+
+/// Decides what putting a shared document changes.
+pub(super) fn document_step(
+    tip: &Snapshot<'_>,
+    rules: &Rules<'_>,
+    agent: &AgentName,
+    name: &AgentName,
+    bytes: &[u8],
+) -> Result<Option<SharedStep>, LedgerError> {
+    let protocol = rules.protocol();
+    if protocol
+        .agent(agent.as_str())
+        .is_none_or(|a| a.kind == AgentKind::End)
+    {
+        return Err(Refusal::unknown_agent(agent, protocol).into());
+    }
+    let Some(document) = protocol.definition().documents.get(name) else {
+        let known = protocol.definition().documents.keys();
+        return Err(LedgerError::NoDocument {
+            name: name.to_string(),
+            known: known.map(ToString::to_string).collect(),
+        });
+    };
+    let source = Source::parse(bytes).map_err(|findings| LedgerError::Document { findings })?;
+    let findings = rules.file(&document.schema)?.check(&source, None).findings;
+    if findings.iter().any(Finding::is_error) {
+        return Err(LedgerError::Document { findings });
+    }
+    let path = layout::document(protocol.name(), name);
+    if tip.file(&path)?.is_some_and(|known| *known == *bytes) {
+        return Ok(None);
+    }
+    let message = format!(
+        "Set document {name}\n\nDocument: {name}\nDocument-Sha256: {}\nFrom: {agent}\nProtocol: {}\n",
+        digest(bytes),
+        protocol.name()
+    );
+    let files = vec![(path, Edit::Bytes(bytes.to_vec()))];
+    Ok(Some(SharedStep { files, message }))
+}
+
+/// The documents that the issues of a protocol share, by name; those that were
+/// never set are left out.
+///
+/// # Errors
+/// [`LedgerError`] when one can't be read.
+pub fn documents(
+    tip: &Snapshot<'_>,
+    rules: &Rules<'_>,
+) -> Result<Vec<(AgentName, Value)>, LedgerError> {
+    let mut found = Vec::new();
+    for name in rules.protocol().definition().documents.keys() {
+        let path = layout::document(rules.protocol().name(), name);
+        if let Some(bytes) = tip.file(&path)? {
+            let value = serde_json::from_slice(&bytes)
+                .map_err(|e| LedgerError::stored(&path, super::record::StoredError::Form(e)))?;
+            found.push((name.clone(), value));
+        }
+    }
+    Ok(found)
+}
+
+/// Says how many open issues follow each protocol.
+///
+/// # Errors
+/// [`LedgerError`] when an open issue can't be read.
+pub fn open_issues(tip: &Snapshot<'_>, protocol: &str) -> Result<usize, LedgerError> {
+    let open = tip.open()?;
+    let keys: BTreeSet<_> = open.iter().map(|e| e.id.issue()).collect();
+    let mut count = 0;
+    for key in keys {
+        let issue = tip.issue(key)?.issue()?;
+        count += usize::from(
+            issue.is_some_and(|i| i.protocol.as_str() == protocol && i.status == IssueStatus::Open),
+        );
+    }
+    Ok(count)
+}

@@ -1,0 +1,226 @@
+//! Signatures: which key a commit must be signed with, how it gets one, and
+//! what is to be said of the one that it has.
+
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use chrono::SecondsFormat;
+use handoff_base::finding::Finding;
+use handoff_base::ids::AgentName;
+use handoff_base::{Moment, to_second};
+use handoff_git::{Key, Prepared, Proposal, Repository, SignError, SignatureError, Stored};
+use handoff_protocol::{Signer, Signers, SigningKey, Verdict};
+
+use super::error::LedgerError;
+use super::session::Session;
+use super::snapshot::Rules;
+
+/// Whose key a commit must be signed with.
+#[derive(Clone, Debug)]
+pub(super) enum By {
+    /// This agent's.
+    Agent(AgentName),
+    /// That of anybody who is listed: nobody decided on the step.
+    Anybody,
+    /// That of the person who records it, who is listed by the address.
+    Committer,
+}
+
+/// What is asked of a commit's signature.
+#[derive(Clone, Debug)]
+pub(super) struct Demand {
+    signers: Rc<Signers>,
+    by: By,
+}
+
+impl Demand {
+    /// What rules ask, where they ask for a signature at all.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when the list of keys can't be read.
+    pub(super) fn of(rules: &Rules<'_>, by: By) -> Result<Option<Self>, LedgerError> {
+        let signers = rules.signers()?;
+        Ok(signers.map(|signers| Self { signers, by }))
+    }
+
+    /// The same of a step on which nobody decided.
+    pub(super) fn by_anybody(self) -> Self {
+        Self {
+            by: By::Anybody,
+            ..self
+        }
+    }
+}
+
+/// The shortest that signing may take, however long other writers were waited for.
+const LEAST: Duration = Duration::from_secs(2);
+
+/// Writes a commit with the signature that is asked for, and refuses it if the
+/// audit would: nothing points to it then.
+///
+/// # Errors
+/// [`LedgerError::Signing`] where it can't be signed, [`LedgerError::Signature`]
+/// where it may not be signed with that key.
+pub(super) fn signed<'r>(
+    repository: &'r Repository,
+    proposal: &Proposal<'_>,
+    session: &Session,
+    demand: Option<&Demand>,
+    start: Instant,
+) -> Result<Prepared<'r>, LedgerError> {
+    let deadline = (start + session.patience).max(Instant::now() + LEAST);
+    let made = repository.prepare_signed(proposal, deadline);
+    let (prepared, stored) = made.map_err(|error| match (error, demand) {
+        // Who did not ask for signatures may not know how to make one.
+        (SignError::Failed { said }, Some(demand)) if !session.sign => {
+            let wanted = demand.wanted(&proposal.committer.email);
+            let text = format!("{wanted}, and could not be signed: {said}");
+            LedgerError::Signature {
+                findings: vec![Finding::error("signature.missing", "", text).fix(SET_UP)],
+            }
+        }
+        (error, _) => LedgerError::Signing(error),
+    })?;
+    match judge(repository, &stored, demand) {
+        None => Ok(prepared),
+        Some(finding) => Err(LedgerError::Signature {
+            findings: vec![finding],
+        }),
+    }
+}
+
+/// How to come to a key.
+const SET_UP: &str = "tell git which key to sign with: `git config gpg.format ssh` and `git config user.signingKey PUBLIC-KEY-FILE`";
+
+/// What is wrong with a commit's signature, or with its having none.
+pub(super) fn judge(
+    repository: &Repository,
+    stored: &Stored,
+    demand: Option<&Demand>,
+) -> Option<Finding> {
+    let error = |code: &'static str, text: String| Some(Finding::error(code, "", text));
+    let bad = |text: String| {
+        let fix = "the commit is not what its signer signed: find out who made it";
+        Some(Finding::error("signature.bad", "", text).fix(fix))
+    };
+    let signature = match stored.signature() {
+        Ok(signature) => signature,
+        Err(fault) => return bad(fault.to_string()),
+    };
+    let Some(signature) = signature else {
+        let demand = demand?;
+        let text = format!(
+            "{}, and is not signed",
+            demand.wanted(&stored.commit.committer.email)
+        );
+        return Some(Finding::error("signature.missing", "", text).fix(SET_UP));
+    };
+    // Without a list of keys, only what takes no other program is looked at.
+    if demand.is_none() && !signature.is_ssh() {
+        return None;
+    }
+    let key = match (signature.key(repository), demand) {
+        (Ok(key), _) => key,
+        (Err(SignatureError::Bad(text)), _) => return bad(text),
+        (Err(_), None) => return None,
+        (Err(fault @ SignatureError::Unsupported(_)), Some(_)) => {
+            return error("signature.unknown", fault.to_string());
+        }
+        (Err(fault @ SignatureError::NoKey(_)), Some(_)) => {
+            let fix = "import the signer's public key: `gpg --import FILE`";
+            return Some(Finding::error("signature.unverified", "", fault.to_string()).fix(fix));
+        }
+        (Err(fault @ SignatureError::Revoked(_)), Some(_)) => {
+            return error("signature.not_valid", fault.to_string());
+        }
+        (Err(fault @ SignatureError::NotRun(_)), Some(_)) => {
+            let text = format!("the signature could not be verified: {fault}");
+            let fix = "install gpg, or set gpg.program to it";
+            return Some(Finding::error("signature.unverified", "", text).fix(fix));
+        }
+    };
+    let demand = demand?;
+    demand.judge(&key, stored)
+}
+
+impl Demand {
+    /// Whose step it is, in words. `email` is the address of who records it.
+    fn wanted(&self, email: &str) -> String {
+        match &self.by {
+            By::Agent(agent) => format!("the step is {agent}'s"),
+            By::Anybody => "the step is to be signed by anybody who is listed".to_owned(),
+            By::Committer => format!("the change is {email}'s"),
+        }
+    }
+
+    /// What is to be said against a key that made a commit's signature.
+    fn judge(&self, key: &Key, stored: &Stored) -> Option<Finding> {
+        let committer = &stored.commit.committer;
+        let (at, wanted) = (to_second(committer.at), self.wanted(&committer.email));
+        let print = key.fingerprint();
+        let is = |listed: &SigningKey| match (listed, key) {
+            (SigningKey::Ssh(listed), Key::Ssh(key)) => listed == key,
+            (SigningKey::OpenPgp(listed), Key::OpenPgp { fingerprints, .. }) => {
+                fingerprints.contains(listed)
+            }
+            _ => false,
+        };
+        let counts = |line: &Signer| match &self.by {
+            By::Agent(agent) => line.is_agents(agent.as_str()),
+            By::Anybody => true,
+            By::Committer => line.is_persons(&committer.email),
+        };
+        let (code, text, fix) = match self.signers.verdict(is, counts, at) {
+            Verdict::Allowed => match key {
+                Key::OpenPgp {
+                    expired: Some(end), ..
+                } if at > *end => (
+                    "signature.not_valid",
+                    format!("{wanted}, and its key {print} expired at {}", time(*end)),
+                    "sign with a key that has not expired",
+                ),
+                _ => return None,
+            },
+            Verdict::Unknown => (
+                "signature.unknown",
+                format!("{wanted}, and is signed with {print}, which is nobody's key"),
+                LIST,
+            ),
+            Verdict::OtherAgent(line) => (
+                "signature.other_agent",
+                format!(
+                    "{wanted}, and is signed with {print}, a key of {}",
+                    line.principals
+                ),
+                LIST,
+            ),
+            Verdict::NotValid(line) => (
+                "signature.not_valid",
+                format!(
+                    "{wanted}, and is dated {}; its key {print} is {}",
+                    time(at),
+                    validity(line)
+                ),
+                LIST,
+            ),
+        };
+        Some(Finding::error(code, "", text).fix(fix))
+    }
+}
+
+/// What to do about a key that may not sign.
+const LIST: &str = "sign with a key that is listed: `git handoff protocol show` tells who has which; a new key is listed in allowed_signers, by `git handoff protocol update`";
+
+/// When a key may sign, in words.
+fn validity(line: &Signer) -> String {
+    match (line.valid_after.map(time), line.valid_before.map(time)) {
+        (Some(from), Some(until)) => format!("valid from {from} to {until}"),
+        (Some(from), None) => format!("valid from {from}"),
+        (None, Some(until)) => format!("valid until {until}"),
+        (None, None) => "always valid".to_owned(),
+    }
+}
+
+fn time(at: Moment) -> String {
+    at.to_rfc3339_opts(SecondsFormat::Secs, true)
+}

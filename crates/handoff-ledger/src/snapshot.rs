@@ -1,0 +1,589 @@
+//! The ledger at one commit, read from its tree alone.
+
+use std::cell::{OnceCell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::{Moment, ObjectId};
+use handoff_contract::Schema;
+use handoff_git::{EntryKind, Listing, Recent, Repository, Tree, blob_id};
+use handoff_protocol::{Protocol, SIGNERS, Signers};
+
+use super::error::LedgerError;
+use super::intake::Schemas;
+use super::layout::DEFINITION;
+use super::record::{Issue, Manifest, Record};
+use super::step::View;
+use super::{layout, order, record};
+
+/// The ledger at one commit.
+pub struct Snapshot<'r> {
+    repository: &'r Repository,
+    commit: ObjectId,
+    tree: Tree<'r>,
+    manifest: Manifest,
+    recorded: Option<Moment>,
+    known: KnownProtocols,
+}
+
+/// The protocols that were read, by their folders: to check one costs as much as to write an object.
+pub(super) type KnownProtocols = Rc<RefCell<HashMap<ObjectId, Rc<Protocol>>>>;
+
+impl<'r> Snapshot<'r> {
+    /// Reads the ledger at a commit.
+    ///
+    /// # Errors
+    /// [`LedgerError::NotALedger`] when the tree has no manifest.
+    pub fn at(
+        repository: &'r Repository,
+        commit: ObjectId,
+        branch: &str,
+    ) -> Result<Self, LedgerError> {
+        let stored = repository.commit(commit)?;
+        let mut snapshot = Self::read(repository, commit, stored.tree, branch)?;
+        snapshot.recorded = order::recorded(&stored);
+        Ok(snapshot)
+    }
+
+    fn read(
+        repository: &'r Repository,
+        commit: ObjectId,
+        tree: ObjectId,
+        branch: &str,
+    ) -> Result<Self, LedgerError> {
+        let tree = Tree::new(repository, tree);
+        let not = || LedgerError::NotALedger {
+            branch: branch.to_owned(),
+        };
+        let bytes = tree.file(layout::MANIFEST)?.ok_or_else(not)?;
+        let manifest =
+            record::read(&bytes).map_err(|e| LedgerError::stored(layout::MANIFEST, e))?;
+        Ok(Self {
+            repository,
+            commit,
+            tree,
+            manifest,
+            recorded: None,
+            known: KnownProtocols::default(),
+        })
+    }
+
+    /// Reads no protocol that is known already, and makes known what it reads.
+    pub(super) fn sharing(mut self, known: &KnownProtocols) -> Self {
+        self.known = Rc::clone(known);
+        self
+    }
+
+    /// Reads the ledger in a tree, of whatever commit.
+    ///
+    /// # Errors
+    /// [`LedgerError::NotALedger`] when the tree has no manifest.
+    pub(super) fn in_tree(repository: &'r Repository, tree: ObjectId) -> Result<Self, LedgerError> {
+        Self::read(repository, tree, tree, "")
+    }
+
+    /// The repository that it is in.
+    pub fn repository(&self) -> &'r Repository {
+        self.repository
+    }
+
+    /// The commit it is at.
+    pub fn commit(&self) -> ObjectId {
+        self.commit
+    }
+
+    /// When its commit was recorded, where that binds those after it.
+    pub(super) fn recorded(&self) -> Option<Moment> {
+        self.recorded
+    }
+
+    /// The id of its tree.
+    pub fn tree_id(&self) -> ObjectId {
+        self.tree.id()
+    }
+
+    /// What the ledger is.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// A file's bytes, if it is there.
+    pub(super) fn file(&self, path: &str) -> Result<Option<Rc<[u8]>>, LedgerError> {
+        Ok(self.tree.file(path)?)
+    }
+
+    /// The protocol that new issues are bound to.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when it is missing or at fault.
+    pub fn default_rules(&self) -> Result<Rules<'r>, LedgerError> {
+        self.rules(self.manifest.default_protocol.as_str())
+    }
+
+    /// The id of the folder of a protocol in force.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when it can't be read.
+    pub fn rules_id(&self, name: &str) -> Result<Option<ObjectId>, LedgerError> {
+        let path = layout::protocol_file(name, "");
+        let found = self.tree.entry(path.trim_end_matches('/'))?;
+        Ok(found.map(|(_, id)| id))
+    }
+
+    /// The folder with one folder for each issue, once there is an issue.
+    pub(super) fn issues_folder(&self) -> Result<Option<ObjectId>, LedgerError> {
+        let found = self.tree.entry(layout::ISSUES)?;
+        Ok(found.map(|(_, id)| id))
+    }
+
+    /// The names of the protocols in force, the default one first.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when the folder can't be read.
+    pub fn protocols(&self) -> Result<Vec<String>, LedgerError> {
+        let default = self.manifest.default_protocol.as_str();
+        let entries = self.tree.list(layout::PROTOCOLS)?.into_iter();
+        let mut names: Vec<String> = entries.map(|entry| entry.name).collect();
+        names.sort_by_key(|name| (name != default, name.clone()));
+        Ok(names)
+    }
+
+    /// An issue in which one of these agents sent these bytes. Reads the folder
+    /// of every issue.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when a folder can't be read.
+    pub(super) fn sent_anywhere(
+        &self,
+        bytes: &[u8],
+        senders: &[AgentName],
+    ) -> Result<Option<IssueKey>, LedgerError> {
+        let id = blob_id(bytes)?;
+        if !self.repository.has(id) {
+            return Ok(None);
+        }
+        for key in self.issues()? {
+            let folder = self.issue(&key)?;
+            for number in folder.sent_as(id) {
+                let record = folder.record(number)?;
+                if record.is_some_and(|r| senders.contains(&r.from)) {
+                    return Ok(Some(key));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// A protocol in force.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when it is missing or at fault.
+    pub fn rules(&self, name: &str) -> Result<Rules<'r>, LedgerError> {
+        Rules::knowing(self.repository, self.tree, name, &self.known)
+    }
+
+    /// Opens an issue's folder, which may be empty.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when it can't be read.
+    pub fn issue(&self, key: &IssueKey) -> Result<IssueFolder<'r>, LedgerError> {
+        IssueFolder::open(self.repository, self.tree, key)
+    }
+
+    /// Every open handoff with its receiver, the oldest first within an issue.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when the folder can't be read.
+    pub fn open(&self) -> Result<Vec<OpenEntry>, LedgerError> {
+        let entries = self.tree.list(layout::OPEN)?.into_iter();
+        let mut open: Vec<OpenEntry> = entries
+            .filter_map(|entry| {
+                let (id, to) = layout::parse_open_entry(&entry.name)?;
+                Some(OpenEntry {
+                    id,
+                    to,
+                    blob: entry.id,
+                })
+            })
+            .collect();
+        open.sort_by(|a, b| a.id.cmp(&b.id));
+        Ok(open)
+    }
+
+    /// The folder with an entry for each open handoff.
+    pub(super) fn open_listing(&self) -> Result<Listing, LedgerError> {
+        Ok(self.tree.folder(layout::OPEN)?)
+    }
+
+    /// The name under which handoffs are open with an agent, which may be named by
+    /// any of the names that a protocol has for it.
+    pub(super) fn receiver(
+        &self,
+        open: &Listing,
+        agent: &AgentName,
+    ) -> Result<AgentName, LedgerError> {
+        let mine = |(name, _): (&str, ObjectId)| layout::open_with(name, agent).is_some();
+        if !open.named().any(mine) {
+            for name in self.protocols()? {
+                let rules = self.rules(&name)?;
+                if let Some(known) = rules.protocol().agent(agent.as_str()) {
+                    return Ok(known.id.clone());
+                }
+            }
+        }
+        Ok(agent.clone())
+    }
+
+    /// The record that an open handoff's entry holds.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when it can't be read.
+    pub fn open_record(&self, entry: &OpenEntry) -> Result<Record, LedgerError> {
+        self.record_in(&layout::open_name(&entry.id, &entry.to), entry.blob)
+    }
+
+    /// The record that the open handoffs' entry of this name holds.
+    pub(super) fn record_in(&self, name: &str, blob: ObjectId) -> Result<Record, LedgerError> {
+        let bytes = self.repository.blob(blob)?;
+        let path = || format!("{}/{name}", layout::OPEN);
+        record::read(&bytes).map_err(|e| LedgerError::stored(&path(), e))
+    }
+
+    /// Every issue's key, in the order of the folders.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when a folder can't be read.
+    pub fn issues(&self) -> Result<Vec<IssueKey>, LedgerError> {
+        let mut keys = Vec::new();
+        let folders = |path: &str| -> Result<Vec<String>, LedgerError> {
+            let entries = self.tree.list(path)?.into_iter();
+            let trees = entries.filter(|e| e.kind == EntryKind::Tree);
+            Ok(trees.map(|e| format!("{path}/{}", e.name)).collect())
+        };
+        for last in folders(layout::ISSUES)? {
+            for before in folders(&last)? {
+                let entries = self.tree.list(&before)?;
+                keys.extend(
+                    entries
+                        .iter()
+                        .filter_map(|e| e.name.parse::<IssueKey>().ok()),
+                );
+            }
+        }
+        Ok(keys)
+    }
+}
+
+/// An open handoff, as the tip lists it.
+#[derive(Clone, Debug)]
+pub struct OpenEntry {
+    /// Its id.
+    pub id: HandoffId,
+    /// Its receiver.
+    pub to: AgentName,
+    blob: ObjectId,
+}
+
+/// A file's object and its bytes.
+pub(super) type Blob = (ObjectId, Rc<[u8]>);
+
+/// An issue's folder at one commit.
+pub struct IssueFolder<'r> {
+    repository: &'r Repository,
+    key: IssueKey,
+    listing: Listing,
+    parsed: Option<Rc<Parsed>>,
+}
+
+/// Stored files that were parsed before, where parsing them again is likely.
+pub(super) struct Parsed {
+    issues: RefCell<Recent<Rc<Issue>>>,
+    records: RefCell<Recent<Rc<Record>>>,
+}
+
+impl Parsed {
+    pub(super) fn new() -> Self {
+        /// In bytes of JSON; parsed, they take about three times as much.
+        const LIMIT: usize = 1 << 20;
+        Self {
+            issues: RefCell::new(Recent::new(LIMIT)),
+            records: RefCell::new(Recent::new(LIMIT)),
+        }
+    }
+}
+
+impl<'r> IssueFolder<'r> {
+    /// Opens an issue's folder in a ledger's tree.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when it can't be read.
+    pub fn open(
+        repository: &'r Repository,
+        tree: Tree<'r>,
+        key: &IssueKey,
+    ) -> Result<Self, LedgerError> {
+        let listing = tree.folder(&layout::issue_folder(key))?;
+        Ok(Self {
+            repository,
+            key: key.clone(),
+            listing,
+            parsed: None,
+        })
+    }
+
+    /// Remembers with others what was parsed.
+    pub(super) fn remembering(mut self, parsed: &Rc<Parsed>) -> Self {
+        self.parsed = Some(Rc::clone(parsed));
+        self
+    }
+
+    /// The issue's key.
+    pub fn key(&self) -> &IssueKey {
+        &self.key
+    }
+
+    /// A file's object and its bytes, if it is there.
+    pub(super) fn read(&self, name: &str) -> Result<Option<Blob>, LedgerError> {
+        let Some(id) = self.listing.find(name)? else {
+            return Ok(None);
+        };
+        match self.repository.blob(id) {
+            Ok(bytes) => Ok(Some((id, bytes))),
+            Err(source) => Err(LedgerError::Object {
+                path: format!("{}/{name}", layout::issue_folder(&self.key)),
+                source,
+            }),
+        }
+    }
+
+    fn stored<T: serde::de::DeserializeOwned + Clone>(
+        &self,
+        name: &str,
+        parsed: Option<&RefCell<Recent<Rc<T>>>>,
+    ) -> Result<Option<T>, LedgerError> {
+        if let Some(parsed) = parsed
+            && let Some(id) = self.listing.find(name)?
+            && let Some(known) = parsed.borrow_mut().get(id)
+        {
+            return Ok(Some(T::clone(&known)));
+        }
+        let Some((id, bytes)) = self.read(name)? else {
+            return Ok(None);
+        };
+        let path = || format!("{}/{name}", layout::issue_folder(&self.key));
+        let value: T = record::read(&bytes).map_err(|e| LedgerError::stored(&path(), e))?;
+        if let Some(parsed) = parsed {
+            let known = Rc::new(value.clone());
+            parsed.borrow_mut().put(id, known, bytes.len());
+        }
+        Ok(Some(value))
+    }
+
+    /// Every record, the oldest first.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when one can't be read.
+    pub fn records(&self) -> Result<Vec<Record>, LedgerError> {
+        let handoffs = self.issue()?.map_or(0, |issue| issue.handoffs);
+        let records = (1..=handoffs).map(|number| self.record(number));
+        records.filter_map(Result::transpose).collect()
+    }
+
+    /// A handoff's contract, byte for byte.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when it is missing or can't be read.
+    pub fn contract(&self, record: &Record) -> Result<Rc<[u8]>, LedgerError> {
+        let path = || {
+            format!(
+                "{}/{}",
+                layout::issue_folder(&self.key),
+                record.contract.file
+            )
+        };
+        let found = self.read(&record.contract.file)?;
+        found
+            .map(|(_, bytes)| bytes)
+            .ok_or_else(|| LedgerError::Missing { path: path() })
+    }
+}
+
+impl IssueFolder<'_> {
+    /// The file's object, if it is there.
+    pub(super) fn object(&self, name: &str) -> Result<Option<ObjectId>, LedgerError> {
+        Ok(self.listing.find(name)?)
+    }
+
+    /// The handoffs whose contract is this object, the newest first.
+    pub(super) fn sent_as(&self, id: ObjectId) -> Vec<u32> {
+        let names = self.listing.names_of(id).filter(|n| n.contains("-to-"));
+        let numbers = names.filter_map(|name| name.split_once('-')?.0.parse().ok());
+        let mut numbers: Vec<u32> = numbers.collect();
+        numbers.sort_unstable_by(|a, b| b.cmp(a));
+        numbers
+    }
+}
+
+impl View<LedgerError> for IssueFolder<'_> {
+    fn issue(&self) -> Result<Option<Issue>, LedgerError> {
+        self.stored("issue.json", self.parsed.as_ref().map(|p| &p.issues))
+    }
+
+    fn record(&self, number: u32) -> Result<Option<Record>, LedgerError> {
+        let parsed = self.parsed.as_ref().map(|p| &p.records);
+        self.stored(&layout::record_name(number), parsed)
+    }
+
+    fn sent_before(&self, bytes: &[u8]) -> Result<Vec<u32>, LedgerError> {
+        Ok(self.sent_as(blob_id(bytes)?))
+    }
+}
+
+/// A protocol in force, with its schemas compiled as they are needed.
+pub struct Rules<'r> {
+    tree: Tree<'r>,
+    id: ObjectId,
+    protocol: Rc<Protocol>,
+    signers: OnceCell<Option<Rc<Signers>>>,
+    schemas: RefCell<HashMap<String, Rc<Schema>>>,
+}
+
+impl<'r> Rules<'r> {
+    /// Reads a protocol from a ledger's tree.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when it is missing or at fault.
+    pub fn read(
+        repository: &'r Repository,
+        tree: Tree<'r>,
+        name: &str,
+    ) -> Result<Self, LedgerError> {
+        Self::knowing(repository, tree, name, &KnownProtocols::default())
+    }
+
+    fn knowing(
+        repository: &'r Repository,
+        tree: Tree<'r>,
+        name: &str,
+        known: &KnownProtocols,
+    ) -> Result<Self, LedgerError> {
+        let path = layout::protocol_file(name, DEFINITION);
+        let folder = path.trim_end_matches("/protocol.json");
+        let missing = || LedgerError::Missing { path: path.clone() };
+        let (_, id) = tree.entry(folder)?.ok_or_else(missing)?;
+        let tree = Tree::new(repository, id);
+        let found = known.borrow().get(&id).cloned();
+        let protocol = match found {
+            Some(protocol) => protocol,
+            None => {
+                let bytes = tree.file(DEFINITION)?.ok_or_else(missing)?;
+                let protocol =
+                    Protocol::load(&bytes).map_err(|findings| LedgerError::Protocol {
+                        name: name.to_owned(),
+                        findings,
+                    })?;
+                let protocol = Rc::new(protocol);
+                known.borrow_mut().insert(id, Rc::clone(&protocol));
+                protocol
+            }
+        };
+        Ok(Self {
+            tree,
+            id,
+            protocol,
+            signers: OnceCell::new(),
+            schemas: RefCell::default(),
+        })
+    }
+
+    /// The protocol.
+    pub fn protocol(&self) -> &Protocol {
+        &self.protocol
+    }
+
+    /// Who may sign, where steps under the protocol must be signed.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when that can't be read.
+    pub fn signers(&self) -> Result<Option<Rc<Signers>>, LedgerError> {
+        if let Some(known) = self.signers.get() {
+            return Ok(known.clone());
+        }
+        let signers = match self.tree.file(SIGNERS)? {
+            None => None,
+            Some(bytes) => match Signers::parse(&bytes) {
+                (signers, found) if found.is_empty() => {
+                    Some(Rc::new(signers)).filter(|signers| !signers.is_empty())
+                }
+                (_, findings) => {
+                    let name = self.protocol.name().to_owned();
+                    return Err(LedgerError::Protocol { name, findings });
+                }
+            },
+        };
+        Ok(self.signers.get_or_init(|| signers).clone())
+    }
+
+    /// All files of the protocol, by path in its folder.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when one can't be read.
+    pub fn files(&self) -> Result<Vec<(String, Vec<u8>)>, LedgerError> {
+        let mut files = Vec::new();
+        for folder in ["", "schemas/", "templates/"] {
+            let entries = self.tree.list(folder.trim_end_matches('/'))?;
+            let own = |name: &str| !folder.is_empty() || layout::is_protocol_file(name);
+            let files_here = entries.iter().filter(|e| e.kind != EntryKind::Tree);
+            for entry in files_here.filter(|e| own(&e.name)) {
+                let path = format!("{folder}{}", entry.name);
+                let bytes = self.bytes(&path)?.to_vec();
+                files.push((path, bytes));
+            }
+        }
+        Ok(files)
+    }
+
+    /// The id of the protocol's folder: the same id is the same rules.
+    pub fn id(&self) -> ObjectId {
+        self.id
+    }
+
+    /// A file of the protocol.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when it is missing or can't be read.
+    pub fn bytes(&self, file: &str) -> Result<Rc<[u8]>, LedgerError> {
+        let path = || layout::protocol_file(self.protocol.name(), file);
+        self.tree
+            .file(file)?
+            .ok_or_else(|| LedgerError::Missing { path: path() })
+    }
+}
+
+impl Schemas for Rules<'_> {
+    type Error = LedgerError;
+
+    fn file(&self, file: &str) -> Result<Rc<Schema>, LedgerError> {
+        if let Some(schema) = self.schemas.borrow().get(file) {
+            return Ok(Rc::clone(schema));
+        }
+        let path = layout::protocol_file(self.protocol.name(), file);
+        let value = serde_json::from_slice(&self.bytes(file)?)
+            .map_err(|e| LedgerError::stored(&path, record::StoredError::Form(e)))?;
+        let schema = Schema::compile_trusted(&value).map_err(|source| LedgerError::Schema {
+            path,
+            source: Box::new(source),
+        })?;
+        let schema = Rc::new(schema);
+        self.schemas
+            .borrow_mut()
+            .insert(file.to_owned(), Rc::clone(&schema));
+        Ok(schema)
+    }
+
+    fn names(&self) -> Result<Vec<String>, LedgerError> {
+        let entries = self.tree.list("schemas")?;
+        Ok(entries.into_iter().map(|entry| entry.name).collect())
+    }
+}

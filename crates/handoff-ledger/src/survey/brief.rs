@@ -1,0 +1,262 @@
+//! The parts of the stored files that a survey keeps. The rest is skipped where it
+//! stands: to read all of it takes twice as long.
+
+use std::borrow::Cow;
+
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::{Moment, moment};
+use handoff_protocol::{Action, Event, State};
+use serde::Deserialize;
+use serde::de::{Error, IgnoredAny};
+
+use super::{ChangeSurvey, DecisionSurvey, HandoffSurvey, IssueSurvey, RoundSurvey, ran_out};
+use crate::evidence::Verdict;
+use crate::record::{IssueStatus, StoredError, VERSION};
+use crate::traceparent::TraceParent;
+
+/// `issue.json`, in brief.
+#[derive(Deserialize)]
+struct Issue<'a> {
+    version: u32,
+    issue: IssueKey,
+    protocol: AgentName,
+    status: IssueStatus,
+    #[serde(with = "moment")]
+    opened_at: Moment,
+    #[serde(with = "moment")]
+    updated_at: Moment,
+    #[serde(default, with = "moment::optional")]
+    completed_at: Option<Moment>,
+    steps: u32,
+    #[serde(default)]
+    reopened: Vec<Reopening>,
+    #[serde(default)]
+    counted: Vec<Counted>,
+    #[serde(default, borrow)]
+    unfollowed: Vec<Number<'a>>,
+    #[serde(default, borrow)]
+    decisions: Vec<Decision<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Reopening {
+    handoffs: u32,
+}
+
+#[derive(Deserialize)]
+struct Counted {
+    number: u32,
+    #[serde(default)]
+    rounds: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Decision<'a> {
+    #[serde(with = "moment")]
+    at: Moment,
+    #[serde(borrow)]
+    id: Number<'a>,
+    action: Action,
+}
+
+/// The id of a handoff of the same issue.
+#[derive(Deserialize)]
+struct Number<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl Number<'_> {
+    fn number(&self) -> Option<u32> {
+        let id: HandoffId = self.0.parse().ok()?;
+        Some(id.number())
+    }
+}
+
+fn numbers(ids: &[Number<'_>]) -> Vec<u32> {
+    ids.iter().filter_map(Number::number).collect()
+}
+
+/// `NNNN.json`, in brief.
+#[derive(Deserialize)]
+struct Record<'a> {
+    version: u32,
+    #[serde(borrow)]
+    id: Number<'a>,
+    contract_type: String,
+    from: AgentName,
+    to: AgentName,
+    state: State,
+    priority: Option<String>,
+    status: Option<String>,
+    summary: String,
+    #[serde(borrow)]
+    contract: Contract<'a>,
+    intended: Option<AgentName>,
+    #[serde(borrow)]
+    follows: Option<Number<'a>>,
+    #[serde(borrow)]
+    answers: Option<Number<'a>>,
+    task: Option<Task>,
+    #[serde(default, borrow)]
+    waits_for: Vec<Number<'a>>,
+    #[serde(default)]
+    evidence: Vec<Evidence>,
+    #[serde(default)]
+    violations: Vec<IgnoredAny>,
+    attempt: u32,
+    #[serde(default, with = "moment::optional")]
+    not_before: Option<Moment>,
+    lease: Option<Lease>,
+    #[serde(borrow)]
+    transitions: Vec<Transition<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Contract<'a> {
+    #[serde(borrow)]
+    file: Cow<'a, str>,
+}
+
+#[derive(Deserialize)]
+struct Task {
+    id: String,
+}
+
+#[derive(Deserialize)]
+struct Evidence {
+    result: Verdict,
+}
+
+#[derive(Deserialize)]
+struct Lease {
+    #[serde(default, with = "moment::optional")]
+    expires_at: Option<Moment>,
+}
+
+#[derive(Deserialize)]
+struct Transition<'a> {
+    #[serde(with = "moment")]
+    at: Moment,
+    by: AgentName,
+    event: Option<Event>,
+    to: State,
+    receiver: Option<AgentName>,
+    #[serde(borrow)]
+    failure: Option<Failure<'a>>,
+    #[serde(borrow)]
+    reason: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
+    questions: Vec<Question<'a>>,
+    traceparent: Option<TraceParent>,
+}
+
+#[derive(Deserialize)]
+struct Failure<'a> {
+    code: String,
+    #[serde(borrow)]
+    message: Cow<'a, str>,
+}
+
+#[derive(Deserialize)]
+struct Question<'a> {
+    #[serde(borrow)]
+    description: Option<Cow<'a, str>>,
+}
+
+/// Reads `issue.json`; the handoffs are not in it.
+pub(super) fn issue(bytes: &[u8]) -> Result<IssueSurvey, StoredError> {
+    let issue: Issue<'_> = serde_json::from_slice(bytes).map_err(StoredError::Form)?;
+    check(issue.version)?;
+    let decisions = issue.decisions.iter().filter_map(|decision| {
+        Some(DecisionSurvey {
+            at: decision.at,
+            number: decision.id.number()?,
+            action: decision.action,
+        })
+    });
+    let rounds = issue.counted.into_iter().flat_map(|counted| {
+        let number = counted.number;
+        let named = counted.rounds.into_iter();
+        named.map(move |name| RoundSurvey { name, number })
+    });
+    Ok(IssueSurvey {
+        key: issue.issue,
+        protocol: issue.protocol,
+        status: issue.status,
+        opened_at: issue.opened_at,
+        updated_at: issue.updated_at,
+        completed_at: issue.completed_at,
+        steps: issue.steps,
+        reopened: u32::try_from(issue.reopened.len()).unwrap_or(u32::MAX),
+        counts_after: issue.reopened.last().map_or(0, |again| again.handoffs),
+        rounds: rounds.collect(),
+        unfollowed: numbers(&issue.unfollowed),
+        decisions: decisions.collect(),
+        handoffs: Vec::new(),
+    })
+}
+
+/// Reads a record.
+pub(super) fn handoff(bytes: &[u8]) -> Result<HandoffSurvey, StoredError> {
+    let record: Record<'_> = serde_json::from_slice(bytes).map_err(StoredError::Form)?;
+    check(record.version)?;
+    let number = record.id.number();
+    let number = number.ok_or_else(|| StoredError::Form(Error::custom("its id is none")))?;
+    let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    // The contract's file is named for whom it was handed to.
+    let sent_to = || {
+        let (stem, _) = record.contract.file.rsplit_once('.')?;
+        let start = format!("{number:04}-{}-to-", record.from);
+        stem.strip_prefix(&start)?.parse().ok()
+    };
+    let contradicted = |e: &&Evidence| e.result == Verdict::Contradicted;
+    Ok(HandoffSurvey {
+        number,
+        sent_to: sent_to().unwrap_or_else(|| record.to.clone()),
+        intended: record.intended,
+        contract_type: record.contract_type,
+        from: record.from,
+        to: record.to,
+        state: record.state,
+        priority: record.priority,
+        status: record.status,
+        summary: record.summary,
+        follows: record.follows.as_ref().and_then(Number::number),
+        answers: record.answers.as_ref().and_then(Number::number),
+        task: record.task.map(|task| task.id),
+        waits_for: numbers(&record.waits_for),
+        attempt: record.attempt,
+        not_before: record.not_before,
+        expires_at: record.lease.and_then(|lease| lease.expires_at),
+        contradicted: count(record.evidence.iter().filter(contradicted).count()),
+        violations: count(record.violations.len()),
+        changes: record.transitions.into_iter().map(change).collect(),
+    })
+}
+
+fn change(transition: Transition<'_>) -> ChangeSurvey {
+    let asked = transition.questions.into_iter().next();
+    let (failure, message) = match transition.failure {
+        Some(failure) => (Some(failure.code), Some(failure.message)),
+        None => (None, None),
+    };
+    let ran_out_at = ran_out(transition.event, message.as_deref());
+    let reason = message.or(transition.reason);
+    let reason = reason.or_else(|| asked?.description);
+    ChangeSurvey {
+        at: transition.at,
+        by: transition.by,
+        event: transition.event,
+        to: transition.to,
+        receiver: transition.receiver,
+        failure,
+        reason: reason.and_then(|text| Some(text.lines().next()?.to_owned())),
+        ran_out_at,
+        traceparent: transition.traceparent,
+    }
+}
+
+fn check(version: u32) -> Result<(), StoredError> {
+    match version {
+        VERSION => Ok(()),
+        other => Err(StoredError::Version(other)),
+    }
+}

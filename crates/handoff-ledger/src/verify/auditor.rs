@@ -1,0 +1,565 @@
+//! One commit at a time: what it claims to be, derived again and compared.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use handoff_base::finding::Finding;
+use handoff_base::ids::{AgentName, IssueKey};
+use handoff_base::text::quoted;
+use handoff_base::{Edit, Moment, ObjectId, to_second};
+use handoff_git::{Change, EntryKind, Person, Repository, Stored, Tree, blob_id};
+use handoff_protocol::Event;
+
+use super::{Audit, AuditScope, Parent, Part, unreadable};
+use crate::asked::{KnownRules, Shared, States, What, difference, issues_of, shared_of};
+use crate::error::LedgerError;
+use crate::evidence::again;
+use crate::planner::plan;
+use crate::record::{Issue, Record};
+use crate::remote::without_origin;
+use crate::shared::{Change as ProtocolStep, document_step, protocol_step};
+use crate::signing::{By, Demand, judge};
+use crate::snapshot::{IssueFolder, Parsed, Rules, Snapshot};
+use crate::step::{Actor, FileChanges, Planned, Stop, View};
+use crate::{layout, order};
+
+/// A commit as it is compared with the step that it should be: one of the
+/// history, or one that is about to be made.
+pub(super) struct Candidate<'a> {
+    /// The tree.
+    pub(super) tree: ObjectId,
+    /// Who made the step, and when.
+    pub(super) author: &'a Person,
+    /// Who recorded it, and when, where that is known.
+    pub(super) committer: Option<&'a Person>,
+    /// The header's lines, where they are known.
+    pub(super) header: Option<String>,
+    /// The message, where it is known.
+    pub(super) message: Option<&'a [u8]>,
+    /// The commit itself, with its signature, where it is made already.
+    pub(super) made: Option<&'a Stored>,
+}
+
+impl<'a> Candidate<'a> {
+    fn of(stored: &'a Stored) -> Self {
+        let (header, message) = stored.parts();
+        Self {
+            tree: stored.commit.tree,
+            author: &stored.commit.author,
+            committer: Some(&stored.commit.committer),
+            header: Some(header),
+            message: Some(message),
+            made: Some(stored),
+        }
+    }
+}
+
+/// What a commit has to be, to be a step.
+struct Expected {
+    /// The agent whose step it is; without one, it is whoever runs the program.
+    author: Option<AgentName>,
+    /// What it changes.
+    files: FileChanges,
+    /// Its message.
+    message: String,
+    /// When its issue's step before it was made, if there is one.
+    previous: Option<Moment>,
+    /// What is asked of its signature.
+    demand: Option<Demand>,
+}
+
+/// Audits commits, one after the other.
+pub(super) struct Auditor<'r, 's> {
+    repository: &'r Repository,
+    scope: AuditScope<'s>,
+    rules: KnownRules<'r>,
+    parsed: Rc<Parsed>,
+    /// The commit that is looked at.
+    current: Option<ObjectId>,
+    /// The message that the last commit should have had, where it has another.
+    pub(super) message: Option<String>,
+    pub(super) audit: Audit,
+}
+
+impl<'r, 's> Auditor<'r, 's> {
+    pub(super) fn new(repository: &'r Repository, scope: AuditScope<'s>) -> Self {
+        Self {
+            repository,
+            scope,
+            rules: KnownRules::default(),
+            parsed: Rc::new(Parsed::new()),
+            current: None,
+            message: None,
+            audit: Audit::default(),
+        }
+    }
+
+    fn report(&mut self, finding: Finding) {
+        self.audit.findings.push(match self.current {
+            Some(commit) => finding.in_commit(commit),
+            None => finding,
+        });
+    }
+
+    pub(super) fn part(&mut self, part: &Part) {
+        let mut before = part.before;
+        for stored in part.commits.iter().rev() {
+            self.current = Some(stored.commit.id);
+            if let Err(error) = self.commit(stored, before) {
+                self.report(unreadable(&error));
+            }
+            before = Some(Parent::of(&stored.commit));
+        }
+    }
+
+    /// Checks a commit of the history.
+    fn commit(&mut self, stored: &Stored, before: Option<Parent>) -> Result<(), LedgerError> {
+        let commit = &stored.commit;
+        // What a shallow clone begins with can't be compared with what was before.
+        if commit.cut_off {
+            return Ok(());
+        }
+        if commit.parents.is_empty() {
+            self.audit.commits += 1;
+            self.signature(stored, None, String::new());
+            return self.founding(commit.tree);
+        }
+        // Where the parent is missing, history is broken, and that was said already.
+        let Some(before) = before else {
+            return Ok(());
+        };
+        if self.check(&Candidate::of(stored), before)? && commit.parents.len() > 1 {
+            let text = "a merge has no place in the ledger: its order is one line of steps";
+            self.report(Finding::error("history.merge", "", text));
+        }
+        Ok(())
+    }
+
+    /// Compares a commit with the step that it should be, if it is in scope; says
+    /// whether it is.
+    pub(super) fn check(
+        &mut self,
+        candidate: &Candidate<'_>,
+        before: Parent,
+    ) -> Result<bool, LedgerError> {
+        let tree = Tree::new(self.repository, candidate.tree);
+        let changes = tree.changes_since(Some(before.tree), layout::is_failure_folder)?;
+        let touched = issues_of(&changes);
+        if !self.scope.covers(&touched) {
+            return Ok(false);
+        }
+        self.audit.commits += 1;
+        let place = match touched.first() {
+            Some(key) => layout::issue_file(key),
+            None => changes.first().map(|c| c.path.clone()).unwrap_or_default(),
+        };
+        let expected = self.expected(candidate, before.tree, touched, &changes)?;
+        let previous = expected.as_ref().and_then(|e| e.previous);
+        if let Some(made) = candidate.made {
+            let demand = expected.as_ref().and_then(|e| e.demand.as_ref());
+            self.signature(made, demand, place.clone());
+        }
+        self.times(candidate, before.recorded, previous, place);
+        if let Some(expected) = expected {
+            self.compare(candidate, &expected, &changes)?;
+        }
+        Ok(true)
+    }
+
+    /// Reports what is wrong with a commit's signature.
+    fn signature(&mut self, made: &Stored, demand: Option<&Demand>, place: String) {
+        if let Some(mut finding) = judge(self.repository, made, demand) {
+            finding.path = place;
+            let by_another = ["missing", "unknown", "other_agent", "not_valid"];
+            if by_another
+                .iter()
+                .any(|what| finding.code == format!("signature.{what}"))
+            {
+                finding.fix = Some("find out who made the commit".to_owned());
+            }
+            self.report(finding);
+        }
+    }
+
+    /// Reports times that run backwards. `parent` is when the parent was recorded,
+    /// `previous` when the issue's step before was made.
+    fn times(
+        &mut self,
+        candidate: &Candidate<'_>,
+        parent: Option<Moment>,
+        previous: Option<Moment>,
+        place: String,
+    ) {
+        let Some(committer) = candidate.committer else {
+            return;
+        };
+        let (at, recorded) = (to_second(candidate.author.at), to_second(committer.at));
+        let text = match (parent, previous) {
+            (Some(parent), _) if recorded < parent => {
+                format!("the commit is dated {recorded}, and the one before it {parent}")
+            }
+            (_, Some(previous)) if order::is_backdated(at, Some(previous), recorded, parent) => {
+                format!("the step is dated {at}, and the one before it in its issue {previous}")
+            }
+            _ => return,
+        };
+        self.report(Finding::error("step.backdated", place, text));
+    }
+
+    /// The step that a commit has to be; none where it can be no step at all.
+    fn expected(
+        &mut self,
+        candidate: &Candidate<'_>,
+        before: ObjectId,
+        touched: BTreeSet<IssueKey>,
+        changes: &[Change],
+    ) -> Result<Option<Expected>, LedgerError> {
+        if touched.is_empty()
+            && let Some(shared) = shared_of(changes)
+        {
+            return self.shared(candidate, before, &shared, changes);
+        }
+        let mut keys = touched.into_iter();
+        let (key, others) = (keys.next(), keys.next());
+        let Some(key) = key else {
+            let path = changes.first().map(|c| c.path.clone()).unwrap_or_default();
+            let text = if changes.is_empty() {
+                "the commit changes nothing"
+            } else {
+                "the commit is not a step: it changes no issue"
+            };
+            self.report(Finding::error("step.none", path, text));
+            return Ok(None);
+        };
+        if let Some(other) = others {
+            let text = format!("the commit changes issue {other} beside issue {key}");
+            let folder = layout::issue_folder(&other);
+            self.report(Finding::error("step.many", folder, text));
+            return Ok(None);
+        }
+        self.step(candidate, before, &key, changes)
+    }
+
+    /// Checks the commit that starts the ledger.
+    pub(super) fn founding(&mut self, tree: ObjectId) -> Result<(), LedgerError> {
+        let snapshot = Snapshot::in_tree(self.repository, tree)?;
+        let tree = Tree::new(self.repository, tree);
+        let protocol = snapshot.manifest().default_protocol.to_string();
+        self.rules_in(tree, &protocol)?;
+        let folder = layout::protocol_file(&protocol, "");
+        for change in tree.changes_since(None, layout::is_failure_folder)? {
+            let expected = [layout::README, layout::MANIFEST].contains(&change.path.as_str())
+                || change.path.starts_with(&folder);
+            if !expected {
+                let text = "a ledger starts without this file";
+                self.report(Finding::error("file.stray", change.path, text));
+            } else if let Some(id) = change.new {
+                self.readable(&change.path, id);
+            }
+        }
+        Ok(())
+    }
+
+    /// The step of a commit that changes a protocol in force or a shared document.
+    fn shared(
+        &mut self,
+        candidate: &Candidate<'_>,
+        before: ObjectId,
+        shared: &Shared,
+        changes: &[Change],
+    ) -> Result<Option<Expected>, LedgerError> {
+        let old = Snapshot::in_tree(self.repository, before)?;
+        let new = Tree::new(self.repository, candidate.tree);
+        let (path, decided, demand) = match shared {
+            Shared::Protocol(name) => {
+                let definition = layout::protocol_file(name, layout::DEFINITION);
+                let own = changes.iter().find(|change| change.path == definition);
+                let path = own
+                    .or(changes.first())
+                    .map_or(definition, |c| c.path.clone());
+                let change = match old.rules_id(name)? {
+                    Some(_) => ProtocolStep::Update,
+                    None => ProtocolStep::Add,
+                };
+                let decided = Rules::read(self.repository, new, name)
+                    .and_then(|rules| protocol_step(&old, &rules.files()?, change));
+                let demand = match change {
+                    ProtocolStep::Update => Demand::of(&old.rules(name)?, By::Committer)?,
+                    ProtocolStep::Add => None,
+                };
+                (path, decided.map(|(step, _)| (step, None)), demand)
+            }
+            Shared::Document(protocol, name) => {
+                let path = layout::document(protocol, name);
+                let bytes = new.file(&path)?.unwrap_or_default();
+                let rules = self.rules_in(Tree::new(self.repository, before), protocol)?;
+                let agent: Option<AgentName> = candidate.author.name.parse().ok();
+                let decided = match &agent {
+                    Some(agent) => document_step(&old, &rules, agent, name, &bytes),
+                    None => Ok(None),
+                };
+                let demand = match &agent {
+                    Some(agent) => Demand::of(&rules, By::Agent(agent.clone()))?,
+                    None => None,
+                };
+                (path, decided.map(|step| (step, agent)), demand)
+            }
+        };
+        match decided {
+            Ok((Some(step), author)) => Ok(Some(Expected {
+                author,
+                files: step.files,
+                message: step.message,
+                previous: None,
+                demand,
+            })),
+            Ok((None, _)) => {
+                let text = "the commit is not a step of any agent";
+                self.report(Finding::error("step.none", path, text));
+                Ok(None)
+            }
+            Err(error) if error.is_unreadable() => Err(error),
+            Err(error) => {
+                let text = format!("no protocol allows this step: {error}");
+                self.report(Finding::error("step.illegal", path, text));
+                Ok(None)
+            }
+        }
+    }
+
+    /// Reports a file whose object can't be read.
+    fn readable(&mut self, path: &str, id: ObjectId) {
+        if let Err(source) = self.repository.blob(id) {
+            let path = path.to_owned();
+            self.report(unreadable(&LedgerError::Object { path, source }));
+        }
+    }
+
+    /// Reports a folder whose own object can't be read.
+    fn listable(&mut self, path: &str, id: ObjectId) {
+        if let Err(source) = Tree::new(self.repository, id).list("") {
+            let path = path.to_owned();
+            self.report(unreadable(&LedgerError::Object { path, source }));
+        }
+    }
+
+    fn rules_in(&mut self, tree: Tree<'r>, name: &str) -> Result<Rc<Rules<'r>>, LedgerError> {
+        self.rules.read(self.repository, tree, name)
+    }
+
+    /// Derives a step of an issue again.
+    fn step(
+        &mut self,
+        candidate: &Candidate<'_>,
+        before: ObjectId,
+        key: &IssueKey,
+        changes: &[Change],
+    ) -> Result<Option<Expected>, LedgerError> {
+        let old = Tree::new(self.repository, before);
+        let new = Tree::new(self.repository, candidate.tree);
+        let before = IssueFolder::open(self.repository, old, key)?.remembering(&self.parsed);
+        let after = IssueFolder::open(self.repository, new, key)?.remembering(&self.parsed);
+        let (was, is) = (before.issue()?, after.issue()?);
+        let Some(is) = is else {
+            let text = "the issue's file is missing";
+            let file = layout::issue_file(key);
+            self.report(Finding::error("file.missing", file, text));
+            return Ok(None);
+        };
+        let protocol = was
+            .as_ref()
+            .map_or(&is.protocol, |issue| &issue.protocol)
+            .clone();
+        let rules = self.rules_in(old, protocol.as_str())?;
+        let states = States {
+            was: was.as_ref(),
+            is: &is,
+            before: &before,
+            after: &after,
+        };
+        let asked = match states.asked(&rules, changes)? {
+            Ok(asked) => asked,
+            Err(findings) => {
+                for finding in findings {
+                    self.report(finding);
+                }
+                return Ok(None);
+            }
+        };
+        let actor = Actor {
+            name: &asked.actor,
+            at: to_second(candidate.author.at),
+            traceparent: asked.traceparent,
+            delivery: asked.delivery.as_ref(),
+        };
+        let contract = match asked.sent() {
+            Some(record) => after.object(&record.contract.file)?,
+            None => None,
+        };
+        let view = Before {
+            folder: &before,
+            contract,
+        };
+        let policy = self.rules.policy(self.repository, old)?;
+        let planned = plan(rules.protocol(), key, &view, &actor, &asked.request(policy));
+        let step = match planned {
+            Ok(Planned::Write(step)) => step,
+            Ok(Planned::Repeat(_)) => {
+                let text = "the step repeats one that the ledger already held";
+                self.report(Finding::error("step.repeated", asked.path, text));
+                return Ok(None);
+            }
+            Err(Stop::Refused(refusal)) => {
+                let text = format!("no protocol allows this step: {refusal}");
+                self.report(Finding::error("step.illegal", asked.path, text));
+                return Ok(None);
+            }
+            Err(Stop::Unreadable(error)) => return Err(error),
+        };
+        if let What::Sent(contract, _) = &asked.what
+            && !step.receipt.record.evidence.is_empty()
+        {
+            let record = &step.receipt.record;
+            let held = match &record.follows {
+                Some(id) => before.record(id.number())?,
+                None => None,
+            };
+            let (protocol, held) = (rules.protocol(), held.as_ref());
+            let found = again(
+                self.repository,
+                protocol,
+                contract,
+                record,
+                held,
+                &asked.path,
+            )?;
+            found.into_iter().for_each(|finding| self.report(finding));
+        }
+        // Who notices that a lease ran out records it for its holder.
+        let by = match asked.what {
+            What::Changed(_, Event::Expire, _) => By::Anybody,
+            _ => By::Agent(asked.actor.clone()),
+        };
+        let demand = Demand::of(&rules, by)?;
+        let before = was.map_or(0, |issue| issue.handoffs);
+        self.audit.handoffs += is.handoffs.saturating_sub(before) as usize;
+        Ok(Some(Expected {
+            author: Some(asked.actor),
+            files: step.files,
+            message: step.message,
+            previous: step.previous,
+            demand,
+        }))
+    }
+
+    /// Says whether a blob has these bytes; reports one that has their id and
+    /// can't be read.
+    fn holds(&mut self, change: &Change, id: ObjectId, bytes: &[u8]) -> Result<bool, LedgerError> {
+        match self.repository.blob(id) {
+            Ok(found) => Ok(*found == *bytes),
+            Err(source) => {
+                let right = blob_id(bytes)? == id;
+                if right {
+                    let path = change.path.clone();
+                    self.report(unreadable(&LedgerError::Object { path, source }));
+                }
+                Ok(right)
+            }
+        }
+    }
+
+    /// Compares a commit with the step that it should be.
+    fn compare(
+        &mut self,
+        candidate: &Candidate<'_>,
+        expected: &Expected,
+        changes: &[Change],
+    ) -> Result<(), LedgerError> {
+        let files = expected
+            .files
+            .iter()
+            .map(|(path, edit)| (path.as_str(), edit));
+        let mut files: BTreeMap<&str, &Edit> = files.collect();
+        for change in changes {
+            let wanted = files.remove(change.path.as_str());
+            let right = match (wanted, change.new) {
+                (Some(Edit::Gone), None) => true,
+                (Some(Edit::Bytes(bytes)), Some(id)) if change.kind == EntryKind::File => {
+                    self.holds(change, id, bytes)?
+                }
+                (Some(Edit::Folder(tree)), Some(id)) if change.kind == EntryKind::Tree => {
+                    self.listable(&change.path, id);
+                    *tree == id
+                }
+                _ => false,
+            };
+            if !right {
+                self.report(difference(change, wanted.is_some()));
+            }
+        }
+        for (path, edit) in files {
+            let text = match edit {
+                Edit::Bytes(_) | Edit::Folder(_) => "the step should have written this file",
+                Edit::Gone => "the step should have removed this file",
+            };
+            self.report(Finding::error("file.missing", path, text));
+        }
+        // A signature is the only line that a step may have beside its own, and
+        // the only one that goes on.
+        let known = ["tree ", "parent ", "author ", "committer ", "gpgsig "];
+        let header = candidate.header.as_deref().unwrap_or_default();
+        let mut signed = false;
+        let mut lines = header.lines();
+        let stray = lines.find(|line| {
+            if !line.starts_with(' ') {
+                signed = line.starts_with("gpgsig ");
+            }
+            !(signed || known.iter().any(|start| line.starts_with(start)))
+        });
+        if let Some(line) = stray {
+            let text = format!("the commit has a header that no step has: {}", quoted(line));
+            self.report(Finding::error("commit.header", "", text));
+        }
+        if candidate
+            .message
+            .is_some_and(|m| without_origin(m) != expected.message.as_bytes())
+        {
+            let text = "the message or its trailers do not tell what the step did";
+            self.report(Finding::error("commit.message", "", text));
+            self.message = Some(expected.message.clone());
+        }
+        // What governs all issues is changed by whoever runs the program.
+        let Some(actor) = &expected.author else {
+            return Ok(());
+        };
+        let (name, email) = (&candidate.author.name, &candidate.author.email);
+        if name != actor.as_str() || *email != format!("{actor}@handoff.invalid") {
+            let text = format!("the author is {name} <{email}>, and the step is {actor}'s");
+            self.report(Finding::error("commit.author", "", text));
+        }
+        Ok(())
+    }
+}
+
+/// An issue before a step, where the object of the step's contract is known.
+struct Before<'a> {
+    folder: &'a IssueFolder<'a>,
+    contract: Option<ObjectId>,
+}
+
+impl View<LedgerError> for Before<'_> {
+    fn issue(&self) -> Result<Option<Issue>, LedgerError> {
+        self.folder.issue()
+    }
+
+    fn record(&self, number: u32) -> Result<Option<Record>, LedgerError> {
+        self.folder.record(number)
+    }
+
+    fn sent_before(&self, bytes: &[u8]) -> Result<Vec<u32>, LedgerError> {
+        match self.contract {
+            Some(id) => Ok(self.folder.sent_as(id)),
+            None => self.folder.sent_before(bytes),
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! What hooks ask: whether a commit that is about to be made is a step, and
+//! whether the ledger's branch may move from one commit to another.
+
+use chrono::TimeDelta;
+use handoff_base::finding::Finding;
+use handoff_base::{Moment, ObjectId, to_second};
+use handoff_git::{GitError, Person, Repository};
+
+use super::auditor::{Auditor, Candidate};
+use super::{Audit, AuditScope, Parent, unreadable};
+use crate::error::LedgerError;
+
+/// A commit that is about to be made on the ledger's branch.
+pub struct NextCommit<'a> {
+    /// The commit that it follows; none where it starts the ledger.
+    pub parent: Option<ObjectId>,
+    /// Its tree, whose objects the repository has.
+    pub tree: ObjectId,
+    /// Its author.
+    pub author: &'a Person,
+    /// Who records it, and when.
+    pub committer: &'a Person,
+    /// Its message, where that is written already.
+    pub message: Option<&'a [u8]>,
+}
+
+impl NextCommit<'_> {
+    /// Compares it with the step that the tool would have made.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when its parent can't be read; all else is a finding.
+    pub fn findings(&self, repository: &Repository) -> Result<Vec<Finding>, LedgerError> {
+        let mut auditor = Auditor::new(repository, AuditScope::default());
+        let judged = match self.parent {
+            None => auditor.founding(self.tree),
+            Some(parent) => {
+                let before = Parent::of(&repository.commit(parent)?);
+                let candidate = Candidate {
+                    tree: self.tree,
+                    author: self.author,
+                    committer: Some(self.committer),
+                    header: None,
+                    message: self.message,
+                    made: None,
+                };
+                auditor.check(&candidate, before).map(drop)
+            }
+        };
+        let mut findings = std::mem::take(&mut auditor.audit.findings);
+        if let Err(error) = judged {
+            findings.push(unreadable(&error));
+        }
+        if let Some(message) = auditor.message {
+            let wanted = findings.iter_mut().filter(|f| f.code == "commit.message");
+            wanted.for_each(|finding| {
+                finding.fix = Some(format!(
+                    "write exactly this:\n\n{}",
+                    message.trim_end_matches('\n')
+                ));
+            });
+        }
+        Ok(findings)
+    }
+}
+
+/// A change of where the ledger's branch is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BranchMove {
+    /// Where it is; none where it is about to be made.
+    pub from: Option<ObjectId>,
+    /// Where it is to be; none where it is about to be deleted.
+    pub to: Option<ObjectId>,
+}
+
+impl BranchMove {
+    /// Says what speaks against it: it must lead on, in one line, by legal steps,
+    /// to a commit that is not dated more than a day ahead.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when not even the list of commits can be read.
+    pub fn findings(
+        self,
+        repository: &Repository,
+        branch: &str,
+        now: Moment,
+        threads: usize,
+    ) -> Result<Vec<Finding>, LedgerError> {
+        let (from, to) = match (self.from, self.to) {
+            (from, to) if from == to => return Ok(Vec::new()),
+            (_, None) => {
+                let text = format!("branch {branch} would be deleted, with everything it records");
+                return Ok(vec![Finding::error("branch.deleted", "", text)]);
+            }
+            (from, Some(to)) => (from, to),
+        };
+        if let Some(from) = from
+            && let Some(finding) = rewritten(repository, branch, from, to)?
+        {
+            return Ok(vec![finding.in_commit(to)]);
+        }
+        let scope = AuditScope {
+            issue: None,
+            since: from,
+            tally: None,
+        };
+        let mut findings = Audit::run(repository, to, scope, threads)?.findings;
+        // No time before it counts afterwards, so that a date that is far ahead
+        // would stay the date of all steps. No other is later than the last.
+        let recorded = to_second(repository.commit(to)?.committer.at);
+        if recorded > now + AHEAD {
+            let text = format!("the commit is dated {recorded}, and now it is {now}");
+            let fix = "set the clock of the machine that made it";
+            findings.push(
+                Finding::error("step.postdated", "", text)
+                    .fix(fix)
+                    .in_commit(to),
+            );
+        }
+        Ok(findings)
+    }
+}
+
+/// How far a clock may be ahead of the one that judges.
+const AHEAD: TimeDelta = TimeDelta::days(1);
+
+/// The finding for a move that takes commits away.
+fn rewritten(
+    repository: &Repository,
+    branch: &str,
+    from: ObjectId,
+    to: ObjectId,
+) -> Result<Option<Finding>, GitError> {
+    if !repository.has(from) {
+        let text = format!(
+            "commit {} is not in this repository, where branch {branch} is: what follows it cannot be told",
+            from.short()
+        );
+        return Ok(Some(Finding::error("branch.unknown", "", text)));
+    }
+    let (ahead, behind) = repository.ahead_and_behind(to, from)?;
+    let text = match behind {
+        0 if is_on_line(repository, from, to, ahead)? => return Ok(None),
+        0 => format!(
+            "the steps up to {} would no longer be the line that branch {branch} follows",
+            from.short()
+        ),
+        1 => format!(
+            "step {} would be taken out of branch {branch}",
+            from.short()
+        ),
+        _ => format!(
+            "{behind} steps, the last one {}, would be taken out of branch {branch}",
+            from.short()
+        ),
+    };
+    Ok(Some(Finding::error("history.rewritten", "", text)))
+}
+
+/// Says whether a commit is among the first parents of another, at most so far behind it.
+fn is_on_line(
+    repository: &Repository,
+    from: ObjectId,
+    to: ObjectId,
+    ahead: usize,
+) -> Result<bool, GitError> {
+    for id in repository.first_parents(to).take(ahead + 1) {
+        if id? == from {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}

@@ -1,0 +1,281 @@
+//! The audit: every commit is run through [`plan`] again, on the tree of its
+//! parent, and compared with what the step would have written.
+//!
+//! A commit is checked against its parent's tree alone, so damage in one place
+//! is reported there and does not spread, and history can be split among
+//! threads.
+
+mod auditor;
+mod gatekeeper;
+mod meaning;
+mod remembered;
+mod tip;
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+
+use auditor::Auditor;
+pub use gatekeeper::{BranchMove, NextCommit};
+pub use meaning::meaning;
+use tip::Tip;
+
+use super::error::LedgerError;
+use super::layout;
+use super::order;
+use super::tally::{Tally, Work};
+use handoff_base::Moment;
+use handoff_base::ObjectId;
+use handoff_base::finding::Finding;
+use handoff_base::ids::IssueKey;
+use handoff_git::{Commit, GitError, Repository, Stored};
+
+/// How much of a ledger to audit; by default, all of it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AuditScope<'a> {
+    /// Only the commits that touch this issue, or what all issues share.
+    pub issue: Option<&'a IssueKey>,
+    /// Only the commits after this one, which history must hold.
+    pub since: Option<ObjectId>,
+    /// Where the commits are counted that were audited.
+    pub tally: Option<&'a Tally>,
+}
+
+impl AuditScope<'_> {
+    /// Says whether commits that touch these issues are meant. What touches none is
+    /// everyone's: it may have changed the rules.
+    fn covers(self, touched: &BTreeSet<IssueKey>) -> bool {
+        self.issue
+            .is_none_or(|key| touched.is_empty() || touched.contains(key))
+    }
+}
+
+/// How many commits an auditor takes at once; the first ones take fewer, so that
+/// a short history is shared out too.
+const PART: usize = 512;
+
+/// How many commits the first part has; each that follows has twice as many.
+const FIRST_PART: usize = 32;
+
+/// A stretch of history.
+#[derive(Default)]
+struct Part {
+    /// Its commits, the newest first.
+    commits: Vec<Stored>,
+    /// The commit before the oldest of them, where that is known.
+    before: Option<Parent>,
+}
+
+/// What a commit's parent has to say of it.
+#[derive(Clone, Copy)]
+struct Parent {
+    /// Its tree.
+    tree: ObjectId,
+    /// When it was recorded, where that binds those after it.
+    recorded: Option<Moment>,
+}
+
+impl Parent {
+    fn of(commit: &Commit) -> Self {
+        Self {
+            tree: commit.tree,
+            recorded: order::recorded(commit),
+        }
+    }
+}
+
+/// What an audit found.
+#[derive(Debug, Default)]
+pub struct Audit {
+    /// How many commits were checked.
+    pub commits: usize,
+    /// How many of them handed work on.
+    pub handoffs: usize,
+    /// The commit that the audit began at.
+    pub tip: String,
+    /// The commit after which it began; none where it began with the first.
+    pub since: Option<String>,
+    /// Whether older history is not in this clone.
+    pub cut_off: bool,
+    /// Every finding, in the order of history.
+    pub findings: Vec<Finding>,
+}
+
+impl Audit {
+    /// Audits the history that ends in a commit, with this many threads.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when not even the list of commits can be read; all other
+    /// damage is a finding.
+    pub fn run(
+        repository: &Repository,
+        tip: ObjectId,
+        scope: AuditScope<'_>,
+        threads: usize,
+    ) -> Result<Self, LedgerError> {
+        let mut audit = Self {
+            tip: tip.to_string(),
+            since: scope.since.map(|id| id.to_string()),
+            ..Self::default()
+        };
+        if let Some(tally) = scope.tally {
+            tally.begin(Work::Verifying, None);
+        }
+        audit.cut_off = repository.is_cut_off(tip).unwrap_or_default();
+        let parts = audit.in_parallel(repository, tip, scope, threads.max(1))?;
+        for part in parts {
+            audit.commits += part.commits;
+            audit.handoffs += part.handoffs;
+            audit.findings.extend(part.findings);
+        }
+        // Where every step was legal from the first commit on, the tip is what
+        // the steps made it. Only damage, or a beginning that is out of sight,
+        // leaves something to find there.
+        if scope.since.is_none() && (audit.cut_off || !audit.findings.is_empty()) {
+            let repository = Repository::open_for_history()?;
+            for finding in Tip::new(&repository, tip, scope).findings() {
+                let said = |f: &Finding| {
+                    (&f.code, &f.path, &f.commit) == (&finding.code, &finding.path, &finding.commit)
+                };
+                if !audit.findings.iter().any(said) {
+                    audit.findings.push(finding);
+                }
+            }
+        }
+        Ok(audit)
+    }
+
+    /// Walks history on this thread, and audits it on others while it is read.
+    /// Returns what they found, the oldest part first.
+    fn in_parallel(
+        &mut self,
+        repository: &Repository,
+        tip: ObjectId,
+        scope: AuditScope<'_>,
+        threads: usize,
+    ) -> Result<Vec<Self>, LedgerError> {
+        let (send, receive) = mpsc::sync_channel(threads);
+        // Each auditor holds the queue, so that it ends when the last of them does.
+        let queue = Arc::new(Mutex::new(receive));
+        let audited = thread::scope(|scope_of_threads| {
+            let workers: Vec<_> = (0..threads)
+                .map(|_| {
+                    let queue = Arc::clone(&queue);
+                    scope_of_threads.spawn(move || -> Result<Vec<(usize, Self)>, GitError> {
+                        // libgit2's handles belong to one thread each.
+                        let handle = Repository::open_for_history()?;
+                        let mut auditor = Auditor::new(&handle, scope);
+                        let mut audited = Vec::new();
+                        loop {
+                            let next = queue.lock().expect("an auditor does not panic").recv();
+                            let Ok((number, part)) = next else {
+                                return Ok(audited);
+                            };
+                            auditor.part(&part);
+                            if let Some(tally) = scope.tally {
+                                tally.add(part.commits.len());
+                            }
+                            audited.push((number, std::mem::take(&mut auditor.audit)));
+                        }
+                    })
+                })
+                .collect();
+            drop(queue);
+            self.walk(repository, tip, scope.since, &send);
+            drop(send);
+            workers
+                .into_iter()
+                .map(|w| w.join().expect("an auditor does not panic"))
+                .collect::<Result<Vec<_>, GitError>>()
+        })?;
+        let mut audited: Vec<_> = audited.into_iter().flatten().collect();
+        audited.sort_by_key(|(number, _)| std::cmp::Reverse(*number));
+        Ok(audited.into_iter().map(|(_, audit)| audit).collect())
+    }
+
+    /// Reads history from the tip on, and sends it off part by part.
+    fn walk(
+        &mut self,
+        repository: &Repository,
+        tip: ObjectId,
+        since: Option<ObjectId>,
+        send: &mpsc::SyncSender<(usize, Part)>,
+    ) {
+        let mut met = false;
+        let mut part = Part::default();
+        let mut number = 0;
+        let mut most = FIRST_PART;
+        for stored in repository.history(tip) {
+            let stored = match stored {
+                Ok(stored) => stored,
+                Err(error) => {
+                    let text = format!("history cannot be followed further: {error}");
+                    let last = part.commits.last().map(|last| last.commit.id.to_string());
+                    let finding = Finding::error("history.broken", "", text);
+                    let finding = finding.in_commit(last.unwrap_or_default());
+                    self.findings.push(finding);
+                    met = true;
+                    break;
+                }
+            };
+            if Some(stored.commit.id) == since {
+                part.before = Some(Parent::of(&stored.commit));
+                met = true;
+                break;
+            }
+            if part.commits.len() == most {
+                part.before = Some(Parent::of(&stored.commit));
+                // An auditor that could not start says so when it is joined.
+                if send.send((number, std::mem::take(&mut part))).is_err() {
+                    return;
+                }
+                number += 1;
+                most = PART.min(2 * most);
+            }
+            met |= stored.commit.cut_off;
+            part.commits.push(stored);
+        }
+        if let Some(since) = since.filter(|_| !met) {
+            let text = format!(
+                "commit {} is not in the history any more: the branch was rewritten",
+                since.short()
+            );
+            let finding = Finding::error("history.rewritten", "", text);
+            self.findings.push(finding.in_commit(tip));
+        }
+        let _ = send.send((number, part));
+    }
+
+    /// Says whether nothing speaks against the ledger.
+    pub fn is_clean(&self) -> bool {
+        !self.findings.iter().any(Finding::is_error)
+    }
+}
+
+fn unreadable(error: &LedgerError) -> Finding {
+    let mut text = match error {
+        LedgerError::NotALedger { .. } => format!("{} is missing", layout::MANIFEST),
+        _ => error.to_string(),
+    };
+    let mut cause = std::error::Error::source(error);
+    while let Some(source) = cause {
+        text += &format!(": {source}");
+        cause = source.source();
+    }
+    let path = match error {
+        LedgerError::Missing { path }
+        | LedgerError::Object { path, .. }
+        | LedgerError::Stored { path, .. }
+        | LedgerError::Schema { path, .. } => path.clone(),
+        LedgerError::Protocol { name, .. } => layout::protocol_file(name, "protocol.json"),
+        LedgerError::NotALedger { .. } => layout::MANIFEST.to_owned(),
+        _ => String::new(),
+    };
+    let code = match error {
+        error if error.is_left_out() => "object.left_out",
+        LedgerError::Git(_) | LedgerError::Object { .. } => "object.unreadable",
+        LedgerError::Missing { .. } | LedgerError::NotALedger { .. } => "file.missing",
+        _ => "file.unreadable",
+    };
+    Finding::error(code, path, text)
+}

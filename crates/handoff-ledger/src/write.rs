@@ -1,0 +1,602 @@
+//! Writing: load the tip, plan, prepare, publish by compare-and-swap; when the
+//! tip moved, plan again on the new one.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use handoff_base::finding::Finding;
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::text::quoted;
+use handoff_base::{Moment, ObjectId, to_second};
+use handoff_git::{Prepared, Proposal, PublishError, Queue, Repository};
+use handoff_protocol::{Event, Protocol};
+
+use super::draft::{Decided, Plan};
+use super::error::LedgerError;
+use super::evidence::changed;
+use super::memory::Memory;
+use super::order;
+use super::planner::plan;
+use super::ready::{ready, ready_noting};
+use super::record::Record;
+use super::refusal::Refusal;
+use super::remote::{MADE_OFFLINE, Publication, SYNCED_FROM, Unpublished, Upstream};
+use super::screening::screen_request;
+use super::session::{Session, author};
+use super::signing::signed;
+use super::snapshot::{KnownProtocols, Snapshot};
+use super::step::{Actor, Planned, Receipt, Request, Told, View};
+
+/// A ledger in a repository.
+pub struct Ledger<'r> {
+    repository: &'r Repository,
+    branch: String,
+    refname: String,
+    /// Set where steps are not published one by one.
+    chain: Option<Chain>,
+    /// The remote whose ledger this is.
+    upstream: Option<Box<Upstream<'r>>>,
+    /// The commit that the next step was offline.
+    origin: Cell<Option<ObjectId>>,
+    known: KnownProtocols,
+}
+
+/// Steps to which no branch points.
+struct Chain {
+    /// The last of them, once there is one.
+    tip: Cell<Option<ObjectId>>,
+    /// Whether they are kept in memory, and lost when the program ends.
+    in_memory: bool,
+}
+
+/// A handoff, named or to be chosen.
+pub enum Target {
+    /// This one.
+    Handoff(HandoffId),
+    /// The most urgent, then the oldest, that waits for the agent.
+    Next,
+}
+
+/// What a write did.
+#[derive(Debug)]
+pub struct Done {
+    /// What became of the request.
+    pub receipt: Receipt,
+    /// The commit that holds it; of a repeated request, none was made.
+    pub commit: Option<ObjectId>,
+    /// What was found and does not keep it from being done.
+    pub warnings: Vec<Finding>,
+}
+
+impl<'r> Ledger<'r> {
+    /// Names the ledger on a branch, which need not exist yet.
+    ///
+    /// # Errors
+    /// [`LedgerError::BranchName`] when no branch can have that name.
+    pub fn new(repository: &'r Repository, branch: &str) -> Result<Self, LedgerError> {
+        let refname = format!("refs/heads/{branch}");
+        if branch.starts_with('-') || branch == "HEAD" || !Repository::is_ref_name(&refname) {
+            return Err(LedgerError::BranchName {
+                shown: quoted(branch),
+            });
+        }
+        Ok(Self {
+            repository,
+            branch: branch.to_owned(),
+            refname,
+            chain: None,
+            upstream: None,
+            origin: Cell::new(None),
+            known: KnownProtocols::default(),
+        })
+    }
+
+    /// The same ledger for a rehearsal: every step is planned on what the steps
+    /// before it would have written, and nothing reaches the repository.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when the repository can't keep objects in memory.
+    pub fn rehearsal(mut self) -> Result<Self, LedgerError> {
+        self.repository.keep_new_objects_in_memory()?;
+        self.chain = Some(Chain {
+            tip: Cell::new(None),
+            in_memory: true,
+        });
+        Ok(self)
+    }
+
+    /// The same ledger, shared with others through a remote, by its name or address:
+    /// a step counts once the remote has it.
+    #[must_use]
+    pub fn shared_through(mut self, remote: &str) -> Self {
+        let upstream = Upstream::new(self.repository, remote, &self.branch);
+        self.upstream = Some(Box::new(upstream));
+        self
+    }
+
+    /// Why the remote could not be reached, if it could not.
+    pub fn out_of_reach(&self) -> Option<Unpublished> {
+        self.upstream().and_then(Upstream::missed_out)
+    }
+
+    /// The same ledger as this clone has it, whatever remote it has.
+    #[must_use]
+    pub fn alone(&self) -> Self {
+        Self {
+            repository: self.repository,
+            branch: self.branch.clone(),
+            refname: self.refname.clone(),
+            chain: None,
+            upstream: None,
+            origin: Cell::new(None),
+            known: Rc::clone(&self.known),
+        }
+    }
+
+    /// The remote whose ledger this is, if it has one.
+    pub(super) fn upstream(&self) -> Option<&Upstream<'r>> {
+        self.upstream.as_deref()
+    }
+
+    pub(super) fn upstream_mut(&mut self) -> Option<&mut Upstream<'r>> {
+        self.upstream.as_deref_mut()
+    }
+
+    /// Where it is noted what the last write did not reach.
+    pub fn publication(&self) -> Option<Publication> {
+        self.upstream().map(Upstream::publication)
+    }
+
+    /// The same ledger as of a commit, on which steps are made that no branch points
+    /// to yet.
+    pub(super) fn aside(&self, tip: ObjectId) -> Self {
+        let mut aside = self.alone();
+        aside.chain = Some(Chain {
+            tip: Cell::new(Some(tip)),
+            in_memory: false,
+        });
+        aside
+    }
+
+    /// Takes the last steps back that no branch points to yet.
+    pub(super) fn take_back_to(&self, tip: ObjectId) {
+        if let Some(chain) = &self.chain {
+            chain.tip.set(Some(tip));
+        }
+    }
+
+    /// Names the commit that the next step was offline.
+    pub(super) fn set_origin(&self, commit: Option<ObjectId>) {
+        self.origin.set(commit);
+    }
+
+    /// The branch.
+    pub fn branch(&self) -> &str {
+        &self.branch
+    }
+
+    /// Whether nothing is published.
+    pub(super) fn is_rehearsed(&self) -> bool {
+        self.chain.as_ref().is_some_and(|chain| chain.in_memory)
+    }
+
+    /// The branch's full name.
+    pub fn refname(&self) -> &str {
+        &self.refname
+    }
+
+    /// The repository it is in.
+    pub fn repository(&self) -> &'r Repository {
+        self.repository
+    }
+
+    /// Where the branch is, if it exists.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when the ref can't be read.
+    pub fn tip_id(&self) -> Result<Option<ObjectId>, LedgerError> {
+        if let Some(id) = self.chain.as_ref().and_then(|chain| chain.tip.get()) {
+            return Ok(Some(id));
+        }
+        Ok(self.repository.resolve(&self.refname)?)
+    }
+
+    /// Reads the ledger as it is now.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when there is none or it can't be read.
+    pub fn tip(&self) -> Result<Snapshot<'r>, LedgerError> {
+        self.at(self.existing()?)
+    }
+
+    /// Where the branch is.
+    ///
+    /// # Errors
+    /// [`LedgerError::NoLedger`] where there is none.
+    pub(super) fn existing(&self) -> Result<ObjectId, LedgerError> {
+        self.tip_id()?.ok_or_else(|| {
+            let branch = self.branch.clone();
+            if self.repository.is_symbolic(&self.refname) {
+                return LedgerError::Symbolic { branch };
+            }
+            let seen = self.memory().seen();
+            let seen = seen.filter(|id| self.repository.has(*id));
+            let remote = self.upstream().map(|upstream| upstream.name().to_owned());
+            LedgerError::NoLedger {
+                branch,
+                seen,
+                remote,
+            }
+        })
+    }
+
+    /// Reads the ledger as it was at a commit.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when it can't be read.
+    pub(super) fn at(&self, commit: ObjectId) -> Result<Snapshot<'r>, LedgerError> {
+        Ok(Snapshot::at(self.repository, commit, &self.branch)?.sharing(&self.known))
+    }
+
+    /// Refuses to write where a write could hurt: from a hook that receives a
+    /// push, and under a working tree whose next commit would undo the step.
+    pub(super) fn guard(&self, session: &Session) -> Result<(), LedgerError> {
+        if session.quarantined {
+            return Err(LedgerError::Quarantine);
+        }
+        if self.repository.is_symbolic(&self.refname) {
+            let branch = self.branch.clone();
+            return Err(LedgerError::Symbolic { branch });
+        }
+        match self.repository.checked_out_at(&self.refname) {
+            Some(path) => Err(LedgerError::CheckedOut {
+                branch: self.branch.clone(),
+                path,
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// What this clone remembers of the ledger.
+    pub(super) fn memory(&self) -> Memory<'r> {
+        Memory::new(self.repository, &self.refname)
+    }
+
+    /// Waits for this machine's other writers, and clears away what one of them
+    /// left behind if it was killed while it published.
+    pub(super) fn join_queue(&self, session: &Session) -> Queue {
+        let common_dir = self.repository.common_dir();
+        let mut queue = Queue::join(common_dir, "queue.lock", session.patience);
+        // Who was killed while it published left the commit's id and the ref's lock.
+        if let Some(commit) = queue.note() {
+            self.repository.remove_abandoned_lock(&self.refname, commit);
+            queue.leave(None);
+        }
+        queue
+    }
+
+    /// Takes a handoff, unless what it delivered is not what it was, where that is
+    /// enforced.
+    ///
+    /// # Errors
+    /// [`LedgerError`]; the ledger is then unchanged.
+    pub fn claim(
+        &self,
+        session: &Session,
+        agent: &AgentName,
+        target: &Target,
+        told: &Told,
+    ) -> Result<Done, LedgerError> {
+        let claim = |number| Request::Change {
+            number,
+            event: Event::Claim,
+            told: Box::new(told.clone()),
+        };
+        let mut warnings = Vec::new();
+        let mut done = self.act_if(session, agent, target, claim, |record| {
+            warnings = changed(self.repository, record)?;
+            if warnings.iter().any(Finding::is_error) {
+                let findings = std::mem::take(&mut warnings);
+                return Err(LedgerError::Delivered { findings });
+            }
+            Ok(())
+        })?;
+        done.warnings = warnings;
+        Ok(done)
+    }
+
+    /// Carries out a request about a handoff or an issue that exists.
+    ///
+    /// # Errors
+    /// [`LedgerError`]; the ledger is then unchanged.
+    pub fn act(
+        &self,
+        session: &Session,
+        agent: &AgentName,
+        target: &Target,
+        request: impl Fn(u32) -> Request<'static>,
+    ) -> Result<Done, LedgerError> {
+        self.act_if(session, agent, target, request, |_| Ok(()))
+    }
+
+    /// Carries out a request, if nothing speaks against what would become of the
+    /// handoff.
+    fn act_if(
+        &self,
+        session: &Session,
+        agent: &AgentName,
+        target: &Target,
+        request: impl Fn(u32) -> Request<'static>,
+        mut allow: impl FnMut(&Record) -> Result<(), LedgerError>,
+    ) -> Result<Done, LedgerError> {
+        self.publish(session, None, |tip, at| {
+            let chosen;
+            let id = match target {
+                Target::Handoff(id) => id,
+                Target::Next => {
+                    let found = match self.chain {
+                        None => ready_noting(tip, agent, at)?,
+                        Some(_) => ready(tip, agent, at)?,
+                    };
+                    chosen = match found.first {
+                        Some(id) => id,
+                        None => return Err(found.refusal(agent).into()),
+                    };
+                    &chosen
+                }
+            };
+            let actor = Actor {
+                name: agent,
+                at,
+                traceparent: session.traceparent,
+                delivery: session.delivery.as_ref(),
+            };
+            let plan = self.plan_on(tip, &actor, id.issue(), request(id.number()))?;
+            if let Planned::Write(step) = &plan.planned {
+                allow(&step.receipt.record)?;
+            }
+            Ok(plan)
+        })
+    }
+
+    /// Carries out a request about an issue as a whole.
+    ///
+    /// # Errors
+    /// [`LedgerError`]; the ledger is then unchanged.
+    pub fn ask(
+        &self,
+        session: &Session,
+        agent: &AgentName,
+        issue: &IssueKey,
+        request: impl Fn() -> Request<'static>,
+    ) -> Result<Done, LedgerError> {
+        self.publish(session, None, |tip, at| {
+            let actor = Actor {
+                name: agent,
+                at,
+                traceparent: session.traceparent,
+                delivery: session.delivery.as_ref(),
+            };
+            self.plan_on(tip, &actor, issue, request())
+        })
+    }
+
+    pub(super) fn plan_on(
+        &self,
+        tip: &Snapshot<'r>,
+        actor: &Actor<'_>,
+        key: &IssueKey,
+        mut request: Request<'_>,
+    ) -> Result<Plan, LedgerError> {
+        self.plan_with(tip, actor, key, |protocol| {
+            screen_request(protocol, &mut request)?;
+            Ok(request)
+        })
+    }
+
+    /// Plans a request that its protocol may have a say in.
+    pub(super) fn plan_with<'q>(
+        &self,
+        tip: &Snapshot<'r>,
+        actor: &Actor<'_>,
+        key: &IssueKey,
+        request: impl FnOnce(&Protocol) -> Result<Request<'q>, LedgerError>,
+    ) -> Result<Plan, LedgerError> {
+        let folder = tip.issue(key)?;
+        let issue = folder
+            .issue()?
+            .ok_or_else(|| Refusal::NoIssue { issue: key.clone() })?;
+        let rules = tip.rules(issue.protocol.as_str())?;
+        let protocol = rules.protocol();
+        let name = canonical(protocol, Some(actor.name)).unwrap_or_else(|| actor.name.clone());
+        let actor = Actor {
+            name: &name,
+            ..*actor
+        };
+        let request = request(protocol)?;
+        let planned = plan(protocol, key, &folder, &actor, &request)?;
+        Plan::new(&rules, name, planned)
+    }
+
+    /// Publishes a step of an issue.
+    pub(super) fn publish(
+        &self,
+        session: &Session,
+        known: Option<Snapshot<'r>>,
+        mut decide: impl FnMut(&Snapshot<'r>, Moment) -> Result<Plan, LedgerError>,
+    ) -> Result<Done, LedgerError> {
+        let (receipt, commit) = self.write(session, known, |tip, at| {
+            Ok(match decide(tip, at) {
+                Ok(plan) => match plan.draft() {
+                    Ok(draft) => Decided::Write(draft),
+                    Err(receipt) => Decided::Nothing(*receipt),
+                },
+                Err(LedgerError::Refused(Refusal::Overdue { id })) => {
+                    let Ok(draft) = self.expire(tip, at, &id)?.draft() else {
+                        return Err(Refusal::Overdue { id }.into());
+                    };
+                    Decided::First(draft.split().0)
+                }
+                Err(error) => return Err(error),
+            })
+        })?;
+        Ok(Done {
+            receipt,
+            commit,
+            warnings: Vec::new(),
+        })
+    }
+
+    /// The write path: decide on the tip, publish, and again if the tip moved.
+    /// `known` is the tip as it was a moment ago, where that was read.
+    pub(super) fn write<T>(
+        &self,
+        session: &Session,
+        mut known: Option<Snapshot<'r>>,
+        mut decide: impl FnMut(&Snapshot<'r>, Moment) -> Result<Decided<T>, LedgerError>,
+    ) -> Result<(T, Option<ObjectId>), LedgerError> {
+        self.guard(session)?;
+        self.catch_up(session)?;
+        let start = Instant::now();
+        let mut queue = None;
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            let there = self.upstream().filter(|there| there.is_reached());
+            if self.chain.is_none() && there.is_none() && queue.is_none() {
+                queue = Some(self.join_queue(session));
+            }
+            let tip = match known.take() {
+                Some(known) if self.tip_id()? == Some(known.commit()) => known,
+                _ => self.tip()?,
+            };
+            let now = session.clock.author();
+            let (mut draft, outcome) = match decide(&tip, to_second(now))? {
+                Decided::Nothing(outcome) => {
+                    self.settle(None)?;
+                    return Ok((outcome, None));
+                }
+                Decided::Write(draft) => draft.split(),
+                Decided::First(draft) => (draft, None),
+            };
+            if let (Some(origin), Some(_)) = (self.origin.get(), &outcome) {
+                draft.message += &format!("{SYNCED_FROM}: {origin}\n");
+            } else if self.upstream.is_some() && there.is_none() && outcome.is_some() {
+                // Another clone may make the very same step now, and only one is first.
+                let own = (session.jitter)(u64::MAX);
+                draft.message += &format!("{MADE_OFFLINE}: {own:016x}\n");
+            }
+            let mut committer = session.committer();
+            committer.at = order::recorded_after(tip.recorded(), committer.at);
+            let (at, recorded) = (to_second(now), to_second(committer.at));
+            if order::is_backdated(at, draft.previous, recorded, tip.recorded()) {
+                let previous = draft.previous.unwrap_or(at);
+                return Err(LedgerError::Backdated { at, previous });
+            }
+            let person = match &draft.author {
+                Some(agent) => author(agent, now),
+                None => {
+                    let mut person = session.committer();
+                    person.at = now;
+                    person
+                }
+            };
+            let proposal = Proposal {
+                refname: &self.refname,
+                parent: Some((tip.commit(), tip.tree_id())),
+                edits: &draft.files,
+                author: &person,
+                committer: &committer,
+                message: &draft.message,
+            };
+            let demand = draft.demand.as_ref();
+            let wanted = session.sign || demand.is_some();
+            let prepared = match wanted && !self.is_rehearsed() {
+                true => signed(self.repository, &proposal, session, demand, start)?,
+                false => self.repository.prepare(&proposal)?,
+            };
+            let subject = draft.message.lines().next().unwrap_or_default();
+            let reflog = format!("handoff: {subject}");
+            let late = start.elapsed() >= session.patience;
+            let published = match (there, &mut queue, &self.chain) {
+                (Some(there), ..) => {
+                    let published =
+                        self.publish_there(there, session, prepared, &reflog, attempts)?;
+                    published.ok_or(PublishError::Moved)
+                }
+                (None, Some(queue), _) => {
+                    let published = in_turn(queue, prepared, &reflog);
+                    if let Ok(commit) = published {
+                        self.memory().wrote(Some(tip.commit()), commit);
+                    }
+                    published
+                }
+                (None, None, chain) => {
+                    let commit = prepared.commit();
+                    if let Some(chain) = chain {
+                        chain.tip.set(Some(commit));
+                    }
+                    Ok(commit)
+                }
+            };
+            match published {
+                Ok(commit) => match outcome {
+                    Some(outcome) => {
+                        self.settle(Some(commit))?;
+                        return Ok((outcome, Some(commit)));
+                    }
+                    None => attempts = 0,
+                },
+                // With a remote, its own budget ends the attempts.
+                Err(PublishError::Moved) if late && there.is_none() => {
+                    return Err(LedgerError::Contended { attempts });
+                }
+                Err(PublishError::Locked(path)) if late => {
+                    return Err(LedgerError::Locked { path });
+                }
+                Err(PublishError::Moved) => {}
+                Err(PublishError::Locked(_)) => back_off(session, attempts),
+                Err(PublishError::Git(error)) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+impl Ledger<'_> {
+    /// Gives the turn to talk to the remote to the next process, and notes whether
+    /// the remote has what this one wrote; or all that is here, where it wrote nothing.
+    pub(super) fn settle(&self, wrote: Option<ObjectId>) -> Result<(), LedgerError> {
+        match &self.upstream {
+            Some(upstream) => upstream.settle(wrote.or(self.tip_id()?)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Publishes a commit, announced to whoever comes after a crash.
+pub(super) fn in_turn(
+    queue: &mut Queue,
+    prepared: Prepared<'_>,
+    reflog: &str,
+) -> Result<ObjectId, PublishError> {
+    queue.leave(Some(&prepared.commit().to_string()));
+    let published = prepared.publish(reflog);
+    queue.leave(None);
+    published
+}
+
+/// Gives whoever holds the lock a moment, and a longer one at each attempt.
+pub(super) fn back_off(session: &Session, attempts: u32) {
+    const LONGEST: u64 = 50_000;
+    let pause = LONGEST.min(1_000 << attempts.min(6));
+    std::thread::sleep(Duration::from_micros(pause + (session.jitter)(pause)));
+}
+
+/// An agent by the name that its protocol has for it; one that the protocol
+/// does not know, as it is.
+pub(super) fn canonical(protocol: &Protocol, agent: Option<&AgentName>) -> Option<AgentName> {
+    let agent = agent?;
+    let known = protocol.agent(agent.as_str());
+    Some(known.map_or_else(|| agent.clone(), |known| known.id.clone()))
+}
