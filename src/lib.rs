@@ -16,4 +16,4 @@ pub use handoff_base::ids;
 pub mod insight;
 pub use handoff_ledger as ledger;
 pub use handoff_protocol as protocol;
-pub mod templates;
+pub use handoff_templates as templates;

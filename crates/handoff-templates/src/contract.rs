@@ -1,12 +1,12 @@
 //! A contract's value as the document that an agent emits.
 
 use handoff_base::ids::AgentName;
+use handoff_contract::{FILL, write_json, write_markdown, write_message, write_xml};
+use handoff_ledger::{LedgerError, Rules, Schemas};
+use handoff_protocol::{ContractType, Protocol};
 use serde_json::Value;
 
 use super::skeleton::{Known, fill};
-use crate::contract::{FILL, write_json, write_markdown, write_message, write_xml};
-use crate::ledger::{LedgerError, Rules, Schemas};
-use crate::protocol::{ContractType, Protocol};
 
 /// The formats that a skeleton can have.
 const FORMATS: [&str; 3] = ["xml", "json", "md"];

@@ -2,19 +2,18 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::fs;
-use std::io::{self, Read};
+use std::io::Read;
 use std::path::Path;
 use std::rc::Rc;
+use std::{fs, io};
 
+use handoff_contract::{MAX_BYTES, Schema, SchemaError};
+use handoff_ledger::Schemas;
+use handoff_protocol::SIGNERS;
 use include_dir::{Dir, include_dir};
 
-use crate::contract::{MAX_BYTES, Schema, SchemaError};
-use crate::ledger::Schemas;
-use crate::protocol::SIGNERS;
-
-static TEMPLATES: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/templates");
-static SCHEMAS: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/schemas");
+static TEMPLATES: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/../../templates");
+static SCHEMAS: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/../../schemas");
 
 /// The built-in protocols' names; the first is the default.
 pub const BUILT_IN: [&str; 5] = [

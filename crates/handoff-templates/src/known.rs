@@ -6,12 +6,12 @@ use std::path::Path;
 use chrono::{SecondsFormat, TimeDelta};
 use handoff_base::Moment;
 use handoff_base::ids::AgentName;
+use handoff_git::Repository;
+use handoff_ledger::{Issue, IssueFolder, LedgerError, OpenHandoff, View};
+use handoff_protocol::{Protocol, State};
 use serde_json::{Value, json};
 
 use super::skeleton::Known;
-use crate::git::Repository;
-use crate::ledger::{Issue, IssueFolder, LedgerError, OpenHandoff, View};
-use crate::protocol::{Protocol, State};
 
 /// The fact that names the commit which merged the branch.
 const MERGED: &str = "merge_sha";
@@ -80,8 +80,8 @@ fn on_branch(
     if let Some(files) = repository.files_changed(base, branch)? {
         set("files_changed", json!(files));
     }
-    let listed = |commits: Vec<crate::git::CodeCommit>| -> Vec<Value> {
-        let one = |c: crate::git::CodeCommit| json!({ "sha": c.id, "message": c.subject });
+    let listed = |commits: Vec<handoff_git::CodeCommit>| -> Vec<Value> {
+        let one = |c: handoff_git::CodeCommit| json!({ "sha": c.id, "message": c.subject });
         commits.into_iter().map(one).collect()
     };
     if let Some(commits) = repository.commits_between(base, branch, COMMITS)?

@@ -3,9 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use handoff_contract::FILL;
 use serde_json::Value;
-
-use crate::contract::FILL;
 
 /// What is known, by the name that templates use: `{{branch}}`.
 pub type Known = BTreeMap<String, Value>;
