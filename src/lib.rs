@@ -13,7 +13,7 @@ pub use handoff_git as git;
 pub mod github;
 pub mod hooks;
 pub use handoff_base::ids;
-pub mod insight;
+pub use handoff_insight as insight;
 pub use handoff_ledger as ledger;
 pub use handoff_protocol as protocol;
 pub use handoff_templates as templates;

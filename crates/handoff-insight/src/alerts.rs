@@ -1,0 +1,533 @@
+//! Alarms: which thresholds of the protocols are crossed now, since when, and by
+//! what.
+//!
+//! Each metric becomes samples: what counts, from when, until when. What they
+//! come to at a moment is a number, so the moment since which a threshold is crossed
+//! is found by going through the times at which something began or ended to count.
+
+use chrono::TimeDelta;
+use handoff_base::Moment;
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_ledger::{HandoffSurvey, IssueStatus, IssueSurvey, Survey};
+use handoff_protocol::{Alert, Event, Level, Measure, Metric, Protocol, Side, State, Threshold};
+use serde::Serialize;
+
+use super::attention::{Protocols, is_idle};
+use super::events::events;
+use super::metrics::{Local, average, rank};
+use super::times;
+
+/// A threshold that is crossed now.
+#[derive(Clone, Debug, Serialize)]
+pub struct Firing {
+    /// The protocol whose threshold it is.
+    pub protocol: AgentName,
+    /// Its name there.
+    pub name: String,
+    /// How much it weighs.
+    pub severity: Level,
+    /// What it is about.
+    pub metric: Metric,
+    /// The quantile; none, where it is an average or no time.
+    pub quantile: Option<f64>,
+    /// The value now.
+    pub value: f64,
+    /// `seconds`, `ratio`, or empty for numbers of things.
+    pub unit: &'static str,
+    /// On which side of the threshold it is.
+    pub side: Side,
+    /// The threshold.
+    pub threshold: f64,
+    /// Only what happened in so many seconds counts.
+    pub within_seconds: Option<u64>,
+    /// Only what has been so for so many seconds counts.
+    pub longer_than_seconds: Option<u64>,
+    /// Since when it is crossed.
+    #[serde(serialize_with = "handoff_base::moment::serialize")]
+    pub since: Moment,
+    /// The handoffs that make it so, the oldest issue first.
+    pub handoffs: Vec<HandoffId>,
+    /// The issues that make it so.
+    pub issues: Vec<IssueKey>,
+    /// What is to be done.
+    pub action: String,
+}
+
+/// Every threshold of the protocols that is crossed now: the gravest first, then
+/// what has been so longest. With an issue, only what happens in it counts.
+pub fn firing(
+    survey: &Survey,
+    protocols: &Protocols,
+    local: &Local,
+    issue: Option<&IssueKey>,
+    now: Moment,
+) -> Vec<Firing> {
+    let mut found = Vec::new();
+    for (name, protocol) in protocols {
+        let issues = survey.issues.iter().filter(|i| i.protocol == *name);
+        let sight = Sight {
+            name,
+            protocol,
+            issues: issues
+                .filter(|i| issue.is_none_or(|key| i.key == *key))
+                .collect(),
+            local,
+            issue,
+            now,
+        };
+        let alerts = protocol.definition().alerts.iter();
+        found.extend(alerts.filter_map(|alert| sight.judge(alert)));
+    }
+    found.sort_by(|a, b| (b.severity, a.since).cmp(&(a.severity, b.since)));
+    found
+}
+
+/// Something that counts for a time.
+#[derive(Clone, Copy)]
+struct Sample<'s> {
+    /// Since when.
+    from: Moment,
+    /// Until when; none, if it has no end yet.
+    until: Option<Moment>,
+    /// How much: seconds, 1 or 0 of a share, a number of rounds.
+    amount: i64,
+    issue: Option<&'s IssueKey>,
+    number: Option<u32>,
+}
+
+/// What samples come to.
+#[derive(Clone, Copy)]
+enum Sum {
+    /// Their number.
+    Count,
+    /// Their average.
+    Average,
+    /// A quantile: 0 is the least, 1 the most.
+    Quantile(f64),
+}
+
+/// What a protocol's thresholds look at.
+struct Sight<'s> {
+    name: &'s AgentName,
+    protocol: &'s Protocol,
+    issues: Vec<&'s IssueSurvey>,
+    local: &'s Local,
+    issue: Option<&'s IssueKey>,
+    now: Moment,
+}
+
+/// A time of a definition.
+fn seconds(seconds: Option<u64>) -> Option<TimeDelta> {
+    TimeDelta::try_seconds(i64::try_from(seconds?).ok()?)
+}
+
+impl<'s> Sight<'s> {
+    /// When something happened that is recorded. Where this clock is behind the one
+    /// that dated it, it has happened all the same: now.
+    fn past(&self, at: Moment) -> Moment {
+        at.min(self.now)
+    }
+
+    /// Says whether a threshold is crossed, since when, and by what.
+    fn judge(&self, alert: &Alert) -> Option<Firing> {
+        let threshold = alert.threshold()?;
+        let mut samples = self.samples(alert);
+        if let Some(window) = seconds(alert.within_seconds) {
+            for sample in &mut samples {
+                let end = sample.from.checked_add_signed(window);
+                sample.until = [sample.until, end].into_iter().flatten().min();
+            }
+        }
+        samples.retain(|s| s.from <= self.now && s.until.is_none_or(|until| until > s.from));
+        let quantile = alert.quantile.as_ref().and_then(|q| q.as_f64());
+        let sum = match (alert.metric, alert.metric.measure(), quantile) {
+            (Metric::RetriesOfOne | Metric::Corruption, ..) => Sum::Quantile(1.0),
+            (Metric::RoundsLeft, ..) => Sum::Quantile(0.0),
+            (_, Measure::Times, Some(quantile)) => Sum::Quantile(quantile),
+            (_, Measure::Times | Measure::Share, _) => Sum::Average,
+            (_, Measure::Events | Measure::Standing | Measure::Level, _) => Sum::Count,
+        };
+        let since = self.crossed_since(&samples, sum, threshold)?;
+        let current = samples
+            .iter()
+            .filter(|s| s.until.is_none_or(|until| until > self.now));
+        let current: Vec<&Sample<'_>> = current.collect();
+        let value = value(&current, sum)?;
+        let guilty = current.into_iter().filter(|sample| match sum {
+            Sum::Count => matches!(threshold.side, Side::Above | Side::AtLeast),
+            Sum::Average | Sum::Quantile(_) => threshold.is_crossed_by(as_number(sample.amount)),
+        });
+        let (mut handoffs, mut issues) = (Vec::new(), Vec::new());
+        for sample in guilty {
+            if let (Some(issue), Some(number)) = (sample.issue, sample.number) {
+                handoffs.push(HandoffId::new(issue.clone(), number));
+            }
+            issues.extend(sample.issue.cloned());
+        }
+        // The survey's order, in which an issue's samples are together.
+        handoffs.dedup();
+        issues.dedup();
+        Some(Firing {
+            protocol: self.name.clone(),
+            name: alert.name.clone(),
+            severity: alert.severity,
+            metric: alert.metric,
+            quantile,
+            value,
+            unit: alert.metric.unit(),
+            side: threshold.side,
+            threshold: threshold.value,
+            within_seconds: alert.within_seconds,
+            longer_than_seconds: alert.longer_than_seconds,
+            since,
+            handoffs,
+            issues,
+            action: alert.action.clone(),
+        })
+    }
+
+    /// Since when a threshold is crossed; none, if it is not now.
+    fn crossed_since(
+        &self,
+        samples: &[Sample<'_>],
+        sum: Sum,
+        threshold: Threshold,
+    ) -> Option<Moment> {
+        let mut steps: Vec<(Moment, i64, i64, i64)> = Vec::with_capacity(2 * samples.len());
+        for sample in samples {
+            let below = i64::from(is_below(sample.amount, threshold));
+            steps.push((sample.from, 1, sample.amount, below));
+            if let Some(until) = sample.until.filter(|until| *until <= self.now) {
+                steps.push((until, -1, -sample.amount, -below));
+            }
+        }
+        steps.sort_unstable();
+        let crossed = |count: i64, amount: i64, below: i64| match sum {
+            Sum::Count => threshold.is_crossed_by(as_number(count)),
+            Sum::Average => {
+                let average = usize::try_from(count).ok().and_then(|n| average(amount, n));
+                average.is_some_and(|average| threshold.is_crossed_by(average))
+            }
+            Sum::Quantile(quantile) => {
+                let rank = usize::try_from(count).ok().and_then(|n| rank(quantile, n));
+                let rank = rank.and_then(|rank| i64::try_from(rank).ok());
+                rank.is_some_and(|rank| match threshold.side {
+                    Side::Above | Side::AtLeast => below < rank,
+                    Side::Below | Side::AtMost => below >= rank,
+                })
+            }
+        };
+        // Where nothing ever counted, that has been so since the first issue was opened.
+        let beginning = self.issues.iter().map(|issue| issue.opened_at).min();
+        let mut since = crossed(0, 0, 0).then(|| beginning.unwrap_or(self.now));
+        let (mut count, mut amount, mut below) = (0, 0, 0);
+        let mut steps = steps.into_iter().peekable();
+        while let Some((at, n, a, b)) = steps.next() {
+            (count, amount, below) = (count + n, amount + a, below + b);
+            // Of the same second, only what comes out of all counts.
+            if steps.peek().is_some_and(|next| next.0 == at) {
+                continue;
+            }
+            since = match crossed(count, amount, below) {
+                true => since.or(Some(at)),
+                false => None,
+            };
+        }
+        since
+    }
+
+    /// What a threshold's metric is made of.
+    fn samples(&self, alert: &Alert) -> Vec<Sample<'s>> {
+        let patience = seconds(alert.longer_than_seconds).unwrap_or_default();
+        match alert.metric {
+            Metric::CyclesBlocked | Metric::ContractsRefused => self.refused(alert.metric),
+            Metric::Corruption => self.corruption(),
+            Metric::IdleIssues => self.idle(patience),
+            Metric::RoundsLeft => self.rounds_left(),
+            Metric::CycleTime => self.cycle_times(),
+            Metric::AcknowledgmentRate => self.acknowledged(alert, patience),
+            _ => {
+                let mut found = Vec::new();
+                for issue in &self.issues {
+                    self.add_samples(issue, alert.metric, patience, &mut found);
+                }
+                found
+            }
+        }
+    }
+
+    /// What the handoffs of an issue add.
+    fn add_samples(
+        &self,
+        issue: &'s IssueSurvey,
+        metric: Metric,
+        patience: TimeDelta,
+        found: &mut Vec<Sample<'s>>,
+    ) {
+        let sample = |number: u32, from: Moment, until: Option<Moment>, amount: i64| Sample {
+            from,
+            until: until.map(|until| self.past(until)),
+            amount,
+            issue: Some(&issue.key),
+            number: Some(number),
+        };
+        let standing = match metric {
+            Metric::Pending => Some(State::Pending),
+            Metric::Blocked => Some(State::Blocked),
+            Metric::Failed => Some(State::Failed),
+            Metric::Dead => Some(State::Dead),
+            _ => None,
+        };
+        if metric.measure() == Measure::Events && metric != Metric::RetriesOfOne {
+            let happened = events(issue, Some(self.protocol), metric);
+            found.extend(
+                happened
+                    .into_iter()
+                    .map(|(at, number)| sample(number, self.past(at), None, 1)),
+            );
+            return;
+        }
+        for handoff in issue.handoffs.iter().filter(|h| !h.is_note()) {
+            let number = handoff.number;
+            match metric {
+                Metric::RetriesOfOne => {
+                    let retried = |event| matches!(event, Some(Event::Retry | Event::Redrive));
+                    let changes = handoff.changes.iter().filter(|c| retried(c.event));
+                    let counted = (1..).zip(changes);
+                    found.extend(
+                        counted
+                            .map(|(nth, change)| sample(number, self.past(change.at), None, nth)),
+                    );
+                }
+                Metric::LeasesExpired => {
+                    let end = handoff
+                        .expires_at
+                        .filter(|_| handoff.state == State::InProgress);
+                    let from = end.and_then(|end| end.checked_add_signed(patience));
+                    found.extend(from.map(|from| sample(number, from, None, 1)));
+                }
+                Metric::SuccessRate => {
+                    for (change, until) in with_ends(handoff) {
+                        let judged = match change.to {
+                            State::Completed => Some(1),
+                            State::Failed | State::Dead | State::Rejected => Some(0),
+                            _ => None,
+                        };
+                        let at = self.past(change.at);
+                        found.extend(judged.map(|judged| sample(number, at, until, judged)));
+                    }
+                }
+                Metric::Duration => {
+                    let last = handoff.changes.last();
+                    if let (Some(length), Some(last)) = (times::resolution(handoff), last) {
+                        let at = self.past(last.at);
+                        found.push(sample(number, at, None, length.num_seconds()));
+                    }
+                }
+                Metric::AcknowledgmentTime => {
+                    let claim = claimed_at(handoff);
+                    if let (Some(length), Some(at)) = (times::acknowledgment(handoff), claim) {
+                        let at = self.past(at);
+                        found.push(sample(number, at, None, length.num_seconds()));
+                    }
+                }
+                Metric::RecoveryTime => {
+                    for (at, length) in times::recovered(handoff) {
+                        let at = self.past(at);
+                        found.push(sample(number, at, None, length.num_seconds()));
+                    }
+                }
+                _ => {
+                    for spell in times::spells(handoff) {
+                        let waits = spell.until.is_none() && spell.state == State::Pending;
+                        let since = self.past(spell.since);
+                        let from = if waits {
+                            self.claimable_from(issue, handoff).map(|at| at.max(since))
+                        } else {
+                            Some(since)
+                        };
+                        let from = from.and_then(|from| from.checked_add_signed(patience));
+                        let from = from.filter(|_| Some(spell.state) == standing);
+                        found.extend(from.map(|from| sample(number, from, spell.until, 1)));
+                    }
+                }
+            }
+        }
+    }
+
+    /// From when on a handoff can be claimed: once those are completed for which it
+    /// waits, and the pause before another attempt is over. None, while they are not.
+    fn claimable_from(&self, issue: &IssueSurvey, handoff: &HandoffSurvey) -> Option<Moment> {
+        let mut from = self
+            .past(handoff.sent_at()?)
+            .max(handoff.not_before.unwrap_or_default());
+        for number in &handoff.waits_for {
+            let before = issue.handoff(*number)?;
+            let completed = before.state == State::Completed;
+            from = from.max(self.past(before.changes.last().filter(|_| completed)?.at));
+        }
+        Some(from)
+    }
+
+    /// How much was claimed: what was sent counts once its patience is over.
+    fn acknowledged(&self, alert: &Alert, patience: TimeDelta) -> Vec<Sample<'s>> {
+        let window = seconds(alert.within_seconds);
+        let mut found = Vec::new();
+        for issue in &self.issues {
+            for handoff in issue.handoffs.iter().filter(|h| !h.is_note()) {
+                let begin = { self.claimable_from(issue, handoff) }
+                    .and_then(|at| at.checked_add_signed(patience));
+                let Some(begin) = begin else {
+                    continue;
+                };
+                let end = window.and_then(|window| begin.checked_add_signed(window));
+                let claim = claimed_at(handoff).map(|at| self.past(at).max(begin));
+                let sample = |from: Moment, until: Option<Moment>, amount| Sample {
+                    from,
+                    until: [until, end].into_iter().flatten().min(),
+                    amount,
+                    issue: Some(&issue.key),
+                    number: Some(handoff.number),
+                };
+                found.push(sample(begin, claim, 0));
+                found.extend(claim.map(|claim| sample(claim, None, 1)));
+            }
+        }
+        found
+    }
+
+    /// Contracts that were refused here.
+    fn refused(&self, metric: Metric) -> Vec<Sample<'s>> {
+        let own = self.local.refused.iter().filter(|refused| {
+            let protocol = refused.protocol.as_ref();
+            protocol.is_none_or(|protocol| protocol == self.name)
+                && (metric == Metric::ContractsRefused || refused.is_cycle())
+                && self
+                    .issue
+                    .is_none_or(|key| refused.issue.as_ref() == Some(key))
+        });
+        let sample = own.map(|refused| Sample {
+            from: self.past(refused.at),
+            until: None,
+            amount: 1,
+            issue: refused.issue.as_ref(),
+            number: None,
+        });
+        sample.collect()
+    }
+
+    /// What the last audit here found: of the whole ledger, so of no one issue.
+    fn corruption(&self) -> Vec<Sample<'s>> {
+        let audited = self.local.audited.as_ref().filter(|_| self.issue.is_none());
+        let sample = audited.map(|audited| Sample {
+            from: self.past(audited.at),
+            until: None,
+            amount: i64::try_from(audited.faults).unwrap_or(i64::MAX),
+            issue: None,
+            number: None,
+        });
+        sample.into_iter().collect()
+    }
+
+    /// Open issues in which nothing is open, and something has to follow.
+    fn idle(&self, patience: TimeDelta) -> Vec<Sample<'s>> {
+        let idle = self.issues.iter().filter(|i| is_idle(i, self.protocol));
+        let sample = idle.filter_map(|issue| {
+            Some(Sample {
+                from: self.past(issue.updated_at).checked_add_signed(patience)?,
+                until: None,
+                amount: 1,
+                issue: Some(&issue.key),
+                number: None,
+            })
+        });
+        sample.collect()
+    }
+
+    /// For each open issue, how many rounds each limit leaves it, from each round on.
+    fn rounds_left(&self) -> Vec<Sample<'s>> {
+        let mut found = Vec::new();
+        let limits = self.protocol.definition().limits.as_ref();
+        for (name, limit) in limits.iter().flat_map(|limits| &limits.rounds) {
+            for issue in self.issues.iter().filter(|i| i.status == IssueStatus::Open) {
+                let own = issue
+                    .rounds
+                    .iter()
+                    .filter(|round| round.name == *name && round.number > issue.counts_after);
+                let sent = |number| issue.handoff(number).and_then(HandoffSurvey::sent_at);
+                let at =
+                    own.filter_map(|round| Some((round.number, self.past(sent(round.number)?))));
+                let at: Vec<(u32, Moment)> = at.collect();
+                let ends = at.iter().skip(1).map(|(_, at)| Some(*at)).chain([None]);
+                for (nth, ((number, from), until)) in (1..).zip(at.iter().zip(ends)) {
+                    found.push(Sample {
+                        from: *from,
+                        until,
+                        amount: i64::from(limit.most) - nth,
+                        issue: Some(&issue.key),
+                        number: Some(*number),
+                    });
+                }
+            }
+        }
+        found
+    }
+
+    /// From the opening of issues to their completion.
+    fn cycle_times(&self) -> Vec<Sample<'s>> {
+        let completed = self.issues.iter().filter_map(|issue| {
+            let end = issue.completed_at?;
+            Some(Sample {
+                from: self.past(end),
+                until: None,
+                amount: (end - issue.opened_at).num_seconds().max(0),
+                issue: Some(&issue.key),
+                number: None,
+            })
+        });
+        completed.collect()
+    }
+}
+
+/// Each change of a handoff, and when the next one came.
+fn with_ends(
+    handoff: &HandoffSurvey,
+) -> impl Iterator<Item = (&handoff_ledger::ChangeSurvey, Option<Moment>)> {
+    let ends = handoff.changes.iter().skip(1).map(|change| Some(change.at));
+    handoff.changes.iter().zip(ends.chain([None]))
+}
+
+/// When it was first claimed.
+fn claimed_at(handoff: &HandoffSurvey) -> Option<Moment> {
+    let mut changes = handoff.changes.iter();
+    Some(changes.find(|c| c.event == Some(Event::Claim))?.at)
+}
+
+/// Whether a sample is on the lower side of a threshold: of quantiles, the number of
+/// these decides.
+fn is_below(amount: i64, threshold: Threshold) -> bool {
+    let amount = as_number(amount);
+    match threshold.side {
+        Side::Above | Side::AtMost => amount <= threshold.value,
+        Side::AtLeast | Side::Below => amount < threshold.value,
+    }
+}
+
+/// What samples come to; none, where there are none to sum up.
+fn value(samples: &[&Sample<'_>], sum: Sum) -> Option<f64> {
+    match sum {
+        Sum::Count => Some(as_number(i64::try_from(samples.len()).ok()?)),
+        Sum::Average => average(samples.iter().map(|s| s.amount).sum(), samples.len()),
+        Sum::Quantile(quantile) => {
+            let mut amounts: Vec<i64> = samples.iter().map(|s| s.amount).collect();
+            amounts.sort_unstable();
+            let nth = rank(quantile, amounts.len())?.checked_sub(1)?;
+            amounts.get(nth).copied().map(as_number)
+        }
+    }
+}
+
+#[allow(clippy::cast_precision_loss)]
+fn as_number(amount: i64) -> f64 {
+    amount as f64
+}

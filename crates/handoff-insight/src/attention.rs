@@ -1,0 +1,260 @@
+//! What needs someone now: what stands still, with whom, since when, and why.
+
+use std::collections::BTreeMap;
+
+use chrono::TimeDelta;
+use handoff_base::Moment;
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_ledger::{
+    HandoffSurvey, IssueStatus, IssueSurvey, LedgerError, Record, Snapshot, Survey, decider,
+};
+use handoff_protocol::{AgentKind, Event, Protocol, State};
+use serde::Serialize;
+
+/// How long a handoff may wait for its receiver where its protocol has no leases.
+const PATIENCE: TimeDelta = TimeDelta::days(1);
+
+/// The protocols in force, by name.
+pub type Protocols = BTreeMap<AgentName, Protocol>;
+
+/// Reads the protocols in force.
+///
+/// # Errors
+/// [`LedgerError`] when one is missing or at fault.
+pub fn protocols(tip: &Snapshot<'_>) -> Result<Protocols, LedgerError> {
+    let mut found = Protocols::new();
+    for name in tip.protocols()? {
+        let protocol = tip.rules(&name)?.protocol().clone();
+        found.insert(protocol.definition().name.clone(), protocol);
+    }
+    Ok(found)
+}
+
+/// Why something needs someone; the order is that of urgency.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Need {
+    /// No attempt is left.
+    Dead,
+    /// It failed, and nobody has decided what becomes of it.
+    Failed,
+    /// Whoever works on it waits for an answer.
+    Blocked,
+    /// Whoever works on it has not been heard of in time.
+    LeaseRanOut,
+    /// Nobody has taken it up for longer than a claim would have held.
+    Unclaimed,
+    /// The issue is open, and no handoff of it is.
+    Idle,
+}
+
+impl Need {
+    /// Every need, the most urgent first.
+    pub const ALL: [Self; 6] = [
+        Self::Dead,
+        Self::Failed,
+        Self::Blocked,
+        Self::LeaseRanOut,
+        Self::Unclaimed,
+        Self::Idle,
+    ];
+
+    /// The need in a few words.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Dead => "no attempt left",
+            Self::Failed => "failed",
+            Self::Blocked => "waits for an answer",
+            Self::LeaseRanOut => "lease ran out",
+            Self::Unclaimed => "not taken up",
+            Self::Idle => "nobody is at it",
+        }
+    }
+}
+
+/// One thing that stands still.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Stuck {
+    /// Its issue.
+    pub issue: IssueKey,
+    /// Its handoff; none, where no handoff of the issue is open.
+    pub id: Option<HandoffId>,
+    /// Why it needs someone.
+    pub need: Need,
+    /// The agent that has it; none, where nobody does.
+    pub with: Option<AgentName>,
+    /// Whose turn it is.
+    pub turn: Option<AgentName>,
+    /// Since when.
+    #[serde(serialize_with = "handoff_base::moment::serialize")]
+    pub since: Moment,
+    /// What went wrong, what is asked, or what it is about.
+    pub why: String,
+    /// The command that goes on from here.
+    pub next: String,
+}
+
+/// Everything that stands still: the most urgent first, then what has stood
+/// longest.
+pub fn attention(survey: &Survey, protocols: &Protocols, now: Moment) -> Vec<Stuck> {
+    let mut found = Vec::new();
+    for issue in &survey.issues {
+        if let Some(protocol) = protocols.get(&issue.protocol) {
+            found.extend(of_issue(issue, protocol, now));
+        }
+    }
+    sorted(found)
+}
+
+/// What stands still among the open handoffs, whose records are all it takes: issues
+/// in which none is open are not among it.
+pub fn of_open(records: &[Record], protocols: &Protocols, now: Moment) -> Vec<Stuck> {
+    let stuck = records.iter().filter_map(|record| {
+        let protocol = protocols.get(&record.protocol)?;
+        let waits = !record.waits_for.is_empty();
+        let handoff = HandoffSurvey::of(record);
+        stuck(record.id.issue(), &handoff, waits, protocol, now)
+    });
+    sorted(stuck.collect())
+}
+
+fn sorted(mut found: Vec<Stuck>) -> Vec<Stuck> {
+    found.sort_by_key(|stuck| (stuck.need, stuck.since));
+    found
+}
+
+/// What stands still in one issue, in the order of its handoffs.
+pub fn of_issue(issue: &IssueSurvey, protocol: &Protocol, now: Moment) -> Vec<Stuck> {
+    if issue.status != IssueStatus::Open {
+        return Vec::new();
+    }
+    let open = issue.handoffs.iter().filter(|h| !h.state.is_terminal());
+    let waits = |handoff: &HandoffSurvey| {
+        let mut before = handoff.waits_for.iter().filter_map(|n| issue.handoff(*n));
+        before.any(|before| before.state != State::Completed)
+    };
+    let stuck = open.filter_map(|h| stuck(&issue.key, h, waits(h), protocol, now));
+    let mut found: Vec<Stuck> = stuck.collect();
+    found.extend(idle(issue, protocol));
+    found
+}
+
+/// Whether an issue is open, nothing in it is, and something has to follow. Where a
+/// protocol has no end, nothing says that its issues are done: then only what was turned
+/// down has to be followed.
+pub(super) fn is_idle(issue: &IssueSurvey, protocol: &Protocol) -> bool {
+    let mut agents = protocol.definition().agents.iter();
+    let mut ends = || agents.any(|agent| agent.kind == AgentKind::End);
+    let last = issue.handoffs.last();
+    issue.status == IssueStatus::Open
+        && issue.handoffs.iter().all(|h| h.state.is_terminal())
+        && (ends() || last.is_some_and(|last| last.state != State::Completed))
+}
+
+/// Why a handoff of an issue needs someone, if it does; it may be one that `waits` for
+/// others.
+fn stuck(
+    issue: &IssueKey,
+    handoff: &HandoffSurvey,
+    waits: bool,
+    protocol: &Protocol,
+    now: Moment,
+) -> Option<Stuck> {
+    // That its attempts are spent is part of the failure before it.
+    let mut newest = handoff.changes.iter().rev();
+    let last = newest.find(|change| change.event != Some(Event::Exhaust))?;
+    let lead = decider(protocol, &handoff.from);
+    let id = HandoffId::new(issue.clone(), handoff.number);
+    let look = format!("git handoff next {issue}");
+    let (need, turn, since, next) = match handoff.state {
+        State::Dead => (Need::Dead, by_hand(protocol).unwrap_or(lead), last.at, look),
+        State::Failed => {
+            let since = last.ran_out_at.map_or(last.at, |end| end.min(last.at));
+            (Need::Failed, lead, since, look)
+        }
+        State::Blocked => (Need::Blocked, lead, last.at, look),
+        State::InProgress => {
+            let end = handoff.expires_at.filter(|end| *end <= now)?;
+            (Need::LeaseRanOut, lead, end, "git handoff reap".to_owned())
+        }
+        State::Pending => {
+            let ready = handoff.not_before.map_or(last.at, |at| at.max(last.at));
+            if now - ready < patience(protocol) || waits {
+                return None;
+            }
+            let claim = format!("git handoff claim {id} --as {}", handoff.to);
+            (Need::Unclaimed, &handoff.to, ready, claim)
+        }
+        State::Completed | State::Rejected | State::Cancelled => return None,
+    };
+    let told = last.reason.as_ref().filter(|_| need < Need::LeaseRanOut);
+    Some(Stuck {
+        issue: issue.clone(),
+        id: Some(id),
+        need,
+        with: Some(handoff.to.clone()),
+        turn: Some(turn.clone()),
+        since,
+        why: told.unwrap_or(&handoff.summary).clone(),
+        next,
+    })
+}
+
+/// Who does by hand what no agent did, where a rule or the kind of an agent says so.
+fn by_hand(protocol: &Protocol) -> Option<&AgentName> {
+    let definition = protocol.definition();
+    let mut rules = definition.decisions.iter();
+    let rule = rules.find(|rule| rule.when.state == Some(State::Dead));
+    let mut agents = definition.agents.iter();
+    let person = agents.find(|agent| agent.kind == AgentKind::Human);
+    let named = rule.and_then(|rule| rule.to.as_ref());
+    named.or(person.map(|person| &person.id))
+}
+
+/// How long a handoff of a protocol may wait for its receiver.
+fn patience(protocol: &Protocol) -> TimeDelta {
+    let leases = protocol.definition().leases.as_ref();
+    let seconds = leases.and_then(|leases| i64::try_from(leases.seconds).ok());
+    let lease = seconds.and_then(TimeDelta::try_seconds);
+    lease.unwrap_or(PATIENCE)
+}
+
+/// That an issue is open, nothing in it is, and something has to follow; none, where that
+/// is not so.
+pub fn idle(issue: &IssueSurvey, protocol: &Protocol) -> Option<Stuck> {
+    if !is_idle(issue, protocol) {
+        return None;
+    }
+    let mut unfollowed = { issue.unfollowed.iter() }.filter_map(|n| issue.handoff(*n));
+    let last = unfollowed.next_back().or(issue.handoffs.last());
+    let turn = last.map(|handoff| match handoff.state {
+        State::Completed => handoff.to.clone(),
+        // What was turned down is its sender's again.
+        _ => handoff.from.clone(),
+    });
+    let why = last.map(|last| format!("{} is {}: {}", issue.id(last), last.state, last.summary));
+    let next = match &turn {
+        Some(turn) => {
+            let to = match protocol.receivers(turn.as_str())[..] {
+                [only] => only.as_str(),
+                // One of several, to be filled in.
+                _ => "AGENT",
+            };
+            format!(
+                "git handoff new --issue {} --from {turn} --to {to}",
+                issue.key
+            )
+        }
+        None => format!("git handoff status {}", issue.key),
+    };
+    Some(Stuck {
+        issue: issue.key.clone(),
+        id: None,
+        need: Need::Idle,
+        with: None,
+        turn,
+        since: issue.updated_at,
+        why: why.unwrap_or_default(),
+        next,
+    })
+}

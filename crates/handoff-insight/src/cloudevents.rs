@@ -1,0 +1,96 @@
+//! What happens in a ledger as CloudEvents 1.0, in the structured JSON form.
+
+use handoff_base::ObjectId;
+use handoff_ledger::{Happening, Kind, LedgerError, Snapshot, TraceParent};
+use serde::Serialize;
+
+/// What begins the name of every type of event.
+const DOMAIN: &str = "io.git-handoff";
+
+/// One event about a ledger; `T` is what is told in it.
+#[derive(Debug, Serialize)]
+pub struct CloudEvent<'a, T> {
+    specversion: &'static str,
+    id: String,
+    source: &'a str,
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    subject: Option<String>,
+    time: String,
+    datacontenttype: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    traceparent: Option<TraceParent>,
+    data: T,
+}
+
+impl<'a, T> CloudEvent<'a, T> {
+    /// An event about the `n`th thing that a commit did, counted from 1 over all
+    /// that it did, so that the id is the same however much of it is asked for.
+    pub fn new(
+        source: &'a str,
+        commit: ObjectId,
+        n: usize,
+        happening: &Happening,
+        data: T,
+    ) -> Self {
+        let subject = { happening.id.as_ref().map(ToString::to_string) }
+            .or_else(|| happening.issue.as_ref().map(ToString::to_string))
+            .or_else(|| happening.name.clone());
+        Self {
+            specversion: "1.0",
+            id: format!("{commit}.{n}"),
+            source,
+            kind: format!("{DOMAIN}.{}", type_of(happening)),
+            subject,
+            time: happening.at.format("%Y-%m-%dT%H:%M:%SZ").to_string(),
+            datacontenttype: "application/json",
+            traceparent: happening.traceparent,
+            data,
+        }
+    }
+}
+
+/// Where a ledger's events come from: the same in every clone of it.
+///
+/// It is the UUID (version 8 of RFC 9562) that the ledger's first file makes.
+///
+/// # Errors
+/// [`LedgerError`] when the file can't be read.
+pub fn source(tip: &Snapshot<'_>) -> Result<String, LedgerError> {
+    let mut id = [0; 16];
+    id.copy_from_slice(&tip.identity()?[..16]);
+    id[6] = id[6] & 0x0f | 0x80;
+    id[8] = id[8] & 0x3f | 0x80;
+    let digits: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
+    let parts = [0..8, 8..12, 12..16, 16..20, 20..32];
+    let parts = parts.map(|part| digits[part].to_owned());
+    Ok(format!("urn:uuid:{}", parts.join("-")))
+}
+
+/// The type of an event without the domain: what it is about, and what became of it.
+fn type_of(happening: &Happening) -> &'static str {
+    match happening.kind {
+        Kind::Transition => match happening.event {
+            Some("claim") => "handoff.claimed",
+            Some("complete") => "handoff.completed",
+            Some("fail") => "handoff.failed",
+            Some("block") => "handoff.blocked",
+            Some("reject") => "handoff.rejected",
+            Some("cancel") => "handoff.cancelled",
+            Some("retry") => "handoff.retried",
+            Some("answer") => "handoff.answered",
+            Some("exhaust") => "handoff.exhausted",
+            Some("redrive") => "handoff.redriven",
+            Some("reassign") => "handoff.reassigned",
+            Some("expire") => "handoff.expired",
+            _ => "handoff.sent",
+        },
+        Kind::Record => "handoff.extended",
+        Kind::Issue => "issue.changed",
+        Kind::Protocol => "protocol.changed",
+        Kind::Document => "document.changed",
+        Kind::Ledger => "ledger.started",
+        Kind::Other => "other",
+    }
+}

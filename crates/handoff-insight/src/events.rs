@@ -1,0 +1,86 @@
+//! What happened to the handoffs of an issue that metrics and alarms count.
+
+use std::collections::BTreeSet;
+
+use handoff_base::Moment;
+use handoff_ledger::{HandoffSurvey, IssueSurvey};
+use handoff_protocol::{Action, AgentKind, Event, Metric, Protocol, State};
+
+/// The events that are read from the ledger, in the order in which they are listed.
+pub(super) const EVENTS: [Metric; 6] = [
+    Metric::Failures,
+    Metric::Timeouts,
+    Metric::Retries,
+    Metric::Escalated,
+    Metric::Contradicted,
+    Metric::Violations,
+];
+
+/// Each time that something of this kind happened in an issue, and the number of
+/// the handoff to which it did.
+pub(super) fn events(
+    issue: &IssueSurvey,
+    protocol: Option<&Protocol>,
+    metric: Metric,
+) -> Vec<(Moment, u32)> {
+    if metric == Metric::Escalated {
+        return escalations(issue, protocol);
+    }
+    let mut found = Vec::new();
+    for handoff in &issue.handoffs {
+        let number = handoff.number;
+        let told = match metric {
+            Metric::Contradicted => handoff.contradicted,
+            Metric::Violations => handoff.violations,
+            _ => 0,
+        };
+        for _ in 0..told {
+            found.extend(handoff.sent_at().map(|at| (at, number)));
+        }
+        let counts = |event| match metric {
+            Metric::Failures => matches!(event, Event::Fail | Event::Expire),
+            Metric::Timeouts => event == Event::Expire,
+            Metric::Retries => matches!(event, Event::Retry | Event::Redrive),
+            Metric::Rejected => event == Event::Reject,
+            Metric::Cancelled => event == Event::Cancel,
+            _ => false,
+        };
+        let changes = handoff.changes.iter();
+        let changes = changes.filter(|change| change.event.is_some_and(counts));
+        found.extend(changes.map(|change| (change.at, number)));
+    }
+    found
+}
+
+/// What came to a person: sent or reassigned to one, left to one by a decision, or
+/// answered with a status that blocks the request. What one step did counts once.
+fn escalations(issue: &IssueSurvey, protocol: Option<&Protocol>) -> Vec<(Moment, u32)> {
+    let is_person = |name: &str| protocol.is_some_and(|p| p.is_kind(name, AgentKind::Human));
+    let blocks = |handoff: &HandoffSurvey| {
+        let words = protocol.map(|protocol| &protocol.definition().status);
+        let state = handoff.status.as_ref().and_then(|word| words?.get(word));
+        state == Some(&State::Blocked)
+    };
+    let mut found = BTreeSet::new();
+    for handoff in &issue.handoffs {
+        let sent = handoff.sent_at();
+        if is_person(handoff.sent_to.as_str()) {
+            found.extend(sent.map(|at| (at, handoff.number)));
+        }
+        if let Some(request) = handoff.answers.filter(|_| blocks(handoff)) {
+            found.extend(sent.map(|at| (at, request)));
+        }
+        for change in &handoff.changes {
+            let receiver = change.receiver.as_ref();
+            if receiver.is_some_and(|agent| is_person(agent.as_str())) {
+                found.insert((change.at, handoff.number));
+            }
+        }
+    }
+    for decision in &issue.decisions {
+        if matches!(decision.action, Action::Escalate | Action::FallBack) {
+            found.insert((decision.at, decision.number));
+        }
+    }
+    found.into_iter().collect()
+}

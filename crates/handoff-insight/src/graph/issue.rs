@@ -1,0 +1,283 @@
+//! What happened in an issue: who handed on to whom, how often, and where the work
+//! is now.
+
+use std::collections::HashMap;
+
+use chrono::TimeDelta;
+use handoff_base::Moment;
+use handoff_base::ids::AgentName;
+use handoff_ledger::{ChangeSurvey, HandoffSurvey, IssueStatus, IssueSurvey};
+use handoff_protocol::{Event, Protocol, State};
+
+use super::loops::{Leg, loops};
+use super::text::{span, word};
+use super::{Edge, EdgeKind, Graph, Kind, Mark, Node, NodeId, Shape, Step, Trouble, is_late};
+use crate::times::times;
+
+/// Makes the picture of an issue under its protocol, as it stands at this moment.
+///
+/// Its nodes are the agents in the order in which work came to them, its edges the
+/// ways that were taken, each once; its steps are the handoffs one by one.
+pub fn issue_graph(issue: &IssueSurvey, protocol: &Protocol, now: Moment) -> Graph {
+    let mut builder = Builder {
+        protocol,
+        nodes: Vec::new(),
+        known: HashMap::new(),
+        edges: Vec::new(),
+        ways: HashMap::new(),
+    };
+    let mut legs = Vec::with_capacity(issue.handoffs.len());
+    let mut steps = Vec::with_capacity(issue.handoffs.len());
+    for handoff in &issue.handoffs {
+        let from = builder.agent(&handoff.from);
+        let to = builder.agent(&handoff.sent_to);
+        let with = builder.agent(&handoff.to);
+        legs.push(Leg {
+            number: handoff.number,
+            from,
+            to: with,
+            follows: handoff.follows,
+            answers: handoff.answers,
+        });
+        let step = step(handoff, from, to, with, now);
+        builder.add(handoff, &step);
+        steps.push(step);
+    }
+    builder.mark_place(issue, now);
+    let count = issue.handoffs.len();
+    let handoffs = if count == 1 { "handoff" } else { "handoffs" };
+    Graph {
+        kind: Kind::Issue,
+        name: issue.key.to_string(),
+        title: format!(
+            "issue {} ({}): {}, {count} {handoffs}",
+            issue.key,
+            issue.protocol,
+            issue.status.as_str(),
+        ),
+        nodes: builder.nodes,
+        edges: builder.edges,
+        groups: Vec::new(),
+        loops: loops(&legs),
+        steps,
+    }
+}
+
+/// A time, unless there was none.
+fn some(time: TimeDelta) -> Option<TimeDelta> {
+    Some(time).filter(|time| *time > TimeDelta::zero())
+}
+
+fn step(handoff: &HandoffSurvey, from: NodeId, to: NodeId, with: NodeId, now: Moment) -> Step {
+    let spent = times(handoff, now);
+    Step {
+        number: handoff.number,
+        from,
+        to,
+        now_with: Some(with).filter(|with| *with != to),
+        meant_for: handoff.intended.clone(),
+        summary: handoff.summary.clone(),
+        contract_type: handoff.contract_type.clone(),
+        state: handoff.state,
+        mark: mark(handoff, now),
+        attempt: handoff.attempt,
+        answers: handoff.answers,
+        task: handoff.task.clone(),
+        waited: some(spent.waiting),
+        worked: some(spent.working),
+        troubles: troubles(handoff),
+    }
+}
+
+/// How a handoff stands: one that waits for others can't be taken up, and one whose
+/// lease ran out is not known to be worked on.
+fn mark(handoff: &HandoffSurvey, now: Moment) -> Mark {
+    match handoff.state {
+        State::Pending if !handoff.waits_for.is_empty() => Mark::Waiting,
+        _ if is_late(handoff, now) => Mark::Late,
+        state => state.into(),
+    }
+}
+
+/// What kept a handoff from being done, the oldest first.
+fn troubles(handoff: &HandoffSurvey) -> Vec<Trouble> {
+    let told = handoff.changes.iter().filter_map(|change| {
+        let (mark, what) = match change.event? {
+            Event::Fail => (Mark::Failed, "failed"),
+            Event::Expire => (Mark::Failed, "lease ran out"),
+            Event::Exhaust => (Mark::Failed, "no attempt left"),
+            Event::Block => (Mark::Blocked, "blocked"),
+            Event::Reject => (Mark::Dropped, "rejected"),
+            Event::Cancel => (Mark::Dropped, "cancelled"),
+            _ => return None,
+        };
+        let mut text = what.to_owned();
+        let is_news = |code: &&String| change.event == Some(Event::Fail) && *code != what;
+        if let Some(code) = change.failure.as_ref().filter(is_news) {
+            text += &format!(" with {code}");
+        }
+        match &change.reason {
+            Some(reason) => text += &format!(": {reason}"),
+            // That it is so is said already.
+            None if change.to == handoff.state && handoff.state.is_terminal() => return None,
+            None => {}
+        }
+        Some(Trouble { mark, text })
+    });
+    told.collect()
+}
+
+/// A graph that is being made.
+struct Builder<'p> {
+    protocol: &'p Protocol,
+    nodes: Vec<Node>,
+    known: HashMap<AgentName, NodeId>,
+    edges: Vec<Edge>,
+    ways: HashMap<(NodeId, NodeId, Way), usize>,
+}
+
+/// Which kind of edge a handoff is drawn as.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Way {
+    Handoff,
+    Answer,
+    Reassigned,
+}
+
+impl Builder<'_> {
+    fn agent(&mut self, name: &AgentName) -> NodeId {
+        if let Some(id) = self.known.get(name) {
+            return *id;
+        }
+        let id = NodeId(self.nodes.len());
+        let agent = self.protocol.agent(name.as_str());
+        self.nodes.push(Node {
+            id,
+            name: name.to_string(),
+            shape: agent.map_or(Shape::Specialist, |agent| agent.kind.into()),
+            mark: Mark::None,
+            here: false,
+            lines: Vec::new(),
+            group: None,
+        });
+        self.known.insert(name.clone(), id);
+        id
+    }
+
+    fn edge(&mut self, from: NodeId, to: NodeId, way: Way) -> &mut Edge {
+        let edges = &mut self.edges;
+        let at = *self.ways.entry((from, to, way)).or_insert_with(|| {
+            let kind = match way {
+                Way::Handoff => EdgeKind::Handoff,
+                Way::Answer => EdgeKind::Answer,
+                Way::Reassigned => EdgeKind::Reassigned,
+            };
+            edges.push(Edge::new(from, to, kind));
+            edges.len() - 1
+        });
+        &mut edges[at]
+    }
+
+    fn add(&mut self, handoff: &HandoffSurvey, step: &Step) {
+        let way = match step.answers {
+            Some(_) => Way::Answer,
+            None => Way::Handoff,
+        };
+        let edge = self.edge(step.from, step.to, way);
+        edge.carry(&step.contract_type);
+        edge.handoffs.push(handoff.number);
+        edge.count(handoff.state);
+        edge.mark = edge.mark.max(step.mark);
+        edge.late += usize::from(step.mark == Mark::Late);
+        if let Some(meant_for) = step.meant_for.as_ref().filter(|_| step.answers.is_none()) {
+            let note = format!("{} for {meant_for}", handoff.number);
+            match edge.notes.len() {
+                0..=2 => edge.notes.push(note),
+                3 => edge.notes.push("…".to_owned()),
+                _ => {}
+            }
+        }
+        let failed = |change: &&ChangeSurvey| change.to == State::Failed;
+        edge.failures += handoff.changes.iter().filter(failed).count();
+        for (all, one) in [
+            (&mut edge.waited, step.waited),
+            (&mut edge.worked, step.worked),
+        ] {
+            *all = match (*all, one) {
+                (Some(all), Some(one)) => Some(all + one),
+                (all, one) => all.or(one),
+            };
+        }
+        if let Some(asked) = step.answers {
+            let note = match edge.notes.first() {
+                None => format!("answers {asked}"),
+                Some(_) if edge.count > 6 => return,
+                Some(before) => format!("{before}, {asked}"),
+            };
+            edge.notes = vec![note];
+        }
+        if let Some(with) = step.now_with {
+            let number = handoff.number;
+            let edge = self.edge(step.to, with, Way::Reassigned);
+            edge.handoffs.push(number);
+            edge.notes = vec![format!(
+                "reassigned: {}",
+                super::text::numbers(&edge.handoffs)
+            )];
+        }
+    }
+
+    /// Marks where the work is: with whom there is something open, or who may send on.
+    fn mark_place(&mut self, issue: &IssueSurvey, now: Moment) {
+        if issue.status == IssueStatus::Completed {
+            return;
+        }
+        let open = issue.handoffs.iter().filter(|h| !h.state.is_terminal());
+        let open: Vec<&HandoffSurvey> = open.collect();
+        for handoff in &open {
+            let id = self.agent(&handoff.to);
+            let node = &mut self.nodes[id.0];
+            let mark = mark(handoff, now);
+            node.here = true;
+            node.mark = node.mark.max(mark);
+            let since = match handoff.expires_at.filter(|_| mark == Mark::Late) {
+                Some(end) => Some(format!(" {} ago", span(now - end))),
+                None => { handoff.changes.last() }
+                    .map(|change| format!(" for {}", span(now - change.at))),
+            };
+            let how = match mark {
+                Mark::Waiting => "waits for others",
+                Mark::Late => "lease ran out",
+                _ => word(handoff.state),
+            };
+            let meant_for =
+                { handoff.intended.as_ref() }.map(|agent| format!(", meant for {agent}"));
+            node.lines.push(format!(
+                "{} {} {how}{}{}",
+                handoff.number,
+                mark.symbol(),
+                since.unwrap_or_default(),
+                meant_for.unwrap_or_default(),
+            ));
+        }
+        if open.is_empty() {
+            for number in &issue.unfollowed {
+                if let Some(handoff) = issue.handoff(*number) {
+                    let id = self.agent(&handoff.to);
+                    let node = &mut self.nodes[id.0];
+                    node.here = true;
+                    node.mark = node.mark.max(Mark::Ready);
+                    node.lines.push(format!("may send on from {number}"));
+                }
+            }
+        }
+        // Of many, the newest are at hand; the rest is a number.
+        for node in &mut self.nodes {
+            if node.lines.len() > 4 {
+                let more = node.lines.len() - 3;
+                node.lines.drain(..more);
+                node.lines.insert(0, format!("{more} more"));
+            }
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! An issue as a story: a lane for each agent, a line for each handoff.
+
+use handoff_protocol::State;
+
+use super::{Paint, beneath};
+use crate::graph::text::{cut, label, one_line, span, width, word};
+use crate::graph::{Edge, Graph, Mark, NodeId, Step};
+
+/// How many handoffs are told one by one; of more, the first, the last and those
+/// that stand out.
+const MOST_STEPS: usize = 60;
+
+/// How many are told at the beginning, in between and at the end then.
+const FIRST: usize = 10;
+const BETWEEN: usize = 10;
+const LAST: usize = 30;
+
+pub(super) fn draw(graph: &Graph, columns: usize, paint: Paint<'_>, lines: &mut Vec<String>) {
+    let Some(lanes) = Lanes::new(graph, columns) else {
+        return without_lanes(graph, columns, paint, lines);
+    };
+    lanes.heading(graph, columns, lines);
+    let told = told(graph);
+    for (i, part) in told.iter().enumerate() {
+        match part {
+            Told::Step(step) => step_lines(graph, &lanes, step, columns, paint, lines),
+            Told::Skipped(count) => {
+                // The last gap is the one that says how to see them.
+                let is_last = !told[i + 1..].iter().any(|p| matches!(p, Told::Skipped(_)));
+                let see = match is_last {
+                    true => format!(": `git handoff list --issue {}`", graph.name),
+                    false => String::new(),
+                };
+                lines.push(format!("{}⋮ {count} more{see}", lanes.empty()));
+            }
+        }
+    }
+    places(graph, Some(&lanes), columns, paint, lines);
+    let skipped = told.iter().any(|part| matches!(part, Told::Skipped(_)));
+    summary(graph, columns, skipped, paint, lines);
+}
+
+/// A lane for each agent, from left to right.
+struct Lanes {
+    /// How many columns a lane takes.
+    pitch: usize,
+    count: usize,
+}
+
+impl Lanes {
+    /// None, where there are so many that no room is left for words.
+    fn new(graph: &Graph, columns: usize) -> Option<Self> {
+        let count = graph.nodes.len();
+        // Wide lanes read best, and words need more room than lanes.
+        let fits = |pitch: &usize| match pitch {
+            2 => 2 * count + 36 <= columns,
+            pitch => pitch * count + 50 <= columns,
+        };
+        let pitch = [4, 3, 2].into_iter().find(fits)?;
+        Some(Self { pitch, count })
+    }
+
+    /// The names, each above its lane.
+    fn heading(&self, graph: &Graph, columns: usize, lines: &mut Vec<String>) {
+        for (i, node) in graph.nodes.iter().enumerate() {
+            let before = self.bars(i);
+            let name = cut(&one_line(&node.name), columns - width(&before) - 2);
+            lines.push(format!("  {before}{name}"));
+        }
+        lines.push(format!("  {}", self.bars(self.count)));
+    }
+
+    /// The first lanes with nothing going on.
+    fn bars(&self, count: usize) -> String {
+        format!("│{}", " ".repeat(self.pitch - 1)).repeat(count)
+    }
+
+    /// All lanes with nothing going on, and the space before the words.
+    fn empty(&self) -> String {
+        format!("  {} ", self.bars(self.count))
+    }
+
+    /// An arrow from lane to lane.
+    fn arrow(&self, from: NodeId, to: NodeId, is_answer: bool) -> String {
+        let line = if is_answer { '┄' } else { '─' };
+        let mut cells: Vec<char> = self.bars(self.count).chars().collect();
+        let (start, end) = (from.0 * self.pitch, to.0 * self.pitch);
+        let (low, high) = (start.min(end), start.max(end));
+        for (i, cell) in cells.iter_mut().enumerate() {
+            if i > low && i < high {
+                *cell = line;
+            }
+        }
+        cells[start] = if end >= start { '├' } else { '┤' };
+        match start == end {
+            true => cells[start] = '↺',
+            false => cells[end] = if end > start { '▶' } else { '◀' },
+        }
+        format!("  {} ", cells.iter().collect::<String>())
+    }
+
+    /// A mark in one lane.
+    fn mark(&self, at: NodeId, mark: char) -> String {
+        let mut cells: Vec<char> = self.bars(self.count).chars().collect();
+        cells[at.0 * self.pitch] = mark;
+        format!("  {} ", cells.iter().collect::<String>())
+    }
+}
+
+/// A part of the story.
+enum Told<'g> {
+    Step(&'g Step),
+    Skipped(usize),
+}
+
+/// The story, or of a long one the beginning, the end and what stands out.
+fn told(graph: &Graph) -> Vec<Told<'_>> {
+    let steps = &graph.steps;
+    if steps.len() <= MOST_STEPS {
+        return steps.iter().map(Told::Step).collect();
+    }
+    let end = steps.len() - LAST;
+    let stands_out = |step: &&Step| !step.state.is_terminal() || !step.troubles.is_empty();
+    let between = { steps[FIRST..end].iter().filter(stands_out) }
+        .rev()
+        .take(BETWEEN)
+        .map(|step| step.number);
+    let between: Vec<u32> = between.collect();
+    let mut told = Vec::new();
+    for (i, step) in steps.iter().enumerate() {
+        if i < FIRST || i >= end || between.contains(&step.number) {
+            told.push(Told::Step(step));
+        } else if let Some(Told::Skipped(count)) = told.last_mut() {
+            *count += 1;
+        } else {
+            told.push(Told::Skipped(1));
+        }
+    }
+    told
+}
+
+fn step_lines(
+    graph: &Graph,
+    lanes: &Lanes,
+    step: &Step,
+    columns: usize,
+    paint: Paint<'_>,
+    lines: &mut Vec<String>,
+) {
+    let arrow = lanes.arrow(step.from, step.to, step.answers.is_some());
+    let room = columns.saturating_sub(width(&arrow)).max(20);
+    let text = step_text(step, room);
+    lines.push(format!("{arrow}{}", paint(step.mark, &text)));
+    let indent = " ".repeat(step.number.to_string().len() + 1);
+    let empty = lanes.empty();
+    let skipped = step.troubles.len().saturating_sub(3);
+    if skipped > 0 {
+        lines.push(format!("{empty}{indent}{skipped} earlier troubles"));
+    }
+    for trouble in &step.troubles[skipped..] {
+        let before = format!("{indent}{} ", trouble.mark.symbol());
+        let told = beneath(&before, &trouble.text, room, 2);
+        lines.extend({ told.iter() }.map(|l| format!("{empty}{}", paint(trouble.mark, l))));
+    }
+    if let Some(with) = step.now_with {
+        let name = one_line(&graph.node(with).name);
+        let arrow = lanes.arrow(step.to, with, true);
+        lines.push(format!("{arrow}{indent}reassigned to {name}"));
+    }
+}
+
+/// A handoff in a line: what it is about, and at the end how long it took.
+fn step_text(step: &Step, room: usize) -> String {
+    let mut text = format!("{} {}", step.number, step.mark.symbol());
+    if step.state != State::Completed {
+        let is_late = step.mark == Mark::Late;
+        let how = if is_late {
+            "lease ran out"
+        } else {
+            word(step.state)
+        };
+        text += &format!(" {how}");
+    }
+    if step.attempt > 1 {
+        text += &format!(" attempt {}", step.attempt);
+    }
+    if let Some(asked) = step.answers {
+        text += &format!(" {} to {asked}:", one_line(&step.contract_type));
+    }
+    if let Some(task) = &step.task {
+        text += &format!(" {}:", one_line(task));
+    }
+    if let Some(meant_for) = &step.meant_for {
+        text += &format!(" for {meant_for}:");
+    }
+    text += &format!(" {}", one_line(&step.summary));
+    let times = [("waited", step.waited), ("worked", step.worked)];
+    let times = times
+        .iter()
+        .filter_map(|(what, time)| Some((what, (*time)?)));
+    let times: Vec<String> = times
+        .map(|(what, time)| format!("{what} {}", span(time)))
+        .collect();
+    let times = times.join(", ");
+    match room
+        .checked_sub(width(&times) + 2)
+        .filter(|left| *left >= 14)
+    {
+        Some(left) if !times.is_empty() => {
+            let text = cut(text.trim_end(), left);
+            format!("{text}{}  {times}", " ".repeat(left - width(&text)))
+        }
+        _ => cut(text.trim_end(), room),
+    }
+}
+
+/// Where the work is now.
+fn places(
+    graph: &Graph,
+    lanes: Option<&Lanes>,
+    columns: usize,
+    paint: Paint<'_>,
+    lines: &mut Vec<String>,
+) {
+    for node in graph.nodes.iter().filter(|node| node.here) {
+        let before = match lanes {
+            Some(lanes) => lanes.mark(node.id, '◆'),
+            None => "  ◆ ".to_owned(),
+        };
+        let room = columns.saturating_sub(width(&before)).max(20);
+        let text = format!("here: {}: {}", one_line(&node.name), node.lines.join(", "));
+        let told = beneath("", &text, room, 4);
+        let empty = lanes.map_or("    ".to_owned(), Lanes::empty);
+        lines.extend(told.iter().enumerate().map(|(i, line)| {
+            let before = if i == 0 { &before } else { &empty };
+            format!("{before}{}", paint(node.mark, line))
+        }));
+    }
+}
+
+/// The loops; and the ways with their counts, where not every step is told.
+fn summary(
+    graph: &Graph,
+    columns: usize,
+    skipped: bool,
+    paint: Paint<'_>,
+    lines: &mut Vec<String>,
+) {
+    if !graph.loops.is_empty() {
+        lines.push(String::new());
+    }
+    for around in graph.loops.iter().take(8) {
+        let mut text = graph.told(around);
+        let rounds = &around.rounds;
+        let spans: Vec<String> = { rounds.iter().take(4) }
+            .map(|(first, last)| match first == last {
+                true => first.to_string(),
+                false => format!("{first}–{last}"),
+            })
+            .collect();
+        let more = if rounds.len() > 4 { ", …" } else { "" };
+        text += &format!(" ({}{more})", spans.join(", "));
+        lines.extend(beneath("  ↻ ", &text, columns, 4));
+    }
+    let more = graph.loops.len().saturating_sub(8);
+    if more > 0 {
+        lines.push(format!("  ↻ {more} more ways around"));
+    }
+    if skipped {
+        lines.push(String::new());
+        ways(graph, columns, paint, lines);
+    }
+}
+
+fn ways(graph: &Graph, columns: usize, paint: Paint<'_>, lines: &mut Vec<String>) {
+    for edge in &graph.edges {
+        let text = format!("{}: {}", names(graph, edge), label(graph, edge).join(", "));
+        let told = beneath("  ", &text, columns, 3);
+        lines.extend({ told.iter() }.map(|line| paint(edge.mark, line)));
+    }
+}
+
+fn names(graph: &Graph, edge: &Edge) -> String {
+    let name = |id| one_line(&graph.node(id).name);
+    format!("{} → {}", name(edge.from), name(edge.to))
+}
+
+/// Too many agents for lanes: their names stand in the lines.
+fn without_lanes(graph: &Graph, columns: usize, paint: Paint<'_>, lines: &mut Vec<String>) {
+    for part in told(graph) {
+        match part {
+            Told::Step(step) => {
+                let name = |id| one_line(&graph.node(id).name);
+                let ways = format!("  {} → {}", name(step.from), name(step.to));
+                lines.push(cut(&ways, columns));
+                let text = format!("    {}", step_text(step, columns - 4));
+                lines.push(paint(step.mark, &text));
+                for trouble in &step.troubles {
+                    let before = format!("      {} ", trouble.mark.symbol());
+                    let told = beneath(&before, &trouble.text, columns, 2);
+                    lines.extend({ told.iter() }.map(|line| paint(trouble.mark, line)));
+                }
+            }
+            Told::Skipped(count) => lines.push(format!("  ⋮ {count} more")),
+        }
+    }
+    places(graph, None, columns, paint, lines);
+    summary(graph, columns, true, paint, lines);
+}

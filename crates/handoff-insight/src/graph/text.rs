@@ -1,0 +1,213 @@
+//! Words for a picture: foreign text in one harmless line, times, counts.
+
+use chrono::TimeDelta;
+use handoff_base::text::is_misleading;
+use handoff_protocol::State;
+use unicode_width::UnicodeWidthChar;
+
+use super::{Edge, Graph, Kind};
+
+/// How long a time was, in two units at most: `45s`, `12m`, `3h 20m`, `2d 4h`.
+pub fn span(time: TimeDelta) -> String {
+    let seconds = time.num_seconds().max(0);
+    let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600, seconds / 60);
+    let two = |first: i64, unit: &str, second: i64, smaller: &str| match second {
+        0 => format!("{first}{unit}"),
+        _ => format!("{first}{unit} {second}{smaller}"),
+    };
+    match () {
+        () if days >= 2 => two(days, "d", hours - days * 24, "h"),
+        () if hours >= 1 => two(hours, "h", minutes - hours * 60, "m"),
+        () if minutes >= 1 => format!("{minutes}m"),
+        () => format!("{seconds}s"),
+    }
+}
+
+/// Foreign text in one line, in which nothing is hidden, moved or turned round.
+pub(super) fn one_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for c in text.trim().chars() {
+        match c {
+            '\n' | '\t' | '\r' | '\u{2028}' | '\u{2029}' => line.push(' '),
+            c if c.is_control() || is_misleading(c) => line.extend(c.escape_unicode()),
+            c => line.push(c),
+        }
+    }
+    line
+}
+
+/// How many columns a text takes.
+pub(super) fn width(text: &str) -> usize {
+    text.chars().map(|c| c.width().unwrap_or(0)).sum()
+}
+
+/// A text in at most so many columns, its end cut off where it is longer.
+pub(super) fn cut(text: &str, columns: usize) -> String {
+    if width(text) <= columns {
+        return text.to_owned();
+    }
+    let mut kept = String::new();
+    let mut used = 1;
+    for c in text.chars() {
+        used += c.width().unwrap_or(0);
+        if used > columns {
+            break;
+        }
+        kept.push(c);
+    }
+    kept.truncate(kept.trim_end().len());
+    kept.push('…');
+    kept
+}
+
+/// A text in lines of at most so many columns, broken between words.
+pub(super) fn wrap(text: &str, columns: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if width(line) + 1 + width(word) <= columns => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(cut(word, columns)),
+        }
+    }
+    lines
+}
+
+/// A few things by name, and how many more there are.
+pub(super) fn list(names: &[String], most: usize) -> String {
+    match names.len().saturating_sub(most) {
+        0 => names.join(", "),
+        more => format!("{} and {more} more", names[..most].join(", ")),
+    }
+}
+
+/// Numbers, the middle left out where they are many.
+pub(super) fn numbers(numbers: &[u32]) -> String {
+    let all = |numbers: &[u32]| {
+        let texts: Vec<String> = numbers.iter().map(u32::to_string).collect();
+        texts.join(", ")
+    };
+    match numbers {
+        [first, second, .., last] if numbers.len() > 6 => format!("{first}, {second} … {last}"),
+        _ => all(numbers),
+    }
+}
+
+/// A state in a reader's words.
+pub(super) fn word(state: State) -> &'static str {
+    match state {
+        State::InProgress => "in progress",
+        other => other.as_str(),
+    }
+}
+
+/// Which handoffs went along an edge and how they stand: `4, 6 ×2 ✗ 1 failed`.
+fn taken(kind: Kind, edge: &Edge) -> String {
+    let mut parts = vec![numbers(&edge.handoffs)];
+    parts.extend((edge.count > 1 || kind == Kind::Protocol).then(|| format!("×{}", edge.count)));
+    let other = { edge.states.iter() }.filter(|(state, _)| *state != State::Completed);
+    let other: Vec<String> = other
+        .map(|(state, count)| match edge.count {
+            1 => word(*state).to_owned(),
+            _ => format!("{count} {}", word(*state)),
+        })
+        .collect();
+    // That work was done is what a route is for.
+    let is_news = kind != Kind::Protocol || !other.is_empty();
+    parts.extend(is_news.then(|| edge.mark.symbol().to_owned()));
+    parts.push(other.join(", "));
+    parts.retain(|part| !part.is_empty());
+    parts.join(" ")
+}
+
+/// The types that travel an edge, apart from those that only name its ends: where
+/// each pair has a type of its own, its name says no more than the arrow.
+pub(super) fn types(graph: &Graph, edge: &Edge) -> Vec<String> {
+    let name = |id| graph.node(id).name.as_str();
+    let (from, to) = (name(edge.from), name(edge.to));
+    let only_names = format!("{from}-to-{to}");
+    let says_more = |kind: &&String| **kind != only_names && *kind != to;
+    edge.types.iter().filter(says_more).cloned().collect()
+}
+
+/// What is written on an edge, a line each.
+pub(super) fn label(graph: &Graph, edge: &Edge) -> Vec<String> {
+    let mut lines = Vec::new();
+    let types = types(graph, edge);
+    lines.extend((!types.is_empty()).then(|| list(&types, 3)));
+    lines.extend((edge.count > 0).then(|| taken(graph.kind, edge)));
+    let times = [("waited", edge.waited), ("worked", edge.worked)];
+    let times = times
+        .into_iter()
+        .filter_map(|(what, time)| Some((what, time?)));
+    let times: Vec<String> = times
+        .map(|(what, time)| format!("{what} {}", span(time)))
+        .collect();
+    let before = if graph.kind == Kind::Protocol {
+        "median: "
+    } else {
+        ""
+    };
+    lines.extend((!times.is_empty()).then(|| format!("{before}{}", times.join(", "))));
+    let stands = |(state, _): &(State, usize)| matches!(state, State::Failed | State::Dead);
+    // A failure that stands is told by the states.
+    if edge.failures > 0 && !edge.states.iter().any(stands) {
+        let times = match edge.failures {
+            1 => "once".to_owned(),
+            count => format!("{count} times"),
+        };
+        lines.push(format!("✗ failed {times} before"));
+    }
+    lines.extend(match edge.late {
+        0 => None,
+        1 => Some("! lease ran out".to_owned()),
+        late => Some(format!("! {late} leases ran out")),
+    });
+    lines.extend(edge.notes.iter().cloned());
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{cut, one_line, span, width, wrap};
+    use chrono::TimeDelta;
+
+    #[test]
+    fn times_have_two_units_at_most() {
+        let table = [
+            (0, "0s"),
+            (-5, "0s"),
+            (59, "59s"),
+            (60, "1m"),
+            (3_599, "59m"),
+            (3_600, "1h"),
+            (12_000, "3h 20m"),
+            (86_400, "24h"),
+            (172_800, "2d"),
+            (187_200, "2d 4h"),
+        ];
+        for (seconds, expected) in table {
+            assert_eq!(span(TimeDelta::seconds(seconds)), expected);
+        }
+    }
+
+    #[test]
+    fn foreign_text_is_one_line_and_hides_nothing() {
+        assert_eq!(one_line("a\nb\u{1b}[31m"), "a b\\u{1b}[31m");
+        assert_eq!(one_line("x\u{202e}y"), "x\\u{202e}y");
+    }
+
+    #[test]
+    fn what_is_cut_takes_no_more_columns_than_it_may() {
+        for text in ["short", "a long line of words", "日本語のテキスト"] {
+            for columns in 1..12 {
+                assert!(width(&cut(text, columns)) <= columns, "{text} {columns}");
+                assert!(wrap(text, columns).iter().all(|l| width(l) <= columns));
+            }
+        }
+        assert_eq!(cut("日本語", 5), "日本…");
+        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
+    }
+}

@@ -1,0 +1,354 @@
+//! Figures: how much was handed over, how it went, how long it took, and who
+//! waited for whom.
+//!
+//! [`Metrics::of`] counts once over a [`Survey`]; nothing is kept between two runs.
+//! What a refused contract or an audit left behind is not in the ledger: it is
+//! [`Local`], this clone's own.
+
+mod distribution;
+mod tally;
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+pub use distribution::{BUCKETS, Distribution};
+pub(crate) use distribution::{average, rank};
+pub use tally::{Figures, IssueFigures};
+
+use super::attention::{Need, Protocols, Stuck, attention};
+use super::times;
+use handoff_base::Moment;
+use handoff_base::ids::AgentName;
+use handoff_ledger::{Audited, HandoffSurvey, IssueStatus, IssueSurvey, RefusedContract, Survey};
+use tally::Tally;
+
+/// What this clone knows beside the ledger.
+#[derive(Clone, Debug, Default)]
+pub struct Local {
+    /// The contracts that were refused here.
+    pub refused: Vec<RefusedContract>,
+    /// How many steps that were made offline were refused, and wait for a decision.
+    pub rejected_steps: usize,
+    /// What the last audit found, if there was one.
+    pub audited: Option<Audited>,
+}
+
+/// What rows are about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum By {
+    /// The agent that handoffs are with.
+    Agent,
+    /// The sender and the receiver that they were sent to.
+    Route,
+    /// The contract's type.
+    Type,
+    /// The protocol.
+    Protocol,
+    /// The issue.
+    Issue,
+}
+
+impl By {
+    /// Every grouping.
+    pub const ALL: [Self; 5] = [
+        Self::Agent,
+        Self::Route,
+        Self::Type,
+        Self::Protocol,
+        Self::Issue,
+    ];
+
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Agent => "agent",
+            Self::Route => "route",
+            Self::Type => "type",
+            Self::Protocol => "protocol",
+            Self::Issue => "issue",
+        }
+    }
+
+    /// Whether a whole issue belongs to one group.
+    fn has_issues(self) -> bool {
+        matches!(self, Self::Protocol | Self::Issue)
+    }
+
+    fn of_handoff(self, issue: &IssueSurvey, handoff: &HandoffSurvey) -> String {
+        match self {
+            Self::Agent => handoff.to.to_string(),
+            Self::Route => route(&handoff.from, &handoff.sent_to),
+            Self::Type => handoff.contract_type.clone(),
+            Self::Protocol => issue.protocol.to_string(),
+            Self::Issue => issue.key.to_string(),
+        }
+    }
+
+    /// The group that a refused contract would have been in, where that is known;
+    /// of agents, its sender.
+    fn of_refused(self, refused: &RefusedContract) -> Option<String> {
+        match self {
+            Self::Agent => refused.from.as_ref().map(ToString::to_string),
+            Self::Route => Some(route(refused.from.as_ref()?, refused.to.as_ref()?)),
+            Self::Type => refused.contract_type.clone(),
+            Self::Protocol => refused.protocol.as_ref().map(ToString::to_string),
+            Self::Issue => refused.issue.as_ref().map(ToString::to_string),
+        }
+    }
+}
+
+fn route(from: &AgentName, to: &AgentName) -> String {
+    format!("{from} → {to}")
+}
+
+/// The figures of one group.
+#[derive(Clone, Debug, Serialize)]
+pub struct Group {
+    /// The protocol.
+    pub protocol: AgentName,
+    /// The agent, route, contract type, protocol or issue.
+    pub name: String,
+    /// Its figures.
+    pub figures: Figures,
+}
+
+/// Where the time of one agent went.
+#[derive(Clone, Debug, Serialize)]
+pub struct AgentFigures {
+    /// The protocol.
+    pub protocol: AgentName,
+    /// The agent.
+    pub agent: AgentName,
+    /// How many handoffs are with it now.
+    pub open: u64,
+    /// How long handoffs waited for it, in seconds.
+    pub waiting_seconds: i64,
+    /// How long it worked on them.
+    pub working_seconds: i64,
+    /// How long it waited for answers.
+    pub blocked_seconds: i64,
+    /// How long what it failed in stood still.
+    pub failed_seconds: i64,
+}
+
+/// How often work went round.
+#[derive(Clone, Debug, Serialize)]
+pub struct RoundFigures {
+    /// The protocol.
+    pub protocol: AgentName,
+    /// What goes round, as the protocol's limits name it.
+    pub name: String,
+    /// How many issues there are that it can happen in.
+    pub issues: usize,
+    /// How often it happened in one of them on the average.
+    pub average: Option<f64>,
+    /// How often at most.
+    pub most: u64,
+    /// How often the protocol allows it.
+    pub limit: u32,
+}
+
+/// Everything that is counted.
+#[derive(Clone, Debug, Serialize)]
+pub struct Metrics {
+    /// All of it.
+    pub figures: Figures,
+    /// By protocol.
+    #[serde(skip)]
+    pub protocols: Vec<Group>,
+    /// By what was asked for; nothing, where nothing was.
+    pub groups: Vec<Group>,
+    /// By agent: where the time went.
+    pub agents: Vec<AgentFigures>,
+    /// How often work went round.
+    pub rounds: Vec<RoundFigures>,
+    /// What the last audit in this clone found; none, if there was none.
+    pub corruption: Option<Audited>,
+    /// How many steps that were made offline were refused, and wait for a decision.
+    pub rejected_steps: usize,
+    /// What stands still now.
+    pub stuck: Vec<Stuck>,
+    /// How much of that there is in each protocol, by why.
+    #[serde(skip)]
+    pub stuck_in: BTreeMap<AgentName, BTreeMap<Need, usize>>,
+}
+
+impl Metrics {
+    /// Counts what was sent at or after a time, and what became of it up to now.
+    /// An issue counts where it is open, or was completed since then.
+    pub fn of(
+        survey: &Survey,
+        protocols: &Protocols,
+        local: &Local,
+        since: Option<Moment>,
+        by: Option<By>,
+        now: Moment,
+    ) -> Self {
+        let is_in = |at: Option<Moment>| since.is_none_or(|since| at.is_some_and(|at| at >= since));
+        let mut total = Tally::default();
+        let mut by_protocol = Tallies::default();
+        let mut groups = Tallies::default();
+        let mut agents: BTreeMap<(&AgentName, &AgentName), (u64, times::Times)> = BTreeMap::new();
+        let mut rounds = Rounds::default();
+        for issue in &survey.issues {
+            let protocol = &issue.protocol;
+            let rules = protocols.get(protocol);
+            let counts = Tally::events(issue, rules);
+            for (handoff, counts) in issue.handoffs.iter().zip(&counts) {
+                if !is_in(handoff.sent_at()) {
+                    continue;
+                }
+                let mut spent = times::Times::default();
+                for spell in times::spells(handoff) {
+                    spent.add(&spell, now);
+                    if !handoff.is_note() {
+                        let (_, times) = agents.entry((protocol, spell.agent)).or_default();
+                        times.add(&spell, now);
+                    }
+                }
+                let add = |tally: &mut Tally| tally.add(handoff, counts, &spent);
+                add(&mut total);
+                add(by_protocol.of(protocol, protocol.as_str()));
+                if let Some(by) = by {
+                    add(groups.of(protocol, &by.of_handoff(issue, handoff)));
+                }
+                if !handoff.state.is_terminal() {
+                    agents.entry((protocol, &handoff.to)).or_default().0 += 1;
+                }
+            }
+            if issue.status == IssueStatus::Completed && !is_in(issue.completed_at) {
+                continue;
+            }
+            total.add_issue(issue);
+            by_protocol.of(protocol, protocol.as_str()).add_issue(issue);
+            if let Some(by) = by.filter(|by| by.has_issues()) {
+                let name = match by {
+                    By::Issue => issue.key.as_str(),
+                    _ => protocol.as_str(),
+                };
+                groups.of(protocol, name).add_issue(issue);
+            }
+            rounds.add(issue);
+        }
+        for refused in local.refused.iter().filter(|r| is_in(Some(r.at))) {
+            total.add_refused(refused);
+            let Some(protocol) = &refused.protocol else {
+                continue;
+            };
+            by_protocol
+                .of(protocol, protocol.as_str())
+                .add_refused(refused);
+            if let Some(name) = by.and_then(|by| by.of_refused(refused)) {
+                groups.of(protocol, &name).add_refused(refused);
+            }
+        }
+        // A protocol in force has figures before it has a handoff.
+        for name in protocols.keys() {
+            by_protocol.of(name, name.as_str());
+        }
+        let stuck = attention(survey, protocols, now);
+        let mut stuck_in: BTreeMap<AgentName, BTreeMap<Need, usize>> = { protocols.keys() }
+            .map(|name| (name.clone(), BTreeMap::new()))
+            .collect();
+        for one in &stuck {
+            if let Some(issue) = survey.issue(&one.issue) {
+                let needs = stuck_in.entry(issue.protocol.clone()).or_default();
+                *needs.entry(one.need).or_default() += 1;
+            }
+        }
+        let agents = agents
+            .into_iter()
+            .map(|((protocol, agent), (open, times))| AgentFigures {
+                protocol: protocol.clone(),
+                agent: agent.clone(),
+                open,
+                waiting_seconds: times.waiting.num_seconds(),
+                working_seconds: times.working.num_seconds(),
+                blocked_seconds: times.blocked.num_seconds(),
+                failed_seconds: times.failed.num_seconds(),
+            });
+        Self {
+            figures: total.figures(true),
+            protocols: by_protocol.groups(true),
+            groups: groups.groups(by.is_some_and(By::has_issues)),
+            agents: agents.collect(),
+            rounds: rounds.figures(protocols),
+            corruption: local.audited.clone(),
+            rejected_steps: local.rejected_steps,
+            stuck,
+            stuck_in,
+        }
+    }
+}
+
+/// One tally for each group.
+#[derive(Default)]
+struct Tallies(BTreeMap<AgentName, BTreeMap<String, Tally>>);
+
+impl Tallies {
+    fn of(&mut self, protocol: &AgentName, name: &str) -> &mut Tally {
+        // Most groups are there already.
+        if !self.0.contains_key(protocol) {
+            self.0.insert(protocol.clone(), BTreeMap::new());
+        }
+        let groups = self.0.entry(protocol.clone()).or_default();
+        groups.entry(name.to_owned()).or_default()
+    }
+
+    fn groups(self, has_issues: bool) -> Vec<Group> {
+        let mut found = Vec::new();
+        for (protocol, groups) in self.0 {
+            found.extend(groups.into_iter().map(|(name, tally)| Group {
+                protocol: protocol.clone(),
+                name,
+                figures: tally.figures(has_issues),
+            }));
+        }
+        found
+    }
+}
+
+/// How often work went round in the issues of each protocol.
+#[derive(Default)]
+struct Rounds<'s> {
+    issues: BTreeMap<&'s AgentName, usize>,
+    /// By protocol and name: how often altogether, and how often at most.
+    found: BTreeMap<(&'s AgentName, &'s str), (u64, u64)>,
+}
+
+impl<'s> Rounds<'s> {
+    fn add(&mut self, issue: &'s IssueSurvey) {
+        *self.issues.entry(&issue.protocol).or_default() += 1;
+        let mut own: BTreeMap<&str, u64> = BTreeMap::new();
+        for round in &issue.rounds {
+            *own.entry(&round.name).or_default() += 1;
+        }
+        for (name, count) in own {
+            let (all, most) = self.found.entry((&issue.protocol, name)).or_default();
+            (*all, *most) = (*all + count, count.max(*most));
+        }
+    }
+
+    fn figures(&self, protocols: &Protocols) -> Vec<RoundFigures> {
+        let mut figures = Vec::new();
+        for (&protocol, &issues) in &self.issues {
+            let rules = protocols.get(protocol);
+            let limits = rules.and_then(|rules| rules.definition().limits.as_ref());
+            for (name, round) in limits.iter().flat_map(|limits| &limits.rounds) {
+                let found = self.found.get(&(protocol, name.as_str()));
+                let (all, most) = found.copied().unwrap_or_default();
+                figures.push(RoundFigures {
+                    protocol: protocol.clone(),
+                    name: name.clone(),
+                    issues,
+                    average: average(i64::try_from(all).unwrap_or(i64::MAX), issues),
+                    most,
+                    limit: round.most,
+                });
+            }
+        }
+        figures
+    }
+}

@@ -1,0 +1,190 @@
+//! Counting, handoff by handoff, and what it comes to.
+
+use std::collections::BTreeMap;
+
+use handoff_ledger::{HandoffSurvey, IssueStatus, IssueSurvey, RefusedContract};
+use handoff_protocol::{Event, Metric, Protocol, State};
+use serde::Serialize;
+
+use super::distribution::{Distribution, Samples, average};
+use crate::events::{EVENTS, events};
+use crate::times;
+use crate::times::Times;
+
+/// How often each of [`EVENTS`] happened to a handoff.
+pub(super) type Counts = [u64; EVENTS.len()];
+
+/// What was counted so far.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tally {
+    handoffs: u64,
+    notes: u64,
+    claimed: u64,
+    states: BTreeMap<State, u64>,
+    events: Counts,
+    refused: u64,
+    cycles: u64,
+    duration: Samples,
+    acknowledgment: Samples,
+    recovery: Samples,
+    times: Times,
+    open: u64,
+    completed: u64,
+    cycle: Samples,
+}
+
+impl Tally {
+    /// What happened to each handoff of an issue, in their order.
+    pub(super) fn events(issue: &IssueSurvey, protocol: Option<&Protocol>) -> Vec<Counts> {
+        let mut counts = vec![Counts::default(); issue.handoffs.len()];
+        for (i, metric) in EVENTS.into_iter().enumerate() {
+            for (_, number) in events(issue, protocol, metric) {
+                let index = usize::try_from(number).ok().and_then(|n| n.checked_sub(1));
+                if let Some(counts) = index.and_then(|index| counts.get_mut(index)) {
+                    counts[i] += 1;
+                }
+            }
+        }
+        counts
+    }
+
+    pub(super) fn add(&mut self, handoff: &HandoffSurvey, counts: &Counts, times: &Times) {
+        for (sum, count) in self.events.iter_mut().zip(counts) {
+            *sum += count;
+        }
+        // What was only told was never to be taken up.
+        if handoff.is_note() {
+            self.notes += 1;
+            return;
+        }
+        self.handoffs += 1;
+        *self.states.entry(handoff.state).or_default() += 1;
+        let claims = |event| event == Some(Event::Claim);
+        self.claimed += u64::from(handoff.changes.iter().any(|c| claims(c.event)));
+        self.duration.add(times::resolution(handoff));
+        self.acknowledgment.add(times::acknowledgment(handoff));
+        self.recovery.add(times::recoveries(handoff));
+        self.times.waiting += times.waiting;
+        self.times.working += times.working;
+        self.times.blocked += times.blocked;
+        self.times.failed += times.failed;
+    }
+
+    pub(super) fn add_issue(&mut self, issue: &IssueSurvey) {
+        match issue.status {
+            IssueStatus::Open => self.open += 1,
+            IssueStatus::Completed => self.completed += 1,
+        }
+        let end = issue.completed_at;
+        self.cycle
+            .add(end.map(|end| (end - issue.opened_at).max(chrono::TimeDelta::zero())));
+    }
+
+    pub(super) fn add_refused(&mut self, refused: &RefusedContract) {
+        self.refused += 1;
+        self.cycles += u64::from(refused.is_cycle());
+    }
+
+    /// What it comes to; `has_issues`, where whole issues were counted.
+    pub(super) fn figures(self, has_issues: bool) -> Figures {
+        let count = |metric| {
+            let index = EVENTS.iter().position(|known| *known == metric);
+            index.map_or(0, |index| self.events[index])
+        };
+        let in_state = |state| self.states.get(&state).copied().unwrap_or(0);
+        let share =
+            |part: u64, of: u64| average(i64::try_from(part).ok()?, usize::try_from(of).ok()?);
+        let completed = in_state(State::Completed);
+        let judged = [
+            State::Completed,
+            State::Failed,
+            State::Dead,
+            State::Rejected,
+        ];
+        Figures {
+            handoffs: self.handoffs,
+            notes: self.notes,
+            states: State::ALL.map(|state| (state, in_state(state))).into(),
+            failures: count(Metric::Failures),
+            timeouts: count(Metric::Timeouts),
+            retries: count(Metric::Retries),
+            escalated: count(Metric::Escalated),
+            contradicted: count(Metric::Contradicted),
+            violations: count(Metric::Violations),
+            cycles_blocked: self.cycles,
+            contracts_refused: self.refused,
+            success_rate: share(completed, judged.into_iter().map(in_state).sum()),
+            acknowledgment_rate: share(self.claimed, self.handoffs),
+            duration_seconds: Distribution::of(self.duration),
+            acknowledgment_seconds: Distribution::of(self.acknowledgment),
+            recovery_seconds: Distribution::of(self.recovery),
+            waiting_seconds: self.times.waiting.num_seconds(),
+            working_seconds: self.times.working.num_seconds(),
+            blocked_seconds: self.times.blocked.num_seconds(),
+            failed_seconds: self.times.failed.num_seconds(),
+            issues: has_issues.then(|| IssueFigures {
+                open: self.open,
+                completed: self.completed,
+                cycle_seconds: Distribution::of(self.cycle),
+            }),
+        }
+    }
+}
+
+/// The figures of some handoffs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Figures {
+    /// How many were sent.
+    pub handoffs: u64,
+    /// How many contracts only told something, and were completed on arrival.
+    pub notes: u64,
+    /// How many are in which state now.
+    pub states: BTreeMap<State, u64>,
+    /// How many attempts failed.
+    pub failures: u64,
+    /// How many of them because the lease ran out.
+    pub timeouts: u64,
+    /// How often they were tried again.
+    pub retries: u64,
+    /// How often they came to a person.
+    pub escalated: u64,
+    /// How many claims of their contracts the repository contradicts.
+    pub contradicted: u64,
+    /// How many things their senders did against their roles.
+    pub violations: u64,
+    /// How many contracts were refused because they would have gone in circles.
+    pub cycles_blocked: u64,
+    /// How many contracts were refused.
+    pub contracts_refused: u64,
+    /// How much of what ended, or stands still, was completed.
+    pub success_rate: Option<f64>,
+    /// How much was ever claimed.
+    pub acknowledgment_rate: Option<f64>,
+    /// From the sending to the end.
+    pub duration_seconds: Distribution,
+    /// From the sending to the first claim.
+    pub acknowledgment_seconds: Distribution,
+    /// From a failure to the claim that took the work up again.
+    pub recovery_seconds: Distribution,
+    /// How long they waited to be claimed.
+    pub waiting_seconds: i64,
+    /// How long they were worked on.
+    pub working_seconds: i64,
+    /// How long answers were missing.
+    pub blocked_seconds: i64,
+    /// How long they stood still after a failure.
+    pub failed_seconds: i64,
+    /// Of whole issues; none, where parts of issues were counted.
+    pub issues: Option<IssueFigures>,
+}
+
+/// The figures of some issues.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct IssueFigures {
+    /// How many are open.
+    pub open: u64,
+    /// How many are completed.
+    pub completed: u64,
+    /// From their opening to their completion.
+    pub cycle_seconds: Distribution,
+}

@@ -1,0 +1,64 @@
+//! Traces in OTLP: one for each issue, a span for each handoff, and in it one for
+//! each stretch of waiting, working and standing still.
+//!
+//! `spans` makes them of an issue's records, `ids` names them, `encoding` is their
+//! form. It is made here, of a few types: the published crates bring protobuf and
+//! an exporter's runtime along.
+
+mod encoding;
+mod ids;
+mod spans;
+
+use encoding::{Attributed, Attributes, ResourceSpans, Scope, ScopeSpans, TracesData};
+use handoff_ledger::{LedgerError, Snapshot};
+
+use crate::cloudevents;
+
+pub use encoding::Span;
+pub use spans::{Traced, spans};
+
+/// The semantic conventions whose words are used.
+const SCHEMA: &str = "https://opentelemetry.io/schemas/1.41.0";
+
+/// Where spans come from.
+#[derive(Debug)]
+pub struct Origin {
+    attributes: Attributes,
+    ledger: [u8; 32],
+}
+
+impl Origin {
+    /// This program as a service of this name, for a ledger.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when it can't be read.
+    pub fn new(tip: &Snapshot<'_>, service: &str) -> Result<Self, LedgerError> {
+        let mut attributes = Attributes::default();
+        attributes.add("service.name", service);
+        attributes.add("service.version", env!("CARGO_PKG_VERSION"));
+        attributes.add("git_handoff.ledger", cloudevents::source(tip)?);
+        let ledger = tip.identity()?;
+        Ok(Self { attributes, ledger })
+    }
+
+    /// Spans as one document.
+    pub fn document(&self, spans: &[Span]) -> String {
+        let data = TracesData {
+            resource_spans: [ResourceSpans {
+                resource: Attributed {
+                    attributes: &self.attributes.0,
+                },
+                scope_spans: [ScopeSpans {
+                    scope: Scope {
+                        name: "git-handoff",
+                        version: env!("CARGO_PKG_VERSION"),
+                    },
+                    spans,
+                    schema_url: SCHEMA,
+                }],
+                schema_url: SCHEMA,
+            }],
+        };
+        serde_json::to_string(&data).unwrap_or_default()
+    }
+}

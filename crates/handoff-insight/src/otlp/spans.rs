@@ -1,0 +1,364 @@
+//! The spans of one issue.
+
+use handoff_base::Moment;
+use handoff_base::ids::IssueKey;
+use handoff_ledger::{
+    ChangeSurvey, Contract, HandoffSurvey, IssueStatus, IssueSurvey, LedgerError, Snapshot,
+    TraceParent, View, review,
+};
+use handoff_protocol::{Event as Happened, State, Traces};
+use serde_json::Value;
+
+use super::Origin;
+use super::encoding::{Attributes, ERROR, Event, INTERNAL, Link, Span, Status, nanos};
+use super::ids::TraceId;
+use crate::times::{Spell, spells};
+
+/// An issue, and what its contracts tell.
+#[derive(Debug)]
+pub struct Traced {
+    issue: IssueSurvey,
+    /// In the order of the handoffs.
+    told: Vec<Told>,
+}
+
+/// What one contract tells.
+#[derive(Clone, Debug, Default)]
+struct Told {
+    attributes: Attributes,
+    events: Vec<Event>,
+}
+
+impl Traced {
+    /// Reads an issue; none, where there is no such issue.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when it can't be read.
+    pub fn read(tip: &Snapshot<'_>, key: &IssueKey) -> Result<Option<Self>, LedgerError> {
+        let folder = tip.issue(key)?;
+        let Some(issue) = folder.issue()? else {
+            return Ok(None);
+        };
+        let rules = tip.rules(issue.protocol.as_str())?;
+        let traces = rules.protocol().definition().traces.as_ref();
+        let records = folder.records()?;
+        let mut told = Vec::with_capacity(records.len());
+        for record in &records {
+            let Some(traces) = traces else {
+                told.push(Told::default());
+                continue;
+            };
+            let bytes = folder.contract(record)?;
+            let review = review(rules.protocol(), &rules, &bytes, Some(key))?;
+            let at = record.sent_at().unwrap_or(issue.opened_at);
+            let said = review.contract.map(|contract| said(traces, &contract, at));
+            told.push(said.unwrap_or_default());
+        }
+        let issue = IssueSurvey::of(&issue, &records);
+        Ok(Some(Self { issue, told }))
+    }
+
+    /// When its last step was made.
+    pub fn updated_at(&self) -> Moment {
+        self.issue.updated_at
+    }
+}
+
+/// What a contract tells, as its protocol says.
+fn said(traces: &Traces, contract: &Contract, at: Moment) -> Told {
+    let read = |told: &std::collections::BTreeMap<String, handoff_protocol::Told>| {
+        let mut attributes = Attributes::default();
+        for (name, told) in told {
+            attributes.add_some(name, told.read(&contract.value));
+        }
+        attributes
+    };
+    let events = { traces.events.iter() }.filter(|event| event.is(&contract.kind, &contract.value));
+    let events = events.map(|event| Event {
+        time_unix_nano: nanos(at),
+        name: event.name.clone(),
+        attributes: read(&event.attributes).0,
+    });
+    Told {
+        attributes: read(&traces.attributes),
+        events: events.collect(),
+    }
+}
+
+/// The spans of an issue: its own first, then each handoff's, with its parts. What has
+/// not ended ends now.
+pub fn spans(origin: &Origin, traced: &Traced, now: Moment) -> Vec<Span> {
+    let trace = Trace {
+        id: TraceId::of(&origin.ledger, &traced.issue.key),
+        issue: &traced.issue,
+        told: &traced.told,
+        // A clock that was set back ends nothing before what was recorded.
+        now: now.max(traced.issue.updated_at),
+    };
+    let mut spans = vec![trace.root()];
+    for (handoff, told) in traced.issue.handoffs.iter().zip(&traced.told) {
+        trace.handoff(handoff, told, &mut spans);
+    }
+    spans
+}
+
+struct Trace<'a> {
+    id: TraceId,
+    issue: &'a IssueSurvey,
+    told: &'a [Told],
+    now: Moment,
+}
+
+impl Trace<'_> {
+    /// A span without anything said of it.
+    fn span(&self, id: String, parent: Option<String>, name: String) -> Span {
+        Span {
+            trace_id: self.id.digits(),
+            span_id: id,
+            parent_span_id: parent,
+            name,
+            kind: INTERNAL,
+            start_time_unix_nano: String::new(),
+            end_time_unix_nano: String::new(),
+            attributes: Vec::new(),
+            events: Vec::new(),
+            links: Vec::new(),
+            status: None,
+        }
+    }
+
+    /// Sets when it was; what has no end has none yet, and none is before its
+    /// beginning.
+    fn lasts(
+        &self,
+        span: &mut Span,
+        attributes: &mut Attributes,
+        since: Moment,
+        until: Option<Moment>,
+    ) {
+        if until.is_none() {
+            attributes.add("git_handoff.open", true);
+        }
+        span.start_time_unix_nano = nanos(since);
+        span.end_time_unix_nano = nanos(until.unwrap_or(self.now).max(since));
+    }
+
+    fn of_handoff(&self, number: u32) -> String {
+        self.id.span(number, "")
+    }
+
+    fn link(&self, span: String, why: &str) -> Link {
+        let mut attributes = Attributes::default();
+        attributes.add("git_handoff.link", why);
+        Link {
+            trace_id: self.id.digits(),
+            span_id: span,
+            attributes: attributes.0,
+            flags: 0,
+        }
+    }
+
+    fn root(&self) -> Span {
+        let issue = self.issue;
+        let name = format!("invoke_workflow {}", issue.protocol);
+        let mut span = self.span(self.of_handoff(0), None, name);
+        let mut attributes = Attributes::default();
+        attributes.add("gen_ai.operation.name", "invoke_workflow");
+        attributes.add("gen_ai.workflow.name", issue.protocol.as_str());
+        attributes.add("gen_ai.conversation.id", issue.key.as_str());
+        attributes.add("git_handoff.issue", issue.key.as_str());
+        attributes.add("git_handoff.protocol", issue.protocol.as_str());
+        attributes.add("git_handoff.status", issue.status.as_str());
+        attributes.add("git_handoff.handoffs", issue.handoffs.len());
+        if issue.reopened > 0 {
+            attributes.add("git_handoff.reopened", issue.reopened);
+        }
+        let until = match issue.status {
+            IssueStatus::Open => None,
+            IssueStatus::Completed => issue.completed_at.or(Some(issue.updated_at)),
+        };
+        self.lasts(&mut span, &mut attributes, issue.opened_at, until);
+        span.attributes = attributes.0;
+        span
+    }
+
+    fn handoff(&self, handoff: &HandoffSurvey, told: &Told, spans: &mut Vec<Span>) {
+        let id = self.issue.id(handoff).to_string();
+        let name = format!("handoff {}", handoff.contract_type);
+        let own = self.of_handoff(handoff.number);
+        let mut span = self.span(own.clone(), Some(self.of_handoff(0)), name);
+        let mut attributes = Attributes::default();
+        attributes.add("git_handoff.id", id.as_str());
+        attributes.add("git_handoff.issue", self.issue.key.as_str());
+        attributes.add("git_handoff.protocol", self.issue.protocol.as_str());
+        attributes.add("git_handoff.contract_type", handoff.contract_type.as_str());
+        attributes.add("git_handoff.from", handoff.from.as_str());
+        attributes.add("git_handoff.to", handoff.to.as_str());
+        attributes.add("git_handoff.state", handoff.state.as_str());
+        attributes.add("git_handoff.attempt", handoff.attempt);
+        attributes.add("git_handoff.summary", handoff.summary.as_str());
+        attributes.add_some("git_handoff.priority", handoff.priority.as_deref());
+        attributes.add_some("git_handoff.task", handoff.task.as_deref());
+        attributes.add("gen_ai.conversation.id", self.issue.key.as_str());
+        let answers = self.issue.handoffs.iter().zip(self.told);
+        let answers = answers.filter(|(other, _)| other.answers == Some(handoff.number));
+        let all = std::iter::once(told).chain(answers.clone().map(|(_, told)| told));
+        for attribute in all.flat_map(|told| told.attributes.0.iter()) {
+            if { attributes.0.iter() }.all(|known| known.key != attribute.key) {
+                attributes.0.push(attribute.clone());
+            }
+        }
+        // What an answer is an event of is its request.
+        if handoff.answers.is_none() {
+            span.events.extend(told.events.iter().cloned());
+        }
+        span.events
+            .extend(answers.flat_map(|(_, told)| told.events.iter().cloned()));
+        let decisions = self.issue.decisions.iter();
+        for decision in decisions.filter(|d| d.number == handoff.number) {
+            let mut attributes = Attributes::default();
+            attributes.add("git_handoff.action", decision.action.as_str());
+            span.events.push(Event {
+                time_unix_nano: nanos(decision.at),
+                name: "git_handoff.decision".to_owned(),
+                attributes: attributes.0,
+            });
+        }
+        for (other, why) in [(handoff.follows, "follows"), (handoff.answers, "answers")] {
+            let link = other.map(|number| self.link(self.of_handoff(number), why));
+            span.links.extend(link);
+        }
+        let back = self.returns_to(handoff);
+        let link = back.map(|number| self.link(self.of_handoff(number), "returns_to"));
+        span.links.extend(link);
+        let last = handoff.changes.last();
+        let since = handoff.sent_at().unwrap_or(self.issue.opened_at);
+        let until = last.filter(|c| c.to.is_terminal()).map(|c| c.at);
+        self.lasts(&mut span, &mut attributes, since, until);
+        if matches!(handoff.state, State::Failed | State::Dead | State::Rejected) {
+            let mut why = handoff.changes.iter().rev();
+            let why = why.find(|c| c.failure.is_some() || c.to == State::Rejected);
+            fails(&mut span, &mut attributes, why.or(last));
+        }
+
+        let spells = spells(handoff);
+        let mut elsewhere: Vec<&ChangeSurvey> = handoff.changes.iter().collect();
+        let mut parts = Vec::new();
+        let mut before: Option<String> = None;
+        for (index, spell) in spells.iter().enumerate() {
+            let ended_by = spell.ended_by;
+            let part = self.id.span(handoff.number, &index.to_string());
+            let is_work = spell.state == State::InProgress;
+            if is_work {
+                let own = [Some(spell.began_by), ended_by].into_iter().flatten();
+                elsewhere.retain(|change| !own.clone().any(|own| std::ptr::eq(*change, own)));
+            } else if ended_by.is_some_and(|c| c.event == Some(Happened::Exhaust)) {
+                // It failed for the last time, which is told by what came of it.
+                continue;
+            }
+            let mut part = self.part(spell, part, &own, &id);
+            if is_work {
+                let retried = before.replace(part.span_id.clone());
+                let link = retried.map(|before| self.link(before, "attempt_before"));
+                part.links.extend(link);
+            }
+            parts.push(part);
+        }
+        elsewhere
+            .into_iter()
+            .for_each(|change| links(&mut span, change));
+        span.attributes = attributes.0;
+        spans.push(span);
+        spans.extend(parts);
+    }
+
+    /// A stretch in one state.
+    fn part(&self, spell: &Spell<'_>, id: String, handoff: &str, name: &str) -> Span {
+        let agent = spell.agent.as_str();
+        let is_work = spell.state == State::InProgress;
+        let title = match is_work {
+            true => format!("invoke_agent {agent}"),
+            false => spell.state.as_str().to_owned(),
+        };
+        let mut span = self.span(id, Some(handoff.to_owned()), title);
+        let mut attributes = Attributes::default();
+        if is_work {
+            attributes.add("gen_ai.operation.name", "invoke_agent");
+            attributes.add("gen_ai.agent.name", agent);
+        }
+        attributes.add("gen_ai.conversation.id", self.issue.key.as_str());
+        attributes.add("git_handoff.id", name);
+        attributes.add("git_handoff.state", spell.state.as_str());
+        attributes.add("git_handoff.agent", agent);
+        self.lasts(&mut span, &mut attributes, spell.since, spell.until);
+        if is_work {
+            links(&mut span, spell.began_by);
+            if let Some(ended_by) = spell.ended_by {
+                links(&mut span, ended_by);
+                if ended_by.to == State::Failed {
+                    fails(&mut span, &mut attributes, Some(ended_by));
+                }
+            }
+        }
+        span.attributes = attributes.0;
+        span
+    }
+
+    /// The earlier handoff with which the same receiver had the work that comes back to
+    /// it now.
+    fn returns_to(&self, handoff: &HandoffSurvey) -> Option<u32> {
+        let mut before = self.issue.handoff(handoff.follows?)?;
+        // What is followed is older, unless the record was tampered with.
+        while let Some(next) = before.follows.filter(|next| *next < before.number) {
+            before = self.issue.handoff(next)?;
+            if before.sent_to == handoff.sent_to {
+                return Some(before.number);
+            }
+        }
+        None
+    }
+}
+
+/// Says of a span that it failed, and how.
+fn fails(span: &mut Span, attributes: &mut Attributes, why: Option<&ChangeSurvey>) {
+    let code = why.and_then(|change| {
+        let expired = change.event == Some(Happened::Expire);
+        change.failure.as_deref().or(expired.then_some("TIMEOUT"))
+    });
+    attributes.add_some("error.type", code);
+    let reason = why.and_then(|change| change.reason.as_deref());
+    let message = [code, reason].into_iter().flatten();
+    span.status = Some(Status {
+        code: ERROR,
+        message: message.collect::<Vec<_>>().join(": "),
+    });
+}
+
+/// Links a span to the span in which a change was made, where that is known.
+fn links(span: &mut Span, change: &ChangeSurvey) {
+    let Some(parent) = change.traceparent else {
+        return;
+    };
+    let (trace_id, span_id) = (parent.trace_id(), parent.span_id());
+    let is_known = |link: &Link| link.trace_id == trace_id && link.span_id == span_id;
+    if span.links.iter().any(is_known) {
+        return;
+    }
+    let mut attributes = Attributes::default();
+    attributes.add("git_handoff.link", "made_in");
+    let event: Value = change.event.map_or("send", Happened::as_str).into();
+    attributes.add("git_handoff.event", event);
+    span.links.push(Link {
+        trace_id,
+        span_id,
+        attributes: attributes.0,
+        flags: flags(parent),
+    });
+}
+
+/// The flags of a link: those of the trace, and that it is known to be elsewhere.
+fn flags(parent: TraceParent) -> u32 {
+    const HAS_IS_REMOTE: u32 = 0x100;
+    const IS_REMOTE: u32 = 0x200;
+    u32::from(parent.flags()) | HAS_IS_REMOTE | IS_REMOTE
+}

@@ -1,0 +1,208 @@
+//! What needs attention now, first of all: what stands still, with whom, since
+//! when, why, and the command that goes on.
+
+use std::collections::{BTreeMap, HashMap};
+
+use handoff_base::Moment;
+use handoff_base::ids::{AgentName, IssueKey};
+use handoff_ledger::IssueSurvey;
+
+use super::Shown;
+use super::escape::escaped;
+use super::words::{age, counted, thousands, time};
+use crate::attention::{Need, Stuck};
+
+/// How much of it stands open on the page, and how much is there at all.
+const AT_ONCE: usize = 25;
+const MOST: usize = 500;
+/// From how many alike on they are summed up.
+const ALIKE: usize = 3;
+/// How many characters of a reason are in a sum.
+const REASON: usize = 60;
+
+/// Writes the section.
+pub(super) fn section(
+    page: &mut String,
+    stuck: &[Stuck],
+    issues: &[&IssueSurvey],
+    shown: &Shown<'_>,
+    now: Moment,
+) {
+    page.push_str(
+        "<section id=\"attention\" aria-labelledby=\"attention-title\">\n\
+         <h2 id=\"attention-title\">Needs attention now</h2>\n",
+    );
+    if stuck.is_empty() {
+        page.push_str(
+            "<p class=\"calm\">Nothing stands still: nothing failed, nobody waits for an answer, and whatever is open has been taken up in time.</p>\n</section>\n",
+        );
+        return;
+    }
+    *page += &format!("<p class=\"lead\">{}</p>\n", summary(stuck, now));
+    sums(page, stuck, issues, now);
+    cards(page, &stuck[..stuck.len().min(AT_ONCE)], shown, now);
+    if stuck.len() > AT_ONCE {
+        let rest = &stuck[AT_ONCE..stuck.len().min(MOST)];
+        *page += &format!(
+            "<details class=\"more\"><summary>{} more</summary>\n",
+            thousands(stuck.len() - AT_ONCE)
+        );
+        cards(page, rest, shown, now);
+        if stuck.len() > MOST {
+            *page += &format!(
+                "<p class=\"meta\">{} more are not listed here: <code>git handoff status --json</code> has all that is open.</p>\n",
+                thousands(stuck.len() - MOST)
+            );
+        }
+        page.push_str("</details>\n");
+    }
+    page.push_str("</section>\n");
+}
+
+/// How much of what, and what has stood longest.
+fn summary(stuck: &[Stuck], now: Moment) -> String {
+    let mut issues: Vec<&str> = stuck.iter().map(|s| s.issue.as_str()).collect();
+    issues.sort_unstable();
+    issues.dedup();
+    let mut parts = Vec::new();
+    for need in Need::ALL {
+        let count = stuck.iter().filter(|s| s.need == need).count();
+        if count > 0 {
+            parts.push(format!(
+                "<b class=\"n {}\">{}</b>",
+                class(need),
+                so_many(need, count)
+            ));
+        }
+    }
+    let oldest = stuck.iter().map(|s| s.since).min().unwrap_or(now);
+    let count = match stuck.len() {
+        1 => "One thing stands still".to_owned(),
+        count => format!("{} things stand still", thousands(count)),
+    };
+    format!(
+        "{count} in {}, the oldest for {}: {}",
+        counted(issues.len(), "issue"),
+        age(oldest, now),
+        parts.join(" ")
+    )
+}
+
+/// How many need the same.
+fn so_many(need: Need, count: usize) -> String {
+    let what = match (need, count) {
+        (_, 1) | (Need::Failed | Need::Unclaimed, _) => need.title(),
+        (Need::Dead, _) => "with no attempt left",
+        (Need::Blocked, _) => "wait for an answer",
+        (Need::LeaseRanOut, _) => "leases ran out",
+        (Need::Idle, _) => "with nobody at it",
+    };
+    format!("{} {what}", thousands(count))
+}
+
+/// Of an agent that has many that need the same: how many, why, and since when.
+fn sums(page: &mut String, stuck: &[Stuck], issues: &[&IssueSurvey], now: Moment) {
+    let mut alike: BTreeMap<(Need, &AgentName), Vec<&Stuck>> = BTreeMap::new();
+    for one in stuck {
+        if let Some(agent) = one.with.as_ref().or(one.turn.as_ref()) {
+            alike.entry((one.need, agent)).or_default().push(one);
+        }
+    }
+    alike.retain(|_, all| all.len() >= ALIKE);
+    if alike.is_empty() {
+        return;
+    }
+    let surveys = issues.iter().map(|issue| (&issue.key, *issue)).collect();
+    page.push_str("<ul class=\"sums\">\n");
+    for ((need, agent), all) in &alike {
+        let why = reason(all, &surveys).map_or_else(String::new, |why| format!(" ({why})"));
+        let oldest = all.iter().map(|one| one.since).min().unwrap_or(now);
+        *page += &format!(
+            "<li class=\"n {}\"><span><b>{}</b>: {}{why}, oldest <b>{}</b></span></li>\n",
+            class(*need),
+            escaped(agent.as_str()),
+            so_many(*need, all.len()),
+            age(oldest, now)
+        );
+    }
+    page.push_str("</ul>\n");
+}
+
+/// What most of them failed with: the code, or what was said where there is none. Of
+/// those that did not fail, there is no telling in a word.
+fn reason(all: &[&Stuck], surveys: &HashMap<&IssueKey, &IssueSurvey>) -> Option<String> {
+    let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
+    for one in all.iter().filter(|one| one.need <= Need::Failed) {
+        let handoff = one
+            .id
+            .as_ref()
+            .and_then(|id| surveys.get(&one.issue)?.handoff(id.number()));
+        let code = handoff.and_then(|handoff| {
+            let mut newest = handoff.changes.iter().rev();
+            newest.find_map(|change| change.failure.as_deref())
+        });
+        *reasons.entry(code.unwrap_or(&one.why)).or_default() += 1;
+    }
+    let (most, count) = reasons.iter().max_by_key(|(_, count)| **count)?;
+    let mut text: String = most.chars().take(REASON).collect();
+    if text.len() < most.len() {
+        text.push('…');
+    }
+    let (text, count) = (escaped(text), thousands(*count));
+    Some(match reasons.len() {
+        1 => text.to_string(),
+        2 => format!("{count} {text}, and one other reason"),
+        more => format!("{count} {text}, and {} other reasons", thousands(more - 1)),
+    })
+}
+
+fn cards(page: &mut String, stuck: &[Stuck], shown: &Shown<'_>, now: Moment) {
+    page.push_str("<ol class=\"stuck\">\n");
+    for one in stuck {
+        let (what, anchor) = match &one.id {
+            Some(id) => (id.to_string(), format!("h-{id}")),
+            None => (format!("Issue {}", one.issue), format!("i-{}", one.issue)),
+        };
+        let what = match shown.has(&one.issue) {
+            true => format!("<a href=\"#{anchor}\">{what}</a>"),
+            false => what,
+        };
+        *page += &format!(
+            "<li class=\"n {}\" id=\"s-{anchor}\"><p class=\"since\"><b>{}</b> <span>since {}</span></p><h3>{what} <b>{}</b></h3><p class=\"why\">{}</p><p class=\"where\">{}</p><p class=\"next\"><code>{}</code></p></li>\n",
+            class(one.need),
+            age(one.since, now),
+            time(one.since),
+            one.need.title(),
+            escaped(&one.why),
+            place(one),
+            escaped(&one.next)
+        );
+    }
+    page.push_str("</ol>\n");
+}
+
+/// Where it is, and whose turn it is.
+fn place(stuck: &Stuck) -> String {
+    let name = |agent: &AgentName| escaped(agent.as_str().to_owned()).to_string();
+    let turn = |agent: &AgentName| format!("<b>{}</b>'s turn", name(agent));
+    match (&stuck.with, &stuck.turn) {
+        (Some(with), Some(next)) if with != next => {
+            format!("stuck at <b>{}</b>; {}", name(with), turn(next))
+        }
+        (Some(with), _) => format!("stuck at <b>{}</b>, whose turn it is", name(with)),
+        (None, Some(next)) => format!("with nobody; {}", turn(next)),
+        (None, None) => "with nobody".to_owned(),
+    }
+}
+
+/// The class that a need is drawn with: that of the state it is in.
+pub(super) fn class(need: Need) -> &'static str {
+    match need {
+        Need::Dead => "dead",
+        Need::Failed => "failed",
+        Need::Blocked => "blocked",
+        Need::LeaseRanOut => "late",
+        Need::Unclaimed => "pending",
+        Need::Idle => "idle",
+    }
+}

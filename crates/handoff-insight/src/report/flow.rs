@@ -1,0 +1,116 @@
+//! The picture of an issue's way: a lane for each agent, an arrow for each handoff.
+
+use std::collections::BTreeMap;
+
+use handoff_base::ids::AgentName;
+use handoff_ledger::{HandoffSurvey, IssueSurvey};
+use handoff_protocol::State;
+
+use super::escape::escaped;
+use super::words::{sign, thousands};
+
+/// How many handoffs one picture has.
+const MOST: usize = 60;
+/// How many characters of an agent's name fit above its lane.
+const NAME: usize = 20;
+/// The height above the first arrow, and of each.
+const TOP: usize = 30;
+const ROW: usize = 22;
+
+/// Writes the picture; an issue with more handoffs than fit shows the newest.
+pub(super) fn flow(page: &mut String, issue: &IssueSurvey) {
+    let left_out = issue.handoffs.len().saturating_sub(MOST);
+    let shown = &issue.handoffs[left_out..];
+    let mut lanes: Vec<&AgentName> = Vec::new();
+    for handoff in shown {
+        for agent in [&handoff.from, &handoff.to] {
+            if !lanes.contains(&agent) {
+                lanes.push(agent);
+            }
+        }
+    }
+    if lanes.is_empty() {
+        return;
+    }
+    let longest = lanes
+        .iter()
+        .map(|agent| agent.as_str().chars().count())
+        .max();
+    let step = longest.unwrap_or(0).clamp(8, NAME) * 7 + 18;
+    let (width, height) = (step * lanes.len(), TOP + ROW * shown.len() + 8);
+    *page += &format!(
+        "<figure class=\"flow\"><svg role=\"img\" aria-label=\"{}\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\">",
+        label(issue, shown, &lanes)
+    );
+    let middle = |lane: usize| step * lane + step / 2;
+    let at = |agent: &AgentName| lanes.iter().position(|lane| *lane == agent).unwrap_or(0);
+    let mut lines = String::new();
+    for (lane, agent) in lanes.iter().enumerate() {
+        let x = middle(lane);
+        lines += &format!("M{x} 20V{height}");
+        let name: String = match agent.as_str() {
+            name if name.chars().count() > NAME => {
+                name.chars().take(NAME - 1).chain(['…']).collect()
+            }
+            name => name.to_owned(),
+        };
+        *page += &format!("<text x=\"{x}\" y=\"14\">{}</text>", escaped(name));
+    }
+    *page += &format!("<path class=\"lane\" d=\"{lines}\"/>");
+    let mut arrows: BTreeMap<&str, String> = BTreeMap::new();
+    let mut labels = String::new();
+    for (row, handoff) in shown.iter().enumerate() {
+        let y = TOP + ROW * row + 12;
+        let (from, to) = (middle(at(&handoff.from)), middle(at(&handoff.to)));
+        let class = handoff.state.as_str();
+        *arrows.entry(class).or_default() += &arrow(from, to, y);
+        let x = if from <= to { from + 6 } else { from - 6 };
+        let end = if from <= to { "" } else { " class=\"e\"" };
+        labels += &format!(
+            "<text{end} x=\"{x}\" y=\"{}\">{} {}</text>",
+            y - 4,
+            handoff.number,
+            sign(handoff.state)
+        );
+    }
+    for (class, path) in arrows {
+        *page += &format!("<path class=\"a {class}\" d=\"{path}\"/>");
+    }
+    *page += &format!("<g class=\"n\">{labels}</g></svg>");
+    if left_out > 0 {
+        *page += &format!(
+            "<figcaption>The newest {MOST} of {} handoffs.</figcaption>",
+            thousands(issue.handoffs.len())
+        );
+    }
+    page.push_str("</figure>");
+}
+
+/// An arrow from one lane to another; to the lane that it starts from, a loop.
+fn arrow(from: usize, to: usize, y: usize) -> String {
+    if from == to {
+        return format!("M{from} {y}h26v8H{end}m6-4l-6 4l6 4", end = from + 2);
+    }
+    let (end, back) = if from < to { (to - 2, -7) } else { (to + 2, 7) };
+    format!("M{from} {y}H{end}m{back}-4L{end} {y}l{back} 4")
+}
+
+/// The picture in words: who is in it, how much of it, and where the work is.
+fn label(issue: &IssueSurvey, shown: &[HandoffSurvey], lanes: &[&AgentName]) -> String {
+    let names: Vec<&str> = lanes.iter().map(|lane| lane.as_str()).collect();
+    let mut text = format!(
+        "Way of issue {}: {} handoffs between {}",
+        issue.key,
+        shown.len(),
+        names.join(", ")
+    );
+    let done = |state: &State| *state == State::Completed;
+    for handoff in shown.iter().filter(|h| !done(&h.state)).take(10) {
+        text += &format!(
+            "; {} is {}",
+            handoff.number,
+            super::words::state(handoff.state)
+        );
+    }
+    escaped(text).to_string()
+}

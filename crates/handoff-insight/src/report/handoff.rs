@@ -1,0 +1,355 @@
+//! One handoff: who handed what to whom, how it went, what it says.
+
+use std::fmt::Write;
+
+use handoff_base::Moment;
+use handoff_ledger::{
+    Contents, Evidence, HandoffSurvey, IssueSurvey, LedgerError, PastFailure, Question, Record,
+    Transition, Verdict, issue_folder,
+};
+use handoff_protocol::{Event, State};
+
+use super::escape::{escape_into, escaped};
+use super::words::{badge, counted, length, minute, size, state};
+use crate::attention::{Need, Stuck};
+use crate::times::{acknowledgment, times};
+
+/// A handoff with what belongs to it.
+pub(super) struct Told {
+    /// Its record.
+    pub(super) record: Record,
+    /// Its contract, as it is shown.
+    pub(super) contract: String,
+    /// Its failures, the oldest first, each with what was kept of it.
+    pub(super) failures: Vec<(PastFailure, Option<Result<Contents, LedgerError>>)>,
+}
+
+/// Writes one handoff of an issue.
+pub(super) fn handoff(
+    page: &mut String,
+    told: &Told,
+    issue: &IssueSurvey,
+    stuck: Option<&Stuck>,
+    now: Moment,
+) {
+    let record = &told.record;
+    let id = &record.id;
+    *page += &format!(
+        "<li id=\"h-{id}\"><h4>{id} {} → {} {}",
+        escaped(record.from.as_str()),
+        escaped(record.to.as_str()),
+        badge(record.state)
+    );
+    if let Some(stuck) = stuck.filter(|s| s.need >= Need::LeaseRanOut) {
+        *page += &format!(" <b class=\"s stuck\">{}</b>", stuck.need.title());
+    }
+    page.push_str("</h4><p>");
+    escape_into(page, &record.summary);
+    page.push_str("</p>");
+    for line in troubles(told) {
+        *page += &format!("<p class=\"why\">{line}</p>");
+    }
+    page.push_str("<details><summary>");
+    if let Some(brief) = issue.handoff(id.number()) {
+        page.push_str(&how(record, brief, now));
+    }
+    page.push_str("</summary><pre>");
+    escape_into(page, &told.contract);
+    page.push_str("\n\n");
+    escape_into(page, &history(told));
+    page.push_str("</pre></details></li>");
+}
+
+/// A handoff's type, its times and what it hangs together with, in one line.
+fn how(record: &Record, brief: &HandoffSurvey, now: Moment) -> String {
+    let (kind, format) = (escaped(&record.contract_type), record.contract.format);
+    let mut said = vec![format!("Contract {kind} ({format})")];
+    let mut add = |text: String| said.push(text);
+    if let Some(at) = record.sent_at() {
+        add(format!("sent {}", minute(at)));
+    }
+    let spent = times(brief, now);
+    let is_claimed = acknowledgment(brief).is_some();
+    for (name, part, always) in [
+        ("waited", spent.waiting, is_claimed),
+        ("worked", spent.working, is_claimed),
+        ("blocked", spent.blocked, false),
+        ("failed", spent.failed, false),
+    ] {
+        if always || part.num_seconds() > 0 {
+            add(format!("{name} {}", length(part)));
+        }
+    }
+    if let Some(priority) = &record.priority {
+        add(format!("priority {}", escaped(priority)));
+    }
+    if record.attempt > 1 {
+        add(format!("attempt {}", record.attempt));
+    }
+    if let Some(task) = &record.task {
+        add(format!("task {}", escaped(&task.id)));
+    }
+    if let Some(request) = &record.answers {
+        add(format!("answers {request}"));
+    } else if let Some(before) = &record.follows {
+        add(format!("follows {before}"));
+    }
+    if !record.waits_for.is_empty() && record.state == State::Pending {
+        let ids: Vec<String> = record.waits_for.iter().map(ToString::to_string).collect();
+        add(format!("waits for {}", ids.join(", ")));
+    }
+    if let Some(at) = record.waits_until(now) {
+        add(format!("not before {}", minute(at)));
+    }
+    if let Some(lease) = &record.lease {
+        let held = format!("held by {}", escaped(lease.holder.as_str()));
+        add(match lease.expires_at {
+            Some(end) => format!("{held} until {}", minute(end)),
+            None => held,
+        });
+        if let Some(progress) = &lease.progress {
+            let (at, text) = (minute(progress.at), escaped(&progress.text));
+            add(format!("{at}: {text}"));
+        }
+    }
+    said.join(" · ")
+}
+
+/// What went wrong, what is asked and what is contradicted, a line of the page for
+/// each.
+fn troubles(told: &Told) -> Vec<String> {
+    let record = &told.record;
+    let mut lines = Vec::new();
+    for (failure, _) in &told.failures {
+        let mut line = format!(
+            "<b>Attempt {} failed</b> {} with {}",
+            failure.attempt,
+            minute(failure.at),
+            escaped(failure.by.as_str())
+        );
+        if let Some(error) = &failure.error {
+            line += &format!(
+                ": <code>{}</code> {}",
+                escaped(&error.code),
+                escaped(&error.message)
+            );
+            if let Some(action) = &error.suggested_action {
+                line += &format!(" Suggested: {}", escaped(action));
+            }
+        }
+        if let Some(context) = &failure.context {
+            line += &format!(
+                " Kept: {}, <code>git handoff restore {} --attempt {}</code>",
+                match context.files {
+                    0 => "the circumstances".to_owned(),
+                    files => {
+                        let files = usize::try_from(files).unwrap_or(usize::MAX);
+                        format!("{} of {}", counted(files, "file"), size(context.bytes))
+                    }
+                },
+                record.id,
+                failure.attempt
+            );
+        }
+        lines.push(line);
+    }
+    if record.state == State::Blocked {
+        let asked = record
+            .questions()
+            .iter()
+            .map(|q| escaped(question(q)).to_string());
+        let asked: Vec<String> = asked.collect();
+        let reason = record.latest().and_then(|t| t.reason.as_deref());
+        let why = reason.map(|why| format!(": {}", escaped(why)));
+        let mut line = format!("<b>Waits for an answer</b>{}", why.unwrap_or_default());
+        if !asked.is_empty() {
+            line += &format!(" Asked: {}", asked.join("; "));
+        }
+        lines.push(line);
+    }
+    let contradicted = |e: &&Evidence| e.result == Verdict::Contradicted;
+    for claim in record.evidence.iter().filter(contradicted) {
+        let why = claim
+            .reason
+            .as_deref()
+            .unwrap_or("the repository says otherwise");
+        let check = claim.check.as_str();
+        lines.push(format!(
+            "<b>Claim contradicted</b> ({check}): {}",
+            escaped(why)
+        ));
+    }
+    if !record.violations.is_empty() {
+        let (by, what) = (escaped(record.from.as_str()), record.violations.join(", "));
+        lines.push(format!(
+            "<b>Against its role</b> {by} attempted {}",
+            escaped(what)
+        ));
+    }
+    for missing in &record.missing {
+        lines.push(format!("<b>Missing</b> {}", escaped(question(missing))));
+    }
+    lines
+}
+
+fn question(asked: &Question) -> String {
+    let kind = asked.kind.as_ref().map(|kind| format!(" ({kind})"));
+    let what = asked.description.as_ref().map(|what| format!(": {what}"));
+    let optional = if asked.optional { ", optional" } else { "" };
+    let (kind, what) = (kind.unwrap_or_default(), what.unwrap_or_default());
+    format!("{}{kind}{optional}{what}", asked.key)
+}
+
+/// Every change of a handoff, and everything that came with it, as lines.
+fn history(told: &Told) -> String {
+    let record = &told.record;
+    let mut text = String::from("History\n");
+    // Writing into a text can't fail.
+    for one in &record.transitions {
+        change(&mut text, one);
+    }
+    for delivered in &record.artifacts {
+        let held = match (&delivered.sha256, delivered.bytes) {
+            (Some(sha256), Some(bytes)) => format!("{}, sha256 {sha256}", size(bytes)),
+            _ => "no such file when it was handed over".to_owned(),
+        };
+        let _ = writeln!(text, "  artifact {}: {held}", delivered.path);
+    }
+    for checked in &record.evidence {
+        let why = checked.reason.as_ref().map(|why| format!(": {why}"));
+        let (check, result) = (checked.check.as_str(), checked.result.as_str());
+        let _ = writeln!(text, "  claim {check} {result}{}", why.unwrap_or_default());
+    }
+    if let Some(code) = &record.code {
+        let _ = writeln!(text, "  code {} at {}", code.branch, code.commit);
+    }
+    if let Some(session) = &record.session {
+        let _ = writeln!(text, "  session {session}");
+    }
+    for (failure, kept) in &told.failures {
+        match kept {
+            None => {}
+            Some(Ok(contents)) => context(&mut text, failure, contents),
+            Some(Err(error)) => {
+                let attempt = failure.attempt;
+                let _ = writeln!(
+                    text,
+                    "\nThe context of attempt {attempt} can't be read: {error}"
+                );
+            }
+        }
+    }
+    let (folder, file) = (issue_folder(record.id.issue()), &record.contract.file);
+    let _ = write!(
+        text,
+        "  file {folder}/{file}\n  sha256 {}",
+        record.contract.sha256
+    );
+    text
+}
+
+/// One change of state as lines.
+fn change(text: &mut String, one: &Transition) {
+    let event = one.event.map_or("send", Event::as_str);
+    let at = one.at.format("%Y-%m-%d %H:%M:%S");
+    let sent = one.sent.as_ref().map(|id| format!(", by sending {id}"));
+    let (by, to) = (&one.by, state(one.to));
+    let _ = writeln!(
+        text,
+        "  {at} {event} by {by} → {to}{}",
+        sent.unwrap_or_default()
+    );
+    let mut below = |what: &str| {
+        for line in what.lines() {
+            let _ = writeln!(text, "    | {line}");
+        }
+    };
+    if let Some(receiver) = &one.receiver {
+        below(&format!("now with {receiver}"));
+    }
+    if let Some(reason) = &one.reason {
+        below(reason);
+    }
+    for asked in &one.questions {
+        below(&format!("asks {}", question(asked)));
+    }
+    for (key, value) in &one.values {
+        let value = value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned);
+        below(&format!("{key}: {value}"));
+    }
+    for allowed in &one.allowed_secrets {
+        below(&format!(
+            "allowed although it looks like a secret: {allowed}"
+        ));
+    }
+    if let Some(failure) = &one.failure {
+        let again = if failure.recoverable {
+            "recoverable"
+        } else {
+            "not recoverable"
+        };
+        below(&format!("{}: {} ({again})", failure.code, failure.message));
+        for more in [&failure.details, &failure.suggested_action]
+            .into_iter()
+            .flatten()
+        {
+            below(more);
+        }
+    }
+}
+
+/// What was kept of a failure, as lines.
+fn context(text: &mut String, failure: &PastFailure, kept: &Contents) {
+    add(
+        text,
+        "failure",
+        &format!("attempt {}, kept in {}", failure.attempt, kept.path),
+    );
+    let host = kept
+        .host
+        .name
+        .as_deref()
+        .unwrap_or("a machine without a name");
+    add(
+        text,
+        "machine",
+        &format!("{host} ({}, {})", kept.host.os, kept.host.arch),
+    );
+    let tools = { kept.tools.iter() }.map(|(name, version)| format!("{name} {version}"));
+    add(text, "tools", &tools.collect::<Vec<_>>().join(", "));
+    let branch = kept.code.branch.as_deref().unwrap_or("no branch");
+    let commit = kept.code.commit.as_deref().unwrap_or("no commit yet");
+    add(text, "code", &format!("{branch} at {commit}"));
+    if let Some(snapshot) = &kept.snapshot {
+        let (files, staged) = (snapshot.files.len(), snapshot.staged.len());
+        add(
+            text,
+            "unfinished",
+            &format!("{}, {staged} staged", counted(files, "file")),
+        );
+    }
+    if let Some(command) = &kept.restore {
+        add(text, "restore", command);
+    }
+    for shown in &kept.attachments {
+        let attached = &shown.attachment;
+        add(
+            text,
+            "attached",
+            &format!("{}, {}", attached.path, size(attached.bytes)),
+        );
+        if let Some(tail) = &shown.tail {
+            if shown.cut {
+                text.push_str("    | …\n");
+            }
+            text.extend(tail.lines().map(|line| format!("    | {line}\n")));
+        }
+    }
+}
+
+fn add(text: &mut String, name: &str, what: &str) {
+    // Writing into a text can't fail.
+    let _ = writeln!(text, "  {name:<10} {what}");
+}

@@ -1,0 +1,185 @@
+//! The report: one HTML page about a ledger that needs nothing beside itself.
+//!
+//! [`Report::of`] decides what is on it, [`Report::write`] writes it, part by part, so
+//! that a page of any size takes little memory. `page` is its frame, `attention`, `open`,
+//! `charts`, `timeline` and `index` are about all issues, and `issue`, `handoff`, `flow` and `contract`
+//! about one; `sections` reads what those need and has them written on several threads. Whatever others wrote
+//! goes through `escape`; `words` has times, lengths and states.
+
+mod attention;
+mod charts;
+mod contract;
+mod escape;
+mod flow;
+mod handoff;
+mod index;
+mod issue;
+mod open;
+mod page;
+mod sections;
+mod timeline;
+mod words;
+
+use std::collections::{BTreeSet, HashSet};
+use std::io;
+use std::io::Write;
+
+use handoff_base::Moment;
+use handoff_base::ids::IssueKey;
+use handoff_ledger::{IssueStatus, IssueSurvey, LedgerError, Snapshot, Survey};
+
+use super::attention::{Protocols, Stuck};
+
+pub use page::{Frame, gone, policy};
+
+/// How many handoffs have a section of their issue on a page unless all are asked for; what is open has
+/// one always.
+pub const MOST_HANDOFFS: usize = 20_000;
+
+/// Why a page could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// The ledger can't be read.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// The page can't be written.
+    #[error("the page cannot be written")]
+    Write(#[from] io::Error),
+}
+
+/// What a page is about.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    /// Only these issues; all, if there are none.
+    pub issues: Vec<IssueKey>,
+    /// Of the issues that are completed, only those with a step since then.
+    pub since: Option<Moment>,
+    /// A section for each issue, however many there are.
+    pub all: bool,
+}
+
+/// A page that was not written yet.
+pub struct Report<'a> {
+    branch: &'a str,
+    protocols: &'a Protocols,
+    /// Every issue that the page is about: what is open first, then what moved last.
+    issues: Vec<&'a IssueSurvey>,
+    /// How many of them have a section; they are those that come first, in the order of the page.
+    sections: Vec<&'a IssueSurvey>,
+    stuck: Vec<Stuck>,
+    wanted: &'a Wanted,
+    tip: String,
+    now: Moment,
+}
+
+/// What a page came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// How many issues it is about.
+    pub issues: usize,
+    /// How many handoffs those have.
+    pub handoffs: usize,
+    /// How many issues have a section.
+    pub sections: usize,
+    /// How many things stand still.
+    pub attention: usize,
+}
+
+/// The issues that have a section, to which links lead.
+struct Shown<'a>(HashSet<&'a IssueKey>);
+
+impl Shown<'_> {
+    fn has(&self, key: &IssueKey) -> bool {
+        self.0.contains(key)
+    }
+}
+
+impl<'a> Report<'a> {
+    /// Decides what is on the page about a ledger.
+    pub fn of(
+        survey: &'a Survey,
+        protocols: &'a Protocols,
+        branch: &'a str,
+        wanted: &'a Wanted,
+        now: Moment,
+    ) -> Self {
+        let only: HashSet<&IssueKey> = wanted.issues.iter().collect();
+        let mut issues: Vec<&IssueSurvey> = { survey.issues.iter() }
+            .filter(|issue| only.is_empty() || only.contains(&issue.key))
+            .collect();
+        // Those of the same second stay in the order of their keys.
+        issues.sort_by_key(|issue| {
+            let is_done = issue.status == IssueStatus::Completed;
+            (is_done, std::cmp::Reverse(issue.updated_at))
+        });
+        let sections = chosen(&issues, wanted);
+        let mut stuck = super::attention::attention(survey, protocols, now);
+        stuck.retain(|one| only.is_empty() || only.contains(&one.issue));
+        Self {
+            branch,
+            protocols,
+            issues,
+            sections,
+            stuck,
+            wanted,
+            tip: survey.tip.to_string(),
+            now,
+        }
+    }
+
+    /// Writes the page, with this many threads. The snapshot must be of the survey's commit.
+    ///
+    /// # Errors
+    /// [`ReportError`] when the ledger can't be read or the page can't be written.
+    pub fn write(
+        &self,
+        tip: &Snapshot<'_>,
+        frame: &Frame,
+        threads: usize,
+        out: &mut impl Write,
+    ) -> Result<Written, ReportError> {
+        let shown = Shown(self.sections.iter().map(|issue| &issue.key).collect());
+        let mut page = String::new();
+        page::head(&mut page, self, frame);
+        attention::section(&mut page, &self.stuck, &self.issues, &shown, self.now);
+        open::section(&mut page, &self.issues, &shown, self.now);
+        charts::section(&mut page, &self.issues, self.now);
+        timeline::section(&mut page, &self.issues, &self.stuck, &shown, self.now);
+        let stuck: BTreeSet<&IssueKey> = self.stuck.iter().map(|one| &one.issue).collect();
+        index::section(&mut page, &self.issues, &stuck, &shown, self.now);
+        page::details(&mut page, self);
+        out.write_all(page.as_bytes())?;
+        drop(page);
+        sections::write(self, tip, threads, out)?;
+        let mut page = String::new();
+        page::foot(&mut page, frame);
+        out.write_all(page.as_bytes())?;
+        out.flush()?;
+        Ok(Written {
+            issues: self.issues.len(),
+            handoffs: self.issues.iter().map(|issue| issue.handoffs.len()).sum(),
+            sections: self.sections.len(),
+            attention: self.stuck.len(),
+        })
+    }
+}
+
+/// The issues that get a section: what is open, and as many of the others as fit, the
+/// newest first.
+fn chosen<'a>(issues: &[&'a IssueSurvey], wanted: &Wanted) -> Vec<&'a IssueSurvey> {
+    let mut room = MOST_HANDOFFS;
+    let mut found = Vec::new();
+    for issue in issues {
+        let is_open = issue.status == IssueStatus::Open;
+        let is_recent = wanted.since.is_none_or(|since| issue.updated_at >= since);
+        let fits = wanted.all || !wanted.issues.is_empty() || issue.handoffs.len() <= room;
+        if is_open || is_recent && fits {
+            found.push(*issue);
+            room = room.saturating_sub(issue.handoffs.len());
+        } else if is_recent {
+            // What is older must not stand on the page while this is missing.
+            room = 0;
+        }
+    }
+    found
+}

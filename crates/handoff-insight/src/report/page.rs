@@ -1,0 +1,211 @@
+//! The page's frame: its head, its policy, its navigation, its end.
+
+use base64ct::{Base64, Encoding};
+use sha2::{Digest, Sha256};
+
+use super::escape::escaped;
+use super::words::{ago, counted, thousands, time};
+use super::{MOST_HANDOFFS, Report, open};
+use crate::attention::Stuck;
+
+/// How the page looks.
+const STYLE: &str = include_str!("style.css");
+/// What the filters do.
+const FILTERS: &str = include_str!("filters.js");
+/// What keeps a served page up to date.
+const LIVE: &str = include_str!("live.js");
+
+/// What a page is made for.
+#[derive(Clone, Debug, Default)]
+pub struct Frame {
+    /// The repository's name, for the title.
+    pub name: String,
+    /// Whether it is served, and asks whether the ledger has moved.
+    pub live: bool,
+}
+
+/// The content security policy of a page: nothing is loaded from anywhere, and no
+/// script or style applies but the page's own. A served one may ask where it came from.
+pub fn policy(live: bool) -> String {
+    let hash = |text: &str| Base64::encode_string(&Sha256::digest(text.as_bytes()));
+    let connect = if live { "; connect-src 'self'" } else { "" };
+    format!(
+        "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; img-src data:{connect}; base-uri 'none'; form-action 'none'",
+        hash(&script(live)),
+        hash(&style())
+    )
+}
+
+// A checkout on Windows may have other ends of lines, which browsers read as these.
+fn style() -> String {
+    STYLE.replace("\r\n", "\n")
+}
+
+fn script(live: bool) -> String {
+    let filters = FILTERS.replace("\r\n", "\n");
+    if live {
+        filters + &LIVE.replace("\r\n", "\n")
+    } else {
+        filters
+    }
+}
+
+/// The hatchings that tell what stood still from what went on.
+const HATCHINGS: &str = "<svg class=\"skip\" width=\"0\" height=\"0\" aria-hidden=\"true\"><defs>\
+<pattern id=\"hatch-blocked\" class=\"blocked\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\"><path d=\"M0 0h3v6h-3z\" fill=\"currentColor\"/></pattern>\
+<pattern id=\"hatch-failed\" class=\"failed\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\"><path d=\"M0 0h6v3h-6z\" fill=\"currentColor\"/></pattern>\
+<pattern id=\"hatch-late\" class=\"late\" width=\"8\" height=\"8\" patternUnits=\"userSpaceOnUse\"><path d=\"M0 8L8 0M-2 2L2 -2M6 10L10 6\" stroke=\"currentColor\" stroke-width=\"2\"/></pattern>\
+<pattern id=\"hatch-dead\" class=\"dead\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\"><path d=\"M0 0h4v4h-4z\" fill=\"currentColor\"/></pattern>\
+</defs></svg>\n";
+
+/// Writes everything up to the figures at a glance.
+pub(super) fn head(page: &mut String, report: &Report<'_>, frame: &Frame) {
+    let title = title(&report.stuck, frame);
+    let live = if frame.live { " data-live" } else { "" };
+    start(
+        page,
+        &title,
+        frame.live,
+        &format!(" data-tip=\"{}\"{live}", report.tip),
+    );
+    page.push_str("<a class=\"skip\" href=\"#main\">Skip to what needs attention</a>\n");
+    // Without a script, there is no search.
+    page.push_str(
+        "<a class=\"skip\" id=\"to-search\" href=\"#f-text\" hidden>Skip to the search field</a>\n",
+    );
+    page.push_str(HATCHINGS);
+    page.push_str("<header>\n");
+    *page += &format!("<h1>Handoffs of {}</h1>\n", escaped(&frame.name));
+    *page += &format!(
+        "<p class=\"meta\">Ledger <b>{}</b> at commit <code title=\"{}\">{}</code> · made {} UTC, as are all times{}</p>\n",
+        escaped(report.branch),
+        report.tip,
+        &report.tip[..report.tip.len().min(10)],
+        time(report.now),
+        if frame.live {
+            " · <span id=\"live\"><a href=\"/\">Look again</a></span>"
+        } else {
+            ""
+        }
+    );
+    if let Some(limits) = limits(report) {
+        *page += &format!("<p class=\"limits\">{limits}</p>\n");
+    }
+    open::figures(page, &report.issues, &report.stuck);
+    page.push_str("</header>\n<nav aria-label=\"On this page\"><ul>\n");
+    for (id, name) in [
+        ("attention", "Attention"),
+        ("open", "Open work"),
+        ("trends", "Trends"),
+        ("timeline", "Timeline"),
+        ("issues", "Issues"),
+        ("details", "Each issue"),
+    ] {
+        let count = match id {
+            "attention" => format!(" <b>{}</b>", thousands(report.stuck.len())),
+            _ => String::new(),
+        };
+        *page += &format!("<li><a href=\"#{id}\">{name}{count}</a></li>\n");
+    }
+    page.push_str("</ul></nav>\n<main id=\"main\">\n");
+}
+
+/// What a tab says: how much stands still, and whose page it is.
+fn title(stuck: &[Stuck], frame: &Frame) -> String {
+    match stuck.len() {
+        0 => format!("Handoffs of {}", frame.name),
+        count => format!("({}) Handoffs of {}", thousands(count), frame.name),
+    }
+}
+
+fn start(page: &mut String, title: &str, live: bool, attributes: &str) {
+    *page += &format!(
+        "<!doctype html>\n<html lang=\"en\"{attributes}>\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"referrer\" content=\"no-referrer\">\n\
+         <link rel=\"icon\" href=\"data:,\">\n<title>{}</title>\n<style>{}</style>\n</head>\n<body>\n",
+        policy(live),
+        escaped(title),
+        style()
+    );
+}
+
+/// What the page is limited to, and how to get the rest.
+fn limits(report: &Report<'_>) -> Option<String> {
+    let mut said = Vec::new();
+    if !report.wanted.issues.is_empty() {
+        let keys: Vec<&str> = report
+            .wanted
+            .issues
+            .iter()
+            .map(|key| key.as_str())
+            .collect();
+        said.push(format!("This page is about {} only.", keys.join(", ")));
+    }
+    let left_out = report.issues.len() - report.sections.len();
+    if left_out > 0 {
+        let why = match report.wanted.since {
+            Some(since) => format!(
+                "{} and had no step since {} ({})",
+                if left_out == 1 {
+                    "is completed"
+                } else {
+                    "are completed"
+                },
+                time(since),
+                ago(since, report.now)
+            ),
+            None => format!(
+                "moved least recently: more than {} handoffs would make the page slow",
+                thousands(MOST_HANDOFFS)
+            ),
+        };
+        said.push(format!(
+            "Every issue is counted and listed, but {} without a section of {} own, which {why}. \
+             <code>git handoff report --issue KEY</code> shows one of them, <code>--all</code> shows all.",
+            match left_out {
+                1 => "one is".to_owned(),
+                _ => format!("{} are", counted(left_out, "issue")),
+            },
+            if left_out == 1 { "its" } else { "their" }
+        ));
+    }
+    (!said.is_empty()).then(|| said.join(" "))
+}
+
+/// Writes the beginning of the sections of single issues.
+pub(super) fn details(page: &mut String, report: &Report<'_>) {
+    page.push_str("<section id=\"details\" aria-labelledby=\"details-title\">\n<h2 id=\"details-title\">Each issue</h2>\n");
+    if report.sections.is_empty() {
+        page.push_str("<p class=\"calm\">There is no issue to show.</p>\n");
+    }
+}
+
+/// Writes the end of the page.
+pub(super) fn foot(page: &mut String, frame: &Frame) {
+    page.push_str(
+        "</section>\n</main>\n<footer><p class=\"meta\">Made by git-handoff from the ledger alone. Contracts are shown as their fields: \
+         <code>git handoff show ID --contract</code> has one byte for byte.</p></footer>\n",
+    );
+    end(page, frame.live);
+}
+
+fn end(page: &mut String, live: bool) {
+    *page += &format!("<script>{}</script>\n</body>\n</html>\n", script(live));
+}
+
+/// The page that is served while there is no ledger to show: what is wrong, in words.
+pub fn gone(frame: &Frame, why: &str) -> String {
+    let mut page = String::new();
+    let title = format!("Handoffs of {}", frame.name);
+    start(&mut page, &title, true, " data-tip=\"\" data-live");
+    page += &format!(
+        "<main id=\"main\"><h1>{}</h1>\n<p class=\"limits\" role=\"alert\">The ledger can't be shown: {}</p>\n\
+         <p class=\"meta\"><span id=\"live\"><a href=\"/\">Look again</a></span></p></main>\n",
+        escaped(&title),
+        escaped(why)
+    );
+    end(&mut page, true);
+    page
+}

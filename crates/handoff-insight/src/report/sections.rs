@@ -1,0 +1,171 @@
+//! Every issue's section: read and written on several threads, in order.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::rc::Rc;
+use std::sync::mpsc;
+use std::thread;
+
+use handoff_base::ids::AgentName;
+use handoff_git::Repository;
+use handoff_ledger::{
+    IssueFolder, IssueSurvey, Kept, LedgerError, Record, Rules, Snapshot, View, contract_value,
+    failures,
+};
+
+use super::contract::contract;
+use super::handoff::Told;
+use super::issue::{Facts, section};
+use super::{Report, ReportError};
+use crate::attention::of_issue;
+
+/// How many handoffs are read before they are handed over to be written.
+const PART: usize = 100;
+
+/// Writes the sections of a page.
+pub(super) fn write(
+    report: &Report<'_>,
+    tip: &Snapshot<'_>,
+    threads: usize,
+    out: &mut impl Write,
+) -> Result<(), ReportError> {
+    let parts = parts(&report.sections);
+    let threads = threads.clamp(1, parts.len().max(1));
+    if threads == 1 {
+        let mut reader = Reader::new(report, tip);
+        for part in &parts {
+            out.write_all(reader.part(part)?.as_bytes())?;
+        }
+        return Ok(());
+    }
+    thread::scope(|scope| {
+        // Each thread has every so many parts, and is never far ahead of what is written.
+        let from: Vec<mpsc::Receiver<Result<String, LedgerError>>> = (0..threads)
+            .map(|first| {
+                let (send, receive) = mpsc::sync_channel(2);
+                let (parts, commit) = (&parts, tip.commit());
+                scope.spawn(move || {
+                    let read = || -> Result<(), LedgerError> {
+                        // libgit2's handles belong to one thread each.
+                        let repository = Repository::open_for_history()?;
+                        let tip = Snapshot::at(&repository, commit, report.branch)?;
+                        let mut reader = Reader::new(report, &tip);
+                        for part in parts.iter().skip(first).step_by(threads) {
+                            // Nobody waits for the rest of a page that can't be written.
+                            if send.send(Ok(reader.part(part)?)).is_err() {
+                                break;
+                            }
+                        }
+                        Ok(())
+                    };
+                    if let Err(error) = read() {
+                        let _ = send.send(Err(error));
+                    }
+                });
+                receive
+            })
+            .collect();
+        for number in 0..parts.len() {
+            // A thread ends early only after it has said why.
+            match from[number % threads].recv() {
+                Ok(part) => out.write_all(part?.as_bytes())?,
+                Err(_) => break,
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Issues in groups of about the same size.
+fn parts<'a, 'b>(issues: &'b [&'a IssueSurvey]) -> Vec<&'b [&'a IssueSurvey]> {
+    let mut parts = Vec::new();
+    let (mut start, mut size) = (0, 0);
+    for (i, issue) in issues.iter().enumerate() {
+        size += issue.handoffs.len() + 1;
+        if size >= PART {
+            parts.push(&issues[start..=i]);
+            (start, size) = (i + 1, 0);
+        }
+    }
+    if start < issues.len() {
+        parts.push(&issues[start..]);
+    }
+    parts
+}
+
+/// Reads issues and their contracts on one thread.
+struct Reader<'a, 'r> {
+    report: &'a Report<'a>,
+    tip: &'a Snapshot<'r>,
+    rules: BTreeMap<AgentName, Rc<Rules<'r>>>,
+}
+
+impl<'a, 'r> Reader<'a, 'r> {
+    fn new(report: &'a Report<'a>, tip: &'a Snapshot<'r>) -> Self {
+        Self {
+            report,
+            tip,
+            rules: BTreeMap::new(),
+        }
+    }
+
+    /// The sections of some issues.
+    fn part(&mut self, issues: &[&IssueSurvey]) -> Result<String, LedgerError> {
+        let mut page = String::new();
+        for survey in issues {
+            self.issue(&mut page, survey)?;
+        }
+        Ok(page)
+    }
+
+    fn issue(&mut self, page: &mut String, survey: &IssueSurvey) -> Result<(), LedgerError> {
+        let folder = self.tip.issue(&survey.key)?;
+        let Some(issue) = folder.issue()? else {
+            return Ok(());
+        };
+        let records = folder.records()?.into_iter();
+        let handoffs = records.map(|record| self.told(&folder, record));
+        let handoffs = handoffs.collect::<Result<Vec<Told>, LedgerError>>()?;
+        let now = self.report.now;
+        let protocol = self.report.protocols.get(&survey.protocol);
+        let stuck = protocol.map(|protocol| of_issue(survey, protocol, now));
+        let facts = Facts {
+            issue: &issue,
+            survey,
+            handoffs: &handoffs,
+            stuck: &stuck.unwrap_or_default(),
+            now,
+        };
+        section(page, &facts);
+        Ok(())
+    }
+
+    /// A handoff with its contract and what was kept of its failures.
+    fn told(&mut self, folder: &IssueFolder<'_>, record: Record) -> Result<Told, LedgerError> {
+        let bytes = folder.contract(&record)?;
+        let rules = self.rules(&record.protocol)?;
+        let value = contract_value(&rules, &record, &bytes)?;
+        let shown = contract(&record, value.as_ref(), &bytes);
+        let found = failures(&record).into_iter().map(|failure| {
+            let context = failure.context.as_ref().map(|context| {
+                let kept = Kept::open(self.tip.repository(), &record.id, context);
+                kept.and_then(|kept| kept.contents())
+            });
+            (failure, context)
+        });
+        Ok(Told {
+            failures: found.collect(),
+            contract: shown,
+            record,
+        })
+    }
+
+    fn rules(&mut self, name: &AgentName) -> Result<Rc<Rules<'r>>, LedgerError> {
+        if let Some(known) = self.rules.get(name) {
+            return Ok(Rc::clone(known));
+        }
+        let rules = Rc::new(self.tip.rules(name.as_str())?);
+        self.rules.insert(name.clone(), Rc::clone(&rules));
+        Ok(rules)
+    }
+}

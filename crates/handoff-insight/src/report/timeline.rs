@@ -1,0 +1,256 @@
+//! When what was worked on: a bar for each issue that stands still or is among the
+//! newest, and the last steps of all.
+
+use std::collections::{BTreeMap, HashMap};
+
+use chrono::TimeDelta;
+use handoff_base::Moment;
+use handoff_base::ids::IssueKey;
+use handoff_ledger::{ChangeSurvey, HandoffSurvey, IssueSurvey};
+use handoff_protocol::{Event, State};
+
+use super::Shown;
+use super::escape::escaped;
+use super::issue::{is_late, standing};
+use super::words::{badge, length, minute, state};
+use crate::attention::Stuck;
+use crate::times::spells;
+
+/// How many issues have a bar, and how many of those at most because they stand
+/// still.
+const ISSUES: usize = 40;
+const STUCK: usize = 30;
+/// How many steps are listed.
+const STEPS: usize = 20;
+/// How many stretches of time one bar is drawn from.
+const SPELLS: usize = 400;
+
+/// Writes the section. The issues come in the page's order: what is open first,
+/// then what moved last.
+pub(super) fn section(
+    page: &mut String,
+    issues: &[&IssueSurvey],
+    stuck: &[Stuck],
+    shown: &Shown<'_>,
+    now: Moment,
+) {
+    page.push_str(
+        "<section id=\"timeline\" aria-labelledby=\"timeline-title\">\n<h2 id=\"timeline-title\">Timeline</h2>\n",
+    );
+    let drawn = drawn(issues, stuck);
+    if drawn.is_empty() {
+        page.push_str("<p class=\"calm\">There is no issue yet.</p>\n</section>\n");
+        return;
+    }
+    let (start, end) = window(&drawn, now);
+    let is_cut = drawn.iter().any(|issue| issue.opened_at < start);
+    legend(page);
+    *page += &format!(
+        "<table class=\"lanes\"><caption>{}{}</caption>\n\
+         <thead><tr><th scope=\"col\">Issue</th><th scope=\"col\">{}</th><th scope=\"col\">Now</th></tr></thead>\n<tbody>\n",
+        if drawn.len() < issues.len() {
+            format!(
+                "{ISSUES} issues: what has stood still for longest first, then what is open or moved last."
+            )
+        } else {
+            "Every issue: what has stood still for longest first.".to_owned()
+        },
+        if is_cut {
+            " Where there is an arrow to the left and a day, the issue began then, before the first day drawn."
+        } else {
+            ""
+        },
+        axis(start, end, now)
+    );
+    for issue in drawn {
+        let key = &issue.key;
+        let name = match shown.has(key) {
+            true => format!("<a href=\"#i-{key}\">{key}</a>"),
+            false => key.to_string(),
+        };
+        let before = match issue.opened_at < start {
+            true => format!(" <small>← {}</small>", issue.opened_at.format("%Y-%m-%d")),
+            false => String::new(),
+        };
+        *page += &format!("<tr id=\"l-{key}\"><th scope=\"row\">{name}{before}</th><td>");
+        bar(page, issue, (start, end), now);
+        let stands = match (standing(issue, now), issue.completed_at) {
+            (words, _) if !words.is_empty() => words,
+            (_, Some(at)) => format!(
+                "{} after {}",
+                badge(State::Completed),
+                length(at - issue.opened_at)
+            ),
+            _ => "<b class=\"s idle\">nobody is at it</b>".to_owned(),
+        };
+        *page += &format!("</td><td>{stands}</td></tr>\n");
+    }
+    page.push_str("</tbody></table>\n");
+    steps(page, issues, shown);
+    page.push_str("</section>\n");
+}
+
+/// The issues that have a bar: what has stood still for longest, then the others in the
+/// page's order.
+fn drawn<'a>(issues: &[&'a IssueSurvey], stuck: &[Stuck]) -> Vec<&'a IssueSurvey> {
+    let mut since: HashMap<&IssueKey, Moment> = HashMap::new();
+    for one in stuck {
+        let oldest = since.entry(&one.issue).or_insert(one.since);
+        *oldest = one.since.min(*oldest);
+    }
+    let (mut first, mut others): (Vec<&IssueSurvey>, Vec<&IssueSurvey>) = issues
+        .iter()
+        .partition(|issue| since.contains_key(&issue.key));
+    first.sort_by_key(|issue| since.get(&issue.key).copied());
+    let room = STUCK.max(ISSUES.saturating_sub(others.len()));
+    first.truncate(room.min(ISSUES));
+    others.truncate(ISSUES - first.len());
+    first.append(&mut others);
+    first
+}
+
+/// What the bars are drawn with.
+fn legend(page: &mut String) {
+    page.push_str("<ul class=\"legend\" aria-label=\"What the bars show\">\n");
+    for (class, name, path) in [
+        ("pending", "waiting", LOW),
+        ("in_progress", "worked on", HIGH),
+        ("late", "lease ran out", HIGH),
+        ("blocked", "blocked", HIGH),
+        ("failed", "failed", HIGH),
+        ("dead", "dead: no attempt left", HIGH),
+        ("completed", "completed", "M14 0h4v20h-4z"),
+    ] {
+        *page += &format!(
+            "<li><svg viewBox=\"0 0 32 20\" aria-hidden=\"true\"><path class=\"f {class}\" d=\"{path}\"/></svg> {name}</li>\n"
+        );
+    }
+    page.push_str("</ul>\n");
+}
+
+const LOW: &str = "M0 8h32v4h-32z";
+const HIGH: &str = "M0 2h32v16h-32z";
+
+/// The moments beneath which the bars are: at the edges, and at each quarter.
+fn axis(start: Moment, end: Moment, now: Moment) -> String {
+    let span = end - start;
+    let form = match span.num_days() {
+        0 => "%H:%M",
+        1..8 => "%m-%d %H:%M",
+        _ => "%Y-%m-%d",
+    };
+    let mut shown = format!("<span class=\"axis\"><span>{}</span>", minute(start));
+    for quarter in 1..4 {
+        let at = start + span * quarter / 4;
+        shown += &format!(" <span>{}</span>", at.format(form));
+    }
+    let last = match end == now {
+        true => "now".to_owned(),
+        false => minute(end),
+    };
+    shown + &format!(" <span>{last}</span></span>")
+}
+
+/// The time that the bars span. A few issues that are far older than all others
+/// begin before it.
+fn window(issues: &[&IssueSurvey], now: Moment) -> (Moment, Moment) {
+    let mut opened: Vec<Moment> = issues.iter().map(|issue| issue.opened_at).collect();
+    opened.sort_unstable();
+    let start = opened[opened.len() / 8];
+    let ends = issues.iter().map(|issue| issue.updated_at);
+    let end = ends.max().map_or(now, |at| at.max(now));
+    (start.min(end - TimeDelta::minutes(1)), end)
+}
+
+fn bar(page: &mut String, issue: &IssueSurvey, (start, end): (Moment, Moment), now: Moment) {
+    let span = (end - start).num_seconds().max(1);
+    // In tenths of the picture's units.
+    let at = |moment: Moment| 10_000 * (moment - start).num_seconds().clamp(0, span) / span;
+    let tenths = |number: i64| format!("{}.{}", number / 10, number % 10);
+    let mut paths: BTreeMap<&str, String> = BTreeMap::new();
+    let newest = issue.handoffs.iter().rev().flat_map(|handoff| {
+        let late = handoff.expires_at.filter(|_| is_late(handoff, now));
+        spells(handoff).into_iter().rev().map(move |s| (s, late))
+    });
+    for (spell, late) in newest.take(SPELLS) {
+        let until = spell.until.unwrap_or(now);
+        // What goes on without a sign of life is work no longer.
+        let late = late.filter(|_| spell.until.is_none());
+        let work_ends = late.map_or(until, |late| late.clamp(spell.since, until));
+        let parts = [
+            (spell.state.as_str(), spell.since, work_ends),
+            ("late", work_ends, until),
+        ];
+        let count = if late.is_some() { 2 } else { 1 };
+        for (class, from, to) in parts.into_iter().take(count) {
+            if to < start {
+                continue;
+            }
+            let width = (at(to) - at(from)).max(15);
+            let left = at(from).min(10_000 - width);
+            let (y, height) = match spell.state {
+                State::Pending => (8, 4),
+                _ => (2, 16),
+            };
+            *paths.entry(class).or_default() +=
+                &format!("M{} {y}h{1}v{height}h-{1}z", tenths(left), tenths(width));
+        }
+    }
+    page.push_str(
+        "<svg viewBox=\"0 0 1000 20\" preserveAspectRatio=\"none\" aria-hidden=\"true\"><path class=\"grid\" d=\"M250 0v20M500 0v20M750 0v20\"/>",
+    );
+    for (class, path) in &paths {
+        *page += &format!("<path class=\"f {class}\" d=\"{path}\"/>");
+    }
+    if let Some(done) = issue.completed_at.filter(|at| *at >= start) {
+        *page += &format!(
+            "<path class=\"f completed\" d=\"M{} 0h4v20h-4z\"/>",
+            tenths(at(done).min(9960))
+        );
+    }
+    page.push_str("</svg>");
+}
+
+/// Lists the last steps of all issues.
+fn steps(page: &mut String, issues: &[&IssueSurvey], shown: &Shown<'_>) {
+    type Step<'a> = (&'a ChangeSurvey, &'a IssueKey, &'a HandoffSurvey);
+    let mut all: Vec<Step<'_>> = Vec::new();
+    let mut newest: Vec<&&IssueSurvey> = issues.iter().collect();
+    newest.sort_by_key(|issue| std::cmp::Reverse(issue.updated_at));
+    // An issue's last step is no older than any other of its steps.
+    for issue in newest.into_iter().take(STEPS) {
+        for handoff in &issue.handoffs {
+            all.extend(
+                handoff
+                    .changes
+                    .iter()
+                    .map(|change| (change, &issue.key, handoff)),
+            );
+        }
+    }
+    all.sort_by_key(|(change, key, handoff)| std::cmp::Reverse((change.at, *key, handoff.number)));
+    page.push_str("<h3>Last steps</h3>\n<ol class=\"steps\">\n");
+    for (change, key, handoff) in all.into_iter().take(STEPS) {
+        let id = format!("{key}.{}", handoff.number);
+        let name = match shown.has(key) {
+            true => format!("<a href=\"#h-{id}\">{id}</a>"),
+            false => id,
+        };
+        let what = match change.event {
+            None => format!("sent to {}", escaped(handoff.sent_to.as_str())),
+            Some(Event::Exhaust) => "has no attempt left".to_owned(),
+            Some(event) => format!("{}, now {}", event.as_str(), state(change.to)),
+        };
+        let why = change
+            .reason
+            .as_ref()
+            .map(|why| format!(" – {}", escaped(why)));
+        *page += &format!(
+            "<li>{} {name} {what} by {}{}</li>\n",
+            minute(change.at),
+            escaped(change.by.as_str()),
+            why.unwrap_or_default()
+        );
+    }
+    page.push_str("</ol>\n");
+}
