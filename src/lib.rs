@@ -10,7 +10,7 @@ pub mod cli;
 pub use handoff_base::finding;
 pub use handoff_contract as contract;
 pub use handoff_git as git;
-pub mod github;
+pub use handoff_github as github;
 pub mod hooks;
 pub use handoff_base::ids;
 pub use handoff_insight as insight;

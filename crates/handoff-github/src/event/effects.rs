@@ -2,18 +2,18 @@
 
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::{Moment, to_second};
+use handoff_ledger::{
+    Issue, IssueStatus, LedgerError, Offer, Question, Request, Rules, Target, Told, View,
+    read_answer,
+};
+use handoff_protocol::{ContractRule, ContractType, Event as Happens, EventKind, EventRule, State};
+use handoff_templates::{known, left_to_fill, skeleton, usual_format, written};
 use serde_json::{Map, Value};
 
 use super::carry::{Carried, Draft, Left, Way, opens};
 use super::payload::Event;
 use super::said::answer;
 use super::values::{cut, says, value, visible};
-use crate::ledger::{
-    Issue, IssueStatus, LedgerError, Offer, Question, Request, Rules, Target, Told, View,
-    read_answer,
-};
-use crate::protocol::{ContractRule, ContractType, Event as Happens, EventKind, EventRule, State};
-use crate::templates::{known, left_to_fill, skeleton, usual_format, written};
 
 /// Who may answer: those whom GitHub lets write to the repository, and its organization's
 /// members. It is not for a protocol to let others in.

@@ -3,13 +3,13 @@
 use std::sync::LazyLock;
 
 use handoff_base::ids::IssueKey;
+use handoff_ledger::{LedgerError, Snapshot, View};
+use handoff_protocol::EventKind;
 use regex::Regex;
 
 use super::effects::may_write;
 use super::markdown::said;
 use super::payload::Event;
-use crate::ledger::{LedgerError, Snapshot, View};
-use crate::protocol::EventKind;
 
 /// How many open issues are looked through for a pull request.
 const LOOK_THROUGH: usize = 2000;

@@ -2,18 +2,16 @@
 
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::{Moment, ObjectId};
-
-use crate::git::Repository;
-use crate::insight::alerts::Firing;
-use crate::insight::attention::{Stuck, idle, of_issue};
-use crate::insight::graph;
-use crate::insight::graph::Graph;
-use crate::ledger;
-use crate::ledger::{
+use handoff_git::Repository;
+use handoff_insight::alerts::Firing;
+use handoff_insight::attention::{Stuck, idle, of_issue};
+use handoff_insight::graph;
+use handoff_insight::graph::Graph;
+use handoff_ledger::{
     Answered, IssueSurvey, LedgerError, Record, Refusal, Snapshot, View, required, stands_still,
     turn,
 };
-use crate::protocol::{Action, State};
+use handoff_protocol::{Action, State};
 
 /// What should happen next in an issue.
 #[derive(Clone, Debug)]
@@ -34,7 +32,7 @@ pub struct Issue {
     /// The ledger's commit that says so.
     pub commit: ObjectId,
     /// The issue.
-    pub issue: ledger::Issue,
+    pub issue: handoff_ledger::Issue,
     /// The same in brief.
     pub survey: IssueSurvey,
     /// Its handoffs, the oldest first.

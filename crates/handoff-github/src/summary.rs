@@ -3,16 +3,16 @@
 
 use handoff_base::Moment;
 use handoff_base::ids::IssueKey;
+use handoff_insight::attention::{Need, Stuck};
+use handoff_insight::graph::{mermaid, span};
+use handoff_insight::times::times;
+use handoff_ledger::{HandoffSurvey, PastFailure, Record, Verdict, failures};
+use handoff_protocol::State;
 
 use super::comment::{MOST_COMMENT, marker};
 use super::parts::{Part, fit};
 use super::standing::{Issue, Ledger};
 use super::text::{block, cell, code};
-use crate::insight::attention::{Need, Stuck};
-use crate::insight::graph::{mermaid, span};
-use crate::insight::times::times;
-use crate::ledger::{HandoffSurvey, PastFailure, Record, Verdict, failures};
-use crate::protocol::State;
 
 pub use super::parts::Fitted;
 
@@ -327,7 +327,7 @@ fn list(name: &'static str, title: &str, rows: Vec<String>) -> Option<Part> {
 
 /// A state with its sign.
 fn said(state: State) -> String {
-    let mark = crate::insight::graph::Mark::from(state);
+    let mark = handoff_insight::graph::Mark::from(state);
     format!("{} {}", mark.symbol(), word(state))
 }
 

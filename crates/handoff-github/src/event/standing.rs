@@ -2,13 +2,13 @@
 
 use chrono::{SecondsFormat, Utc};
 use handoff_base::Moment;
+use handoff_ledger::{Issue, Record};
+use handoff_protocol::EventKind;
 use serde_json::{Map, Value, json};
 
 use super::effects::Work;
 use super::payload::Event;
 use super::subject::{PULL_REQUEST, number_in};
-use crate::ledger::{Issue, Record};
-use crate::protocol::EventKind;
 
 /// The fact that says whether the noted pull request is open.
 const STATE: &str = "pr_state";

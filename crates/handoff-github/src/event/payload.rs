@@ -2,11 +2,10 @@
 
 use chrono::{DateTime, Utc};
 use handoff_base::Moment;
+use handoff_ledger::{DeliveryName, NoDeliveryName};
+use handoff_protocol::EventKind;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-
-use crate::ledger::{DeliveryName, NoDeliveryName};
-use crate::protocol::EventKind;
 
 /// The largest payload that is read, in bytes: GitHub delivers none over 25 MB.
 pub const MAX_PAYLOAD: usize = 25 * 1024 * 1024;

@@ -1,10 +1,10 @@
 //! What a payload says of a fact or of a contract's field.
 
 use handoff_base::text::is_misleading;
+use handoff_protocol::{Source, SourceRule, Take, select};
 use serde_json::Value;
 
 use super::markdown::{beneath, items};
-use crate::protocol::{Source, SourceRule, Take, select};
 
 /// The longest text that is taken over, in characters.
 const LONGEST: usize = 1000;
@@ -143,7 +143,7 @@ pub(super) fn visible(line: &str) -> String {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::{says, value};
-    use crate::protocol::Source;
+    use handoff_protocol::Source;
     use serde_json::{Value, json};
 
     fn read(source: Value, payload: &Value) -> Option<Value> {

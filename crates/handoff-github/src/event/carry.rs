@@ -3,6 +3,12 @@
 use handoff_base::ObjectId;
 use handoff_base::finding::Finding;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_ledger::{
+    Delivery, DeliveryName, Done, Issue, Ledger, LedgerError, Refusal, Request, Rules, Session,
+    Snapshot, View,
+};
+use handoff_protocol::{ContractRule, Effect, EventKind, EventRule, Protocol};
+use handoff_templates::built_in;
 use serde_json::{Map, Value};
 
 use super::effects::Work;
@@ -10,12 +16,6 @@ use super::payload::{Event, Fork};
 use super::standing::state_of;
 use super::subject::{Subject, pull_request_of};
 use super::values::{lacking, says, value};
-use crate::ledger::{
-    Delivery, DeliveryName, Done, Issue, Ledger, LedgerError, Refusal, Request, Rules, Session,
-    Snapshot, View,
-};
-use crate::protocol::{ContractRule, Effect, EventKind, EventRule, Protocol};
-use crate::templates::built_in;
 
 /// Where the steps go, and for which delivery they are made.
 pub struct Way<'a, 'r> {

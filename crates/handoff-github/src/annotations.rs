@@ -2,9 +2,9 @@
 //! files of a pull request. A step writes them as commands into its log.
 
 use handoff_base::finding::{Finding, Severity};
+use handoff_protocol::Level;
 
 use super::text::{line, log};
-use crate::protocol::Level;
 
 /// How many of each weight GitHub shows of one step.
 pub const MOST_SHOWN: usize = 10;
