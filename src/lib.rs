@@ -5,14 +5,14 @@
 //! one direction: `cli` → `agents` → `hooks`, `templates`, `github` → `insight` → `ledger` → `contract`, `protocol`, `git`
 //! → `ids`, `finding`.
 
-pub mod agents;
+pub use handoff_harness::agents;
 pub mod cli;
 pub use handoff_base::finding;
+pub use handoff_base::ids;
 pub use handoff_contract as contract;
 pub use handoff_git as git;
 pub use handoff_github as github;
-pub mod hooks;
-pub use handoff_base::ids;
+pub use handoff_harness::hooks;
 pub use handoff_insight as insight;
 pub use handoff_ledger as ledger;
 pub use handoff_protocol as protocol;

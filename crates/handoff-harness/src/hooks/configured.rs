@@ -1,8 +1,9 @@
 //! Hooks that git takes from its configuration, since version 2.54:
 //! `hook.<name>.event` and `hook.<name>.command` (git-hook(1)).
 
+use handoff_git::{Setting, Version};
+
 use super::Hook;
-use crate::git::{Setting, Version};
 
 /// The first version of git that has them.
 pub(super) const SINCE: Version = Version {

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use handoff_base::finding::Finding;
+use handoff_git::{Program, ProgramError, Setting, Version};
 
 use super::configured::Configured;
 use super::file::{Found, WriteError};
 use super::manager::Manager;
 use super::place::Place;
 use super::{Hook, block, configured, file, own_lines};
-use crate::git::{Program, ProgramError, Setting, Version};
 
 /// How hooks are put in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

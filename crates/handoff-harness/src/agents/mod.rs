@@ -23,7 +23,7 @@ pub use plan::{Action, AgentsError, Change, Plan};
 use handoff_base::ids::AgentName;
 
 /// The text of the skill.
-const SKILL: &str = include_str!("../../templates/agents/SKILL.md");
+const SKILL: &str = include_str!("../../../../templates/agents/SKILL.md");
 
 /// A harness: which files it reads, and in which form.
 #[derive(Clone, Debug, Deserialize)]
@@ -123,7 +123,7 @@ impl Event {
 
 /// Every harness.
 pub static HARNESSES: LazyLock<Vec<Harness>> = LazyLock::new(|| {
-    let table = include_str!("../../templates/agents/harnesses.json");
+    let table = include_str!("../../../../templates/agents/harnesses.json");
     serde_json::from_str(table).expect("the table ships with the program, and a test reads it")
 });
 

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use handoff_base::finding::{Finding, Severity};
+use handoff_git::{Setting, Version};
 
 use super::configured::Configured;
 use super::file::Found;
@@ -11,7 +12,6 @@ use super::install::{PlanError, at, early_exit, guest, managed, not_executable, 
 use super::manager::Manager;
 use super::place::Place;
 use super::{Hook, block, configured, file, own_lines};
-use crate::git::{Setting, Version};
 
 /// The first version of git that has the hook `reference-transaction`.
 const REFERENCE_TRANSACTION: Version = Version {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::git::{Program, ProgramError, Repository, Setting};
+use handoff_git::{Program, ProgramError, Repository, Setting};
 
 /// The setting that has git look for hooks elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]

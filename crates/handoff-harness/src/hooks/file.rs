@@ -1,8 +1,9 @@
 //! One hook's file: read as it is, written whole or not at all.
 
-use std::fs::{self, File, Metadata, OpenOptions};
-use std::io::{self, Write};
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 /// Why a hook's file could not be written.
 #[derive(Debug, thiserror::Error)]
