@@ -1,19 +1,296 @@
-//! A Git-backed ledger of handoffs between AI agents.
+//! The command line: arguments in, the library called, answers out.
 //!
-//! The library never prints, exits, or reads the clock or the environment: the
-//! binary does, and passes in what it found. Modules depend on one another in
-//! one direction: `cli` → `agents` → `hooks`, `templates`, `github` → `insight` → `ledger` → `contract`, `protocol`, `git`
-//! → `ids`, `finding`.
+//! Only this crate names clap, prints, exits, or reads the clock and the
+//! environment. One command is one file in `commands`, its arguments' comments
+//! are its help, and it holds no Git logic. `error` gives every failure its
+//! exit code and its hint, `output` prints, `view`
+//! says how it looks, `context` opens what is needed.
 
-pub use handoff_harness::agents;
-pub mod cli;
-pub use handoff_base::finding;
-pub use handoff_base::ids;
-pub use handoff_contract as contract;
-pub use handoff_git as git;
-pub use handoff_github as github;
-pub use handoff_harness::hooks;
-pub use handoff_insight as insight;
-pub use handoff_ledger as ledger;
-pub use handoff_protocol as protocol;
-pub use handoff_templates as templates;
+// What only the server of the Model Context Protocol uses is there without it too.
+#![cfg_attr(not(feature = "mcp"), allow(dead_code))]
+
+mod advice;
+mod against;
+mod annotations;
+mod call;
+mod codes;
+mod collector;
+mod commands;
+mod context;
+mod duration;
+mod environment;
+mod error;
+mod exchange;
+pub mod exit;
+mod failure;
+mod fields;
+mod harness_hook;
+mod hook;
+mod http;
+mod input;
+mod interruption;
+mod local;
+mod lookout;
+#[cfg(feature = "mcp")]
+mod mcp;
+mod moment;
+mod network;
+mod output;
+mod prime;
+mod progress;
+mod protocols;
+mod refused;
+mod render;
+mod replace;
+mod report;
+mod rows;
+mod skeleton;
+mod standing;
+mod view;
+
+pub use handoff_base::{finding, ids};
+pub use handoff_harness::{agents, hooks};
+pub use {
+    handoff_contract as contract, handoff_git as git, handoff_github as github,
+    handoff_insight as insight, handoff_ledger as ledger, handoff_protocol as protocol,
+    handoff_templates as templates,
+};
+
+/// The command line's definition.
+pub mod cli {
+    pub use super::command;
+}
+
+use std::ffi::OsString;
+
+use clap::{Args, CommandFactory, Parser};
+use context::Context;
+use error::Failure;
+use handoff_contract::Secrets;
+use output::Output;
+
+/// Keep a ledger of handoffs between agents, in Git
+///
+/// Each handoff is a contract (XML, JSON or Markdown) that becomes one commit on a branch
+/// of its own, in its issue's folder. A contract that is incomplete, or that
+/// the protocol does not allow, is refused. Your working tree, index, HEAD and
+/// other branches are never touched.
+///
+/// An agent begins with `git handoff prime --as AGENT`.
+#[derive(Parser)]
+#[command(
+    name = "git-handoff",
+    bin_name = "git handoff",
+    version,
+    max_term_width = 100
+)]
+#[command(subcommand_required = true)]
+#[command(after_help = AFTER_HELP, disable_help_flag = true)]
+struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: commands::Command,
+}
+
+/// Options that every command has.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Global options")]
+pub struct Global {
+    /// Run as if started in this folder
+    #[arg(short = 'C', value_name = "DIR", global = true)]
+    directory: Option<std::path::PathBuf>,
+    /// Act as this agent; else GIT_HANDOFF_AGENT, else the configuration's handoff.agent
+    #[arg(long = "as", value_name = "AGENT", global = true)]
+    agent: Option<String>,
+    /// Use the ledger on this branch; else the configuration's handoff.branch, else `handoffs`
+    #[arg(long, value_name = "BRANCH", global = true)]
+    branch: Option<String>,
+    /// Print one JSON document
+    #[arg(long, global = true)]
+    json: bool,
+    /// When to use colour
+    #[arg(long, value_name = "WHEN", global = true, default_value = "auto")]
+    color: clap::ColorChoice,
+    /// Show nothing through a pager
+    #[arg(long, global = true)]
+    no_pager: bool,
+    /// Print this manual; through git use -h, since git looks for a manual page itself
+    #[arg(short, long, global = true, action = clap::ArgAction::HelpLong)]
+    help: Option<bool>,
+}
+
+const AFTER_HELP: &str = "\
+A first round, in a repository without a ledger:
+  git handoff init
+  git handoff new --issue 7 --from issue-manager --to prep-agent > contract.xml
+  git handoff check contract.xml      (after filling in what is marked)
+  git handoff send contract.xml
+  git handoff claim --next --as prep-agent
+  git handoff log 7
+
+Exit codes:
+  0 done   1 the answer is no   2 wrong usage   3 contract refused
+  4 protocol refuses   5 someone else was first   6 not found, nothing to do
+  7 timed out   8 recorded here, but not on the remote
+  9 no repository, no ledger, no way to the remote   10 ledger damaged
+
+Any code that is printed: git handoff explain CODE
+See it all happen in a scratch repository: git handoff demo";
+
+/// The command line's definition, from which help, man pages and completions
+/// are made.
+pub fn command() -> clap::Command {
+    Cli::command()
+}
+
+/// Runs the program with these arguments and returns its exit code.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
+    let mut arguments: Vec<OsString> = arguments.into_iter().collect();
+    if arguments.len() <= 1 {
+        // Whoever asks nothing wants to know what there is.
+        arguments.push("-h".into());
+    }
+    let cli = match Cli::try_parse_from(&arguments) {
+        Ok(cli) => cli,
+        // Harnesses take a 2 for a command to go on.
+        Err(error) if is_harness_hook(&arguments) => {
+            misused(&error, &arguments);
+            return exit::DONE;
+        }
+        Err(error) => return misused(&error, &arguments),
+    };
+    let color = match cli.global.color {
+        clap::ColorChoice::Always => anstream::ColorChoice::Always,
+        clap::ColorChoice::Never => anstream::ColorChoice::Never,
+        clap::ColorChoice::Auto => anstream::ColorChoice::Auto,
+    };
+    handoff_git::tune();
+    let gone = change_directory(&cli.global);
+    let mut output = Output::for_user(cli.global.json, color, !cli.global.no_pager);
+    let context = Context::new(cli.global);
+    match gone {
+        Ok(()) => perform(&cli.command, &context, &mut output, &arguments),
+        Err(_) if cli.command.is_harness_hook() => exit::DONE,
+        Err(failure) => {
+            output.fail(&failure);
+            failure.exit
+        }
+    }
+}
+
+/// Says whether arguments that are not understood are of a harness's hook.
+fn is_harness_hook(arguments: &[OsString]) -> bool {
+    let mut pairs = arguments.windows(2);
+    pairs.any(|pair| pair[0] == "agents" && pair[1] == "hook")
+}
+
+/// Runs a command within this process, and returns the document that it prints with
+/// `--json`. Its arguments are like the program's, without `-C`: the folder is this
+/// process's own.
+#[cfg(feature = "mcp")]
+fn document(arguments: &[OsString], call: call::Call) -> Vec<u8> {
+    let mut output = Output::kept();
+    match Cli::try_parse_from(arguments) {
+        Ok(cli) => {
+            let context = Context::of_call(cli.global, call);
+            perform(&cli.command, &context, &mut output, arguments);
+        }
+        Err(error) => output.fail(&misuse(&error, arguments)),
+    }
+    output.into_kept()
+}
+
+/// Runs a command, says what came of it, and returns its exit code.
+fn perform(
+    command: &commands::Command,
+    context: &Context,
+    output: &mut Output,
+    arguments: &[OsString],
+) -> u8 {
+    if command.only_reads() {
+        output.only_reads();
+    }
+    let exit = match command.run(context, output) {
+        Ok(()) => output.exit(),
+        Err(mut failure) => {
+            if failure.code == "usage" {
+                failure.see(&help_of(arguments));
+            }
+            context.may_be_behind(&mut failure, output);
+            output.fail(&failure);
+            failure.exit
+        }
+    };
+    context.maintain();
+    exit
+}
+
+fn change_directory(global: &Global) -> Result<(), Failure> {
+    let Some(directory) = &global.directory else {
+        return Ok(());
+    };
+    std::env::set_current_dir(directory).map_err(|error| {
+        let text = format!("cannot go to {}: {error}", directory.display());
+        Failure::new(exit::ENVIRONMENT, "directory", text)
+    })
+}
+
+/// Help and version are answers; anything else is wrong usage.
+fn misused(error: &clap::Error, arguments: &[OsString]) -> u8 {
+    if error.use_stderr() && arguments.iter().any(|a| a == "--json") {
+        Output::new(true, anstream::ColorChoice::Never).fail(&misuse(error, arguments));
+        return exit::USAGE;
+    }
+    // An argument that is not understood may be a secret that stands in the wrong place.
+    let mut told = error.to_string();
+    if error.use_stderr() && mask(&mut told, arguments) {
+        Output::new(false, anstream::ColorChoice::Never).say(told.trim_end());
+        return exit::USAGE;
+    }
+    // A closed pipe is the reader's choice.
+    let _ = error.print();
+    if error.use_stderr() {
+        exit::USAGE
+    } else {
+        exit::DONE
+    }
+}
+
+/// The command that shows how the command among the arguments is used.
+fn help_of(arguments: &[OsString]) -> String {
+    let known = command();
+    let mut named = arguments.iter().skip(1).filter_map(|a| a.to_str());
+    match named.find(|a| known.find_subcommand(a).is_some()) {
+        Some(sub) => format!("git handoff {sub} -h"),
+        None => "git handoff -h".to_owned(),
+    }
+}
+
+/// What wrong usage says in one document.
+fn misuse(error: &clap::Error, arguments: &[OsString]) -> Failure {
+    let mut text = error.to_string();
+    mask(&mut text, arguments);
+    let said: Vec<&str> = text
+        .trim_start_matches("error: ")
+        .lines()
+        .map(str::trim)
+        .take_while(|line| !line.starts_with("Usage:"))
+        .filter(|line| !line.is_empty() && !line.starts_with("For more information"))
+        .collect();
+    let mut failure = Failure::usage(said.join(" "));
+    failure.see(&help_of(arguments));
+    failure
+}
+
+/// Takes out of a text what looks like a secret among the arguments; says whether
+/// there was any.
+fn mask(text: &mut String, arguments: &[OsString]) -> bool {
+    let mut found = false;
+    for argument in arguments {
+        let secrets = Secrets::in_file("", argument.as_encoded_bytes());
+        found |= !secrets.is_empty();
+        secrets.mask_text(text);
+    }
+    found
+}

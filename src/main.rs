@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    ExitCode::from(git_handoff::cli::run(std::env::args_os()))
+    ExitCode::from(git_handoff::run(std::env::args_os()))
 }

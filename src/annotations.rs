@@ -1,0 +1,52 @@
+//! `--format github`: what a command found, as annotations of a workflow.
+
+use clap::ValueEnum;
+use handoff_github::annotations::{Annotation, Weight, commands};
+use handoff_github::text;
+
+use super::error::Failure;
+use super::output::Output;
+
+/// How a command reports.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    /// For people
+    Human,
+    /// Workflow commands that GitHub turns into annotations
+    Github,
+}
+
+impl Format {
+    /// Says whether the answer is annotations. From then on, failures are, too.
+    pub(super) fn is_github(self, output: &mut Output) -> bool {
+        let is_github = self == Self::Github && !output.is_json();
+        if is_github {
+            output.annotate();
+        }
+        is_github
+    }
+}
+
+/// Prints annotations, and a verdict for the log.
+///
+/// # Errors
+/// A [`Failure`] when stdout can't be written.
+pub(super) fn show(
+    output: &mut Output,
+    found: &[Annotation],
+    verdict: &str,
+) -> Result<(), Failure> {
+    output.raw(format!("{}{}", commands(found), text::log(verdict)).as_bytes())
+}
+
+/// A failure, as the command that shows it.
+pub(super) fn of_failure(failure: &Failure) -> String {
+    let hint = failure.hint.as_ref().map(|hint| format!("\n{hint}"));
+    let text = format!("{}{}", failure.message, hint.unwrap_or_default());
+    let findings = failure.findings.iter().map(Annotation::in_ledger);
+    let all: Vec<Annotation> = [Annotation::new(Weight::Error, failure.code, text)]
+        .into_iter()
+        .chain(findings)
+        .collect();
+    commands(&all)
+}

@@ -1,0 +1,362 @@
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Subcommand};
+use handoff_base::finding::Severity;
+use handoff_base::ids::AgentName;
+use handoff_base::text::plain;
+use handoff_git::{Program, Queue, Repository};
+use handoff_harness::agents::{
+    Acts, AgentsError, HARNESSES, Harness, Plan, Surroundings, examine, is_installed,
+};
+use handoff_harness::hooks::WriteError;
+use serde_json::{Value, json};
+
+use crate::context::Context;
+use crate::environment::{found_by_shell, home, own_version, version_of};
+use crate::error::{Failure, chain};
+use crate::harness_hook::When;
+use crate::output::{Output, columns, counted, render};
+use crate::{exit, harness_hook};
+
+/// Put what agents' harnesses read into the repository, and see whether it would run
+///
+/// For each harness: a skill, a marked block in its file of instructions, and
+/// hooks in its own configuration: when a session begins, the agent is told what
+/// `prime` says; when it stops while it holds a handoff, it is told to go on, once.
+/// What else is in these files stays as it is, byte for byte.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  git handoff agents list
+  git handoff agents install claude-code --dry-run
+  git handoff agents install claude-code --as reviewer-agent
+  git handoff agents doctor claude-code
+  git handoff agents uninstall claude-code")]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Put in what harnesses read
+    ///
+    /// All of it or nothing: where a file is in the way, nothing changes. With --as, the hooks
+    /// act as this agent; else as the one in GIT_HANDOFF_AGENT or the configuration.
+    #[command(after_help = "Example:\n  git handoff agents install codex cursor --mcp")]
+    Install {
+        #[command(flatten)]
+        which: Which,
+        /// Also name git-handoff as an MCP server, where the harness reads that from the repository
+        #[arg(long)]
+        mcp: bool,
+        /// Only show what would change
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Take out what was put in, and leave every file as it was before
+    #[command(after_help = "Example:\n  git handoff agents uninstall codex --dry-run")]
+    Uninstall {
+        #[command(flatten)]
+        which: Which,
+        /// Only show what would change
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// List the harnesses, and the files that each reads
+    #[command(after_help = "Example:\n  git handoff agents list --json")]
+    List,
+    /// Say what would silently not run, and how to mend it; exits 1 where something would not
+    #[command(after_help = "Example:\n  git handoff agents doctor claude-code")]
+    Doctor {
+        /// The harnesses; without any, all that something was put in for
+        #[arg(value_name = "NAME", value_parser = names())]
+        names: Vec<String>,
+    },
+    /// Do what a harness's hook is there for
+    ///
+    /// Hooks call this. It reads what the harness says on standard input, prints what the
+    /// harness reads, and exits 0 whatever happens: a session never breaks by it.
+    #[command(after_help = "Example:\n  git handoff agents hook claude-code stop < input.json")]
+    Hook {
+        /// The harness
+        #[arg(value_name = "NAME")]
+        name: String,
+        /// When it is
+        #[arg(value_name = "EVENT")]
+        event: When,
+    },
+}
+
+/// Which harnesses are meant.
+#[derive(Args)]
+struct Which {
+    /// The harnesses
+    #[arg(value_name = "NAME", required = true, value_parser = names())]
+    names: Vec<String>,
+}
+
+fn names() -> PossibleValuesParser {
+    PossibleValuesParser::new(HARNESSES.iter().map(|h| h.name.as_str()))
+}
+
+fn harnesses(names: &[String]) -> Vec<&'static Harness> {
+    let found = names.iter().filter_map(|name| Harness::find(name));
+    found.collect()
+}
+
+impl Arguments {
+    /// Says whether a harness's hook runs it, which nothing may break.
+    pub(crate) fn is_hook(&self) -> bool {
+        matches!(self.verb, Verb::Hook { .. })
+    }
+
+    /// Says whether it writes nothing but its answer.
+    pub(crate) fn only_reads(&self) -> bool {
+        matches!(
+            self.verb,
+            Verb::List | Verb::Doctor { .. } | Verb::Hook { .. }
+        )
+    }
+
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// A [`Failure`] with its exit code.
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        match &self.verb {
+            Verb::List => list(output),
+            Verb::Hook { name, event } => {
+                // Whoever closes the pipe wants no answer.
+                let _ = harness_hook::answer(context, output, name, *event);
+                Ok(())
+            }
+            Verb::Install {
+                which,
+                mcp,
+                dry_run,
+            } => {
+                let repository = context.repository()?;
+                let root = worktree(&repository)?;
+                let agent = context
+                    .named_agent()
+                    .map(str::parse::<AgentName>)
+                    .transpose()?;
+                // A branch's name is judged where it is used.
+                context.ledger(&repository)?;
+                let acts = Acts {
+                    agent: agent.map(|agent| agent.to_string()),
+                    branch: context.branch().map(str::to_owned),
+                };
+                let _turn = turn(&repository, *dry_run)?;
+                let harnesses = harnesses(&which.names);
+                let plan = Plan::install(&root, &harnesses, &acts, *mcp).map_err(refused)?;
+                finish(plan, *dry_run, output)?;
+                for harness in harnesses {
+                    if let Some(note) = &harness.note {
+                        output.say(&format!("{}: {note}", harness.name));
+                    }
+                    if *mcp && harness.mcp.is_none() {
+                        output.say(&format!(
+                            "{}: name the MCP server in its own configuration: git-handoff, with the command `git-handoff mcp`",
+                            harness.name
+                        ));
+                    }
+                }
+                output.say(&format!(
+                    "see whether it would run: git handoff agents doctor {}",
+                    which.names.join(" ")
+                ));
+                Ok(())
+            }
+            Verb::Uninstall { which, dry_run } => {
+                let repository = context.repository()?;
+                let root = worktree(&repository)?;
+                let _turn = turn(&repository, *dry_run)?;
+                let plan = Plan::uninstall(&root, &harnesses(&which.names)).map_err(refused)?;
+                finish(plan, *dry_run, output)
+            }
+            Verb::Doctor { names } => doctor(context, output, &harnesses(names)),
+        }
+    }
+}
+
+/// The turn to write, since harnesses share files; whoever writes nothing needs none.
+fn turn(repository: &Repository, dry_run: bool) -> Result<Option<Queue>, Failure> {
+    const PATIENCE: Duration = Duration::from_secs(10);
+    let turn = (!dry_run).then(|| Queue::join(repository.common_dir(), "agents.lock", PATIENCE));
+    if turn.as_ref().is_some_and(Queue::is_taken) {
+        let text = "another `agents install` or `uninstall` is at work here";
+        return Err(Failure::new(exit::CONFLICT, "agents_busy", text)
+            .hint("nothing was changed; run the same command again when it is done"));
+    }
+    Ok(turn)
+}
+
+/// The worktree's folder.
+fn worktree(repository: &Repository) -> Result<PathBuf, Failure> {
+    let root = repository
+        .workdir()
+        .and_then(|root| root.canonicalize().ok());
+    root.ok_or_else(|| {
+        let text = "a bare repository has no files that a harness reads";
+        Failure::new(exit::ENVIRONMENT, "bare", text).hint("run it in a clone or a worktree")
+    })
+}
+
+fn list(output: &mut Output) -> Result<(), Failure> {
+    let rows: Vec<Vec<String>> = HARNESSES
+        .iter()
+        .map(|h| {
+            let hooks = h.hooks.as_ref().map(|hooks| hooks.file.clone());
+            vec![
+                h.name.clone(),
+                h.title.clone(),
+                h.instructions.clone(),
+                hooks.unwrap_or_default(),
+            ]
+        })
+        .collect();
+    let data: Vec<Value> = HARNESSES
+        .iter()
+        .map(|h| {
+            json!({
+                "name": h.name,
+                "title": h.title,
+                "instructions": h.instructions,
+                "skill": h.skill,
+                "hooks": h.hooks.as_ref().map(|hooks| &hooks.file),
+                "mcp": h.mcp.as_ref().map(|mcp| &mcp.file),
+            })
+        })
+        .collect();
+    output.answer(&json!({ "harnesses": data }), &columns(&rows))
+}
+
+/// Carries a plan out, unless that is not wanted, and tells what was or would be done.
+fn finish(plan: Plan, dry_run: bool, output: &mut Output) -> Result<(), Failure> {
+    let mut text = String::new();
+    let mut files = Vec::new();
+    for change in plan.changes() {
+        let action = change.action();
+        let told = match (action.word(), dry_run) {
+            ("keep", _) => "is as it should be",
+            ("create", false) => "made",
+            ("change", false) => "changed",
+            ("remove", false) => "removed",
+            ("create", true) => "would be made",
+            ("change", true) => "would be changed",
+            _ => "would be removed",
+        };
+        text += &format!("{}: {told}\n", plain(&change.path));
+        if dry_run {
+            for line in change.difference().lines() {
+                text += &format!("  {}\n", plain(line));
+            }
+        }
+        files.push(json!({ "path": change.path, "action": action.word() }));
+    }
+    if dry_run {
+        text += "this is a dry run: nothing was written\n";
+    } else {
+        plan.carry_out().map_err(refused)?;
+    }
+    output.answer(&json!({ "dry_run": dry_run, "files": files }), &text)
+}
+
+fn doctor(context: &Context, output: &mut Output, harnesses: &[&Harness]) -> Result<(), Failure> {
+    let repository = context.repository()?;
+    let root = worktree(&repository)?;
+    let git = Program::new(&repository);
+    let named = match harnesses {
+        [] => installed(&root),
+        named => named.to_vec(),
+    };
+    let harnesses = &named[..];
+    let program = found_by_shell("git-handoff");
+    let paths: Vec<String> = harnesses
+        .iter()
+        .flat_map(|harness| harness.files())
+        .map(str::to_owned)
+        .collect();
+    let around = Surroundings {
+        program: program.map(|path| {
+            let version = version_of(&path);
+            (path, version)
+        }),
+        version: own_version().to_owned(),
+        home: home(),
+        agent: context.agent(&repository)?.map(|agent| agent.to_string()),
+        agents: agents_of(context, &repository),
+        ignored: git.ignored(&paths).unwrap_or_default(),
+        root,
+    };
+    let (mut text, mut all, mut faults) = (String::new(), Vec::new(), 0);
+    for harness in harnesses {
+        let found = examine(harness, &around);
+        let errors = found
+            .iter()
+            .filter(|f| f.severity == Severity::Error)
+            .count();
+        faults += errors;
+        text += &match errors {
+            0 => format!("{}: would run\n", harness.name),
+            errors => format!("{}: {}\n", harness.name, counted(errors, "fault")),
+        };
+        for finding in &found {
+            text += &render(finding);
+        }
+        if let Some(note) = &harness.note {
+            text += &format!("  {note}\n");
+        }
+        all.push(json!({ "name": harness.name, "findings": found, "note": harness.note }));
+    }
+    if harnesses.is_empty() {
+        text += "nothing is put in for any harness: see `git handoff agents install -h`\n";
+    }
+    output.answer(&json!({ "harnesses": all, "faults": faults }), &text)?;
+    match faults {
+        0 => Ok(()),
+        _ => Err(Failure::reported(exit::NO)),
+    }
+}
+
+/// The harnesses that something was put in for.
+fn installed(root: &Path) -> Vec<&'static Harness> {
+    let all = HARNESSES.iter();
+    all.filter(|harness| is_installed(harness, root)).collect()
+}
+
+/// The agents that the ledger's protocols know; none where there is no ledger.
+fn agents_of(context: &Context, repository: &Repository) -> Option<Vec<String>> {
+    let tip = context.ledger(repository).ok()?.tip().ok()?;
+    let mut agents = Vec::new();
+    for name in tip.protocols().ok()? {
+        let rules = tip.rules(&name).ok()?;
+        for agent in &rules.protocol().definition().agents {
+            agents.push(agent.id.to_string());
+            agents.extend(agent.aliases.iter().cloned());
+        }
+    }
+    Some(agents)
+}
+
+fn refused(error: AgentsError) -> Failure {
+    let message = chain(&error);
+    match error {
+        AgentsError::Refused { findings } => {
+            Failure::new(exit::ENVIRONMENT, "agents_refused", message)
+                .findings(findings)
+                .hint("mend what is named, and run the same again")
+        }
+        AgentsError::Write(WriteError::Changed(_)) => {
+            Failure::new(exit::CONFLICT, "agents_changed", message)
+                .hint("nothing was changed; run the same command again")
+        }
+        AgentsError::Write(WriteError::Io { .. }) | AgentsError::Read { .. } => {
+            Failure::new(exit::ENVIRONMENT, "agents_file", message)
+                .hint("the file is as it was; see `ls -ld` of it, and run the same again")
+        }
+    }
+}

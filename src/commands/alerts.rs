@@ -1,0 +1,229 @@
+use anstream::adapter::strip_str;
+use anstyle::AnsiColor;
+use clap::{Args, ValueEnum};
+use handoff_base::ids::IssueKey;
+use handoff_base::text::plain;
+use handoff_github::annotations::Annotation;
+use handoff_insight::alerts::{Firing, firing};
+use handoff_insight::attention::protocols;
+use handoff_ledger::{Refusal, Survey};
+use handoff_protocol::{Level, Side};
+use handoff_templates::BUILT_IN;
+use serde_json::json;
+
+use crate::annotations::Format;
+use crate::context::Context;
+use crate::environment::now;
+use crate::error::Failure;
+use crate::local::local;
+use crate::output::{Output, counted};
+use crate::view::Look;
+use crate::{annotations, duration, exit, render};
+
+/// Say which thresholds are crossed, since when, by what, and what to do
+///
+/// Exits 1 while one is, 0 where none is, and 6 where no protocol has any. The thresholds are the protocols' own
+/// (`alerts` in protocol.json); docs/observability.md says what each metric counts,
+/// and what the built-in protocols watch.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  git handoff alerts
+  git handoff alerts --severity critical --json
+  git handoff alerts --issue 123      (what happens in one issue alone)
+  git handoff alerts --format github  (annotations in a GitHub workflow)")]
+pub(crate) struct Arguments {
+    /// Judge what happens in this issue alone
+    #[arg(long, value_name = "ISSUE")]
+    issue: Option<String>,
+    /// Only what weighs at least as much
+    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    severity: Weight,
+    /// How to report
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    format: Format,
+}
+
+/// How much an alarm weighs.
+#[derive(Clone, Copy, ValueEnum)]
+enum Weight {
+    /// Worth a look
+    Info,
+    /// Something goes wrong
+    Warning,
+    /// Work stops, or is lost
+    Critical,
+}
+
+impl From<Weight> for Level {
+    fn from(weight: Weight) -> Self {
+        match weight {
+            Weight::Info => Self::Info,
+            Weight::Warning => Self::Warning,
+            Weight::Critical => Self::Critical,
+        }
+    }
+}
+
+impl Arguments {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// A [`Failure`] with its exit code.
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        let is_github = self.format.is_github(output);
+        let repository = context.repository_to_survey()?;
+        let ledger = context.ledger(&repository)?;
+        let tip = ledger.tip()?;
+        let now = now()?;
+        let key = { self.issue.as_deref() }
+            .map(str::parse::<IssueKey>)
+            .transpose()?;
+        let mut rules = protocols(&tip)?;
+        let survey = match &key {
+            None => ledger.survey(&tip, Context::threads())?,
+            Some(key) => {
+                let folder = tip.issue(key)?;
+                let issue = folder.survey()?;
+                let issue = issue.ok_or_else(|| Refusal::NoIssue { issue: key.clone() })?;
+                rules.retain(|name, _| *name == issue.protocol);
+                Survey {
+                    tip: tip.commit(),
+                    issues: vec![issue],
+                }
+            }
+        };
+        let least = Level::from(self.severity);
+        let mut found = firing(&survey, &rules, &local(&ledger)?, key.as_ref(), now);
+        found.retain(|alert| alert.severity >= least);
+        let without = rules
+            .iter()
+            .filter(|(_, p)| p.definition().alerts.is_empty());
+        let without: Vec<&str> = without.map(|(name, _)| name.as_str()).collect();
+        let data = json!({
+            "at": render::rfc3339(now),
+            "firing": found,
+            "without_alerts": without,
+        });
+        if without.len() == rules.len() {
+            let which = without.join(", ");
+            let text = format!("nothing is watched: no thresholds are set in {which}");
+            let hints: Vec<String> = without.iter().map(|name| to_watch(name)).collect();
+            let failure = Failure::new(exit::NOT_FOUND, "no_alerts", text);
+            return Err(failure.hint(hints.join("; ")).data(data));
+        }
+        for name in &without {
+            output.say(&format!(
+                "protocol {name} has no alerts: {}",
+                to_watch(name)
+            ));
+        }
+        output.paged();
+        if found.is_empty() {
+            return output.answer(&data, "no threshold is crossed\n");
+        }
+        let look = output.look(now);
+        if is_github {
+            let remarks: Vec<Annotation> = found.iter().map(|a| remark(a, &look)).collect();
+            annotations::show(output, &remarks, "")?;
+            return Err(Failure::reported(exit::NO));
+        }
+        let text: String = found.iter().map(|alert| shown(alert, &look)).collect();
+        let text = look.sentences(&text);
+        if output.is_json() {
+            let is = if found.len() == 1 { "is" } else { "are" };
+            let text = format!("{} {is} crossed", counted(found.len(), "threshold"));
+            let failure = Failure::new(exit::NO, "alert", text);
+            return Err(failure
+                .hint("each says in `action` what is to be done")
+                .data(data));
+        }
+        output.answer(&data, &text)?;
+        Err(Failure::reported(exit::NO))
+    }
+}
+
+/// How a protocol comes to have something to watch.
+fn to_watch(name: &str) -> String {
+    match BUILT_IN.contains(&name) {
+        true => format!(
+            "`git handoff protocol update {name}` takes over those of the built-in one, or add `alerts` to your own (docs/protocols.md)"
+        ),
+        false => format!("add `alerts` to {name} (docs/protocols.md)"),
+    }
+}
+
+/// How many handoffs an alarm names before it only says how many more there are.
+const NAMED: usize = 8;
+
+/// An alarm as text.
+fn shown(alert: &Firing, look: &Look) -> String {
+    let style = match alert.severity {
+        Level::Critical => AnsiColor::Red.on_default().bold(),
+        Level::Warning => AnsiColor::Yellow.on_default(),
+        Level::Info => AnsiColor::Blue.on_default(),
+    };
+    let side = match alert.side {
+        Side::Above => "above",
+        Side::AtLeast => "not below",
+        Side::Below => "below",
+        Side::AtMost => "not above",
+    };
+    let of = match alert.quantile {
+        Some(quantile) if quantile >= 1.0 => ", the longest".to_owned(),
+        Some(quantile) => format!(", p{}", quantile * 100.0),
+        None if alert.unit == "seconds" => ", the average".to_owned(),
+        None => String::new(),
+    };
+    let long = |seconds: u64| duration::shown(i64::try_from(seconds).unwrap_or(i64::MAX));
+    let within = alert.within_seconds.map(|w| format!(" within {}", long(w)));
+    let longer = { alert.longer_than_seconds }.map(|l| format!(" for longer than {}", long(l)));
+    let mut text = format!(
+        "{style}{}{style:#} {}: {}{of}{}{} is {}, {side} {} ({})\n",
+        alert.severity.as_str(),
+        alert.name,
+        alert.metric.as_str(),
+        longer.unwrap_or_default(),
+        within.unwrap_or_default(),
+        amount(alert.value, alert.unit),
+        amount(alert.threshold, alert.unit),
+        alert.protocol,
+    );
+    let ago = duration::shown((look.now() - alert.since).num_seconds());
+    text += &format!("  since {} ({ago})\n", render::moment(alert.since));
+    let ids = alert.handoffs.iter().map(ToString::to_string);
+    let mut ids: Vec<String> = ids.collect();
+    if ids.is_empty() {
+        ids = alert
+            .issues
+            .iter()
+            .map(|key| format!("issue {key}"))
+            .collect();
+    }
+    if !ids.is_empty() {
+        let more = ids.len().saturating_sub(NAMED);
+        ids.truncate(NAMED);
+        text += &format!("  {}", ids.join(", "));
+        if more > 0 {
+            text += &format!(", and {more} more");
+        }
+        text.push('\n');
+    }
+    text + &format!("  {}\n", plain(&alert.action))
+}
+
+/// An alarm as an annotation.
+fn remark(alert: &Firing, look: &Look) -> Annotation {
+    let text = strip_str(&shown(alert, look)).to_string();
+    Annotation::new(alert.severity.into(), alert.name.clone(), text.trim_end())
+}
+
+/// A value with its unit, for people.
+#[allow(clippy::cast_possible_truncation)]
+fn amount(value: f64, unit: &str) -> String {
+    match unit {
+        "seconds" if value.fract() == 0.0 => duration::shown(value as i64),
+        "seconds" => format!("{:.1}s", value),
+        "ratio" => format!("{:.1} %", value * 100.0),
+        _ => value.to_string(),
+    }
+}

@@ -1,0 +1,69 @@
+use clap::Args;
+use handoff_base::ids::{HandoffId, IssueKey};
+use handoff_ledger::Request;
+use serde_json::Map;
+
+use super::change::told;
+use crate::context::Context;
+use crate::error::Failure;
+use crate::network::Writer;
+use crate::output::Output;
+use crate::render;
+
+/// Correct what is recorded, by a note beside it
+///
+/// What was handed over stays as it is; a note says what is so. It is a step like any
+/// other: one commit, by an agent, that `show`, `status`, `context` and `log` tell. Any agent may
+/// add one at any time, to work that ended as well; no state changes.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  git handoff annotate 123.4 --as reviewer-agent \\
+      --note 'finding 2 is about src/parse.rs, not src/main.rs'
+  git handoff annotate 123 --as orchestrator --note 'merged by hand, see #130'")]
+pub(crate) struct Arguments {
+    /// The handoff; or an issue, for a note about all of it
+    #[arg(value_name = "ID|ISSUE")]
+    id: String,
+    /// What is so
+    #[arg(
+        long,
+        short,
+        value_name = "TEXT",
+        visible_aliases = ["message", "reason"],
+        visible_short_alias = 'm'
+    )]
+    note: String,
+}
+
+impl Arguments {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// A [`Failure`] with its exit code.
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        let note = told(&self.note)?;
+        let handoff: Option<HandoffId> = match self.id.contains('.') {
+            true => Some(self.id.parse()?),
+            false => None,
+        };
+        let issue: IssueKey = match &handoff {
+            Some(id) => id.issue().clone(),
+            None => self.id.parse()?,
+        };
+        let number = handoff.as_ref().map(HandoffId::number);
+        let repository = context.repository()?;
+        let Writer { ledger, session } = context.writer(&repository, output)?;
+        let agent = context.acting_agent(&repository)?;
+        let done = ledger.ask(&session, &agent, &issue, || Request::Annotate {
+            number,
+            note: note.clone(),
+            facts: Map::new(),
+        })?;
+        let about = handoff.map_or_else(|| format!("issue {issue}"), |id| id.to_string());
+        let text = match done.commit {
+            Some(commit) => format!("noted beside {about}\n  commit {}\n", commit.short()),
+            None => format!("{about} has this note already; nothing was written\n"),
+        };
+        output.answer(&render::done_json(&done), &text)
+    }
+}

@@ -1,0 +1,127 @@
+use clap::Args;
+use handoff_base::text::quoted;
+use handoff_contract::Allowance;
+use handoff_ledger::{Question, Refusal, Told, View, read_answer};
+use handoff_protocol::Event;
+use serde_json::{Map, Value};
+
+use super::change::{change_in, told};
+use crate::context::{Context, handoff_id};
+use crate::error::Failure;
+use crate::input;
+use crate::network::Writer;
+use crate::output::Output;
+
+/// Answer a blocked handoff, so that it can be claimed again
+///
+/// Where values were asked for by name, each needs one, of the type that was
+/// asked for; where only texts are asked for, words can be the answer to all.
+/// Its sender, its receiver or an orchestrator can.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  git handoff answer 123.2 'the one for customers' --as orchestrator
+  git handoff answer 123.2 port=8080 host=test.example --as orchestrator
+  git handoff answer 123.2 answers.json --as orchestrator   (a member a key)")]
+pub(crate) struct Arguments {
+    /// The handoff
+    #[arg(value_name = "ID")]
+    id: String,
+    /// Values as KEY=VALUE, or a JSON file of them (- reads standard input), or the
+    /// answer in words
+    #[arg(value_name = "ANSWER", required = true)]
+    answer: Vec<String>,
+    /// Keep what a rule takes for a secret, at one place or wherever it stands;
+    /// that is recorded
+    #[arg(long, value_name = "RULE[@PLACE]")]
+    allow_secret: Vec<Allowance>,
+}
+
+impl Arguments {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// A [`Failure`] with its exit code.
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        let repository = context.repository()?;
+        let writer = context.writer(&repository, output)?;
+        let questions = self.questions(context, &writer)?;
+        let read = self.read(context, &questions)?;
+        let told = Told {
+            allow: self.allow_secret.clone(),
+            reason: read.reason.as_deref().map(told).transpose()?,
+            ..read
+        };
+        change_in(&writer, context, output, &self.id, Event::Answer, told)
+    }
+
+    fn questions(&self, context: &Context, writer: &Writer<'_>) -> Result<Vec<Question>, Failure> {
+        let agent = context.agent(writer.ledger.repository())?;
+        let tip = writer.ledger.tip()?;
+        let id = handoff_id(&tip, &self.id, agent.as_ref())?;
+        let record = tip.issue(id.issue())?.record(id.number())?;
+        let record = record.ok_or(Refusal::NoHandoff { id })?;
+        Ok(record.questions().to_vec())
+    }
+
+    fn read(&self, context: &Context, questions: &[Question]) -> Result<Told, Failure> {
+        if let [file] = &self.answer[..]
+            && is_file(file)
+        {
+            let values = values(context, file)?;
+            return Ok(Told {
+                values,
+                ..Told::default()
+            });
+        }
+        let pairs = self.answer.iter().map(|text| keyed(questions, text));
+        let pairs: Option<Vec<(&str, &str)>> = pairs.collect();
+        let Some(pairs) = pairs else {
+            let reason = Some(self.answer.join(" "));
+            return Ok(Told {
+                reason,
+                ..Told::default()
+            });
+        };
+        let mut values = Map::new();
+        for (key, text) in pairs {
+            let value = read_answer(questions, key, text);
+            if values.insert(key.to_owned(), value).is_some() {
+                let text = format!("{} is answered twice", quoted(key));
+                return Err(Failure::usage(text).hint("give each key one value"));
+            }
+        }
+        Ok(Told {
+            values,
+            ..Told::default()
+        })
+    }
+}
+
+/// The key and the value of `KEY=VALUE`; words with an equals sign in them are
+/// no such thing, unless they begin with a key that is asked for.
+fn keyed<'a>(questions: &[Question], text: &'a str) -> Option<(&'a str, &'a str)> {
+    let (key, value) = text.split_once('=')?;
+    let known = questions.iter().any(|q| q.key == key);
+    (known || !key.contains(char::is_whitespace)).then_some((key, value))
+}
+
+/// Says whether an answer is meant as a file: standard input, or a name that is
+/// one of a file and cannot be a value.
+fn is_file(text: &str) -> bool {
+    text == "-"
+        || !text.contains('=') && (text.ends_with(".json") || std::path::Path::new(text).is_file())
+}
+
+/// Reads a JSON object, in which no key may stand twice.
+fn values(context: &Context, file: &str) -> Result<Map<String, Value>, Failure> {
+    let bytes = input::contract(context, file)?;
+    let parsed = handoff_contract::Source::parse(&bytes).ok();
+    let parsed = parsed.and_then(|_| serde_json::from_slice(&bytes).ok());
+    match parsed {
+        Some(Value::Object(values)) => Ok(values),
+        _ => {
+            let text = format!("{} is not a JSON object, or has a key twice", quoted(file));
+            Err(Failure::usage(text).hint("write it as {\"key\": value, …}"))
+        }
+    }
+}

@@ -1,0 +1,337 @@
+//! The commands that change one handoff's state and differ only in the event.
+
+use clap::Args;
+use handoff_base::ids::AgentName;
+use handoff_base::text::quoted;
+use handoff_ledger::{MAX_TEXT, Question, Request, Target, Told};
+use handoff_protocol::Event;
+
+use crate::context::{Context, handoff_id};
+use crate::environment::drawn;
+use crate::error::Failure;
+use crate::network::Writer;
+use crate::output::Output;
+use crate::render;
+
+/// Finish a handoff that you hold, without a contract
+///
+/// Sending a contract onward finishes it too, in one step; use this where
+/// nothing is sent on, or where the contract follows later.
+#[derive(Args)]
+#[command(
+    after_help = "Example:\n  git handoff complete 123.3 --as orchestrator --reason 'retried by hand'"
+)]
+pub(crate) struct Complete {
+    /// The handoff
+    #[arg(value_name = "ID")]
+    id: String,
+    /// What is worth keeping about it
+    #[arg(
+        long,
+        short,
+        value_name = "TEXT",
+        visible_alias = "message",
+        visible_short_alias = 'm'
+    )]
+    reason: Option<String>,
+    /// The token that your claim returned; another claim's is refused
+    #[arg(long, value_name = "N")]
+    token: Option<u32>,
+}
+
+/// Say that you need an answer before you can go on
+///
+/// What is needed can be named: `git handoff answer` then asks for each by its
+/// key, and refuses a value of another type.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  git handoff block 123.2 --as implementer-agent --reason 'which login page?'
+  git handoff block 123.2 --as implementer-agent \\
+      --reason 'two values are missing' \\
+      --needs 'port:integer=the port of the test server' --needs 'host'")]
+pub(crate) struct Block {
+    /// The handoff
+    #[arg(value_name = "ID")]
+    id: String,
+    /// What is missing
+    #[arg(
+        long,
+        short,
+        value_name = "TEXT",
+        visible_alias = "message",
+        visible_short_alias = 'm'
+    )]
+    reason: String,
+    /// A value that is needed: KEY, KEY:TYPE or KEY:TYPE=WHAT FOR; types are string,
+    /// number, integer, boolean, list and object
+    #[arg(long, value_name = "KEY[:TYPE][=TEXT]", value_parser = question)]
+    needs: Vec<Question>,
+    /// The token that your claim returned; another claim's is refused
+    #[arg(long, value_name = "N")]
+    token: Option<u32>,
+}
+
+/// Give a failed handoff another attempt
+///
+/// It can be claimed again once the protocol's delay has passed. Its sender, its
+/// receiver or an orchestrator can.
+#[derive(Args)]
+#[command(
+    after_help = "Example:\n  git handoff retry 123.2 --as orchestrator \\\n      --reason 'the module is published now'"
+)]
+pub(crate) struct Retry {
+    /// The handoff
+    #[arg(value_name = "ID")]
+    id: String,
+    /// Why it may succeed now
+    #[arg(
+        long,
+        short,
+        value_name = "TEXT",
+        visible_alias = "message",
+        visible_short_alias = 'm'
+    )]
+    reason: Option<String>,
+}
+
+/// Give a handoff to another agent
+///
+/// It must be failed, or wait for its receiver; the other agent must be one to
+/// which its sender could have sent the same contract. Its sender, its receiver
+/// or an orchestrator can.
+#[derive(Args)]
+#[command(
+    after_help = "Example:\n  git handoff reassign 7b1c9f52-0d3e-4a86-9b14-6f2a5c8e7d10.1 --to human \\\n      --as orchestrator --reason 'no agent knows the rules'"
+)]
+pub(crate) struct Reassign {
+    /// The handoff
+    #[arg(value_name = "ID")]
+    id: String,
+    /// The agent that is to do it
+    #[arg(long, value_name = "AGENT")]
+    to: AgentName,
+    /// Why
+    #[arg(
+        long,
+        short,
+        value_name = "TEXT",
+        visible_alias = "message",
+        visible_short_alias = 'm'
+    )]
+    reason: Option<String>,
+}
+
+/// Give a dead handoff new attempts
+///
+/// A handoff is dead once its attempts are spent, or when it failed in a way that
+/// the protocol does not retry. Everything about it is kept. Its sender, its
+/// receiver or an orchestrator can.
+#[derive(Args)]
+#[command(
+    after_help = "Example:\n  git handoff redrive 123.2 --as orchestrator \\\n      --reason 'the registry is up again'"
+)]
+pub(crate) struct Redrive {
+    /// The handoff
+    #[arg(value_name = "ID")]
+    id: String,
+    /// Why new attempts may succeed
+    #[arg(
+        long,
+        short,
+        value_name = "TEXT",
+        visible_alias = "message",
+        visible_short_alias = 'm'
+    )]
+    reason: String,
+}
+
+/// Refuse a handoff that waits for you
+///
+/// It is over; its sender may send again.
+#[derive(Args)]
+#[command(
+    after_help = "Example:\n  git handoff reject 123.2 --as implementer-agent \\\n      --reason 'the branch has no commits'"
+)]
+pub(crate) struct Reject {
+    /// The handoff
+    #[arg(value_name = "ID")]
+    id: String,
+    /// Why
+    #[arg(
+        long,
+        short,
+        value_name = "TEXT",
+        visible_alias = "message",
+        visible_short_alias = 'm'
+    )]
+    reason: String,
+}
+
+/// Withdraw a handoff
+///
+/// It is over; its sender may send again. Its sender, its receiver or an
+/// orchestrator can.
+#[derive(Args)]
+#[command(
+    after_help = "Example:\n  git handoff cancel 123.2 --as prep-agent --reason 'wrong branch'"
+)]
+pub(crate) struct Cancel {
+    /// The handoff
+    #[arg(value_name = "ID")]
+    id: String,
+    /// Why
+    #[arg(
+        long,
+        short,
+        value_name = "TEXT",
+        visible_alias = "message",
+        visible_short_alias = 'm'
+    )]
+    reason: Option<String>,
+}
+
+macro_rules! reasoned {
+    ($name:ident, $event:expr, $told:expr) => {
+        impl $name {
+            /// Runs the command.
+            ///
+            /// # Errors
+            /// A [`Failure`] with its exit code.
+            pub(crate) fn run(
+                &self,
+                context: &Context,
+                output: &mut Output,
+            ) -> Result<(), Failure> {
+                let told: fn(&Self) -> Told = $told;
+                change(context, output, &self.id, $event, told(self))
+            }
+        }
+    };
+}
+
+/// What goes with a change for which there is a reason.
+fn because(reason: impl Into<Option<String>>) -> Told {
+    Told {
+        reason: reason.into(),
+        ..Told::default()
+    }
+}
+
+impl Block {
+    /// Refuses a value that is asked for twice, which no answer could fit.
+    fn asked_once(&self) -> Result<(), Failure> {
+        for (i, question) in self.needs.iter().enumerate() {
+            if self.needs[..i]
+                .iter()
+                .any(|earlier| earlier.key == question.key)
+            {
+                let text = format!("{} is asked for twice", quoted(&question.key));
+                return Err(Failure::usage(text).hint("ask for each value once"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// A [`Failure`] with its exit code.
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        self.asked_once()?;
+        let told = Told {
+            token: self.token,
+            questions: self.needs.clone(),
+            ..because(self.reason.clone())
+        };
+        change(context, output, &self.id, Event::Block, told)
+    }
+}
+
+reasoned!(Complete, Event::Complete, |a| Told {
+    token: a.token,
+    ..because(a.reason.clone())
+});
+reasoned!(Retry, Event::Retry, |a| Told {
+    jitter: Some(drawn()),
+    ..because(a.reason.clone())
+});
+reasoned!(Reassign, Event::Reassign, |a| Told {
+    receiver: Some(a.to.clone()),
+    ..because(a.reason.clone())
+});
+reasoned!(Redrive, Event::Redrive, |a| because(a.reason.clone()));
+reasoned!(Reject, Event::Reject, |a| because(a.reason.clone()));
+reasoned!(Cancel, Event::Cancel, |a| because(a.reason.clone()));
+
+/// Reads `KEY`, `KEY:TYPE`, `KEY=TEXT` or `KEY:TYPE=TEXT`.
+fn question(text: &str) -> Result<Question, String> {
+    let (name, description) = match text.split_once('=') {
+        Some((name, description)) => (name, Some(description.trim().to_owned())),
+        None => (text, None),
+    };
+    let (key, kind) = match name.split_once(':') {
+        Some((key, kind)) => (key.trim(), Some(kind.trim().to_owned())),
+        None => (name.trim(), None),
+    };
+    if key.is_empty() || kind.as_deref() == Some("") {
+        return Err("write KEY, KEY:TYPE or KEY:TYPE=TEXT".to_owned());
+    }
+    Ok(Question {
+        key: key.to_owned(),
+        kind,
+        description: description.filter(|text| !text.is_empty()),
+        optional: false,
+    })
+}
+
+/// Refuses an empty text and one that is too long to keep in a record.
+pub(super) fn told(text: &str) -> Result<String, Failure> {
+    if text.trim().is_empty() {
+        return Err(Failure::usage("the text is empty: say what or why"));
+    }
+    if text.len() > MAX_TEXT {
+        let text = format!(
+            "the text has {} bytes, and at most {MAX_TEXT} are kept",
+            text.len()
+        );
+        return Err(Failure::usage(text));
+    }
+    Ok(text.to_owned())
+}
+
+/// Changes the state of a handoff, and says what became of it.
+pub(super) fn change(
+    context: &Context,
+    output: &mut Output,
+    id: &str,
+    event: Event,
+    mut change: Told,
+) -> Result<(), Failure> {
+    change.reason = change.reason.as_deref().map(told).transpose()?;
+    let repository = context.repository()?;
+    let writer = context.writer(&repository, output)?;
+    change_in(&writer, context, output, id, event, change)
+}
+
+/// The same, in a ledger that was opened.
+pub(super) fn change_in(
+    writer: &Writer<'_>,
+    context: &Context,
+    output: &mut Output,
+    id: &str,
+    event: Event,
+    change: Told,
+) -> Result<(), Failure> {
+    let Writer { ledger, session } = writer;
+    let repository = ledger.repository();
+    let agent = context.acting_agent(repository)?;
+    let target = Target::Handoff(handoff_id(&ledger.tip()?, id, Some(&agent))?);
+    let done = ledger.act(session, &agent, &target, |number| Request::Change {
+        number,
+        event,
+        told: Box::new(change.clone()),
+    })?;
+    output.answer(&render::done_json(&done), &render::done_text(&done))?;
+    render::say_next(&done, output);
+    Ok(())
+}

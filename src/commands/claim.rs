@@ -1,0 +1,91 @@
+use clap::Args;
+use handoff_ledger::{Target, Told, briefing};
+use serde_json::{Value, json};
+
+use crate::context::{Context, handoff_id};
+use crate::environment::now;
+use crate::error::Failure;
+use crate::failure::kept_text;
+use crate::network::Writer;
+use crate::output::Output;
+use crate::{duration, render};
+
+/// Take a handoff that waits for you, and print its contract
+///
+/// A claim is the acknowledgment: from now on you hold the handoff. It prints
+/// everything to begin with: the contract, what is known of the issue, the files
+/// that were delivered, whose work it continues. Of several that claim one
+/// handoff, one succeeds, and the others exit 5.
+///
+/// The claim holds for a time, its lease: `git handoff extend` makes it longer
+/// while you work. Once it ran out the handoff has failed with TIMEOUT, and what
+/// you send is refused (exit 5). Give the claim's token to `send`, `complete`,
+/// `fail`, `block` and `extend` where several processes act as one agent.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  git handoff claim 123.4 --as fixer-agent
+  git handoff claim 123 --as fixer-agent       (the issue's only open handoff)
+  git handoff claim --next --as fixer-agent    (the most urgent)
+  git handoff claim 123.4 --as fixer-agent --lease 2h")]
+pub(crate) struct Arguments {
+    /// The handoff
+    #[arg(
+        value_name = "ID",
+        required_unless_present = "next",
+        conflicts_with = "next"
+    )]
+    id: Option<String>,
+    /// Take the most urgent handoff that waits for you, then the oldest
+    #[arg(long)]
+    next: bool,
+    /// How long you hold it unless you extend it, such as 45m or 2h; by default as
+    /// long as its contract or the protocol says
+    #[arg(long, value_name = "DURATION", value_parser = duration::seconds)]
+    lease: Option<u64>,
+}
+
+impl Arguments {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// A [`Failure`] with its exit code.
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        let repository = context.repository()?;
+        let Writer { ledger, session } = context.writer(&repository, output)?;
+        let agent = context.acting_agent(&repository)?;
+        let target = match &self.id {
+            Some(id) => Target::Handoff(handoff_id(&ledger.tip()?, id, Some(&agent))?),
+            None => Target::Next,
+        };
+        let told = Told {
+            lease: self.lease,
+            ..Told::default()
+        };
+        let done = ledger.claim(&session, &agent, &target, &told)?;
+        let record = &done.receipt.record;
+        let tip = ledger.tip()?;
+        let folder = tip.issue(record.id.issue())?;
+        let brief = briefing(&tip, &folder, record)?;
+        let mut data = render::done_json(&done);
+        if let (Value::Object(fields), Value::Object(more)) = (&mut data, json!(brief)) {
+            fields.insert("record".to_owned(), json!(record));
+            fields.extend(more);
+        }
+        // Whoever takes it up again needs what happened before: the failure, the
+        // answer.
+        let told = if record.transitions.len() > 2 {
+            render::record_text(record, &output.look(now()?))
+        } else {
+            render::done_text(&done)
+        };
+        let text = format!(
+            "{told}{}{}",
+            render::briefing_text(&brief),
+            kept_text(&brief.failures)
+        );
+        output.answer(&data, &text)?;
+        render::say_warnings(&done, output);
+        render::say_next(&done, output);
+        Ok(())
+    }
+}

@@ -1,0 +1,30 @@
+use clap::Args;
+use clap_complete::Shell;
+
+use crate::error::Failure;
+use crate::output::Output;
+
+/// Print a shell's completions
+///
+/// They complete `git-handoff`; `scripts/install` puts them where shells look.
+#[derive(Args)]
+#[command(
+    after_help = "Example:\n  D=~/.local/share/bash-completion/completions; mkdir -p $D; \\\n  git handoff completions bash > $D/git-handoff"
+)]
+pub(crate) struct Arguments {
+    /// The shell
+    #[arg(value_name = "SHELL")]
+    shell: Shell,
+}
+
+impl Arguments {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// A [`Failure`] with its exit code.
+    pub(crate) fn run(&self, output: &mut Output) -> Result<(), Failure> {
+        let mut bytes = Vec::new();
+        clap_complete::generate(self.shell, &mut crate::command(), "git-handoff", &mut bytes);
+        output.raw(&bytes)
+    }
+}

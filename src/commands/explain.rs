@@ -1,0 +1,108 @@
+use clap::Args;
+use handoff_base::text::quoted;
+use serde_json::json;
+
+use crate::codes::Code;
+use crate::error::Failure;
+use crate::output::{Output, columns};
+use crate::{codes, exit};
+
+/// How much alike two codes are, from 0 to 1, for one to be taken for a slip of the
+/// other.
+const ALIKE: f64 = 0.85;
+
+/// Explain an error, a finding or an exit code
+///
+/// Says what leads to it, shows a case of it, and what to do about it. The beginning of
+/// a code lists all that begin so; without CODE, every one is listed. It needs no
+/// repository.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  git handoff explain lease_lost
+  git handoff explain field.missing
+  git handoff explain 5          (an exit code)
+  git handoff explain evidence   (all that begin so)
+  git handoff explain")]
+pub(crate) struct Arguments {
+    /// A code as it was printed, or the beginning of several
+    #[arg(value_name = "CODE")]
+    code: Option<String>,
+}
+
+impl Arguments {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// A [`Failure`] when there is no such code.
+    pub(crate) fn run(&self, output: &mut Output) -> Result<(), Failure> {
+        output.paged();
+        let wanted = self.code.as_deref().unwrap_or_default();
+        let mut found: Vec<Code> = codes::all().filter(|c| c.code == wanted).collect();
+        if found.is_empty() {
+            found.extend(codes::all().filter(|c| c.code.starts_with(wanted)));
+        }
+        let text = match &found[..] {
+            [] => return Err(unknown(wanted)),
+            [code] => whole(code),
+            several => list(several),
+        };
+        output.answer(&json!({ "codes": found }), &text)
+    }
+}
+
+/// All of one code.
+fn whole(code: &Code) -> String {
+    let mut text = format!("{}  ({}", code.code, kind(code));
+    if let [first, rest @ ..] = &code.exit[..] {
+        text += &format!(", exit {first}");
+        rest.iter().for_each(|exit| text += &format!(" or {exit}"));
+    }
+    let Code {
+        cause,
+        example,
+        cure,
+        ..
+    } = code;
+    text + &format!(")\n  cause    {cause}\n  example  {example}\n  cure     {cure}\n")
+}
+
+/// What has the code, for one of them: `finding in contracts`.
+fn kind(code: &Code) -> String {
+    let one = code.kind.to_lowercase();
+    let (first, rest) = one.split_once(' ').unwrap_or((&one, ""));
+    let singular = first.strip_suffix('s').unwrap_or(first);
+    match rest {
+        "codes" => format!("{singular} code"),
+        "" => singular.to_owned(),
+        rest => format!("{singular} {rest}"),
+    }
+}
+
+/// One line for each code, beneath what has it.
+fn list(codes: &[Code]) -> String {
+    let mut text = String::new();
+    for of_kind in codes.chunk_by(|a, b| a.kind == b.kind) {
+        text += &format!("{}\n", of_kind[0].kind);
+        let rows = of_kind.iter().map(|code| {
+            let row = [format!("  {}", code.code), code.cause.to_owned()];
+            row.to_vec()
+        });
+        text += &columns(&rows.collect::<Vec<_>>());
+    }
+    text
+}
+
+fn unknown(wanted: &str) -> Failure {
+    let alike = |code: &Code| strsim::jaro_winkler(code.code, wanted);
+    let is_number = wanted.parse::<u32>().is_ok();
+    let nearest = codes::all()
+        .filter(|_| !is_number)
+        .max_by(|a, b| alike(a).total_cmp(&alike(b)));
+    let nearest = nearest.filter(|code| alike(code) >= ALIKE);
+    let hint = nearest.map_or_else(
+        || "`git handoff explain` lists every code".to_owned(),
+        |code| format!("the nearest: `git handoff explain {}`", code.code),
+    );
+    let text = format!("no error, finding or exit has the code {}", quoted(wanted));
+    Failure::new(exit::NOT_FOUND, "no_code", text).hint(hint)
+}

@@ -1,0 +1,81 @@
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use handoff_base::ids::IssueKey;
+use handoff_ledger::{Export, Tally};
+use serde_json::json;
+
+use super::otlp;
+use crate::context::Context;
+use crate::error::Failure;
+use crate::exchange::Format;
+use crate::output::Output;
+
+/// Write the ledger into a folder that other systems can read
+///
+/// The folder must not exist yet, or be empty. Beside what the format has,
+/// steps.jsonl lists every step of the ledger, and the files that it names are
+/// written too: `git handoff import` makes the same ledger of it again.
+#[derive(Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(after_help = "Examples:
+  git handoff export --format archive backup
+  git handoff export --format files contracts-of-123 --issue 123
+  git handoff export otlp > traces.jsonl")]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    action: Option<Action>,
+    /// How the folder is laid out
+    #[arg(long, value_name = "FORMAT", required = true)]
+    format: Option<Format>,
+    /// The folder
+    #[arg(value_name = "DIR", required = true)]
+    folder: Option<PathBuf>,
+    /// Export only this issue
+    #[arg(long, value_name = "ISSUE")]
+    issue: Option<IssueKey>,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    Otlp(otlp::Arguments),
+}
+
+impl Arguments {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// A [`Failure`] with its exit code.
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        if let Some(Action::Otlp(arguments)) = &self.action {
+            return arguments.run(context, output);
+        }
+        let (Some(format), Some(folder)) = (self.format, &self.folder) else {
+            return Err(Failure::usage("say how and where to"));
+        };
+        let repository = context.repository()?;
+        let ledger = context.ledger(&repository)?;
+        let tally = Tally::default();
+        let wanted = Export {
+            layout: format.into(),
+            issue: self.issue.as_ref(),
+            tally: Some(&tally),
+        };
+        let exported = || handoff_ledger::export(&ledger, folder, wanted);
+        let done = output.during(&tally, exported)?;
+        let text = format!(
+            "exported {} steps and {} handoffs to {}, {} files\n",
+            done.steps,
+            done.handoffs,
+            folder.display(),
+            done.files
+        );
+        let data = json!({
+            "folder": folder,
+            "steps": done.steps,
+            "handoffs": done.handoffs,
+            "files": done.files,
+        });
+        output.answer(&data, &text)
+    }
+}

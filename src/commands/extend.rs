@@ -1,0 +1,50 @@
+use clap::Args;
+use handoff_ledger::Told;
+use handoff_protocol::Event;
+
+use super::change::{change, told};
+use crate::context::Context;
+use crate::duration;
+use crate::error::Failure;
+use crate::output::Output;
+
+/// Say that you are still at work on what you hold
+///
+/// Your claim then holds for as long again, from now on; it never gets shorter.
+/// Do it well before the lease runs out: afterwards it is too late.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  git handoff extend 123.2 --as implementer-agent
+  git handoff extend 123.2 --as implementer-agent --lease 1h \\
+      --progress 'tests are written, 3 of 7 pass'")]
+pub(crate) struct Arguments {
+    /// The handoff
+    #[arg(value_name = "ID")]
+    id: String,
+    /// How long you hold it from now on, such as 45m or 2h; by default as long as its
+    /// contract or the protocol says
+    #[arg(long, value_name = "DURATION", value_parser = duration::seconds)]
+    lease: Option<u64>,
+    /// How far the work is
+    #[arg(long, short, value_name = "TEXT")]
+    progress: Option<String>,
+    /// The token that your claim returned; another claim's is refused
+    #[arg(long, value_name = "N")]
+    token: Option<u32>,
+}
+
+impl Arguments {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// A [`Failure`] with its exit code.
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        let with = Told {
+            lease: self.lease,
+            progress: self.progress.as_deref().map(told).transpose()?,
+            token: self.token,
+            ..Told::default()
+        };
+        change(context, output, &self.id, Event::Extend, with)
+    }
+}

@@ -1,0 +1,172 @@
+use std::fs::File;
+use std::io;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use handoff_contract::Allowance;
+use handoff_ledger::{Attached, CAPS, Failure as Reported, Keep, Told, UNSPECIFIED};
+
+use super::change::told;
+use crate::context::{Context, handoff_id};
+use crate::environment::{host, tools};
+use crate::error::Failure;
+use crate::network::Writer;
+use crate::output::Output;
+use crate::{exit, render};
+
+/// Say that you can't do what you hold
+///
+/// The handoff is failed and stays open: it can be retried or cancelled. What
+/// happened is kept in the issue's folder with the branch and the commit that
+/// you are on, the files that you attach and, with --snapshot, your unfinished
+/// work: every changed, added and untracked file of this worktree that is not
+/// ignored, what is staged and what was deleted. The worktree and its index are
+/// only read. Whoever claims the next attempt is shown all of it, and `git
+/// handoff restore` gives the work back.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  git handoff fail 123.2 --as implementer-agent --code BuildError \\
+      --message 'the build fails on a missing module' --recoverable
+  git handoff fail 123.2 --as implementer-agent --message 'out of time' \\
+      --snapshot --attach build.log --attach transcript.md")]
+pub(crate) struct Arguments {
+    /// The handoff
+    #[arg(value_name = "ID")]
+    id: String,
+    /// What happened, in one sentence
+    #[arg(
+        long,
+        short,
+        value_name = "TEXT",
+        visible_alias = "reason",
+        visible_short_alias = 'r'
+    )]
+    message: String,
+    /// A short, stable word for the kind of failure
+    #[arg(long, value_name = "WORD", default_value = UNSPECIFIED)]
+    code: String,
+    /// More about it
+    #[arg(long, value_name = "TEXT")]
+    details: Option<String>,
+    /// Another attempt may succeed
+    #[arg(long)]
+    recoverable: bool,
+    /// What to do about it
+    #[arg(long, value_name = "TEXT")]
+    suggested_action: Option<String>,
+    /// Keep this file too, such as a log or a transcript; can be repeated
+    #[arg(long, value_name = "FILE")]
+    attach: Vec<PathBuf>,
+    /// Keep the unfinished work of this worktree
+    #[arg(long)]
+    snapshot: bool,
+    /// Keep what a rule takes for a secret, at one place or wherever it stands;
+    /// that is recorded
+    #[arg(long, value_name = "RULE[@PLACE]")]
+    allow_secret: Vec<Allowance>,
+    /// The token that your claim returned; another claim's is refused
+    #[arg(long, value_name = "N")]
+    token: Option<u32>,
+}
+
+impl Arguments {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// A [`Failure`] with its exit code.
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        let reported = Reported {
+            code: told(&self.code)?,
+            message: told(&self.message)?,
+            details: self.details.as_deref().map(told).transpose()?,
+            recoverable: self.recoverable,
+            suggested_action: self.suggested_action.as_deref().map(told).transpose()?,
+        };
+        let told = Told {
+            failure: Some(reported),
+            token: self.token,
+            allow: self.allow_secret.clone(),
+            ..Told::default()
+        };
+        let repository = context.repository()?;
+        let Writer { ledger, session } = context.writer(&repository, output)?;
+        let agent = context.acting_agent(&repository)?;
+        let id = handoff_id(&ledger.tip()?, &self.id, Some(&agent))?;
+        let keep = Keep {
+            host: host(),
+            tools: tools(),
+            attached: attached(&self.attach)?,
+            snapshot: self.snapshot,
+        };
+        let done = ledger.fail(&session, &agent, &id, &told, &keep)?;
+        output.answer(&render::done_json(&done), &render::done_text(&done))?;
+        render::say_next(&done, output);
+        Ok(())
+    }
+}
+
+/// Reads the attached files.
+fn attached(paths: &[PathBuf]) -> Result<Vec<Attached>, Failure> {
+    let mut read = Vec::with_capacity(paths.len());
+    let mut total = 0;
+    for path in paths {
+        let file = attachment(path)?;
+        total += file.bytes.len() as u64;
+        if total > CAPS.total {
+            let text = format!("the files have more than {} bytes together", CAPS.total);
+            return Err(refused(path, &text));
+        }
+        read.push(file);
+    }
+    Ok(read)
+}
+
+fn refused(path: &Path, why: &str) -> Failure {
+    let text = format!("{path:?} cannot be attached: {why}");
+    Failure::new(exit::CONTRACT, "attachment_refused", text)
+        .hint("nothing was written; attach a regular file, or a part of it, or leave it out")
+}
+
+fn attachment(path: &Path) -> Result<Attached, Failure> {
+    let unreadable = |error: io::Error| match error.kind() {
+        io::ErrorKind::NotFound => {
+            let text = format!("{path:?} cannot be attached: there is no such file");
+            Failure::new(exit::NOT_FOUND, "no_file", text).hint("nothing was written")
+        }
+        _ => refused(path, &error.to_string()),
+    };
+    let found = path.metadata().map_err(unreadable)?;
+    if found.is_dir() {
+        return Err(refused(path, "it is a folder"));
+    }
+    if !found.is_file() {
+        return Err(refused(path, "it is a device, a pipe or a socket"));
+    }
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(unreadable)?;
+    // One byte over the cap is enough to see that it is over the cap.
+    let mut limited = file.take(CAPS.file + 1);
+    limited.read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > CAPS.file {
+        let size = found.len().max(CAPS.file + 1);
+        let text = format!("it has {size} bytes, and at most {} are kept", CAPS.file);
+        return Err(refused(path, &text));
+    }
+    Ok(Attached {
+        path: path.as_os_str().as_encoded_bytes().to_vec(),
+        bytes,
+        executable: is_executable(&found),
+    })
+}
+
+#[cfg(unix)]
+fn is_executable(found: &std::fs::Metadata) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    found.permissions().mode() & 0o100 != 0
+}
+
+#[cfg(not(unix))]
+fn is_executable(_: &std::fs::Metadata) -> bool {
+    false
+}

@@ -1,0 +1,71 @@
+use clap::Args;
+use handoff_base::text::plain;
+use handoff_git::{Depth, masked};
+use handoff_ledger::LedgerError;
+use serde_json::json;
+
+use crate::context::Context;
+use crate::error::Failure;
+use crate::network::{Timeout, Writer};
+use crate::output::{Output, counted};
+
+/// Bring the remote's ledger here, and send nothing
+///
+/// Only the ledger's branch is fetched: no other branch, no tags. A shallow clone
+/// gets the last commit alone, which is all that reading and writing need; `--full`
+/// brings the whole history for `log` and `verify`. Steps that were made offline
+/// stay as they are until `git handoff sync`.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  git handoff fetch
+  git handoff fetch --full      (the whole history, also in a shallow clone)")]
+pub(crate) struct Arguments {
+    /// Bring the whole history, also to a shallow clone
+    #[arg(long)]
+    full: bool,
+    #[command(flatten)]
+    timeout: Timeout,
+}
+
+impl Arguments {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// A [`Failure`] with its exit code.
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        let repository = context.repository()?;
+        let context = context.with(self.timeout.into());
+        let Writer { ledger, session } = context.writer_apart(&repository, output)?;
+        let remote = context.remote(&repository)?;
+        let remote = masked(&remote.ok_or(LedgerError::NoRemote)?);
+        let depth = match self.full {
+            true => Depth::All,
+            false => Depth::Missing,
+        };
+        let brought = output.during(&session.tally, || ledger.fetch(&session, depth))?;
+        let tip = ledger.tip_id()?;
+        let beside = ledger.beside_remote()?;
+        let unpublished = beside.map_or(0, |beside| beside.unpublished);
+        let data = json!({
+            "remote": remote,
+            "brought": brought,
+            "unpublished": unpublished,
+            "commit": tip.map(|id| id.to_string()),
+        });
+        let remote = plain(&remote);
+        let text = match (brought, tip) {
+            (_, None) => format!("{remote} has no ledger yet\n"),
+            (0, _) if self.full => format!("the whole history of {remote}'s ledger is here\n"),
+            (0, _) => format!("{remote} has nothing new\n"),
+            (n, _) => format!("brought {} from {remote}\n", counted(n, "commit")),
+        };
+        output.answer(&data, &text)?;
+        if unpublished > 0 {
+            output.say(&format!(
+                "not on {remote} yet: {}; git handoff sync",
+                counted(unpublished, "commit")
+            ));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,132 @@
+use clap::Args;
+use handoff_base::ObjectId;
+use handoff_base::ids::IssueKey;
+use handoff_base::text::plain;
+use handoff_github::annotations::{Annotation, Weight};
+use handoff_ledger::{Answered, View, required};
+use serde_json::json;
+
+use super::github::commit;
+use crate::annotations::Format;
+use crate::context::Context;
+use crate::error::Failure;
+use crate::output::Output;
+use crate::{annotations, exit};
+
+/// Say whether an issue shows what a merge requires
+///
+/// Exits 0 when it does, and 1 when it does not. What each requirement means is the
+/// protocol's to say (`requirements`, and `merge` for the ones that are asked for by
+/// default): the newest of the contracts that show or undo it decides. Every protocol
+/// has `completed`. Reads the newest tree only, so that a depth-1 fetch of the ledger
+/// serves. It trusts the ledger: run `git handoff verify ISSUE` first where others can push to it.
+/// docs/gate.md makes it a required check on GitHub.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  git handoff gate 123
+  git handoff gate --issue 123 --require approved,validated
+  git handoff gate --issue 123 --require approved --head HEAD   (as it is now)
+  git handoff gate --issue 123 --format github     (annotations on GitHub)")]
+pub(crate) struct Arguments {
+    /// The issue
+    #[arg(
+        value_name = "ISSUE",
+        required_unless_present = "named",
+        conflicts_with = "named"
+    )]
+    issue: Option<String>,
+    /// The same, as an option
+    #[arg(long = "issue", value_name = "ISSUE")]
+    named: Option<String>,
+    /// What must be shown; by default what the protocol requires of a merge
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    require: Vec<String>,
+    /// The commit that it must have been shown of, or one with the same files
+    #[arg(long, value_name = "COMMIT")]
+    head: Option<String>,
+    /// How to report
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    format: Format,
+}
+
+impl Arguments {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// A [`Failure`] with its exit code.
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        let is_github = self.format.is_github(output);
+        let named = self.issue.as_ref().or(self.named.as_ref());
+        let key: IssueKey = named.map_or("", String::as_str).parse()?;
+        let repository = context.repository()?;
+        let ledger = context.ledger(&repository)?;
+        let tip = ledger.tip()?;
+        let folder = tip.issue(&key)?;
+        let Some(issue) = folder.issue()? else {
+            let text = format!("there is no issue {key} in the ledger");
+            return Err(Failure::new(exit::NO, "gate_closed", text)
+                .hint("`git handoff list` shows every issue"));
+        };
+        let rules = tip.rules(issue.protocol.as_str())?;
+        let head: Option<ObjectId> = match &self.head {
+            Some(text) => Some(commit(&repository, text)?),
+            None => None,
+        };
+        let found = required(&repository, &folder, &rules, &self.require, head)?;
+        let lines = found.iter().map(|one| {
+            let (mark, not) = if one.met {
+                ("✓", "")
+            } else {
+                ("✗", "not ")
+            };
+            format!(
+                "{mark} {not}{}: {}\n",
+                plain(&one.requirement),
+                plain(&one.why)
+            )
+        });
+        let text: String = lines.collect();
+        let passed = found.iter().all(|one| one.met);
+        let data = json!({
+            "issue": key,
+            "passed": passed,
+            "head": head.map(|id| id.to_string()),
+            "requirements": found,
+        });
+        if is_github {
+            let remarks: Vec<Annotation> = found.iter().map(remark).collect();
+            annotations::show(output, &remarks, &text)?;
+            return match passed {
+                true => Ok(()),
+                false => Err(Failure::reported(exit::NO)),
+            };
+        }
+        if passed {
+            return output.answer(&data, &text);
+        }
+        let missing: Vec<&str> = { found.iter() }
+            .filter(|one| !one.met)
+            .map(|one| one.requirement.as_str())
+            .collect();
+        let message = format!("issue {key} is not {}", missing.join(", not "));
+        let failure = Failure::new(exit::NO, "gate_closed", message).hint(format!(
+            "see `git handoff status {key}` for whose turn it is"
+        ));
+        if output.is_json() {
+            return Err(failure.data(data));
+        }
+        output.answer(&data, &text)?;
+        Err(failure)
+    }
+}
+
+/// What became of a requirement, as an annotation.
+fn remark(one: &Answered) -> Annotation {
+    match one.met {
+        true => Annotation::new(Weight::Notice, one.requirement.clone(), one.why.clone()),
+        false => {
+            let title = format!("not {}", one.requirement);
+            Annotation::new(Weight::Error, title, one.why.clone())
+        }
+    }
+}

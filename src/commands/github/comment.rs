@@ -1,0 +1,101 @@
+use std::path::PathBuf;
+
+use clap::Args;
+use handoff_base::ids::IssueKey;
+use handoff_base::text::quoted;
+use handoff_github::comment::{AUTHOR, existing};
+use handoff_github::standing::Issue;
+use handoff_github::summary::comment;
+use serde_json::json;
+
+use super::Gate;
+use crate::context::Context;
+use crate::environment::now;
+use crate::error::{Failure, chain};
+use crate::output::Output;
+use crate::replace::{is_stdout, replace};
+use crate::{exit, input};
+
+/// Write the body of an issue's comment in its pull request
+///
+/// The same page as `summary`, in at most 65,536 bytes, with a first line that nobody
+/// sees. With --existing, the pull request's comments as GitHub's REST API lists them, the body goes
+/// into a file, and the answer is the id of the comment to write again, or
+/// nothing where there is none yet. Only a comment of the same author counts: the line in
+/// somebody else's is not it.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  git handoff github comment 123 > comment.md
+  git handoff github comment 123 --existing comments.json --output comment.md")]
+pub(crate) struct Arguments {
+    /// The issue
+    #[arg(value_name = "ISSUE")]
+    issue: String,
+    #[command(flatten)]
+    gate: Gate,
+    /// The comments that are there: one page of the API's answer, or several one after the
+    /// other; - reads standard input
+    #[arg(long, value_name = "FILE", requires = "output")]
+    existing: Option<String>,
+    /// Who writes the comment
+    #[arg(long, value_name = "LOGIN", default_value = AUTHOR, requires = "existing")]
+    author: String,
+    /// Write the body to this file
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+impl Arguments {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// A [`Failure`] with its exit code.
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        let file = self.output.as_ref().filter(|file| !is_stdout(file));
+        if self.existing.is_some() && file.is_none() {
+            let text = "standard output is for the comment's id: the body needs a file";
+            return Err(Failure::usage(text).hint("give --output a file"));
+        }
+        let key: IssueKey = self.issue.parse()?;
+        let id = match &self.existing {
+            Some(list) => self.found(context, list, &key)?,
+            None => None,
+        };
+        let repository = context.repository()?;
+        let ledger = context.ledger(&repository)?;
+        let tip = ledger.tip()?;
+        let asked = self.gate.asked(&repository)?;
+        let standing = Issue::known(&repository, &tip, &key, asked, now()?)?;
+        let page = comment(&standing);
+        let data = json!({
+            "issue": key,
+            "comment": id,
+            "bytes": page.text.len(),
+            "left_out": page.left_out,
+            "body": page.text,
+        });
+        if !page.left_out.is_empty() {
+            output.say(&format!("left out: {}", page.left_out.join(", ")));
+        }
+        let Some(file) = file else {
+            return output.answer(&data, &page.text);
+        };
+        replace(file, page.text.as_bytes())?;
+        let id = id.map(|id| format!("{id}\n"));
+        output.answer(&data, &id.unwrap_or_default())
+    }
+
+    /// The comment that is there already.
+    fn found(&self, context: &Context, list: &str, key: &IssueKey) -> Result<Option<u64>, Failure> {
+        let bytes = input::comments(context, list)?;
+        existing(&bytes, key, &self.author).map_err(|error| {
+            let shown = match list {
+                "-" => "standard input".to_owned(),
+                list => quoted(list),
+            };
+            let text = format!("{shown}: {}", chain(&error));
+            Failure::new(exit::CONTRACT, "comments_refused", text)
+                .hint("`gh api --paginate repos/OWNER/NAME/issues/NUMBER/comments` lists them")
+        })
+    }
+}

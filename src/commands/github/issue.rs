@@ -1,0 +1,54 @@
+use clap::Args;
+use handoff_github::event::{Subject, pull_request_of};
+use serde_json::json;
+
+use super::given::{Given, read};
+use crate::context::Context;
+use crate::error::Failure;
+use crate::exit;
+use crate::output::Output;
+
+/// Print which issue an event of GitHub is about
+///
+/// The issue itself; of a pull request, the one that its text says it closes (`Closes #12`), else the
+/// one that its branch is named after (12, issue-12, feature/12-title), else the open one of
+/// the ledger that has this pull request.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  git handoff github issue
+  git handoff github issue --file event.json --name pull_request")]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    given: Given,
+}
+
+impl Arguments {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// A [`Failure`] with its exit code.
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        let event = read(context, &self.given)?;
+        let subject = Subject::of(&event);
+        let known = match (&subject.issue, subject.pull_request) {
+            // Where there is no ledger, the event alone has to say it.
+            (None, Some(number)) => known_here(context, number),
+            (issue, _) => issue.clone(),
+        };
+        let Some(issue) = known else {
+            let text = "the event is about no issue";
+            return Err(Failure::new(exit::NOT_FOUND, "no_issue_named", text).hint(
+                "write \"Closes #12\" into the pull request's description, or name its branch after the issue (issue-12)",
+            ));
+        };
+        let data = json!({ "issue": issue, "pull_request": subject.pull_request });
+        output.answer(&data, &format!("{issue}\n"))
+    }
+}
+
+/// The open issue of the ledger whose pull request this is, where there is a ledger.
+fn known_here(context: &Context, number: u64) -> Option<handoff_base::ids::IssueKey> {
+    let repository = context.repository().ok()?;
+    let tip = context.ledger(&repository).ok()?.tip().ok()?;
+    pull_request_of(&tip, number).ok()?
+}

@@ -1,0 +1,63 @@
+use clap::Args;
+use handoff_github::output::{of_issue, of_ledger, of_none, written};
+use handoff_github::standing::Issue;
+use serde_json::{Map, Value};
+
+use super::{Page, append};
+use crate::context::Context;
+use crate::environment::{now, random_word};
+use crate::error::Failure;
+use crate::output::Output;
+use crate::replace::is_stdout;
+use crate::standing;
+
+/// Give later steps of the workflow values: state, holder, next action, gate
+///
+/// Appends to the file that GITHUB_OUTPUT names. Each value is a word, a number or a
+/// list of names, never foreign text; each stands between two lines with a random word, so
+/// that it can't end early. Of an issue that the ledger does not have, `exists` is
+/// false, and there is nothing else. docs/github.md lists the values.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  git handoff github output 123
+  git handoff github output 123 --require approved --head HEAD --output -
+  git handoff github output      (of the whole ledger)")]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    page: Page,
+}
+
+impl Arguments {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// A [`Failure`] with its exit code.
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        let file = self.page.file(output, "GITHUB_OUTPUT")?;
+        let repository = context.repository()?;
+        let ledger = context.ledger(&repository)?;
+        let tip = ledger.tip()?;
+        let values = match self.page.issue()? {
+            Some(key) => {
+                let asked = self.page.gate.asked(&repository)?;
+                let standing = Issue::read(&repository, &tip, &key, asked, now()?)?;
+                standing.as_ref().map_or_else(of_none, of_issue)
+            }
+            None => of_ledger(&standing::of_ledger(&ledger, &tip, now()?)?),
+        };
+        let text = written(&values, random_word);
+        let to_stdout = file.as_deref().is_some_and(is_stdout);
+        if let Some(file) = file.filter(|_| !to_stdout) {
+            append(&file, &text)?;
+        }
+        let shown = match to_stdout {
+            true => text,
+            false => { values.iter() }
+                .map(|(name, value)| format!("{name}={value}\n"))
+                .collect(),
+        };
+        let fields = values.into_iter();
+        let fields = fields.map(|(name, value)| (name.to_owned(), Value::from(value)));
+        output.answer(&Value::Object(fields.collect::<Map<_, _>>()), &shown)
+    }
+}

@@ -1,0 +1,99 @@
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+
+use clap::Args;
+use handoff_github::standing::Issue;
+use handoff_github::summary::{MOST_SUMMARY, of_issue, of_ledger, of_none};
+use handoff_github::text::open_fence;
+use serde_json::json;
+
+use super::{Page, append};
+use crate::context::Context;
+use crate::environment::now;
+use crate::error::Failure;
+use crate::output::Output;
+use crate::replace::{failed, is_stdout};
+use crate::standing;
+
+/// Write how an issue or the ledger stands beneath the workflow's run
+///
+/// Appends Markdown to the file that GITHUB_STEP_SUMMARY names: where it stands, what
+/// needs attention, what a merge requires, what failed, a drawing of what happened, and
+/// the handoffs. GitHub takes 1 MiB of a step, with what is in the file already: what
+/// is too much is left out from the end, and that is said. Words of contracts stand as
+/// code, so that nobody is mentioned and nothing is a link.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  git handoff github summary 123
+  git handoff github summary 123 --require approved --head HEAD
+  git handoff github summary --output -      (of the whole ledger, to look at)")]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    page: Page,
+}
+
+impl Arguments {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// A [`Failure`] with its exit code.
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        let file = self.page.file(output, "GITHUB_STEP_SUMMARY")?;
+        let file = file.filter(|file| !is_stdout(file));
+        let repository = context.repository_to_survey()?;
+        let ledger = context.ledger(&repository)?;
+        let tip = ledger.tip()?;
+        let there = file.as_deref().map(there).transpose()?;
+        let there = there.unwrap_or_default();
+        // What is a block of code to its end would make the page one, too.
+        let close = open_fence(&there).map(|fence| format!("{fence}\n\n"));
+        let close = close.unwrap_or_default();
+        // One for the line break where the file does not end with one.
+        let room = MOST_SUMMARY.saturating_sub(there.len() + close.len() + 1);
+        let page = match self.page.issue()? {
+            Some(key) => {
+                let asked = self.page.gate.asked(&repository)?;
+                let standing = Issue::read(&repository, &tip, &key, asked, now()?)?;
+                match standing {
+                    Some(standing) => of_issue(&standing, room),
+                    None => of_none(&key, room),
+                }
+            }
+            None => of_ledger(&standing::of_ledger(&ledger, &tip, now()?)?, room),
+        };
+        let data = json!({
+            "bytes": page.text.len(),
+            "left_out": page.left_out,
+            "text": page.text,
+        });
+        if !page.left_out.is_empty() {
+            output.say(&format!("left out: {}", page.left_out.join(", ")));
+        }
+        match file {
+            Some(file) => {
+                let text = match page.text.is_empty() {
+                    true => String::new(),
+                    false => format!("{close}{}", page.text),
+                };
+                append(&file, &text)?;
+                let shown = format!("{} bytes written to {}\n", page.text.len(), file.display());
+                output.answer(&data, &shown)
+            }
+            None => output.answer(&data, &page.text),
+        }
+    }
+}
+
+/// What is in the file already, as far as GitHub takes it; nothing of what is no file, such as a device.
+fn there(path: &Path) -> Result<String, Failure> {
+    if !path.metadata().is_ok_and(|found| found.is_file()) {
+        return Ok(String::new());
+    }
+    let mut bytes = Vec::new();
+    let file = File::open(path);
+    let read = file.and_then(|file| file.take(MOST_SUMMARY as u64).read_to_end(&mut bytes));
+    read.map_err(|error| failed(path, &error))?;
+    // For its length and its fences; what is no text is as long or longer.
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}

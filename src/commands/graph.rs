@@ -1,0 +1,153 @@
+use anstyle::{AnsiColor, Style};
+use clap::{ArgGroup, Args, ValueEnum};
+use handoff_base::Moment;
+use handoff_base::ids::IssueKey;
+use handoff_insight::graph;
+use handoff_insight::graph::{Graph, Mark};
+use handoff_ledger::{Ledger, LedgerError, Refusal, Snapshot, View};
+use serde_json::json;
+
+use crate::context::Context;
+use crate::environment::now;
+use crate::error::Failure;
+use crate::output::Output;
+use crate::{exit, moment};
+
+/// How wide a drawing is where no terminal says.
+const COLUMNS: usize = 80;
+
+/// Draw what happened in an issue, the ways of a protocol, or an issue's tasks
+///
+/// An issue: who handed on to whom, how long it took, what failed, where the work
+/// went round, and where it is now. A protocol: its routes with how often they were
+/// taken and the median times until work was taken up and of the work itself; the
+/// ways that are forbidden, and why. Tasks: what each is part of, what it waits for,
+/// and which can be taken up.
+#[derive(Args)]
+#[command(group = ArgGroup::new("subject").required(true).args(["issue", "protocol"]))]
+#[command(after_help = "Examples:
+  git handoff graph 123
+  git handoff graph 123 --format mermaid     (for a comment or a page on GitHub)
+  git handoff graph 123 --format dot | dot -Tsvg -o issue-123.svg
+  git handoff graph --tasks 123
+  git handoff graph --protocol               (the one that new issues follow)
+  git handoff graph --protocol issue-to-pr --since 30d")]
+pub(crate) struct Arguments {
+    /// The issue
+    #[arg(value_name = "ISSUE")]
+    issue: Option<String>,
+    /// Draw the issue's tasks
+    #[arg(long, requires = "issue", conflicts_with = "protocol")]
+    tasks: bool,
+    /// Draw a protocol in force here; without a name, the one that new issues follow
+    #[arg(long, value_name = "NAME", num_args = 0..=1)]
+    protocol: Option<Option<String>>,
+    /// Count only what was sent at or after this time: 2026-03-04, 2026-03-04T05:06:07Z, or how long ago: 7d
+    #[arg(long, value_name = "TIME", value_parser = moment::parse, conflicts_with = "issue")]
+    since: Option<Moment>,
+    /// How to draw it; with --json, its nodes and edges as data
+    #[arg(long, value_name = "FORMAT", default_value = "terminal")]
+    format: Format,
+}
+
+/// What a drawing is written in.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// Lines of text
+    Terminal,
+    /// Mermaid, which GitHub draws
+    Mermaid,
+    /// DOT, the language of Graphviz
+    Dot,
+}
+
+impl Arguments {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// A [`Failure`] with its exit code.
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        let repository = match &self.issue {
+            Some(_) => context.repository()?,
+            None => context.repository_to_survey()?,
+        };
+        let ledger = context.ledger(&repository)?;
+        let tip = ledger.tip()?;
+        let now = now()?;
+        let graph = match (&self.issue, &self.protocol) {
+            (Some(issue), _) => self.of_issue(&tip, issue, now)?,
+            (None, name) => self.of_protocol(&ledger, &tip, name.clone().flatten(), now)?,
+        };
+        let text = match self.format {
+            Format::Terminal => {
+                output.paged();
+                let look = output.look(now);
+                let text = graph::terminal(&graph, look.width(COLUMNS), &painted);
+                if look.is_ascii() {
+                    graph::ascii(&text)
+                } else {
+                    text
+                }
+            }
+            Format::Mermaid => graph::mermaid(&graph),
+            Format::Dot => graph::dot(&graph),
+        };
+        output.answer(&json!(graph), &text)
+    }
+
+    fn of_issue(&self, tip: &Snapshot<'_>, issue: &str, now: Moment) -> Result<Graph, Failure> {
+        let key: IssueKey = issue.parse()?;
+        let folder = tip.issue(&key)?;
+        let none = || Refusal::NoIssue { issue: key.clone() };
+        let survey = folder.survey()?.ok_or_else(none)?;
+        if !self.tasks {
+            let rules = tip.rules(survey.protocol.as_str())?;
+            return Ok(graph::issue_graph(&survey, rules.protocol(), now));
+        }
+        let issue = folder.issue()?.ok_or_else(none)?;
+        if issue.tasks.is_empty() {
+            let text = format!("no tasks were handed over in issue {key}");
+            let hint = format!("`git handoff graph {key}` draws its handoffs");
+            return Err(Failure::new(exit::NOT_FOUND, "no_tasks", text).hint(hint));
+        }
+        Ok(graph::task_graph(&issue, &survey, now))
+    }
+
+    fn of_protocol(
+        &self,
+        ledger: &Ledger<'_>,
+        tip: &Snapshot<'_>,
+        name: Option<String>,
+        now: Moment,
+    ) -> Result<Graph, Failure> {
+        let name = name.unwrap_or_else(|| tip.manifest().default_protocol.to_string());
+        let known = tip.protocols()?;
+        if !known.contains(&name) {
+            return Err(LedgerError::NoProtocol { name, known }.into());
+        }
+        let rules = tip.rules(&name)?;
+        let survey = ledger.survey(tip, Context::threads())?;
+        let protocol = rules.protocol();
+        Ok(graph::protocol_graph(
+            protocol,
+            &survey.issues,
+            self.since,
+            now,
+        ))
+    }
+}
+
+/// A text in the colour of what it stands for.
+fn painted(mark: Mark, text: &str) -> String {
+    let style = match mark {
+        Mark::None | Mark::Waiting => return text.to_owned(),
+        Mark::Done => AnsiColor::Green.on_default(),
+        Mark::Ready => AnsiColor::Yellow.on_default(),
+        Mark::Working => AnsiColor::Blue.on_default(),
+        Mark::Blocked => AnsiColor::Magenta.on_default(),
+        Mark::Late => AnsiColor::Red.on_default(),
+        Mark::Failed => AnsiColor::Red.on_default(),
+        Mark::Dropped => Style::new().dimmed(),
+    };
+    format!("{style}{text}{style:#}")
+}

@@ -1,0 +1,359 @@
+use std::path::PathBuf;
+
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Subcommand};
+use handoff_base::text::plain;
+use handoff_git::{Program, ProgramError};
+use handoff_harness::hooks::{
+    Action, CarryOutError, Hook, Place, Plan, PlanError, Report, State, Surroundings, Way,
+    WriteError,
+};
+use serde_json::{Value, json};
+
+use crate::context::Context;
+use crate::environment::found_on_path;
+use crate::error::{Failure, chain, obstacle};
+use crate::exit;
+use crate::output::{Output, columns, render};
+
+/// What is configured about hooks, by git's names.
+const SETTINGS: &str = "^(core\\.hookspath$|hook\\.)";
+
+/// Put the hooks in, take them out, and see whether they would run
+///
+/// A hook is a guest: in a hook that you have, it is a marked block below the
+/// first line, and everything else in the file stays as it is. Where git takes
+/// hooks from its configuration (2.54 and later), that is used instead. By
+/// default pre-commit, commit-msg, pre-push and reference-transaction; in a bare
+/// repository, or with --server, pre-receive; update is for where that is taken.
+/// core.hooksPath is followed, and never set.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  git handoff hooks install --dry-run
+  git handoff hooks install
+  git handoff hooks status
+  git handoff hooks uninstall
+  git handoff hooks install --server      (in the repository that is pushed to)")]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Put hooks in
+    ///
+    /// All of them or none: where one can't be put in, nothing changes, and each
+    /// that is in the way is named with how to proceed.
+    #[command(after_help = "Example:\n  git handoff hooks install pre-commit commit-msg")]
+    Install {
+        #[command(flatten)]
+        which: Which,
+        #[command(flatten)]
+        how: How,
+        /// Write files also where this git could take hooks from its configuration
+        #[arg(long)]
+        files: bool,
+    },
+    /// Take hooks out, and leave every file as it was before
+    #[command(after_help = "Example:\n  git handoff hooks uninstall --dry-run")]
+    Uninstall {
+        #[command(flatten)]
+        which: Which,
+        #[command(flatten)]
+        how: How,
+    },
+    /// Show which hooks would run, and why the others would not
+    #[command(after_help = "Example:\n  git handoff hooks status --json")]
+    Status {
+        #[command(flatten)]
+        which: Which,
+    },
+}
+
+/// Which hooks are meant.
+#[derive(Args)]
+struct Which {
+    /// These only
+    #[arg(value_name = "NAME", value_parser = PossibleValuesParser::new(Hook::ALL.map(Hook::name)))]
+    names: Vec<String>,
+    /// The one of a repository that is pushed to
+    #[arg(long, conflicts_with = "names")]
+    server: bool,
+}
+
+impl Which {
+    /// The hooks by name, if any are named.
+    fn named(&self) -> Option<Vec<Hook>> {
+        if self.server {
+            return Some(Hook::SERVER.to_vec());
+        }
+        let named: Vec<Hook> = self.names.iter().filter_map(|n| n.parse().ok()).collect();
+        (!named.is_empty()).then_some(named)
+    }
+
+    /// The hooks that are meant, which are those of its kind of repository unless others are
+    /// named.
+    fn hooks(&self, place: &Place) -> Vec<Hook> {
+        self.named().unwrap_or_else(|| usual(place))
+    }
+}
+
+/// The hooks of this kind of repository.
+fn usual(place: &Place) -> Vec<Hook> {
+    if place.bare {
+        Hook::SERVER.to_vec()
+    } else {
+        Hook::LOCAL.to_vec()
+    }
+}
+
+/// How files are changed.
+#[derive(Args)]
+struct How {
+    /// Only show what would change
+    #[arg(long)]
+    dry_run: bool,
+    /// Change hooks also where core.hooksPath leads out of this repository's git directory
+    #[arg(long)]
+    into_hooks_path: bool,
+}
+
+impl Arguments {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// A [`Failure`] with its exit code.
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        let repository = context.repository()?;
+        let git = Program::new(&repository);
+        let (worded, version) = git.version().map_err(mute)?;
+        let settings = git.settings(SETTINGS).map_err(mute)?;
+        let place = Place::find(&repository, &git, &settings).map_err(mute)?;
+        match &self.verb {
+            Verb::Install { which, how, files } => {
+                let way = if *files { Way::Files } else { Way::Best };
+                let plan = Plan::install(
+                    &place,
+                    (version, &settings),
+                    &which.hooks(&place),
+                    way,
+                    how.into_hooks_path,
+                )
+                .map_err(refused)?;
+                finish(plan, how, &git, &place, output)?;
+                if program(&git)?.is_none() {
+                    output.say("warning: git-handoff is not on the PATH, and hooks that don't find it refuse everything: add its folder");
+                }
+                Ok(())
+            }
+            Verb::Uninstall { which, how } => {
+                let own = git.own_settings(SETTINGS).map_err(mute)?;
+                let hooks = which.named().unwrap_or_else(|| Hook::ALL.to_vec());
+                let plan =
+                    Plan::uninstall(&place, &own, &hooks, how.into_hooks_path).map_err(refused)?;
+                finish(plan, how, &git, &place, output)
+            }
+            Verb::Status { which } => {
+                let around = Surroundings {
+                    place: &place,
+                    version,
+                    settings: &settings,
+                    program: program(&git)?,
+                };
+                status(which, &around, &worded, output)
+            }
+        }
+    }
+}
+
+/// The program that hooks would find.
+fn program(git: &Program) -> Result<Option<PathBuf>, Failure> {
+    let own_folder = git.own_folder().map_err(mute)?;
+    Ok(found_on_path("git-handoff", own_folder))
+}
+
+/// Carries a plan out, unless that is not wanted, and tells what was or would be done.
+fn finish(
+    plan: Plan,
+    how: &How,
+    git: &Program,
+    place: &Place,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    let mut text = String::new();
+    let mut hooks: Vec<Value> = Vec::new();
+    let mut changed = false;
+    for change in plan.changes() {
+        let action = change.action;
+        changed |= action.changes();
+        let path = change.path.as_ref().map(|path| path.display().to_string());
+        let shown = path.as_deref().unwrap_or("git's configuration");
+        // A hook that was never there is not worth a line of its own.
+        if action != Action::Nothing {
+            text += &format!(
+                "{}: {}\n",
+                change.hook,
+                told(action, &plain(shown), how.dry_run)
+            );
+        }
+        if how.dry_run {
+            for line in change.difference().lines() {
+                text += &format!("  {}\n", plain(line));
+            }
+        }
+        hooks.push(json!({ "hook": change.hook.name(), "action": action.word(), "path": path }));
+    }
+    if how.dry_run {
+        text += "this is a dry run: nothing was written\n";
+    } else if !changed {
+        text += "nothing had to be changed\n";
+    }
+    let dry_run = how.dry_run;
+    if !dry_run {
+        plan.carry_out(git).map_err(undone)?;
+    }
+    let folder = place.folder.display().to_string();
+    let data = json!({ "folder": folder, "dry_run": dry_run, "hooks": hooks });
+    output.answer(&data, &text)
+}
+
+/// What an action does, in words.
+fn told(action: Action, path: &str, dry_run: bool) -> String {
+    let (would, did) = match action {
+        Action::Create => ("make", "made"),
+        Action::Add => ("add a block to", "added a block to"),
+        Action::Update => ("bring up to date", "brought up to date"),
+        Action::Configure => ("set in", "set in"),
+        Action::TakeOut => ("take the block out of", "took the block out of"),
+        Action::Remove => (
+            "remove, since nothing else is in it,",
+            "removed, since nothing else was in it,",
+        ),
+        Action::Unconfigure => ("remove from", "removed from"),
+        Action::Keep => return format!("is there already, in {path}"),
+        Action::Leave => return format!("is called in lines of your own, which stay: {path}"),
+        Action::Nothing => return format!("is not in {path}"),
+    };
+    if dry_run {
+        format!("would {would} {path}")
+    } else {
+        format!("{did} {path}")
+    }
+}
+
+/// Tells of every hook whether it would run.
+fn status(
+    which: &Which,
+    around: &Surroundings<'_>,
+    git: &str,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    let place = around.place;
+    let (named, usual) = (which.named(), usual(place));
+    let mut reports = Vec::new();
+    for hook in named.clone().unwrap_or_else(|| Hook::ALL.to_vec()) {
+        let report = Report::of(hook, around).map_err(refused)?;
+        // Nobody misses a server's hooks in a clone.
+        let wanted = named.is_some() || usual.contains(&hook);
+        if wanted || report.state != State::Missing {
+            reports.push(report);
+        }
+    }
+    let program = around.program.as_ref().map(|p| p.display().to_string());
+    let data = json!({
+        "folder": place.folder.display().to_string(),
+        "hooks_path": place.hooks_path.as_ref().map(|path| json!({ "value": path.value, "origin": path.origin })),
+        "git": git,
+        "program": program,
+        "hooks": reports.iter().map(document).collect::<Vec<_>>(),
+    });
+    let mut text = format!(
+        "hooks are in {}",
+        plain(&place.folder.display().to_string())
+    );
+    if let Some(path) = &place.hooks_path {
+        let set = format!(" (core.hooksPath, {})", path.origin);
+        text += &plain(&set);
+    }
+    text += &format!("\ngit {}", plain(git));
+    match &program {
+        Some(path) => text += &format!(" finds {}\n", plain(path)),
+        None => text += " finds no git-handoff\n",
+    }
+    let rows: Vec<Vec<String>> = reports
+        .iter()
+        .map(|report| {
+            let by = match report.by {
+                None => String::new(),
+                Some("block") => "by a block in the hook's file".to_owned(),
+                Some("configuration") => "by git's configuration".to_owned(),
+                Some("hand") => "by lines of your own".to_owned(),
+                Some(manager) => format!("by {manager}"),
+            };
+            vec![
+                report.hook.name().to_owned(),
+                report.state.word().to_owned(),
+                by,
+            ]
+        })
+        .collect();
+    for (line, report) in columns(&rows).lines().zip(&reports) {
+        text += &format!("{line}\n");
+        for finding in &report.findings {
+            text += &render(finding);
+        }
+    }
+    output.answer(&data, &text)
+}
+
+/// A hook's state as a document.
+fn document(report: &Report) -> Value {
+    json!({
+        "hook": report.hook.name(),
+        "state": report.state.word(),
+        "by": report.by,
+        "path": report.path.display().to_string(),
+        "findings": report.findings,
+    })
+}
+
+/// Why git gave no answer.
+fn mute(error: ProgramError) -> Failure {
+    let failure = Failure::new(exit::ENVIRONMENT, "git", chain(&error));
+    failure.hint("see whether `git version` and `git config --list` work here")
+}
+
+/// Why nothing is planned.
+fn refused(error: PlanError) -> Failure {
+    let message = chain(&error);
+    match error {
+        PlanError::Refused { findings } => {
+            Failure::new(exit::ENVIRONMENT, "hooks_refused", message).findings(findings)
+        }
+        PlanError::Io { .. } => unusable(message),
+    }
+}
+
+/// Why a plan was not carried out to its end.
+fn undone(error: CarryOutError) -> Failure {
+    let message = chain(&error);
+    match error {
+        CarryOutError::Write(WriteError::Changed(_)) => {
+            Failure::new(exit::CONFLICT, "hook_changed", message)
+                .hint("the file was left alone; run the same command again")
+        }
+        CarryOutError::Write(WriteError::Io { .. }) => unusable(message),
+        CarryOutError::Git(error) => mute(error),
+    }
+}
+
+/// A file that the system gives no access to.
+fn unusable(message: String) -> Failure {
+    let (what, mend) =
+        obstacle(&message).unwrap_or(("a hook's file is out of reach", "see `ls -ld` of it"));
+    let failure = Failure::new(exit::ENVIRONMENT, "hook_file", format!("{what}: {message}"));
+    failure.hint(format!(
+        "the file is as it was; {mend}, and run the same again"
+    ))
+}

@@ -1,0 +1,92 @@
+use clap::Args;
+use handoff_base::text::plain;
+use handoff_ledger::{Record, Refusal};
+use handoff_protocol::{AgentKind, Protocol, State, Style};
+use serde_json::json;
+
+use crate::context::Context;
+use crate::environment::now;
+use crate::error::Failure;
+use crate::output::Output;
+use crate::rows;
+
+/// List what waits for you and what you hold
+///
+/// The most urgent first, then the oldest; what you hold comes before what
+/// waits. An orchestrator also sees everything that failed, is dead or is blocked. Exits
+/// 0 also when there is nothing.
+#[derive(Args)]
+#[command(after_help = "Example:\n  git handoff inbox --as reviewer-agent")]
+pub(crate) struct Arguments {}
+
+impl Arguments {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// A [`Failure`] with its exit code.
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        output.paged();
+        let repository = context.repository()?;
+        let ledger = context.ledger(&repository)?;
+        let agent = context.acting_agent(&repository)?;
+        let tip = ledger.tip()?;
+        let mut protocols = Vec::new();
+        for name in tip.protocols()? {
+            protocols.push(tip.rules(&name)?.protocol().clone());
+        }
+        let knows = |p: &&Protocol| p.agent(agent.as_str()).is_some();
+        let Some(known) = protocols.iter().find(knows) else {
+            let first = protocols.first().map(|p| Refusal::unknown_agent(&agent, p));
+            return Err(first
+                .unwrap_or(Refusal::NothingToClaim {
+                    agent,
+                    found: Box::default(),
+                })
+                .into());
+        };
+        // By the name that the protocol has for it.
+        let agent = known
+            .agent(agent.as_str())
+            .map_or(&agent, |a| &a.id)
+            .clone();
+        let protocol = |record: &Record| {
+            let mut all = protocols.iter();
+            all.find(|p| p.name() == record.protocol.as_str())
+        };
+        let decides = |p: &Protocol| p.is_kind(agent.as_str(), AgentKind::Orchestrator);
+        // In a call, whoever asked decides what becomes of a request that failed.
+        let calls = |p: &Protocol| p.definition().style == Style::Call;
+        let everywhere = protocols.iter().any(|p| decides(p) || calls(p));
+        let mut records = Vec::new();
+        for entry in tip.open()?.iter().filter(|e| everywhere || e.to == agent) {
+            let record = tip.open_record(entry)?;
+            let stuck = matches!(record.state, State::Failed | State::Blocked | State::Dead);
+            let own = |p: &Protocol| decides(p) || calls(p) && record.from == agent;
+            if record.to == agent || stuck && protocol(&record).is_some_and(own) {
+                records.push(record);
+            }
+        }
+        let order = |record: &Record| match record.state {
+            State::InProgress => 0,
+            State::Pending if record.waits_for.is_empty() => 1,
+            State::Pending => 2,
+            _ => 3,
+        };
+        records.sort_by_key(|r| {
+            let rank = protocol(r).map(|p| p.priority_rank(r.priority.as_deref()));
+            (order(r), rank, r.sent_at())
+        });
+        let look = output.look(now()?);
+        let none = format!("nothing waits for {agent}");
+        let (text, data) = rows::records(&records, &look, &none);
+        let remote = context.remote(&repository)?.filter(|_| records.is_empty());
+        output.answer(&json!({ "agent": agent, "handoffs": data }), &text)?;
+        if let Some(remote) = remote {
+            output.say(&format!(
+                "that is what is here; `git handoff claim --next` looks on {} too",
+                plain(&remote)
+            ));
+        }
+        Ok(())
+    }
+}

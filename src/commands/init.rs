@@ -1,0 +1,196 @@
+use clap::{Args, ValueEnum};
+use handoff_base::finding::Finding;
+use handoff_base::text::plain;
+use handoff_git::{Repository, masked};
+use handoff_ledger::{DEFAULT_BRANCH, Founding, LedgerError, Snapshot, check_protocol};
+use handoff_protocol::Policy;
+use handoff_templates::BUILT_IN;
+use serde_json::json;
+
+use crate::context::{Context, remote_named};
+use crate::error::Failure;
+use crate::network::{Writer, say_synced};
+use crate::output::{Output, counted};
+use crate::{exit, protocols};
+
+/// Start the ledger on a branch of its own
+///
+/// Creates the orphan branch with a README, ledger.json and the protocol's
+/// definition, schemas and templates. Nothing is checked out, and nothing else
+/// in the repository changes; a ledger that exists is left as it is. A branch
+/// other than `handoffs` is remembered in the repository's configuration as
+/// handoff.branch.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  git handoff init
+  git handoff init --remote origin      (share it with other clones)
+  git log handoffs")]
+pub(crate) struct Arguments {
+    /// The protocol that issues follow: a built-in one, as `git handoff protocol
+    /// list` names them, or a folder [default: issue-to-pr]
+    #[arg(long, value_name = "NAME|FOLDER")]
+    protocol: Option<String>,
+    /// Share the ledger through this remote, by its name or address: a step counts
+    /// once the remote has it. Takes over the ledger that is there. Kept in the
+    /// repository's configuration as handoff.remote
+    #[arg(long, value_name = "REMOTE")]
+    remote: Option<String>,
+    /// Whether claims about the repository are checked when a contract is sent
+    /// [default: off]
+    #[arg(long, value_name = "POLICY")]
+    evidence: Option<Evidence>,
+}
+
+/// What becomes of a claim that the repository contradicts.
+#[derive(Clone, Copy, ValueEnum)]
+enum Evidence {
+    /// The contract is refused
+    Enforce,
+    /// The contract is accepted, and the contradiction recorded and shown
+    Warn,
+    /// Claims are recorded as they are made
+    Off,
+}
+
+impl From<Evidence> for Policy {
+    fn from(chosen: Evidence) -> Self {
+        match chosen {
+            Evidence::Enforce => Self::Enforce,
+            Evidence::Warn => Self::Warn,
+            Evidence::Off => Self::Off,
+        }
+    }
+}
+
+/// The page for the person who lands on the branch in a browser.
+const README: &str = include_str!("ledger-readme.md");
+
+impl Arguments {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// A [`Failure`] with its exit code.
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        let named = self.protocol.as_deref().unwrap_or(BUILT_IN[0]);
+        let folder = protocols::folder(named)?;
+        let protocol = protocols::load(&folder)?;
+        let files = folder.into_files();
+        let findings = check_protocol(&files);
+        if findings.iter().any(Finding::is_error) {
+            return Err(LedgerError::ProtocolRefused { findings }.into());
+        }
+        let repository = context.repository()?;
+        let remote = match &self.remote {
+            Some(name) => Some(remote_named(&repository, name.clone())?),
+            None => context.remote(&repository)?,
+        };
+        let Writer { ledger, session } =
+            context.writer_through(&repository, remote.as_deref(), output)?;
+        if (remote.is_none() || session.offline) && ledger.tip_id()?.is_none() {
+            not_twice(&repository, ledger.branch())?;
+        }
+        let synced = ledger.catch_up(&session)?;
+        let founding = Founding {
+            protocol: protocol.definition().name.clone(),
+            evidence: self.evidence.map_or(Policy::Off, Policy::from),
+            files,
+            readme: README.replace("{{branch}}", ledger.branch()),
+        };
+        let before = match ledger.tip_id()? {
+            Some(_) => None,
+            None => ledger.seen(),
+        };
+        let commit = ledger.init(&session, &founding)?;
+        let configured = repository.config("handoff.branch");
+        let wanted = context
+            .branch()
+            .filter(|b| *b != configured.as_deref().unwrap_or(DEFAULT_BRANCH));
+        if let Some(branch) = wanted {
+            repository.set_config("handoff.branch", branch)?;
+        }
+        say_synced(&synced, output);
+        let tip = ledger.tip()?;
+        let protocol = &tip.manifest().default_protocol;
+        if self.protocol.is_some() && *protocol != founding.protocol {
+            let text = format!("the ledger exists already, with protocol {protocol}");
+            let hint =
+                format!("`git handoff protocol add {named}` puts another in force beside it");
+            return Err(Failure::new(exit::PROTOCOL, "other_protocol", text).hint(hint));
+        }
+        let known = tip.manifest().evidence;
+        if let Some(wanted) = self.evidence.map(Policy::from).filter(|p| *p != known) {
+            let text = format!(
+                "the ledger exists already, with --evidence {}",
+                known.as_str()
+            );
+            let hint = format!(
+                "a protocol can say it: set its `evidence` to {{\"policy\": \"{}\"}}, and put it in force with `git handoff protocol update`",
+                wanted.as_str()
+            );
+            return Err(Failure::new(exit::PROTOCOL, "other_evidence", text).hint(hint));
+        }
+        if let (Some(_), Some(name)) = (&self.remote, &remote) {
+            repository.set_config("handoff.remote", name)?;
+        }
+        let remote = remote.as_deref().map(masked);
+        let branch = ledger.branch();
+        let text = match commit {
+            Some(commit) => {
+                format!(
+                    "started the ledger on branch {branch}, protocol {protocol}\n  commit {}\n",
+                    commit.short()
+                )
+            }
+            None if synced.brought > 0 && remote.is_some() => format!(
+                "took over the ledger of {} on branch {branch}, protocol {protocol}\n",
+                plain(remote.as_deref().unwrap_or_default())
+            ),
+            None if synced.pushed > 0 => format!(
+                "the ledger on branch {branch} is shared through {}: sent {}\n",
+                plain(remote.as_deref().unwrap_or_default()),
+                counted(synced.pushed, "commit")
+            ),
+            None => {
+                format!("the ledger is on branch {branch}, protocol {protocol}; nothing changed\n")
+            }
+        };
+        let data = json!({
+            "branch": branch,
+            "protocol": protocol,
+            "evidence": tip.manifest().evidence,
+            "created": commit.is_some(),
+            "remote": remote,
+            "commit": tip.commit().to_string(),
+        });
+        output.answer(&data, &text)?;
+        if let Some(before) = before {
+            output.say(&format!(
+                "another ledger was on this branch, and its branch is gone: `git branch {branch}-before {before}` keeps what this clone saw of it; until `git handoff verify --accept-rewritten`, verify reports that it is missing"
+            ));
+        }
+        let rules = tip.default_rules()?;
+        let mut routes = rules.protocol().definition().routes.iter();
+        if let Some(route) = routes.find(|r| r.opens && commit.is_some()) {
+            let (from, to) = (&route.from, &route.to);
+            output.say(&format!(
+                "next: git handoff new --issue N --from {from} --to {to}"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Refuses to start a second ledger beside the one that this repository was cloned with:
+/// the two could never come together.
+fn not_twice(repository: &Repository, branch: &str) -> Result<(), Failure> {
+    let Some(there) = repository.resolve(&format!("refs/remotes/origin/{branch}"))? else {
+        return Ok(());
+    };
+    if Snapshot::at(repository, there, branch).is_err() {
+        return Ok(());
+    }
+    let text = format!("origin has a ledger on branch {branch}, and this clone has none yet");
+    Err(Failure::new(exit::CONFLICT, "ledger_there", text).hint(format!(
+        "nothing was written; `git handoff init --remote origin` shares it, `git branch {branch} origin/{branch}` takes it for this clone alone; --branch NAME starts another"
+    )))
+}

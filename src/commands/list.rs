@@ -1,0 +1,131 @@
+use clap::Args;
+use handoff_base::Moment;
+use handoff_base::ids::IssueKey;
+use handoff_base::text::quoted;
+use handoff_ledger::{Record, Snapshot, View};
+use handoff_protocol::State;
+use serde_json::json;
+
+use crate::context::Context;
+use crate::environment::now;
+use crate::error::Failure;
+use crate::output::Output;
+use crate::{exit, moment, rows};
+
+/// List handoffs, open and closed
+///
+/// Reads the ledger's newest state, not its history. All conditions must hold.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  git handoff list --issue 123
+  git handoff list --agent fixer-agent --state failed --state blocked
+  git handoff list --type error --since 2026-03-01")]
+pub(crate) struct Arguments {
+    /// Of this issue
+    #[arg(long, value_name = "ISSUE")]
+    issue: Option<String>,
+    /// Sent by or to this agent
+    #[arg(long, value_name = "AGENT")]
+    agent: Option<String>,
+    /// In this state; may be given several times
+    #[arg(long, value_name = "STATE", value_parser = state)]
+    state: Vec<State>,
+    /// With a contract of this type
+    #[arg(long = "type", value_name = "TYPE")]
+    kind: Option<String>,
+    /// Sent at or after this time: 2026-03-04, 2026-03-04T05:06:07Z, or how long ago: 7d
+    #[arg(long, value_name = "TIME", value_parser = moment::parse)]
+    since: Option<Moment>,
+    /// Sent before this time
+    #[arg(long, value_name = "TIME", value_parser = moment::parse)]
+    until: Option<Moment>,
+}
+
+fn state(text: &str) -> Result<State, String> {
+    let named = |s: &State| s.as_str() == text;
+    State::ALL.into_iter().find(named).ok_or_else(|| {
+        let names: Vec<&str> = State::ALL.iter().map(|s| s.as_str()).collect();
+        format!("states are: {}", names.join(", "))
+    })
+}
+
+impl Arguments {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// A [`Failure`] with its exit code.
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        output.paged();
+        let repository = context.repository()?;
+        let ledger = context.ledger(&repository)?;
+        let tip = ledger.tip()?;
+        let mut records = Vec::new();
+        let only_open = !self.state.is_empty() && self.state.iter().all(|s| !s.is_terminal());
+        if let Some(issue) = &self.issue {
+            let key: IssueKey = issue.parse()?;
+            let folder = tip.issue(&key)?;
+            if folder.issue()?.is_none() {
+                return Err(handoff_ledger::Refusal::NoIssue { issue: key }.into());
+            }
+            records = folder.records()?;
+        } else if only_open {
+            for entry in tip.open()? {
+                records.push(tip.open_record(&entry)?);
+            }
+        } else {
+            for key in tip.issues()? {
+                records.extend(tip.issue(&key)?.records()?);
+            }
+        }
+        records.retain(|record| self.wants(record));
+        if records.is_empty() {
+            self.know(&tip)?;
+        }
+        // Of the same second: numbers by size, then names.
+        records.sort_by_key(|r| {
+            let key = r.id.issue().as_str().to_owned();
+            (r.sent_at(), key.len(), key, r.id.number())
+        });
+        let look = output.look(now()?);
+        let (text, data) = rows::records(&records, &look, "no handoff is like that");
+        output.answer(&json!({ "handoffs": data }), &text)
+    }
+
+    /// Refuses a name that nothing in the ledger can have, rather than finding
+    /// nothing.
+    fn know(&self, tip: &Snapshot<'_>) -> Result<(), Failure> {
+        let (mut agents, mut types) = (Vec::new(), Vec::new());
+        for name in tip.protocols()? {
+            let rules = tip.rules(&name)?;
+            let definition = rules.protocol().definition();
+            agents.extend(definition.agents.iter().map(|a| a.id.to_string()));
+            types.extend(definition.contracts.iter().map(|c| c.name.clone()));
+        }
+        if let Some(agent) = self.agent.as_ref().filter(|a| !agents.contains(a)) {
+            let text = format!("{} is not an agent of any protocol here", quoted(agent));
+            return Err(Failure::new(exit::PROTOCOL, "unknown_agent", text)
+                .hint(format!("agents are: {}", agents.join(", "))));
+        }
+        if let Some(kind) = self.kind.as_ref().filter(|k| !types.contains(k)) {
+            let text = format!("no protocol here has a contract type {}", quoted(kind));
+            return Err(Failure::usage(text).hint(format!("types are: {}", types.join(", "))));
+        }
+        Ok(())
+    }
+
+    fn wants(&self, record: &Record) -> bool {
+        let agent = |name: &String| record.from.as_str() == name || record.to.as_str() == name;
+        (self.state.is_empty() || self.state.contains(&record.state))
+            && self.agent.as_ref().is_none_or(agent)
+            && self
+                .kind
+                .as_ref()
+                .is_none_or(|kind| *kind == record.contract_type)
+            && self
+                .since
+                .is_none_or(|at| record.sent_at().is_some_and(|sent| sent >= at))
+            && self
+                .until
+                .is_none_or(|at| record.sent_at().is_some_and(|sent| sent < at))
+    }
+}

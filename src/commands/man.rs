@@ -1,0 +1,49 @@
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::json;
+
+use crate::error::Failure;
+use crate::exit;
+use crate::output::Output;
+
+/// Print the manual page, or install all of them
+///
+/// `git handoff --help` makes git look for the page git-handoff(1), and
+/// `git handoff send --help` for nothing: read `man git-handoff-send`.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  git handoff man | man -l -
+  git handoff man --dir ~/.local/share/man/man1     (one page for each command)")]
+pub(crate) struct Arguments {
+    /// Write git-handoff.1 and a page for each command into this folder
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+}
+
+impl Arguments {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// A [`Failure`] with its exit code.
+    pub(crate) fn run(&self, output: &mut Output) -> Result<(), Failure> {
+        let command = crate::command().disable_help_subcommand(true);
+        let Some(dir) = &self.dir else {
+            let mut page = Vec::new();
+            let rendered = clap_mangen::Man::new(command).render(&mut page);
+            rendered.map_err(|error| unwritable(Path::new("the page"), &error))?;
+            return output.raw(&page);
+        };
+        fs::create_dir_all(dir).map_err(|error| unwritable(dir, &error))?;
+        clap_mangen::generate_to(command, dir).map_err(|error| unwritable(dir, &error))?;
+        let folder = dir.display().to_string();
+        let text = format!("wrote the manual pages into {folder}\n");
+        output.answer(&json!({ "folder": folder }), &text)
+    }
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
+    let text = format!("{} cannot be written: {error}", path.display());
+    Failure::new(exit::ENVIRONMENT, "output", text)
+}

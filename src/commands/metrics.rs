@@ -1,0 +1,352 @@
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use handoff_base::Moment;
+use handoff_base::text::plain;
+use handoff_insight::attention::protocols;
+use handoff_insight::metrics::{By, Distribution, Figures, Metrics};
+use handoff_insight::openmetrics::openmetrics;
+use handoff_protocol::State;
+use serde_json::{Value, json};
+
+use crate::context::Context;
+use crate::environment::now;
+use crate::error::Failure;
+use crate::local::local;
+use crate::output::{Output, SCHEMA, pretty};
+use crate::replace::is_stdout;
+use crate::view::Look;
+use crate::{duration, moment, render, replace};
+
+/// Count what was handed over, how it went, and how long it took
+///
+/// Everything is counted anew from the ledger's newest state. What was refused left
+/// nothing there: contracts that were refused, and what the last audit found, are
+/// this clone's own notes. Times run to now where something has not ended.
+/// docs/observability.md defines every figure.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  git handoff metrics
+  git handoff metrics --since 7d --by agent
+  git handoff metrics --format openmetrics --output /tmp/handoff.prom")]
+pub(crate) struct Arguments {
+    /// Count what was sent at or after this time: 2026-03-04, 2026-03-04T05:06:07Z, or how
+    /// long ago: 7d
+    #[arg(long, value_name = "TIME", value_parser = moment::parse)]
+    since: Option<Moment>,
+    /// Add a row for each
+    #[arg(long, value_name = "WHAT")]
+    by: Option<Rows>,
+    /// How to print it
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    format: Format,
+    /// Replace this file with it, all at once, instead of printing it; `-` is standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// What rows are about.
+#[derive(Clone, Copy, ValueEnum)]
+enum Rows {
+    /// The agent that handoffs are with
+    Agent,
+    /// Sender and receiver
+    Route,
+    /// The contract's type
+    Type,
+    /// The protocol
+    Protocol,
+    /// The issue
+    Issue,
+}
+
+impl From<Rows> for By {
+    fn from(rows: Rows) -> Self {
+        match rows {
+            Rows::Agent => Self::Agent,
+            Rows::Route => Self::Route,
+            Rows::Type => Self::Type,
+            Rows::Protocol => Self::Protocol,
+            Rows::Issue => Self::Issue,
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum Format {
+    /// For people
+    Table,
+    /// One document, as with --json
+    Json,
+    /// For Prometheus
+    Openmetrics,
+}
+
+impl Arguments {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// A [`Failure`] with its exit code.
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        let as_json = output.is_json() || self.format == Format::Json;
+        if output.is_json() && self.format == Format::Openmetrics {
+            let text = "--json and --format openmetrics are two ways to print it";
+            return Err(Failure::usage(text).hint("leave one out"));
+        }
+        let repository = context.repository_to_survey()?;
+        let ledger = context.ledger(&repository)?;
+        let tip = ledger.tip()?;
+        let now = now()?;
+        let by = self.by.map(By::from);
+        let survey = ledger.survey(&tip, Context::threads())?;
+        let rules = protocols(&tip)?;
+        let metrics = Metrics::of(&survey, &rules, &local(&ledger)?, self.since, by, now);
+        let file = self.output.as_ref().filter(|path| !is_stdout(path));
+        let text = match self.format {
+            _ if as_json => {
+                let data = self.document(&metrics, by, &tip.commit().to_string(), now);
+                pretty(&json!({ "schema": SCHEMA, "ok": true, "data": data }))
+            }
+            Format::Openmetrics => openmetrics(&metrics, by),
+            Format::Table | Format::Json => {
+                let look = match file {
+                    Some(_) => Look::plain(now),
+                    None => output.look(now),
+                };
+                table(&metrics, by, self.since, &look)
+            }
+        };
+        match file {
+            Some(path) => replace::replace(path, text.as_bytes()),
+            None if as_json || self.format != Format::Table => output.raw(text.as_bytes()),
+            None => {
+                output.paged();
+                output.answer(&Value::Null, &text)
+            }
+        }
+    }
+
+    fn document(&self, metrics: &Metrics, by: Option<By>, commit: &str, now: Moment) -> Value {
+        json!({
+            "commit": commit,
+            "at": render::rfc3339(now),
+            "since": self.since.map(render::rfc3339),
+            "by": by,
+            "figures": metrics.figures,
+            "groups": metrics.groups,
+            "agents": metrics.agents,
+            "rounds": metrics.rounds,
+            "corruption": metrics.corruption,
+            "rejected_steps": metrics.rejected_steps,
+            "stuck": metrics.stuck,
+        })
+    }
+}
+
+/// What is counted beside handoffs, and its number.
+type Beside = (&'static str, fn(&Figures) -> u64);
+
+/// What has a column only where there is some.
+const BESIDE: [Beside; 3] = [
+    ("notes", |figures| figures.notes),
+    ("refused", |figures| figures.contracts_refused),
+    ("violations", |figures| figures.violations),
+];
+
+fn table(metrics: &Metrics, by: Option<By>, since: Option<Moment>, look: &Look) -> String {
+    let mut text = String::new();
+    if let Some(since) = since {
+        text += &format!("since {}\n\n", render::moment(since));
+    }
+    text += &look.table(&figures(metrics));
+    let mut section = |title: &[&str], rows: Vec<Vec<String>>| {
+        if !rows.is_empty() {
+            let head = title.iter().map(|&cell| cell.to_owned()).collect();
+            let all: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
+            text += &format!("\n{}", look.table(&all));
+        }
+    };
+    let times = times(&metrics.figures);
+    section(
+        &["time", "count", "average", "p50", "p95", "p99", "longest"],
+        times,
+    );
+    if let Some(by) = by {
+        let rows = metrics.groups.iter();
+        // What a row has beside handoffs, which may be all that it has.
+        let some = |count: fn(&Figures) -> u64| rows.clone().any(|g| count(&g.figures) > 0);
+        let more: Vec<Beside> = { BESIDE.into_iter() }
+            .filter(|(_, count)| some(*count))
+            .collect();
+        let mut title = vec![
+            by.as_str(),
+            "handoffs",
+            "completed",
+            "failures",
+            "retries",
+            "success",
+            "acknowledged",
+            "average",
+            "p95",
+            "waiting",
+            "working",
+        ];
+        title.extend(more.iter().map(|(name, _)| *name));
+        let rows = rows.map(|row| {
+            let counts = more
+                .iter()
+                .map(|(_, count)| count(&row.figures).to_string());
+            let cells = group(&row.name, &row.figures).into_iter();
+            cells.chain(counts).collect()
+        });
+        section(&title, rows.collect());
+    }
+    let rounds = metrics.rounds.iter().map(|round| {
+        let average = round
+            .average
+            .map_or_else(none, |average| format!("{average:.1}"));
+        let (most, limit) = (round.most.to_string(), round.limit.to_string());
+        vec![plain(&round.name), average, most, limit]
+    });
+    section(
+        &["rounds of an issue", "average", "most", "limit"],
+        rounds.collect(),
+    );
+    let agents = metrics.agents.iter().map(|agent| {
+        let lengths = [
+            agent.waiting_seconds,
+            agent.working_seconds,
+            agent.blocked_seconds,
+            agent.failed_seconds,
+        ];
+        let head = [agent.agent.to_string(), agent.open.to_string()];
+        head.into_iter()
+            .chain(lengths.map(duration::shown))
+            .collect()
+    });
+    section(
+        &["agent", "open", "waiting", "working", "blocked", "failed"],
+        agents.collect(),
+    );
+    let stuck = metrics.stuck.iter().map(|stuck| {
+        let id = stuck.id.as_ref().map(ToString::to_string);
+        let with = { stuck.with.as_ref().or(stuck.turn.as_ref()) }.map(ToString::to_string);
+        vec![
+            id.unwrap_or_else(|| stuck.issue.to_string()),
+            stuck.need.title().to_owned(),
+            with.unwrap_or_default(),
+            look.time(stuck.since),
+            look.cell(&stuck.why),
+        ]
+    });
+    section(&["stuck", "why", "with", "since", ""], stuck.collect());
+    text
+}
+
+/// What is there where nothing was measured.
+fn none() -> String {
+    "-".to_owned()
+}
+
+fn percent(share: Option<f64>) -> String {
+    share.map_or_else(none, |share| format!("{:.1}", share * 100.0))
+}
+
+/// Each figure with its unit.
+fn figures(metrics: &Metrics) -> Vec<Vec<String>> {
+    let figures = &metrics.figures;
+    let mut rows = vec![["figure", "value", "unit"].map(str::to_owned).to_vec()];
+    let mut row = |name: &str, value: String, unit: &str| {
+        rows.push(vec![name.to_owned(), value, unit.to_owned()]);
+    };
+    row("handoffs", figures.handoffs.to_string(), "handoffs");
+    for state in State::ALL {
+        let count = figures.states.get(&state).copied().unwrap_or(0);
+        row(&format!("  {state}"), count.to_string(), "handoffs");
+    }
+    for (name, count, unit) in [
+        ("notes", figures.notes, "contracts"),
+        ("failures", figures.failures, "attempts"),
+        ("timeouts", figures.timeouts, "attempts"),
+        ("retries", figures.retries, "attempts"),
+        ("escalated", figures.escalated, "handoffs"),
+        ("contradicted", figures.contradicted, "claims"),
+        ("violations", figures.violations, "actions"),
+        ("cycles blocked here", figures.cycles_blocked, "contracts"),
+        ("refused here", figures.contracts_refused, "contracts"),
+    ] {
+        row(name, count.to_string(), unit);
+    }
+    let corruption = metrics.corruption.as_ref();
+    let faults = corruption.map_or_else(none, |audited| audited.faults.to_string());
+    row("corruption", faults, "faults");
+    row("success rate", percent(figures.success_rate), "%");
+    row(
+        "acknowledgment rate",
+        percent(figures.acknowledgment_rate),
+        "%",
+    );
+    if let Some(issues) = &figures.issues {
+        row("issues open", issues.open.to_string(), "issues");
+        row("issues completed", issues.completed.to_string(), "issues");
+    }
+    if metrics.rejected_steps > 0 {
+        row(
+            "rejected at a sync",
+            metrics.rejected_steps.to_string(),
+            "steps",
+        );
+    }
+    rows
+}
+
+/// How long things took.
+fn times(figures: &Figures) -> Vec<Vec<String>> {
+    let cycle = figures.issues.as_ref().map(|issues| &issues.cycle_seconds);
+    let all = [
+        ("handoff: sent to end", Some(&figures.duration_seconds)),
+        (
+            "handoff: sent to claim",
+            Some(&figures.acknowledgment_seconds),
+        ),
+        ("failure to next claim", Some(&figures.recovery_seconds)),
+        ("issue: opened to completed", cycle),
+    ];
+    let rows = all.into_iter().filter_map(|(name, found)| {
+        let found = found?;
+        let quantiles = [found.p50, found.p95, found.p99, found.longest];
+        let head = [name.to_owned(), found.count.to_string(), average(found)];
+        let quantiles = quantiles.map(|length| length.map_or_else(none, duration::shown));
+        Some(head.into_iter().chain(quantiles).collect())
+    });
+    rows.collect()
+}
+
+/// An average, to the second.
+#[allow(clippy::cast_possible_truncation)]
+fn average(found: &Distribution) -> String {
+    let average = found.average.map(|average| average.round() as i64);
+    average.map_or_else(none, duration::shown)
+}
+
+fn group(name: &str, figures: &Figures) -> Vec<String> {
+    let completed = figures.states.get(&State::Completed).copied().unwrap_or(0);
+    let duration = &figures.duration_seconds;
+    let counts = [
+        figures.handoffs,
+        completed,
+        figures.failures,
+        figures.retries,
+    ];
+    let mut row = vec![plain(name)];
+    row.extend(counts.map(|count| count.to_string()));
+    let rates = [figures.success_rate, figures.acknowledgment_rate];
+    row.extend(rates.map(|share| match share {
+        Some(_) => format!("{} %", percent(share)),
+        None => none(),
+    }));
+    row.push(average(duration));
+    row.push(duration.p95.map_or_else(none, duration::shown));
+    row.extend([figures.waiting_seconds, figures.working_seconds].map(duration::shown));
+    row
+}

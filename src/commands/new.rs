@@ -1,0 +1,97 @@
+use clap::Args;
+use handoff_base::ids::{AgentName, IssueKey};
+use handoff_base::to_second;
+use handoff_ledger::Clock;
+use handoff_templates::known;
+use serde_json::json;
+
+use crate::context::Context;
+use crate::environment::SystemClock;
+use crate::error::Failure;
+use crate::output::Output;
+use crate::skeleton::{Format, Wanted};
+
+/// Print a contract's skeleton, filled with what is known
+///
+/// What the ledger and the repository know is filled in: the issue's address,
+/// branch, pull request, counts from the diff, commits since the last handoff.
+/// What only you can know is marked `{{fill: …}}`, and a contract with a mark
+/// left in it is refused.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  git handoff new --issue 123 --to implementer-agent --as prep-agent > next.xml
+  git handoff new --issue 123 --from reviewer-agent --to fixer-agent \\
+      --format json
+  git handoff new --issue 123 --from closer-agent --to workflow-complete")]
+pub(crate) struct Arguments {
+    /// The issue
+    #[arg(long, value_name = "ISSUE")]
+    issue: String,
+    /// The agent that hands over; by default the acting agent
+    #[arg(long, value_name = "AGENT")]
+    from: Option<String>,
+    /// The agent that takes over
+    #[arg(long, value_name = "AGENT")]
+    to: String,
+    /// The contract's type, where the route has several
+    #[arg(long = "type", value_name = "TYPE")]
+    kind: Option<String>,
+    /// The contract's format; by default the type's or the protocol's first
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<Format>,
+    /// The protocol; by default the issue's, or the first of the ledger's that
+    /// has such a route
+    #[arg(long, value_name = "NAME")]
+    protocol: Option<AgentName>,
+}
+
+impl Arguments {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// A [`Failure`] with its exit code.
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        let key: IssueKey = self.issue.parse()?;
+        let to: AgentName = self.to.parse()?;
+        let repository = context.repository()?;
+        let clock = SystemClock::from_environment()?;
+        let from = match &self.from {
+            Some(from) => from.parse()?,
+            None => context.acting_agent(&repository)?,
+        };
+        let ledger = context.ledger(&repository)?;
+        let tip = ledger.tip()?;
+        let folder = tip.issue(&key)?;
+        let wanted = Wanted {
+            from: &from,
+            to: &to,
+            kind: self.kind.as_deref(),
+            format: self.format,
+            protocol: self.protocol.as_ref(),
+        };
+        let rules = wanted.rules(&tip, &folder)?;
+        let now = to_second(clock.author());
+        let known = known(&repository, rules.protocol(), &folder, &from, &to, now)?;
+        let made = wanted.write(&rules, &known)?;
+        let data = json!({
+            "contract_type": made.kind,
+            "format": made.format.name(),
+            "text": made.text,
+            "left_to_fill": made.left,
+        });
+        output.answer(&data, &made.text)?;
+        if made.left > 0 && made.format != Format::Xml {
+            output.say("a number, true or false takes the place of a mark and its quotes");
+        }
+        output.say(&format!(
+            "{} places are left to fill; check it with: git handoff check FILE",
+            made.left
+        ));
+        if !made.names_issue {
+            output.say(&format!(
+                "it does not name its issue; send it with: git handoff send FILE --issue {key}"
+            ));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,227 @@
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use handoff_base::Moment;
+use handoff_base::ids::IssueKey;
+use handoff_base::text::plain;
+use handoff_insight::otlp::{Origin, Span, Traced, spans};
+use handoff_ledger::{LedgerError, Refusal, Snapshot, View};
+use serde_json::json;
+
+use crate::collector::{Answer, Collector, Endpoint};
+use crate::context::Context;
+use crate::error::Failure;
+use crate::output::{Output, counted};
+use crate::replace::is_stdout;
+use crate::{duration, environment, exit, moment, replace};
+
+/// Write the issues as traces, in OTLP JSON lines, or push them to a collector
+///
+/// Each issue is a trace, each handoff a span in it, and each stretch of waiting,
+/// working and standing still a span in that. Ids are the same at every export. What
+/// has not ended is written as it stands, with its end now and `git_handoff.open`;
+/// --completed leaves such issues out.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  git handoff export otlp > traces.jsonl
+  git handoff export otlp --issue 123 --output traces.jsonl
+  git handoff export otlp --since 7d --completed --push http://localhost:4318
+  git handoff export otlp --push          (to OTEL_EXPORTER_OTLP_ENDPOINT)
+
+Headers, such as a collector's key, come from OTEL_EXPORTER_OTLP_HEADERS.")]
+pub(crate) struct Arguments {
+    /// Only this issue
+    #[arg(long, value_name = "ISSUE")]
+    issue: Option<IssueKey>,
+    /// Only issues with a step since then: a date, a time, or how long ago (7d)
+    #[arg(long, value_name = "WHEN", value_parser = moment::parse)]
+    since: Option<Moment>,
+    /// Only issues that are completed
+    #[arg(long)]
+    completed: bool,
+    /// Write to this file, whole or not at all; `-` is standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Send to this address; else to what OTEL_EXPORTER_OTLP_TRACES_ENDPOINT or
+    /// OTEL_EXPORTER_OTLP_ENDPOINT says
+    #[arg(long, value_name = "URL", num_args = 0..=1, conflicts_with = "output")]
+    push: Option<Option<String>>,
+    /// How long the sending may take, all in all
+    #[arg(long, value_name = "DURATION", requires = "push", value_parser = duration::parse)]
+    #[arg(default_value = "30s")]
+    timeout: Duration,
+}
+
+/// How many spans a document holds at most.
+const MOST: usize = 1000;
+
+/// How much was exported.
+#[derive(Default)]
+struct Count {
+    issues: usize,
+    spans: usize,
+    documents: usize,
+}
+
+impl Arguments {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// A [`Failure`] with its exit code.
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        let repository = context.repository()?;
+        let tip = context.ledger(&repository)?.tip()?;
+        if let Some(key) = &self.issue
+            && tip.issue(key)?.issue()?.is_none()
+        {
+            return Err(Refusal::NoIssue { issue: key.clone() }.into());
+        }
+        let origin = Origin::new(&tip, &environment::service_name())?;
+        if let Some(url) = &self.push {
+            return self.push(&tip, &origin, url.as_deref(), output);
+        }
+        output.only_reads();
+        if let Some(path) = self.output.as_ref().filter(|path| !is_stdout(path)) {
+            let count = replace::replace_with(path, |file| {
+                self.lines(&tip, &origin, |line| {
+                    let written = file.write_all(line.as_bytes());
+                    written.map(|()| true).map_err(|error| {
+                        let text = format!("cannot write {}: {error}", path.display());
+                        Failure::new(exit::ENVIRONMENT, "output", text)
+                    })
+                })
+            })?;
+            let text = format!("wrote {} to {}\n", told(&count), path.display());
+            let data = json!({
+                "output": path,
+                "issues": count.issues,
+                "spans": count.spans,
+                "lines": count.documents,
+            });
+            return output.answer(&data, &text);
+        }
+        output.one_line_each();
+        self.lines(&tip, &origin, |line| output.stream(line.as_bytes()))
+            .map(drop)
+    }
+
+    /// The keys of the issues that may be wanted, numbers by size.
+    fn keys(&self, tip: &Snapshot<'_>) -> Result<Vec<IssueKey>, LedgerError> {
+        match &self.issue {
+            Some(key) => Ok(vec![key.clone()]),
+            None => tip.issues(),
+        }
+    }
+
+    /// Hands on the spans of each issue that is wanted, until `take` says that it is
+    /// enough.
+    fn each(
+        &self,
+        tip: &Snapshot<'_>,
+        origin: &Origin,
+        mut take: impl FnMut(Vec<Span>) -> Result<bool, Failure>,
+    ) -> Result<usize, Failure> {
+        let now = environment::now()?;
+        let mut issues = 0;
+        for key in self.keys(tip)? {
+            let Some(issue) = tip.issue(&key)?.issue()? else {
+                continue;
+            };
+            let is_late = self.since.is_some_and(|since| issue.updated_at < since);
+            if is_late || self.completed && issue.completed_at.is_none() {
+                continue;
+            }
+            let Some(traced) = Traced::read(tip, &key)? else {
+                continue;
+            };
+            issues += 1;
+            if !take(spans(origin, &traced, now))? {
+                break;
+            }
+        }
+        Ok(issues)
+    }
+
+    /// A line for each issue; several, where it has very many spans.
+    fn lines(
+        &self,
+        tip: &Snapshot<'_>,
+        origin: &Origin,
+        mut write: impl FnMut(&str) -> Result<bool, Failure>,
+    ) -> Result<Count, Failure> {
+        let mut count = Count::default();
+        count.issues = self.each(tip, origin, |spans| {
+            for some in spans.chunks(MOST) {
+                let mut line = origin.document(some);
+                line.push('\n');
+                count.spans += some.len();
+                count.documents += 1;
+                if !write(&line)? {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        })?;
+        Ok(count)
+    }
+
+    fn push(
+        &self,
+        tip: &Snapshot<'_>,
+        origin: &Origin,
+        url: Option<&str>,
+        output: &mut Output,
+    ) -> Result<(), Failure> {
+        let endpoint = Endpoint::named(url)?;
+        let mut collector = Collector::new(endpoint, self.timeout)?;
+        let mut count = Count::default();
+        let mut all = Answer::default();
+        let mut send = |spans: &[Span], count: &mut Count| -> Result<(), Failure> {
+            all.add(collector.send(&origin.document(spans))?);
+            count.spans += spans.len();
+            count.documents += 1;
+            Ok(())
+        };
+        let mut waiting: Vec<Span> = Vec::new();
+        let issues = self.each(tip, origin, |spans| {
+            waiting.extend(spans);
+            while waiting.len() >= MOST {
+                let rest = waiting.split_off(MOST);
+                send(&waiting, &mut count)?;
+                waiting = rest;
+            }
+            Ok(true)
+        })?;
+        count.issues = issues;
+        if !waiting.is_empty() {
+            send(&waiting, &mut count)?;
+        }
+        let shown = collector.shown();
+        let data = json!({
+            "endpoint": shown,
+            "issues": count.issues,
+            "spans": count.spans,
+            "requests": count.documents,
+            "rejected_spans": all.rejected,
+            "message": all.message,
+        });
+        if all.rejected > 0 {
+            let rejected = counted(usize::try_from(all.rejected).unwrap_or(usize::MAX), "span");
+            let text = format!("{shown} rejected {rejected}: {}", all.message);
+            let failure = Failure::new(exit::ENVIRONMENT, "collector_rejected", text);
+            return Err(failure
+                .hint("the others were taken; what it rejected, it rejects again")
+                .data(data));
+        }
+        if !all.message.is_empty() {
+            output.say(&format!("{shown} says: {}", plain(&all.message)));
+        }
+        output.answer(&data, &format!("sent {} to {shown}\n", told(&count)))
+    }
+}
+
+fn told(count: &Count) -> String {
+    let issues = counted(count.issues, "issue");
+    format!("{issues} as {}", counted(count.spans, "span"))
+}

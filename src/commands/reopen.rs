@@ -1,0 +1,57 @@
+use clap::Args;
+use handoff_base::ids::IssueKey;
+use handoff_ledger::Request;
+
+use super::change::told;
+use crate::context::Context;
+use crate::error::Failure;
+use crate::network::Writer;
+use crate::output::Output;
+use crate::render;
+
+/// Open a completed issue again
+///
+/// The agent whose contract completed it may send once more, and the issue can
+/// be started anew by a contract that opens issues.
+#[derive(Args)]
+#[command(
+    after_help = "Example:\n  git handoff reopen 123 --as closer-agent --reason 'the fix was reverted'"
+)]
+pub(crate) struct Arguments {
+    /// The issue
+    #[arg(value_name = "ISSUE")]
+    issue: String,
+    /// Why
+    #[arg(
+        long,
+        short,
+        value_name = "TEXT",
+        visible_alias = "message",
+        visible_short_alias = 'm'
+    )]
+    reason: String,
+}
+
+impl Arguments {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// A [`Failure`] with its exit code.
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        let issue: IssueKey = self.issue.parse()?;
+        let reason = told(&self.reason)?;
+        let repository = context.repository()?;
+        let Writer { ledger, session } = context.writer(&repository, output)?;
+        let agent = context.acting_agent(&repository)?;
+        let done = ledger.ask(&session, &agent, &issue, || Request::Reopen {
+            reason: reason.clone(),
+        })?;
+        let text = match done.commit {
+            Some(commit) => format!("issue {issue} is open again\n  commit {}\n", commit.short()),
+            None => format!("issue {issue} was reopened already; nothing was written\n"),
+        };
+        output.answer(&render::done_json(&done), &text)?;
+        render::say_next(&done, output);
+        Ok(())
+    }
+}

@@ -1,0 +1,199 @@
+use std::io;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use handoff_base::Moment;
+use handoff_base::ids::IssueKey;
+use handoff_git::Repository;
+use handoff_insight::attention::protocols;
+use handoff_insight::report::{Frame, Report, ReportError, Wanted, Written};
+use handoff_ledger::{Ledger, Refusal, Snapshot};
+use serde_json::json;
+
+use crate::context::Context;
+use crate::environment::now;
+use crate::error::{Failure, chain};
+use crate::output::{Output, counted};
+use crate::replace::replace_with;
+use crate::{exit, moment};
+
+/// Write a page about the ledger: what needs attention, and each issue
+///
+/// One HTML file that needs nothing beside itself: what stands still, with whom,
+/// since when, why, and what to do; open work by agent; throughput and cycle time; a
+/// timeline; and a section for each issue with its way, its times, its failures and
+/// its contracts. It loads nothing from anywhere, and is readable without scripts.
+///
+/// Every issue is counted and listed. Those that are open have a section, and so have
+/// those that moved last, up to 20,000 handoffs.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  git handoff report --output report.html
+  git handoff report --issue 123 --issue 124 --output review.html
+  git handoff report --since 7d --output - | gzip > week.html.gz")]
+pub(crate) struct Arguments {
+    /// The file, which is replaced as a whole; `-` is standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    #[command(flatten)]
+    wanted: WantedArguments,
+}
+
+/// What a page is about.
+#[derive(Args)]
+pub(super) struct WantedArguments {
+    /// Only this issue; may be given several times
+    #[arg(long, value_name = "ISSUE")]
+    issue: Vec<IssueKey>,
+    /// Of the completed issues, a section only for those with a step since this time:
+    /// 2026-03-04, 2026-03-04T05:06:07Z, or how long ago: 7d
+    #[arg(long, value_name = "TIME", value_parser = moment::parse)]
+    since: Option<Moment>,
+    /// A section for each issue, however many there are
+    #[arg(long)]
+    all: bool,
+}
+
+impl WantedArguments {
+    /// The same, for the page.
+    pub(super) fn wanted(&self) -> Wanted {
+        Wanted {
+            issues: self.issue.clone(),
+            since: self.since,
+            all: self.all,
+        }
+    }
+}
+
+impl Arguments {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// A [`Failure`] with its exit code.
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        let repository = context.repository_to_survey()?;
+        let ledger = context.ledger(&repository)?;
+        let tip = ledger.tip()?;
+        let wanted = self.wanted.wanted();
+        let frame = Frame {
+            name: name(&repository),
+            live: false,
+        };
+        if self.output == Path::new("-") {
+            if output.is_json() {
+                let text = "standard output can hold the page or one JSON document, not both";
+                return Err(Failure::usage(text).hint("give --output a file"));
+            }
+            let mut out = ToOutput {
+                output,
+                failed: None,
+            };
+            let written = write(&ledger, &tip, &wanted, &frame, &mut out);
+            return match out.failed {
+                Some(failure) => Err(failure),
+                None => written.map(drop),
+            };
+        }
+        let written = replace_with(&self.output, |mut out| {
+            write(&ledger, &tip, &wanted, &frame, &mut out)
+        })?;
+        let shown = self.output.display();
+        let stuck = match written.attention {
+            0 => "nothing needs attention".to_owned(),
+            1 => "1 thing needs attention".to_owned(),
+            many => format!("{many} things need attention"),
+        };
+        let mut text = format!(
+            "{shown}: {} with {}; {stuck}\n",
+            counted(written.issues, "issue"),
+            counted(written.handoffs, "handoff"),
+        );
+        let left_out = written.issues - written.sections;
+        if left_out > 0 {
+            text += &format!(
+                "{left_out} of the issues are listed without a section of their own; --all gives each one\n"
+            );
+        }
+        let data = json!({
+            "file": self.output,
+            "commit": tip.commit().to_string(),
+            "issues": written.issues,
+            "handoffs": written.handoffs,
+            "sections": written.sections,
+            "attention": written.attention,
+        });
+        output.answer(&data, &text)
+    }
+}
+
+/// Writes the page about a ledger as it is at a commit.
+///
+/// # Errors
+/// A [`Failure`] when an issue that is wanted does not exist, the ledger can't be read,
+/// or the page can't be written.
+pub(super) fn write(
+    ledger: &Ledger<'_>,
+    tip: &Snapshot<'_>,
+    wanted: &Wanted,
+    frame: &Frame,
+    out: &mut impl Write,
+) -> Result<Written, Failure> {
+    let threads = Context::threads();
+    let survey = ledger.survey(tip, threads)?;
+    if let Some(key) = wanted.issues.iter().find(|key| survey.issue(key).is_none()) {
+        return Err(Refusal::NoIssue { issue: key.clone() }.into());
+    }
+    let protocols = protocols(tip)?;
+    let report = Report::of(&survey, &protocols, ledger.branch(), wanted, now()?);
+    report
+        .write(tip, frame, threads, out)
+        .map_err(|error| match error {
+            ReportError::Ledger(error) => error.into(),
+            ReportError::Write(_) => {
+                let text = chain(&error);
+                Failure::new(exit::ENVIRONMENT, "output", text)
+                    .hint("see that there is room, and that this user may write there")
+            }
+        })
+}
+
+/// The name of the folder that the repository is in.
+pub(super) fn name(repository: &Repository) -> String {
+    let folder = repository.workdir().unwrap_or_else(|| {
+        let path = repository.common_dir();
+        match path.ends_with(".git") {
+            true => path.parent().unwrap_or(path),
+            false => path,
+        }
+    });
+    let name = folder.file_name().unwrap_or(folder.as_os_str());
+    name.to_string_lossy().into_owned()
+}
+
+/// Standard output as a place to write to.
+struct ToOutput<'o> {
+    output: &'o mut Output,
+    failed: Option<Failure>,
+}
+
+impl Write for ToOutput<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.output.stream(bytes) {
+            Ok(true) => Ok(bytes.len()),
+            // Nobody reads the rest.
+            Ok(false) => {
+                self.failed = Some(Failure::reported(exit::DONE));
+                Err(io::ErrorKind::BrokenPipe.into())
+            }
+            Err(failure) => {
+                self.failed = Some(failure);
+                Err(io::ErrorKind::Other.into())
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,111 @@
+use clap::Args;
+use handoff_base::ids::{HandoffId, IssueKey};
+use handoff_base::to_second;
+use handoff_contract::Allowance;
+use handoff_ledger::{Offer, Reports};
+
+use crate::context::Context;
+use crate::error::Failure;
+use crate::network::Writer;
+use crate::output::Output;
+use crate::{exit, input, render};
+
+/// Hand work on with a contract
+///
+/// The contract is checked, and the step is one commit: the handoff that the
+/// sender held is completed (failed or blocked, if the contract says so), and
+/// the next one waits for its receiver. A sender must have claimed what it was
+/// handed. The same contract again changes nothing and prints the first
+/// receipt.
+///
+/// Where the ledger or the protocol says so, what the contract claims is checked
+/// against the repository first: branch, commits, counts, the merge, artifacts.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  git handoff send contract.xml
+  generate-contract | git handoff send -
+  git handoff send error.xml --issue 123      (a contract that names no issue)
+  git handoff send contract.xml --tests target/junit.xml --coverage lcov.info")]
+pub(crate) struct Arguments {
+    /// The contract, XML, JSON or a Markdown message; - reads standard input
+    #[arg(value_name = "FILE")]
+    file: String,
+    /// The issue that a contract without an issue number is about; by default
+    /// the one in which its sender works
+    #[arg(long, value_name = "ISSUE")]
+    issue: Option<String>,
+    /// The protocol that the contract follows; by default the issue's, or the
+    /// first of the ledger's under which it is complete
+    #[arg(long, value_name = "NAME")]
+    protocol: Option<String>,
+    /// The request that the contract answers, where its sender works on several
+    /// in one issue; by default the newest
+    #[arg(long, value_name = "ID")]
+    answers: Option<String>,
+    /// The token that your claim returned: a sender whose lease ran out and was
+    /// taken over is refused
+    #[arg(long, value_name = "N")]
+    token: Option<u32>,
+    /// Send what a rule takes for a secret, at one place or wherever it stands;
+    /// that is recorded. `check` names rules and places
+    #[arg(long, value_name = "RULE[@PLACE]")]
+    allow_secret: Vec<Allowance>,
+    /// Reports of the tests, as JUnit's XML: their counts are compared with what
+    /// the contract says
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    tests: Vec<String>,
+    /// Reports of the coverage, lcov's or Cobertura's: it is compared with what
+    /// the contract says
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    coverage: Vec<String>,
+}
+
+impl Arguments {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// A [`Failure`] with its exit code.
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        let repository = context.repository()?;
+        let Writer { ledger, session } = context.writer(&repository, output)?;
+        let agent = context.agent(&repository)?;
+        let issue = self
+            .issue
+            .as_deref()
+            .map(str::parse::<IssueKey>)
+            .transpose()?;
+        let bytes = input::contract(context, &self.file)?;
+        let mut reports = Reports::default();
+        for name in &self.tests {
+            reports.add_tests(name, &input::report(context, name)?)?;
+        }
+        for name in &self.coverage {
+            reports.add_coverage(name, &input::report(context, name)?)?;
+        }
+        let protocol = self.protocol.as_deref().map(str::parse).transpose()?;
+        let answers: Option<HandoffId> = self.answers.as_deref().map(str::parse).transpose()?;
+        let offer = Offer {
+            bytes: &bytes,
+            agent: agent.as_ref(),
+            issue: issue.as_ref(),
+            protocol: protocol.as_ref(),
+            answers: answers.map(|id| id.number()),
+            token: self.token,
+            allow: &self.allow_secret,
+            reports: Some(&reports),
+        };
+        let done = ledger.send(&session, &offer).map_err(|error| {
+            let failure = Failure::from(error);
+            if matches!(failure.exit, exit::CONTRACT | exit::PROTOCOL) {
+                let at = session.clock.author();
+                let findings = &failure.findings;
+                ledger.note_refused(&session, &offer, failure.code, findings, to_second(at));
+            }
+            failure
+        })?;
+        output.answer(&render::done_json(&done), &render::done_text(&done))?;
+        render::say_warnings(&done, output);
+        render::say_next(&done, output);
+        Ok(())
+    }
+}

@@ -1,0 +1,221 @@
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use handoff_git::Repository;
+use handoff_insight::report::{Frame, Wanted, gone, policy};
+use handoff_ledger::{Refusal, View};
+use serde_json::json;
+
+use super::report::{WantedArguments, name, write};
+use crate::context::Context;
+use crate::error::{Failure, chain};
+use crate::exit;
+use crate::http::{Answer, Body, Request, Server};
+use crate::interruption::Interruption;
+use crate::output::Output;
+
+/// Show the page about the ledger in a browser, live
+///
+/// The page of `git handoff report`, served to this machine alone. It looks every two
+/// seconds whether the ledger has moved and shows it anew if it has, where you are on it
+/// and with the filters as they are. Runs until it is interrupted, and then exits 0;
+/// through `git handoff`, git itself says by which signal (130, 143).
+#[derive(Args)]
+#[command(after_help = "Examples:
+  git handoff serve
+  git handoff serve --port 8123 --since 30d")]
+pub(crate) struct Arguments {
+    /// The port; by default one that is free
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    port: u16,
+    #[command(flatten)]
+    wanted: WantedArguments,
+}
+
+/// What the threads of the web server ask of the one that reads the ledger.
+enum Asked {
+    /// The page.
+    Page(Sender<Answer>),
+    /// Where the ledger is.
+    Tip(Sender<Answer>),
+    /// To see whether the program is to end.
+    Nothing,
+}
+
+/// A page that was made.
+struct Page {
+    tip: String,
+    file: Arc<File>,
+    length: u64,
+    made: Instant,
+}
+
+/// How long a page is shown while the ledger does not move: what is late is so without
+/// a step.
+const FRESH: Duration = Duration::from_secs(300);
+
+impl Arguments {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// A [`Failure`] with its exit code.
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        let wanted = self.wanted.wanted();
+        let frame = {
+            let repository = Repository::open_here()?;
+            let tip = context.ledger(&repository)?.tip()?;
+            for key in &wanted.issues {
+                if tip.issue(key)?.issue()?.is_none() {
+                    return Err(Refusal::NoIssue { issue: key.clone() }.into());
+                }
+            }
+            Frame {
+                name: name(&repository),
+                live: true,
+            }
+        };
+        let server = Server::bind(self.port).map_err(|error| {
+            let text = format!(
+                "cannot listen on port {} of this machine: {error}",
+                self.port
+            );
+            Failure::new(exit::ENVIRONMENT, "port", text)
+                .hint("leave --port out, and a port is taken that is free")
+        })?;
+        let (ask, asked) = mpsc::channel();
+        let interruption = Interruption::catch({
+            let ask = Mutex::new(ask.clone());
+            move || {
+                if let Ok(ask) = ask.lock() {
+                    let _ = ask.send(Asked::Nothing);
+                }
+            }
+        });
+        let interruption = interruption.map_err(|error| {
+            let text = format!("signals cannot be caught: {error}");
+            Failure::new(exit::ENVIRONMENT, "signals", text)
+        })?;
+        let port = server.port();
+        let address = format!("http://127.0.0.1:{port}/");
+        server.start(move |request| answer(request, &ask));
+        output.answer(
+            &json!({ "address": address, "port": port }),
+            &format!("{address}\n"),
+        )?;
+        let mut desk = Desk {
+            context,
+            wanted: &wanted,
+            frame: &frame,
+            page: None,
+        };
+        for asked in asked {
+            if interruption.asked().load(Ordering::SeqCst) {
+                break;
+            }
+            // Who has gone meanwhile needs no answer.
+            let _ = match asked {
+                Asked::Page(to) => to.send(desk.page()),
+                Asked::Tip(to) => to.send(desk.tip_answer()),
+                Asked::Nothing => Ok(()),
+            };
+        }
+        Ok(())
+    }
+}
+
+/// Answers a request, on one of the server's threads.
+fn answer(request: &Request, ask: &Sender<Asked>) -> Answer {
+    let (to, from) = mpsc::channel();
+    let asked = match request.path.as_str() {
+        "/" => Asked::Page(to),
+        "/tip" => Asked::Tip(to),
+        _ => return Answer::text("404 Not Found", "there is / and nothing else"),
+    };
+    let ends = || Answer::text("503 Service Unavailable", "the server ends");
+    if ask.send(asked).is_err() {
+        return ends();
+    }
+    from.recv().unwrap_or_else(|_| ends())
+}
+
+/// Where the ledger is read: on one thread, since its handles belong to one.
+struct Desk<'a> {
+    context: &'a Context,
+    wanted: &'a Wanted,
+    frame: &'a Frame,
+    page: Option<Page>,
+}
+
+impl Desk<'_> {
+    /// Where the ledger is; nothing, where it has gone.
+    fn tip(&self) -> Result<String, Failure> {
+        let repository = Repository::open_here()?;
+        let tip = self.context.ledger(&repository)?.tip()?;
+        Ok(tip.commit().to_string())
+    }
+
+    fn tip_answer(&self) -> Answer {
+        let document = json!({ "tip": self.tip().unwrap_or_default() });
+        Answer {
+            status: "200 OK",
+            kind: "application/json",
+            headers: String::new(),
+            body: Body::Text(document.to_string()),
+        }
+    }
+
+    /// The page as the ledger is now; the one that was made, where nothing has moved.
+    fn page(&mut self) -> Answer {
+        let current = match self.tip() {
+            Ok(tip) => match &self.page {
+                Some(page) if page.tip == tip && page.made.elapsed() < FRESH => Ok(()),
+                _ => self.made().map(|page| self.page = Some(page)),
+            },
+            Err(failure) => Err(failure),
+        };
+        let (status, body) = match (current, &self.page) {
+            (Ok(()), Some(page)) => ("200 OK", Body::File(Arc::clone(&page.file), page.length)),
+            (Ok(()), None) => ("200 OK", Body::Text(String::new())),
+            (Err(failure), _) => {
+                let text = gone(self.frame, &failure.message);
+                ("503 Service Unavailable", Body::Text(text))
+            }
+        };
+        let policy = policy(true);
+        Answer {
+            status,
+            kind: "text/html; charset=utf-8",
+            headers: format!("Content-Security-Policy: {policy}; frame-ancestors 'none'\r\n"),
+            body,
+        }
+    }
+
+    /// Makes the page, in a file that has no name and goes with the program.
+    fn made(&self) -> Result<Page, Failure> {
+        let failed = |error: std::io::Error| {
+            let text = format!("the page cannot be written: {}", chain(&error));
+            Failure::new(exit::ENVIRONMENT, "output", text)
+        };
+        let repository = Repository::open_here()?;
+        let ledger = self.context.ledger(&repository)?;
+        let tip = ledger.tip()?;
+        let file = tempfile::tempfile().map_err(failed)?;
+        let mut out = BufWriter::with_capacity(1 << 18, file);
+        write(&ledger, &tip, self.wanted, self.frame, &mut out)?;
+        out.flush().map_err(failed)?;
+        let file = out
+            .into_inner()
+            .map_err(|error| failed(error.into_error()))?;
+        Ok(Page {
+            tip: tip.commit().to_string(),
+            length: file.metadata().map_err(failed)?.len(),
+            file: Arc::new(file),
+            made: Instant::now(),
+        })
+    }
+}

@@ -1,0 +1,97 @@
+use clap::Args;
+use handoff_base::text::plain;
+use handoff_git::masked;
+use handoff_ledger::{Ledger, LedgerError};
+use serde_json::json;
+
+use crate::context::Context;
+use crate::error::Failure;
+use crate::exit;
+use crate::network::{Timeout, Writer, say_synced};
+use crate::output::{Output, counted};
+
+/// Bring this clone's ledger and the remote's together
+///
+/// Steps that were made offline are made again on the remote's state, in their
+/// order, and sent in one push. A handoff whose number was taken meanwhile gets the
+/// next one. A step that the new state refuses is kept: `git handoff rejected`. What
+/// is on the remote is never rewritten. Every write does the same before its own step.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  git handoff sync
+  git handoff sync --set-aside      (where a hook of the remote refuses one)")]
+pub(crate) struct Arguments {
+    /// Keep aside what a hook of the remote refuses, so that the rest goes on
+    #[arg(long)]
+    set_aside: bool,
+    #[command(flatten)]
+    timeout: Timeout,
+}
+
+impl Arguments {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// A [`Failure`] with its exit code.
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        let repository = context.repository()?;
+        let context = context.with(self.timeout.into());
+        let Writer { ledger, session } = context.writer_apart(&repository, output)?;
+        let remote = context.remote(&repository)?;
+        let remote = masked(&remote.ok_or(LedgerError::NoRemote)?);
+        let synced = output
+            .during(&session.tally, || ledger.sync(&session, self.set_aside))
+            .map_err(|error| left_here(&ledger, error))?;
+        let data = json!({
+            "remote": remote,
+            "commit": ledger.tip_id()?.map(|id| id.to_string()),
+            "brought": synced.brought,
+            "sent": synced.pushed,
+            "made_again": synced.rerun,
+            "renamed": synced.renamed,
+            "rejected": synced.rejected,
+        });
+        let remote = plain(&remote);
+        let text = match (synced.pushed, synced.brought) {
+            (0, 0) => format!("{remote} and this clone have the same\n"),
+            (sent, brought) => format!(
+                "sent {} to {remote}, brought {brought}\n",
+                counted(sent, "commit")
+            ),
+        };
+        if synced.rejected.is_empty() {
+            output.answer(&data, &text)?;
+            say_synced(&synced, output);
+            return Ok(());
+        }
+        let text = format!(
+            "{text}refused: {}\n",
+            counted(synced.rejected.len(), "step")
+        );
+        if output.is_json() {
+            let failure = Failure::new(exit::CONFLICT, "rejected", text.trim_end());
+            return Err(failure.hint("`git handoff rejected` lists them").data(data));
+        }
+        output.raw(text.as_bytes())?;
+        say_synced(&synced, output);
+        Err(Failure::reported(exit::CONFLICT))
+    }
+}
+
+/// That steps are left here alone, where that is why it failed.
+fn left_here(ledger: &Ledger<'_>, error: LedgerError) -> Failure {
+    let beside = ledger.beside_remote().ok().flatten();
+    let left = beside.map_or(0, |beside| beside.unpublished);
+    match error {
+        LedgerError::Unreachable { remote, trouble } if left > 0 => {
+            let text = format!(
+                "not on {remote} yet: {}: {trouble}",
+                counted(left, "commit")
+            );
+            Failure::new(exit::NOT_PUBLISHED, "not_published", text)
+                .hint("they stay recorded here; run the same again later")
+                .data(json!({ "remote": remote, "unpublished": left }))
+        }
+        error => error.into(),
+    }
+}

@@ -1,0 +1,159 @@
+use std::num::NonZero;
+use std::thread;
+
+use clap::Args;
+use handoff_base::ObjectId;
+use handoff_base::ids::IssueKey;
+use handoff_base::text::quoted;
+use handoff_github::annotations::Annotation;
+use handoff_ledger::{AuditScope, Ledger, LedgerError, Refusal, Tally, View};
+use serde_json::json;
+
+use crate::annotations::Format;
+use crate::context::Context;
+use crate::environment::now;
+use crate::error::{Failure, LEFT_OUT};
+use crate::output::Output;
+use crate::{annotations, exit, moment, report};
+
+/// Derive every step again from its contract, and report each that is not legal
+///
+/// Every commit of the ledger is run through the protocol again on the state
+/// before it, and must have written exactly what such a step writes: files,
+/// message, trailers, author, dates; signatures, delivered files and claims that were
+/// checked are checked again. Goes on past damage, and reports all of it.
+/// Exits 10 when the ledger is damaged.
+///
+/// What was found sound is remembered in this clone, so that a branch that was
+/// rewritten, or lost commits at its end, is reported, and so that --incremental
+/// can go on from there.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  git handoff verify
+  git handoff verify 123 --json
+  git handoff verify --incremental         (only what came since the last time)
+  git handoff verify --since 2026-03-01    (or a commit, or 2d)
+  git handoff verify --format github       (annotations in a GitHub workflow)")]
+pub(crate) struct Arguments {
+    /// Verify only the commits that touch this issue, or the rules that all issues share
+    #[arg(value_name = "ISSUE")]
+    issue: Option<String>,
+    /// Verify only what came after a commit, which must be part of the history, or since a
+    /// time: a date, or how long ago
+    #[arg(long, value_name = "COMMIT|TIME")]
+    since: Option<String>,
+    /// Verify only what came after the last commit that was verified in this
+    /// clone; all of it, if none was
+    #[arg(long, conflicts_with = "since")]
+    incremental: bool,
+    /// Take the branch as it is, though this clone saw another history of it
+    #[arg(long, conflicts_with_all = ["since", "incremental"])]
+    accept_rewritten: bool,
+    /// How to report
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    format: Format,
+}
+
+/// What is found where a part is not in this clone.
+const LEFT_OUT_CODE: &str = "object.left_out";
+
+impl Arguments {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// A [`Failure`] with its exit code.
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        let is_github = self.format.is_github(output);
+        output.paged();
+        let repository = context.repository()?;
+        let ledger = context.ledger(&repository)?;
+        let key = { self.issue.as_deref() }
+            .map(str::parse::<IssueKey>)
+            .transpose()?;
+        if let Some(key) = &key {
+            let known = ledger.tip().and_then(|tip| tip.issue(key)?.issue());
+            if matches!(known, Ok(None)) {
+                return Err(Refusal::NoIssue { issue: key.clone() }.into());
+            }
+        }
+        let since = match &self.since {
+            Some(text) => since(&ledger, text)?,
+            None if self.incremental => ledger.verified(),
+            None => None,
+        };
+        let tally = Tally::default();
+        let scope = AuditScope {
+            issue: key.as_ref(),
+            since,
+            tally: Some(&tally),
+        };
+        let threads = thread::available_parallelism().map_or(1, NonZero::get);
+        let audited = || ledger.audit(scope, threads, self.accept_rewritten);
+        let mut audit = output.during(&tally, audited)?;
+        // A branch that never was a ledger is not a damaged one.
+        if audit.handoffs == 0
+            && since.is_none()
+            && let Err(error @ LedgerError::NotALedger { .. }) = ledger.tip()
+        {
+            return Err(error.into());
+        }
+        let changed = { ledger.tip() }.and_then(|tip| tip.changed_artifacts(key.as_ref()));
+        match changed {
+            Ok(found) => audit.findings.extend(found),
+            // What can't be read was reported.
+            Err(_) if !audit.is_clean() => {}
+            Err(error) => return Err(error.into()),
+        }
+        ledger.note_audit(&audit, scope, now()?);
+        let data = json!({
+            "commits": audit.commits,
+            "handoffs": audit.handoffs,
+            "tip": audit.tip,
+            "since": audit.since,
+            "cut_off": audit.cut_off,
+            "findings": audit.findings,
+        });
+        let text = report::report(&audit, &repository, ledger.branch(), key.as_ref());
+        if is_github && !audit.findings.iter().any(|f| f.code == LEFT_OUT_CODE) {
+            let remarks: Vec<Annotation> =
+                audit.findings.iter().map(Annotation::in_ledger).collect();
+            annotations::show(output, &remarks, &format!("{}\n", report::verdict(&audit)))?;
+            return match audit.is_clean() {
+                true => Ok(()),
+                false => Err(Failure::reported(exit::INTEGRITY)),
+            };
+        }
+        if audit.is_clean() {
+            return output.answer(&data, &text);
+        }
+        // What is not here can't be judged.
+        if audit.findings.iter().any(|f| f.code == LEFT_OUT_CODE) {
+            let text = "parts of the ledger are not in this clone, and cannot be verified here";
+            let failure = Failure::new(exit::ENVIRONMENT, "left_out", text).hint(LEFT_OUT);
+            return Err(failure.findings(audit.findings).data(data));
+        }
+        let verdict = report::verdict(&audit);
+        let mut failure = Failure::new(exit::INTEGRITY, "ledger_damaged", verdict)
+            .hint("nothing was changed: compare with another clone's branch before you write to this one; what is wrong but legal is put right by a new step, `git handoff annotate`");
+        if output.is_json() {
+            failure = failure.findings(audit.findings).data(data);
+        } else {
+            output.answer(&data, &text)?;
+        }
+        Err(failure)
+    }
+}
+
+/// The commit after which history is verified: the one that is named, or the last
+/// before a time.
+fn since(ledger: &Ledger<'_>, text: &str) -> Result<Option<ObjectId>, Failure> {
+    if let Some(time) = moment::read(text)? {
+        return Ok(ledger.last_before(time)?);
+    }
+    let found = ledger.commit_named(text)?;
+    found.map(Some).ok_or_else(|| {
+        let text = format!("{} names no commit of a ledger, and no time", quoted(text));
+        Failure::new(exit::NOT_FOUND, "no_commit", text)
+            .hint("give a commit that `git handoff log` shows, a date such as 2026-03-01, or how long ago: 2d")
+    })
+}

@@ -1,0 +1,422 @@
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use chrono::{DateTime, FixedOffset};
+use clap::Args;
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::{Moment, ObjectId, to_second};
+use handoff_git::Repository;
+use handoff_ledger::{
+    Clock, Issue, IssueStatus, Outcome, Record, Refusal, Snapshot, Standing, View, ready,
+};
+use serde_json::{Value, json};
+
+use crate::context::{Context, remote_named};
+use crate::environment::SystemClock;
+use crate::error::Failure;
+use crate::lookout::{Lookout, Place};
+use crate::network::Looks;
+use crate::output::{Output, state};
+use crate::view::Look;
+use crate::{duration, exit, render};
+
+/// Wait until handoffs or issues are done, or until there is something to claim
+///
+/// A handoff ends the wait when it is completed (exit 0), or when it failed, died,
+/// was rejected or was cancelled (exit 1); work whose lease ran out has failed. An
+/// issue ends it when it is completed, or when nothing in it moves any more: no
+/// handoff that somebody works on, could claim or could send on, and no question
+/// open. Of several, all must end. Exits 7 when the time is up.
+///
+/// Returns at once when something changes on this machine. Where the ledger has a
+/// remote (handoff.remote), it is looked at too: what others do there is seen within
+/// the poll interval. No branch moves; `git handoff claim` fetches by itself.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  git handoff wait 123.4
+  git handoff wait 123 124 --timeout 30m
+  git handoff wait --inbox --as fixer-agent
+  git handoff wait 123.4 --poll 10s --timeout 1h   (looks at its remote)
+  git handoff wait 123.4 --remote origin      (until origin has it)")]
+pub(crate) struct Arguments {
+    /// Handoffs (123.4) and issues (123)
+    #[arg(value_name = "TARGET", required_unless_present = "inbox")]
+    targets: Vec<String>,
+    /// Wait until something can be claimed by the acting agent
+    #[arg(long, conflicts_with = "targets")]
+    inbox: bool,
+    /// Of several, wait for the first that ends
+    #[arg(long)]
+    any: bool,
+    /// Also end, with exit 1, when an answer is needed to go on
+    #[arg(long)]
+    blocked: bool,
+    /// Give up after this time: 90s, 5m, 1h30m; without it, never
+    #[arg(long, value_name = "DURATION", value_parser = duration::any)]
+    timeout: Option<Duration>,
+    /// Look at the ledger of this remote alone, by its name or address
+    #[arg(long, value_name = "REMOTE", conflicts_with = "offline")]
+    remote: Option<String>,
+    #[command(flatten)]
+    looks: Looks,
+}
+
+/// What is waited for.
+enum Target {
+    Handoff(HandoffId),
+    Issue(IssueKey),
+    Inbox(AgentName),
+}
+
+/// A target as it was seen.
+struct Seen {
+    standing: Standing,
+    data: Value,
+    text: String,
+    /// How it stands, for a sentence about it.
+    told: String,
+    /// What may be done now.
+    next: Option<String>,
+}
+
+impl Arguments {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// A [`Failure`] with its exit code.
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        let start = Instant::now();
+        let repository = context.repository()?;
+        let ledger = context.ledger(&repository)?;
+        let clock = SystemClock::from_environment()?;
+        let targets = self.targets(context, &repository)?;
+        let place = match &self.remote {
+            Some(name) => Place::There(remote_named(&repository, name.clone())?),
+            None if self.looks.offline => Place::Here,
+            None => Place::Both(context.remote(&repository)?),
+        };
+        let deadline = self.timeout.and_then(|t| start.checked_add(t));
+        let mut lookout = Lookout::open(ledger, place, self.looks.poll, deadline)?;
+        let interruption = context.interruption(&lookout)?;
+        let mut last: Option<(ObjectId, Vec<Seen>)> = None;
+        loop {
+            let left = self.timeout.map(|t| t.saturating_sub(start.elapsed()));
+            let is_last = left == Some(Duration::ZERO);
+            if is_last {
+                lookout.finish();
+            }
+            let tips = lookout.tips(output)?;
+            if let Some(interruption) = &interruption
+                && interruption.asked().load(Ordering::SeqCst)
+            {
+                lookout.stop();
+                interruption.pass_on();
+                return Err(Failure::new(
+                    exit::TIMED_OUT,
+                    "interrupted",
+                    "the wait was ended before its time",
+                )
+                .hint("nothing was changed; the same command waits on"));
+            }
+            let now = clock.author();
+            let mut wake = None;
+            if let Some(seen) = self.seen(&tips, &targets, to_second(now), lookout.is_read())? {
+                if self.is_over(&seen) {
+                    return self.report(&tips, &seen, &lookout, start, output);
+                }
+                wake = seen.iter().filter_map(|s| s.standing.wake).min();
+                last = tips.first().map(|tip| (tip.commit(), seen));
+            }
+            if is_last {
+                return Err(self.timed_out(last, start, &lookout));
+            }
+            let pauses = [left, wake.map(|wake| until(wake, clock.author()))];
+            lookout.pause(pauses.into_iter().flatten().min(), output);
+        }
+    }
+
+    /// How each target stands; none where one is not there, and that may be because
+    /// the remote could not be read.
+    fn seen(
+        &self,
+        tips: &[Snapshot<'_>],
+        targets: &[Target],
+        now: Moment,
+        all_read: bool,
+    ) -> Result<Option<Vec<Seen>>, Failure> {
+        let mut seen = Vec::with_capacity(targets.len());
+        for target in targets {
+            match self.seen_in(tips, target, now) {
+                Ok(Some(found)) => seen.push(found),
+                Ok(None) => return Ok(None),
+                Err(failure) if failure.exit == exit::NOT_FOUND && !all_read => return Ok(None),
+                Err(failure) => return Err(failure),
+            }
+        }
+        Ok(Some(seen))
+    }
+
+    /// How a target stands where it ended, or else where it is.
+    fn seen_in(
+        &self,
+        tips: &[Snapshot<'_>],
+        target: &Target,
+        now: Moment,
+    ) -> Result<Option<Seen>, Failure> {
+        let (mut found, mut missing) = (None, None);
+        for tip in tips {
+            match look(tip, target, now) {
+                Ok(seen) if self.ends(seen.standing.outcome) => return Ok(Some(seen)),
+                Ok(seen) => found = found.or(Some(seen)),
+                Err(failure) if failure.exit == exit::NOT_FOUND => missing = Some(failure),
+                Err(failure) => return Err(failure),
+            }
+        }
+        match (found, missing) {
+            (None, Some(failure)) => Err(failure),
+            (found, _) => Ok(found),
+        }
+    }
+
+    fn targets(&self, context: &Context, repository: &Repository) -> Result<Vec<Target>, Failure> {
+        if self.inbox {
+            return Ok(vec![Target::Inbox(context.acting_agent(repository)?)]);
+        }
+        let target = |text: &String| {
+            Ok(if text.contains('.') {
+                Target::Handoff(text.parse()?)
+            } else {
+                Target::Issue(text.parse()?)
+            })
+        };
+        self.targets.iter().map(target).collect()
+    }
+
+    fn is_over(&self, seen: &[Seen]) -> bool {
+        let mut ended = seen.iter().map(|s| self.ends(s.standing.outcome));
+        if self.any {
+            ended.any(|ended| ended)
+        } else {
+            ended.all(|ended| ended)
+        }
+    }
+
+    fn ends(&self, outcome: Outcome) -> bool {
+        match outcome {
+            Outcome::Completed | Outcome::Failed => true,
+            Outcome::Blocked => self.blocked,
+            Outcome::Waiting => false,
+        }
+    }
+
+    fn report(
+        &self,
+        tips: &[Snapshot<'_>],
+        seen: &[Seen],
+        lookout: &Lookout<'_>,
+        start: Instant,
+        output: &mut Output,
+    ) -> Result<(), Failure> {
+        let ended = || seen.iter().filter(|s| self.ends(s.standing.outcome));
+        let bad = ended().find(|s| s.standing.outcome != Outcome::Completed);
+        let commit = tips.first().map(Snapshot::commit);
+        let data = data(commit, seen, lookout.trouble(), start);
+        let text: String = ended().map(|s| s.text.as_str()).collect();
+        let Some(bad) = bad else {
+            output.answer(&data, &text)?;
+            for next in ended().filter_map(|s| s.next.as_ref()) {
+                output.say(&format!("next: {next}"));
+            }
+            return Ok(());
+        };
+        if output.is_json() {
+            let failure = Failure::new(exit::NO, "wait_failed", bad.told.clone()).data(data);
+            return Err(match &bad.next {
+                Some(next) => failure.hint(format!("see `{next}`")),
+                None => failure,
+            });
+        }
+        output.raw(text.as_bytes())?;
+        if let Some(next) = &bad.next {
+            output.say(&format!("next: {next}"));
+        }
+        Err(Failure::reported(exit::NO))
+    }
+
+    fn timed_out(
+        &self,
+        last: Option<(ObjectId, Vec<Seen>)>,
+        start: Instant,
+        lookout: &Lookout<'_>,
+    ) -> Failure {
+        let (commit, seen) = match last {
+            Some((commit, seen)) => (Some(commit), seen),
+            None => (None, Vec::new()),
+        };
+        let waiting = seen.iter().filter(|s| !self.ends(s.standing.outcome));
+        let told: Vec<&str> = waiting.map(|s| s.told.as_str()).collect();
+        let mut text = "the time is up".to_owned();
+        if !told.is_empty() {
+            text += &format!(": {}", told.join(", "));
+        }
+        if let Some(trouble) = lookout.trouble() {
+            text += &format!("; the remote could not be read: {trouble}");
+        }
+        Failure::new(exit::TIMED_OUT, "timed_out", text)
+            .hint("nothing was changed; the same command waits on")
+            .data(data(commit, &seen, lookout.trouble(), start))
+    }
+}
+
+/// What is answered: where everything stands.
+fn data(commit: Option<ObjectId>, seen: &[Seen], trouble: Option<&str>, start: Instant) -> Value {
+    let waited = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let targets: Vec<&Value> = seen.iter().map(|s| &s.data).collect();
+    json!({
+        "waited_ms": waited,
+        "commit": commit.map(|id| id.to_string()),
+        "trouble": trouble,
+        "targets": targets,
+    })
+}
+
+/// How long it is until a moment; never more than a minute, since a clock can be
+/// set, and a machine can sleep.
+fn until(wake: Moment, now: DateTime<FixedOffset>) -> Duration {
+    let left = wake.signed_duration_since(now).to_std();
+    left.unwrap_or(Duration::ZERO)
+        .clamp(Duration::from_millis(1), Duration::from_secs(60))
+}
+
+fn look(tip: &Snapshot<'_>, target: &Target, now: Moment) -> Result<Seen, Failure> {
+    match target {
+        Target::Handoff(id) => Ok(handoff(&found(tip, id)?, now)),
+        Target::Issue(key) => {
+            let folder = tip.issue(key)?;
+            let no_issue = || Refusal::NoIssue { issue: key.clone() };
+            let issue = folder.issue()?.ok_or_else(no_issue)?;
+            let open = issue.open.iter().map(|open| found(tip, &open.id));
+            let open: Result<Vec<Record>, Failure> = open.collect();
+            let newest = found(tip, &HandoffId::new(key.clone(), issue.handoffs))?;
+            let standing = issue.standing(&open?, &newest, now);
+            Ok(whole(&issue, standing))
+        }
+        Target::Inbox(agent) => inbox(tip, agent, now),
+    }
+}
+
+fn found(tip: &Snapshot<'_>, id: &HandoffId) -> Result<Record, Failure> {
+    let folder = tip.issue(id.issue())?;
+    if folder.issue()?.is_none() {
+        let issue = id.issue().clone();
+        return Err(Refusal::NoIssue { issue }.into());
+    }
+    let record = folder.record(id.number())?;
+    Ok(record.ok_or_else(|| Refusal::NoHandoff { id: id.clone() })?)
+}
+
+fn handoff(record: &Record, now: Moment) -> Seen {
+    let (id, standing) = (&record.id, record.standing(now));
+    let current = record.state_at(now);
+    let expired = current != record.state;
+    let ran_out = if expired {
+        " [TIMEOUT]: its lease ran out"
+    } else {
+        ""
+    };
+    let next = match standing.outcome {
+        Outcome::Completed | Outcome::Waiting => None,
+        Outcome::Failed | Outcome::Blocked => Some(format!("git handoff show {id}")),
+    };
+    let mut text = format!(
+        "{id} {} → {}: {}{ran_out}\n",
+        record.from,
+        record.to,
+        state(current)
+    );
+    if let Some(latest) = record.latest().filter(|_| !expired) {
+        text += &render::transition_text(latest, &Look::plain(now));
+    }
+    Seen {
+        data: json!({
+            "issue": id.issue(),
+            "id": id,
+            "agent": record.to,
+            "state": current,
+            "outcome": standing.outcome,
+            "expired": expired,
+            "by": standing.by,
+            "record": record,
+        }),
+        standing,
+        text,
+        told: format!("{id} is {current}{ran_out}"),
+        next,
+    }
+}
+
+fn whole(issue: &Issue, standing: Standing) -> Seen {
+    let key = &issue.issue;
+    let ids: Vec<String> = standing.by.iter().map(ToString::to_string).collect();
+    let ids = ids.join(", ");
+    let told = match standing.outcome {
+        Outcome::Completed if issue.status == IssueStatus::Completed => "is completed".to_owned(),
+        Outcome::Completed => "is done: nothing in it is open".to_owned(),
+        Outcome::Failed => format!("does not go on: {ids}"),
+        Outcome::Blocked => format!("waits for an answer: {ids}"),
+        Outcome::Waiting => format!("goes on: {ids}"),
+    };
+    let told = format!("issue {key} {told}");
+    let ended = standing.outcome == Outcome::Completed;
+    Seen {
+        data: json!({
+            "issue": key,
+            "id": null,
+            "agent": null,
+            "state": issue.status,
+            "outcome": standing.outcome,
+            "expired": false,
+            "by": standing.by,
+            "record": null,
+        }),
+        standing,
+        text: format!("{told}\n"),
+        told,
+        next: (!ended).then(|| format!("git handoff status {key}")),
+    }
+}
+
+fn inbox(tip: &Snapshot<'_>, agent: &AgentName, now: Moment) -> Result<Seen, Failure> {
+    let found = ready(tip, agent, now)?;
+    let record = found.first.as_ref().map(|id| self::found(tip, id));
+    let record = record.transpose()?;
+    let outcome = match &record {
+        Some(_) => Outcome::Completed,
+        None => Outcome::Waiting,
+    };
+    let (told, text) = match &record {
+        Some(record) => (String::new(), format!("{}\n", render::headline(record))),
+        None => (format!("nothing can be claimed by {agent}"), String::new()),
+    };
+    let next = found.first.as_ref();
+    Ok(Seen {
+        data: json!({
+            "issue": next.map(HandoffId::issue),
+            "id": next,
+            "agent": agent,
+            "state": record.as_ref().map(|r| r.state),
+            "outcome": outcome,
+            "expired": false,
+            "by": next.into_iter().collect::<Vec<_>>(),
+            "record": record,
+        }),
+        standing: Standing {
+            outcome,
+            by: next.cloned().into_iter().collect(),
+            wake: found.later.map(|(at, _)| at),
+        },
+        text,
+        told,
+        next: next.map(|_| format!("git handoff claim --next --as {agent}")),
+    })
+}

@@ -1,0 +1,251 @@
+use std::fmt::Write as _;
+use std::sync::atomic::Ordering;
+
+use clap::{Args, ValueEnum};
+use handoff_base::ObjectId;
+use handoff_base::ids::{AgentName, IssueKey};
+use handoff_base::text::quoted;
+use handoff_git::Repository;
+use handoff_insight::cloudevents::{CloudEvent, source};
+use handoff_ledger::{
+    FollowError, Happening, Ledger, LedgerError, Refusal, Snapshot, View, commits_after, happenings,
+};
+use serde::Serialize;
+
+use crate::context::Context;
+use crate::error::{DEEPEN, Failure};
+use crate::exit;
+use crate::interruption::Interruption;
+use crate::lookout::{Lookout, Place};
+use crate::network::Looks;
+use crate::output::{Output, SCHEMA};
+
+/// Print what happens in the ledger, as one JSON document a line
+///
+/// Goes on until it is interrupted or nobody reads any more, and then exits 0. Through
+/// `git handoff`, git itself says by which signal it was interrupted (130, 143).
+/// Every line names the commit that it comes from. The lines of a commit are
+/// printed together and counted (`n` of `of`): after the last of them, `--from
+/// COMMIT` goes on with what came after it, and nothing is lost or told twice.
+///
+/// Where the ledger has a remote (handoff.remote), its steps are what is told, also
+/// those of other clones: it is looked at every few seconds. A step that was made
+/// offline is told once it is there. No branch moves.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  git handoff watch
+  git handoff watch 123 --all --once
+  git handoff watch --agent fixer-agent --from 4f2c81d90b
+  git handoff watch --poll 30s     (how often to look at the ledger's remote)
+  git handoff watch --format cloudevents
+  git handoff watch --offline      (only what this clone has)")]
+pub(crate) struct Arguments {
+    /// Only what happens in this issue
+    #[arg(value_name = "ISSUE")]
+    issue: Option<String>,
+    /// Begin after this commit; without it, after the newest
+    #[arg(long, value_name = "COMMIT", conflicts_with = "all")]
+    from: Option<String>,
+    /// Begin with the ledger's first commit
+    #[arg(long)]
+    all: bool,
+    /// How a line is written
+    #[arg(long, value_name = "FORMAT", default_value = "lines")]
+    format: Format,
+    /// Only what this agent did, sent or receives
+    #[arg(long = "agent", value_name = "AGENT")]
+    involved: Option<AgentName>,
+    /// Print what there is and end, instead of waiting for more
+    #[arg(long, visible_alias = "no-follow")]
+    once: bool,
+    #[command(flatten)]
+    looks: Looks,
+}
+
+/// How lines are written.
+#[derive(Clone, Copy, ValueEnum)]
+enum Format {
+    /// What happened, as docs/json.md describes it
+    Lines,
+    /// The same as the data of a CloudEvents 1.0 event
+    Cloudevents,
+}
+
+/// One line.
+#[derive(Serialize)]
+struct Line<'a> {
+    schema: &'static str,
+    commit: &'a str,
+    n: usize,
+    of: usize,
+    #[serde(flatten)]
+    happening: &'a Happening,
+}
+
+impl Arguments {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// A [`Failure`] with its exit code.
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        output.one_line_each();
+        let issue = self.issue.as_deref().map(str::parse::<IssueKey>);
+        let issue = issue.transpose()?;
+        let repository = context.repository()?;
+        let ledger = context.ledger(&repository)?;
+        let place = match self.looks.offline {
+            true => Place::Here,
+            false => Place::Both(context.remote(&repository)?),
+        };
+        let mut lookout = Lookout::open(ledger, place, self.looks.poll, None)?;
+        let waker = lookout.waker();
+        let interruption = Interruption::catch({
+            let waker = waker.clone();
+            move || waker.wake()
+        });
+        let interruption = interruption.map_err(|error| {
+            let text = format!("signals cannot be caught: {error}");
+            Failure::new(exit::ENVIRONMENT, "signals", text)
+        })?;
+        interruption.or_reader_gone(move || waker.wake());
+        let is_asked = || interruption.asked().load(Ordering::SeqCst);
+        let mut newest = loop {
+            match lookout.followed(output)? {
+                Some(tip) => break tip,
+                None if is_asked() => return Ok(()),
+                None if lookout.has_looked() && (self.once || lookout.remote().is_none()) => {
+                    return Err(unreached(&lookout));
+                }
+                None => lookout.pause(None, output),
+            }
+        };
+        let tip = Snapshot::at(&repository, newest, lookout.ledger().branch())?;
+        if let Some(key) = &issue
+            && tip.issue(key)?.issue()?.is_none()
+        {
+            return Err(Refusal::NoIssue { issue: key.clone() }.into());
+        }
+        let mut seen = match &self.from {
+            None if self.all => None,
+            None => Some(newest),
+            Some(text) => Some(named(&repository, text)?),
+        };
+        let history = Repository::open_for_history()?;
+        let source = match self.format {
+            Format::Lines => None,
+            Format::Cloudevents => Some(source(&tip)?),
+        };
+        loop {
+            if seen != Some(newest) {
+                let commits = commits_after(&history, seen, newest);
+                for id in commits.map_err(|error| self.lost(&lookout, error))? {
+                    let text = self.lines(&history, id, issue.as_ref(), source.as_deref())?;
+                    let is_read = output.stream(text.as_bytes())?;
+                    if !is_read || is_asked() {
+                        return Ok(());
+                    }
+                    seen = Some(id);
+                }
+            }
+            if is_asked() {
+                return Ok(());
+            }
+            if self.once {
+                return match lookout.trouble() {
+                    Some(_) => Err(unreached(&lookout)),
+                    None => Ok(()),
+                };
+            }
+            lookout.pause(None, output);
+            newest = match lookout.followed(output)? {
+                Some(tip) => tip,
+                None => return Err(gone(lookout.ledger(), seen)),
+            };
+        }
+    }
+
+    /// The lines about a commit.
+    fn lines(
+        &self,
+        history: &Repository,
+        id: ObjectId,
+        issue: Option<&IssueKey>,
+        source: Option<&str>,
+    ) -> Result<String, Failure> {
+        let commit = history.commit(id).map_err(LedgerError::from)?;
+        let all = happenings(history, &commit)?.into_iter();
+        let mut all: Vec<(usize, Happening)> = (1..).zip(all).collect();
+        all.retain(|(_, h)| issue.is_none() || h.issue.as_ref() == issue);
+        let involved = self.involved.as_ref();
+        all.retain(|(_, h)| involved.is_none_or(|agent| h.concerns(agent)));
+        let (commit, of, mut text) = (id.to_string(), all.len(), String::new());
+        for (i, (n, happening)) in all.iter().enumerate() {
+            let line = Line {
+                schema: SCHEMA,
+                commit: &commit,
+                n: i + 1,
+                of,
+                happening,
+            };
+            let line = match source {
+                None => serde_json::to_string(&line),
+                Some(source) => {
+                    serde_json::to_string(&CloudEvent::new(source, id, *n, happening, line))
+                }
+            };
+            let line = line.unwrap_or_default();
+            // Writing into a text can't fail.
+            let _ = writeln!(text, "{line}");
+        }
+        Ok(text)
+    }
+
+    fn lost(&self, lookout: &Lookout<'_>, error: FollowError) -> Failure {
+        let message = error.to_string();
+        let branch = lookout.ledger().branch();
+        match error {
+            FollowError::CutOff(_) => Failure::new(exit::NOT_FOUND, "shallow", message)
+                .hint(format!("{DEEPEN}; or watch from now on: git handoff watch")),
+            FollowError::NotInHistory(_) => {
+                let failure = Failure::new(exit::INTEGRITY, "not_in_history", message);
+                failure.hint(format!("see what the branch holds: git log {branch}; from its beginning: git handoff watch --all"))
+            }
+            FollowError::Ledger(error) => error.into(),
+        }
+    }
+}
+
+fn named(repository: &Repository, text: &str) -> Result<ObjectId, Failure> {
+    repository.commit_named(text)?.ok_or_else(|| {
+        let text = format!("there is no commit {} here", quoted(text));
+        Failure::new(exit::NOT_FOUND, "no_commit", text)
+            .hint("take the `commit` of a line that `git handoff watch` printed")
+    })
+}
+
+/// That what there is could not be read, or not all of it.
+fn unreached(lookout: &Lookout<'_>) -> Failure {
+    let (Some(remote), Some(trouble)) = (lookout.remote(), lookout.trouble()) else {
+        // Without a remote, it is the ledger here that is not there.
+        return match lookout.ledger().tip() {
+            Ok(_) => gone(lookout.ledger(), None),
+            Err(error) => error.into(),
+        };
+    };
+    LedgerError::Unreachable {
+        remote: remote.to_owned(),
+        trouble: trouble.to_owned(),
+    }
+    .into()
+}
+
+fn gone(ledger: &Ledger<'_>, seen: Option<ObjectId>) -> Failure {
+    let text = format!("branch {} was deleted", ledger.branch());
+    let failure = Failure::new(exit::ENVIRONMENT, "no_ledger", text);
+    match seen {
+        Some(seen) => failure.hint(format!(
+            "once it is back, go on with: git handoff watch --from {seen}"
+        )),
+        None => failure,
+    }
+}

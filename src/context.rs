@@ -1,0 +1,252 @@
+//! What commands open: the repository, the ledger, the acting agent.
+
+use std::cell::RefCell;
+use std::num::NonZero;
+use std::path::Path;
+use std::rc::Rc;
+use std::thread;
+
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::text::quoted;
+use handoff_git::Repository;
+use handoff_ledger::{DEFAULT_BRANCH, Ledger, Snapshot, View};
+
+use super::call::Call;
+use super::error::Failure;
+use super::interruption::Interruption;
+use super::lookout::Lookout;
+use super::network::Network;
+use super::{Global, environment, exit};
+
+/// The options that every command has, and what they lead to.
+#[derive(Clone)]
+pub(super) struct Context {
+    global: Global,
+    /// Every handle of the repository that was given out.
+    opened: Rc<RefCell<Vec<Rc<Repository>>>>,
+    network: Network,
+    /// What the command gets where no process of its own runs it.
+    call: Option<Rc<Call>>,
+}
+
+impl Context {
+    /// Takes the global options.
+    pub(super) fn new(global: Global) -> Self {
+        Self {
+            global,
+            opened: Rc::default(),
+            network: Network::default(),
+            call: None,
+        }
+    }
+
+    /// The same, for a command that no process of its own runs.
+    pub(super) fn of_call(global: Global, call: Call) -> Self {
+        Self {
+            call: Some(Rc::new(call)),
+            ..Self::new(global)
+        }
+    }
+
+    /// What the command gets where no process of its own runs it.
+    pub(super) fn call(&self) -> Option<&Call> {
+        self.call.as_deref()
+    }
+
+    /// What ends a wait early: who called it, or signals, where something runs that
+    /// must not be left behind.
+    ///
+    /// # Errors
+    /// A [`Failure`] where signals can't be caught.
+    pub(super) fn interruption(
+        &self,
+        lookout: &Lookout<'_>,
+    ) -> Result<Option<Interruption>, Failure> {
+        let Some(call) = &self.call else {
+            return lookout.interruption();
+        };
+        let waker = lookout.waker();
+        let interruption = call.interruption();
+        interruption.wakes(move || waker.wake());
+        Ok(Some(interruption.clone()))
+    }
+
+    /// The same, for a command that writes.
+    pub(super) fn with(&self, network: Network) -> Self {
+        Self {
+            global: self.global.clone(),
+            opened: Rc::clone(&self.opened),
+            network,
+            call: self.call.clone(),
+        }
+    }
+
+    /// How the command goes about the remote.
+    pub(super) fn network(&self) -> Network {
+        self.network
+    }
+
+    /// Opens the repository of the current folder.
+    ///
+    /// # Errors
+    /// A [`Failure`] of the environment.
+    pub(super) fn repository(&self) -> Result<Rc<Repository>, Failure> {
+        let repository = Rc::new(Repository::open_here()?);
+        self.opened.borrow_mut().push(Rc::clone(&repository));
+        Ok(repository)
+    }
+
+    /// The same, for a command that reads every issue.
+    ///
+    /// # Errors
+    /// A [`Failure`] of the environment.
+    pub(super) fn repository_to_survey(&self) -> Result<Rc<Repository>, Failure> {
+        Repository::map_little();
+        self.repository()
+    }
+
+    /// How many threads a survey runs on.
+    pub(super) fn threads() -> usize {
+        thread::available_parallelism().map_or(1, NonZero::get)
+    }
+
+    /// Has git pack what steps left behind, where a command wrote or fetched some
+    /// and it is due: call it when everything is said. Within another git command,
+    /// that is the other's business.
+    pub(super) fn maintain(&self) {
+        if !environment::is_within_git() {
+            let opened = self.opened.borrow();
+            opened.iter().for_each(|repository| repository.maintain());
+        }
+    }
+
+    /// The agent that was named on the command line.
+    pub(super) fn named_agent(&self) -> Option<&str> {
+        self.global.agent.as_deref()
+    }
+
+    /// The branch that was asked for on the command line.
+    pub(super) fn branch(&self) -> Option<&str> {
+        self.global.branch.as_deref()
+    }
+
+    /// The remote of the ledger, if it has one.
+    ///
+    /// # Errors
+    /// A [`Failure`] of usage when there is no remote of that name.
+    pub(super) fn remote(&self, repository: &Repository) -> Result<Option<String>, Failure> {
+        let configured = configured_remote(repository);
+        let known = configured.map(|name| remote_named(repository, name));
+        known.transpose()
+    }
+
+    /// Names the ledger.
+    ///
+    /// # Errors
+    /// A [`Failure`] of usage when the branch's name is not one.
+    pub(super) fn ledger<'r>(&self, repository: &'r Repository) -> Result<Ledger<'r>, Failure> {
+        let configured = || repository.config("handoff.branch");
+        let branch = self.global.branch.clone().or_else(configured);
+        let ledger = Ledger::new(repository, branch.as_deref().unwrap_or(DEFAULT_BRANCH))?;
+        Ok(match configured_remote(repository) {
+            Some(remote) => ledger.shared_through(&remote),
+            None => ledger,
+        })
+    }
+
+    /// The acting agent, if one was named.
+    ///
+    /// # Errors
+    /// A [`Failure`] of usage when the name is malformed.
+    pub(super) fn agent(&self, repository: &Repository) -> Result<Option<AgentName>, Failure> {
+        let environment = || {
+            std::env::var("GIT_HANDOFF_AGENT")
+                .ok()
+                .filter(|n| !n.is_empty())
+        };
+        let configured = || repository.config("handoff.agent");
+        let name = self
+            .global
+            .agent
+            .clone()
+            .or_else(environment)
+            .or_else(configured);
+        Ok(name.map(|name| name.parse()).transpose()?)
+    }
+
+    /// The acting agent, which this command can't do without.
+    ///
+    /// # Errors
+    /// A [`Failure`] of usage when none was named: it is never guessed.
+    pub(super) fn acting_agent(&self, repository: &Repository) -> Result<AgentName, Failure> {
+        self.agent(repository)?.ok_or_else(|| {
+            Failure::new(exit::USAGE, "no_agent", "say which agent you are")
+                .hint("with --as AGENT, GIT_HANDOFF_AGENT, or `git config handoff.agent AGENT`")
+        })
+    }
+}
+
+/// The remote that the configuration names.
+fn configured_remote(repository: &Repository) -> Option<String> {
+    let name = repository.config("handoff.remote");
+    name.filter(|name| !name.is_empty())
+}
+
+/// A remote by its name, its address or its path.
+///
+/// # Errors
+/// A [`Failure`] of usage when it can be none of them.
+pub(super) fn remote_named(repository: &Repository, name: String) -> Result<String, Failure> {
+    let is_address = name.contains(['/', ':']) || Path::new(&name).exists();
+    let is_known = || repository.config(&format!("remote.{name}.url")).is_some();
+    if name.starts_with('-') || !is_address && !is_known() {
+        let text = format!("there is no remote {}", quoted(&name));
+        return Err(Failure::usage(text).hint("`git remote -v` lists the remotes"));
+    }
+    // The configuration is read from other folders, too.
+    let path = Path::new(&name).canonicalize().ok();
+    Ok(match path.filter(|_| !is_known()) {
+        Some(path) => path.to_str().map_or(name, str::to_owned),
+        None => name,
+    })
+}
+
+/// Reads a handoff's id, which may be shortened to its issue where that is
+/// clear: the issue's only open handoff, the only one that is open with the
+/// acting agent, or its only one.
+pub(super) fn handoff_id(
+    snapshot: &Snapshot<'_>,
+    text: &str,
+    agent: Option<&AgentName>,
+) -> Result<HandoffId, Failure> {
+    if text.contains('.') {
+        return Ok(text.parse()?);
+    }
+    let key: IssueKey = text.parse()?;
+    let issue = snapshot.issue(&key)?.issue()?;
+    let Some(issue) = issue else {
+        return Err(handoff_ledger::Refusal::NoIssue { issue: key }.into());
+    };
+    let mine: Vec<_> = issue
+        .open
+        .iter()
+        .filter(|open| Some(&open.to) == agent)
+        .collect();
+    match &issue.open[..] {
+        [only] => Ok(only.id.clone()),
+        _ if mine.len() == 1 => Ok(mine[0].id.clone()),
+        [] if issue.handoffs == 1 => Ok(HandoffId::new(key, 1)),
+        [] => Err(Failure::usage(format!(
+            "issue {key} has {} handoffs and none is open: say which, {key}.1 to {key}.{}",
+            issue.handoffs, issue.handoffs
+        ))),
+        open => {
+            let ids: Vec<String> = open
+                .iter()
+                .map(|o| format!("{} with {}", o.id, o.to))
+                .collect();
+            let text = format!("issue {key} has {} open handoffs: say which", open.len());
+            Err(Failure::usage(text).hint(ids.join(", ")))
+        }
+    }
+}

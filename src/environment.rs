@@ -1,0 +1,432 @@
+//! The clock, the environment and the user's name: read here and nowhere else.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::hash::{BuildHasher, RandomState};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use chrono::{DateTime, FixedOffset, Local, NaiveDateTime, Offset, TimeZone};
+use handoff_base::text::quoted;
+use handoff_base::{Moment, to_second};
+use handoff_git::{Person, Repository};
+use handoff_ledger::{Clock, Host, NoTraceParent, Session, TraceParent};
+
+use super::error::{Failure, chain};
+use super::exit;
+
+/// The folder of the project that a harness says it works on.
+pub(super) fn project_of_harness() -> Option<PathBuf> {
+    let folder = env::var_os("CLAUDE_PROJECT_DIR")?;
+    Some(PathBuf::from(folder))
+}
+
+/// The system's clock, unless `GIT_AUTHOR_DATE` and `GIT_COMMITTER_DATE` say
+/// otherwise.
+pub(super) struct SystemClock {
+    author: Option<DateTime<FixedOffset>>,
+    committer: Option<DateTime<FixedOffset>>,
+}
+
+impl SystemClock {
+    /// Reads the environment.
+    ///
+    /// # Errors
+    /// A [`Failure`] of usage when a date is not one that git reads.
+    pub(super) fn from_environment() -> Result<Self, Failure> {
+        let date = |name: &str| {
+            match env::var(name).ok().filter(|text| !text.is_empty()) {
+            None => Ok(None),
+            Some(text) => parse_date(&text).filter(can_be_recorded).map(Some).ok_or_else(|| {
+                Failure::usage(format!("{name} is {}, which is not a date", quoted(&text))).hint(
+                    "write it as 2026-03-04T05:06:07Z, or as seconds and zone: 1772600767 +0000",
+                )
+            }),
+        }
+        };
+        Ok(Self {
+            author: date("GIT_AUTHOR_DATE")?,
+            committer: date("GIT_COMMITTER_DATE")?,
+        })
+    }
+}
+
+impl Clock for SystemClock {
+    fn author(&self) -> DateTime<FixedOffset> {
+        self.author.unwrap_or_else(|| Local::now().fixed_offset())
+    }
+
+    fn committer(&self) -> DateTime<FixedOffset> {
+        self.committer
+            .unwrap_or_else(|| Local::now().fixed_offset())
+    }
+}
+
+/// Says whether git takes a commit with this date: since 1970, with a year of
+/// four digits.
+fn can_be_recorded(at: &DateTime<FixedOffset>) -> bool {
+    const YEAR_10000: i64 = 253_402_300_800;
+    (0..YEAR_10000).contains(&at.timestamp())
+}
+
+/// Reads the date forms that git documents for its environment variables: its
+/// own (`seconds zone`, with or without `@`), RFC 2822 and ISO 8601.
+fn parse_date(text: &str) -> Option<DateTime<FixedOffset>> {
+    let text = text.trim();
+    let raw = text.strip_prefix('@').unwrap_or(text);
+    let (seconds, zone) = raw.split_once(' ').unwrap_or((raw, "+0000"));
+    if let Ok(seconds) = seconds.parse::<i64>() {
+        let zone: FixedOffset = zone.parse().ok()?;
+        return Some(DateTime::from_timestamp(seconds, 0)?.with_timezone(&zone));
+    }
+    if let Ok(at) = DateTime::parse_from_rfc3339(text) {
+        return Some(at);
+    }
+    if let Ok(at) = DateTime::parse_from_rfc2822(text) {
+        return Some(at);
+    }
+    for form in [
+        "%Y-%m-%d %H:%M:%S %z",
+        "%Y-%m-%dT%H:%M:%S%z",
+        "%Y-%m-%d %H:%M:%S%z",
+    ] {
+        if let Ok(at) = DateTime::parse_from_str(text, form) {
+            return Some(at);
+        }
+    }
+    for form in ["%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S"] {
+        if let Ok(naive) = NaiveDateTime::parse_from_str(text, form) {
+            let at = Local.from_local_datetime(&naive).earliest()?;
+            return Some(at.with_timezone(&at.offset().fix()));
+        }
+    }
+    None
+}
+
+/// The person or machine that runs the program, as git would name it.
+fn identity(repository: &Repository) -> (String, String) {
+    let given = |name: &str| env::var(name).ok().filter(|text| !text.trim().is_empty());
+    let user = || {
+        given("USER")
+            .or_else(|| given("LOGNAME"))
+            .unwrap_or_else(|| "unknown".to_owned())
+    };
+    let name = given("GIT_COMMITTER_NAME")
+        .or_else(|| repository.config("user.name"))
+        .unwrap_or_else(user);
+    let email = given("GIT_COMMITTER_EMAIL")
+        .or_else(|| repository.config("user.email"))
+        .or_else(|| given("EMAIL"))
+        .unwrap_or_else(|| {
+            let host = given("HOSTNAME").unwrap_or_else(|| "localhost".to_owned());
+            format!("{}@{host}", user())
+        });
+    (name, email)
+}
+
+/// What a write gets from the outside world.
+///
+/// # Errors
+/// A [`Failure`] of usage when the environment sets a date that is none.
+pub(super) fn session(repository: &Repository) -> Result<Session, Failure> {
+    let (name, email) = identity(repository);
+    // What `git -c` says, and what harnesses set.
+    let more = is_set(&["GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS"]);
+    let sign = repository.wants_signatures(more).map_err(|error| {
+        Failure::new(exit::ENVIRONMENT, "signing_failed", chain(&error))
+            .hint("nothing was written; set handoff.sign or commit.gpgSign to true or false")
+    })?;
+    Ok(Session {
+        sign,
+        clock: Rc::new(SystemClock::from_environment()?),
+        name,
+        email,
+        patience: Duration::ZERO,
+        offline: false,
+        began: SystemTime::now(),
+        wall: SystemTime::now,
+        jitter: |below| RandomState::new().hash_one(below) % below.max(1),
+        traceparent: None,
+        delivery: None,
+        quarantined: is_set(&QUARANTINE),
+        tally: Arc::default(),
+    })
+}
+
+/// The trace that the program was started in, where its starter says so.
+///
+/// # Errors
+/// What `TRACEPARENT` is, where that is none.
+pub(super) fn traceparent() -> Result<Option<TraceParent>, String> {
+    let text = env::var_os("TRACEPARENT").filter(|text| !text.is_empty());
+    let Some(text) = text else { return Ok(None) };
+    let text = text.to_string_lossy();
+    let parsed = text.parse().map(Some);
+    parsed.map_err(|error: NoTraceParent| {
+        format!("TRACEPARENT is ignored: {} is {error}", quoted(&text))
+    })
+}
+
+/// The name under which traces are sent.
+pub(super) fn service_name() -> String {
+    let named = env::var("OTEL_SERVICE_NAME").ok();
+    let named = named.filter(|name| !name.trim().is_empty());
+    named.unwrap_or_else(|| env!("CARGO_PKG_NAME").to_owned())
+}
+
+/// What git sets where objects are kept apart until its hooks agree to a push.
+const QUARANTINE: [&str; 2] = ["GIT_QUARANTINE_PATH", "GIT_OBJECT_DIRECTORY"];
+
+/// Says whether this process seems to be part of another git command: a hook, most often.
+pub(super) fn is_within_git() -> bool {
+    is_set(&QUARANTINE) || is_set(&["GIT_DIR", "GIT_INDEX_FILE"])
+}
+
+/// Says whether one of these is set at all.
+fn is_set(names: &[&str]) -> bool {
+    names.iter().any(|name| env::var_os(name).is_some())
+}
+
+/// The time of a step that is made now.
+///
+/// # Errors
+/// A [`Failure`] of usage when the environment sets a date that is none.
+pub(super) fn now() -> Result<Moment, Failure> {
+    Ok(to_second(SystemClock::from_environment()?.author()))
+}
+
+/// The index that git tells a hook to read, if it is not the repository's own.
+pub(super) fn index() -> Option<PathBuf> {
+    let named = env::var_os("GIT_INDEX_FILE");
+    named.filter(|name| !name.is_empty()).map(PathBuf::from)
+}
+
+/// Says whether the message that a hook reads was in an editor: git tells its hooks
+/// when there was none.
+pub(super) fn is_edited() -> bool {
+    env::var_os("GIT_EDITOR").is_none_or(|editor| editor != ":")
+}
+
+/// The author of the commit that is about to be made, as git tells it to its hooks.
+///
+/// # Errors
+/// A [`Failure`] of usage when the environment sets a date that is none.
+pub(super) fn author(repository: &Repository) -> Result<Person, Failure> {
+    let given = |name: &str| env::var(name).ok().filter(|text| !text.trim().is_empty());
+    let (name, email) = (given("GIT_AUTHOR_NAME"), given("GIT_AUTHOR_EMAIL"));
+    let own = |key: &str| repository.config(key).unwrap_or_default();
+    Ok(Person::new(
+        &name.unwrap_or_else(|| own("user.name")),
+        &email.unwrap_or_else(|| own("user.email")),
+        SystemClock::from_environment()?.author(),
+    ))
+}
+
+/// The versions of this program and of git, where there is one.
+pub(super) fn tools() -> BTreeMap<String, String> {
+    let own = ("git-handoff", env!("CARGO_PKG_VERSION").to_owned());
+    let asked = Command::new("git").arg("--version").output().ok();
+    let git = asked.and_then(|answer| {
+        let text = String::from_utf8_lossy(&answer.stdout).into_owned();
+        Some(("git", text.trim().strip_prefix("git version ")?.to_owned()))
+    });
+    let known = std::iter::once(own).chain(git);
+    known
+        .map(|(name, version)| (name.to_owned(), version))
+        .collect()
+}
+
+/// Where a program is found by a process that git starts: in git's own folder
+/// first, then on the PATH.
+pub(super) fn found_on_path(program: &str, own_folder: PathBuf) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    found_in(
+        program,
+        std::iter::once(own_folder).chain(env::split_paths(&path)),
+    )
+}
+
+/// Where a program is found by a shell.
+pub(super) fn found_by_shell(program: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    found_in(program, env::split_paths(&path))
+}
+
+/// The version that another copy of this program says it is.
+pub(super) fn version_of(program: &Path) -> Option<String> {
+    let answer = Command::new(program).arg("--version").output().ok()?;
+    let said = String::from_utf8_lossy(&answer.stdout).into_owned();
+    Some(said.trim().rsplit_once(' ')?.1.to_owned())
+}
+
+/// This program's version.
+pub(super) fn own_version() -> &'static str {
+    env!("CARGO_PKG_VERSION")
+}
+
+/// The user's home folder.
+pub(super) fn home() -> Option<PathBuf> {
+    env::var_os("HOME")
+        .filter(|home| !home.is_empty())
+        .map(PathBuf::from)
+}
+
+fn found_in(program: &str, folders: impl Iterator<Item = PathBuf>) -> Option<PathBuf> {
+    let mut files = folders.map(|folder| {
+        folder
+            .join(program)
+            .with_extension(env::consts::EXE_EXTENSION)
+    });
+    files.find(|file| is_program(file))
+}
+
+#[cfg(unix)]
+fn is_program(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    file.metadata()
+        .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_program(file: &Path) -> bool {
+    file.is_file()
+}
+
+/// A number drawn by lot, from 0 to 1000.
+pub(super) fn drawn() -> u32 {
+    u32::try_from(RandomState::new().hash_one(()) % 1001).unwrap_or(0)
+}
+
+/// A word that nobody can guess: 32 hexadecimal digits.
+pub(super) fn random_word() -> String {
+    let drawn = || RandomState::new().hash_one(());
+    format!("{:016x}{:016x}", drawn(), drawn())
+}
+
+/// Says whether this is a step of a workflow on GitHub, whose log is read for commands.
+pub(super) fn is_in_workflow() -> bool {
+    env::var_os("GITHUB_ACTIONS").is_some_and(|value| value == "true")
+}
+
+/// The machine that this runs on.
+pub(super) fn host() -> Host {
+    let given = |name: &str| env::var(name).ok();
+    let known = |path: &str| std::fs::read_to_string(path).ok();
+    let name = given("HOSTNAME")
+        .or_else(|| given("COMPUTERNAME"))
+        .or_else(|| known("/proc/sys/kernel/hostname"))
+        .or_else(|| known("/etc/hostname"));
+    Host {
+        name: name
+            .map(|name| name.trim().to_owned())
+            .filter(|name| !name.is_empty()),
+        os: env::consts::OS.to_owned(),
+        arch: env::consts::ARCH.to_owned(),
+    }
+}
+
+/// The name that the git command above this process renames a branch to, where the system tells it.
+#[cfg(target_os = "linux")]
+pub(super) fn renamed_to() -> Option<String> {
+    /// Between a hook and git there may be a shell, or a hook manager.
+    const MOST: usize = 8;
+    let mut process = std::os::unix::process::parent_id().to_string();
+    for _ in 0..MOST {
+        let folder = Path::new("/proc").join(&process);
+        let line = std::fs::read(folder.join("cmdline")).ok()?;
+        let line = String::from_utf8_lossy(&line).into_owned();
+        let words: Vec<&str> = line.trim_end_matches('\0').split('\0').collect();
+        if let Some(name) = new_name(&words) {
+            return Some(name.to_owned());
+        }
+        let status = std::fs::read_to_string(folder.join("status")).ok()?;
+        let above = status.lines().find_map(|line| line.strip_prefix("PPid:"))?;
+        process = above.trim().to_owned();
+    }
+    None
+}
+
+/// Elsewhere, no command is known.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn renamed_to() -> Option<String> {
+    None
+}
+
+/// The new name in a command that renames a branch: `git branch -m [OLD] NEW`.
+#[cfg(any(test, target_os = "linux"))]
+fn new_name<'a>(words: &[&'a str]) -> Option<&'a str> {
+    let (program, words) = words.split_first()?;
+    let words = match Path::new(program).file_name()?.to_str()? {
+        "git" => &words[words.iter().position(|word| *word == "branch")? + 1..],
+        "git-branch" => words,
+        _ => return None,
+    };
+    let end = words.iter().position(|word| *word == "--");
+    let (options, names) = words.split_at(end.unwrap_or(words.len()));
+    let moves = |word: &&str| match word.strip_prefix("--") {
+        // git takes shortened options too.
+        Some(long) => long.len() > 1 && "move".starts_with(long),
+        None => word.starts_with('-') && word.contains(['m', 'M']),
+    };
+    if !options.iter().any(moves) {
+        return None;
+    }
+    let names = names.iter().skip(1);
+    let plain = options.iter().filter(|word| !word.starts_with('-'));
+    plain.chain(names).last().copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{new_name, parse_date};
+
+    #[test]
+    fn a_branchs_new_name_is_read_from_the_command() {
+        for (line, name) in [
+            ("git branch -M work ledger", Some("ledger")),
+            (
+                "/usr/bin/git -C branch branch --move --force ledger",
+                Some("ledger"),
+            ),
+            ("git branch work ledger -fm", Some("ledger")),
+            (
+                "/usr/lib/git-core/git-branch --mov -- work ledger",
+                Some("ledger"),
+            ),
+            ("git branch -D work ledger", None),
+            ("git branch --merged ledger", None),
+            ("sh -c branch -m ledger", None),
+            ("git update-ref -m branch", None),
+            ("", None),
+        ] {
+            let words: Vec<&str> = line.split(' ').collect();
+            assert_eq!(new_name(&words), name, "{line}");
+        }
+    }
+
+    #[test]
+    fn dates_are_read_as_git_reads_them() {
+        for text in [
+            "@1772600767 +0100",
+            "1772600767 +0100",
+            "2026-03-04T06:06:07+01:00",
+            "2026-03-04 06:06:07 +0100",
+            "Wed, 4 Mar 2026 06:06:07 +0100",
+        ] {
+            let at = parse_date(text).map(|at| at.timestamp());
+            assert_eq!(at, Some(1_772_600_767), "{text}");
+        }
+        for text in [
+            "",
+            "tomorrow",
+            "@",
+            "2026-13-01T00:00:00Z",
+            "99999999999999999999 +0000",
+        ] {
+            assert!(parse_date(text).is_none(), "{text}");
+        }
+    }
+}

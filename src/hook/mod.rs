@@ -1,0 +1,102 @@
+//! What git's hooks ask, one file for each kind: before a commit, before a
+//! push, and when a ref moves. Each refuses by a [`Failure`] with every finding,
+//! and says how to go on.
+
+mod commit;
+mod push;
+mod refs;
+
+use std::ffi::OsString;
+use std::io::Read;
+use std::num::NonZero;
+use std::thread;
+
+pub(super) use commit::{commit_msg, pre_commit};
+pub(super) use push::pre_push;
+pub(super) use refs::{pre_receive, reference_transaction, update};
+
+use super::environment::session;
+use super::error::Failure;
+use super::exit;
+use handoff_base::finding::Finding;
+use handoff_base::text::quoted;
+use handoff_base::{ObjectId, to_second};
+use handoff_git::Repository;
+use handoff_ledger::{BranchMove, Ledger};
+
+/// How to go on where the ledger's branch was not moved.
+const LEAVE: &str = "the branch is where it was. Leave it to `git handoff` (send, claim, complete, annotate …), whose steps pass; a step made by hand has to be what the program would have written, see docs/hooks.md";
+
+/// A refusal with its findings.
+fn refusal(text: impl Into<String>, findings: Vec<Finding>) -> Failure {
+    Failure::new(exit::NO, "hook_refused", text).findings(findings)
+}
+
+/// The hook's argument at this place.
+fn argument<'a>(arguments: &'a [OsString], at: usize, what: &str) -> Result<&'a str, Failure> {
+    let found = arguments.get(at).and_then(|given| given.to_str());
+    found.ok_or_else(|| Failure::usage(format!("git gives {what} to this hook, and it is missing")))
+}
+
+/// The lines that git writes to the hook's standard input, each in words; the last word may have spaces.
+fn lines(words: usize) -> Result<Vec<Vec<String>>, Failure> {
+    let mut bytes = Vec::new();
+    { std::io::stdin().lock().read_to_end(&mut bytes) }.map_err(|error| {
+        refusal(
+            format!("standard input cannot be read: {error}"),
+            Vec::new(),
+        )
+    })?;
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    let split = text.lines().map(|line| {
+        let parts: Vec<String> = line.splitn(words, ' ').map(str::to_owned).collect();
+        match parts.len() == words {
+            true => Ok(parts),
+            false => Err(Failure::usage(format!(
+                "git gives lines of {words} words to this hook, not {}",
+                quoted(line)
+            ))),
+        }
+    });
+    split.collect()
+}
+
+/// An object's id, or none where it is all zeros.
+fn object(text: &str) -> Result<Option<ObjectId>, Failure> {
+    if !text.is_empty() && text.bytes().all(|b| b == b'0') {
+        return Ok(None);
+    }
+    let wrong = |_| Failure::usage(format!("{} is not the id of an object", quoted(text)));
+    text.parse().map(Some).map_err(wrong)
+}
+
+/// Says whether a ref is the ledger's branch, under its own name or another.
+fn is_ledgers(
+    repository: &Repository,
+    ledger: &Ledger<'_>,
+    refname: &str,
+) -> Result<bool, Failure> {
+    let own = ledger.refname();
+    Ok(refname == own || repository.symbolic_target(refname)?.as_deref() == Some(own))
+}
+
+/// Refuses a move of the ledger's branch that is not one by legal steps.
+fn judge(repository: &Repository, ledger: &Ledger<'_>, moved: BranchMove) -> Result<(), Failure> {
+    let threads = thread::available_parallelism().map_or(1, NonZero::get);
+    let now = to_second(session(repository)?.committer().at);
+    let mut findings = moved.findings(repository, ledger.branch(), now, threads)?;
+    findings.retain(Finding::is_error);
+    if findings.is_empty() {
+        return Ok(());
+    }
+    Err(not_legal(ledger, findings))
+}
+
+/// The refusal of a move of the ledger's branch.
+fn not_legal(ledger: &Ledger<'_>, findings: Vec<Finding>) -> Failure {
+    let text = format!(
+        "branch {} is the ledger, and would not move by legal steps",
+        ledger.branch()
+    );
+    refusal(text, findings).hint(LEAVE)
+}

@@ -1,0 +1,89 @@
+//! Before a push: the ledger's branch, and code branches that someone else holds.
+
+use std::ffi::OsString;
+
+use handoff_base::text::quoted;
+use handoff_git::Repository;
+use handoff_ledger::{BranchMove, Ledger};
+
+use super::{judge, lines, object, refusal};
+use crate::context::Context;
+use crate::environment;
+use crate::error::Failure;
+
+/// Refuses a push that would not lead the ledger on, and, where `handoff.pushGuard` asks for it, one of
+/// a code branch whose issue the agent does not hold.
+pub(crate) fn pre_push(context: &Context, arguments: &[OsString]) -> Result<(), Failure> {
+    const WORDS: usize = 4;
+    let pushed = lines(WORDS)?;
+    if pushed.is_empty() {
+        return Ok(());
+    }
+    let repository = context.repository()?;
+    let ledger = context.ledger(&repository)?;
+    let remote = arguments.first().and_then(|name| name.to_str());
+    let mut branches = Vec::new();
+    for line in &pushed {
+        let [_, local, name, there] = &line[..] else {
+            continue;
+        };
+        if name == ledger.refname() {
+            let moved = BranchMove {
+                from: object(there)?,
+                to: object(local)?,
+            };
+            judge(&repository, &ledger, moved)
+                .map_err(|failure| fetched_first(failure, remote, &ledger))?;
+        } else if let Some(branch) = name.strip_prefix("refs/heads/") {
+            branches.push(branch);
+        }
+    }
+    if branches.is_empty() || !is_guarded(&repository)? {
+        return Ok(());
+    }
+    guard(context, &repository, &ledger, &branches)
+}
+
+/// Says whether code branches are left to who holds their issues.
+fn is_guarded(repository: &Repository) -> Result<bool, Failure> {
+    repository.config_flag("handoff.pushguard").map_err(|_| {
+        let value = repository.config("handoff.pushguard").unwrap_or_default();
+        let text = format!("handoff.pushGuard is {}, which is neither true nor false", quoted(&value));
+        refusal(text, Vec::new()).hint("nothing was pushed. `git config handoff.pushGuard true` has code branches checked, `git config handoff.pushGuard false` leaves them alone")
+    })
+}
+
+/// What is behind, or went another way, is fetched before anything else.
+fn fetched_first(failure: Failure, remote: Option<&str>, ledger: &Ledger<'_>) -> Failure {
+    let behind = ["branch.unknown", "history.rewritten"];
+    if !failure.findings.iter().any(|f| behind.contains(&&*f.code)) {
+        return failure;
+    }
+    let branch = ledger.branch();
+    failure.hint(format!(
+        "nothing was pushed. `git config handoff.remote {}` and `git handoff sync` make what you have beyond {branch} there again on it, and push it: nothing is lost by it",
+        remote.unwrap_or("origin")
+    ))
+}
+
+/// Refuses code branches whose issues the agent does not hold.
+fn guard(
+    context: &Context,
+    repository: &Repository,
+    ledger: &Ledger<'_>,
+    branches: &[&str],
+) -> Result<(), Failure> {
+    let agent = context.agent(repository)?;
+    let (tip, now) = (ledger.tip()?, environment::now()?);
+    let mut findings = Vec::new();
+    for branch in branches {
+        findings.extend(tip.pushed_without_holding(branch, agent.as_ref(), now)?);
+    }
+    if findings.is_empty() {
+        return Ok(());
+    }
+    let text = "the ledger does not say that you hold what you push";
+    Err(refusal(text, findings).hint(
+        "nothing was pushed, and your commits are kept; push again when the issue is yours. `handoff.pushGuard` in git's configuration asks for this check",
+    ))
+}

@@ -1,0 +1,194 @@
+//! When a ref moves: in this repository, or where a push arrives.
+
+use std::ffi::OsString;
+
+use handoff_base::ObjectId;
+use handoff_base::finding::Finding;
+use handoff_git::Repository;
+use handoff_ledger::{BranchMove, Ledger};
+
+use super::{argument, is_ledgers, judge, lines, not_legal, object};
+use crate::context::Context;
+use crate::environment;
+use crate::error::Failure;
+use crate::output::Output;
+
+/// Refuses a push that would not lead the ledger on. Sees objects that git keeps apart until then.
+pub(crate) fn pre_receive(context: &Context) -> Result<(), Failure> {
+    const WORDS: usize = 3;
+    let pushed = lines(WORDS)?;
+    let repository = context.repository()?;
+    let ledger = context.ledger(&repository)?;
+    for line in &pushed {
+        if let [old, new, name] = &line[..] {
+            received(&repository, &ledger, name, old, new)?;
+        }
+    }
+    Ok(())
+}
+
+/// The same for one ref, named by the arguments.
+pub(crate) fn update(context: &Context, arguments: &[OsString]) -> Result<(), Failure> {
+    let name = argument(arguments, 0, "a ref")?;
+    let old = argument(arguments, 1, "where it is")?;
+    let new = argument(arguments, 2, "where it is to be")?;
+    let repository = context.repository()?;
+    let ledger = context.ledger(&repository)?;
+    received(&repository, &ledger, name, old, new)
+}
+
+fn received(
+    repository: &Repository,
+    ledger: &Ledger<'_>,
+    name: &str,
+    old: &str,
+    new: &str,
+) -> Result<(), Failure> {
+    if !is_ledgers(repository, ledger, name)? {
+        return Ok(());
+    }
+    let moved = BranchMove {
+        from: object(old)?,
+        to: object(new)?,
+    };
+    judge(repository, ledger, moved)
+}
+
+/// Refuses a move of the ledger's branch by a local command, unless it leads to a legal descendant.
+pub(crate) fn reference_transaction(
+    context: &Context,
+    output: &mut Output,
+    arguments: &[OsString],
+) -> Result<(), Failure> {
+    const WORDS: usize = 3;
+    // Only then can it be stopped.
+    if argument(arguments, 0, "the phase")? != "prepared" {
+        return Ok(());
+    }
+    let moves = lines(WORDS)?;
+    // Most transactions move HEAD or remote-tracking refs, and are none of the ledger's business.
+    let is_branch = |line: &&Vec<String>| line[2].starts_with("refs/heads/");
+    if !moves.iter().any(|line| is_branch(&line)) {
+        return Ok(());
+    }
+    let repository = context.repository()?;
+    let ledger = context.ledger(&repository)?;
+    for line in moves.iter().filter(is_branch) {
+        let name = &line[2];
+        let done = match name == ledger.refname() {
+            true => moved(&repository, &ledger, output, line, &moves),
+            false if object(&line[1]).is_ok_and(|new| new.is_none()) => {
+                gives_way(&repository, &ledger, name)
+            }
+            false => Ok(()),
+        };
+        done.map_err(|failure| left(&repository, name, &line[0], failure))?;
+    }
+    Ok(())
+}
+
+/// Refuses a move of the ledger's branch in one of the lines that git writes to the hook.
+fn moved(
+    repository: &Repository,
+    ledger: &Ledger<'_>,
+    output: &mut Output,
+    line: &[String],
+    moves: &[Vec<String>],
+) -> Result<(), Failure> {
+    let (branch, new) = (ledger.branch(), &line[1]);
+    if let Some(target) = new.strip_prefix("ref:") {
+        let text = format!("branch {branch} would become another name for {target}");
+        let finding = Finding::error("branch.symbolic", "", text);
+        return Err(not_legal(ledger, vec![finding]));
+    }
+    // What the caller expects may be left open; where the branch is, counts.
+    let from = repository.resolve(ledger.refname())?;
+    let moved = BranchMove {
+        // Where the branch is gone, it has to lead on from where this clone saw it.
+        from: from.or_else(|| ledger.seen()),
+        to: object(new)?,
+    };
+    if let (None, Some(to)) = (moved.from, moved.to)
+        && is_taken_over(repository, branch, to, moves)?
+    {
+        last_step(repository, ledger, to)?;
+        output.say(&format!(
+            "branch {branch} is taken over as the remote has it; `git handoff verify` audits its whole history"
+        ));
+        return Ok(());
+    }
+    judge(repository, ledger, moved).or_else(|failure| {
+        let stays = match moved.to {
+            None => repository.is_packed_for_good(ledger.refname())?,
+            Some(to) => repository.is_left_in_its_file(ledger.refname(), to),
+        };
+        if stays { Ok(()) } else { Err(failure) }
+    })
+}
+
+/// Refuses the deletion of another branch where that is the first part of its renaming to the
+/// ledger's: then git deletes the ledger's branch in the second, and of the first nothing comes back.
+fn gives_way(repository: &Repository, ledger: &Ledger<'_>, name: &str) -> Result<(), Failure> {
+    let branch = ledger.branch();
+    if !repository.has_no_log(name) || environment::renamed_to().as_deref() != Some(branch) {
+        return Ok(());
+    }
+    if repository.resolve(ledger.refname())?.is_some() {
+        let name = name.trim_start_matches("refs/heads/");
+        let text = format!("branch {branch} would be deleted to make way for branch {name}");
+        let finding = Finding::error("branch.deleted", "", text);
+        return Err(not_legal(ledger, vec![finding]));
+    }
+    // git makes the new name without asking.
+    let moved = BranchMove {
+        from: ledger.seen(),
+        to: repository.resolve(name)?,
+    };
+    judge(repository, ledger, moved)
+}
+
+/// Tells what is left after git was refused to move a ref, and puts back what git would not.
+fn left(repository: &Repository, name: &str, expected: &str, mut failure: Failure) -> Failure {
+    let mut more = String::new();
+    let renamed = repository.half_renamed();
+    let put_back = repository.put_log_back(name);
+    // git names no value of the branch that makes way, and deleted the other one before.
+    let made_way = matches!(object(expected), Ok(None))
+        && failure.findings.iter().any(|f| f.code == "branch.deleted");
+    if let (Some(commit), false, true) = (renamed, put_back, made_way) {
+        more = format!(
+            ". The branch that git began to rename has lost its name: `git branch NAME {commit}` brings it back; its log is logs/refs/.tmp-renamed-log in the git directory, and belongs to logs/refs/heads/NAME"
+        );
+    }
+    if repository.workdir().is_some() {
+        more += ". git may have changed files before it asked: `git status` tells";
+    }
+    if let Some(hint) = &mut failure.hint {
+        hint.push_str(&more);
+    }
+    failure
+}
+
+/// Says whether a new branch is where a remote-tracking branch of its name is, or comes to be in the
+/// same transaction.
+fn is_taken_over(
+    repository: &Repository,
+    branch: &str,
+    to: ObjectId,
+    moves: &[Vec<String>],
+) -> Result<bool, Failure> {
+    let moved_too = moves.iter().any(|line| {
+        let tracking = line[2].strip_prefix("refs/remotes/");
+        let same = tracking.is_some_and(|name| name.ends_with(&format!("/{branch}")));
+        same && line[1] == to.to_string()
+    });
+    Ok(moved_too || repository.is_remotes(branch, to)?)
+}
+
+/// Judges the last step of a history alone.
+fn last_step(repository: &Repository, ledger: &Ledger<'_>, to: ObjectId) -> Result<(), Failure> {
+    let from = repository.commit(to)?.parents.first().copied();
+    // Behind the end of a shallow clone is nothing to compare it with.
+    let from = from.filter(|from| repository.has(*from));
+    judge(repository, ledger, BranchMove { from, to: Some(to) })
+}

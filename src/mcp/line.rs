@@ -1,0 +1,174 @@
+//! From a call's arguments to a command line and what stands on its standard input.
+
+use std::ffi::OsString;
+
+use clap::Arg;
+use handoff_base::text::quoted;
+use rmcp::model::JsonObject;
+use serde_json::Value;
+
+use super::Fixed;
+use super::schema::{AGENT, CONTRACT, Kind, command, kind, property};
+use super::verbs::Verb;
+use crate::error::Failure;
+use crate::exit;
+
+/// A command to run.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Line {
+    /// Its arguments, the program's name first.
+    pub(super) arguments: Vec<OsString>,
+    /// Its standard input.
+    pub(super) input: Vec<u8>,
+}
+
+impl Line {
+    /// A command's words, for an agent and a ledger's branch.
+    pub(super) fn new(words: &[&str], agent: Option<&str>, branch: Option<&str>) -> Self {
+        let mut arguments: Vec<OsString> = vec!["git-handoff".into(), "--json".into()];
+        for (option, value) in [("--as", agent), ("--branch", branch)] {
+            arguments.extend(value.map(|value| format!("{option}={value}").into()));
+        }
+        arguments.extend(words.iter().map(OsString::from));
+        Self {
+            arguments,
+            input: Vec::new(),
+        }
+    }
+
+    /// The command that a call of a tool means.
+    ///
+    /// # Errors
+    /// A [`Failure`] of usage where an argument is none of the tool's, is not of its
+    /// kind, or names another agent than the server's.
+    pub(super) fn of_call(verb: &Verb, given: &JsonObject, fixed: &Fixed) -> Result<Self, Failure> {
+        let all = crate::command();
+        let known: Vec<&Arg> = command(&all, verb)
+            .into_iter()
+            .flat_map(clap::Command::get_arguments)
+            .filter(|argument| verb.has(argument))
+            .collect();
+        refuse_unknown(verb, &known, given)?;
+        let agent = acting(given, fixed.agent.as_deref())?;
+        let mut line = Self::new(verb.words, agent.as_deref(), fixed.branch.as_deref());
+        let mut positionals = Vec::new();
+        for argument in known {
+            let name = property(argument);
+            let values = match given.get(&name) {
+                Some(value) => values(verb, argument, &name, value)?,
+                None => preset(verb, argument),
+            };
+            match argument.get_long() {
+                Some(long) if kind(argument) == Kind::Flag => {
+                    line.arguments
+                        .extend(values.iter().map(|_| format!("--{long}").into()));
+                }
+                Some(long) => {
+                    let stated = values.iter().map(|value| format!("--{long}={value}"));
+                    line.arguments.extend(stated.map(OsString::from));
+                }
+                None => positionals.push((argument, values)),
+            }
+        }
+        line.arguments.push("--".into());
+        for (argument, values) in positionals {
+            let takes_text = verb.contract == Some(argument.get_id().as_str());
+            let text = given.get(CONTRACT).filter(|_| takes_text);
+            let other = property(argument);
+            match text {
+                Some(_) if !values.is_empty() => {
+                    let text = format!("`{CONTRACT}` and `{other}` say the same");
+                    return Err(Failure::usage(text).hint("leave one of them out"));
+                }
+                Some(Value::String(text)) => {
+                    line.input = text.clone().into_bytes();
+                    line.arguments.push("-".into());
+                }
+                Some(_) => return Err(not_a(verb, CONTRACT, "a text")),
+                None if takes_text && values.is_empty() => {
+                    let text = format!("{} is not told what", verb.name());
+                    let hint = format!("give the text as `{CONTRACT}`, or a path as `{other}`");
+                    return Err(Failure::usage(text).hint(hint));
+                }
+                None => line
+                    .arguments
+                    .extend(values.into_iter().map(OsString::from)),
+            }
+        }
+        Ok(line)
+    }
+}
+
+fn refuse_unknown(verb: &Verb, known: &[&Arg], given: &JsonObject) -> Result<(), Failure> {
+    let own = known.iter().map(|argument| property(argument));
+    let text = verb.contract.map(|_| CONTRACT.to_owned());
+    let everywhere = [AGENT.to_owned()];
+    let names: Vec<String> = text.into_iter().chain(own).chain(everywhere).collect();
+    match given.keys().find(|name| !names.contains(name)) {
+        None => Ok(()),
+        Some(other) => {
+            let text = format!("{} has no argument {}", verb.name(), quoted(other));
+            Err(Failure::usage(text).hint(format!("its arguments are: {}", names.join(", "))))
+        }
+    }
+}
+
+/// The agent that the server was started for, or else the one that the call names.
+///
+/// # Errors
+/// A [`Failure`] of usage where they are not the same.
+fn acting(given: &JsonObject, fixed: Option<&str>) -> Result<Option<String>, Failure> {
+    let asked = match given.get(AGENT) {
+        None | Some(Value::Null) => None,
+        Some(Value::String(text)) => Some(text.as_str()),
+        Some(_) => return Err(Failure::usage(format!("{AGENT} is not a text"))),
+    };
+    match (fixed, asked) {
+        (Some(fixed), Some(asked)) if fixed != asked => {
+            let text = format!(
+                "this server acts as {fixed} alone, not as {}",
+                quoted(asked)
+            );
+            Err(Failure::new(exit::USAGE, "other_agent", text).hint(format!(
+                "leave `{AGENT}` out; another agent has a server of its own"
+            )))
+        }
+        (fixed, asked) => Ok(fixed.or(asked).map(str::to_owned)),
+    }
+}
+
+fn preset(verb: &Verb, argument: &Arg) -> Vec<String> {
+    let named = |(id, _): &(&str, &str)| argument.get_id().as_str() == *id;
+    let preset = verb.preset.filter(named);
+    preset
+        .into_iter()
+        .map(|(_, value)| value.to_owned())
+        .collect()
+}
+
+/// The words that a value is on the command line.
+fn values(verb: &Verb, argument: &Arg, name: &str, value: &Value) -> Result<Vec<String>, Failure> {
+    // Who writes a document may well write a number for a text that looks like one.
+    let single = |value: &Value| match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    };
+    let (found, wanted) = match (kind(argument), value) {
+        (_, Value::Null) => (Some(Vec::new()), ""),
+        (Kind::Flag, Value::Bool(stands)) => (Some(vec![String::new(); (*stands).into()]), ""),
+        (Kind::Flag, _) => (None, "true or false"),
+        (Kind::Many, Value::Array(values)) => (
+            values.iter().map(single).collect::<Option<Vec<_>>>(),
+            "a list of texts",
+        ),
+        (Kind::Many, value) => (single(value).map(|one| vec![one]), "a list of texts"),
+        (Kind::One, value) => (single(value).map(|one| vec![one]), "a text or a number"),
+    };
+    found.ok_or_else(|| not_a(verb, name, wanted))
+}
+
+fn not_a(verb: &Verb, name: &str, wanted: &str) -> Failure {
+    let text = format!("{name} of {} is not {wanted}", verb.name());
+    Failure::usage(text).hint("see the tool's input schema")
+}

@@ -1,0 +1,89 @@
+//! The server of the Model Context Protocol: verbs are tools, the ledger is
+//! resources.
+//!
+//! `verbs` says which commands are tools, `schema` derives a tool from what clap
+//! knows of its command, `line` makes a command line of a call's arguments, `resources`
+//! names what can be read, `wire` is the connection, of `lines` that are each a `message`. A call runs the very code that the
+//! command line runs, within this process, and its answer is the document that
+//! `--json` prints.
+
+mod line;
+mod lines;
+mod message;
+mod resources;
+mod schema;
+mod server;
+mod verbs;
+mod wire;
+
+use std::sync::atomic::Ordering;
+
+use rmcp::ServiceExt;
+use rmcp::service::ServerInitializeError;
+use rmcp::transport::async_rw::AsyncRwTransport;
+use server::Server;
+use tokio::sync::watch;
+use wire::Wire;
+
+use super::error::Failure;
+use super::exit;
+use super::interruption::Interruption;
+
+/// The stack of a thread that runs a command: as much as a process has.
+const STACK: usize = 8 * 1024 * 1024;
+
+/// What the server was started with: no call says otherwise. A call does not name the
+/// ledger's branch at all: an agent would take that for the branch that it works on.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Fixed {
+    /// The acting agent.
+    pub(super) agent: Option<String>,
+    /// The ledger's branch.
+    pub(super) branch: Option<String>,
+}
+
+/// Serves until the input ends, nobody reads the output, or a signal comes.
+///
+/// # Errors
+/// A [`Failure`] of the environment where the system gives no threads or no pipes.
+pub(super) fn serve(fixed: Fixed) -> Result<(), Failure> {
+    let failed = |what: String| Failure::new(exit::ENVIRONMENT, "mcp_failed", what);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .thread_stack_size(STACK)
+        .build()
+        .map_err(|error| failed(format!("the server cannot be started: {error}")))?;
+    let (gone, is_gone) = watch::channel(false);
+    // A wait may have a git that asks a remote: it must not be left behind.
+    let asked = gone.clone();
+    let interruption = Interruption::catch(move || {
+        asked.send_replace(true);
+    })
+    .map_err(|error| failed(format!("signals cannot be caught: {error}")))?;
+    let served = runtime.block_on(async {
+        let (reader, writer) = rmcp::transport::io::stdio_pipes();
+        // The library reads nothing: it would keep silent of what it can't take.
+        let output = AsyncRwTransport::new_server(tokio::io::empty(), writer);
+        let wire = Wire::new(reader, output, gone);
+        let (server, turns) = Server::new(fixed, is_gone.clone());
+        let served = match server.serve(wire).await {
+            Ok(running) => running.waiting().await.map(drop).map_err(|e| e.to_string()),
+            Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
+            // Nobody read the first answers.
+            Err(_) if *is_gone.borrow() => Ok(()),
+            Err(error) => Err(error.to_string()),
+        };
+        // What was begun is brought to its end, whether or not anyone hears of it.
+        turns.all_over().await;
+        served
+    });
+    // Nothing is left that runs but a read of the input, which may never return.
+    runtime.shutdown_background();
+    if interruption.asked().load(Ordering::SeqCst) {
+        interruption.pass_on();
+    }
+    served.map_err(|error| {
+        failed(format!("the connection broke: {error}"))
+            .hint("see that the harness speaks the Model Context Protocol, and start it again")
+    })
+}

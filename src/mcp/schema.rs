@@ -1,0 +1,184 @@
+//! A tool's definition, derived from what clap knows of its command.
+
+use std::any::TypeId;
+use std::sync::Arc;
+
+use clap::builder::ValueRange;
+use clap::{Arg, ArgAction, Command};
+use rmcp::model::{JsonObject, Tool, ToolAnnotations};
+use serde_json::{Map, Value, json};
+
+use super::Fixed;
+use super::verbs::{Effect, VERBS, Verb};
+
+/// The property that holds a contract's text.
+pub(super) const CONTRACT: &str = "contract";
+/// The property that names the acting agent, and clap's name of it.
+pub(super) const AGENT: &str = "as";
+/// What the help of an argument says that reads standard input, which no call has.
+const STDIN: [&str; 2] = ["; - reads standard input", " (- reads standard input)"];
+
+/// What kind of value an argument takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// It stands or does not.
+    Flag,
+    /// One value.
+    One,
+    /// Any number of values.
+    Many,
+}
+
+/// The kind of value that an argument takes.
+pub(super) fn kind(argument: &Arg) -> Kind {
+    let most = argument
+        .get_num_args()
+        .map_or(1, |range: ValueRange| range.max_values());
+    match argument.get_action() {
+        ArgAction::SetTrue => Kind::Flag,
+        ArgAction::Append => Kind::Many,
+        _ if most > 1 => Kind::Many,
+        _ => Kind::One,
+    }
+}
+
+/// The property that an argument is.
+pub(super) fn property(argument: &Arg) -> String {
+    let name = argument
+        .get_long()
+        .unwrap_or_else(|| argument.get_id().as_str());
+    name.replace('-', "_")
+}
+
+/// What clap knows of a verb's command.
+pub(super) fn command<'c>(all: &'c Command, verb: &Verb) -> Option<&'c Command> {
+    verb.words
+        .iter()
+        .try_fold(all, |command, word| command.find_subcommand(word))
+}
+
+/// Every tool, in the table's order.
+pub(super) fn tools(fixed: &Fixed) -> Vec<Tool> {
+    let all = crate::command();
+    let known = VERBS
+        .iter()
+        .filter_map(|verb| command(&all, verb).map(|command| tool(verb, command, fixed)));
+    known.collect()
+}
+
+fn tool(verb: &Verb, command: &Command, fixed: &Fixed) -> Tool {
+    let about = command.get_about().map(ToString::to_string);
+    let annotations = ToolAnnotations::new().open_world(false);
+    let annotations = match verb.effect {
+        Effect::Reads => annotations.read_only(true),
+        Effect::WritesOnce => annotations
+            .read_only(false)
+            .destructive(false)
+            .idempotent(true),
+        Effect::Writes => annotations
+            .read_only(false)
+            .destructive(false)
+            .idempotent(false),
+    };
+    let input = object(input(verb, command, fixed));
+    Tool::new(verb.name(), about.unwrap_or_default(), input)
+        .with_annotations(annotations)
+        .with_raw_output_schema(object(output()))
+}
+
+/// The schema of every answer: the document's envelope.
+fn output() -> Value {
+    json!({
+        "type": "object",
+        "required": ["schema", "ok"],
+    })
+}
+
+fn input(verb: &Verb, command: &Command, fixed: &Fixed) -> Value {
+    let mut properties = Map::new();
+    let mut required = Vec::new();
+    for argument in command.get_arguments().filter(|a| verb.has(a)) {
+        let name = property(argument);
+        let takes_text = verb.contract == Some(argument.get_id().as_str());
+        if takes_text {
+            let text = "The contract itself, in place of a file";
+            properties.insert(
+                CONTRACT.to_owned(),
+                json!({ "type": "string", "description": text }),
+            );
+        } else if argument.is_required_set() {
+            required.push(Value::from(name.clone()));
+        }
+        properties.insert(name, value(argument, verb));
+    }
+    if fixed.agent.is_none() {
+        let text = "The acting agent";
+        properties.insert(
+            AGENT.to_owned(),
+            json!({ "type": "string", "description": text }),
+        );
+    }
+    let mut schema = json!({
+        "type": "object",
+        "properties": properties,
+        "additionalProperties": false,
+    });
+    if !required.is_empty() {
+        schema["required"] = required.into();
+    }
+    schema
+}
+
+/// The schema of one argument.
+fn value(argument: &Arg, verb: &Verb) -> Value {
+    let mut schema = match kind(argument) {
+        Kind::Flag => json!({ "type": "boolean" }),
+        Kind::One => single(argument),
+        Kind::Many => json!({ "type": "array", "items": single(argument) }),
+    };
+    if kind(argument) != Kind::Flag {
+        let preset = verb
+            .preset
+            .filter(|(id, _)| argument.get_id().as_str() == *id);
+        let defaults = argument.get_default_values().iter();
+        let default = defaults.filter_map(|value| value.to_str()).next();
+        if let Some(default) = preset.map(|(_, value)| value).or(default) {
+            schema["default"] = default.into();
+        }
+    }
+    if let Some(help) = argument.get_help() {
+        let words = help.to_string();
+        let words: Vec<&str> = words.split_whitespace().collect();
+        let words = STDIN
+            .iter()
+            .fold(words.join(" "), |words, about| words.replace(about, ""));
+        // What nearly every tool has is said in brief.
+        let brief = words.split(',').next().filter(|_| argument.is_global_set());
+        schema["description"] = brief.unwrap_or(&words).into();
+    }
+    schema
+}
+
+fn single(argument: &Arg) -> Value {
+    let whole = [TypeId::of::<u32>(), TypeId::of::<usize>()];
+    let is_whole = whole
+        .iter()
+        .any(|id| argument.get_value_parser().type_id() == *id);
+    let words: Vec<String> = argument
+        .get_possible_values()
+        .iter()
+        .map(|value| value.get_name().to_owned())
+        .collect();
+    match (is_whole, &words[..]) {
+        (true, _) => json!({ "type": "integer", "minimum": 0 }),
+        (false, []) => json!({ "type": "string" }),
+        (false, words) => json!({ "type": "string", "enum": words }),
+    }
+}
+
+fn object(value: Value) -> Arc<JsonObject> {
+    match value {
+        Value::Object(object) => Arc::new(object),
+        _ => Arc::default(),
+    }
+}

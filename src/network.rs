@@ -1,0 +1,220 @@
+//! How a write goes about the remote of the ledger.
+
+use std::time::Duration;
+
+use clap::Args;
+use handoff_base::text::plain;
+use handoff_git::Repository;
+use handoff_ledger::{Ledger, LedgerError, Session, Synced};
+use serde_json::json;
+
+use super::context::Context;
+use super::error::Failure;
+use super::output::Output;
+use super::{duration, environment, exit};
+
+// Without a doc comment, which would become the help of every command that takes these.
+#[derive(Args, Clone, Copy, Debug, Default)]
+#[command(next_help_heading = "Options for a ledger with a remote")]
+pub(super) struct Network {
+    /// Record it here alone for now, and exit 8; `git handoff sync` brings it to the
+    /// remote
+    #[arg(long, global = true)]
+    offline: bool,
+    #[command(flatten)]
+    timeout: Timeout,
+}
+
+// Likewise.
+#[derive(Args, Clone, Copy, Debug, Default)]
+#[command(next_help_heading = "Options for a ledger with a remote")]
+pub(super) struct Timeout {
+    /// How long it may take, with all that has to be waited for [default: 25s with a
+    /// remote, else 10s]
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse, global = true)]
+    timeout: Option<Duration>,
+}
+
+impl From<Timeout> for Network {
+    fn from(timeout: Timeout) -> Self {
+        Self {
+            offline: false,
+            timeout,
+        }
+    }
+}
+
+// How a command that waits looks at the remote.
+#[derive(Args, Clone, Copy, Debug, Default)]
+#[command(next_help_heading = "Options for a ledger with a remote")]
+pub(super) struct Looks {
+    /// Look at the ledger here alone, not at its remote
+    #[arg(long)]
+    pub(super) offline: bool,
+    /// How often to look at the remote [default: 5s]
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse, conflicts_with = "offline")]
+    pub(super) poll: Option<Duration>,
+}
+
+// A command that writes, and how it goes about the remote. The comment on the
+// command itself is its help.
+#[derive(Args)]
+pub(super) struct Write<A: Args> {
+    #[command(flatten)]
+    pub(super) own: A,
+    #[command(flatten)]
+    pub(super) network: Network,
+}
+
+/// How long a write waits for other writers, and for a remote.
+const PATIENCE: Duration = Duration::from_secs(10);
+const REMOTE_PATIENCE: Duration = Duration::from_secs(25);
+
+impl Network {
+    /// What a write gets from the outside world.
+    ///
+    /// # Errors
+    /// A [`Failure`] of usage when the environment sets a date that is none.
+    pub(super) fn session(
+        &self,
+        repository: &Repository,
+        has_remote: bool,
+    ) -> Result<Session, Failure> {
+        let default = if has_remote {
+            REMOTE_PATIENCE
+        } else {
+            PATIENCE
+        };
+        Ok(Session {
+            patience: self.timeout.timeout.unwrap_or(default),
+            offline: self.offline,
+            ..environment::session(repository)?
+        })
+    }
+}
+
+/// A ledger that is about to be written to, brought together with its remote.
+pub(super) struct Writer<'r> {
+    /// The ledger.
+    pub(super) ledger: Ledger<'r>,
+    /// Who writes.
+    pub(super) session: Session,
+}
+
+impl Context {
+    /// Opens the ledger for writing, and brings it together with its remote, where it
+    /// has one.
+    ///
+    /// # Errors
+    /// A [`Failure`], before anything was written.
+    pub(super) fn writer<'r>(
+        &self,
+        repository: &'r Repository,
+        output: &mut Output,
+    ) -> Result<Writer<'r>, Failure> {
+        let writer = self.writer_apart(repository, output)?;
+        let synced = writer.ledger.catch_up(&writer.session)?;
+        if let Some(missed) = writer.ledger.out_of_reach() {
+            let trouble = missed.trouble.unwrap_or_default();
+            if writer.ledger.tip_id()?.is_none() {
+                let remote = missed.remote;
+                return Err(LedgerError::Unreachable { remote, trouble }.into());
+            }
+            output.judge_by_what_is_here(format!(
+                "{} is out of reach ({trouble}), so this is what is known here",
+                missed.remote
+            ));
+        }
+        if synced.rejected.is_empty() && synced.renamed.is_empty() {
+            return Ok(writer);
+        }
+        say_synced(&synced, output);
+        Err(not_as_it_was(&synced))
+    }
+
+    /// Says how to get the newest, where something was not found in what is here and
+    /// nobody asked the remote.
+    pub(super) fn may_be_behind(&self, failure: &mut Failure, output: &Output) {
+        let not_found = ["no_issue", "no_handoff"].contains(&failure.code);
+        if !not_found || output.follows() {
+            return;
+        }
+        let remote = self.repository().ok().and_then(|repository| {
+            let ledger = self.ledger(&repository).ok()?;
+            ledger.publication()
+        });
+        if let (Some(_), Some(hint)) = (remote, &mut failure.hint) {
+            hint.push_str("; `git handoff fetch` brings what the remote has");
+        }
+    }
+
+    /// Opens the ledger for writing.
+    ///
+    /// # Errors
+    /// A [`Failure`] of usage.
+    pub(super) fn writer_apart<'r>(
+        &self,
+        repository: &'r Repository,
+        output: &mut Output,
+    ) -> Result<Writer<'r>, Failure> {
+        let remote = self.remote(repository)?;
+        self.writer_through(repository, remote.as_deref(), output)
+    }
+
+    /// Opens the ledger for writing, which has this remote.
+    ///
+    /// # Errors
+    /// A [`Failure`] of usage.
+    pub(super) fn writer_through<'r>(
+        &self,
+        repository: &'r Repository,
+        remote: Option<&str>,
+        output: &mut Output,
+    ) -> Result<Writer<'r>, Failure> {
+        let mut ledger = self.ledger(repository)?;
+        if let Some(remote) = remote {
+            ledger = ledger.shared_through(remote);
+        }
+        let publication = ledger.publication();
+        let mut session = self.network().session(repository, publication.is_some())?;
+        match environment::traceparent() {
+            Ok(traceparent) => session.traceparent = traceparent,
+            Err(why) => output.say(&why),
+        }
+        output.follow(publication);
+        Ok(Writer { ledger, session })
+    }
+}
+
+/// The failure of a write before which steps that were made offline came out otherwise:
+/// what was asked for may rest on them.
+fn not_as_it_was(synced: &Synced) -> Failure {
+    let text =
+        |what: &str| format!("steps that were made here offline {what}, and nothing else was done");
+    let failure = match synced.rejected.is_empty() {
+        true => Failure::new(exit::CONFLICT, "renamed", text("have other ids now")),
+        false => Failure::new(exit::CONFLICT, "rejected", text("were refused")),
+    };
+    failure
+        .hint("see `git handoff rejected` and `git handoff status`; run the same again if it still is what you want")
+        .data(json!({ "renamed": synced.renamed, "rejected": synced.rejected }))
+}
+
+/// Tells what became of steps that were made offline.
+pub(super) fn say_synced(synced: &Synced, output: &mut Output) {
+    for renamed in &synced.renamed {
+        output.say(&format!(
+            "{} was taken meanwhile: what was {} here is {} now",
+            renamed.was, renamed.was, renamed.is
+        ));
+    }
+    for rejected in &synced.rejected {
+        output.say(&plain(&format!(
+            "refused, and kept as {}: {}: {}",
+            rejected.name, rejected.subject, rejected.reason
+        )));
+    }
+    if !synced.rejected.is_empty() {
+        output.say("next: git handoff rejected");
+    }
+}

@@ -1,0 +1,428 @@
+//! What an agent needs when a session begins: who it is, what is on its desk, which contract is
+//! its next, and the commands for it.
+//!
+//! Here it is gathered, from the ledger's tip alone; `text` tells it, on a `page` that fits into
+//! a number of tokens.
+
+mod page;
+mod text;
+
+use handoff_base::Moment;
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_git::Repository;
+use handoff_ledger::{Desk, Look, Record, Refusal, Rules, Snapshot, View, desk};
+use handoff_protocol::{Agent, Protocol};
+use handoff_templates::{Known, told};
+use serde_json::{Value, json};
+
+use super::context::Context;
+use super::environment::now;
+use super::error::Failure;
+use super::render::rfc3339;
+use super::skeleton::{Format, Skeleton, Wanted};
+
+/// How many tokens a page may cost.
+const MOST: usize = 1350;
+
+/// How much of a desk is looked at: reading more would take too long for a start.
+const LOOK: Look = Look {
+    records: 400,
+    each: 3,
+};
+
+/// What an agent is told.
+pub(super) struct Prime {
+    /// The page.
+    pub(super) text: String,
+    /// The same as data.
+    pub(super) data: Value,
+}
+
+/// Gathers what an agent is told.
+///
+/// # Errors
+/// A [`Failure`] where there is no ledger, no agent, or none of that name.
+pub(super) fn prime(context: &Context) -> Result<Prime, Failure> {
+    let repository = context.repository()?;
+    let ledger = context.ledger(&repository)?;
+    let tip = ledger.tip()?;
+    let agent = context.acting_agent(&repository)?;
+    let (knowing, agent) = protocols_of(&tip, agent)?;
+    let protocols: Vec<&Protocol> = knowing.iter().map(Rules::protocol).collect();
+    let now = now()?;
+    let desk = desk(&tip, &agent, &protocols, now, LOOK)?;
+    // What it sends from a claim that ran out is refused.
+    let mut held = desk.held.first.iter().filter(|r| !r.is_expired(now));
+    let work = held.next().or(desk.waiting.first.first());
+    let stands = [&desk.held, &desk.stuck, &desk.later, &desk.to_decide];
+    let about = work
+        .or(stands.iter().find_map(|pile| pile.first.first()))
+        .cloned();
+    let rules = { knowing.iter() }
+        .find(|rules| Some(rules.protocol().name()) == about.as_ref().map(|r| r.protocol.as_str()))
+        .or(knowing.first());
+    let Some(rules) = rules else {
+        return Err(Refusal::NothingToClaim {
+            agent,
+            found: Box::default(),
+        }
+        .into());
+    };
+    let maker = Maker {
+        repository: &repository,
+        tip: &tip,
+        rules,
+        several: tip.protocols()?.len() > 1,
+        branch: context.branch(),
+        now,
+    };
+    let mut ways = maker.ways(&agent, &desk, work)?;
+    let contract = match ways.is_empty() {
+        true => None,
+        false => Some(maker.contract(ways.remove(0), &agent, work)?),
+    };
+    let told = Told {
+        party: rules.protocol().agent(agent.as_str()),
+        protocol: rules.protocol(),
+        elsewhere: { protocols.iter().copied() }
+            .filter(|p| p.name() != rules.protocol().name())
+            .collect(),
+        work: work.cloned(),
+        branch: context.branch(),
+        agent,
+        desk,
+        contract,
+        ways,
+        now,
+    };
+    Ok(told.finish())
+}
+
+/// What an agent is told that is about to stop while it holds something: none where it holds
+/// nothing.
+///
+/// # Errors
+/// A [`Failure`] where there is no ledger, no agent, or none of that name.
+pub(super) fn held(context: &Context) -> Result<Option<String>, Failure> {
+    let repository = context.repository()?;
+    let ledger = context.ledger(&repository)?;
+    let tip = ledger.tip()?;
+    let (knowing, agent) = protocols_of(&tip, context.acting_agent(&repository)?)?;
+    let protocols: Vec<&Protocol> = knowing.iter().map(Rules::protocol).collect();
+    // Whether something is held must be known, however long that takes.
+    let look = Look {
+        records: usize::MAX,
+        each: usize::MAX,
+    };
+    let now = now()?;
+    let desk = desk(&tip, &agent, &protocols, now, look)?;
+    let held: Vec<&Record> = { desk.held.first.iter() }
+        .filter(|record| !record.is_expired(now))
+        .collect();
+    Ok(text::still_held(
+        &agent,
+        &held,
+        &branch_option(context.branch()),
+    ))
+}
+
+/// The protocols in force that know an agent, and the name that the first has for it.
+fn protocols_of<'r>(
+    tip: &Snapshot<'r>,
+    agent: AgentName,
+) -> Result<(Vec<Rules<'r>>, AgentName), Failure> {
+    let mut all = Vec::new();
+    for name in tip.protocols()? {
+        all.push(tip.rules(&name)?);
+    }
+    let first = all
+        .first()
+        .map(|rules| Refusal::unknown_agent(&agent, rules.protocol()));
+    all.retain(|rules| rules.protocol().agent(agent.as_str()).is_some());
+    let known = all
+        .first()
+        .and_then(|rules| rules.protocol().agent(agent.as_str()));
+    match (known, first) {
+        (Some(known), _) => {
+            let name = known.id.clone();
+            Ok((all, name))
+        }
+        (None, Some(refusal)) => Err(refusal.into()),
+        (None, None) => Ok((all, agent)),
+    }
+}
+
+/// A way on: a contract that the agent may send next.
+struct Way {
+    to: AgentName,
+    /// Whether it leads on, not to someone who steps in.
+    usual: bool,
+    /// Its type.
+    contract_type: String,
+    /// What its type says, in a few words.
+    title: String,
+    /// The request that it answers, where that must be said.
+    answers: Option<HandoffId>,
+    /// The command that prints its skeleton.
+    command: String,
+    format: Format,
+}
+
+/// The contract that comes next.
+struct Contract {
+    way: Way,
+    skeleton: Skeleton,
+    /// Whether values in it were shortened.
+    shortened: bool,
+    /// The commands that check and send it.
+    check: String,
+    send: String,
+}
+
+/// Everything that is told.
+struct Told<'a> {
+    agent: AgentName,
+    party: Option<&'a Agent>,
+    protocol: &'a Protocol,
+    /// The other protocols that know the agent.
+    elsewhere: Vec<&'a Protocol>,
+    desk: Desk,
+    /// What it holds, or would claim next.
+    work: Option<Record>,
+    contract: Option<Contract>,
+    /// The other contracts that it may send.
+    ways: Vec<Way>,
+    branch: Option<&'a str>,
+    now: Moment,
+}
+
+/// The name of the issue in commands where the agent opens one.
+const NEW_ISSUE: &str = "ISSUE";
+
+/// Makes what could be sent next.
+struct Maker<'a, 'r> {
+    repository: &'a Repository,
+    tip: &'a Snapshot<'r>,
+    rules: &'a Rules<'r>,
+    /// Whether the ledger has other protocols.
+    several: bool,
+    branch: Option<&'a str>,
+    now: Moment,
+}
+
+impl Maker<'_, '_> {
+    /// The contracts that an agent may send from what it works on, the likely one first; or that
+    /// open an issue, where it works on nothing.
+    fn ways(
+        &self,
+        agent: &AgentName,
+        desk: &Desk,
+        work: Option<&Record>,
+    ) -> Result<Vec<Way>, Failure> {
+        let protocol = self.rules.protocol();
+        let asked = work.map(|work| (&work.from, work.contract_type.as_str()));
+        let mut onward = protocol.onward(agent.as_str(), asked);
+        if work.is_none() {
+            let opens = |to: &AgentName| {
+                let mut routes = protocol.routes(agent.as_str(), to.as_str());
+                routes.any(|route| route.opens)
+            };
+            onward.retain(|(to, _)| opens(to));
+        }
+        let answered = work.filter(|w| !protocol.answers_to(&w.contract_type).is_empty());
+        let intended = work.and_then(|work| work.intended.as_ref());
+        onward.sort_by_key(|(to, _)| match to {
+            to if answered.is_some_and(|work| work.from == *to) => 0,
+            to if intended == Some(to) => 0,
+            to if protocol.steps_in(to) => 2,
+            _ => 1,
+        });
+        let mut ways = Vec::new();
+        for (to, kind) in onward {
+            let format = Format::first(protocol, kind.as_deref());
+            let wanted = Wanted {
+                from: agent,
+                to: &to,
+                kind: kind.as_deref(),
+                format: None,
+                protocol: None,
+            };
+            let found = wanted.contract_type(protocol, format)?;
+            let answers = answered.filter(|work| work.from == to && desk.held.count > 1);
+            let key = work.map_or(NEW_ISSUE, |work| work.id.issue().as_str());
+            let mut command = format!("git handoff new --issue {key} --from {agent} --to {to}");
+            if let Some(kind) = &kind {
+                command += &format!(" --type {kind}");
+            }
+            ways.push(Way {
+                title: found.title.clone(),
+                contract_type: found.name.clone(),
+                usual: !protocol.steps_in(&to),
+                answers: answers.map(|work| work.id.clone()),
+                command: command + &self.protocol_option(work) + &branch_option(self.branch),
+                to,
+                format,
+            });
+        }
+        Ok(ways)
+    }
+
+    /// The contract of this way, its values short.
+    fn contract(
+        &self,
+        way: Way,
+        agent: &AgentName,
+        work: Option<&Record>,
+    ) -> Result<Contract, Failure> {
+        let key: IssueKey = work.map_or_else(|| NEW_ISSUE.parse(), |w| Ok(w.id.issue().clone()))?;
+        let folder = self.tip.issue(&key)?;
+        let issue = folder.issue()?.filter(|_| work.is_some());
+        let mut known = told(
+            self.repository,
+            self.rules.protocol(),
+            &folder,
+            issue.as_ref(),
+            (agent, &way.to),
+            self.now,
+        )?;
+        if work.is_none() {
+            for name in ["issue", "key", "issue_url"] {
+                known.remove(name);
+            }
+        }
+        let mut shortened = false;
+        let known: Known = { known.into_iter() }
+            .map(|(name, value)| (name, short(value, 0, &mut shortened)))
+            .collect();
+        let wanted = Wanted {
+            from: agent,
+            to: &way.to,
+            kind: Some(&way.contract_type),
+            format: Some(way.format),
+            protocol: None,
+        };
+        let skeleton = wanted.write(self.rules, &known)?;
+        let file = format!("contract.{}", way.format.name());
+        let (protocol, branch) = (self.protocol_option(work), branch_option(self.branch));
+        let issue = match skeleton.names_issue {
+            true => String::new(),
+            false => format!(" --issue {key}"),
+        };
+        let answers = way.answers.as_ref();
+        let answers = answers
+            .map(|id| format!(" --answers {id}"))
+            .unwrap_or_default();
+        Ok(Contract {
+            check: format!("git handoff check {file}{issue}{protocol}{branch}"),
+            send: format!("git handoff send {file}{issue}{answers} --as {agent}{branch}"),
+            way,
+            skeleton,
+            shortened,
+        })
+    }
+
+    /// The option that names the protocol, where an issue is opened and there are several.
+    fn protocol_option(&self, work: Option<&Record>) -> String {
+        match work.is_none() && self.several {
+            true => format!(" --protocol {}", self.rules.protocol().name()),
+            false => String::new(),
+        }
+    }
+}
+
+/// The option that names the ledger's branch, as a shell takes it.
+fn branch_option(branch: Option<&str>) -> String {
+    branch.map_or_else(String::new, |branch| {
+        format!(" --branch '{}'", branch.replace('\'', "'\\''"))
+    })
+}
+
+/// A value, in brief: texts on one line and cut, of lists and objects only the beginning.
+fn short(value: Value, depth: usize, shortened: &mut bool) -> Value {
+    const TOKENS: usize = 40;
+    const ITEMS: usize = 2;
+    const MEMBERS: usize = 8;
+    const DEPTH: usize = 3;
+    match value {
+        Value::String(text) => {
+            let beginning: String = text.chars().take(400).collect();
+            let words: Vec<&str> = beginning.split_whitespace().collect();
+            let cut = page::clip(&words.join(" "), TOKENS);
+            let same = cut == text;
+            *shortened |= !same;
+            Value::String(if same { text } else { format!("{cut}…") })
+        }
+        Value::Array(items) => {
+            *shortened |= items.len() > ITEMS || depth > DEPTH;
+            let most = if depth > DEPTH { 0 } else { ITEMS };
+            let items = items.into_iter().take(most);
+            items
+                .map(|item| short(item, depth + 1, shortened))
+                .collect()
+        }
+        Value::Object(members) => {
+            *shortened |= members.len() > MEMBERS || depth > DEPTH;
+            let most = if depth > DEPTH { 0 } else { MEMBERS };
+            let members = members.into_iter().take(most);
+            members
+                .map(|(name, value)| (name, short(value, depth + 1, shortened)))
+                .collect()
+        }
+        other => other,
+    }
+}
+
+impl Told<'_> {
+    fn finish(self) -> Prime {
+        let (text, cut) = text::tell(&self);
+        let pile = |pile: &handoff_ledger::Pile| -> Value {
+            let first = pile.first.iter().map(|record| {
+                json!({
+                    "id": record.id,
+                    "from": record.from,
+                    "to": record.to,
+                    "state": record.state,
+                    "priority": record.priority,
+                    "expires_at": record.lease.as_ref().and_then(|l| l.expires_at).map(rfc3339),
+                    "expired": record.is_expired(self.now),
+                    "summary": record.summary,
+                })
+            });
+            json!({ "count": pile.count, "first": first.collect::<Vec<_>>() })
+        };
+        let way = |way: &Way| json!({ "to": way.to, "title": way.title, "contract_type": way.contract_type, "command": way.command });
+        let contract = self.contract.as_ref().map(|contract| {
+            json!({
+                "to": contract.way.to,
+                "title": contract.way.title,
+                "contract_type": contract.skeleton.kind,
+                "format": contract.skeleton.format.name(),
+                "text": contract.skeleton.text,
+                "left_to_fill": contract.skeleton.left,
+                "shortened": contract.shortened,
+            })
+        });
+        let cut = cut
+            .iter()
+            .map(|cut| json!({ "what": cut.what, "command": cut.command }));
+        let data = json!({
+            "agent": self.agent,
+            "protocol": self.protocol.name(),
+            "role": self.party.map(|party| &party.role),
+            "kind": self.party.map(|party| party.kind.as_str()),
+            "elsewhere": self.elsewhere.iter().map(|p| p.name()).collect::<Vec<_>>(),
+            "holds": pile(&self.desk.held),
+            "waits": pile(&self.desk.waiting),
+            "later": pile(&self.desk.later),
+            "stuck": pile(&self.desk.stuck),
+            "to_decide": pile(&self.desk.to_decide),
+            "unread": self.desk.unread,
+            "contract": contract,
+            "others": self.ways.iter().map(way).collect::<Vec<_>>(),
+            "commands": text::commands(&self),
+            "cut": cut.collect::<Vec<_>>(),
+            "text": text,
+        });
+        Prime { text, data }
+    }
+}

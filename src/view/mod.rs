@@ -1,0 +1,239 @@
+//! How answers look: on a terminal, and everywhere else.
+//!
+//! Where no person reads, nothing is shortened or left out: whole texts, absolute
+//! times, no symbols. On a terminal, [`Look`] gives relative times, a symbol for
+//! each state and tables that fit its width. Commands ask a `Look` and never learn
+//! which it is. `screen` finds out what the terminal is, `table` lays out, `ago`
+//! words times, `pager` shows what is long, `wishes` is what git's configuration says.
+
+mod ago;
+mod pager;
+mod screen;
+mod table;
+mod wishes;
+
+use anstyle::{AnsiColor, Style};
+
+pub(super) use pager::Pager;
+pub(super) use screen::{Screen, is_dumb, is_for_git_pager};
+pub(super) use table::{columns, cut};
+pub(super) use wishes::Wishes;
+
+use handoff_base::Moment;
+use handoff_base::ids::HandoffId;
+use handoff_protocol::State;
+
+/// How an answer looks that is given at a moment.
+#[derive(Clone, Copy)]
+pub(super) struct Look {
+    now: Moment,
+    screen: Option<Screen>,
+}
+
+impl Look {
+    /// On this screen, or on none.
+    pub(super) fn new(now: Moment, screen: Option<Screen>) -> Self {
+        Self { now, screen }
+    }
+
+    /// As everywhere but on a terminal.
+    pub(super) fn plain(now: Moment) -> Self {
+        Self::new(now, None)
+    }
+
+    /// The moment of the answer.
+    pub(super) fn now(&self) -> Moment {
+        self.now
+    }
+
+    /// Whether it is for a terminal.
+    pub(super) fn is_for_terminal(&self) -> bool {
+        self.screen.is_some()
+    }
+
+    /// How many columns a drawing may take: those of the terminal, or these.
+    pub(super) fn width(&self, usual: usize) -> usize {
+        self.screen.map_or(usual, Screen::width)
+    }
+
+    /// Whether a drawing has no more than ASCII.
+    pub(super) fn is_ascii(&self) -> bool {
+        self.screen.is_some_and(|screen| !screen.unicode)
+    }
+
+    /// A state in its colour; on a terminal with its symbol.
+    pub(super) fn state(&self, state: State) -> String {
+        match self.screen {
+            Some(screen) => {
+                let style = style(state);
+                let symbol = symbol(state, screen.unicode);
+                format!("{style}{symbol} {state}{style:#}")
+            }
+            None => colored(state),
+        }
+    }
+
+    /// How many there are in a state.
+    pub(super) fn count(&self, count: usize, state: State) -> String {
+        match self.screen {
+            Some(screen) => {
+                let style = style(state);
+                let symbol = symbol(state, screen.unicode);
+                format!("{style}{symbol} {count} {state}{style:#}")
+            }
+            None => format!("{count} {}", colored(state)),
+        }
+    }
+
+    /// What leads from a sender to a receiver.
+    pub(super) fn arrow(&self) -> &'static str {
+        match self.screen {
+            Some(screen) if !screen.unicode => "->",
+            _ => "→",
+        }
+    }
+
+    /// A moment in a table.
+    pub(super) fn time(&self, at: Moment) -> String {
+        if self.screen.is_none() {
+            return super::render::moment(at);
+        }
+        let style = Style::new().dimmed();
+        format!("{style}{}{style:#}", ago::worded(at, self.now))
+    }
+
+    /// A moment in a sentence: the time, on a terminal with how long ago that was.
+    pub(super) fn moment(&self, at: Moment) -> String {
+        let shown = super::render::moment(at);
+        match self.screen.and_then(|_| ago::relative(at, self.now)) {
+            Some(ago) => format!("{shown} ({ago})"),
+            None => shown,
+        }
+    }
+
+    /// How long ago a moment is or how far ahead, where that is how a person puts it.
+    pub(super) fn ago(&self, at: Moment) -> String {
+        match self.screen {
+            Some(_) => ago::worded(at, self.now),
+            None => super::render::moment(at),
+        }
+    }
+
+    /// What is urgent, in a colour for that on a terminal.
+    pub(super) fn urgent(&self, text: &str) -> String {
+        match self.screen {
+            Some(_) => {
+                let style = AnsiColor::Red.on_default();
+                format!("{style}{text}{style:#}")
+            }
+            None => text.to_owned(),
+        }
+    }
+
+    /// Foreign text for a cell: its first line. On a terminal, nothing in it moves what
+    /// stands beside it.
+    pub(super) fn cell(&self, text: &str) -> String {
+        let first = handoff_base::text::plain(text.lines().next().unwrap_or_default());
+        match self.screen {
+            Some(_) => first.replace('\t', " "),
+            None => first,
+        }
+    }
+
+    /// Lines of sentences: on a terminal, broken between words where they are too long.
+    pub(super) fn sentences(&self, text: &str) -> String {
+        match self.screen {
+            Some(screen) => table::wrapped(text, screen.width),
+            None => text.to_owned(),
+        }
+    }
+
+    /// Rows in columns, set in.
+    pub(super) fn inner_table(&self, rows: &[Vec<String>]) -> String {
+        const INDENT: usize = 2;
+        let screen = self.screen.map(|screen| Screen {
+            width: screen.width.saturating_sub(INDENT),
+            ..screen
+        });
+        let table = Self { screen, ..*self }.table(rows);
+        let set_in = |line: &str| format!("{:INDENT$}{line}\n", "");
+        table.lines().map(set_in).collect()
+    }
+
+    /// An id, which stands out on a terminal.
+    pub(super) fn id(&self, id: &HandoffId) -> String {
+        match self.screen {
+            Some(_) => self.heading(&id.to_string()),
+            None => id.to_string(),
+        }
+    }
+
+    /// A heading.
+    pub(super) fn heading(&self, text: &str) -> String {
+        let style = Style::new().bold();
+        format!("{style}{text}{style:#}")
+    }
+
+    /// Rows in columns. On a terminal they fit its width: the last column is text
+    /// without any style, which is cut; nothing else ever is.
+    pub(super) fn table(&self, rows: &[Vec<String>]) -> String {
+        match self.screen {
+            Some(screen) => table::fitted(rows, screen.width, screen.ellipsis()),
+            None => columns(rows),
+        }
+    }
+}
+
+/// A state in its colour.
+pub(super) fn colored(state: State) -> String {
+    let style = style(state);
+    format!("{style}{state}{style:#}")
+}
+
+/// A state's colour.
+fn style(state: State) -> Style {
+    match state {
+        State::Pending => AnsiColor::Yellow.on_default(),
+        State::InProgress => AnsiColor::Blue.on_default(),
+        State::Completed => AnsiColor::Green.on_default(),
+        State::Failed | State::Dead => AnsiColor::Red.on_default(),
+        State::Blocked => AnsiColor::Magenta.on_default(),
+        State::Rejected | State::Cancelled => Style::new().dimmed(),
+    }
+}
+
+/// What tells states apart where there is no colour: each is one column wide.
+fn symbol(state: State, unicode: bool) -> char {
+    let (symbol, ascii) = match state {
+        State::Pending => ('○', 'o'),
+        State::InProgress => ('◐', '*'),
+        State::Completed => ('✓', '+'),
+        State::Failed => ('✗', 'x'),
+        State::Dead => ('■', '#'),
+        // It waits for an answer.
+        State::Blocked => ('?', '?'),
+        // It went back to where it came from.
+        State::Rejected => ('←', '<'),
+        State::Cancelled => ('–', '-'),
+    };
+    if unicode { symbol } else { ascii }
+}
+
+#[cfg(test)]
+mod tests {
+    use unicode_width::UnicodeWidthChar;
+
+    use super::{State, symbol};
+
+    #[test]
+    fn symbols_are_one_column_wide_and_differ() {
+        for unicode in [true, false] {
+            let mut seen: Vec<char> = State::ALL.iter().map(|s| symbol(*s, unicode)).collect();
+            assert!(seen.iter().all(|c| c.width() == Some(1)), "{seen:?}");
+            assert!(unicode || seen.iter().all(char::is_ascii), "{seen:?}");
+            seen.sort_unstable();
+            seen.dedup();
+            assert_eq!(seen.len(), State::ALL.len());
+        }
+    }
+}

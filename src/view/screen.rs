@@ -1,0 +1,90 @@
+//! What is known of the terminal that an answer is for.
+
+use std::io::IsTerminal;
+use std::{env, io};
+
+use terminal_size::{Width, terminal_size};
+
+/// The width where nobody says another.
+const USUAL: usize = 80;
+
+/// A terminal, as far as layouts need it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Screen {
+    /// How many columns it has.
+    pub(super) width: usize,
+    /// Whether it shows more than ASCII.
+    pub(super) unicode: bool,
+}
+
+impl Screen {
+    /// The terminal that standard output leads to, by itself or through git's pager.
+    pub(crate) fn of_stdout() -> Option<Self> {
+        let there = io::stdout().is_terminal() || is_for_git_pager();
+        there.then(Self::here)
+    }
+
+    /// The terminal that standard error leads to.
+    pub(crate) fn of_stderr() -> Option<Self> {
+        io::stderr().is_terminal().then(Self::here)
+    }
+
+    fn here() -> Self {
+        Self {
+            width: width(),
+            unicode: is_unicode(),
+        }
+    }
+
+    /// How many columns it has.
+    pub(crate) fn width(self) -> usize {
+        self.width
+    }
+
+    /// What stands for text that was cut.
+    pub(super) fn ellipsis(self) -> &'static str {
+        if self.unicode { "…" } else { "..." }
+    }
+}
+
+/// Whether standard output is read by the pager that `git -p` started: git says so.
+pub(crate) fn is_for_git_pager() -> bool {
+    let said = env::var("GIT_PAGER_IN_USE").unwrap_or_default();
+    matches!(
+        said.to_ascii_lowercase().as_str(),
+        "true" | "yes" | "on" | "1"
+    )
+}
+
+/// Whether the terminal takes no more than lines of text.
+pub(crate) fn is_dumb() -> bool {
+    env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb")
+}
+
+/// `COLUMNS`, which git sets for whoever writes to its pager, or what the terminal says.
+fn width() -> usize {
+    let given = env::var("COLUMNS").ok().and_then(|n| n.parse().ok());
+    let known = || terminal_size().map(|(Width(columns), _)| usize::from(columns));
+    let wide = |width: &usize| *width > 0;
+    given
+        .filter(wide)
+        .or_else(|| known().filter(wide))
+        .unwrap_or(USUAL)
+}
+
+/// Whether the locale's characters are UTF-8.
+#[cfg(not(windows))]
+fn is_unicode() -> bool {
+    let given = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
+    let locale = given("LC_ALL")
+        .or_else(|| given("LC_CTYPE"))
+        .or_else(|| given("LANG"));
+    let locale = locale.unwrap_or_default().to_ascii_lowercase();
+    locale.contains("utf-8") || locale.contains("utf8")
+}
+
+/// Consoles take Unicode whatever the locale is.
+#[cfg(windows)]
+fn is_unicode() -> bool {
+    true
+}
