@@ -1,6 +1,6 @@
 //! Ids of objects, ours and libgit2's.
 
-use git2::{ObjectType, Oid};
+use git2::{ErrorClass, ErrorCode, ObjectType, Oid};
 use handoff_base::{NoObjectId, ObjectId};
 
 use super::error::GitError;
@@ -24,8 +24,9 @@ pub(super) fn object_id(oid: Oid) -> ObjectId {
 }
 
 impl From<NoObjectId> for GitError {
+    /// What is stored and should be an id is damaged.
     fn from(error: NoObjectId) -> Self {
-        git2::Error::from_str(&error.to_string()).into()
+        git2::Error::new(ErrorCode::Invalid, ErrorClass::Object, error.to_string()).into()
     }
 }
 
