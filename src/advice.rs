@@ -3,7 +3,7 @@
 use handoff_base::Moment;
 use handoff_base::ids::AgentName;
 use handoff_base::text::plain;
-use handoff_ledger::{Advice, Choice, Question, Record, choices, decider};
+use handoff_model::{Advice, Choice, Question, Record, choices, decider};
 use handoff_protocol::{Action, Protocol, State};
 use serde_json::{Value, json};
 

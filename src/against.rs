@@ -2,7 +2,8 @@
 
 use handoff_base::ids::AgentName;
 use handoff_git::Repository;
-use handoff_ledger::{Ledger, Offer, Review, Snapshot, review};
+use handoff_ledger::{Ledger, Offer, Snapshot};
+use handoff_model::{Review, review};
 use handoff_protocol::Protocol;
 use handoff_templates::{BUILT_IN, FolderSchemas};
 

@@ -9,7 +9,8 @@ use std::thread;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::text::quoted;
 use handoff_git::Repository;
-use handoff_ledger::{DEFAULT_BRANCH, Ledger, Snapshot, View};
+use handoff_ledger::{DEFAULT_BRANCH, Ledger, Snapshot};
+use handoff_model::View;
 
 use super::call::Call;
 use super::error::Failure;
@@ -225,7 +226,7 @@ pub(super) fn handoff_id(
     let key: IssueKey = text.parse()?;
     let issue = snapshot.issue(&key)?.issue()?;
     let Some(issue) = issue else {
-        return Err(handoff_ledger::Refusal::NoIssue { issue: key }.into());
+        return Err(handoff_model::Refusal::NoIssue { issue: key }.into());
     };
     let mine: Vec<_> = issue
         .open

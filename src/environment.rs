@@ -13,7 +13,8 @@ use chrono::{DateTime, FixedOffset, Local, NaiveDateTime, Offset, TimeZone};
 use handoff_base::text::quoted;
 use handoff_base::{Moment, to_second};
 use handoff_git::{Person, Repository};
-use handoff_ledger::{Clock, Host, NoTraceParent, Session, TraceParent};
+use handoff_ledger::{Clock, Session};
+use handoff_model::{Host, NoTraceParent, TraceParent};
 
 use super::error::{Failure, chain};
 use super::exit;

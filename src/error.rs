@@ -6,7 +6,8 @@ use std::error::Error;
 use handoff_base::finding::Finding;
 use handoff_base::ids::IdError;
 use handoff_git::{CaptureError, GitError, OpenError, RemoteError};
-use handoff_ledger::{DEFAULT_BRANCH, LedgerError, Refusal, ReportError};
+use handoff_ledger::{DEFAULT_BRANCH, LedgerError};
+use handoff_model::{Refusal, ReportError};
 use serde_json::Value;
 
 use super::exit;

@@ -1,7 +1,8 @@
 //! How attempts failed and what was kept of it, as text.
 
 use handoff_base::text::plain;
-use handoff_ledger::{Contents, PastFailure, Shown, SnapshotManifest};
+use handoff_ledger::{Contents, PastFailure, Shown};
+use handoff_model::SnapshotManifest;
 
 /// How many paths of a snapshot are named one by one.
 const MOST_PATHS: usize = 50;

@@ -2,7 +2,7 @@
 //! done now.
 
 use handoff_base::text::quoted;
-use handoff_ledger::{Limit, Refusal};
+use handoff_model::{Limit, Refusal};
 use handoff_protocol::{Event, State};
 
 use super::error::Failure;

@@ -3,9 +3,10 @@
 use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId};
 use handoff_base::text::plain;
-use handoff_ledger::{
-    Annotation, Artifact, Briefing, Done, Evidence, FailureContext, Issue, IssueStatus, Record,
-    Task, Transition, Verdict, issue_folder,
+use handoff_ledger::{Briefing, Done};
+use handoff_model::{
+    Annotation, Artifact, Evidence, FailureContext, Issue, IssueStatus, Record, Task, Transition,
+    Verdict, issue_folder,
 };
 use handoff_protocol::State;
 use serde_json::{Value, json};

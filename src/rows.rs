@@ -1,6 +1,6 @@
 //! Handoffs as rows of a table.
 
-use handoff_ledger::Record;
+use handoff_model::Record;
 use handoff_protocol::State;
 use serde_json::Value;
 

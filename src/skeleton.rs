@@ -3,7 +3,8 @@
 use clap::ValueEnum;
 use handoff_base::ids::AgentName;
 use handoff_contract::FILL;
-use handoff_ledger::{IssueFolder, LedgerError, Rules, Snapshot, View};
+use handoff_ledger::{IssueFolder, LedgerError, Rules, Snapshot};
+use handoff_model::View;
 use handoff_protocol::{ContractType, Protocol};
 use handoff_templates::{Known, skeleton, usual_format, written};
 

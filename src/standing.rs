@@ -4,7 +4,8 @@ use handoff_base::Moment;
 use handoff_github::standing::Ledger as Standing;
 use handoff_insight::alerts::firing;
 use handoff_insight::attention::{attention, protocols};
-use handoff_ledger::{IssueStatus, Ledger, Snapshot};
+use handoff_ledger::{Ledger, Snapshot};
+use handoff_model::IssueStatus;
 use handoff_protocol::State;
 
 use super::context::Context;

@@ -1,6 +1,6 @@
 use clap::Args;
 use handoff_base::ids::{HandoffId, IssueKey};
-use handoff_ledger::Request;
+use handoff_model::Request;
 use serde_json::Map;
 
 use super::change::told;

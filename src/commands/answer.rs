@@ -1,7 +1,7 @@
 use clap::Args;
 use handoff_base::text::quoted;
 use handoff_contract::Allowance;
-use handoff_ledger::{Question, Refusal, Told, View, read_answer};
+use handoff_model::{Question, Refusal, Told, View, read_answer};
 use handoff_protocol::Event;
 use serde_json::{Map, Value};
 

@@ -3,7 +3,8 @@
 use clap::Args;
 use handoff_base::ids::AgentName;
 use handoff_base::text::quoted;
-use handoff_ledger::{MAX_TEXT, Question, Request, Target, Told};
+use handoff_ledger::Target;
+use handoff_model::{MAX_TEXT, Question, Request, Told};
 use handoff_protocol::Event;
 
 use crate::context::{Context, handoff_id};

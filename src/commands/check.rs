@@ -6,7 +6,8 @@ use handoff_base::ids::IssueKey;
 use handoff_base::text::plain;
 use handoff_git::Repository;
 use handoff_github::annotations::{Annotation, commands};
-use handoff_ledger::{Offer, Review};
+use handoff_ledger::Offer;
+use handoff_model::Review;
 use serde_json::{Value, json};
 
 use crate::against::Against;

@@ -1,5 +1,6 @@
 use clap::Args;
-use handoff_ledger::{Target, Told, briefing};
+use handoff_ledger::{Target, briefing};
+use handoff_model::Told;
 use serde_json::{Value, json};
 
 use crate::context::{Context, handoff_id};

@@ -1,7 +1,7 @@
 use clap::Args;
 use handoff_base::ids::IssueKey;
 use handoff_base::text::plain;
-use handoff_ledger::{Refusal, View};
+use handoff_model::{Refusal, View};
 use serde_json::Value;
 
 use crate::context::Context;

@@ -1,5 +1,5 @@
 use clap::Args;
-use handoff_ledger::Told;
+use handoff_model::Told;
 use handoff_protocol::Event;
 
 use super::change::{change, told};

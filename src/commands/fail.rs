@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use handoff_contract::Allowance;
-use handoff_ledger::{Attached, CAPS, Failure as Reported, Keep, Told, UNSPECIFIED};
+use handoff_ledger::{Attached, CAPS, Keep};
+use handoff_model::{Failure as Reported, Told, UNSPECIFIED};
 
 use super::change::told;
 use crate::context::{Context, handoff_id};

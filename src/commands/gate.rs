@@ -3,7 +3,8 @@ use handoff_base::ObjectId;
 use handoff_base::ids::IssueKey;
 use handoff_base::text::plain;
 use handoff_github::annotations::{Annotation, Weight};
-use handoff_ledger::{Answered, View, required};
+use handoff_ledger::required;
+use handoff_model::{Answered, View};
 use serde_json::json;
 
 use super::github::commit;

@@ -4,7 +4,8 @@ use handoff_base::Moment;
 use handoff_base::ids::IssueKey;
 use handoff_insight::graph;
 use handoff_insight::graph::{Graph, Mark};
-use handoff_ledger::{Ledger, LedgerError, Refusal, Snapshot, View};
+use handoff_ledger::{Ledger, LedgerError, Snapshot};
+use handoff_model::{Refusal, View};
 use serde_json::json;
 
 use crate::context::Context;

@@ -1,6 +1,6 @@
 use clap::Args;
 use handoff_base::text::plain;
-use handoff_ledger::{Record, Refusal};
+use handoff_model::{Record, Refusal};
 use handoff_protocol::{AgentKind, Protocol, State, Style};
 use serde_json::json;
 

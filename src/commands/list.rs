@@ -2,7 +2,8 @@ use clap::Args;
 use handoff_base::Moment;
 use handoff_base::ids::IssueKey;
 use handoff_base::text::quoted;
-use handoff_ledger::{Record, Snapshot, View};
+use handoff_ledger::Snapshot;
+use handoff_model::{Record, View};
 use handoff_protocol::State;
 use serde_json::json;
 
@@ -65,7 +66,7 @@ impl Arguments {
             let key: IssueKey = issue.parse()?;
             let folder = tip.issue(&key)?;
             if folder.issue()?.is_none() {
-                return Err(handoff_ledger::Refusal::NoIssue { issue: key }.into());
+                return Err(handoff_model::Refusal::NoIssue { issue: key }.into());
             }
             records = folder.records()?;
         } else if only_open {

@@ -4,7 +4,7 @@ use handoff_base::ids::IssueKey;
 use handoff_base::text::plain;
 use handoff_base::to_second;
 use handoff_git::Commit;
-use handoff_ledger::{Refusal, View, issue_folder, trailers};
+use handoff_model::{Refusal, View, issue_folder, trailers};
 use handoff_protocol::State;
 use serde_json::{Value, json};
 

@@ -2,9 +2,8 @@ use clap::Args;
 use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::text::{plain, quoted};
 use handoff_insight::attention::{Stuck, idle};
-use handoff_ledger::{
-    Advice, Issue, IssueSurvey, Record, Refusal, Target, View, issue_folder, stands_still, turn,
-};
+use handoff_ledger::{IssueSurvey, Target};
+use handoff_model::{Advice, Issue, Record, Refusal, View, issue_folder, stands_still, turn};
 use handoff_protocol::{Action, Protocol};
 use serde_json::{Value, json};
 

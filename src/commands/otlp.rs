@@ -6,7 +6,8 @@ use handoff_base::Moment;
 use handoff_base::ids::IssueKey;
 use handoff_base::text::plain;
 use handoff_insight::otlp::{Origin, Span, Traced, spans};
-use handoff_ledger::{LedgerError, Refusal, Snapshot, View};
+use handoff_ledger::{LedgerError, Snapshot};
+use handoff_model::{Refusal, View};
 use serde_json::json;
 
 use crate::collector::{Answer, Collector, Endpoint};

@@ -1,6 +1,6 @@
 use clap::Args;
 use handoff_base::ids::IssueKey;
-use handoff_ledger::Request;
+use handoff_model::Request;
 
 use super::change::told;
 use crate::context::Context;

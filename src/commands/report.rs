@@ -8,7 +8,8 @@ use handoff_base::ids::IssueKey;
 use handoff_git::Repository;
 use handoff_insight::attention::protocols;
 use handoff_insight::report::{Frame, Report, ReportError, Wanted, Written};
-use handoff_ledger::{Ledger, Refusal, Snapshot};
+use handoff_ledger::{Ledger, Snapshot};
+use handoff_model::Refusal;
 use serde_json::json;
 
 use crate::context::Context;

@@ -4,9 +4,9 @@ use clap::Args;
 use handoff_base::text::plain;
 use handoff_git::RestoreError;
 use handoff_ledger::{
-    Kept, PastFailure, Place, Refusal, RestoreFailure, Restored, SnapshotManifest, View, failures,
-    restore, restore_attachments,
+    Kept, PastFailure, Place, RestoreFailure, Restored, failures, restore, restore_attachments,
 };
+use handoff_model::{Refusal, SnapshotManifest, View};
 use serde_json::{Value, json};
 
 use crate::context::{Context, handoff_id};

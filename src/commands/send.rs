@@ -2,7 +2,8 @@ use clap::Args;
 use handoff_base::ids::{HandoffId, IssueKey};
 use handoff_base::to_second;
 use handoff_contract::Allowance;
-use handoff_ledger::{Offer, Reports};
+use handoff_ledger::Offer;
+use handoff_model::Reports;
 
 use crate::context::Context;
 use crate::error::Failure;

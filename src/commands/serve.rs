@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use handoff_git::Repository;
 use handoff_insight::report::{Frame, Wanted, gone, policy};
-use handoff_ledger::{Refusal, View};
+use handoff_model::{Refusal, View};
 use serde_json::json;
 
 use super::report::{WantedArguments, name, write};

@@ -1,6 +1,6 @@
 use clap::Args;
 use handoff_base::text::plain;
-use handoff_ledger::{Refusal, View};
+use handoff_model::{Refusal, View};
 use serde_json::json;
 
 use crate::advice::{options, options_json, options_text};

@@ -3,7 +3,8 @@ use handoff_base::ids::IssueKey;
 use handoff_base::text::plain;
 use handoff_insight::attention;
 use handoff_insight::attention::Stuck;
-use handoff_ledger::{Beside, IssueStatus, Refusal, Snapshot, View};
+use handoff_ledger::{Beside, Snapshot};
+use handoff_model::{IssueStatus, Refusal, View};
 use handoff_protocol::{Policy, State};
 use serde_json::json;
 

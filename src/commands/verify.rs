@@ -6,7 +6,8 @@ use handoff_base::ObjectId;
 use handoff_base::ids::IssueKey;
 use handoff_base::text::quoted;
 use handoff_github::annotations::Annotation;
-use handoff_ledger::{AuditScope, Ledger, LedgerError, Refusal, Tally, View};
+use handoff_ledger::{AuditScope, Ledger, LedgerError, Tally};
+use handoff_model::{Refusal, View};
 use serde_json::json;
 
 use crate::annotations::Format;

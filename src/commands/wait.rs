@@ -6,9 +6,8 @@ use clap::Args;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::{Moment, ObjectId, to_second};
 use handoff_git::Repository;
-use handoff_ledger::{
-    Clock, Issue, IssueStatus, Outcome, Record, Refusal, Snapshot, Standing, View, ready,
-};
+use handoff_ledger::{Clock, Snapshot, ready};
+use handoff_model::{Issue, IssueStatus, Outcome, Record, Refusal, Standing, View};
 use serde_json::{Value, json};
 
 use crate::context::{Context, remote_named};

@@ -8,8 +8,9 @@ use handoff_base::text::quoted;
 use handoff_git::Repository;
 use handoff_insight::cloudevents::{CloudEvent, source};
 use handoff_ledger::{
-    FollowError, Happening, Ledger, LedgerError, Refusal, Snapshot, View, commits_after, happenings,
+    FollowError, Happening, Ledger, LedgerError, Snapshot, commits_after, happenings,
 };
+use handoff_model::{Refusal, View};
 use serde::Serialize;
 
 use crate::context::Context;

@@ -1,7 +1,8 @@
 //! What an agent is told, as text: the most important first, since what does not fit is cut.
 
 use handoff_base::ids::AgentName;
-use handoff_ledger::{Pile, Record};
+use handoff_ledger::Pile;
+use handoff_model::Record;
 use handoff_protocol::{AgentKind, State};
 
 use super::page::{Cut, Page, foreign, quote};

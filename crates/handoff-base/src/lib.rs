@@ -4,6 +4,7 @@
 //! Nothing here reads a file, a clock or an environment, and nothing knows Git or protocols.
 
 mod code;
+mod digest;
 mod edit;
 pub mod finding;
 pub mod ids;
@@ -12,6 +13,7 @@ mod object_id;
 pub mod text;
 
 pub use code::Code;
+pub use digest::{digest, hexadecimal};
 pub use edit::Edit;
 pub use moment::{Moment, to_second};
 pub use object_id::{NoObjectId, ObjectId};

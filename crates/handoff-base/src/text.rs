@@ -28,6 +28,31 @@ pub fn plain(text: &str) -> String {
     shown
 }
 
+/// Longest summary line, in characters.
+const SUMMARY: usize = 200;
+
+/// Foreign text as one harmless line: white space folded, control and
+/// direction characters dropped, at most 200 characters.
+///
+/// A line that begins with `-` or `#` could be read as the divider before a
+/// patch or as a comment, and is set off by a middle dot.
+pub fn one_line(text: &str) -> String {
+    let spaced: String = text
+        .chars()
+        .map(|c| if c.is_whitespace() { ' ' } else { c })
+        .filter(|c| !c.is_control() && !is_misleading(*c))
+        .collect();
+    let mut line = spaced.split_whitespace().collect::<Vec<_>>().join(" ");
+    if line.chars().nth(SUMMARY).is_some() {
+        line = line.chars().take(SUMMARY - 1).collect();
+        line.push('…');
+    }
+    if line.starts_with(['-', '#']) {
+        line.insert_str(0, "· ");
+    }
+    line
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

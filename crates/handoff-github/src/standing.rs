@@ -7,10 +7,8 @@ use handoff_insight::alerts::Firing;
 use handoff_insight::attention::{Stuck, idle, of_issue};
 use handoff_insight::graph;
 use handoff_insight::graph::Graph;
-use handoff_ledger::{
-    Answered, IssueSurvey, LedgerError, Record, Refusal, Snapshot, View, required, stands_still,
-    turn,
-};
+use handoff_ledger::{IssueSurvey, LedgerError, Snapshot, required};
+use handoff_model::{Answered, Record, Refusal, View, stands_still, turn};
 use handoff_protocol::{Action, State};
 
 /// What should happen next in an issue.
@@ -32,7 +30,7 @@ pub struct Issue {
     /// The ledger's commit that says so.
     pub commit: ObjectId,
     /// The issue.
-    pub issue: handoff_ledger::Issue,
+    pub issue: handoff_model::Issue,
     /// The same in brief.
     pub survey: IssueSurvey,
     /// Its handoffs, the oldest first.

@@ -6,7 +6,8 @@ use handoff_base::ids::IssueKey;
 use handoff_insight::attention::{Need, Stuck};
 use handoff_insight::graph::{mermaid, span};
 use handoff_insight::times::times;
-use handoff_ledger::{HandoffSurvey, PastFailure, Record, Verdict, failures};
+use handoff_ledger::{HandoffSurvey, PastFailure, failures};
+use handoff_model::{Record, Verdict};
 use handoff_protocol::State;
 
 use super::comment::{MOST_COMMENT, marker};

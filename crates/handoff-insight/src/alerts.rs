@@ -8,7 +8,8 @@
 use chrono::TimeDelta;
 use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
-use handoff_ledger::{HandoffSurvey, IssueStatus, IssueSurvey, Survey};
+use handoff_ledger::{HandoffSurvey, IssueSurvey, Survey};
+use handoff_model::IssueStatus;
 use handoff_protocol::{Alert, Event, Level, Measure, Metric, Protocol, Side, State, Threshold};
 use serde::Serialize;
 

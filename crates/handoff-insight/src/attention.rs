@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use chrono::TimeDelta;
 use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
-use handoff_ledger::{
-    HandoffSurvey, IssueStatus, IssueSurvey, LedgerError, Record, Snapshot, Survey, decider,
-};
+use handoff_ledger::{HandoffSurvey, IssueSurvey, LedgerError, Snapshot, Survey};
+use handoff_model::{IssueStatus, Record, decider};
 use handoff_protocol::{AgentKind, Event, Protocol, State};
 use serde::Serialize;
 

@@ -1,7 +1,8 @@
 //! What happens in a ledger as CloudEvents 1.0, in the structured JSON form.
 
 use handoff_base::ObjectId;
-use handoff_ledger::{Happening, Kind, LedgerError, Snapshot, TraceParent};
+use handoff_ledger::{Happening, Kind, LedgerError, Snapshot};
+use handoff_model::TraceParent;
 use serde::Serialize;
 
 /// What begins the name of every type of event.

@@ -9,17 +9,14 @@ use handoff_base::ObjectId;
 use handoff_base::finding::Finding;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_git::{Change, EntryKind, Repository, Tree};
+use handoff_model::{
+    Annotation, Contract, Decision, Delivery, Issue, Lease, Manifest, Record, Request, Review,
+    Told, TraceParent, View, layout, record, review,
+};
 use handoff_protocol::{Event, Policy};
 
-use super::annotation::Annotation;
-use super::delivery::Delivery;
 use super::error::LedgerError;
-use super::intake::{Contract, Review, review};
-use super::record::{Decision, Issue, Lease, Manifest, Record};
 use super::snapshot::{IssueFolder, Rules};
-use super::step::{Request, Told, View};
-use super::traceparent::TraceParent;
-use super::{layout, record};
 
 /// What a commit claims to be.
 pub(super) struct Asked {

@@ -2,17 +2,15 @@
 
 use handoff_base::ids::{AgentName, HandoffId};
 use handoff_contract::Format;
+use handoff_model::{Annotation, Artifact, Record, Task, View};
 use handoff_protocol::AgentKind;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::annotation::Annotation;
 use super::error::LedgerError;
 use super::failure::{PastFailure, failures_in_full};
-use super::record::{Artifact, Record, Task};
 use super::shared::documents;
 use super::snapshot::{IssueFolder, Snapshot};
-use super::step::View;
 
 /// A contract as it was emitted.
 #[derive(Clone, Debug, Serialize)]

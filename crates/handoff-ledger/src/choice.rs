@@ -3,17 +3,15 @@
 use handoff_base::finding::{Finding, Severity};
 use handoff_base::ids::{AgentName, IssueKey};
 use handoff_contract::{Allowance, Source};
+use handoff_model::intake::Opened;
+use handoff_model::planner::{answers, misplaced};
+use handoff_model::semantic::gates;
+use handoff_model::{Artifact, Contract, Reports, Review, View, review};
 use handoff_protocol::{AgentKind, State};
 
 use super::artifacts::gather;
 use super::error::LedgerError;
-use super::evidence::Reports;
-use super::intake::{Contract, Opened, Review, review};
-use super::planner::{answers, misplaced};
-use super::record::Artifact;
-use super::semantic::gates;
 use super::snapshot::{Rules, Snapshot};
-use super::step::View;
 use super::write::Ledger;
 
 /// A contract as it is offered to the ledger.

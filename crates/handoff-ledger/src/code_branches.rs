@@ -3,12 +3,11 @@
 use handoff_base::Moment;
 use handoff_base::finding::Finding;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_model::{Issue, IssueStatus, OpenHandoff, View};
 use handoff_protocol::State;
 
 use super::error::LedgerError;
-use super::record::{Issue, IssueStatus, OpenHandoff};
 use super::snapshot::Snapshot;
-use super::step::View;
 
 impl Snapshot<'_> {
     /// Says what speaks against a push of a code branch: open issues are worked on it, and the agent

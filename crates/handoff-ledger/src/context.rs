@@ -1,13 +1,11 @@
 //! Everything an issue's contracts have accumulated, in one document.
 
 use handoff_contract::{Format, Source};
+use handoff_model::{Record, Schemas, View};
 use serde_json::{Map, Value, json};
 
 use super::error::LedgerError;
-use super::intake::Schemas;
-use super::record::Record;
 use super::snapshot::{IssueFolder, Rules};
-use super::step::View;
 
 /// Gathers the context of an issue: what is known of it, the newest value of
 /// every field of its contracts, and each handoff with its contract's value.

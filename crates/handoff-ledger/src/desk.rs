@@ -4,12 +4,12 @@ use std::collections::HashMap;
 
 use handoff_base::ids::AgentName;
 use handoff_base::{Moment, ObjectId};
+use handoff_model::claim_queue::ClaimVerdict;
+use handoff_model::{Record, layout};
 use handoff_protocol::{AgentKind, Protocol, State, Style};
 
 use super::error::LedgerError;
-use super::layout;
-use super::ready::{Notes, Verdict};
-use super::record::Record;
+use super::ready::Notes;
 use super::snapshot::Snapshot;
 
 /// What is on an agent's desk, as far as it was looked at.
@@ -114,7 +114,7 @@ fn sort(
             _ if stands => &mut *stuck,
             _ => match brief.hindrance(now) {
                 None => &mut *waiting,
-                Some(Verdict::Waits | Verdict::Later(_)) => &mut *later,
+                Some(ClaimVerdict::Waits | ClaimVerdict::Later(_)) => &mut *later,
                 Some(_) => continue,
             },
         };

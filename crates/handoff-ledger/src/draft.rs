@@ -2,11 +2,11 @@
 
 use handoff_base::Moment;
 use handoff_base::ids::AgentName;
+use handoff_model::{FileChanges, Planned, Receipt};
 
 use super::error::LedgerError;
 use super::signing::{By, Demand};
 use super::snapshot::Rules;
-use super::step::{FileChanges, Planned, Receipt};
 
 /// A commit that is decided on and not yet written.
 pub(super) struct Draft<T> {

@@ -7,10 +7,7 @@ use handoff_base::ids::HandoffId;
 use handoff_base::{Moment, ObjectId};
 use handoff_contract::{Allowance, SchemaError};
 use handoff_git::{CaptureError, GitError, PublishError, RemoteError, SignError};
-
-use super::record::StoredError;
-use super::refusal::Refusal;
-use super::step::Stop;
+use handoff_model::{Refusal, Stop, StoredError, Unscreened};
 
 /// A failed operation. Unless it says otherwise, the ledger is unchanged.
 #[derive(Debug, thiserror::Error)]
@@ -377,6 +374,15 @@ impl From<Stop<LedgerError>> for LedgerError {
         match stop {
             Stop::Refused(refusal) => Self::Refused(refusal),
             Stop::Unreadable(error) => error,
+        }
+    }
+}
+
+impl From<Unscreened> for LedgerError {
+    fn from(unscreened: Unscreened) -> Self {
+        match unscreened {
+            Unscreened::Secret { findings } => Self::Secret { findings },
+            Unscreened::Unused { allowance } => Self::UnusedAllowance { allowance },
         }
     }
 }

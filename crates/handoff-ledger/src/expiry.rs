@@ -3,14 +3,13 @@
 
 use handoff_base::ids::HandoffId;
 use handoff_base::{Moment, to_second};
+use handoff_model::{Actor, Refusal, Request, View};
 use handoff_protocol::Event;
 
 use super::draft::Plan;
 use super::error::LedgerError;
-use super::refusal::Refusal;
 use super::session::Session;
 use super::snapshot::Snapshot;
-use super::step::{Actor, Request, View};
 use super::write::{Done, Ledger};
 
 impl<'r> Ledger<'r> {

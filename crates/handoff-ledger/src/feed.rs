@@ -4,13 +4,11 @@ use chrono::{DateTime, FixedOffset};
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::{Moment, ObjectId, to_second};
 use handoff_git::{Change, Commit, Repository, Tree};
+use handoff_model::{Failure, Issue, Record, TraceParent, Transition, layout, record};
 use handoff_protocol::State;
 use serde::Serialize;
 
 use super::error::LedgerError;
-use super::record::{Failure, Issue, Record, Transition};
-use super::traceparent::TraceParent;
-use super::{layout, record};
 
 /// What kind of thing happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -5,15 +5,15 @@ use std::time::Instant;
 use handoff_base::ids::AgentName;
 use handoff_base::{Edit, ObjectId, to_second};
 use handoff_git::{Proposal, PublishError};
+use handoff_model::screening::screen_protocol;
+use handoff_model::stored::VERSION;
+use handoff_model::{Manifest, layout, record};
 use handoff_protocol::Policy;
 
 use super::error::LedgerError;
-use super::record::{Manifest, VERSION};
-use super::screening::screen_protocol;
 use super::session::Session;
 use super::signing::signed;
 use super::write::{Ledger, back_off, in_turn};
-use super::{layout, record};
 
 /// What a new ledger starts with.
 pub struct Founding {

@@ -1,9 +1,9 @@
 //! What tells one ledger from another.
 
+use handoff_model::layout;
 use sha2::{Digest, Sha256};
 
 use super::error::LedgerError;
-use super::layout;
 use super::snapshot::Snapshot;
 
 impl Snapshot<'_> {

@@ -5,36 +5,12 @@ use std::collections::HashMap;
 use handoff_base::ids::{AgentName, HandoffId};
 use handoff_base::{Moment, ObjectId};
 use handoff_git::{ById, Listing, Repository, Scratch};
-use handoff_protocol::State;
+use handoff_model::claim_queue::{Brief, ClaimVerdict, sent_at};
+use handoff_model::{Ready, Record, Refusal, layout};
 use serde::{Deserialize, Serialize};
 
 use super::error::LedgerError;
-use super::layout;
-use super::record::{Record, lasts};
-use super::refusal::Refusal;
 use super::snapshot::{Rules, Snapshot};
-
-/// What waits for an agent, as far as a choice among it goes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ready {
-    /// The most urgent, then the oldest handoff that can be claimed now.
-    pub first: Option<HandoffId>,
-    /// The first handoff that others must be completed for, and the first of
-    /// these.
-    pub waits: Option<(HandoffId, HandoffId)>,
-    /// The handoff whose next attempt may begin first, and when.
-    pub later: Option<(Moment, HandoffId)>,
-}
-
-impl Ready {
-    /// The refusal to claim, where nothing can be claimed.
-    pub(super) fn refusal(self, agent: &AgentName) -> Refusal {
-        Refusal::NothingToClaim {
-            agent: agent.clone(),
-            found: Box::new(self),
-        }
-    }
-}
 
 /// Chooses among what waits for an agent at this moment.
 ///
@@ -102,22 +78,9 @@ struct Choice<'a, 'r> {
     now: Moment,
 }
 
-/// What can be said of all handoffs with the same brief.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// They can be claimed, with this urgency: the lower, the sooner.
-    Claimable(usize),
-    /// They wait for another one.
-    Waits,
-    /// They can be claimed from this moment on.
-    Later(Moment),
-    /// Someone works on them, or must decide.
-    No,
-}
-
 impl Choice<'_, '_> {
     fn make(&self, notes: &mut Notes) -> Result<Ready, LedgerError> {
-        let mut verdicts: Vec<Option<Verdict>> = Vec::new();
+        let mut verdicts: Vec<Option<ClaimVerdict>> = Vec::new();
         let mut best: Option<(usize, i64, &str)> = None;
         let mut later: Option<(Moment, &str)> = None;
         let mut waits: Option<(&str, usize)> = None;
@@ -134,7 +97,7 @@ impl Choice<'_, '_> {
                 None => *verdicts[brief].insert(self.judge(&notes.briefs[brief])?),
             };
             match verdict {
-                Verdict::Claimable(rank) => {
+                ClaimVerdict::Claimable(rank) => {
                     // Of equally old ones, the first by id.
                     let is_better = best.is_none_or(|(best_rank, best_sent, best_id)| {
                         let order = (rank, sent).cmp(&(best_rank, best_sent));
@@ -146,13 +109,13 @@ impl Choice<'_, '_> {
                         best
                     };
                 }
-                Verdict::Waits if waits.is_none_or(|(first, _)| by_id(id, first).is_lt()) => {
+                ClaimVerdict::Waits if waits.is_none_or(|(first, _)| by_id(id, first).is_lt()) => {
                     waits = Some((id, brief));
                 }
-                Verdict::Later(at) if later.is_none_or(|(first, _)| at < first) => {
+                ClaimVerdict::Later(at) if later.is_none_or(|(first, _)| at < first) => {
                     later = Some((at, id));
                 }
-                Verdict::Waits | Verdict::Later(_) | Verdict::No => {}
+                ClaimVerdict::Waits | ClaimVerdict::Later(_) | ClaimVerdict::No => {}
             }
         }
         let id = |text: &str| text.parse::<HandoffId>().ok();
@@ -165,13 +128,13 @@ impl Choice<'_, '_> {
         })
     }
 
-    fn judge(&self, brief: &Brief) -> Result<Verdict, LedgerError> {
+    fn judge(&self, brief: &Brief) -> Result<ClaimVerdict, LedgerError> {
         if let Some(verdict) = brief.hindrance(self.now) {
             return Ok(verdict);
         }
         let rules = self.tip.rules(&brief.protocol)?;
         let rank = rules.protocol().priority_rank(brief.priority.as_deref());
-        Ok(Verdict::Claimable(rank))
+        Ok(ClaimVerdict::Claimable(rank))
     }
 
     /// Says whether a handoff's record itself says what is noted of it.
@@ -188,46 +151,6 @@ impl Choice<'_, '_> {
 fn by_id(a: &str, b: &str) -> std::cmp::Ordering {
     let id = |text: &str| text.parse::<HandoffId>().ok();
     id(a).cmp(&id(b))
-}
-
-fn sent_at(record: &Record) -> Option<i64> {
-    record.sent_at().map(|at| at.timestamp())
-}
-
-/// What a choice needs to know of a record, besides when it was sent: many have
-/// the same.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(super) struct Brief {
-    pub(super) state: State,
-    pub(super) protocol: String,
-    pub(super) priority: Option<String>,
-    /// Since when it waits for another attempt, and until when.
-    pause: Option<(i64, i64)>,
-    waits_for: Option<HandoffId>,
-}
-
-impl Brief {
-    fn of(record: &Record) -> Self {
-        Self {
-            state: record.state,
-            protocol: record.protocol.to_string(),
-            priority: record.priority.clone(),
-            pause: { record.pause() }.map(|(since, end)| (since.timestamp(), end.timestamp())),
-            waits_for: record.waits_for.first().cloned(),
-        }
-    }
-
-    /// Why such a handoff can't be claimed now.
-    pub(super) fn hindrance(&self, now: Moment) -> Option<Verdict> {
-        let second = |at| Moment::from_timestamp(at, 0);
-        let pause = { self.pause }.and_then(|(since, end)| Some((second(since)?, second(end)?)));
-        match pause {
-            _ if self.state != State::Pending => Some(Verdict::No),
-            _ if self.waits_for.is_some() => Some(Verdict::Waits),
-            Some(pause) if lasts(pause, now) => Some(Verdict::Later(pause.1)),
-            _ => None,
-        }
-    }
 }
 
 /// What is known of records that were read before, by the ids of their blobs, so
@@ -358,46 +281,6 @@ impl Notes {
         if let Ok(bytes) = serde_json::to_vec(&left) {
             // What can't be left is read from the records again.
             let _ = self.file.write(&bytes);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::{Brief, State, Verdict};
-    use handoff_base::Moment;
-
-    #[test]
-    fn what_can_be_claimed_is_pending_waits_for_nothing_and_may_begin() {
-        let at = |second| Moment::from_timestamp(second, 0).unwrap();
-        let brief = Brief {
-            state: State::Pending,
-            protocol: "p".to_owned(),
-            priority: None,
-            pause: Some((40, 100)),
-            waits_for: None,
-        };
-        assert_eq!(brief.hindrance(at(99)), Some(Verdict::Later(at(100))));
-        assert_eq!(brief.hindrance(at(100)), None);
-        // By a clock that was set back, it has waited long enough.
-        assert_eq!(brief.hindrance(at(-20)), None);
-        assert_eq!(brief.hindrance(at(-19)), Some(Verdict::Later(at(100))));
-        let waits_for = Some("7.1".parse().unwrap());
-        let waits = Brief {
-            waits_for,
-            ..brief.clone()
-        };
-        assert_eq!(waits.hindrance(at(99)), Some(Verdict::Waits));
-        for state in State::ALL {
-            let brief = Brief {
-                state,
-                pause: None,
-                ..brief.clone()
-            };
-            let hindered = brief.hindrance(at(0));
-            let expected = (state != State::Pending).then_some(Verdict::No);
-            assert_eq!(hindered, expected, "{state}");
         }
     }
 }

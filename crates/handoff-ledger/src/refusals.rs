@@ -9,12 +9,12 @@ use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::{Moment, moment};
 use handoff_contract::{SECRET, Source};
 use handoff_git::Scratch;
+use handoff_model::intake::Opened;
 use handoff_protocol::Fields;
 use serde::{Deserialize, Serialize};
 
 use super::choice::{Chosen, Offer};
 use super::error::LedgerError;
-use super::intake::Opened;
 use super::session::Session;
 use super::write::Ledger;
 

@@ -1,37 +1,16 @@
-//! What an issue shows of what its protocol requires.
+//! What an issue of a ledger shows of what its protocol requires.
 
 use handoff_base::ObjectId;
-use handoff_base::ids::HandoffId;
 use handoff_git::Repository;
-use handoff_protocol::{COMPLETED, Protocol, Requirement, State};
-use serde::Serialize;
+use handoff_model::Answered;
 
 use super::error::LedgerError;
-use super::record::{IssueStatus, Record};
-use super::refusal::Refusal;
 use super::snapshot::{IssueFolder, Rules};
-use super::step::View;
 
-/// Whether something is shown, and by what.
-#[derive(Clone, Debug, Serialize)]
-pub struct Answered {
-    /// The requirement's name.
-    pub requirement: String,
-    /// Whether the issue shows it.
-    pub met: bool,
-    /// The handoff that decides, if there is one.
-    pub by: Option<HandoffId>,
-    /// Why, in one sentence.
-    pub why: String,
-}
-
-/// Says for each requirement whether an issue shows it; for the ones that a merge
-/// has, if none is named. With a commit, what was shown must have been shown of
-/// that code.
+/// Says for each requirement whether an issue shows it, of this commit where one is given.
 ///
 /// # Errors
-/// [`Refusal::NoIssue`], [`Refusal::NoRequirement`], and [`LedgerError`] when a
-/// record can't be read.
+/// [`LedgerError`] where the protocol refuses the question, and when something can't be read.
 pub fn required(
     repository: &Repository,
     folder: &IssueFolder<'_>,
@@ -39,120 +18,13 @@ pub fn required(
     wanted: &[String],
     code: Option<ObjectId>,
 ) -> Result<Vec<Answered>, LedgerError> {
-    let protocol = rules.protocol();
-    let definition = protocol.definition();
-    let issue = folder.issue()?.ok_or_else(|| Refusal::NoIssue {
-        issue: folder.key().clone(),
-    })?;
-    let own = match &definition.merge[..] {
-        [] => vec![COMPLETED.to_owned()],
-        merge => merge.to_vec(),
+    let code = || match code {
+        Some(id) => Ok(Some((
+            id.to_string(),
+            repository.commit(id)?.tree.to_string(),
+        ))),
+        None => Ok(None),
     };
-    let wanted = if wanted.is_empty() { &own } else { wanted };
-    let tree = match code {
-        Some(commit) => Some(repository.commit(commit)?.tree.to_string()),
-        None => None,
-    };
-    let code = code.map(|id| id.to_string()).zip(tree);
-    let mut found = Vec::new();
-    for name in wanted {
-        if name == COMPLETED {
-            let met = issue.status == IssueStatus::Completed;
-            found.push(Answered {
-                requirement: name.clone(),
-                met,
-                by: None,
-                why: format!("issue {} is {}", issue.issue, issue.status.as_str()),
-            });
-            continue;
-        }
-        let requirement = definition.requirements.get(name).ok_or_else(|| {
-            let known = definition.requirements.keys().cloned();
-            Refusal::NoRequirement {
-                name: name.clone(),
-                protocol: definition.name.clone(),
-                known: known.chain([COMPLETED.to_owned()]).collect(),
-            }
-        })?;
-        let deciding = deciding(folder, issue.handoffs, requirement)?;
-        let (met, why) = weigh(protocol, requirement, deciding.as_ref(), code.as_ref());
-        found.push(Answered {
-            requirement: name.clone(),
-            met,
-            by: deciding.map(|record| record.id),
-            why,
-        });
-    }
-    Ok(found)
-}
-
-/// The newest handoff that shows or undoes a requirement, of those that were not
-/// turned down.
-fn deciding(
-    folder: &IssueFolder<'_>,
-    handoffs: u32,
-    requirement: &Requirement,
-) -> Result<Option<Record>, LedgerError> {
-    for number in (1..=handoffs).rev() {
-        let Some(record) = folder.record(number)? else {
-            continue;
-        };
-        let mut types = requirement.shown_by.iter().chain(&requirement.undone_by);
-        let turned_down = [State::Rejected, State::Cancelled].contains(&record.state);
-        if !turned_down && types.any(|kind| *kind == record.contract_type) {
-            return Ok(Some(record));
-        }
-    }
-    Ok(None)
-}
-
-fn weigh(
-    protocol: &Protocol,
-    requirement: &Requirement,
-    deciding: Option<&Record>,
-    code: Option<&(String, String)>,
-) -> (bool, String) {
-    let Some(record) = deciding else {
-        let types = requirement.shown_by.join(" or ");
-        return (false, format!("nobody sent {types}"));
-    };
-    let said = format!("{} ({})", record.id, record.contract_type);
-    if !requirement.shown_by.contains(&record.contract_type) {
-        return (false, format!("it has to be shown after {said}"));
-    }
-    let word = record.status.as_deref();
-    let state = word.and_then(|word| protocol.definition().status.get(word));
-    let right = match &requirement.status[..] {
-        [] => state.is_none_or(|state| *state == State::Completed),
-        words => words.iter().any(|known| Some(known.as_str()) == word),
-    };
-    if !right {
-        let word = word.unwrap_or("no status");
-        return (false, format!("{said} says {word}"));
-    }
-    let by = format!("{said} by {}", record.from);
-    match (code, &record.code) {
-        (None, _) => (true, by),
-        (Some((commit, tree)), Some(known)) if known.commit == *commit || known.tree == *tree => {
-            let (own, asked) = (short(&known.commit), short(commit));
-            let same = match own == asked {
-                true => String::new(),
-                false => format!(", which has the files of {asked}"),
-            };
-            (true, format!("{by}, of commit {own}{same}"))
-        }
-        (Some((commit, _)), Some(known)) => {
-            let (known, commit) = (short(&known.commit), short(commit));
-            (false, format!("{by} is about commit {known}, not {commit}"))
-        }
-        (Some(_), None) => {
-            let text =
-                format!("{by} does not say which code it is about: its branch was not known");
-            (false, text)
-        }
-    }
-}
-
-fn short(commit: &str) -> String {
-    commit.chars().take(10).collect()
+    let answered = handoff_model::required(folder, folder.key(), rules.protocol(), wanted, code)?;
+    Ok(answered)
 }

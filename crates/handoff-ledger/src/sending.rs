@@ -2,24 +2,22 @@
 
 use handoff_base::finding::{Finding, Severity};
 use handoff_base::ids::{HandoffId, IssueKey};
-use handoff_base::{Code, Moment, ObjectId, to_second};
+use handoff_base::{Code, Moment, ObjectId, digest, to_second};
 use handoff_contract::Allowance;
 use handoff_git::FactError;
+use handoff_model::evidence::{Claimed, demanded};
+use handoff_model::intake::placed;
+use handoff_model::{
+    Actor, Artifact, Contract, Evidence, Planned, Refusal, Reports, Request, View, plan,
+};
 use handoff_protocol::{Check, Gate, Policy, Protocol, State};
 
 use super::choice::{Chosen, Offer, accepted, branch_of};
 use super::draft::Plan;
 use super::error::LedgerError;
-use super::evidence::{
-    Claimed, Evidence, Ground, Judge, Judged, MISSING, Merged, Reports, changed, demanded,
-};
-use super::intake::{Contract, placed};
-use super::planner::plan;
-use super::record::{Artifact, digest};
-use super::refusal::Refusal;
+use super::evidence::{Ground, Judge, Judged, MISSING, Merged, changed};
 use super::session::Session;
 use super::snapshot::{IssueFolder, Snapshot};
-use super::step::{Actor, Planned, Request, View};
 use super::write::{Done, Ledger, canonical};
 
 /// What a contract is sent with that it does not hold itself.

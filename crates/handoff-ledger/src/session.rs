@@ -8,10 +8,9 @@ use std::time::{Duration, SystemTime};
 use chrono::{DateTime, FixedOffset};
 use handoff_base::ids::AgentName;
 use handoff_git::Person;
+use handoff_model::{Delivery, TraceParent};
 
-use super::delivery::Delivery;
 use super::tally::Tally;
-use super::traceparent::TraceParent;
 
 /// Where times come from; the library has no clock of its own.
 pub trait Clock {

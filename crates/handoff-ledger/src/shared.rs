@@ -6,29 +6,23 @@ use std::collections::BTreeSet;
 use handoff_base::finding::Finding;
 use handoff_base::ids::AgentName;
 use handoff_base::text::quoted;
-use handoff_base::{Edit, ObjectId};
+use handoff_base::{Edit, ObjectId, digest};
 use handoff_contract::{Schema, Source};
+use handoff_model::layout::DEFINITION;
+use handoff_model::screening::{Screen, screen_protocol};
+use handoff_model::semantic::part;
+use handoff_model::{
+    FileChanges, IssueStatus, ProtocolFiles, Refusal, Schemas, View, check_protocol, layout,
+};
 use handoff_protocol::{AgentKind, ContractType, Protocol, SIGNERS};
 use serde_json::Value;
 
 use super::draft::{Decided, Draft};
 use super::error::LedgerError;
-use super::intake::Schemas;
-use super::layout;
-use super::layout::DEFINITION;
-use super::protocol_check::check_protocol;
-use super::record::{IssueStatus, digest};
-use super::refusal::Refusal;
-use super::screening::{Screen, screen_protocol};
-use super::semantic::part;
 use super::session::Session;
 use super::signing::{By, Demand};
 use super::snapshot::{Rules, Snapshot};
-use super::step::{FileChanges, View};
 use super::write::Ledger;
-
-/// A protocol's files by path in its folder.
-pub type ProtocolFiles = [(String, Vec<u8>)];
 
 /// A change of something shared.
 #[derive(Debug, PartialEq, Eq)]
@@ -406,7 +400,7 @@ pub fn documents(
         let path = layout::document(rules.protocol().name(), name);
         if let Some(bytes) = tip.file(&path)? {
             let value = serde_json::from_slice(&bytes)
-                .map_err(|e| LedgerError::stored(&path, super::record::StoredError::Form(e)))?;
+                .map_err(|e| LedgerError::stored(&path, handoff_model::StoredError::Form(e)))?;
             found.push((name.clone(), value));
         }
     }

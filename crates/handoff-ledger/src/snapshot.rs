@@ -8,14 +8,12 @@ use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::{Moment, ObjectId};
 use handoff_contract::Schema;
 use handoff_git::{EntryKind, Listing, Recent, Repository, Tree, blob_id};
+use handoff_model::layout::DEFINITION;
+use handoff_model::{Issue, Manifest, Record, Schemas, View, layout, record};
 use handoff_protocol::{Protocol, SIGNERS, Signers};
 
 use super::error::LedgerError;
-use super::intake::Schemas;
-use super::layout::DEFINITION;
-use super::record::{Issue, Manifest, Record};
-use super::step::View;
-use super::{layout, order, record};
+use super::order;
 
 /// The ledger at one commit.
 pub struct Snapshot<'r> {

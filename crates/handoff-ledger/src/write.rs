@@ -10,6 +10,8 @@ use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::text::quoted;
 use handoff_base::{Moment, ObjectId, to_second};
 use handoff_git::{Prepared, Proposal, PublishError, Queue, Repository};
+use handoff_model::screening::screen_request;
+use handoff_model::{Actor, Planned, Receipt, Record, Refusal, Request, Told, View, plan};
 use handoff_protocol::{Event, Protocol};
 
 use super::draft::{Decided, Plan};
@@ -17,16 +19,11 @@ use super::error::LedgerError;
 use super::evidence::changed;
 use super::memory::Memory;
 use super::order;
-use super::planner::plan;
 use super::ready::{ready, ready_noting};
-use super::record::Record;
-use super::refusal::Refusal;
 use super::remote::{MADE_OFFLINE, Publication, SYNCED_FROM, Unpublished, Upstream};
-use super::screening::screen_request;
 use super::session::{Session, author};
 use super::signing::signed;
 use super::snapshot::{KnownProtocols, Snapshot};
-use super::step::{Actor, Planned, Receipt, Request, Told, View};
 
 /// A ledger in a repository.
 pub struct Ledger<'r> {

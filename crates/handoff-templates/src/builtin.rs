@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::{fs, io};
 
 use handoff_contract::{MAX_BYTES, Schema, SchemaError};
-use handoff_ledger::Schemas;
+use handoff_model::Schemas;
 use handoff_protocol::SIGNERS;
 use include_dir::{Dir, include_dir};
 

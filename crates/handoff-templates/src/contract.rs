@@ -2,7 +2,8 @@
 
 use handoff_base::ids::AgentName;
 use handoff_contract::{FILL, write_json, write_markdown, write_message, write_xml};
-use handoff_ledger::{LedgerError, Rules, Schemas};
+use handoff_ledger::{LedgerError, Rules};
+use handoff_model::Schemas;
 use handoff_protocol::{ContractType, Protocol};
 use serde_json::Value;
 

@@ -7,7 +7,8 @@ use chrono::{SecondsFormat, TimeDelta};
 use handoff_base::Moment;
 use handoff_base::ids::AgentName;
 use handoff_git::Repository;
-use handoff_ledger::{Issue, IssueFolder, LedgerError, OpenHandoff, View};
+use handoff_ledger::{IssueFolder, LedgerError};
+use handoff_model::{Issue, OpenHandoff, View};
 use handoff_protocol::{Protocol, State};
 use serde_json::{Value, json};
 

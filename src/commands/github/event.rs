@@ -5,7 +5,7 @@ use clap::Args;
 use handoff_base::text::quoted;
 use handoff_github::event::{Carried, Did, Draft, Event, Way, carry_out};
 use handoff_github::text::log;
-use handoff_ledger::DeliveryName;
+use handoff_model::DeliveryName;
 use serde_json::{Map, Value, json};
 
 use super::given::{Given, read};

@@ -3,10 +3,8 @@
 use handoff_base::ObjectId;
 use handoff_base::finding::Finding;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
-use handoff_ledger::{
-    Delivery, DeliveryName, Done, Issue, Ledger, LedgerError, Refusal, Request, Rules, Session,
-    Snapshot, View,
-};
+use handoff_ledger::{Done, Ledger, LedgerError, Rules, Session, Snapshot};
+use handoff_model::{Delivery, DeliveryName, Issue, Refusal, Request, View};
 use handoff_protocol::{ContractRule, Effect, EventKind, EventRule, Protocol};
 use handoff_templates::built_in;
 use serde_json::{Map, Value};

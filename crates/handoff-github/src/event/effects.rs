@@ -2,10 +2,8 @@
 
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::{Moment, to_second};
-use handoff_ledger::{
-    Issue, IssueStatus, LedgerError, Offer, Question, Request, Rules, Target, Told, View,
-    read_answer,
-};
+use handoff_ledger::{LedgerError, Offer, Rules, Target};
+use handoff_model::{Issue, IssueStatus, Question, Request, Told, View, read_answer};
 use handoff_protocol::{ContractRule, ContractType, Event as Happens, EventKind, EventRule, State};
 use handoff_templates::{known, left_to_fill, skeleton, usual_format, written};
 use serde_json::{Map, Value};

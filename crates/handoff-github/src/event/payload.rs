@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use handoff_base::Moment;
-use handoff_ledger::{DeliveryName, NoDeliveryName};
+use handoff_model::{DeliveryName, NoDeliveryName};
 use handoff_protocol::EventKind;
 use serde_json::Value;
 use sha2::{Digest, Sha256};

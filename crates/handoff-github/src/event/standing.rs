@@ -2,7 +2,7 @@
 
 use chrono::{SecondsFormat, Utc};
 use handoff_base::Moment;
-use handoff_ledger::{Issue, Record};
+use handoff_model::{Issue, Record};
 use handoff_protocol::EventKind;
 use serde_json::{Map, Value, json};
 

@@ -3,7 +3,8 @@
 use std::sync::LazyLock;
 
 use handoff_base::ids::IssueKey;
-use handoff_ledger::{LedgerError, Snapshot, View};
+use handoff_ledger::{LedgerError, Snapshot};
+use handoff_model::View;
 use handoff_protocol::EventKind;
 use regex::Regex;
 

@@ -6,7 +6,8 @@ use std::collections::HashMap;
 use chrono::TimeDelta;
 use handoff_base::Moment;
 use handoff_base::ids::AgentName;
-use handoff_ledger::{ChangeSurvey, HandoffSurvey, IssueStatus, IssueSurvey};
+use handoff_ledger::{ChangeSurvey, HandoffSurvey, IssueSurvey};
+use handoff_model::IssueStatus;
 use handoff_protocol::{Event, Protocol, State};
 
 use super::loops::{Leg, loops};

@@ -4,7 +4,8 @@
 use std::collections::HashMap;
 
 use handoff_base::Moment;
-use handoff_ledger::{HandoffSurvey, Issue, IssueSurvey, Task};
+use handoff_ledger::{HandoffSurvey, IssueSurvey};
+use handoff_model::{Issue, Task};
 use handoff_protocol::{State, TaskState};
 
 use super::text::word;

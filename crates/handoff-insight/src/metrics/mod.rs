@@ -20,7 +20,8 @@ use super::attention::{Need, Protocols, Stuck, attention};
 use super::times;
 use handoff_base::Moment;
 use handoff_base::ids::AgentName;
-use handoff_ledger::{Audited, HandoffSurvey, IssueStatus, IssueSurvey, RefusedContract, Survey};
+use handoff_ledger::{Audited, HandoffSurvey, IssueSurvey, RefusedContract, Survey};
+use handoff_model::IssueStatus;
 use tally::Tally;
 
 /// What this clone knows beside the ledger.

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use handoff_ledger::{HandoffSurvey, IssueStatus, IssueSurvey, RefusedContract};
+use handoff_ledger::{HandoffSurvey, IssueSurvey, RefusedContract};
+use handoff_model::IssueStatus;
 use handoff_protocol::{Event, Metric, Protocol, State};
 use serde::Serialize;
 

@@ -2,10 +2,8 @@
 
 use handoff_base::Moment;
 use handoff_base::ids::IssueKey;
-use handoff_ledger::{
-    ChangeSurvey, Contract, HandoffSurvey, IssueStatus, IssueSurvey, LedgerError, Snapshot,
-    TraceParent, View, review,
-};
+use handoff_ledger::{ChangeSurvey, HandoffSurvey, IssueSurvey, LedgerError, Snapshot};
+use handoff_model::{Contract, IssueStatus, TraceParent, View, review};
 use handoff_protocol::{Event as Happened, State, Traces};
 use serde_json::Value;
 

@@ -1,7 +1,7 @@
 //! A contract as a person reads it: its fields, one beneath the other, with their
 //! values lined up.
 
-use handoff_ledger::Record;
+use handoff_model::Record;
 use serde_json::Value;
 
 use super::words::{size, thousands};

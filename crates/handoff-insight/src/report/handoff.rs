@@ -3,10 +3,8 @@
 use std::fmt::Write;
 
 use handoff_base::Moment;
-use handoff_ledger::{
-    Contents, Evidence, HandoffSurvey, IssueSurvey, LedgerError, PastFailure, Question, Record,
-    Transition, Verdict, issue_folder,
-};
+use handoff_ledger::{Contents, HandoffSurvey, IssueSurvey, LedgerError, PastFailure};
+use handoff_model::{Evidence, Question, Record, Transition, Verdict, issue_folder};
 use handoff_protocol::{Event, State};
 
 use super::escape::{escape_into, escaped};

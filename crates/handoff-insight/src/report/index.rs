@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use handoff_base::Moment;
 use handoff_base::ids::IssueKey;
-use handoff_ledger::{IssueStatus, IssueSurvey};
+use handoff_ledger::IssueSurvey;
+use handoff_model::IssueStatus;
 use handoff_protocol::State;
 
 use super::Shown;

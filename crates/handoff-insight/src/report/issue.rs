@@ -2,7 +2,8 @@
 
 use handoff_base::Moment;
 use handoff_base::ids::HandoffId;
-use handoff_ledger::{HandoffSurvey, Issue, IssueSurvey};
+use handoff_ledger::{HandoffSurvey, IssueSurvey};
+use handoff_model::Issue;
 use handoff_protocol::State;
 
 use super::escape::escaped;

@@ -26,7 +26,8 @@ use std::io::Write;
 
 use handoff_base::Moment;
 use handoff_base::ids::IssueKey;
-use handoff_ledger::{IssueStatus, IssueSurvey, LedgerError, Snapshot, Survey};
+use handoff_ledger::{IssueSurvey, LedgerError, Snapshot, Survey};
+use handoff_model::IssueStatus;
 
 use super::attention::{Protocols, Stuck};
 

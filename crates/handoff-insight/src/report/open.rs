@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use chrono::TimeDelta;
 use handoff_base::Moment;
 use handoff_base::ids::AgentName;
-use handoff_ledger::{HandoffSurvey, IssueStatus, IssueSurvey};
+use handoff_ledger::{HandoffSurvey, IssueSurvey};
+use handoff_model::IssueStatus;
 use handoff_protocol::State;
 
 use super::Shown;

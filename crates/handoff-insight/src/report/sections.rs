@@ -9,9 +9,9 @@ use std::thread;
 use handoff_base::ids::AgentName;
 use handoff_git::Repository;
 use handoff_ledger::{
-    IssueFolder, IssueSurvey, Kept, LedgerError, Record, Rules, Snapshot, View, contract_value,
-    failures,
+    IssueFolder, IssueSurvey, Kept, LedgerError, Rules, Snapshot, contract_value, failures,
 };
+use handoff_model::{Record, View};
 
 use super::contract::contract;
 use super::handoff::Told;

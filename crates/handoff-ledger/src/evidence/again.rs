@@ -1,15 +1,13 @@
 //! The audit's second look: what can be decided again from recorded commits.
 
-use handoff_base::ObjectId;
 use handoff_base::finding::Finding;
+use handoff_base::{ObjectId, digest};
 use handoff_git::{FactError, GitError, Repository};
+use handoff_model::evidence::{Claimed, Found};
+use handoff_model::{Contract, Evidence, Record, Reports, Verdict};
 use handoff_protocol::{Check, Protocol};
 
-use super::judge::{Found, Ground, Judge, Merged};
-use super::reports::Reports;
-use super::{Claimed, Evidence, Verdict};
-use crate::intake::Contract;
-use crate::record::{Record, digest};
+use super::judge::{Ground, Judge, Merged};
 
 /// Reports each check that was recorded as passed and was not, where the commits
 /// that it was judged at are here. `held` is the handoff that the sender held;

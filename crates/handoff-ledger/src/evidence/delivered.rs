@@ -1,14 +1,13 @@
 //! Whether what was delivered is still what it was.
 
-use handoff_base::ObjectId;
 use handoff_base::finding::{Finding, Severity};
 use handoff_base::text::quoted;
+use handoff_base::{ObjectId, digest};
 use handoff_git::{FactError, GitError, Repository};
+use handoff_model::{Artifact, Record, Verdict};
 use handoff_protocol::{Check, Policy};
 
-use super::Verdict;
 use crate::artifacts::digest_of;
-use crate::record::{Artifact, Record, digest};
 
 /// The code of a finding about a file that is gone.
 pub(crate) const MISSING: &str = "artifact.missing";

@@ -4,38 +4,11 @@ use handoff_base::ObjectId;
 use handoff_base::finding::{Finding, Severity};
 use handoff_base::text::quoted;
 use handoff_git::{FactError, GitError, Named, Repository, Unknown};
+use handoff_model::evidence::{Claimed, Found, check_coverage, check_tests, count};
+use handoff_model::value::scalar;
+use handoff_model::{Artifact, Evidence, Reports, Verdict};
 use handoff_protocol::{Check, PathPattern, Policy};
 use serde_json::Value;
-
-use super::reports::Reports;
-use super::{Claimed, Evidence, Verdict};
-use crate::intake::scalar;
-use crate::record::Artifact;
-
-/// What a check found.
-pub(super) enum Found {
-    /// The claim holds.
-    Passed,
-    /// It does not: why, each with its place in the contract, a JSON Pointer.
-    Contradicted(Vec<Finding>),
-    /// It could not be told, and why.
-    Skipped(String),
-}
-
-impl Found {
-    /// Passed, unless something was found.
-    pub(super) fn unless(findings: Vec<Finding>) -> Self {
-        match findings.is_empty() {
-            true => Self::Passed,
-            false => Self::Contradicted(findings),
-        }
-    }
-
-    /// Contradicted, for this one reason.
-    pub(super) fn because(finding: Finding) -> Self {
-        Self::Contradicted(vec![finding])
-    }
-}
 
 /// Where a branch stood when it was merged.
 #[derive(Clone, Copy, Debug, Default)]
@@ -156,8 +129,8 @@ impl Judge<'_> {
             Check::Merge => self.merge(tip),
             Check::Artifacts => Ok(self.artifacts()),
             Check::Paths => self.paths(),
-            Check::Tests => Ok(self.tests()),
-            Check::Coverage => Ok(self.coverage()),
+            Check::Tests => Ok(check_tests(&self.claimed, self.reports)),
+            Check::Coverage => Ok(check_coverage(&self.claimed, self.reports)),
         };
         match found {
             Ok(found) => Ok(found),
@@ -458,9 +431,4 @@ impl Judge<'_> {
         });
         Ok(Found::unless(findings.collect()))
     }
-}
-
-/// A whole number, as a number or as text.
-pub(super) fn count(value: &Value) -> Option<u64> {
-    scalar(value)?.trim().parse().ok()
 }

@@ -4,9 +4,10 @@ use handoff_base::ObjectId;
 use handoff_base::finding::Finding;
 use handoff_base::text::quoted;
 use handoff_git::{FactError, Named};
+use handoff_model::evidence::Found;
 use handoff_protocol::{Check, MergeClaim, Strategy};
 
-use super::judge::{Found, Judge, Merged};
+use super::judge::{Judge, Merged};
 
 impl Judge<'_> {
     /// Judges the merge. `tip` becomes the commit at which the branch is taken to

@@ -7,6 +7,7 @@ use chrono::{DateTime, FixedOffset};
 use handoff_base::ObjectId;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_git::blob_id;
+use handoff_model::{Contract, Request, View};
 use handoff_protocol::{Event, State};
 
 use super::fault::Fault;
@@ -14,11 +15,9 @@ use super::pending::to_claim;
 use super::{ExchangeError, Source};
 use crate::choice::{Chosen, Offer, accepted, issues_of, senders};
 use crate::error::LedgerError;
-use crate::intake::Contract;
 use crate::sending::Origin;
 use crate::session::{Session, SetTime};
 use crate::snapshot::{Rules, Snapshot};
-use crate::step::{Request, View};
 use crate::tally::Work;
 use crate::write::{Done, Ledger, Target};
 

@@ -9,15 +9,13 @@ use std::path::{Path, PathBuf};
 use handoff_base::ObjectId;
 use handoff_base::ids::{HandoffId, IssueKey};
 use handoff_git::{GitError, Repository};
+use handoff_model::{FailureContext, Refusal, View};
 use serde::Serialize;
 
 use super::history::{History, Taken, begun};
 use super::line::{Asked, Header, Key, STEPS, VERSION};
 use super::{ExchangeError, Layout, layouts, unreadable, unwritable};
 use crate::error::LedgerError;
-use crate::failure::FailureContext;
-use crate::refusal::Refusal;
-use crate::step::View;
 use crate::tally::{Tally, Work};
 use crate::write::Ledger;
 

@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::ops::RangeInclusive;
 use std::rc::Rc;
 
-use handoff_base::ObjectId;
 use handoff_base::finding::Finding;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::{ObjectId, digest};
 use handoff_git::{Change as TreeChange, Commit, Repository, Tree};
+use handoff_model::{Request, View, layout};
 use handoff_protocol::Policy;
 
 use super::ExchangeError;
@@ -16,10 +17,7 @@ use super::line::{
 };
 use crate::asked::{KnownRules, Shared, States, issues_of, shared_of};
 use crate::error::LedgerError;
-use crate::layout;
-use crate::record::digest;
 use crate::snapshot::{IssueFolder, Parsed, Rules, Snapshot};
-use crate::step::{Request, View};
 
 /// A step that was taken, and the files that its line names.
 pub(super) struct Taken {

@@ -6,15 +6,14 @@ use std::collections::HashMap;
 use chrono::SecondsFormat;
 use handoff_base::ids::HandoffId;
 use handoff_base::{Moment, ObjectId};
+use handoff_model::{Record, View};
 use handoff_protocol::State;
 use serde_json::{Value, json};
 
 use super::export::{Lines, Out};
 use super::{ExchangeError, Layout};
 use crate::error::LedgerError;
-use crate::record::Record;
 use crate::snapshot::{IssueFolder, Snapshot};
-use crate::step::View;
 
 /// Where the versions of protocols are.
 pub(super) const PROTOCOLS: &str = "shared/protocols";
@@ -106,7 +105,7 @@ impl<'r> Reader<'_, 'r> {
     fn record(&mut self, id: &HandoffId) -> Result<Record, LedgerError> {
         let found = self.folder(id)?.record(id.number())?;
         found.ok_or_else(|| LedgerError::Missing {
-            path: crate::layout::record_file(id),
+            path: handoff_model::record_file(id),
         })
     }
 

@@ -7,16 +7,10 @@ use chrono::{DateTime, FixedOffset};
 use handoff_base::Code;
 use handoff_base::ids::{AgentName, IssueKey};
 use handoff_contract::{Allowance, Format};
+use handoff_model::{Artifact, Delivery, Evidence, MAX_TEXT, Told, TraceParent, layout};
 use handoff_protocol::{Action, Event};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-
-use crate::delivery::Delivery;
-use crate::evidence::Evidence;
-use crate::layout;
-use crate::record::Artifact;
-use crate::step::{MAX_TEXT, Told};
-use crate::traceparent::TraceParent;
 
 /// The file's name.
 pub(super) const STEPS: &str = "steps.jsonl";

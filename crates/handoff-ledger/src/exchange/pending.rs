@@ -1,13 +1,12 @@
 //! What a contract's sender has to claim before the contract can be sent.
 
 use handoff_base::ids::HandoffId;
+use handoff_model::planner::task_handoff;
+use handoff_model::{Contract, View};
 use handoff_protocol::State;
 
 use crate::error::LedgerError;
-use crate::intake::Contract;
-use crate::planner::task_handoff;
 use crate::snapshot::{Rules, Snapshot};
-use crate::step::View;
 
 /// The handoffs that wait for the sender of a contract and that it continues:
 /// the task that it is about, the request that it answers, or else all of them.

@@ -4,11 +4,13 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
+use handoff_base::digest;
 use handoff_base::finding::Finding;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::text::quoted;
 use handoff_contract::Source as Contract;
 use handoff_git::{GitError, Repository};
+use handoff_model::{FailureContext, Request, View};
 
 use super::deliver::{Import, Imported, Importer};
 use super::fault::Fault;
@@ -18,13 +20,10 @@ use super::line::{Asked, Header, Key, Line, STEPS, Versioned};
 use super::{ExchangeError, Source, inbound, layouts, line};
 use crate::choice::Offer;
 use crate::error::LedgerError;
-use crate::failure::FailureContext;
-use crate::record::digest;
 use crate::sending::{Gathered, Origin};
 use crate::session::Session;
 use crate::shared::Change;
 use crate::snapshot::Snapshot;
-use crate::step::{Request, View};
 use crate::tally::Work;
 use crate::write::{Ledger, Target};
 

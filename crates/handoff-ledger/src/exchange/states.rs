@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use chrono::DateTime;
 use handoff_base::ids::IssueKey;
 use handoff_base::text::quoted;
+use handoff_model::View;
+use handoff_model::value::scalar;
 use handoff_protocol::ContractType;
 use serde_json::{Map, Value};
 
@@ -17,9 +19,7 @@ use super::inbound::ENDS;
 use super::layouts::{HANDOFFS, REQUESTS, STATES};
 use crate::choice::Chosen;
 use crate::error::LedgerError;
-use crate::intake::scalar;
 use crate::snapshot::{Rules, Snapshot};
-use crate::step::View;
 
 /// The folder that holds the folders of states.
 pub(super) fn top_of(folder: &Folder) -> Option<&'static str> {

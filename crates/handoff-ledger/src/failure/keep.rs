@@ -3,22 +3,24 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use handoff_base::ids::HandoffId;
-use handoff_base::{Moment, ObjectId};
+use handoff_base::{Moment, ObjectId, digest};
 use handoff_contract::Allowance;
 use handoff_git::{
     Caps, CaptureError, GitError, Hidden, KeptFile, Mode, Position, RawPath, Repository, Tree,
     Unfinished,
 };
+use handoff_model::failure::Manifest;
+use handoff_model::screening::Screen;
+use handoff_model::stored::VERSION;
+use handoff_model::{
+    Attachment, FailureContext, FailureFile, Host, Mark, Merge, Record, SnapshotFile, Stand,
+    Summary, Told, layout, record,
+};
+use handoff_protocol::Protocol;
+use serde_json::json;
 
 use super::name::{escape, mode_text, stored};
-use super::stored::{
-    Attachment, FailureContext, FailureFile, Host, Manifest, Mark, Merge, SnapshotFile, Stand,
-    Summary,
-};
 use crate::error::LedgerError;
-use crate::record::{Record, VERSION, digest};
-use crate::screening::Screen;
-use crate::{layout, record};
 
 /// How much of a worktree is kept: what git hosts take without complaint, and
 /// what a person can still look through.
@@ -314,4 +316,14 @@ impl From<CaptureError> for LedgerError {
             other => Self::Snapshot(Box::new(other)),
         }
     }
+}
+
+/// Begins the screening of a failure with its texts and the files that are attached to it.
+pub(super) fn screen_failure(protocol: &Protocol, told: &Told, attached: &[Attached]) -> Screen {
+    let mut screen = Screen::new(protocol.definition(), &told.allow);
+    screen.value(&json!(told));
+    for file in attached {
+        screen.file(&file.name(), &file.bytes);
+    }
+    screen
 }

@@ -8,21 +8,19 @@ use handoff_base::{Moment, ObjectId, moment};
 use handoff_git::{
     FlatEntry, GitError, Hidden, KeptFile, Mode, RawPath, Repository, Tree, Unfinished,
 };
+use handoff_model::failure::Manifest as SnapshotManifest;
+use handoff_model::{
+    Attachment, Failure, FailureContext, FailureFile, Host, Mark, Record, SnapshotFile, Stand,
+    View, layout, record,
+};
 use handoff_protocol::{Event, State};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::keep::FAILURE;
 use super::name::{mode_of, unescape};
-use super::stored::{
-    Attachment, FailureContext, FailureFile, Host, Manifest as SnapshotManifest, Mark,
-    SnapshotFile, Stand,
-};
 use crate::error::LedgerError;
-use crate::record::{Failure, Record};
 use crate::snapshot::IssueFolder;
-use crate::step::View;
-use crate::{layout, record};
 
 /// One failure of a handoff.
 #[derive(Clone, Debug, Serialize)]
@@ -224,7 +222,7 @@ impl<'r> Kept<'r> {
             let name = unescape(&kept.name).ok_or_else(damaged)?;
             let file = files.iter().find(|file| file.path == name);
             let bytes = self.repository.blob(file.ok_or_else(damaged)?.id)?;
-            if record::digest(&bytes) != kept.sha256 {
+            if handoff_base::digest(&bytes) != kept.sha256 {
                 return Err(damaged());
             }
             found.push((name, mode_of(&kept.mode).ok_or_else(damaged)?, bytes));

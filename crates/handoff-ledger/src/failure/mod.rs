@@ -2,7 +2,7 @@
 //! the handoff up, and restored where work goes on.
 //!
 //! It is one folder in the issue's, `NNNN-failure/ATTEMPT`, that the step puts
-//! into place as a whole, and whose tree the transition names. `stored` says
+//! into place as a whole, and whose tree the transition names. `FailureFile` says
 //! what its files hold, `keep` writes it, `kept` reads it back, `restore` makes
 //! a worktree or a branch of it, `name` deals with names of any bytes.
 
@@ -10,26 +10,20 @@ mod keep;
 mod kept;
 mod name;
 mod restore;
-mod stored;
 
 pub(super) use keep::kept_for;
 pub use keep::{Attached, CAPS, Keep, MOST_COMMITS};
 pub use kept::{Contents, Kept, PastFailure, Shown, failures, failures_in_full};
 pub use restore::{Place, RestoreFailure, Restored, restore, restore_attachments};
-pub use stored::{
-    Attachment, FailureContext, FailureFile, Host, Manifest as SnapshotManifest, Mark, Merge,
-    SnapshotFile, Stand, Summary,
-};
 
 use handoff_base::ids::{AgentName, HandoffId};
 use handoff_base::to_second;
+use handoff_model::{Actor, Planned, Refusal, Request, Told, View};
 use handoff_protocol::Event;
+use keep::screen_failure;
 
 use super::error::LedgerError;
-use super::refusal::Refusal;
-use super::screening::screen_failure;
 use super::session::Session;
-use super::step::{Actor, Planned, Request, Told, View};
 use super::write::{Done, Ledger, Target};
 
 impl Ledger<'_> {

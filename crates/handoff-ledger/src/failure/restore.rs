@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use handoff_base::ObjectId;
 use handoff_git::{Mode, Person, RawPath, Repository, RestoreError, Unfinished, put_file};
+use handoff_model::failure::Manifest;
 
 use super::kept::Kept;
 use super::name::unescape;
-use super::stored::Manifest;
 use crate::error::LedgerError;
 use crate::session::author;
 
@@ -254,7 +254,7 @@ fn commit_work(
     let (id, attempt) = (&kept.file.handoff, kept.file.attempt);
     let message = format!(
         "Unfinished work of {id}, attempt {attempt}\n\n{}\n\nHandoff-Id: {id}\n",
-        crate::message::one_line(&kept.file.error.message)
+        handoff_base::text::one_line(&kept.file.error.message)
     );
     let parent = Some(restored.commit);
     let author = failed_by(kept);

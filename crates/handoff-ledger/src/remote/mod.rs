@@ -19,11 +19,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use handoff_base::ObjectId;
+use handoff_base::{ObjectId, digest};
 use handoff_git::{Depth, Patience, Queue, Remote, RemoteError, Repository, masked};
 
 use super::error::LedgerError;
-use super::record::digest;
 use super::session::Session;
 
 pub use glimpse::Glimpse;

@@ -6,15 +6,15 @@ use std::rc::Rc;
 
 use handoff_base::ObjectId;
 use handoff_base::ids::HandoffId;
+use handoff_base::text::one_line;
 use handoff_git::{Commit, KeptCommit, RemoteError};
+use handoff_model::{View, trailers};
 use serde::Serialize;
 
 use super::rerun::{Origins, Rerun, begun};
 use super::sync::Apart;
 use crate::error::LedgerError;
-use crate::message::{one_line, trailers};
 use crate::session::Session;
-use crate::step::View;
 use crate::write::Ledger;
 
 /// A step that was made offline, and refused when it was made again.

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use handoff_base::ids::{HandoffId, IssueKey};
 use handoff_base::{ObjectId, to_second};
 use handoff_git::{Commit, Repository, Tree};
+use handoff_model::{Request, Told, View, layout, trailers};
 use handoff_protocol::Event;
 
 use super::sync::Renamed;
@@ -12,13 +13,10 @@ use crate::asked::{Asked, KnownRules, Shared, States, What, issues_of, shared_of
 use crate::choice::Offer;
 use crate::error::LedgerError;
 use crate::failure::kept_for;
-use crate::layout;
-use crate::message::trailers;
 use crate::sending::{Gathered, Origin};
 use crate::session::{Session, SetTime};
 use crate::shared::Change as ProtocolStep;
 use crate::snapshot::{IssueFolder, Rules};
-use crate::step::{Request, Told, View};
 use crate::write::{Ledger, Target};
 
 /// What became of the handoffs that were begun offline.

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use handoff_base::ObjectId;
 use handoff_base::ids::HandoffId;
 use handoff_git::{Commit, Depth, PublishError};
+use handoff_model::trailers;
 use serde::Serialize;
 
 use super::publish::Landing;
@@ -13,7 +14,6 @@ use super::rejected::Rejected;
 use super::rerun::{Origins, Rerun};
 use super::{Reach, SYNCED_FROM, Upstream};
 use crate::error::LedgerError;
-use crate::message::trailers;
 use crate::session::Session;
 use crate::tally::Work;
 use crate::verify::{Audit, AuditScope};

@@ -5,14 +5,13 @@ use std::borrow::Cow;
 
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::{Moment, moment};
+use handoff_model::stored::VERSION;
+use handoff_model::{IssueStatus, StoredError, TraceParent, Verdict};
 use handoff_protocol::{Action, Event, State};
 use serde::Deserialize;
 use serde::de::{Error, IgnoredAny};
 
 use super::{ChangeSurvey, DecisionSurvey, HandoffSurvey, IssueSurvey, RoundSurvey, ran_out};
-use crate::evidence::Verdict;
-use crate::record::{IssueStatus, StoredError, VERSION};
-use crate::traceparent::TraceParent;
 
 /// `issue.json`, in brief.
 #[derive(Deserialize)]

@@ -13,18 +13,17 @@ use std::collections::HashSet;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::{Moment, ObjectId};
 use handoff_git::{Scratch, Tree};
+use handoff_model::planner::ran_out_at;
+use handoff_model::{
+    Evidence, Issue, IssueStatus, Record, TraceParent, Transition, Verdict, layout,
+};
 use handoff_protocol::{Action, Event, State};
 use read::Place;
 use remembered::Remembered;
 use serde::{Deserialize, Serialize};
 
 use crate::error::LedgerError;
-use crate::evidence::{Evidence, Verdict};
-use crate::layout;
-use crate::planner::ran_out_at;
-use crate::record::{Issue, IssueStatus, Record, Transition};
 use crate::snapshot::{IssueFolder, Snapshot};
-use crate::traceparent::TraceParent;
 use crate::write::Ledger;
 
 /// Every issue of a ledger at one commit.

@@ -6,11 +6,10 @@ use std::thread;
 use handoff_base::ObjectId;
 use handoff_base::ids::IssueKey;
 use handoff_git::{Entry, EntryKind, Repository, Tree};
+use handoff_model::{StoredError, layout};
 
 use super::{HandoffSurvey, IssueSurvey, brief};
 use crate::error::LedgerError;
-use crate::layout;
-use crate::record::StoredError;
 
 /// How deep an issue's folder is in the folder of all issues.
 const DEPTH: usize = 2;

@@ -8,20 +8,18 @@ use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::text::quoted;
 use handoff_base::{Edit, Moment, ObjectId, to_second};
 use handoff_git::{Change, EntryKind, Person, Repository, Stored, Tree, blob_id};
+use handoff_model::{Actor, FileChanges, Issue, Planned, Record, Stop, View, layout, plan};
 use handoff_protocol::Event;
 
 use super::{Audit, AuditScope, Parent, Part, unreadable};
 use crate::asked::{KnownRules, Shared, States, What, difference, issues_of, shared_of};
 use crate::error::LedgerError;
 use crate::evidence::again;
-use crate::planner::plan;
-use crate::record::{Issue, Record};
+use crate::order;
 use crate::remote::without_origin;
 use crate::shared::{Change as ProtocolStep, document_step, protocol_step};
 use crate::signing::{By, Demand, judge};
 use crate::snapshot::{IssueFolder, Parsed, Rules, Snapshot};
-use crate::step::{Actor, FileChanges, Planned, Stop, View};
-use crate::{layout, order};
 
 /// A commit as it is compared with the step that it should be: one of the
 /// history, or one that is about to be made.

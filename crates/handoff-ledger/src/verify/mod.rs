@@ -21,7 +21,6 @@ pub use meaning::meaning;
 use tip::Tip;
 
 use super::error::LedgerError;
-use super::layout;
 use super::order;
 use super::tally::{Tally, Work};
 use handoff_base::Moment;
@@ -29,6 +28,7 @@ use handoff_base::ObjectId;
 use handoff_base::finding::Finding;
 use handoff_base::ids::IssueKey;
 use handoff_git::{Commit, GitError, Repository, Stored};
+use handoff_model::layout;
 
 /// How much of a ledger to audit; by default, all of it.
 #[derive(Clone, Copy, Debug, Default)]

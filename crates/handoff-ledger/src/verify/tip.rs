@@ -3,17 +3,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use handoff_base::ObjectId;
 use handoff_base::finding::Finding;
 use handoff_base::ids::{HandoffId, IssueKey};
+use handoff_base::{ObjectId, digest};
 use handoff_git::Repository;
+use handoff_model::{Record, View, layout};
 
 use super::{AuditScope, unreadable};
 use crate::error::LedgerError;
-use crate::layout;
-use crate::record::{Record, digest};
 use crate::snapshot::{IssueFolder, Snapshot};
-use crate::step::View;
 
 /// The consistency of one commit's tree, without its history.
 pub(super) struct Tip<'r, 's> {

@@ -1,0 +1,423 @@
+//! What should happen next to a handoff that stands still, and why: the first of
+//! the protocol's rules that applies and can be carried out.
+
+use handoff_base::Moment;
+use handoff_base::ids::{AgentName, HandoffId};
+use handoff_protocol::{Action, AgentKind, Circumstances, DecisionRule, Event, Protocol, State};
+
+use crate::planner::{TIMED_OUT, rounds};
+use crate::record::{Issue, OpenHandoff, Question, Record};
+use crate::step::{Request, Told, View};
+
+/// What should happen next, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Advice {
+    /// The handoff.
+    pub id: HandoffId,
+    /// What is to be done.
+    pub action: Action,
+    /// Whose turn it is.
+    pub agent: AgentName,
+    /// The agent that is to do the work, where it goes to another.
+    pub to: Option<AgentName>,
+    /// Why.
+    pub why: String,
+    /// What has to be answered.
+    pub questions: Vec<Question>,
+    /// What the next attempt should do otherwise, or what a person does by hand.
+    pub instructions: Option<String>,
+    /// Whether it takes a contract of the agent's to carry it out.
+    pub by_contract: bool,
+}
+
+impl Advice {
+    /// The request that carries it out, or that records it, where that takes more
+    /// than a change of state. `jitter` is for the delay of a retry, in thousandths.
+    pub fn request(&self, jitter: u32) -> Request<'static> {
+        let number = self.id.number();
+        let event = match self.action {
+            Action::Retry if !self.by_contract => Event::Retry,
+            Action::Reassign if !self.by_contract => Event::Reassign,
+            Action::Escalate if self.to.is_some() && !self.by_contract => Event::Reassign,
+            Action::Skip | Action::Terminate if !self.by_contract => Event::Cancel,
+            action => {
+                return Request::Decide {
+                    number,
+                    action,
+                    why: self.why.clone(),
+                };
+            }
+        };
+        let reason = self.instructions.as_ref().unwrap_or(&self.why);
+        Request::Change {
+            number,
+            event,
+            told: Box::new(Told {
+                reason: Some(reason.clone()),
+                receiver: self.to.clone(),
+                jitter: Some(jitter),
+                decision: Some((self.action, self.why.clone())),
+                ..Told::default()
+            }),
+        }
+    }
+}
+
+/// What may be done about a handoff that failed or waits for an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// Another attempt by the same agent.
+    Retry,
+    /// An attempt by another agent.
+    Reassign(AgentName),
+    /// An answer, by whoever knows.
+    Answer,
+    /// A question to a person, by this agent.
+    Ask(AgentName, AgentName),
+    /// New attempts for what is dead.
+    Redrive,
+    /// The end of it.
+    Terminate,
+}
+
+impl Record {
+    /// Says whether the lease of whoever works on it ran out, though nobody has
+    /// recorded that yet.
+    pub fn is_expired(&self, at: Moment) -> bool {
+        let end = self.lease.as_ref().and_then(|lease| lease.expires_at);
+        self.state == State::InProgress && end.is_some_and(|end| end <= at)
+    }
+}
+
+/// Who decides about a handoff by its sender: the protocol's orchestrator, else the
+/// sender.
+pub fn decider<'a>(protocol: &'a Protocol, sender: &'a AgentName) -> &'a AgentName {
+    // In a call, whoever asked decides what becomes of the request.
+    let asker = protocol.is_kind(sender.as_str(), AgentKind::Orchestrator);
+    protocol.lead().filter(|_| !asker).unwrap_or(sender)
+}
+
+/// The choices that the protocol leaves about a handoff that stands still.
+pub fn choices(protocol: &Protocol, record: &Record, at: Moment) -> Vec<Choice> {
+    let case = Case::new(protocol, None, record, None, at);
+    let mut choices = Vec::new();
+    match case.state {
+        State::Failed => {
+            if case.retries_left {
+                choices.push(Choice::Retry);
+            }
+            let others = case.others().into_iter().cloned();
+            choices.extend(others.map(Choice::Reassign));
+        }
+        State::Dead => choices.push(Choice::Redrive),
+        State::Blocked => choices.push(Choice::Answer),
+        _ => return choices,
+    }
+    choices.extend(case.person_to_ask());
+    choices.push(Choice::Terminate);
+    choices
+}
+
+/// Decides about a handoff: one that failed, is dead, blocked, or whose lease ran
+/// out; one that was answered, by `answer`; or one whose contract is with the agent
+/// that decides what follows from it.
+fn advise(
+    protocol: &Protocol,
+    issue: &Issue,
+    record: &Record,
+    answer: Option<&Record>,
+    at: Moment,
+) -> Option<Advice> {
+    let case = Case::new(protocol, Some(issue), record, answer, at);
+    let own = &protocol.definition().decisions;
+    let usual = usual();
+    let mut rules = own.iter().chain(&usual);
+    rules.find_map(|rule| case.apply(rule))
+}
+
+/// The handoff that stands still longest, and what is to be done about it; or
+/// else the newest answer, where a rule says what follows from it.
+///
+/// # Errors
+/// When a record can't be read.
+pub fn stands_still<E>(
+    protocol: &Protocol,
+    view: &impl View<E>,
+    issue: &Issue,
+    at: Moment,
+) -> Result<Option<(Advice, Record)>, E> {
+    // What stands still may be reported already to the agent that decides.
+    for open in &issue.open {
+        if let Some(record) = view.record(open.id.number())?
+            && is_to_decide(protocol, &record)
+            && let Some(advice) = advise(protocol, issue, &record, None, at)
+        {
+            return Ok(Some((advice, record)));
+        }
+    }
+    let stuck = [State::Failed, State::Dead, State::Blocked];
+    let late = |open: &OpenHandoff| open.expires_at.is_some_and(|end| end <= at);
+    let stands = issue
+        .open
+        .iter()
+        .find(|o| stuck.contains(&o.state) || late(o));
+    let number = stands.map_or(issue.handoffs, |open| open.id.number());
+    let Some(mut record) = view.record(number)? else {
+        return Ok(None);
+    };
+    let answer = match (stands, &record.answers) {
+        (Some(_), _) => record.latest().and_then(|t| t.sent.clone()),
+        (None, Some(_)) => Some(record.id.clone()),
+        (None, None) => return Ok(None),
+    };
+    let answer = match answer {
+        Some(id) => view.record(id.number())?,
+        None => None,
+    };
+    if let (None, Some(request)) = (stands, &record.answers) {
+        record = match view.record(request.number())? {
+            Some(request) => request,
+            None => return Ok(None),
+        };
+    }
+    let advice = advise(protocol, issue, &record, answer.as_ref(), at);
+    // What has its answer needs no decision, unless a rule is about it.
+    let own = |a: &Advice| stands.is_some() || a.action != Action::Escalate;
+    Ok(advice.filter(own).map(|advice| (advice, record)))
+}
+
+/// The rules of a protocol that has none, and those that come after a
+/// protocol's own.
+fn usual() -> [DecisionRule; 4] {
+    let rule = |state, recoverable, action, why: &str| DecisionRule {
+        when: Circumstances {
+            state: Some(state),
+            recoverable,
+            ..Circumstances::default()
+        },
+        action,
+        to: None,
+        why: why.to_owned(),
+    };
+    [
+        rule(
+            State::Blocked,
+            None,
+            Action::Ask,
+            "the work waits for an answer",
+        ),
+        rule(
+            State::Failed,
+            Some(true),
+            Action::Retry,
+            "another attempt may succeed",
+        ),
+        rule(
+            State::Failed,
+            None,
+            Action::Reassign,
+            "another agent can do the same",
+        ),
+        DecisionRule {
+            when: Circumstances::default(),
+            action: Action::Escalate,
+            to: None,
+            why: "nothing that an agent may do is left".to_owned(),
+        },
+    ]
+}
+
+/// Says whether a handoff's contract is with the agent that decides what follows
+/// from it.
+fn is_to_decide(protocol: &Protocol, record: &Record) -> bool {
+    let in_hand = matches!(record.state, State::Pending | State::InProgress);
+    let rules = &protocol.definition().decisions;
+    in_hand
+        && record.status.is_some()
+        && rules.iter().any(|rule| rule.when.to_decide)
+        && protocol.is_kind(record.to.as_str(), AgentKind::Orchestrator)
+}
+
+/// A handoff that stands still, as the rules see it.
+struct Case<'a> {
+    protocol: &'a Protocol,
+    issue: Option<&'a Issue>,
+    record: &'a Record,
+    answer: Option<&'a Record>,
+    /// Whether its contract is with the agent that decides what follows from it.
+    to_decide: bool,
+    /// Its state, once what is overdue is recorded.
+    state: State,
+    code: Option<&'a str>,
+    recoverable: bool,
+    retries_left: bool,
+}
+
+impl<'a> Case<'a> {
+    fn new(
+        protocol: &'a Protocol,
+        issue: Option<&'a Issue>,
+        record: &'a Record,
+        answer: Option<&'a Record>,
+        at: Moment,
+    ) -> Self {
+        let expired = record.is_expired(at);
+        let failure = record.failure();
+        let code = failure.map(|failure| failure.code.as_str());
+        let code = if expired { Some(TIMED_OUT) } else { code };
+        let spent = protocol.why_spent(code, record.retries(), record.max_retries);
+        let state = match (expired, &spent) {
+            (false, _) => record.state,
+            (true, Some(_)) if protocol.definition().retry.is_some() => State::Dead,
+            (true, _) => State::Failed,
+        };
+        Self {
+            protocol,
+            issue,
+            record,
+            answer,
+            to_decide: !expired && is_to_decide(protocol, record),
+            state,
+            code,
+            recoverable: expired || failure.is_some_and(|failure| failure.recoverable),
+            retries_left: state == State::Failed && spent.is_none(),
+        }
+    }
+
+    fn others(&self) -> Vec<&'a AgentName> {
+        let record = self.record;
+        let (from, to) = (record.from.as_str(), record.to.as_str());
+        self.protocol.others_for(from, to, &record.contract_type)
+    }
+
+    fn people(&self) -> impl Iterator<Item = &'a AgentName> {
+        let agents = self.protocol.definition().agents.iter();
+        agents.filter(|a| a.kind == AgentKind::Human).map(|a| &a.id)
+    }
+
+    /// The person whom whoever decides, or else the sender, can send something.
+    fn person_to_ask(&self) -> Option<Choice> {
+        let deciders = [decider(self.protocol, &self.record.from), &self.record.from];
+        let reaches = |from: &AgentName, to: &AgentName| {
+            self.protocol
+                .routes(from.as_str(), to.as_str())
+                .next()
+                .is_some()
+        };
+        deciders.into_iter().find_map(|from| {
+            let person = self.people().find(|person| reaches(from, person))?;
+            Some(Choice::Ask(from.clone(), person.clone()))
+        })
+    }
+
+    fn applies(&self, when: &Circumstances) -> bool {
+        let one_of = |words: &[String], word: Option<&str>| {
+            words.is_empty() || word.is_some_and(|word| words.iter().any(|w| w == word))
+        };
+        let told = self.answer.or(Some(self.record).filter(|_| self.to_decide));
+        let status = told.and_then(|told| told.status.as_deref());
+        let limits = self.protocol.definition().limits.as_ref();
+        let is_reached = |name: &String| {
+            let round = limits.and_then(|limits| limits.rounds.get(name));
+            let issue = self.issue.zip(round);
+            issue.is_some_and(|(issue, round)| rounds(issue, name) >= round.most)
+        };
+        when.to_decide == self.to_decide
+            && when.reached.iter().all(is_reached)
+            && when.state.is_none_or(|state| state == self.state)
+            && one_of(&when.codes, self.code)
+            && one_of(&when.status, status)
+            && one_of(&when.priority, self.record.priority.as_deref())
+            && when
+                .recoverable
+                .is_none_or(|wanted| wanted == self.recoverable)
+            && when
+                .retries_left
+                .is_none_or(|wanted| wanted == self.retries_left)
+            && !when.not_to.contains(&self.record.to)
+    }
+
+    /// What a rule comes to, if it applies and can be carried out.
+    fn apply(&self, rule: &DecisionRule) -> Option<Advice> {
+        if !self.applies(&rule.when) {
+            return None;
+        }
+        let record = self.record;
+        let decider = decider(self.protocol, &record.from);
+        let person = || self.people().next().unwrap_or(decider);
+        let (mut agent, mut to, mut questions) = (decider, None, Vec::new());
+        let failure = record.failure();
+        let mut instructions = failure.and_then(|f| f.suggested_action.clone());
+        match rule.action {
+            action if self.to_decide => {
+                agent = &record.to;
+                to = match action {
+                    Action::Advance => record.intended.as_ref(),
+                    Action::Retry => Some(&record.from),
+                    Action::Ask | Action::Escalate | Action::FallBack => {
+                        rule.to.as_ref().or_else(|| self.people().next())
+                    }
+                    _ => rule.to.as_ref(),
+                };
+                if action == Action::Ask {
+                    questions.clone_from(&record.missing);
+                }
+            }
+            Action::Retry if self.retries_left => {}
+            Action::Reassign if self.state == State::Failed => {
+                let others = self.others();
+                let named = rule.to.as_ref();
+                to = match named {
+                    Some(named) => Some(*others.iter().find(|other| **other == named)?),
+                    None => Some(*others.first()?),
+                };
+            }
+            Action::Ask if self.state == State::Blocked => {
+                questions = record.questions().to_vec();
+                agent = rule.to.as_ref().unwrap_or(decider);
+            }
+            Action::Escalate => {
+                agent = rule.to.as_ref().unwrap_or_else(person);
+                // A person to whom it could have gone from the first gets it.
+                let takes = |other: &&&AgentName| **other == agent;
+                to = Some(agent).filter(|_| self.state == State::Failed);
+                to = to.filter(|_| self.others().iter().any(|other| takes(&other)));
+            }
+            Action::FallBack => {
+                agent = rule.to.as_ref().unwrap_or_else(person);
+                let policy = self.protocol.definition().retry.as_ref();
+                instructions = policy.and_then(|policy| policy.manual.clone());
+            }
+            Action::ProceedPartial | Action::Advance if self.state == State::Completed => {
+                agent = &record.from;
+            }
+            Action::Skip | Action::Terminate if !self.state.is_terminal() => {}
+            _ => return None,
+        }
+        Some(Advice {
+            id: record.id.clone(),
+            action: rule.action,
+            agent: agent.clone(),
+            to: to.cloned(),
+            why: self.why(&rule.why),
+            questions,
+            instructions,
+            by_contract: self.to_decide,
+        })
+    }
+
+    /// The rationale: how the handoff stands, and what the rule says.
+    fn why(&self, rule: &str) -> String {
+        let (id, state) = (&self.record.id, self.state);
+        if self.to_decide {
+            let status = self.record.status.as_deref().unwrap_or_default();
+            return format!("{id} says {status}: {rule}");
+        }
+        match self.code {
+            Some(code) if matches!(state, State::Failed | State::Dead) => {
+                format!("{id} is {state} ({code}): {rule}")
+            }
+            _ => format!("{id} is {state}: {rule}"),
+        }
+    }
+}

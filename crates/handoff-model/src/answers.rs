@@ -1,0 +1,229 @@
+//! Answers to what a blocked agent asked: read from text, and compared with what
+//! kind of value was asked for.
+
+use handoff_base::finding::Finding;
+use handoff_base::text::quoted;
+use serde_json::{Map, Value};
+
+use crate::record::Question;
+
+/// The kinds of value that are told apart. Whoever asks may use any words; what
+/// is none of these takes any value.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Text,
+    Number,
+    Integer,
+    Truth,
+    List,
+    Map,
+    Any,
+}
+
+impl Kind {
+    fn of(words: Option<&str>) -> Self {
+        let words = words.unwrap_or_default().trim().to_ascii_lowercase();
+        match words.as_str() {
+            list if list.ends_with("[]")
+                || list.starts_with("array")
+                || list.starts_with("list") =>
+            {
+                Self::List
+            }
+            "string" | "text" | "str" => Self::Text,
+            "number" | "float" | "decimal" => Self::Number,
+            "integer" | "int" => Self::Integer,
+            "boolean" | "bool" => Self::Truth,
+            "object" | "map" | "record" | "dictionary" => Self::Map,
+            _ => Self::Any,
+        }
+    }
+
+    fn takes(self, value: &Value) -> bool {
+        match self {
+            Self::Text => value.is_string(),
+            Self::Number => value.is_number(),
+            Self::Integer => value.is_i64() || value.is_u64(),
+            Self::Truth => value.is_boolean(),
+            Self::List => value.is_array(),
+            Self::Map => value.is_object(),
+            Self::Any => !value.is_null(),
+        }
+    }
+}
+
+/// Reads an answer that was written as text: as the kind of value that was asked
+/// for, where it can be read as that, else as the text that it is.
+pub fn read(questions: &[Question], key: &str, text: &str) -> Value {
+    let asked = questions.iter().find(|q| q.key == key);
+    let kind = Kind::of(asked.and_then(|q| q.kind.as_deref()));
+    let parsed = || serde_json::from_str(text).ok();
+    let value: Option<Value> = match kind {
+        Kind::Text | Kind::Any => None,
+        _ => parsed().filter(|value| kind.takes(value)),
+    };
+    value.unwrap_or_else(|| Value::String(text.to_owned()))
+}
+
+/// Says whether words alone can answer: no value of another kind is asked for.
+pub fn can_be_words(questions: &[Question]) -> bool {
+    let mut kinds = questions.iter().map(|q| Kind::of(q.kind.as_deref()));
+    kinds.all(|kind| matches!(kind, Kind::Text | Kind::Any))
+}
+
+/// What is wrong with answers: of the wrong kind, missing, not asked for, empty.
+/// Without questions by name, anything is an answer.
+pub fn faults(questions: &[Question], values: &Map<String, Value>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let place = |key: &str| format!("/{}", key.replace('~', "~0").replace('/', "~1"));
+    for question in questions {
+        let key = &question.key;
+        let kind = question.kind.as_deref();
+        match values.get(key) {
+            None if question.optional => {}
+            None => {
+                let what = question.description.as_ref().or(question.kind.as_ref());
+                let what = what
+                    .map(|what| format!(": {}", what.trim()))
+                    .unwrap_or_default();
+                let text = format!("{} is asked, and not answered{what}", quoted(key));
+                found.push(Finding::error("answer.missing", place(key), text));
+            }
+            Some(Value::String(text)) if text.trim().is_empty() && !question.optional => {
+                let text = format!("{} is asked, and answered with nothing", quoted(key));
+                found.push(Finding::error("answer.missing", place(key), text));
+            }
+            Some(value) if !fits(kind, value) => {
+                let text = format!(
+                    "{} must be of type {}, and this is {}",
+                    quoted(key),
+                    quoted(kind.unwrap_or("any")),
+                    type_of(value)
+                );
+                found.push(Finding::error("answer.type", place(key), text));
+            }
+            Some(_) => {}
+        }
+    }
+    if !questions.is_empty() {
+        for key in values
+            .keys()
+            .filter(|key| questions.iter().all(|q| q.key != **key))
+        {
+            let asked: Vec<&str> = questions.iter().map(|q| q.key.as_str()).collect();
+            let text = format!(
+                "{} was not asked; what was: {}",
+                quoted(key),
+                asked.join(", ")
+            );
+            found.push(Finding::error("answer.unknown", place(key), text));
+        }
+    }
+    found
+}
+
+/// Says whether a value is of a kind; of a list `X[]`, every element must be an X.
+fn fits(kind: Option<&str>, value: &Value) -> bool {
+    let element = kind.and_then(|kind| kind.trim().strip_suffix("[]"));
+    match (element, value) {
+        (Some(element), Value::Array(items)) => items.iter().all(|item| fits(Some(element), item)),
+        _ => Kind::of(kind).takes(value),
+    }
+}
+
+fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "nothing",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::{Value, json};
+
+    use super::{faults, read};
+    use crate::record::Question;
+
+    fn question(kind: &str, optional: bool) -> Question {
+        let description = None;
+        let (key, kind) = ("k".to_owned(), Some(kind.to_owned()));
+        Question {
+            key,
+            kind,
+            description,
+            optional,
+        }
+    }
+
+    fn codes(kind: &str, optional: bool, values: &Value) -> Vec<String> {
+        let values = values.as_object().unwrap();
+        let found = faults(&[question(kind, optional)], values);
+        found.into_iter().map(|f| f.code.into_owned()).collect()
+    }
+
+    #[test]
+    fn each_kind_takes_its_own_values() {
+        let all = [
+            ("string", json!("5")),
+            ("number", json!(1.5)),
+            ("integer", json!(7)),
+            ("boolean", json!(true)),
+            ("string[]", json!(["a"])),
+            ("object", json!({"a": 1})),
+        ];
+        for (kind, value) in &all {
+            assert!(
+                codes(kind, false, &json!({"k": value})).is_empty(),
+                "{kind}"
+            );
+            for (other, wrong) in all.iter().filter(|(other, _)| other != kind) {
+                let fits = (*kind, *other) == ("number", "integer");
+                let expected: &[&str] = if fits { &[] } else { &["answer.type"] };
+                assert_eq!(
+                    codes(kind, false, &json!({"k": wrong})),
+                    expected,
+                    "{kind} {other}"
+                );
+            }
+        }
+        assert!(codes("a colour", false, &json!({"k": 3})).is_empty());
+        assert_eq!(
+            codes("string[]", false, &json!({"k": [1]})),
+            ["answer.type"]
+        );
+        assert!(codes("integer[][]", false, &json!({"k": [[1], []]})).is_empty());
+        assert_eq!(
+            codes("string", false, &json!({"k": " "})),
+            ["answer.missing"]
+        );
+        assert_eq!(
+            codes("a colour", false, &json!({"k": null})),
+            ["answer.type"]
+        );
+    }
+
+    #[test]
+    fn what_is_asked_must_be_answered_and_nothing_else() {
+        assert_eq!(codes("text", false, &json!({})), ["answer.missing"]);
+        assert!(codes("text", true, &json!({})).is_empty());
+        assert_eq!(codes("text", true, &json!({"x": 1})), ["answer.unknown"]);
+        assert!(faults(&[], json!({"x": 1}).as_object().unwrap()).is_empty());
+    }
+
+    #[test]
+    fn text_is_read_as_what_was_asked_for() {
+        let read = |kind: &str, text: &str| read(&[question(kind, false)], "k", text);
+        assert_eq!(read("number", "12"), json!(12));
+        assert_eq!(read("string", "12"), json!("12"));
+        assert_eq!(read("boolean", "true"), json!(true));
+        assert_eq!(read("string[]", r#"["a"]"#), json!(["a"]));
+        assert_eq!(read("number", "twelve"), json!("twelve"));
+        assert_eq!(super::read(&[], "k", "12"), json!("12"));
+    }
+}

@@ -1,0 +1,224 @@
+//! What a contract claims about the repository, and what of it has to be checked.
+//!
+//! Which checks a step needs follows from the contract and the rules alone ([`demanded`]);
+//! `stored` is what is recorded of them, `reports` compares what test runners wrote, `words`
+//! what contracts say of it in words.
+
+mod reports;
+mod stored;
+mod words;
+
+use handoff_base::finding::Finding;
+use handoff_base::ids::AgentName;
+use handoff_protocol::{Check, ContractType, Event, Policy, Protocol};
+use serde_json::Value;
+
+use crate::artifacts::delivered as named_files;
+use crate::intake::Contract;
+use crate::value::scalar;
+
+pub use crate::evidence::reports::{ReportError, Reports, check_coverage, check_tests};
+pub use stored::{Evidence, ReportFile, Verdict};
+
+/// What a check found.
+pub enum Found {
+    /// The claim holds.
+    Passed,
+    /// It does not: why, each with its place in the contract, a JSON Pointer.
+    Contradicted(Vec<Finding>),
+    /// It could not be told, and why.
+    Skipped(String),
+}
+
+impl Found {
+    /// Passed, unless something was found.
+    pub fn unless(findings: Vec<Finding>) -> Self {
+        match findings.is_empty() {
+            true => Self::Passed,
+            false => Self::Contradicted(findings),
+        }
+    }
+
+    /// Contradicted, for this one reason.
+    pub fn because(finding: Finding) -> Self {
+        Self::Contradicted(vec![finding])
+    }
+}
+
+/// Why what a step records of its checks is not what it must.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EvidenceFault {
+    /// A check is missing.
+    #[error("the policy {} demands the check {}, and it was not recorded", policy.as_str(), check.as_str())]
+    Missing {
+        /// The check.
+        check: Check,
+        /// Its policy.
+        policy: Policy,
+    },
+    /// A check is recorded that nothing demands.
+    #[error("the check {} is recorded, and nothing demands it under that policy", check.as_str())]
+    Needless {
+        /// The check.
+        check: Check,
+    },
+    /// The repository contradicts the contract.
+    #[error("the repository contradicts the contract: {}: {reason}", check.as_str())]
+    Contradicted {
+        /// The check.
+        check: Check,
+        /// How.
+        reason: String,
+    },
+    /// A reason is missing, or stands where none belongs.
+    #[error("the check {} does not say why, or says why it passed", check.as_str())]
+    Reason {
+        /// The check.
+        check: Check,
+    },
+}
+
+/// A claim that a contract makes, and what becomes of it if it does not hold.
+pub type Demanded = Vec<(Check, Policy)>;
+
+/// The checks that a contract needs, from what it says and the rules alone.
+pub fn demanded(protocol: &Protocol, ledger: Policy, contract: &Contract) -> Demanded {
+    if ledger == Policy::Off && protocol.definition().evidence.is_none() {
+        return Vec::new();
+    }
+    let Some(kind) = protocol.contract_type(&contract.kind) else {
+        return Vec::new();
+    };
+    let claimed = Claimed::of(protocol, kind, contract);
+    let checks = Check::ALL.into_iter().filter(|check| claimed.has(*check));
+    let policies = checks.map(|check| (check, protocol.policy(check, ledger)));
+    policies
+        .filter(|(_, policy)| *policy != Policy::Off)
+        .collect()
+}
+
+/// How what a step records differs from what the rules demand.
+pub fn unfit(demanded: &[(Check, Policy)], recorded: &[Evidence]) -> Option<EvidenceFault> {
+    for (i, &(check, policy)) in demanded.iter().enumerate() {
+        let entry = recorded.get(i);
+        let Some(entry) = entry.filter(|e| e.check == check && e.policy == policy) else {
+            return Some(EvidenceFault::Missing { check, policy });
+        };
+        let reason = entry.reason.as_deref().filter(|why| !why.is_empty());
+        if (entry.result == Verdict::Passed) != entry.reason.is_none()
+            || entry.reason.is_some() && reason.is_none()
+        {
+            return Some(EvidenceFault::Reason { check });
+        }
+        if entry.result == Verdict::Contradicted && policy == Policy::Enforce {
+            let reason = reason.unwrap_or_default().to_owned();
+            return Some(EvidenceFault::Contradicted { check, reason });
+        }
+    }
+    let needless = recorded.get(demanded.len());
+    needless.map(|entry| EvidenceFault::Needless { check: entry.check })
+}
+
+/// The claims of one contract.
+pub struct Claimed<'a> {
+    protocol: &'a Protocol,
+    /// The contract's type, which says where claims are.
+    pub kind: &'a ContractType,
+    contract: &'a Contract,
+    /// Who sends it, as far as the contract or its type says.
+    pub from: Option<&'a AgentName>,
+}
+
+impl<'a> Claimed<'a> {
+    /// The claims of a contract of this type.
+    pub fn of(protocol: &'a Protocol, kind: &'a ContractType, contract: &'a Contract) -> Self {
+        let from = contract.from.as_ref().or(kind.implied_from.as_ref());
+        Self {
+            protocol,
+            kind,
+            contract,
+            from,
+        }
+    }
+
+    /// What the contract has at a JSON Pointer, unless that is null.
+    pub fn value(&self, pointer: Option<&str>) -> Option<&'a Value> {
+        let value = self.contract.value.pointer(pointer?)?;
+        (!value.is_null()).then_some(value)
+    }
+
+    /// The text that it has there.
+    pub fn text(&self, pointer: Option<&str>) -> Option<&'a str> {
+        self.value(pointer)?.as_str()
+    }
+
+    /// Where it names the code branch.
+    pub fn branch_at(&self) -> Option<&'a str> {
+        let own = self.kind.claims.as_ref().and_then(|c| c.branch.as_deref());
+        own.or_else(|| self.protocol.field(self.kind, |f| &f.branch))
+    }
+
+    /// The code branch that it names.
+    pub fn branch(&self) -> Option<&'a str> {
+        self.text(self.branch_at())
+    }
+
+    /// The branch that it is to be merged into, where it says so.
+    pub fn base(&self) -> Option<&'a str> {
+        self.text(self.kind.claims.as_ref()?.base.as_deref())
+    }
+
+    /// The merge commit that it names.
+    pub fn merge(&self) -> Option<&'a str> {
+        let merge = self.kind.claims.as_ref()?.merge.as_ref()?;
+        self.text(Some(&merge.commit))
+    }
+
+    /// The patterns of the paths that its sender may change.
+    pub fn paths(&self) -> &'a [String] {
+        let agent = self
+            .from
+            .and_then(|name| self.protocol.agent(name.as_str()));
+        agent.map_or(&[], |agent| &agent.paths)
+    }
+
+    /// The files of the repository that it delivers, with their places.
+    pub fn files(&self) -> Vec<crate::artifacts::NamedFile> {
+        let files = named_files(self.kind, &self.contract.value).into_iter();
+        files.filter(|file| file.is_file).collect()
+    }
+
+    /// Says whether the contract makes a claim that this check is about.
+    fn has(&self, check: Check) -> bool {
+        let claims = self.kind.claims.as_ref();
+        let at = |pointer: Option<&String>| self.value(pointer.map(String::as_str)).is_some();
+        match check {
+            // A branch that was merged may be gone.
+            Check::Branch => self.branch().is_some() && self.merge().is_none(),
+            Check::Commits => {
+                let list = claims.and_then(|c| Some(c.commits.as_ref()?.list.as_str()));
+                let list = self.value(list).and_then(Value::as_array);
+                list.is_some_and(|list| !list.is_empty())
+            }
+            Check::FilesChanged => at(claims.and_then(|c| c.files_changed.as_ref())),
+            Check::CommitsAdded => at(claims.and_then(|c| c.commits_added.as_ref())),
+            Check::Merge => self.merge().is_some(),
+            Check::Artifacts => !self.files().is_empty(),
+            Check::Paths => {
+                let status = self.contract.status.as_deref();
+                let outcome = self.protocol.outcome(self.kind, status);
+                !self.paths().is_empty() && outcome.event() == Event::Complete
+            }
+            Check::Tests => claims.and_then(|c| c.tests.as_ref()).is_some_and(|tests| {
+                let mut given = tests.given();
+                given.any(|(_, pointer)| self.value(Some(pointer)).is_some())
+            }),
+            Check::Coverage => at(claims.and_then(|c| c.coverage.as_ref())),
+        }
+    }
+}
+
+/// A whole number, as a number or as text.
+pub fn count(value: &Value) -> Option<u64> {
+    scalar(value)?.trim().parse().ok()
+}

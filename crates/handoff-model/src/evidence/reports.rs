@@ -1,0 +1,192 @@
+//! What test and coverage reports say, against what a contract says.
+
+use handoff_base::digest;
+use handoff_base::finding::Finding;
+use handoff_base::text::quoted;
+use handoff_contract::{Coverage, ReportFault, TestCounts};
+use handoff_protocol::Check;
+use serde_json::Value;
+
+use super::{Found, count};
+use crate::evidence::{Claimed, ReportFile, words};
+use crate::value::scalar;
+
+/// The reports that a contract is sent with.
+#[derive(Clone, Debug, Default)]
+pub struct Reports {
+    tests: Option<(TestCounts, Vec<ReportFile>)>,
+    coverage: Option<(Coverage, Vec<ReportFile>)>,
+}
+
+/// A report that can't be used.
+#[derive(Debug, thiserror::Error)]
+#[error("the report {} cannot be used", quoted(name))]
+pub struct ReportError {
+    /// Its name.
+    pub name: String,
+    /// Why.
+    pub source: ReportFault,
+}
+
+fn file(name: &str, bytes: &[u8]) -> ReportFile {
+    ReportFile {
+        name: name.to_owned(),
+        sha256: digest(bytes),
+    }
+}
+
+impl Reports {
+    /// Adds a JUnit report.
+    ///
+    /// # Errors
+    /// [`ReportError`] when it is none.
+    pub fn add_tests(&mut self, name: &str, bytes: &[u8]) -> Result<(), ReportError> {
+        let fault = |source| ReportError {
+            name: name.to_owned(),
+            source,
+        };
+        let read = TestCounts::read(bytes).map_err(fault)?;
+        let (counts, files) = self.tests.get_or_insert_default();
+        counts.add(read);
+        files.push(file(name, bytes));
+        Ok(())
+    }
+
+    /// Adds an lcov or a Cobertura report.
+    ///
+    /// # Errors
+    /// [`ReportError`] when it is neither, or can't be summed with the others.
+    pub fn add_coverage(&mut self, name: &str, bytes: &[u8]) -> Result<(), ReportError> {
+        let fault = |source| ReportError {
+            name: name.to_owned(),
+            source,
+        };
+        let read = Coverage::read(bytes).map_err(fault)?;
+        self.coverage = Some(match self.coverage.take() {
+            None => (read, vec![file(name, bytes)]),
+            Some((known, mut files)) => {
+                files.push(file(name, bytes));
+                (known.with(read).map_err(fault)?, files)
+            }
+        });
+        Ok(())
+    }
+
+    /// The files that a check was made with.
+    pub fn files_for(&self, check: Check) -> Vec<ReportFile> {
+        let files = match check {
+            Check::Tests => self.tests.as_ref().map(|(_, files)| files),
+            Check::Coverage => self.coverage.as_ref().map(|(_, files)| files),
+            _ => None,
+        };
+        files.cloned().unwrap_or_default()
+    }
+}
+
+/// Compares what a contract says of its tests with their reports.
+pub fn check_tests(claimed: &Claimed<'_>, reports: &Reports) -> Found {
+    let claims = claimed.kind.claims.as_ref();
+    let Some(claim) = claims.and_then(|c| c.tests.as_ref()) else {
+        return Found::Passed;
+    };
+    let Some((counts, _)) = reports.tests else {
+        return Found::Skipped("no test report was given".to_owned());
+    };
+    let found = claim.given().filter_map(|(name, at)| {
+        let value = claimed.value(Some(at))?;
+        let mut differs = None;
+        let right = match name {
+            "passed" => count(value) == Some(counts.passed),
+            "failed" => count(value) == Some(counts.failed),
+            "skipped" => count(value) == Some(counts.skipped),
+            "total" => count(value) == Some(counts.total()),
+            "passing" => value.as_bool() == Some(counts.failed == 0),
+            _ => scalar(value).is_some_and(|text| {
+                differs = words::differs(&text, counts);
+                differs.is_none()
+            }),
+        };
+        let said = quoted(&scalar(value).unwrap_or_else(|| value.to_string()));
+        let differs = differs.map_or_else(String::new, |why| format!("; {why}"));
+        let text = format!(
+            "the contract says {said}, and the report has {} tests: {} passed, {} failed, {} skipped{differs}",
+            counts.total(),
+            counts.passed,
+            counts.failed,
+            counts.skipped
+        );
+        let finding = Finding::error(Check::Tests.code(), at, text);
+        (!right).then(|| finding.fix("say what the report says, or give the report of this run"))
+    });
+    Found::unless(found.collect())
+}
+
+/// Compares what a contract says of the coverage with its reports.
+pub fn check_coverage(claimed: &Claimed<'_>, reports: &Reports) -> Found {
+    let at = claimed.kind.claims.as_ref();
+    let at = at.and_then(|c| c.coverage.as_deref()).unwrap_or_default();
+    let Some(value) = claimed.value(Some(at)) else {
+        return Found::Passed;
+    };
+    let Some((coverage, _)) = reports.coverage else {
+        return Found::Skipped("no coverage report was given".to_owned());
+    };
+    let percent = coverage.percent();
+    if agrees(value, percent) {
+        return Found::Passed;
+    }
+    let said = quoted(&scalar(value).unwrap_or_else(|| value.to_string()));
+    let text = format!("the contract says {said}, and the report {percent:.2}%");
+    let finding = Finding::error(Check::Coverage.code(), at, text);
+    Found::because(finding.fix("say what the report says, or give the report of this run"))
+}
+
+/// Says whether a percentage is as a contract says it: rounded or cut off to as
+/// many decimals as the contract has.
+fn agrees(claimed: &Value, percent: f64) -> bool {
+    let Some(text) = scalar(claimed) else {
+        return false;
+    };
+    let text = text.trim().trim_end_matches('%').trim_end();
+    let Ok(number) = text.parse::<f64>() else {
+        return false;
+    };
+    let decimals = text
+        .split_once('.')
+        .map_or(0, |(_, decimals)| decimals.len());
+    let decimals = i32::try_from(decimals).unwrap_or(i32::MAX).min(12);
+    let unit = 10_f64.powi(decimals);
+    // What stands in decimals is rarely what a sum of bits is.
+    let same = |wanted: f64| (number * unit - wanted).abs() < 1e-6;
+    same((percent * unit + 1e-9).floor()) || same((percent * unit).round())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::agrees;
+
+    #[test]
+    fn a_percentage_may_be_rounded_or_cut_off() {
+        for right in [
+            json!("88.5%"),
+            json!(88.46),
+            json!("88%"),
+            json!(88),
+            json!("88.461538 %"),
+        ] {
+            assert!(agrees(&right, 88.461_538), "{right}");
+        }
+        assert!(agrees(&json!("89%"), 88.6) && agrees(&json!("88%"), 88.6));
+        for wrong in [
+            json!("88.6%"),
+            json!(89),
+            json!("100%"),
+            json!("most"),
+            json!(true),
+        ] {
+            assert!(!agrees(&wrong, 88.461_538), "{wrong}");
+        }
+    }
+}

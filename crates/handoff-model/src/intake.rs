@@ -1,0 +1,530 @@
+//! The contract pipeline at the ledger's door: bytes become a checked
+//! [`Contract`] or findings, under one protocol.
+
+use std::collections::BTreeSet;
+
+use handoff_base::finding::{Finding, Severity};
+use handoff_base::ids::{AgentName, IssueKey};
+use handoff_base::text::{one_line, quoted};
+use handoff_contract::{Allowance, Format, Place, Shape, Source};
+use handoff_protocol::{
+    ContractType, Envelope, FailureFields, Fields, Protocol, Resolved, State, Style, Unresolved,
+};
+use serde_json::Value;
+
+use crate::record::Failure;
+use crate::schemas::Schemas;
+use crate::semantic;
+use crate::value::scalar;
+
+/// A contract that passed the pipeline.
+#[derive(Clone, Debug)]
+pub struct Contract {
+    /// The document, byte for byte.
+    pub bytes: Vec<u8>,
+    /// Its format.
+    pub format: Format,
+    /// The protocol it was checked against.
+    pub protocol: AgentName,
+    /// Its type.
+    pub kind: String,
+    /// The issue it belongs to.
+    pub issue: IssueKey,
+    /// Its own id, where its type has one.
+    pub id: Option<String>,
+    /// Its sender; a note may name none.
+    pub from: Option<AgentName>,
+    /// Its receiver; an answer and a note may name none.
+    pub to: Option<AgentName>,
+    /// Its status word.
+    pub status: Option<String>,
+    /// Its priority word.
+    pub priority: Option<String>,
+    /// One line about it: its own, or its type's title.
+    pub summary: String,
+    /// Where its sender's own session is.
+    pub session: Option<String>,
+    /// What went wrong, where it reports that.
+    pub failure: Option<Failure>,
+    /// What it holds that was allowed although it looks like a secret.
+    pub allowed_secrets: Vec<Allowance>,
+    /// What it says, in the value model.
+    pub value: Value,
+}
+
+/// What the pipeline found.
+#[derive(Clone, Debug)]
+pub struct Review {
+    /// Every finding, in the order of the document.
+    pub findings: Vec<Finding>,
+    /// The type, where it could be told.
+    pub kind: Option<String>,
+    /// The contract, if nothing refuses it and its issue is known.
+    pub contract: Option<Contract>,
+    /// The issue that it would open, where it names none.
+    pub new_issue: Option<IssueKey>,
+    /// Whether that is its own words, and not the protocol's.
+    pub names_session: bool,
+    /// Whether the only fault is that the protocol has no such route.
+    pub no_route: bool,
+    /// An allowance for a secret that it does not hold.
+    pub unused: Option<Allowance>,
+    /// How many of the protocol's envelope fields the document has.
+    known: usize,
+}
+
+impl Review {
+    /// Says whether nothing in the document refuses it.
+    pub fn is_complete(&self) -> bool {
+        !self.findings.iter().any(Finding::is_error)
+    }
+
+    /// Of what several protocols found in a contract, what the one found that
+    /// it seems to follow: the first to which it is the least strange.
+    pub fn nearest(reviews: Vec<Self>) -> Self {
+        let nearest = reviews.into_iter().min_by_key(Self::strangeness);
+        nearest.unwrap_or_else(|| Self::refused(Vec::new()))
+    }
+
+    /// How far a document is from what the protocol knows: by fields and agents
+    /// that it does not have, less the fields of the envelope that it has; then
+    /// by all faults. Where the type can't be told, each fault is one of the
+    /// envelope.
+    pub fn strangeness(&self) -> (i64, usize) {
+        let errors = || self.findings.iter().filter(|f| f.is_error());
+        let count = |code: &str| errors().filter(|f| f.code == code).count();
+        let strange = match self.kind {
+            Some(_) => count("field.unknown") + count("agent.unknown"),
+            // Its parties are known, and only the way between them is not.
+            None if errors().any(|f| f.code.starts_with("route.")) => 0,
+            None => 3 + errors().count(),
+        };
+        let strange = strange + 3 * count("contract.root");
+        let distance = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
+        (distance(strange) - distance(self.known), errors().count())
+    }
+
+    /// What becomes of a document that can't be read.
+    pub fn refused(findings: Vec<Finding>) -> Self {
+        Self {
+            findings,
+            kind: None,
+            contract: None,
+            new_issue: None,
+            names_session: false,
+            no_route: false,
+            unused: None,
+            known: 0,
+        }
+    }
+}
+
+/// Takes a document through the pipeline. `hint` is the issue it is sent for,
+/// for contracts that do not name one.
+///
+/// # Errors
+/// Only when a schema can't be had; faults of the document are findings.
+pub fn review<S: Schemas>(
+    protocol: &Protocol,
+    schemas: &S,
+    bytes: &[u8],
+    hint: Option<&IssueKey>,
+) -> Result<Review, S::Error> {
+    let source = match Source::parse(bytes) {
+        Ok(source) => source,
+        Err(findings) => return Ok(Review::refused(findings)),
+    };
+    let formats = &protocol.definition().formats;
+    if !formats.iter().any(|f| *f == source.format().to_string()) {
+        let text = format!(
+            "protocol {} has no contracts in {}",
+            protocol.name(),
+            source.format()
+        );
+        let finding = Finding::error("contract.format", "", text);
+        let finding = finding.fix(format!("write it as {}", formats.join(" or ")));
+        return Ok(Review::refused(vec![finding]));
+    }
+    let opened = Opened::new(protocol, &source);
+    let wrapper = opened.wrapper.as_deref();
+    let probe = |pointer: &str| source.probe(wrapper, pointer);
+    let known = known_fields(protocol, &probe);
+    let mut misplaced = wrapped_wrong(protocol, &source, wrapper);
+    if !misplaced.is_empty() {
+        place_all(&mut misplaced, &source, &Shape::open(), wrapper);
+        // Its parties are in there: more than outweighs the faults.
+        let known = 4 * (misplaced.len() + 1);
+        return Ok(Review {
+            known,
+            ..Review::refused(misplaced)
+        });
+    }
+    let envelope = Envelope {
+        root: opened.root.as_deref(),
+        format: opened.format,
+        probe: &probe,
+    };
+    let (resolved, kind, mut findings, no_route) = match protocol.resolve(&envelope) {
+        Ok(resolved) => (
+            Some(resolved.clone()),
+            Some(resolved.kind),
+            Vec::new(),
+            false,
+        ),
+        Err(Unresolved::Envelope(findings, kind)) => (None, kind, findings, false),
+        Err(Unresolved::Route(finding)) => (None, None, vec![*finding], true),
+    };
+    let Some(kind) = kind else {
+        semantic::gates(protocol, &mut findings);
+        let shape = Shape::open();
+        place_all(&mut findings, &source, &shape, wrapper);
+        return Ok(Review {
+            no_route,
+            known,
+            ..Review::refused(findings)
+        });
+    };
+    let schema = schemas.schema(kind)?;
+    let checked = schema.check(&source, wrapper);
+    place_all(&mut findings, &source, schema.shape(), wrapper);
+    add_all(&mut findings, checked.findings);
+    let value = checked.value;
+    let text = |field: for<'f> fn(&'f Fields) -> &'f Option<String>| {
+        scalar(value.pointer(protocol.field(kind, field)?)?)
+    };
+    let status = text(|f| &f.status);
+    let mut found = semantic::faults(protocol, kind, schemas, &value)?;
+    let new_at = protocol.field(kind, |f| &f.new_issue);
+    let new_issue = new_at.and_then(|at| {
+        let named = at
+            .starts_with('/')
+            .then(|| value.pointer(at).and_then(scalar));
+        named.unwrap_or_else(|| Some(at.to_owned()))?.parse().ok()
+    });
+    if opened.embedded
+        && let Some(Resolved { from, to, .. }) = &resolved
+    {
+        for (title, party) in [("/from", from), ("/to", to)] {
+            let named = source.probe(None, title);
+            let known = named.as_deref().and_then(|name| protocol.agent(name));
+            if let (Some(named), Some(party)) = (named, party)
+                && known.is_none_or(|agent| agent.id != *party)
+            {
+                let text = format!(
+                    "the title says {}, and the contract {party}",
+                    quoted(&named)
+                );
+                let mut finding = Finding::error("markdown.parties", "", text);
+                let place = source.place(&Shape::open(), None, title);
+                (finding.line, finding.column) = (place.line, place.column);
+                findings.push(finding.fix("let both name the same agents"));
+            }
+        }
+    }
+    let issue = issue_of(protocol, kind, &value, hint, new_issue.as_ref(), &mut found);
+    found.extend(unfinished(protocol, kind, status.as_deref()));
+    place_all(&mut found, &source, schema.shape(), wrapper);
+    // That the work has not ended says more than which words there are.
+    if let Some(said) = found.iter().find(|f| f.code == UNFINISHED) {
+        findings.retain(|f| f.path != said.path);
+    }
+    add_all(&mut findings, found);
+    semantic::gates(protocol, &mut findings);
+    place_all(&mut findings, &source, schema.shape(), wrapper);
+    let own = kind.summary.as_deref().and_then(|p| value.pointer(p));
+    let summary = text(|f| &f.summary)
+        .or_else(|| scalar(own?))
+        .unwrap_or_else(|| kind.title.clone());
+    let failure = kind.failure.as_ref().and_then(|f| failure(f, &value));
+    let (id, priority) = (text(|f| &f.id), text(|f| &f.priority));
+    let session = text(|f| &f.session);
+    let contract = match (resolved, issue) {
+        (Some(Resolved { kind, from, to }), Some(issue))
+            if !findings.iter().any(Finding::is_error) =>
+        {
+            Some(Contract {
+                bytes: bytes.to_vec(),
+                format: source.format(),
+                protocol: protocol.definition().name.clone(),
+                kind: kind.name.clone(),
+                issue,
+                id,
+                from,
+                to,
+                status,
+                priority,
+                summary: one_line(&summary),
+                session,
+                failure,
+                allowed_secrets: Vec::new(),
+                value,
+            })
+        }
+        _ => None,
+    };
+    findings.sort_by(|a, b| {
+        (a.line, a.column, &a.path, &a.code).cmp(&(b.line, b.column, &b.path, &b.code))
+    });
+    Ok(Review {
+        findings,
+        kind: Some(kind.name.clone()),
+        contract,
+        new_issue,
+        names_session: new_at.is_some_and(|at| at.starts_with('/')),
+        no_route: false,
+        unused: None,
+        known,
+    })
+}
+
+/// How many of the fields that tell a protocol's contracts a document has.
+fn known_fields(protocol: &Protocol, probe: &dyn Fn(&str) -> Option<String>) -> usize {
+    let definition = protocol.definition();
+    let own = definition.contracts.iter();
+    let own = own.flat_map(|c| {
+        c.fields
+            .given()
+            .map(|(_, at)| at)
+            .chain(c.when.keys().map(|k| &**k))
+    });
+    let all: BTreeSet<&str> = definition
+        .fields
+        .given()
+        .map(|(_, at)| at)
+        .chain(own)
+        .collect();
+    all.into_iter()
+        .filter(|at| at.starts_with('/') && probe(at).is_some())
+        .count()
+}
+
+/// What a document is wrapped in.
+pub struct Opened {
+    /// The XML root element or the wrapped JSON form's key.
+    root: Option<String>,
+    /// The member that holds the contract.
+    pub wrapper: Option<String>,
+    /// The format of the contract itself.
+    format: &'static str,
+    /// Whether it is a whole contract inside a message.
+    embedded: bool,
+}
+
+/// The member of a Markdown message that may hold a whole contract.
+const EMBEDDED: &str = "handoff_data";
+
+impl Opened {
+    /// Finds where in a document the contract is, by the protocol's roots and fields.
+    pub fn new(protocol: &Protocol, source: &Source) -> Self {
+        let root = source.root(&protocol.roots());
+        let fields = &protocol.definition().fields;
+        let mut parties = [&fields.from, &fields.to].into_iter().flatten();
+        let embedded = source.format() == Format::Markdown
+            && parties.any(|at| source.probe(None, &format!("/{EMBEDDED}{at}")).is_some());
+        let wrapper = match source.format() {
+            Format::Json => root.clone(),
+            Format::Markdown if embedded => Some(EMBEDDED.to_owned()),
+            Format::Markdown | Format::Xml => None,
+        };
+        let format = if embedded {
+            Format::Json
+        } else {
+            source.format()
+        };
+        Self {
+            root,
+            wrapper,
+            format: format.extension(),
+            embedded,
+        }
+    }
+}
+
+/// Findings for a JSON contract that is in there, but not where it should be: in a member of a wrong
+/// name, in one beside others, or wrapped twice.
+fn wrapped_wrong(protocol: &Protocol, source: &Source, wrapper: Option<&str>) -> Vec<Finding> {
+    let fields = &protocol.definition().fields;
+    let own = protocol.definition().contracts.iter().map(|c| &c.fields);
+    let parties: Vec<&String> = std::iter::once(fields)
+        .chain(own)
+        .flat_map(|fields| [&fields.from, &fields.to])
+        .flatten()
+        .collect();
+    let named = |inside: &str| {
+        let mut pointers = parties.iter().map(|field| format!("{inside}{field}"));
+        pointers.any(|pointer| source.probe(wrapper, &pointer).is_some())
+    };
+    if source.format() != Format::Json || named("") {
+        return Vec::new();
+    }
+    let members = source.members(wrapper);
+    let holder = members.iter().find(|(key, is_object)| {
+        *is_object && !key.contains(['/', '~']) && named(&format!("/{key}"))
+    });
+    let Some(&(holder, _)) = holder else {
+        return Vec::new();
+    };
+    let roots = protocol.roots();
+    if wrapper.is_some() {
+        let finding = Finding::error(
+            "contract.root",
+            format!("/{holder}"),
+            "the contract is wrapped twice",
+        );
+        return vec![finding.fix(format!("remove one {}", quoted(holder)))];
+    }
+    if !roots.contains(&holder) {
+        let text = format!(
+            "the contract is in {}, which is not a root that protocol {} has",
+            quoted(holder),
+            protocol.name()
+        );
+        let finding = Finding::error("contract.root", format!("/{holder}"), text);
+        return vec![finding.fix(format!("use one of: {}", roots.join(", ")))];
+    }
+    let beside = members.iter().filter(|(key, _)| *key != holder);
+    beside
+        .map(|(key, _)| {
+            let pointer = format!("/{}", key.replace('~', "~0").replace('/', "~1"));
+            let text = format!(
+                "nothing may stand beside {}, which holds the contract",
+                quoted(holder)
+            );
+            Finding::error("contract.root", pointer, text).fix("move it inside or remove it")
+        })
+        .collect()
+}
+
+/// Adds what a later stage found; what was said of a place first stands.
+fn add_all(findings: &mut Vec<Finding>, later: Vec<Finding>) {
+    for finding in later {
+        if !findings.iter().any(|f| f.path == finding.path) {
+            findings.push(finding);
+        }
+    }
+}
+
+/// Turns findings that name a JSON Pointer into ones that name a place in the
+/// source.
+fn place_all(findings: &mut [Finding], source: &Source, shape: &Shape, wrapper: Option<&str>) {
+    for finding in findings.iter_mut().filter(|f| f.line.is_none()) {
+        let Place { path, line, column } = source.place(shape, wrapper, &finding.path);
+        finding.path = path;
+        finding.line = line;
+        finding.column = column;
+    }
+}
+
+/// Findings about a contract that name JSON Pointers, with their places in it.
+///
+/// # Errors
+/// When its schema can't be had.
+pub fn placed<S: Schemas>(
+    protocol: &Protocol,
+    schemas: &S,
+    contract: &Contract,
+    mut findings: Vec<Finding>,
+) -> Result<Vec<Finding>, S::Error> {
+    if let (false, Some(kind), Ok(source)) = (
+        findings.is_empty(),
+        protocol.contract_type(&contract.kind),
+        Source::parse(&contract.bytes),
+    ) {
+        let wrapper = Opened::new(protocol, &source).wrapper;
+        let schema = schemas.schema(kind)?;
+        place_all(&mut findings, &source, schema.shape(), wrapper.as_deref());
+    }
+    Ok(findings)
+}
+
+/// What a contract says went wrong.
+fn failure(fields: &FailureFields, value: &Value) -> Option<Failure> {
+    let text = |pointer: &str| scalar(value.pointer(pointer)?);
+    let optional = |pointer: &Option<String>| text(pointer.as_deref()?);
+    let recoverable = fields.recoverable.as_deref().and_then(|p| value.pointer(p));
+    let code = match fields.code.starts_with('/') {
+        true => text(&fields.code)?,
+        false => fields.code.clone(),
+    };
+    Some(Failure {
+        code,
+        message: text(&fields.message)?,
+        details: optional(&fields.details),
+        recoverable: recoverable.and_then(Value::as_bool).unwrap_or(false),
+        suggested_action: optional(&fields.suggested_action),
+    })
+}
+
+/// The issue's key, from the contract or from the hint.
+fn issue_of(
+    protocol: &Protocol,
+    kind: &ContractType,
+    value: &Value,
+    hint: Option<&IssueKey>,
+    new_issue: Option<&IssueKey>,
+    findings: &mut Vec<Finding>,
+) -> Option<IssueKey> {
+    let at = protocol.field(kind, |f| &f.issue);
+    let Some((pointer, text)) = at.and_then(|at| Some((at, scalar(value.pointer(at)?)?))) else {
+        if hint.is_none() {
+            // No fault of the contract: whoever sends it may say which.
+            let text = match at {
+                Some(at) => format!(
+                    "the contract names no issue in `{}`",
+                    at.trim_start_matches('/')
+                ),
+                None => "the contract names no issue".to_owned(),
+            };
+            let mut finding = Finding::error("envelope.issue", at.unwrap_or_default(), text);
+            finding.severity = Severity::Note;
+            let mut routes = protocol.definition().routes.iter();
+            let opens = routes.any(|route| route.opens && route.contracts.contains(&kind.name));
+            let fix = match new_issue {
+                Some(key) if opens => {
+                    format!("it opens issue {key} when it is sent, or say which with --issue")
+                }
+                Some(key) => format!("it is taken to be about {key}, or say which with --issue"),
+                None => "say which one with --issue when it is sent".to_owned(),
+            };
+            findings.push(finding.fix(fix));
+        }
+        return hint.cloned();
+    };
+    match text.parse::<IssueKey>() {
+        Ok(key) if hint.is_none_or(|hint| *hint == key) => Some(key),
+        Ok(key) => {
+            let hint = hint.map(ToString::to_string).unwrap_or_default();
+            let text = format!("the contract is about issue {key}, and is sent for issue {hint}");
+            findings.push(Finding::error("envelope.issue", pointer, text));
+            None
+        }
+        Err(error) => {
+            findings.push(Finding::error("envelope.issue", pointer, error.to_string()));
+            None
+        }
+    }
+}
+
+/// The code of the finding that a contract was sent too early.
+const UNFINISHED: &str = "status.unfinished";
+
+/// A contract is sent when its sender is done, one way or another; a request
+/// when nobody has begun.
+fn unfinished(protocol: &Protocol, kind: &ContractType, status: Option<&str>) -> Option<Finding> {
+    let word = status?;
+    let state = *protocol.definition().status.get(word)?;
+    let at = protocol.field(kind, |f| &f.status)?;
+    if !matches!(state, State::Pending | State::InProgress) {
+        return None;
+    }
+    if protocol.definition().style == Style::Call && kind.travels() {
+        let text = format!("status `{word}` says that the receiver is at work already");
+        let mut finding = Finding::error("status.claimed", at, text);
+        finding.severity = Severity::Warning;
+        let fix = "send it as it is: it waits until its receiver claims it";
+        return (state == State::InProgress).then(|| finding.fix(fix));
+    }
+    let text = format!("status `{word}` says that the sender is still at work");
+    let finding = Finding::error(UNFINISHED, at, text);
+    Some(finding.fix("send the contract when the work is done, has failed or is blocked"))
+}

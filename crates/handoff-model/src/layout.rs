@@ -1,0 +1,197 @@
+//! Where things are in the ledger's tree.
+
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_contract::Format;
+use handoff_protocol::SIGNERS;
+
+/// The file that says what the ledger is.
+pub const MANIFEST: &str = "ledger.json";
+/// The page for the person who lands here in a browser.
+pub const README: &str = "README.md";
+/// The folder with one entry for each open handoff.
+pub const OPEN: &str = "open";
+/// The folder with one folder for each issue.
+pub const ISSUES: &str = "issues";
+/// The folder with the protocols in force.
+pub const PROTOCOLS: &str = "protocols";
+
+/// An issue's folder: `issues/23/01/123` for 123.
+///
+/// The fan-out is the key's last two characters, then the two before them, in
+/// lower case, with `0` for what a short key lacks. Sequential numbers spread
+/// evenly, so that with a million issues no folder has more than about a
+/// hundred entries, and a person can still find one without a tool.
+pub fn issue_folder(issue: &IssueKey) -> String {
+    let padded = format!("000{}", issue.as_str().to_ascii_lowercase());
+    let (before, last) = padded.split_at(padded.len() - 2);
+    let before = &before[before.len() - 2..];
+    format!("{ISSUES}/{last}/{before}/{issue}")
+}
+
+/// The file with what is known of an issue.
+pub fn issue_file(issue: &IssueKey) -> String {
+    format!("{}/issue.json", issue_folder(issue))
+}
+
+/// The name of a handoff's record in its issue's folder.
+pub fn record_name(number: u32) -> String {
+    format!("{number:04}.json")
+}
+
+/// The number of the handoff whose record has this name in its issue's folder; 0 for
+/// the issue's own file.
+pub fn number_of(name: &str) -> Option<u32> {
+    let stem = name.strip_suffix(".json")?;
+    if stem == "issue" {
+        return Some(0);
+    }
+    let number = stem.parse().ok().filter(|number| *number > 0)?;
+    (record_name(number) == name).then_some(number)
+}
+
+/// The file with a handoff's record.
+pub fn record_file(id: &HandoffId) -> String {
+    format!("{}/{}", issue_folder(id.issue()), record_name(id.number()))
+}
+
+/// The folder with what was kept of a failed attempt, in its issue's folder:
+/// `0002-failure/1`.
+pub fn failure_folder(number: u32, attempt: u32) -> String {
+    format!("{number:04}-failure/{attempt}")
+}
+
+/// Says whether a path is the folder of a failed attempt.
+pub fn is_failure_folder(path: &str) -> bool {
+    let inside = |folder: &str| -> Option<(IssueKey, u32, u32)> {
+        let mut parts = folder.strip_prefix(ISSUES)?.split('/').skip(3);
+        let key = parts.next()?.parse().ok()?;
+        let number = parts.next()?.strip_suffix("-failure")?.parse().ok()?;
+        Some((key, number, parts.next()?.parse().ok()?))
+    };
+    inside(path).is_some_and(|(key, number, attempt)| {
+        path == format!("{}/{}", issue_folder(&key), failure_folder(number, attempt))
+    })
+}
+
+/// The name of a handoff's contract in its issue's folder.
+pub fn contract_name(number: u32, from: &AgentName, to: &AgentName, format: Format) -> String {
+    format!("{number:04}-{from}-to-{to}.{}", format.extension())
+}
+
+/// The entry of an open handoff.
+pub fn open_entry(id: &HandoffId, to: &AgentName) -> String {
+    format!("{OPEN}/{}", open_name(id, to))
+}
+
+/// The name of an open handoff's entry in its folder.
+pub fn open_name(id: &HandoffId, to: &AgentName) -> String {
+    format!("{id}@{to}")
+}
+
+/// The id in the name of an entry, if the handoff is open with this agent.
+pub fn open_with<'n>(name: &'n str, agent: &AgentName) -> Option<&'n str> {
+    let (id, to) = name.split_once('@')?;
+    (to == agent.as_str()).then_some(id)
+}
+
+/// Reads the name of an open handoff's entry back.
+pub fn parse_open_entry(name: &str) -> Option<(HandoffId, AgentName)> {
+    let (id, agent) = name.split_once('@')?;
+    Some((id.parse().ok()?, agent.parse().ok()?))
+}
+
+/// The documents that issues share.
+pub const DOCUMENTS: &str = "documents";
+
+/// A document that the issues of a protocol share.
+pub fn document(protocol: &str, name: &AgentName) -> String {
+    format!("{DOCUMENTS}/{protocol}/{name}.json")
+}
+
+/// The definition in a protocol's folder.
+pub const DEFINITION: &str = "protocol.json";
+
+/// A file of a protocol in force.
+pub fn protocol_file(protocol: &str, file: &str) -> String {
+    format!("{PROTOCOLS}/{protocol}/{file}")
+}
+
+/// Says whether a protocol's folder can have a file at this path.
+pub fn is_protocol_file(path: &str) -> bool {
+    let plain = |name: &str| {
+        let allowed = |c: char| !c.is_control() && c != '\\' && c != '/';
+        !name.is_empty() && !name.starts_with('.') && name.chars().all(allowed)
+    };
+    match path.split_once('/') {
+        None => [DEFINITION, SIGNERS].contains(&path),
+        Some((folder, name)) => ["schemas", "templates"].contains(&folder) && plain(name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn issue_folders_fan_out_by_the_last_characters() {
+        let folder = |key: &str| issue_folder(&key.parse().unwrap());
+        assert_eq!(folder("7"), "issues/07/00/7");
+        assert_eq!(folder("123"), "issues/23/01/123");
+        assert_eq!(folder("98765"), "issues/65/87/98765");
+        assert_eq!(folder("AB"), "issues/ab/00/AB");
+    }
+
+    #[test]
+    fn failure_folders_are_told_from_all_others() {
+        assert!(is_failure_folder("issues/23/01/123/0002-failure/1"));
+        for path in [
+            "",
+            "issues",
+            "issues/23/01/123/0002-failure",
+            "issues/23/01/123/0002-failure/1/x",
+            "issues/23/01/123/0002-failure/01",
+            "issues/23/01/123/2-failure/1",
+            "issues/23/01/124/0002-failure/1",
+            "issues/23/01/123/0002/1",
+        ] {
+            assert!(!is_failure_folder(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_protocols_files_are_in_three_places() {
+        for path in [
+            "protocol.json",
+            "allowed_signers",
+            "schemas/a.schema.json",
+            "templates/a b.xml",
+        ] {
+            assert!(is_protocol_file(path), "{path}");
+        }
+        for path in [
+            "",
+            "other.json",
+            "schemas/",
+            "schemas//a.json",
+            "schemas/a/b.json",
+            "templates/.git",
+            "../a",
+        ] {
+            assert!(!is_protocol_file(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn open_entries_read_back_whatever_the_agent_is_called() {
+        for agent in ["fixer-agent", "@react-specialist", "a@b"] {
+            let (id, to) = ("a-1.12".parse().unwrap(), agent.parse().unwrap());
+            let name = open_entry(&id, &to);
+            let read = parse_open_entry(name.strip_prefix("open/").unwrap());
+            assert_eq!(read, Some((id, to.clone())));
+            assert_eq!(open_with("a-1.12@b", &to), None);
+            let name = name.strip_prefix("open/").unwrap();
+            assert_eq!(open_with(name, &to), Some("a-1.12"));
+        }
+    }
+}

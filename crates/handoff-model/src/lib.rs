@@ -1,0 +1,63 @@
+//! What a ledger means: its records, what is asked of it, and what follows from that.
+//!
+//! Everything here is pure: no Git, no files, no clock. [`record`] is the stored form, [`intake`]
+//! takes a contract through the pipeline, [`step`] holds a request and the step that it becomes,
+//! [`planner`] decides which step that is or why there is none ([`Refusal`]). What has to be read
+//! for that comes through [`View`] and [`Schemas`]. [`layout`] says where things are, [`message`]
+//! what a commit says, [`evidence`] which claims are checked, [`screening`] what may not be kept.
+
+pub mod advice;
+pub mod annotation;
+pub mod answers;
+pub mod artifacts;
+pub mod claim_queue;
+pub mod delivery;
+pub mod evidence;
+pub mod failure;
+pub mod intake;
+pub mod layout;
+pub mod message;
+pub mod planner;
+pub mod protocol_check;
+pub mod record;
+pub mod refusal;
+pub mod requirement;
+pub mod schemas;
+pub mod screening;
+pub mod semantic;
+pub mod step;
+pub mod stored;
+pub mod traceparent;
+pub mod turn;
+pub mod value;
+pub mod waiting;
+
+pub use advice::{Advice, Choice, choices, decider, stands_still};
+pub use annotation::Annotation;
+pub use answers::read as read_answer;
+pub use claim_queue::Ready;
+pub use delivery::{Delivered, Delivery, DeliveryName, NoDeliveryName};
+pub use evidence::{Evidence, EvidenceFault, ReportError, ReportFile, Reports, Verdict};
+pub use failure::{
+    Attachment, FailureFile, Host, Manifest as SnapshotManifest, Mark, Merge, SnapshotFile, Stand,
+    Summary,
+};
+pub use intake::{Contract, Review, review};
+pub use layout::{issue_folder, record_file};
+pub use message::{Change, trailers};
+pub use planner::{UNSPECIFIED, plan};
+pub use protocol_check::{ProtocolFiles, check_protocol};
+pub use record::{
+    Artifact, ContractFile, Counted, Decision, Expected, Failure, FailureContext, Issue,
+    IssueStatus, Lease, Manifest, OpenHandoff, Progress, Question, Record, Reopening, Task,
+    TaskName, Transition,
+};
+pub use refusal::{Limit, Refusal};
+pub use requirement::{Answered, required};
+pub use schemas::Schemas;
+pub use screening::Unscreened;
+pub use step::{Actor, FileChanges, MAX_TEXT, Planned, Receipt, Request, Step, Stop, Told, View};
+pub use stored::StoredError;
+pub use traceparent::{NoTraceParent, TraceParent};
+pub use turn::{Turn, turn};
+pub use waiting::{Outcome, Standing};

@@ -1,0 +1,115 @@
+//! The commit message of a step: subject, summary, trailers.
+//!
+//! `git interpret-trailers --parse` reads the trailers back. Whatever a
+//! contract says stays one line of its own paragraph, so that no text can add
+//! a trailer, end the message early or move the cursor of a terminal.
+
+use handoff_base::ids::{HandoffId, IssueKey};
+use handoff_base::text::one_line;
+use handoff_protocol::State;
+
+use crate::record::Record;
+
+/// A change of one handoff's state, as trailers and receipts name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// The handoff.
+    pub id: HandoffId,
+    /// The state before; none for a new handoff.
+    pub from: Option<State>,
+    /// The state after.
+    pub to: State,
+}
+
+impl std::fmt::Display for Change {
+    /// Writes `123.3 in_progress..completed`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let from = self.from.map_or("none", State::as_str);
+        write!(f, "{} {from}..{}", self.id, self.to)
+    }
+}
+
+/// Everything a step's message says.
+pub(crate) struct Message<'a> {
+    pub(crate) subject: String,
+    pub(crate) summary: &'a str,
+    pub(crate) handoff: &'a HandoffId,
+    pub(crate) issue: &'a IssueKey,
+    pub(crate) from: &'a str,
+    pub(crate) to: &'a str,
+    pub(crate) transitions: Vec<String>,
+    pub(crate) contract_type: &'a str,
+    pub(crate) contract_sha256: &'a str,
+    pub(crate) protocol: &'a str,
+}
+
+impl<'a> Message<'a> {
+    /// What every step about a handoff says.
+    pub(crate) fn about(record: &'a Record, issue: &'a IssueKey, summary: &'a str) -> Self {
+        Self {
+            subject: format!(
+                "{} {} → {}: {}",
+                record.id, record.from, record.to, record.state
+            ),
+            summary,
+            handoff: &record.id,
+            issue,
+            from: record.from.as_str(),
+            to: record.to.as_str(),
+            transitions: Vec::new(),
+            contract_type: &record.contract_type,
+            contract_sha256: &record.contract.sha256,
+            protocol: record.protocol.as_str(),
+        }
+    }
+
+    pub(crate) fn render(&self) -> String {
+        let mut text = format!("{}\n\n", self.subject);
+        let summary = one_line(self.summary);
+        if !summary.is_empty() {
+            text += &format!("{summary}\n\n");
+        }
+        text += &format!("Handoff-Id: {}\n", self.handoff);
+        text += &format!("Issue: {}\n", self.issue);
+        text += &format!("From: {}\nTo: {}\n", self.from, self.to);
+        for transition in &self.transitions {
+            text += &format!("Transition: {transition}\n");
+        }
+        text += &format!("Contract-Type: {}\n", self.contract_type);
+        text += &format!("Contract-Sha256: {}\n", self.contract_sha256);
+        text += &format!("Protocol: {}\n", self.protocol);
+        text
+    }
+}
+
+/// The trailers of a message, in order: the lines of its last paragraph.
+pub fn trailers(message: &str) -> Vec<(&str, &str)> {
+    let last = message.trim_end().rsplit("\n\n").next().unwrap_or_default();
+    last.lines()
+        .filter_map(|line| line.split_once(": "))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::one_line;
+    use crate::message::trailers;
+
+    #[test]
+    fn foreign_text_stays_one_harmless_line() {
+        assert_eq!(one_line("a\n\nIssue: 9\r\n\tb"), "a Issue: 9 b");
+        assert_eq!(one_line("--- \nx"), "· --- x");
+        assert_eq!(
+            one_line("# ------------------------ >8 ---"),
+            "· # ------------------------ >8 ---"
+        );
+        assert_eq!(one_line("\u{1b}[31mred\u{202e}"), "[31mred");
+        assert_eq!(one_line(&"x".repeat(5000)).chars().count(), 200);
+    }
+
+    #[test]
+    fn trailers_are_the_last_paragraph() {
+        let message = "s\n\nIssue: 9\n\nIssue: 1\nTo: b\n";
+        assert_eq!(trailers(message), [("Issue", "1"), ("To", "b")]);
+    }
+}

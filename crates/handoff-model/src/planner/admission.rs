@@ -1,0 +1,398 @@
+//! Who may send what: the handoff that a sender sends on from, and everything
+//! that speaks against it.
+
+use std::collections::BTreeMap;
+
+use handoff_base::ids::AgentName;
+use handoff_base::text::quoted;
+use handoff_protocol::{ContractType, State, Style};
+
+use crate::intake::Contract;
+use crate::planner::send::Sending;
+use crate::planner::{Planner, lease};
+use crate::record::{Issue, IssueStatus, OpenHandoff, Record};
+use crate::refusal::Refusal;
+use crate::step::{Stop, View};
+use crate::stored::VERSION;
+use crate::value::scalar;
+
+impl<V> Planner<'_, V> {
+    /// Refuses a decision that what it is about does not allow.
+    pub(super) fn fits_basis<E>(
+        &self,
+        kind: &ContractType,
+        contract: &Contract,
+        basis: Option<&Record>,
+    ) -> Result<(), Stop<E>>
+    where
+        V: View<E>,
+    {
+        let Some(held) = basis else {
+            return Ok(());
+        };
+        let mut status = held.status.clone().unwrap_or_default();
+        // Whatever its sender says, work against its role has failed.
+        let mut words = self.protocol.definition().status.iter();
+        if !held.violations.is_empty()
+            && let Some((failed, _)) = words.find(|(_, state)| **state == State::Failed)
+        {
+            status.clone_from(failed);
+        }
+        let about = kind.about.as_deref();
+        let about = about.and_then(|at| Some((at, scalar(contract.value.pointer(at)?)?)));
+        if let Some((pointer, own)) = about {
+            // What only speaks about another contract is passed over.
+            let speaks_of_another = |record: &Record| {
+                let kind = self.protocol.contract_type(&record.contract_type);
+                kind.is_some_and(|kind| kind.about.is_some())
+            };
+            let mut meant = held.clone();
+            while let Some(id) = meant.follows.clone().filter(|_| speaks_of_another(&meant)) {
+                meant = self.record(&id)?;
+            }
+            if meant.contract_id.as_ref() != Some(&own) {
+                return Err(Refusal::NotAbout {
+                    field: pointer.trim_start_matches('/').into(),
+                    value: quoted(&own).into(),
+                    id: held.id.clone(),
+                    known: meant.contract_id.unwrap_or_default().into(),
+                }
+                .into());
+            }
+        }
+        for (pointer, rules) in &kind.after {
+            let Some(value) = contract.value.pointer(pointer).and_then(scalar) else {
+                continue;
+            };
+            let fits = |words: &Vec<String>| words.contains(&status);
+            if rules.get(&value).is_some_and(|words| !fits(words)) {
+                let fitting = rules.iter().filter(|(_, words)| fits(words));
+                let fitting = fitting.map(|(value, _)| value.clone()).collect();
+                return Err(Refusal::NotAfter {
+                    field: pointer.trim_start_matches('/').into(),
+                    value: quoted(&value).into(),
+                    id: held.id.clone(),
+                    status: status.into(),
+                    fitting,
+                }
+                .into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses a request to an agent that waits for its sender.
+    pub(super) fn unless_loop<E>(
+        &self,
+        issue: &Issue,
+        from: &AgentName,
+        to: &AgentName,
+        basis: Option<&Record>,
+    ) -> Result<(), Stop<E>>
+    where
+        V: View<E>,
+    {
+        let Some(loops) = &self.protocol.definition().loops else {
+            return Ok(());
+        };
+        // Whoever works on nothing may still be asked for something by the receiver.
+        let waiting = { issue.open.iter() }.filter(|open| basis.is_none() && open.to == *from);
+        for open in waiting {
+            let asked = self.record(&open.id)?;
+            if asked.from == *to {
+                return Err(Refusal::Loop {
+                    from: from.clone(),
+                    to: to.clone(),
+                    id: asked.id,
+                    reason: loops.reason.clone(),
+                }
+                .into());
+            }
+        }
+        let mut request = basis.cloned();
+        while let Some(waiting) = request {
+            // Who has its answer waits no more.
+            if waiting.from == *to && !waiting.state.is_terminal() {
+                return Err(Refusal::Loop {
+                    from: from.clone(),
+                    to: to.clone(),
+                    id: waiting.id,
+                    reason: loops.reason.clone(),
+                }
+                .into());
+            }
+            request = match &waiting.follows {
+                Some(id) => Some(self.record(id)?),
+                None => None,
+            };
+        }
+        Ok(())
+    }
+
+    /// Refuses an id that another contract of the type has. The same contract may
+    /// be sent once more where there is reason to, and another one where the
+    /// first was turned down, so that nothing rests on it.
+    pub(super) fn unless_taken<E>(&self, issue: &Issue, contract: &Contract) -> Result<(), Stop<E>>
+    where
+        V: View<E>,
+    {
+        let ids = issue.contract_ids.get(&contract.kind);
+        let taken = contract.id.as_ref().and_then(|own| ids?.get_key_value(own));
+        let Some((own, number)) = taken else {
+            return Ok(());
+        };
+        let sent = self.view.sent_before(&contract.bytes);
+        if sent.map_err(Stop::Unreadable)?.contains(number) {
+            return Ok(());
+        }
+        let state = self.record(&self.id(*number))?.state;
+        if matches!(state, State::Rejected | State::Cancelled) {
+            return Ok(());
+        }
+        Err(Refusal::IdTaken {
+            contract_id: quoted(own),
+            id: self.id(*number),
+        }
+        .into())
+    }
+
+    /// Remembers the id of the contract that comes next.
+    pub(super) fn take_id(&self, issue: &mut Issue, contract: &Contract) {
+        if let Some(own) = &contract.id {
+            let ids = issue.contract_ids.entry(contract.kind.clone()).or_default();
+            ids.insert(own.clone(), issue.handoffs + 1);
+        }
+    }
+
+    pub(super) fn unless_completed(&self, issue: &Issue) -> Result<(), Refusal> {
+        if issue.status == IssueStatus::Completed {
+            return Err(Refusal::IssueCompleted {
+                issue: self.key.clone(),
+            });
+        }
+        Ok(())
+    }
+
+    /// The newest handoff that these bytes made before.
+    pub(super) fn sent<E>(&self, contract: &Contract) -> Result<Option<u32>, Stop<E>>
+    where
+        V: View<E>,
+    {
+        let sent = self.view.sent_before(&contract.bytes);
+        Ok(sent.map_err(Stop::Unreadable)?.first().copied())
+    }
+
+    /// The handoff that a contract repeats: the one that the same bytes made
+    /// before, unless its sender has reason to send them once more. It has when
+    /// it sends on from something newer, or from the same handoff again after
+    /// that was retried, reopened, or its successor was turned down.
+    pub(super) fn sent_before<E>(
+        &self,
+        issue: &Issue,
+        kind: &ContractType,
+        contract: &Contract,
+        basis: Option<&Record>,
+    ) -> Result<Option<Record>, Stop<E>>
+    where
+        V: View<E>,
+    {
+        let Some(number) = self.sent(contract)? else {
+            return Ok(None);
+        };
+        let earlier = self.record(&self.id(number))?;
+        let turned_down = [State::Rejected, State::Cancelled].contains(&earlier.state);
+        let again = match basis {
+            // A request leaves what its sender holds as it is.
+            _ if self.protocol.definition().style == Style::Call => turned_down,
+            // Whoever breaks a task down keeps it, and a report is about its task,
+            // whatever else its sender holds.
+            Some(held) if self.breaks_down(kind, contract, held) => {
+                self.plan_turned_down(issue, kind, contract)?
+            }
+            Some(held) if kind.tasks.as_ref().is_some_and(|t| t.completes.is_some()) => {
+                earlier.follows.as_ref() == Some(&held.id)
+            }
+            Some(held) => held.id.number() > number || earlier.follows.as_ref() == Some(&held.id),
+            None => {
+                let reopened = issue.reopened.last().is_some_and(|r| number <= r.handoffs);
+                issue.status == IssueStatus::Open
+                    && issue.open.is_empty()
+                    && (turned_down || reopened)
+            }
+        };
+        Ok((!again).then_some(earlier))
+    }
+
+    /// The handoff that a sender sends on from: the newest one it works on, or
+    /// the newest it completed and has sent nothing on from.
+    pub(super) fn basis<E>(
+        &self,
+        issue: &Issue,
+        from: &AgentName,
+        kind: &ContractType,
+        contract: &Contract,
+    ) -> Result<Option<Record>, Stop<E>>
+    where
+        V: View<E>,
+    {
+        if let Some(id) = self.task_handoff(issue, kind, contract) {
+            let works = |open: &OpenHandoff| open.id == id && open.state == State::InProgress;
+            if issue.open.iter().any(works) || issue.unfollowed.contains(&id) {
+                let record = self.record(&id)?;
+                if record.to == *from {
+                    return Ok(Some(record));
+                }
+            }
+        }
+        let held = |open: &&OpenHandoff| open.to == *from && open.state == State::InProgress;
+        if let Some(open) = issue.open.iter().rev().find(held) {
+            return self.record(&open.id).map(Some);
+        }
+        // What waits to be claimed comes before what was completed earlier.
+        if issue.open.iter().any(|open| open.to == *from) {
+            return Ok(None);
+        }
+        for id in issue.unfollowed.iter().rev() {
+            let record = self.record(id)?;
+            if record.to == *from {
+                return Ok(Some(record));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Refuses a contract whose sender may not send now; opens the issue for
+    /// its first one.
+    pub(super) fn admit<E>(
+        &self,
+        issue: Option<Issue>,
+        sending: &Sending<'_>,
+        from: &AgentName,
+        to: &AgentName,
+        basis: Option<&Record>,
+    ) -> Result<Issue, Stop<E>>
+    where
+        V: View<E>,
+    {
+        let contract = sending.contract;
+        let opens = self
+            .protocol
+            .routes(from.as_str(), to.as_str())
+            .any(|r| r.opens && r.contracts.contains(&contract.kind));
+        let Some(issue) = issue else {
+            if !opens {
+                let routes = self.protocol.definition().routes.iter().filter(|r| r.opens);
+                return Err(Refusal::NotOpened {
+                    issue: self.key.clone(),
+                    openers: routes.map(|r| (r.from.clone(), r.to.to_string())).collect(),
+                }
+                .into());
+            }
+            return Ok(self.opened(contract));
+        };
+        self.unless_completed(&issue)?;
+        if basis.is_some() || opens && self.protocol.definition().style == Style::Call {
+            return Ok(issue);
+        }
+        if opens && issue.open.is_empty() {
+            // The work starts anew: what could have been sent on earlier is over.
+            let unfollowed = Vec::new();
+            return Ok(Issue {
+                unfollowed,
+                ..issue
+            });
+        }
+        let mine = issue.open.iter().rev().find(|open| open.to == *from);
+        let Some(open) = mine else {
+            return Err(self.not_held(&issue, from, sending.token)?.into());
+        };
+        let (id, agent) = (open.id.clone(), from.clone());
+        Err(match open.state {
+            State::Pending => Refusal::NotClaimed { id, agent },
+            state => Refusal::NotWorking { id, agent, state },
+        }
+        .into())
+    }
+
+    /// Why a sender to whom nothing is open may not send: it let its lease run
+    /// out and someone else went on, or it never held anything.
+    pub(super) fn not_held<E>(
+        &self,
+        issue: &Issue,
+        from: &AgentName,
+        token: Option<u32>,
+    ) -> Result<Refusal, Stop<E>>
+    where
+        V: View<E>,
+    {
+        for number in (1..=issue.handoffs).rev() {
+            let record = self.record(&self.id(number))?;
+            if lease::ran_out(&record, from).is_some()
+                && let Err(lost) = self.unless_lost(&record, token)
+            {
+                return Ok(lost);
+            }
+        }
+        Ok(Refusal::NotHeld {
+            agent: from.clone(),
+            issue: self.key.clone(),
+            open: { issue.open.iter() }
+                .map(|open| (open.id.clone(), open.to.clone()))
+                .collect(),
+        })
+    }
+
+    /// Refuses a sender whose lease ran out, and who does not hold what it sends
+    /// on from any more, or not by the claim that it names.
+    pub(super) fn unless_taken_over<E>(
+        &self,
+        issue: &Issue,
+        from: &AgentName,
+        basis: Option<&Record>,
+        token: Option<u32>,
+    ) -> Result<(), Stop<E>>
+    where
+        V: View<E>,
+    {
+        let other = |held: &Record| token.is_some_and(|token| token != held.claims());
+        if let Some(held) = basis.filter(|held| held.lease.is_some() || other(held)) {
+            return Ok(self.unless_lost(held, token)?);
+        }
+        let works = |open: &OpenHandoff| open.to == *from && open.state == State::InProgress;
+        if basis.is_some() || issue.open.iter().any(works) {
+            return Ok(());
+        }
+        for open in issue.open.iter().rev() {
+            let record = self.record(&open.id)?;
+            if lease::ran_out(&record, from).is_some() {
+                self.unless_lost(&record, token)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The issue that a contract opens.
+    pub(super) fn opened(&self, contract: &Contract) -> Issue {
+        Issue {
+            version: VERSION,
+            issue: self.key.clone(),
+            protocol: contract.protocol.clone(),
+            status: IssueStatus::Open,
+            opened_at: self.actor.at,
+            updated_at: self.actor.at,
+            completed_at: None,
+            handoffs: 0,
+            steps: 0,
+            open: Vec::new(),
+            unfollowed: Vec::new(),
+            reopened: Vec::new(),
+            counted: Vec::new(),
+            decisions: Vec::new(),
+            annotations: Vec::new(),
+            deliveries: Vec::new(),
+            tasks: Vec::new(),
+            contract_ids: BTreeMap::new(),
+            facts: serde_json::Map::new(),
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Corrections: what was recorded stays, and a note beside it says what is so.
+
+use serde_json::{Map, Value};
+
+use crate::annotation::Annotation;
+use crate::message::Message;
+use crate::planner::Planner;
+use crate::record::Issue;
+use crate::step::{Planned, Stop, View};
+
+impl<V> Planner<'_, V> {
+    /// Adds a note to a handoff, or to the issue as a whole. Any agent may, at any
+    /// time: a note changes no state.
+    pub(super) fn annotate<E>(
+        &self,
+        mut issue: Issue,
+        number: Option<u32>,
+        note: &str,
+        facts: &Map<String, Value>,
+    ) -> Result<Planned, Stop<E>>
+    where
+        V: View<E>,
+    {
+        let record = self.record(&self.id(number.unwrap_or(issue.handoffs)))?;
+        let id = number.map(|_| record.id.clone());
+        let by = self.actor.name;
+        let last = issue.annotations.last();
+        let same = |last: &Annotation| {
+            last.by == *by && last.id == id && last.note == note && last.facts == *facts
+        };
+        // What another event says is news, even where it says the same.
+        if self.actor.delivery.is_none() && last.is_some_and(same) {
+            let receipt = self.repeated(record, issue);
+            return Ok(Planned::Repeat(Box::new(receipt)));
+        }
+        let (about, state) = match &id {
+            Some(id) => (id.to_string(), record.state.as_str()),
+            None => (self.key.to_string(), issue.status.as_str()),
+        };
+        issue.annotations.push(Annotation {
+            at: self.actor.at,
+            by: by.clone(),
+            id,
+            note: note.to_owned(),
+            facts: facts.clone(),
+        });
+        let message = Message {
+            subject: format!("{about} annotated by {by}"),
+            transitions: vec![format!("{about} {state}..{state}")],
+            ..Message::about(&record, self.key, note)
+        };
+        let message = message.render();
+        Ok(self.in_the_issue(issue, record, message))
+    }
+}

@@ -1,0 +1,219 @@
+//! Answering a request: what becomes of the request, and the handoff back to
+//! its requester.
+
+use handoff_base::ids::{AgentName, HandoffId};
+use handoff_protocol::{ContractType, Event, State};
+
+use crate::artifacts::unfit;
+use crate::intake::Contract;
+use crate::planner::Planner;
+use crate::planner::send::{Beginning, Sending};
+use crate::record::{Failure, Issue, IssueStatus, Question, Record};
+use crate::refusal::Refusal;
+use crate::step::{Planned, Stop, Told, View};
+
+/// The code of the failure of a request whose answer has none.
+const NOT_RESOLVED: &str = "NOT_RESOLVED";
+
+impl<V> Planner<'_, V> {
+    /// Answers the request that a sender works on.
+    pub(super) fn answer<E>(
+        &self,
+        issue: Option<Issue>,
+        sending: &Sending<'_>,
+        kind: &ContractType,
+        from: &AgentName,
+    ) -> Result<Planned, Stop<E>>
+    where
+        V: View<E>,
+    {
+        let contract = sending.contract;
+        let none = || Refusal::NoIssue {
+            issue: self.key.clone(),
+        };
+        let mut issue = issue.ok_or_else(none)?;
+        let request = self.answered(&issue, kind, sending, from)?;
+        if let Some(number) = self.sent(contract)? {
+            let earlier = self.record(&self.id(number))?;
+            // Once a request is taken up again, the same answer may be given again; and to
+            // another request, where it is named.
+            let again = request.as_ref().is_some_and(|request| {
+                sending.answers.is_some() || earlier.answers.as_ref() == Some(&request.id)
+            });
+            if !again {
+                let receipt = self.repeated(earlier, issue);
+                return Ok(Planned::Repeat(Box::new(receipt)));
+            }
+        }
+        self.unless_taken_over(&issue, from, request.as_ref(), sending.token)?;
+        let Some(mut request) = request else {
+            return Err(self.unanswerable(&issue, kind, sending, from)?.into());
+        };
+        self.unless_completed(&issue)?;
+        let (event, why) = self.verdict(kind, contract);
+        if event == Event::Complete
+            && let Some(expected) = &request.expects
+        {
+            let findings = unfit(expected, kind, &contract.value);
+            if !findings.is_empty() {
+                let issue = self.key.clone();
+                return Err(Refusal::Unfit { issue, findings }.into());
+            }
+        }
+        let failure = (event == Event::Fail).then(|| {
+            contract.failure.clone().unwrap_or_else(|| Failure {
+                code: NOT_RESOLVED.to_owned(),
+                message: contract.summary.clone(),
+                details: None,
+                recoverable: true,
+                suggested_action: None,
+            })
+        });
+        let mut told = Told {
+            failure: self.reported(failure.as_ref())?,
+            ..Told::default()
+        };
+        if event == Event::Block {
+            told.reason = why;
+            told.questions = open_questions(kind, contract, &request);
+        }
+        let id = self.id(issue.handoffs + 1);
+        self.advance(&mut request, event, Some(&id), &told)?;
+        let (to, state) = (request.from.clone(), State::Completed);
+        let mut new = self.begin(&mut issue, sending, Beginning { from, to, state });
+        new.follows = Some(request.id.clone());
+        new.answers = Some(request.id.clone());
+        // An issue that is one request ends with it.
+        if self.is_one_request(&request.contract_type) && event == Event::Complete {
+            issue.status = IssueStatus::Completed;
+            issue.completed_at = Some(self.actor.at);
+        }
+        Ok(self.written(issue, vec![request, new], sending))
+    }
+
+    /// Says whether a request of a type has an issue to itself: the issue's key
+    /// is the request's own id.
+    pub(super) fn is_one_request(&self, kind: &str) -> bool {
+        let kind = self.protocol.contract_type(kind);
+        kind.is_some_and(|kind| {
+            let own = self.protocol.field(kind, |f| &f.id);
+            own.is_some() && own == self.protocol.field(kind, |f| &f.issue)
+        })
+    }
+
+    /// What an answer does to its request, and why, where it blocks it.
+    fn verdict(&self, kind: &ContractType, contract: &Contract) -> (Event, Option<String>) {
+        let outcome = self.protocol.outcome(kind, contract.status.as_deref());
+        if let Some(critical) = kind.critical_inputs.as_ref()
+            && outcome.event() == Event::Complete
+        {
+            let open = contract.value.pointer(&critical.at);
+            let open = open.and_then(serde_json::Value::as_array);
+            let open = open.into_iter().flatten().filter_map(|v| v.as_str());
+            let keys: Vec<&str> = open
+                .filter(|k| critical.keys.iter().any(|c| c == k))
+                .collect();
+            if !keys.is_empty() {
+                let why = format!("without a critical input: {}", keys.join(", "));
+                return (critical.outcome.event(), Some(why));
+            }
+        }
+        let why = contract.failure.as_ref().map(|f| f.message.clone());
+        (
+            outcome.event(),
+            why.or_else(|| Some(contract.summary.clone())),
+        )
+    }
+
+    /// The newest request that an agent works on and that this contract answers.
+    fn answered<E>(
+        &self,
+        issue: &Issue,
+        kind: &ContractType,
+        sending: &Sending<'_>,
+        from: &AgentName,
+    ) -> Result<Option<Record>, Stop<E>>
+    where
+        V: View<E>,
+    {
+        let contract = sending.contract;
+        let meant = |id: &HandoffId| sending.answers.is_none_or(|n| id.number() == n);
+        for open in issue.open.iter().rev().filter(|open| meant(&open.id)) {
+            if open.to == *from && open.state == State::InProgress {
+                let record = self.record(&open.id)?;
+                if answers(kind, contract, &record) {
+                    return Ok(Some(record));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Why there is nothing to answer.
+    fn unanswerable<E>(
+        &self,
+        issue: &Issue,
+        kind: &ContractType,
+        sending: &Sending<'_>,
+        from: &AgentName,
+    ) -> Result<Refusal, Stop<E>>
+    where
+        V: View<E>,
+    {
+        let contract = sending.contract;
+        for open in issue.open.iter().rev().filter(|open| open.to == *from) {
+            let record = self.record(&open.id)?;
+            if answers(kind, contract, &record) {
+                let (id, agent) = (record.id, from.clone());
+                return Ok(match record.state {
+                    State::Pending => Refusal::NotClaimed { id, agent },
+                    state => Refusal::NotWorking { id, agent, state },
+                });
+            }
+        }
+        for number in (1..=issue.handoffs).rev() {
+            let record = self.record(&self.id(number))?;
+            if record.to == *from && record.state.is_terminal() && answers(kind, contract, &record)
+            {
+                let answer = record.latest().and_then(|t| t.sent.clone());
+                let (id, state) = (record.id, record.state);
+                return Ok(match answer {
+                    Some(answer) => Refusal::Answered { id, state, answer },
+                    None => Refusal::NotWorking {
+                        id,
+                        agent: from.clone(),
+                        state,
+                    },
+                });
+            }
+        }
+        self.not_held(issue, from, sending.token)
+    }
+}
+
+/// Says whether a contract answers this request: type, id and requester fit.
+pub fn answers(kind: &ContractType, contract: &Contract, request: &Record) -> bool {
+    kind.answers.contains(&request.contract_type)
+        && (contract.id.is_none() || contract.id == request.contract_id)
+        && contract.to.as_ref().is_none_or(|to| *to == request.from)
+}
+
+/// What is still to be known for a request whose answer leaves it open.
+fn open_questions(kind: &ContractType, contract: &Contract, request: &Record) -> Vec<Question> {
+    let open = { kind.critical_inputs.as_ref() }.and_then(|c| contract.value.pointer(&c.at));
+    let open = open.and_then(serde_json::Value::as_array);
+    let Some(open) = open.filter(|open| !open.is_empty()) else {
+        return request.missing.clone();
+    };
+    let question = |key: &str| {
+        let known = request.missing.iter().find(|q| q.key == key);
+        known.cloned().unwrap_or_else(|| Question {
+            key: key.to_owned(),
+            kind: None,
+            description: None,
+            optional: false,
+        })
+    };
+    let keys = open.iter().filter_map(|key| key.as_str());
+    keys.map(question).collect()
+}

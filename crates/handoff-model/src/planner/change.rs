@@ -1,0 +1,302 @@
+//! What happens to one handoff by a command: who may cause it, and what it
+//! takes with it.
+
+use handoff_base::Edit;
+use handoff_base::ids::AgentName;
+use handoff_base::text::quoted;
+use handoff_protocol::{AgentKind, Event, State};
+
+use crate::planner::{Changed, Planner, TIMED_OUT, UNSPECIFIED};
+use crate::record::{Failure, FailureContext, Issue, Record};
+use crate::refusal::Refusal;
+use crate::step::{Planned, Stop, Told, View};
+use crate::{answers, layout};
+
+impl<V> Planner<'_, V> {
+    /// Changes the state of one handoff.
+    pub(super) fn change<E>(
+        &self,
+        mut issue: Issue,
+        number: u32,
+        event: Event,
+        told: &Told,
+    ) -> Result<Planned, Stop<E>>
+    where
+        V: View<E>,
+    {
+        let mut record = self.record(&self.id(number))?;
+        // Whoever names another claim did not do what was done under the newest.
+        let own = told.token.is_none_or(|token| token == record.claims());
+        if event != Event::Claim && own && self.is_repeated(&record, event, told) {
+            let receipt = self.repeated(record, issue);
+            return Ok(Planned::Repeat(Box::new(receipt)));
+        }
+        if event.is_holders() {
+            self.unless_lost(&record, told.token)?;
+        }
+        self.authorize(&record, event)?;
+        unless_newer(&record, event, told)?;
+        if event == Event::Extend {
+            return Ok(self.extend(issue, record, told)?);
+        }
+        let mut told = told.clone();
+        told.failure = match event {
+            Event::Expire => Some(self.expired(&record)?),
+            _ => self.reported(told.failure.as_ref())?,
+        };
+        let folder = match told.context.as_ref().filter(|_| event == Event::Fail) {
+            Some(context) => Some(self.kept(&record, context)?),
+            None => None,
+        };
+        self.unless_unfit(&issue, &record, event, &told)?;
+        let was_with = match &told.receiver {
+            Some(receiver) => {
+                let basis = record
+                    .follows
+                    .as_ref()
+                    .map(|id| self.record(id))
+                    .transpose()?;
+                self.unless_loop(&issue, &record.from, receiver, basis.as_ref())?;
+                Some(self.reassign(&mut record, receiver)?)
+            }
+            None => None,
+        };
+        self.advance(&mut record, event, None, &told)?;
+        match event {
+            // What follows from a task that was broken down are its parts.
+            Event::Complete
+                if !self.protocol.receivers(record.to.as_str()).is_empty()
+                    && record
+                        .task
+                        .as_ref()
+                        .is_none_or(|task| task.parent.is_some()) =>
+            {
+                issue.unfollowed.push(record.id.clone());
+            }
+            // What was handed over comes back: its sender may send again.
+            Event::Reject | Event::Cancel => {
+                if let Some(id) = &record.follows
+                    && self.record(id)?.state == State::Completed
+                    && !issue.unfollowed.contains(id)
+                {
+                    issue.unfollowed.push(id.clone());
+                }
+            }
+            _ => {}
+        }
+        if let Some((action, why)) = &told.decision {
+            self.decided(&mut issue, &record.id, *action, why);
+        }
+        let words = { told.failure.as_ref() }
+            .map(|f| f.message.clone())
+            .or(told.reason);
+        let summary = words.unwrap_or_else(|| record.summary.clone());
+        let mut changed = Changed {
+            issue,
+            subject: record.id.clone(),
+            records: vec![record],
+            quiet: Vec::new(),
+            was_with,
+            goes_on: false,
+        };
+        self.follow_tasks(&mut changed)?;
+        let mut step = self.commit(changed, &summary);
+        step.files.extend(folder);
+        Ok(Planned::Write(Box::new(step)))
+    }
+
+    /// The folder with what was kept of the attempt that fails now.
+    fn kept(&self, record: &Record, kept: &FailureContext) -> Result<(String, Edit), Refusal> {
+        let folder = layout::failure_folder(record.id.number(), record.attempt);
+        match kept.tree.parse() {
+            Ok(tree) if kept.folder == folder => {
+                let path = format!("{}/{folder}", layout::issue_folder(self.key));
+                Ok((path, Edit::Folder(tree)))
+            }
+            _ => Err(Refusal::OtherAttempt {
+                id: record.id.clone(),
+                attempt: record.attempt,
+            }),
+        }
+    }
+
+    /// Says whether this was asked for and done before, with nothing after it.
+    fn is_repeated(&self, record: &Record, event: Event, told: &Told) -> bool {
+        record.latest().is_some_and(|last| {
+            last.event == Some(event)
+                && last.by == *self.actor.name
+                && last.sent.is_none()
+                && last.reason == told.reason
+                && last.questions == told.questions
+                && last.values == told.values
+                && last.receiver == told.receiver
+                && same_failure(last.failure.as_ref(), told.failure.as_ref())
+        })
+    }
+
+    /// Refuses what the lifecycle would allow, and the handoff's contract, its
+    /// tasks, its protocol or the time do not.
+    fn unless_unfit(
+        &self,
+        issue: &Issue,
+        record: &Record,
+        event: Event,
+        told: &Told,
+    ) -> Result<(), Refusal> {
+        let id = || record.id.clone();
+        match event {
+            Event::Claim if !record.waits_for.is_empty() => Err(Refusal::Waits {
+                id: id(),
+                waits_for: record.waits_for.clone(),
+            }),
+            Event::Claim => match record.waits_until(self.actor.at) {
+                Some(not_before) => Err(Refusal::TooEarly {
+                    id: id(),
+                    not_before,
+                }),
+                None => Ok(()),
+            },
+            Event::Complete => {
+                let waits_for = self.open_parts(issue, record);
+                let types = self.protocol.answers_to(&record.contract_type);
+                if !waits_for.is_empty() {
+                    Err(Refusal::Waits {
+                        id: id(),
+                        waits_for,
+                    })
+                } else if !types.is_empty() && record.state == State::InProgress {
+                    Err(Refusal::NeedsAnswer {
+                        types: types.into_iter().map(|kind| kind.name.clone()).collect(),
+                        id: id(),
+                        from: record.from.clone(),
+                        to: record.to.clone(),
+                    })
+                } else {
+                    Ok(())
+                }
+            }
+            Event::Answer if record.state == State::Blocked => {
+                let asked = record.questions();
+                let findings = answers::faults(asked, &told.values);
+                let words = told.reason.is_some() && told.values.is_empty();
+                if findings.is_empty() || words && answers::can_be_words(asked) {
+                    Ok(())
+                } else {
+                    Err(Refusal::AnswerUnfit { id: id(), findings })
+                }
+            }
+            Event::Retry => match self.why_spent(record) {
+                Some(why) => Err(Refusal::RetriesSpent { id: id(), why }),
+                None => Ok(()),
+            },
+            _ => Ok(()),
+        }
+    }
+
+    /// Gives a handoff to another agent, and says with whom it was.
+    fn reassign(&self, record: &mut Record, receiver: &AgentName) -> Result<AgentName, Refusal> {
+        let others = self.others_for(record);
+        if !others.contains(&receiver) {
+            return Err(Refusal::NotAssignable {
+                id: record.id.clone(),
+                agent: receiver.clone(),
+                others: others.into_iter().cloned().collect(),
+            });
+        }
+        Ok(std::mem::replace(&mut record.to, receiver.clone()))
+    }
+
+    /// The other agents that the handoff's sender could have sent its contract
+    /// to.
+    fn others_for<'a>(&'a self, record: &'a Record) -> Vec<&'a AgentName> {
+        self.protocol.others_for(
+            record.from.as_str(),
+            record.to.as_str(),
+            &record.contract_type,
+        )
+    }
+
+    /// A failure with what the protocol says of its code.
+    pub(super) fn reported(&self, failure: Option<&Failure>) -> Result<Option<Failure>, Refusal> {
+        let codes = &self.protocol.definition().errors;
+        let own = [UNSPECIFIED, TIMED_OUT];
+        let Some(failure) = failure.filter(|_| !codes.is_empty()) else {
+            return Ok(failure.cloned());
+        };
+        let mut failure = failure.clone();
+        let Some(known) = codes.get(&failure.code) else {
+            if own.contains(&failure.code.as_str()) {
+                return Ok(Some(failure));
+            }
+            return Err(Refusal::UnknownErrorCode {
+                code: quoted(&failure.code),
+                protocol: self.protocol.name().to_owned(),
+                codes: codes.keys().cloned().collect(),
+            });
+        };
+        let advice = failure.suggested_action.get_or_insert_default();
+        if advice.is_empty() {
+            advice.clone_from(&known.recovery);
+        }
+        Ok(Some(failure))
+    }
+
+    /// Says whether the actor may cause this event.
+    fn authorize(&self, record: &Record, event: Event) -> Result<(), Refusal> {
+        let name = self.actor.name;
+        let may = match event.is_receivers() {
+            true => *name == record.to,
+            false => self.may_decide(record),
+        };
+        if may {
+            return Ok(());
+        }
+        Err(Refusal::NotYours {
+            id: record.id.clone(),
+            agent: name.clone(),
+            event,
+            to: record.to.clone(),
+        })
+    }
+
+    /// Says whether the actor may decide what becomes of a handoff.
+    pub(super) fn may_decide(&self, record: &Record) -> bool {
+        let name = self.actor.name;
+        let mut leads = [AgentKind::Orchestrator, AgentKind::Human].into_iter();
+        *name == record.to
+            || *name == record.from
+            || leads.any(|kind| self.protocol.is_kind(name.as_str(), kind))
+    }
+}
+
+/// Refuses to apply to a question or a handoff what was said before there was one.
+fn unless_newer(record: &Record, event: Event, told: &Told) -> Result<(), Refusal> {
+    let since = match event {
+        Event::Answer => record.latest().map(|t| t.at),
+        _ => record.sent_at(),
+    };
+    match (since, told.said_at) {
+        (Some(since), Some(said_at)) if since > said_at => Err(Refusal::SaidBefore {
+            id: record.id.clone(),
+            since,
+            said_at,
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Says whether a failure is the one that was reported before; what the
+/// protocol recommends was added to it then.
+fn same_failure(known: Option<&Failure>, told: Option<&Failure>) -> bool {
+    match (known, told) {
+        (Some(known), Some(told)) if told.suggested_action.is_none() => {
+            let suggested_action = None;
+            *told
+                == Failure {
+                    suggested_action,
+                    ..known.clone()
+                }
+        }
+        _ => known == told,
+    }
+}

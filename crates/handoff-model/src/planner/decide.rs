@@ -1,0 +1,58 @@
+//! What was decided about a handoff, and why, as the issue keeps it.
+
+use handoff_base::ids::HandoffId;
+use handoff_protocol::Action;
+
+use crate::message::Message;
+use crate::planner::Planner;
+use crate::record::{Decision, Issue};
+use crate::refusal::Refusal;
+use crate::step::{Planned, Stop, View};
+
+impl<V> Planner<'_, V> {
+    /// Adds a decision to an issue.
+    pub(super) fn decided(&self, issue: &mut Issue, id: &HandoffId, action: Action, why: &str) {
+        issue.decisions.push(Decision {
+            at: self.actor.at,
+            by: self.actor.name.clone(),
+            id: id.clone(),
+            action,
+            why: why.to_owned(),
+        });
+    }
+
+    /// Records a decision that changes no handoff.
+    pub(super) fn decide<E>(
+        &self,
+        mut issue: Issue,
+        number: u32,
+        action: Action,
+        why: &str,
+    ) -> Result<Planned, Stop<E>>
+    where
+        V: View<E>,
+    {
+        let record = self.record(&self.id(number))?;
+        if !self.may_decide(&record) {
+            return Err(Refusal::NotDecider {
+                id: record.id,
+                agent: self.actor.name.clone(),
+                to: record.to,
+            }
+            .into());
+        }
+        let known = issue.decisions.last();
+        if known.is_some_and(|d| d.id == record.id && d.action == action && d.why == why) {
+            let receipt = self.repeated(record, issue);
+            return Ok(Planned::Repeat(Box::new(receipt)));
+        }
+        self.decided(&mut issue, &record.id, action, why);
+        let message = Message {
+            subject: format!("{} {}: decided", record.id, action.as_str()),
+            transitions: vec![format!("{} {}..{}", record.id, record.state, record.state)],
+            ..Message::about(&record, self.key, why)
+        };
+        let message = message.render();
+        Ok(self.in_the_issue(issue, record, message))
+    }
+}

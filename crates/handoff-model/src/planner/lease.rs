@@ -1,0 +1,191 @@
+//! How long a claim holds: leases, their extension, and what becomes of one that
+//! ran out.
+
+use chrono::{DateTime, TimeDelta};
+use handoff_base::Moment;
+use handoff_base::ids::{AgentName, HandoffId};
+use handoff_protocol::{Event, LONGEST, State};
+
+use crate::planner::{Changed, Planner, TIMED_OUT};
+use crate::record::{Failure, Issue, Lease, Progress, Record};
+use crate::refusal::Refusal;
+use crate::step::{Planned, Told};
+
+/// The first handoff of an issue whose lease ran out, and which is not failed yet.
+pub(crate) fn overdue(issue: &Issue, at: Moment) -> Option<HandoffId> {
+    let mut open = issue.open.iter();
+    let open = open.find(|open| open.expires_at.is_some_and(|end| end <= at))?;
+    Some(open.id.clone())
+}
+
+/// When an agent's last claim of a handoff ran out, if that is how it ended.
+pub(super) fn ran_out(record: &Record, agent: &AgentName) -> Option<Moment> {
+    let mine =
+        |event| move |t: &&crate::record::Transition| t.event == Some(event) && t.by == *agent;
+    let newest = record.transitions.iter().rev();
+    let since = newest.take_while(|t| !mine(Event::Claim)(t));
+    since.filter(mine(Event::Expire)).last().map(|t| t.at)
+}
+
+/// What stands between a holder and the end of its lease, in the message of the
+/// failure that it led to.
+const RAN_OUT: &str = ": its lease ran out at ";
+
+/// When the lease ran out of which this is the failure's message.
+pub fn ran_out_at(message: &str) -> Option<Moment> {
+    let (_, end) = message.rsplit_once(RAN_OUT)?;
+    let end = DateTime::parse_from_rfc3339(end).ok()?;
+    Some(end.to_utc())
+}
+
+impl<V> Planner<'_, V> {
+    /// The lease of whoever claims a handoff now.
+    pub(super) fn lease(&self, record: &Record, told: &Told) -> Result<Lease, Refusal> {
+        let seconds = self.length(record, told)?;
+        Ok(Lease {
+            holder: self.actor.name.clone(),
+            since: self.actor.at,
+            token: record.claims().saturating_add(1),
+            seconds,
+            expires_at: seconds.and_then(|seconds| self.after(seconds)),
+            progress: None,
+        })
+    }
+
+    /// The moment that is so many seconds from now.
+    fn after(&self, seconds: u64) -> Option<Moment> {
+        let length = TimeDelta::try_seconds(i64::try_from(seconds).ok()?)?;
+        self.actor.at.checked_add_signed(length)
+    }
+
+    /// How long a lease is that begins now, in seconds; none has no end.
+    fn length(&self, record: &Record, told: &Told) -> Result<Option<u64>, Refusal> {
+        let leases = self.protocol.definition().leases.as_ref();
+        let own = record.timeout_seconds.or(leases.map(|l| l.seconds));
+        let longest = leases.and_then(|l| l.longest_seconds).unwrap_or(LONGEST);
+        // What the contract allows is allowed, however long.
+        let most = longest.max(own.unwrap_or(0));
+        if told.lease.is_some_and(|asked| asked == 0 || asked > most) {
+            let id = record.id.clone();
+            return Err(Refusal::LeaseLength { id, most });
+        }
+        Ok(told.lease.or(own))
+    }
+
+    /// Lets a holder have more time, and say how far it is.
+    pub(super) fn extend(
+        &self,
+        issue: Issue,
+        mut record: Record,
+        told: &Told,
+    ) -> Result<Planned, Refusal> {
+        let from = record.state;
+        let illegal = |illegal| Refusal::Illegal {
+            id: record.id.clone(),
+            illegal,
+        };
+        from.on(Event::Extend).map_err(illegal)?;
+        let asked = Told {
+            lease: told.lease.or(record.lease.as_ref().and_then(|l| l.seconds)),
+            ..Told::default()
+        };
+        let seconds = self.length(&record, &asked)?;
+        let end = seconds.and_then(|seconds| self.after(seconds));
+        let at = self.actor.at;
+        let Some(lease) = &mut record.lease else {
+            let id = record.id;
+            return Err(Refusal::NoHandoff { id });
+        };
+        let mut extended = lease.clone();
+        // Who waits for others has all the time there is, and nobody gets less
+        // than they had.
+        if extended.expires_at.is_some() && end > extended.expires_at {
+            (extended.seconds, extended.expires_at) = (seconds, end);
+        }
+        if let Some(text) = &told.progress
+            && extended.progress.as_ref().is_none_or(|p| p.text != *text)
+        {
+            let text = text.clone();
+            extended.progress = Some(Progress { at, text });
+        }
+        if extended == *lease {
+            let receipt = self.repeated(record, issue);
+            return Ok(Planned::Repeat(Box::new(receipt)));
+        }
+        *lease = extended;
+        let summary = match (&told.progress, lease.expires_at) {
+            (Some(text), _) => text.clone(),
+            (None, Some(end)) => format!("{} works until {end:?}", lease.holder),
+            (None, None) => format!("{} is at work", lease.holder),
+        };
+        let changed = Changed {
+            issue,
+            subject: record.id.clone(),
+            records: vec![record],
+            quiet: Vec::new(),
+            was_with: None,
+            goes_on: true,
+        };
+        Ok(Planned::Write(Box::new(self.commit(changed, &summary))))
+    }
+
+    /// The failure of whoever let a lease run out.
+    pub(super) fn expired(&self, record: &Record) -> Result<Failure, Refusal> {
+        let id = || record.id.clone();
+        let lease = record.lease.as_ref();
+        let end = lease.and_then(|lease| Some((lease, lease.expires_at?)));
+        let Some((lease, end)) = end.filter(|(_, end)| *end <= self.actor.at) else {
+            return Err(Refusal::NotOverdue { id: id() });
+        };
+        let progress = lease.progress.as_ref();
+        let failure = Failure {
+            code: TIMED_OUT.to_owned(),
+            message: format!(
+                "{} was not done in time{RAN_OUT}{}",
+                lease.holder,
+                end.format("%Y-%m-%dT%H:%M:%SZ")
+            ),
+            details: progress.map(|p| format!("the last it said: {}", p.text)),
+            recoverable: true,
+            suggested_action: None,
+        };
+        let reported = self.reported(Some(&failure))?;
+        Ok(reported.unwrap_or(failure))
+    }
+
+    /// Refuses a holder that holds no more: another claim than the one it names
+    /// is the newest, or its own ran out.
+    pub(super) fn unless_lost(&self, record: &Record, token: Option<u32>) -> Result<(), Refusal> {
+        let agent = self.actor.name;
+        let lease = record.lease.as_ref();
+        let current = lease.is_some_and(|lease| {
+            lease.holder == *agent && token.is_none_or(|token| token == lease.token)
+        });
+        let ran_out = ran_out(record, agent);
+        if current || token.is_none() && ran_out.is_none() {
+            return Ok(());
+        }
+        // A handoff that was given up for another reason says so itself.
+        if token.is_none() && record.state.is_terminal() && record.to == *agent {
+            return Ok(());
+        }
+        Err(Refusal::LeaseLost {
+            id: record.id.clone(),
+            agent: agent.clone(),
+            token,
+            ran_out,
+            state: record.state,
+            holder: lease.map(|lease| (lease.holder.clone(), lease.token)),
+        })
+    }
+
+    /// Lets whoever waits for others hold a handoff for as long as that takes;
+    /// says whether that is new.
+    pub(super) fn hold(&self, record: &mut Record) -> bool {
+        let lease = record
+            .lease
+            .as_mut()
+            .filter(|_| record.state == State::InProgress);
+        lease.is_some_and(|lease| lease.expires_at.take().is_some())
+    }
+}

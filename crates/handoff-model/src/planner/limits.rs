@@ -1,0 +1,151 @@
+//! When enough was handed over: the protocol's limits, and what they count.
+
+use chrono::TimeDelta;
+use handoff_base::ids::AgentName;
+use handoff_protocol::{AgentKind, ContractType, Limits};
+
+use crate::intake::Contract;
+use crate::planner::Planner;
+use crate::record::{Counted, Issue, Record};
+use crate::refusal::{Limit, Refusal};
+use crate::value::scalar;
+
+/// How often work went round in an issue, since it was opened or opened again.
+pub fn rounds(issue: &Issue, name: &str) -> u32 {
+    let since = issue.reopened.last().map_or(0, |r| r.handoffs);
+    let counted = issue.counted.iter().filter(|c| c.number > since);
+    let rounds = counted.filter(|c| c.rounds.iter().any(|round| round == name));
+    u32::try_from(rounds.count()).unwrap_or(u32::MAX)
+}
+
+impl<V> Planner<'_, V> {
+    /// Refuses a contract for which an issue has no room, and counts it where
+    /// there is.
+    pub(super) fn within_limits(
+        &self,
+        issue: &mut Issue,
+        kind: &ContractType,
+        contract: &Contract,
+        from: &AgentName,
+        to: &AgentName,
+        basis: Option<&Record>,
+    ) -> Result<(), Refusal> {
+        let Some(limits) = &self.protocol.definition().limits else {
+            return Ok(());
+        };
+        // What ends the work is never too much.
+        if self.protocol.is_kind(to.as_str(), AgentKind::End) {
+            return Ok(());
+        }
+        let new = self.counted(limits, issue, kind, contract, from, to);
+        let reached = self.reached(limits, issue, &new);
+        if let Some(limit) = reached {
+            return Err(Refusal::Limit {
+                issue: self.key.clone(),
+                limit: Box::new(limit),
+                basis: basis.map(|held| held.id.clone()),
+            });
+        }
+        if limits.count_all() || !new.rounds.is_empty() {
+            issue.counted.push(new);
+        }
+        Ok(())
+    }
+
+    /// What the limits see of a contract.
+    fn counted(
+        &self,
+        limits: &Limits,
+        issue: &Issue,
+        kind: &ContractType,
+        contract: &Contract,
+        from: &AgentName,
+        to: &AgentName,
+    ) -> Counted {
+        let text = |at: &str| contract.value.pointer(at).and_then(scalar);
+        let item = limits.item.as_ref();
+        let rounds = limits.rounds.iter().filter(|(_, round)| {
+            let mut when = round.when.iter();
+            round.contracts.contains(&kind.name)
+                && when.all(|(at, words)| text(at).is_some_and(|text| words.accept(&text)))
+        });
+        Counted {
+            number: issue.handoffs + 1,
+            from: from.clone(),
+            to: to.clone(),
+            at: self.actor.at,
+            item: item.map(|item| text(&item.at).unwrap_or_else(|| item.otherwise.clone())),
+            reason: { limits.cycle.as_ref() }.and_then(|cycle| text(&cycle.reason)),
+            rounds: rounds.map(|(name, _)| name.clone()).collect(),
+        }
+    }
+
+    /// The first limit that leaves no room for one more.
+    fn reached(&self, limits: &Limits, issue: &Issue, new: &Counted) -> Option<Limit> {
+        let reopened = issue.reopened.last();
+        let since = reopened.map_or(0, |r| r.handoffs);
+        let opened = reopened.map_or(issue.opened_at, |r| r.at);
+        let before: Vec<&Counted> = { issue.counted.iter() }
+            .filter(|c| c.number > since)
+            .collect();
+        let count = |fits: &dyn Fn(&Counted) -> bool| {
+            let fitting = before.iter().filter(|c| fits(c)).count();
+            u32::try_from(fitting).unwrap_or(u32::MAX)
+        };
+        if let Some(seconds) = limits.deadline_seconds {
+            let length = i64::try_from(seconds).ok().and_then(TimeDelta::try_seconds);
+            let end = length.and_then(|length| opened.checked_add_signed(length));
+            if let Some(end) = end.filter(|end| *end <= self.actor.at) {
+                return Some(Limit::Deadline { end });
+            }
+        }
+        if let Some(most) = limits.handoffs.filter(|&most| count(&|_| true) >= most) {
+            return Some(Limit::Handoffs { most });
+        }
+        if let (Some(limit), Some(item)) = (&limits.item, &new.item)
+            && count(&|c| c.item.as_ref() == Some(item)) >= limit.handoffs
+        {
+            let most = limit.handoffs;
+            let item = item.clone();
+            return Some(Limit::Item { item, most });
+        }
+        for name in &new.rounds {
+            let most = limits.rounds.get(name).map_or(u32::MAX, |round| round.most);
+            if rounds(issue, name) >= most {
+                let name = name.clone();
+                return Some(Limit::Rounds { name, most });
+            }
+        }
+        let same_way = |c: &Counted| c.from == new.from && c.to == new.to;
+        if let Some(cycle) = &limits.cycle {
+            let among = usize::try_from(cycle.among).unwrap_or(usize::MAX);
+            let newest = before.iter().rev().take(among);
+            let alike = newest.filter(|c| same_way(c) && c.reason == new.reason);
+            if u32::try_from(alike.count()).unwrap_or(u32::MAX) >= cycle.most {
+                return Some(Limit::Cycle {
+                    from: new.from.clone(),
+                    to: new.to.clone(),
+                    reason: new.reason.clone().unwrap_or_default(),
+                    among: cycle.among,
+                    most: cycle.most,
+                });
+            }
+        }
+        if let Some(seconds) = limits.cooldown_seconds
+            && let Some(last) = before.iter().rev().find(|c| same_way(c))
+        {
+            let passed = (self.actor.at - last.at).num_seconds();
+            // A clock that jumped is no reason to wait longer than that.
+            if passed.unsigned_abs() < seconds {
+                let left = seconds - passed.max(0).unsigned_abs();
+                return Some(Limit::Cooldown {
+                    from: new.from.clone(),
+                    to: new.to.clone(),
+                    seconds,
+                    left,
+                });
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,431 @@
+//! How each request becomes a step: who may ask, what changes, what is written.
+//!
+//! [`plan`] is pure. It reads the issue through a [`View`], and answers with
+//! the files of the commit, its message and a receipt, or with a typed refusal.
+//! The write path runs it on the tip, runs it again when the tip moved, and the
+//! audit runs it once more for every commit of the history and compares: there
+//! is one place that knows what a legal step is. `admission` says who may send, `send`
+//! what sending does, `answer` what an answer does, `tasks` what becomes of
+//! tasks, `limits` when enough was sent; `change` what happens to one handoff,
+//! `lease` how long a claim holds, `retry` when it is tried again, `decide` what
+//! was decided about it, `annotate` what corrects it.
+
+mod admission;
+mod annotate;
+mod answer;
+mod change;
+mod decide;
+mod lease;
+mod limits;
+mod retry;
+mod send;
+mod tasks;
+
+use handoff_protocol::{AgentKind, Event, Protocol, State};
+
+use crate::delivery::Delivered;
+use crate::message::{Change, Message};
+use crate::planner::send::Sending;
+use crate::record::{Issue, IssueStatus, OpenHandoff, Record, Reopening, Transition};
+use crate::refusal::Refusal;
+use crate::step::{Actor, Planned, Receipt, Request, Step, Stop, Told, View};
+use crate::{layout, record};
+pub use answer::answers;
+use handoff_base::Edit;
+use handoff_base::Moment;
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+pub use lease::ran_out_at;
+pub use limits::rounds;
+pub use tasks::{misplaced, task_handoff};
+
+/// Decides what a request does to an issue.
+///
+/// # Errors
+/// [`Stop`]: a typed refusal, or a failure to read.
+pub fn plan<E>(
+    protocol: &Protocol,
+    key: &IssueKey,
+    view: &impl View<E>,
+    actor: &Actor<'_>,
+    request: &Request<'_>,
+) -> Result<Planned, Stop<E>> {
+    if protocol
+        .agent(actor.name.as_str())
+        .is_none_or(|a| a.kind == AgentKind::End)
+    {
+        return Err(Refusal::unknown_agent(actor.name, protocol).into());
+    }
+    let issue = view.issue().map_err(Stop::Unreadable)?;
+    let planner = Planner {
+        protocol,
+        key,
+        view,
+        actor,
+    };
+    let planned = match planner.delivered(issue.as_ref())? {
+        Some(receipt) => Ok(Planned::Repeat(Box::new(receipt))),
+        None => planner.request(issue.clone(), request),
+    };
+    // What repeats is no write, and leaves what is overdue to the next one.
+    if let Some(id) = issue.and_then(|issue| lease::overdue(&issue, actor.at))
+        && !matches!(planned, Ok(Planned::Repeat(_)) | Err(Stop::Unreadable(_)))
+        && !matches!(
+            request,
+            Request::Change {
+                event: Event::Expire,
+                ..
+            }
+        )
+    {
+        return Err(Refusal::Overdue { id }.into());
+    }
+    planned
+}
+
+/// Everything that a step changes.
+struct Changed {
+    /// The issue, without what follows from the records.
+    issue: Issue,
+    /// The handoffs whose state changes.
+    records: Vec<Record>,
+    /// The one of them that the step is about.
+    subject: HandoffId,
+    /// Handoffs of which something else changes.
+    quiet: Vec<Record>,
+    /// With whom the subject was, if it goes to another agent.
+    was_with: Option<AgentName>,
+    /// Whether work only goes on, so that no state changes.
+    goes_on: bool,
+}
+
+/// The code of the failure of an agent whose lease ran out.
+pub const TIMED_OUT: &str = "TIMEOUT";
+
+/// The code of a failure that was given none.
+pub const UNSPECIFIED: &str = "FAILED";
+
+/// One issue, one actor, one protocol: what the requests have in common.
+struct Planner<'a, V> {
+    protocol: &'a Protocol,
+    key: &'a IssueKey,
+    view: &'a V,
+    actor: &'a Actor<'a>,
+}
+
+impl<V> Planner<'_, V> {
+    fn request<E>(&self, issue: Option<Issue>, request: &Request<'_>) -> Result<Planned, Stop<E>>
+    where
+        V: View<E>,
+    {
+        let known = |issue: Option<Issue>| {
+            let issue_key = || self.key.clone();
+            issue.ok_or_else(|| Refusal::NoIssue { issue: issue_key() })
+        };
+        match request {
+            Request::Send {
+                contract,
+                code,
+                artifacts,
+                evidence,
+                policy,
+                answers,
+                token,
+            } => self.send(
+                issue,
+                &Sending {
+                    contract,
+                    code: code.as_ref(),
+                    artifacts,
+                    evidence: evidence.as_deref(),
+                    policy: *policy,
+                    answers: *answers,
+                    token: *token,
+                },
+            ),
+            Request::Change {
+                number,
+                event,
+                told,
+            } => self.change(known(issue)?, *number, *event, told),
+            Request::Decide {
+                number,
+                action,
+                why,
+            } => self.decide(known(issue)?, *number, *action, why),
+            Request::Annotate {
+                number,
+                note,
+                facts,
+            } => self.annotate(known(issue)?, *number, note, facts),
+            Request::Reopen { reason } => self.reopen(known(issue)?, reason),
+        }
+    }
+
+    /// What the ledger holds of the event that is carried out, where it was before: it
+    /// may be delivered again long after, when it would mean something else.
+    fn delivered<E>(&self, issue: Option<&Issue>) -> Result<Option<Receipt>, Stop<E>>
+    where
+        V: View<E>,
+    {
+        let (Some(issue), Some(delivery)) = (issue, self.actor.delivery) else {
+            return Ok(None);
+        };
+        let Some(known) = issue.delivered(delivery) else {
+            return Ok(None);
+        };
+        let record = self.record(&self.id(known.handoff))?;
+        Ok(Some(self.repeated(record, issue.clone())))
+    }
+
+    fn id(&self, number: u32) -> HandoffId {
+        HandoffId::new(self.key.clone(), number)
+    }
+
+    fn record<E>(&self, id: &HandoffId) -> Result<Record, Stop<E>>
+    where
+        V: View<E>,
+    {
+        let found = self.view.record(id.number()).map_err(Stop::Unreadable)?;
+        Ok(found.ok_or_else(|| Refusal::NoHandoff { id: id.clone() })?)
+    }
+
+    /// Opens a completed issue again.
+    fn reopen<E>(&self, mut issue: Issue, reason: &str) -> Result<Planned, Stop<E>>
+    where
+        V: View<E>,
+    {
+        let record = self.record(&self.id(issue.handoffs))?;
+        let again = issue
+            .reopened
+            .last()
+            .is_some_and(|r| r.by == *self.actor.name && r.reason == reason);
+        if issue.status == IssueStatus::Open {
+            if again {
+                let receipt = self.repeated(record, issue);
+                return Ok(Planned::Repeat(Box::new(receipt)));
+            }
+            return Err(Refusal::NotCompleted {
+                issue: self.key.clone(),
+            }
+            .into());
+        }
+        let first = self.record(&self.id(1))?;
+        if self.is_one_request(&first.contract_type) {
+            return Err(Refusal::OneRequest {
+                issue: self.key.clone(),
+            }
+            .into());
+        }
+        issue.status = IssueStatus::Open;
+        issue.completed_at = None;
+        issue.unfollowed.extend(record.follows.clone());
+        issue.reopened.push(Reopening {
+            at: self.actor.at,
+            by: self.actor.name.clone(),
+            reason: reason.to_owned(),
+            handoffs: issue.handoffs,
+        });
+        let message = Message {
+            subject: format!("{} reopened by {}", self.key, self.actor.name),
+            transitions: vec![format!("{} completed..open", self.key)],
+            ..Message::about(&record, self.key, reason)
+        };
+        let message = message.render();
+        Ok(self.in_the_issue(issue, record, message))
+    }
+
+    /// A step that changes what is known of the issue, and none of its handoffs.
+    fn in_the_issue(&self, mut issue: Issue, about: Record, message: String) -> Planned {
+        let previous = self.next_step(&mut issue, about.id.number());
+        let files = vec![(
+            layout::issue_file(self.key),
+            Edit::Bytes(record::write(&issue)),
+        )];
+        let receipt = self.receipt(about, issue, Vec::new());
+        Planned::Write(Box::new(Step {
+            files,
+            message,
+            receipt,
+            previous,
+        }))
+    }
+
+    /// Counts one more step of the issue, about a handoff, and says when the one before
+    /// it was made.
+    fn next_step(&self, issue: &mut Issue, handoff: u32) -> Option<Moment> {
+        issue.steps += 1;
+        issue
+            .deliveries
+            .extend(self.actor.delivery.map(|delivery| Delivered {
+                id: delivery.id.clone(),
+                part: delivery.part.clone(),
+                handoff,
+            }));
+        let previous = std::mem::replace(&mut issue.updated_at, self.actor.at);
+        (issue.steps > 1).then_some(previous)
+    }
+
+    fn receipt(&self, record: Record, issue: Issue, changes: Vec<Change>) -> Receipt {
+        let asked = (&record.from, record.contract_type.as_str());
+        let onward = self.protocol.onward(record.to.as_str(), Some(asked));
+        Receipt {
+            onward,
+            lead: self.protocol.lead().cloned(),
+            record,
+            issue,
+            changes,
+            repeated: false,
+        }
+    }
+
+    fn repeated(&self, record: Record, issue: Issue) -> Receipt {
+        Receipt {
+            repeated: true,
+            ..self.receipt(record, issue, Vec::new())
+        }
+    }
+
+    /// Applies an event to a record.
+    fn advance(
+        &self,
+        record: &mut Record,
+        event: Event,
+        sent: Option<&HandoffId>,
+        told: &Told,
+    ) -> Result<(), Refusal> {
+        let from = record.state;
+        let to = from
+            .on(event)
+            .map_err(|illegal| match (event, &record.lease) {
+                (Event::Claim, Some(lease)) => Refusal::AlreadyClaimed {
+                    id: record.id.clone(),
+                    holder: lease.holder.clone(),
+                    since: lease.since,
+                },
+                _ => Refusal::Illegal {
+                    id: record.id.clone(),
+                    illegal,
+                },
+            })?;
+        record.state = to;
+        record.not_before = None;
+        record.lease = match to {
+            State::InProgress => Some(self.lease(record, told)?),
+            _ => None,
+        };
+        match event {
+            Event::Retry => {
+                record.attempt += 1;
+                record.not_before = self.not_before(record, told);
+            }
+            Event::Redrive => {
+                record.attempt += 1;
+                record.redriven_at = Some(record.attempt);
+            }
+            Event::Reassign if from == State::Failed => record.attempt += 1,
+            _ => {}
+        }
+        let told = told.clone();
+        record.transitions.push(Transition {
+            at: self.actor.at,
+            by: self.actor.name.clone(),
+            event: Some(event),
+            from: Some(from),
+            to,
+            sent: sent.cloned(),
+            reason: told.reason,
+            failure: told.failure,
+            context: told.context,
+            questions: told.questions,
+            values: told.values,
+            receiver: told.receiver,
+            jitter: told.jitter.filter(|_| record.not_before.is_some()),
+            allowed_secrets: told.allowed_secrets,
+            // Whoever notices that a lease ran out does not act.
+            traceparent: self.actor.traceparent.filter(|_| event != Event::Expire),
+        });
+        if to == State::Failed {
+            self.exhaust(record);
+        }
+        Ok(())
+    }
+
+    /// Turns what changed into a step.
+    fn commit(&self, changed: Changed, summary: &str) -> Step {
+        let Changed {
+            mut issue,
+            records,
+            subject,
+            quiet,
+            was_with,
+            goes_on,
+        } = changed;
+        let previous = self.next_step(&mut issue, subject.number());
+        let mut files = Vec::with_capacity(records.len() * 2 + 2);
+        let mut changes = Vec::with_capacity(records.len());
+        for record in &records {
+            let stored = record::write(record);
+            let entry = layout::open_entry(&record.id, &record.to);
+            let from = match goes_on {
+                true => Some(record.state),
+                false => record.latest().and_then(|t| t.from),
+            };
+            let was_open = from.is_some_and(|state| !state.is_terminal());
+            let is_open = !record.state.is_terminal();
+            if is_open {
+                files.push((entry, Edit::Bytes(stored.clone())));
+            } else if was_open {
+                files.push((entry, Edit::Gone));
+            }
+            files.push((layout::record_file(&record.id), Edit::Bytes(stored)));
+            changes.push(Change {
+                id: record.id.clone(),
+                from,
+                to: record.state,
+            });
+
+            issue.open.retain(|open| open.id != record.id);
+            if is_open {
+                issue.open.push(OpenHandoff {
+                    id: record.id.clone(),
+                    to: record.to.clone(),
+                    state: record.state,
+                    expires_at: record.lease.as_ref().and_then(|l| l.expires_at),
+                });
+            }
+        }
+        if let Some(agent) = was_with {
+            files.push((layout::open_entry(&subject, &agent), Edit::Gone));
+        }
+        // Only what is open waits for others.
+        for record in &quiet {
+            let stored = record::write(record);
+            let entry = layout::open_entry(&record.id, &record.to);
+            files.push((entry, Edit::Bytes(stored.clone())));
+            files.push((layout::record_file(&record.id), Edit::Bytes(stored)));
+            if let Some(open) = issue.open.iter_mut().find(|open| open.id == record.id) {
+                open.expires_at = record.lease.as_ref().and_then(|l| l.expires_at);
+            }
+        }
+        issue.open.sort_by_key(|open| open.id.number());
+        files.push((
+            layout::issue_file(self.key),
+            Edit::Bytes(record::write(&issue)),
+        ));
+        let record = { records.into_iter() }
+            .find(|record| record.id == subject)
+            .expect("the subject is one of the handoffs that change");
+        let message = Message {
+            transitions: changes.iter().map(ToString::to_string).collect(),
+            ..Message::about(&record, self.key, summary)
+        }
+        .render();
+        let receipt = self.receipt(record, issue, changes);
+        Step {
+            files,
+            message,
+            receipt,
+            previous,
+        }
+    }
+}

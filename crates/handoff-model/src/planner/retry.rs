@@ -1,0 +1,60 @@
+//! Attempts: how many there are, when the next may begin, and what is left when
+//! none is.
+
+use chrono::TimeDelta;
+use handoff_base::Moment;
+use handoff_protocol::{Event, State};
+
+use crate::planner::Planner;
+use crate::record::{Record, Transition};
+use crate::step::Told;
+
+/// The whole of a delay, in thousandths.
+const WHOLE: u32 = 1000;
+
+impl<V> Planner<'_, V> {
+    /// Why a handoff that failed is not retried any more.
+    pub(super) fn why_spent(&self, record: &Record) -> Option<String> {
+        self.protocol.why_spent(
+            record.failure().map(|failure| failure.code.as_str()),
+            record.retries(),
+            record.max_retries,
+        )
+    }
+
+    /// Gives up a handoff that failed and has no attempt left.
+    pub(super) fn exhaust(&self, record: &mut Record) {
+        // Without rules of its own, a protocol leaves it to whoever retries.
+        if self.protocol.definition().retry.is_none() {
+            return;
+        }
+        let Some(why) = self.why_spent(record) else {
+            return;
+        };
+        let from = record.state;
+        record.state = State::Dead;
+        record.transitions.push(Transition {
+            event: Some(Event::Exhaust),
+            from: Some(from),
+            to: State::Dead,
+            reason: Some(why),
+            ..Transition::new(self.actor.at, self.actor.name.clone(), State::Dead)
+        });
+    }
+
+    /// When a handoff that is retried now can be claimed, if that is later.
+    pub(super) fn not_before(&self, record: &Record, told: &Told) -> Option<Moment> {
+        let policy = self.protocol.definition().retry.as_ref()?;
+        let own = record.retry.clone().unwrap_or_default();
+        let whole = policy.delay(&own, record.retries());
+        let seconds = match (policy.jitter, told.jitter) {
+            (Some(_), Some(drawn)) => whole * u64::from(drawn.min(WHOLE)) / u64::from(WHOLE),
+            _ => whole,
+        };
+        // A clock that was ahead when the attempt failed delays nothing.
+        let failed = record.latest().map_or(self.actor.at, |t| t.at);
+        let delay = TimeDelta::try_seconds(i64::try_from(seconds).ok()?)?;
+        let at = failed.min(self.actor.at).checked_add_signed(delay)?;
+        (at > self.actor.at).then_some(at)
+    }
+}

@@ -1,0 +1,464 @@
+//! Sending a contract: who may, what becomes of what the sender held, and the
+//! handoff that begins.
+
+use handoff_base::ids::{AgentName, HandoffId};
+use handoff_base::{Code, Edit};
+use handoff_protocol::{AgentKind, ContractType, Event, OwnRetry, Policy, State, Style};
+use serde_json::Value;
+
+use crate::artifacts::delivered;
+use crate::evidence::{Evidence, demanded, unfit};
+use crate::intake::Contract;
+use crate::layout;
+use crate::planner::{Changed, Planner};
+use crate::record::{
+    Artifact, ContractFile, Expected, Failure, Issue, IssueStatus, Question, Record, Transition,
+};
+use crate::refusal::Refusal;
+use crate::step::{Planned, Step, Stop, Told, View};
+use crate::stored::VERSION;
+use crate::value::scalar;
+
+/// The code of the failure of an agent that did what its role does not allow.
+const ROLE_VIOLATION: &str = "ROLE_VIOLATION";
+
+/// A contract and what was gathered for it.
+pub(super) struct Sending<'a> {
+    pub(super) contract: &'a Contract,
+    pub(super) code: Option<&'a Code>,
+    pub(super) artifacts: &'a [Artifact],
+    pub(super) evidence: Option<&'a [Evidence]>,
+    pub(super) policy: Policy,
+    pub(super) answers: Option<u32>,
+    pub(super) token: Option<u32>,
+}
+
+/// What is decided about the handoff that a contract begins.
+pub(super) struct Beginning<'a> {
+    pub(super) from: &'a AgentName,
+    pub(super) to: AgentName,
+    pub(super) state: State,
+}
+
+impl<V> Planner<'_, V> {
+    /// Sends a contract.
+    pub(super) fn send<E>(
+        &self,
+        issue: Option<Issue>,
+        sending: &Sending<'_>,
+    ) -> Result<Planned, Stop<E>>
+    where
+        V: View<E>,
+    {
+        let contract = sending.contract;
+        let kind = self
+            .protocol
+            .contract_type(&contract.kind)
+            .expect("the contract was reviewed under this protocol");
+        let from = contract.from.as_ref().unwrap_or(self.actor.name);
+        if self.actor.name != from {
+            return Err(Refusal::NotTheSender {
+                agent: self.actor.name.clone(),
+                from: from.clone(),
+            }
+            .into());
+        }
+        if let Some(issue) = issue.as_ref().filter(|i| i.protocol != contract.protocol) {
+            return Err(Refusal::OtherProtocol {
+                issue: self.key.clone(),
+                protocol: issue.protocol.clone(),
+            }
+            .into());
+        }
+        let planned = if !kind.answers.is_empty() {
+            self.answer(issue, sending, kind, from)
+        } else if kind.note {
+            self.note(issue, sending, kind, from)
+        } else {
+            self.hand_on(issue, sending, kind, from)
+        }?;
+        if let (Planned::Write(_), Some(evidence)) = (&planned, sending.evidence) {
+            let demanded = demanded(self.protocol, sending.policy, contract);
+            if let Some(fault) = unfit(&demanded, evidence) {
+                let issue = self.key.clone();
+                return Err(Refusal::Evidence { issue, fault }.into());
+            }
+        }
+        Ok(planned)
+    }
+
+    /// Records a contract that moves nothing.
+    fn note<E>(
+        &self,
+        issue: Option<Issue>,
+        sending: &Sending<'_>,
+        kind: &ContractType,
+        from: &AgentName,
+    ) -> Result<Planned, Stop<E>>
+    where
+        V: View<E>,
+    {
+        if let Some(issue) = &issue {
+            // Agents can find the same; each says it for itself.
+            let sent = self.view.sent_before(&sending.contract.bytes);
+            for number in sent.map_err(Stop::Unreadable)? {
+                let earlier = self.record(&self.id(number))?;
+                if earlier.from == *from {
+                    let receipt = self.repeated(earlier, issue.clone());
+                    return Ok(Planned::Repeat(Box::new(receipt)));
+                }
+            }
+            self.unless_taken(issue, sending.contract)?;
+            self.unless_completed(issue)?;
+        }
+        let mut issue = issue.unwrap_or_else(|| self.opened(sending.contract));
+        self.take_id(&mut issue, sending.contract);
+        let named = sending.contract.to.as_ref();
+        let to = { named.or(kind.implied_to.as_ref()) }
+            .or_else(|| self.protocol.lead())
+            .unwrap_or(from)
+            .clone();
+        let state = State::Completed;
+        let new = self.begin(&mut issue, sending, Beginning { from, to, state });
+        Ok(self.written(issue, vec![new], sending))
+    }
+
+    /// Hands work on: a step of a relay, or a request.
+    fn hand_on<E>(
+        &self,
+        issue: Option<Issue>,
+        sending: &Sending<'_>,
+        kind: &ContractType,
+        from: &AgentName,
+    ) -> Result<Planned, Stop<E>>
+    where
+        V: View<E>,
+    {
+        let contract = sending.contract;
+        let calls = self.protocol.definition().style == Style::Call;
+        let basis = match &issue {
+            Some(issue) => self.basis(issue, from, kind, contract)?,
+            None => None,
+        };
+        if let Some(issue) = &issue {
+            if let Some(earlier) = self.sent_before(issue, kind, contract, basis.as_ref())? {
+                let receipt = self.repeated(earlier, issue.clone());
+                return Ok(Planned::Repeat(Box::new(receipt)));
+            }
+            self.unless_taken_over(issue, from, basis.as_ref(), sending.token)?;
+        }
+        // Whatever else speaks against it, another contract under a known id is no news.
+        if let Some(issue) = &issue {
+            self.unless_taken(issue, contract)?;
+        }
+        let to = { contract.to.clone() }
+            .or_else(|| self.protocol.lead().cloned())
+            .unwrap_or_else(|| from.clone());
+        let mut issue = self.admit(issue, sending, from, &to, basis.as_ref())?;
+        self.take_id(&mut issue, contract);
+        self.fits_basis(kind, contract, basis.as_ref())?;
+        if calls {
+            self.unless_loop(&issue, from, &to, basis.as_ref())?;
+        }
+        self.fits_tasks(&issue, kind, contract, from)?;
+        self.within_limits(&mut issue, kind, contract, from, &to, basis.as_ref())?;
+
+        let follows = basis.as_ref().map(|held| held.id.clone());
+        let violations = self.violations(kind, contract, from);
+        let number = issue.handoffs + 1;
+        let id = self.id(number);
+        let (mut touched, mut quiet) = (Vec::new(), Vec::new());
+        if let Some(mut held) = basis {
+            issue.unfollowed.retain(|id| *id != held.id);
+            let keeps = calls || self.breaks_down(kind, contract, &held);
+            if held.state == State::InProgress && !keeps {
+                self.release(&mut held, kind, contract, &id, &violations)?;
+                touched.extend(self.superseded(&held, &id)?);
+                touched.push(held);
+            } else if keeps && !calls {
+                touched.extend(self.reports_on(&issue, &held, &id)?);
+                if self.hold(&mut held) {
+                    quiet.push(held);
+                }
+            }
+        }
+        let ends = self.protocol.is_kind(to.as_str(), AgentKind::End);
+        let closes = ends && violations.is_empty();
+        if closes {
+            let held: Vec<_> = touched.iter().map(|r| r.id.clone()).collect();
+            for open in issue.open.clone() {
+                if !held.contains(&open.id) {
+                    let mut record = self.record(&open.id)?;
+                    self.advance(&mut record, Event::Cancel, Some(&id), &Told::default())?;
+                    touched.push(record);
+                }
+            }
+            issue.status = IssueStatus::Completed;
+            issue.completed_at = Some(self.actor.at);
+            issue.unfollowed.clear();
+        }
+
+        let state = if closes {
+            State::Completed
+        } else {
+            State::Pending
+        };
+        let first = self.first_receiver(from, &to, &contract.kind, &violations);
+        let intended = (first != to && violations.is_empty()).then(|| to.clone());
+        let to = first;
+        let mut new = self.begin(&mut issue, sending, Beginning { from, to, state });
+        new.follows = follows;
+        new.intended = intended;
+        new.violations = violations;
+        if calls {
+            new.expects = expected(kind, &contract.value);
+            let retries = kind.max_retries.as_deref();
+            let retries = retries.and_then(|at| contract.value.pointer(at)?.as_u64());
+            new.max_retries = retries.map(|most| u32::try_from(most).unwrap_or(u32::MAX));
+            new.retry = own_retry(kind, &contract.value);
+        }
+        let summary = new.summary.clone();
+        let contract_path = format!("{}/{}", layout::issue_folder(self.key), new.contract.file);
+        let mut changed = Changed {
+            issue,
+            subject: id,
+            records: touched,
+            quiet,
+            was_with: None,
+            goes_on: false,
+        };
+        self.open_tasks(&mut changed, kind, contract, new)?;
+        self.follow_tasks(&mut changed)?;
+        let mut step = self.commit(changed, &summary);
+        step.files
+            .push((contract_path, Edit::Bytes(contract.bytes.clone())));
+        Ok(Planned::Write(Box::new(step)))
+    }
+
+    /// A step that changes these handoffs, of which the last is new.
+    pub(super) fn written(
+        &self,
+        issue: Issue,
+        records: Vec<Record>,
+        sending: &Sending<'_>,
+    ) -> Planned {
+        let new = records.last().expect("a contract begins a handoff");
+        let (subject, summary) = (new.id.clone(), new.summary.clone());
+        let path = format!("{}/{}", layout::issue_folder(self.key), new.contract.file);
+        let changed = Changed {
+            issue,
+            records,
+            subject,
+            quiet: Vec::new(),
+            was_with: None,
+            goes_on: false,
+        };
+        let mut step: Step = self.commit(changed, &summary);
+        step.files
+            .push((path, Edit::Bytes(sending.contract.bytes.clone())));
+        Planned::Write(Box::new(step))
+    }
+
+    /// The handoff that a contract begins; the issue learns what it says.
+    pub(super) fn begin(
+        &self,
+        issue: &mut Issue,
+        sending: &Sending<'_>,
+        beginning: Beginning<'_>,
+    ) -> Record {
+        let contract = sending.contract;
+        let Beginning { from, to, state } = beginning;
+        self.protocol
+            .gather(&mut issue.facts, &contract.kind, &contract.value);
+        let priority = contract.priority.clone().or_else(|| {
+            let known = issue.facts.get("priority").and_then(Value::as_str);
+            known.map(str::to_owned)
+        });
+        let number = issue.handoffs + 1;
+        issue.handoffs = number;
+        let kind = self.protocol.contract_type(&contract.kind);
+        let named = kind.map_or_else(Vec::new, |kind| delivered(kind, &contract.value));
+        let is_named = |a: &&Artifact| named.iter().any(|n| n.path == a.path);
+        Record {
+            version: VERSION,
+            id: self.id(number),
+            protocol: issue.protocol.clone(),
+            contract_type: contract.kind.clone(),
+            from: from.clone(),
+            state,
+            priority,
+            status: contract.status.clone(),
+            summary: contract.summary.clone(),
+            contract_id: contract.id.clone(),
+            contract: ContractFile::new(
+                layout::contract_name(number, from, &to, contract.format),
+                contract.format,
+                &contract.bytes,
+            ),
+            to,
+            intended: None,
+            follows: None,
+            answers: None,
+            task: None,
+            waits_for: Vec::new(),
+            expects: None,
+            artifacts: sending.artifacts.iter().filter(is_named).cloned().collect(),
+            evidence: sending.evidence.unwrap_or_default().to_vec(),
+            max_retries: None,
+            retry: None,
+            timeout_seconds: { kind.and_then(|k| k.timeout.as_ref()) }
+                .and_then(|field| field.read(&contract.value))
+                .filter(|seconds| *seconds > 0),
+            missing: kind.map_or_else(Vec::new, |kind| lacks(kind, &contract.value)),
+            session: contract.session.clone(),
+            violations: Vec::new(),
+            code: sending.code.cloned(),
+            attempt: 1,
+            redriven_at: None,
+            not_before: None,
+            lease: None,
+            transitions: vec![Transition {
+                allowed_secrets: contract.allowed_secrets.clone(),
+                traceparent: self.actor.traceparent,
+                ..Transition::new(self.actor.at, self.actor.name.clone(), state)
+            }],
+        }
+    }
+
+    /// Ends the work on the handoff that a sender held, as its contract says.
+    fn release(
+        &self,
+        held: &mut Record,
+        kind: &ContractType,
+        contract: &Contract,
+        sent: &HandoffId,
+        violations: &[String],
+    ) -> Result<(), Refusal> {
+        if violations.is_empty() {
+            let outcome = self.protocol.outcome(kind, contract.status.as_deref());
+            let event = outcome.event();
+            let failure = contract.failure.as_ref();
+            let mut told = Told::default();
+            if event != Event::Complete {
+                told.failure = failure.cloned();
+            }
+            if event == Event::Block {
+                told.questions = lacks(kind, &contract.value);
+            }
+            return self.advance(held, event, Some(sent), &told);
+        }
+        let failure = Failure {
+            code: ROLE_VIOLATION.to_owned(),
+            message: format!("{} attempted {}", held.to, violations.join(", ")),
+            details: None,
+            recoverable: true,
+            suggested_action: None,
+        };
+        let told = Told {
+            failure: Some(failure),
+            ..Told::default()
+        };
+        self.advance(held, Event::Fail, Some(sent), &told)
+    }
+
+    /// What a contract's sender did that its role does not allow.
+    fn violations(
+        &self,
+        kind: &ContractType,
+        contract: &Contract,
+        from: &AgentName,
+    ) -> Vec<String> {
+        let Some(agent) = self.protocol.agent(from.as_str()) else {
+            return Vec::new();
+        };
+        let done = kind.actions.as_deref();
+        let done = done.and_then(|at| contract.value.pointer(at)?.as_array());
+        let done = done.into_iter().flatten().filter_map(Value::as_str);
+        let has = |list: &[String], action: &str| list.iter().any(|a| a == action);
+        done.filter(|action| {
+            has(&agent.forbidden, action)
+                || !agent.allowed.is_empty() && !has(&agent.allowed, action)
+        })
+        .map(str::to_owned)
+        .collect()
+    }
+
+    /// Who gets a contract first: whoever decides on that route before the work
+    /// moves on; after a violation, the orchestrator.
+    fn first_receiver(
+        &self,
+        from: &AgentName,
+        to: &AgentName,
+        kind: &str,
+        violations: &[String],
+    ) -> AgentName {
+        if let Some(lead) = self.protocol.lead().filter(|_| !violations.is_empty()) {
+            return lead.clone();
+        }
+        let mut routes = self.protocol.routes(from.as_str(), to.as_str());
+        let route = routes.find(|r| r.contracts.iter().any(|c| c == kind));
+        let via = route.and_then(|r| r.via.as_ref());
+        via.filter(|via| *via != from).unwrap_or(to).clone()
+    }
+
+    /// The failed or blocked handoff that a report was about, once whoever got
+    /// the report sends on: what is sent takes its place.
+    fn superseded<E>(&self, held: &Record, sent: &HandoffId) -> Result<Option<Record>, Stop<E>>
+    where
+        V: View<E>,
+    {
+        let Some(reported) = &held.follows else {
+            return Ok(None);
+        };
+        let mut record = self.record(reported)?;
+        let by_report = |t: &Transition| t.sent.as_ref() == Some(&held.id);
+        let stands = [State::Failed, State::Blocked, State::Dead];
+        if !stands.contains(&record.state) || !record.latest().is_some_and(by_report) {
+            return Ok(None);
+        }
+        self.advance(&mut record, Event::Cancel, Some(sent), &Told::default())?;
+        Ok(Some(record))
+    }
+}
+
+/// What a request says that its answer must deliver.
+fn expected(kind: &ContractType, value: &Value) -> Option<Expected> {
+    let fields = kind.expects.as_ref()?;
+    let text = |at: &str| scalar(value.pointer(at)?);
+    Some(Expected {
+        artifact_type: text(&fields.artifact_type)?,
+        schema: text(&fields.schema)?,
+        destination: text(&fields.destination)?,
+    })
+}
+
+/// What a contract's sender lacks.
+pub(super) fn lacks(kind: &ContractType, value: &Value) -> Vec<Question> {
+    let Some(fields) = &kind.inputs else {
+        return Vec::new();
+    };
+    let entries = value.pointer(&fields.list).and_then(Value::as_array);
+    let entries = entries.into_iter().flatten();
+    let question = |entry: &Value| {
+        let text = |at: &Option<String>| scalar(entry.pointer(at.as_deref()?)?);
+        let blocking = { fields.blocking.as_deref() }.and_then(|at| entry.pointer(at)?.as_bool());
+        Some(Question {
+            key: scalar(entry.pointer(&fields.key)?)?,
+            kind: text(&fields.kind),
+            description: text(&fields.description),
+            optional: blocking == Some(false),
+        })
+    };
+    entries.filter_map(question).collect()
+}
+
+/// What a contract says of its own retries.
+fn own_retry(kind: &ContractType, value: &Value) -> Option<OwnRetry> {
+    let delay = kind.retry_delay.as_ref();
+    let multiplier = kind.retry_multiplier.as_deref();
+    let own = OwnRetry {
+        initial_seconds: delay.and_then(|field| field.read(value)),
+        multiplier: multiplier.and_then(|at| value.pointer(at)?.as_number().cloned()),
+    };
+    (own != OwnRetry::default()).then_some(own)
+}

@@ -1,0 +1,462 @@
+//! Tasks: contracts that open or complete them, what waits for them, and the
+//! parent that is done when they are.
+
+use handoff_base::finding::Finding;
+use handoff_base::ids::{AgentName, HandoffId};
+use handoff_base::text::quoted;
+use handoff_protocol::{ContractType, Event, State, TaskFields, TaskPlan, TaskState};
+
+use crate::intake::Contract;
+use crate::planner::{Changed, Planner};
+use crate::record::{Issue, Record, Task, TaskName};
+use crate::refusal::Refusal;
+use crate::step::{Stop, Told, View};
+
+impl<V> Planner<'_, V> {
+    /// The handoff of the task that a contract completes, or of the one that it
+    /// breaks down.
+    pub(super) fn task_handoff(
+        &self,
+        issue: &Issue,
+        kind: &ContractType,
+        contract: &Contract,
+    ) -> Option<HandoffId> {
+        task_handoff(issue, kind, contract)
+    }
+
+    /// Says whether a contract breaks down the task of the handoff that its
+    /// sender holds, who then keeps it until all parts are done.
+    pub(super) fn breaks_down(
+        &self,
+        kind: &ContractType,
+        contract: &Contract,
+        held: &Record,
+    ) -> bool {
+        let plan = kind.tasks.as_ref().map(|t| t.read(&contract.value));
+        plan.is_some_and(|plan| {
+            !plan.opens.is_empty()
+                && plan.parent.is_some()
+                && held.task.as_ref().map(|task| &task.id) == plan.parent.as_ref()
+        })
+    }
+
+    /// Says whether a part that a plan hands over was turned down, so that its
+    /// sender has reason to send the plan once more.
+    pub(super) fn plan_turned_down<E>(
+        &self,
+        issue: &Issue,
+        kind: &ContractType,
+        contract: &Contract,
+    ) -> Result<bool, Stop<E>>
+    where
+        V: View<E>,
+    {
+        let plan = kind.tasks.as_ref().map(|t| t.read(&contract.value));
+        let plan = plan.unwrap_or_default();
+        for id in &plan.opens {
+            if let Some(task) = find(issue, plan.parent.as_deref(), id) {
+                let state = self.record(&task.handoff)?.state;
+                if matches!(state, State::Rejected | State::Cancelled) {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// Completes what the holder of a task works on that reports on its parts:
+    /// a new plan is what follows from it.
+    pub(super) fn reports_on<E>(
+        &self,
+        issue: &Issue,
+        held: &Record,
+        sent: &HandoffId,
+    ) -> Result<Vec<Record>, Stop<E>>
+    where
+        V: View<E>,
+    {
+        let parent = held.task.as_ref().map(|task| &task.id);
+        let mut reports = Vec::new();
+        for open in { issue.open.iter() }
+            .filter(|o| o.to == held.to && o.state == State::InProgress && o.id != held.id)
+        {
+            let mut record = self.record(&open.id)?;
+            if record.task.as_ref().and_then(|task| task.parent.as_ref()) == parent {
+                self.advance(&mut record, Event::Complete, Some(sent), &Told::default())?;
+                reports.push(record);
+            }
+        }
+        Ok(reports)
+    }
+
+    /// What must be completed before a handoff can be: the parts of its task.
+    pub(super) fn open_parts(&self, issue: &Issue, record: &Record) -> Vec<HandoffId> {
+        let mut roots = issue.tasks.iter().filter(|t| t.parent.is_none());
+        let Some(task) = roots.find(|t| t.handoff == record.id) else {
+            return Vec::new();
+        };
+        let parts = { issue.tasks.iter() }.filter(|t| t.parent.as_ref() == Some(&task.id));
+        parts
+            .filter(|part| issue.open.iter().any(|open| open.id == part.handoff))
+            .map(|part| part.handoff.clone())
+            .collect()
+    }
+
+    /// Refuses a contract whose tasks are not where it says they are.
+    pub(super) fn fits_tasks(
+        &self,
+        issue: &Issue,
+        kind: &ContractType,
+        contract: &Contract,
+        from: &AgentName,
+    ) -> Result<(), Refusal> {
+        let Some(fields) = &kind.tasks else {
+            return Ok(());
+        };
+        let mut findings = misplaced(issue, fields, &fields.read(&contract.value), from);
+        if findings.is_empty() {
+            return Ok(());
+        }
+        crate::semantic::gates(self.protocol, &mut findings);
+        Err(Refusal::Tasks {
+            issue: self.key.clone(),
+            findings,
+        })
+    }
+
+    /// Adds the handoffs that a contract begins: one for each task that it
+    /// opens, all with the same contract, or the one that it is.
+    pub(super) fn open_tasks<E>(
+        &self,
+        changed: &mut Changed,
+        kind: &ContractType,
+        contract: &Contract,
+        new: Record,
+    ) -> Result<(), Stop<E>>
+    where
+        V: View<E>,
+    {
+        let plan = kind.tasks.as_ref().map(|t| t.read(&contract.value));
+        let plan = plan.unwrap_or_default();
+        let parent = plan.parent.clone();
+        if plan.opens.is_empty() {
+            let mut new = new;
+            new.task = plan.completes.map(|id| TaskName { id, parent });
+            changed.records.push(new);
+            return Ok(());
+        }
+        if let Some(broken) = parent.as_deref() {
+            let mut tasks = changed.issue.tasks.iter_mut();
+            if let Some(task) = tasks.find(|t| t.parent.is_none() && t.id == broken) {
+                task.state = TaskState::BrokenDown;
+            }
+        }
+        let first = new.id.number();
+        let mut replaced = Vec::new();
+        for (i, id) in (0u32..).zip(&plan.opens) {
+            let mut record = new.clone();
+            record.id = self.id(first + i);
+            record.task = Some(TaskName {
+                id: id.clone(),
+                parent: parent.clone(),
+            });
+            changed.issue.handoffs = first + i;
+            // A new plan for a task that waits takes the place of the old one.
+            if let Some(known) = find(&changed.issue, parent.as_deref(), id) {
+                let mut old = self.record(&known.handoff)?;
+                replaced.push((old.id.clone(), record.id.clone()));
+                if !old.state.is_terminal() {
+                    self.advance(&mut old, Event::Cancel, Some(&record.id), &Told::default())?;
+                    changed.records.push(old);
+                }
+            }
+            let tasks = &mut changed.issue.tasks;
+            tasks.retain(|t| t.parent != parent || t.id != *id);
+            tasks.push(Task {
+                id: id.clone(),
+                parent: parent.clone(),
+                handoff: record.id.clone(),
+                depends_on: plan.on(id).to_vec(),
+                state: TaskState::Pending,
+            });
+            changed.records.push(record);
+        }
+        // Now that every task has its handoff, each can name those it waits for.
+        let issue = &changed.issue;
+        for record in &mut changed.records {
+            if record.id.number() >= first
+                && let Some(task) = &record.task
+            {
+                let on = plan.on(&task.id).iter();
+                let tasks = on.filter_map(|on| find(issue, parent.as_deref(), on));
+                let waits = tasks.filter(|t| t.state != TaskState::Completed);
+                record.waits_for = waits.map(|t| t.handoff.clone()).collect();
+            }
+        }
+        self.wait_instead(changed, &replaced)
+    }
+
+    /// Lets what waits for a handoff wait for the one that took its place.
+    fn wait_instead<E>(
+        &self,
+        changed: &mut Changed,
+        replaced: &[(HandoffId, HandoffId)],
+    ) -> Result<(), Stop<E>>
+    where
+        V: View<E>,
+    {
+        let waiting: Vec<HandoffId> = { changed.issue.tasks.iter() }
+            .filter(|t| t.state == TaskState::Pending && !t.depends_on.is_empty())
+            .map(|t| t.handoff.clone())
+            .filter(|id| changed.records.iter().all(|r| r.id != *id))
+            .collect();
+        for id in waiting {
+            let mut record = self.record(&id)?;
+            let mut waits = false;
+            for on in &mut record.waits_for {
+                if let Some((_, new)) = replaced.iter().find(|(old, _)| old == on) {
+                    on.clone_from(new);
+                    waits = true;
+                }
+            }
+            if waits && !record.state.is_terminal() {
+                changed.quiet.push(record);
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets tasks follow their handoffs: what is completed frees what waits for
+    /// it, and a parent of which all parts are done is done.
+    pub(super) fn follow_tasks<E>(&self, changed: &mut Changed) -> Result<(), Stop<E>>
+    where
+        V: View<E>,
+    {
+        if changed.issue.tasks.is_empty() {
+            return Ok(());
+        }
+        let mut next = 0;
+        while let Some(record) = changed.records.get(next) {
+            next += 1;
+            let (id, state) = (record.id.clone(), record.state);
+            let tasks = &mut changed.issue.tasks;
+            let Some(at) = tasks.iter().position(|task| task.handoff == id) else {
+                continue;
+            };
+            let is_whole = tasks[at].parent.is_none();
+            let whole = Some(&tasks[at].id).filter(|_| is_whole);
+            let has_parts = whole.is_some() && tasks.iter().any(|t| t.parent.as_ref() == whole);
+            let task = &mut tasks[at];
+            task.state = match state {
+                State::Completed => TaskState::Completed,
+                State::InProgress if has_parts => TaskState::BrokenDown,
+                State::InProgress => TaskState::InProgress,
+                _ => TaskState::Pending,
+            };
+            if state != State::Completed {
+                continue;
+            }
+            let parent = task.parent.clone();
+            self.free(changed, &id)?;
+            if let Some(parent) = parent {
+                self.finish_parent(changed, &parent)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a completed handoff from what others wait for.
+    fn free<E>(&self, changed: &mut Changed, done: &HandoffId) -> Result<(), Stop<E>>
+    where
+        V: View<E>,
+    {
+        let waiting: Vec<HandoffId> = { changed.issue.tasks.iter() }
+            .filter(|t| t.state == TaskState::Pending && !t.depends_on.is_empty())
+            .map(|t| t.handoff.clone())
+            .collect();
+        for id in waiting {
+            let known = { changed.records.iter_mut() }
+                .chain(&mut changed.quiet)
+                .find(|r| r.id == id);
+            if let Some(record) = known {
+                record.waits_for.retain(|on| on != done);
+                continue;
+            }
+            let mut record = self.record(&id)?;
+            if record.waits_for.contains(done) {
+                record.waits_for.retain(|on| on != done);
+                changed.quiet.push(record);
+            }
+        }
+        Ok(())
+    }
+
+    /// Completes the handoff of a task of which all parts are done.
+    fn finish_parent<E>(&self, changed: &mut Changed, parent: &str) -> Result<(), Stop<E>>
+    where
+        V: View<E>,
+    {
+        let mut parts =
+            { changed.issue.tasks.iter() }.filter(|t| t.parent.as_deref() == Some(parent));
+        if parts.any(|t| t.state != TaskState::Completed) {
+            return Ok(());
+        }
+        let Some(task) = root(&changed.issue, parent) else {
+            return Ok(());
+        };
+        let known = { changed.records.iter() }.any(|r| r.id == task.handoff);
+        if known || task.state != TaskState::BrokenDown {
+            return Ok(());
+        }
+        let mut record = self.record(&task.handoff)?;
+        if record.state == State::InProgress {
+            let sent = changed.subject.clone();
+            self.advance(&mut record, Event::Complete, Some(&sent), &Told::default())?;
+            changed.records.push(record);
+        }
+        Ok(())
+    }
+}
+
+/// The handoff of the task that a contract completes, or of the one that it
+/// breaks down.
+pub fn task_handoff(issue: &Issue, kind: &ContractType, contract: &Contract) -> Option<HandoffId> {
+    let plan = kind.tasks.as_ref()?.read(&contract.value);
+    let task = match &plan.completes {
+        Some(done) => find(issue, plan.parent.as_deref(), done),
+        None => root(issue, plan.parent.as_deref()?),
+    };
+    task.map(|task| task.handoff.clone())
+}
+
+/// A task by its name and its parent's.
+fn find<'i>(issue: &'i Issue, parent: Option<&str>, id: &str) -> Option<&'i Task> {
+    let mut tasks = issue.tasks.iter();
+    tasks.find(|t| t.id == id && t.parent.as_deref() == parent)
+}
+
+/// A task that is part of no other.
+fn root<'i>(issue: &'i Issue, id: &str) -> Option<&'i Task> {
+    find(issue, None, id)
+}
+
+/// Where a contract's tasks are not what the issue knows of them.
+pub fn misplaced(
+    issue: &Issue,
+    fields: &TaskFields,
+    plan: &TaskPlan,
+    from: &AgentName,
+) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let mut fault = |code: &'static str, pointer: &Option<String>, text: String| {
+        found.push(Finding::error(
+            code,
+            pointer.clone().unwrap_or_default(),
+            text,
+        ));
+    };
+    let parent = plan.parent.as_deref();
+    let holder = |task: &Task| {
+        let mut open = issue.open.iter();
+        open.find(|open| open.id == task.handoff)
+            .map(|open| (open.to.clone(), open.state))
+    };
+    let part = { plan.completes.as_deref() }.and_then(|id| find(issue, parent, id));
+    let late = part.is_some_and(|part| issue.unfollowed.contains(&part.handoff));
+    if let Some(id) = parent {
+        match root(issue, id) {
+            None => {
+                let text = format!("no task {} was handed over in this issue", quoted(id));
+                fault("task.orphan", &fields.parent, text);
+            }
+            // Its last part may be told of when it is done itself.
+            Some(task) if task.state == TaskState::Completed && !late => {
+                let text = format!("task {} is completed", quoted(id));
+                fault("task.state", &fields.parent, text);
+            }
+            Some(task) if !plan.opens.is_empty() => match holder(task) {
+                Some((to, State::InProgress)) if to == *from => {}
+                Some((to, state)) => {
+                    let text = format!(
+                        "task {} is {state} with {to}: {from} does not work on it",
+                        quoted(id)
+                    );
+                    fault("task.state", &fields.parent, text);
+                }
+                None => {
+                    let text = format!("nobody works on task {}", quoted(id));
+                    fault("task.state", &fields.parent, text);
+                }
+            },
+            Some(_) => {}
+        }
+    }
+    for id in &plan.opens {
+        let known = find(issue, parent, id).filter(|t| t.state != TaskState::Pending);
+        if let Some(task) = known {
+            let text = format!("task {} is {} already", quoted(id), task.state.as_str());
+            fault("task.state", &fields.opens, text);
+        }
+        for on in plan.on(id) {
+            if !plan.opens.contains(on) && find(issue, parent, on).is_none() {
+                let text = format!(
+                    "{} depends on {}, which nobody knows",
+                    quoted(id),
+                    quoted(on)
+                );
+                fault("task.unknown_dependency", &fields.dependencies, text);
+            }
+        }
+    }
+    // What was planned before may wait for what is planned now.
+    let mut whole = plan.clone();
+    for task in issue.tasks.iter().filter(|t| {
+        t.parent.as_deref() == parent
+            && t.state != TaskState::Completed
+            && !plan.opens.contains(&t.id)
+    }) {
+        whole
+            .dependencies
+            .insert(task.id.clone(), task.depends_on.clone());
+    }
+    if !plan.opens.is_empty()
+        && let Some(circle) = whole.circle()
+    {
+        let text = format!(
+            "with what was planned before, the tasks wait for one another: {}",
+            circle.join(" → ")
+        );
+        fault("task.cycle", &fields.dependencies, text);
+    }
+    if let Some(id) = &plan.completes {
+        match find(issue, parent, id) {
+            None => {
+                let text = format!("no task {} was handed over under its parent", quoted(id));
+                fault("task.orphan", &fields.completes, text);
+            }
+            Some(task) => match holder(task) {
+                Some((to, State::InProgress)) if to == *from => {}
+                Some((to, state)) => {
+                    let text = format!(
+                        "task {} is {state} with {to}: {from} does not work on it",
+                        quoted(id)
+                    );
+                    fault("task.state", &fields.completes, text);
+                }
+                // It was completed first, and is told now.
+                None if issue.unfollowed.contains(&task.handoff) => {}
+                None => {
+                    let text = format!("task {} is {} already", quoted(id), task.state.as_str());
+                    fault("task.state", &fields.completes, text);
+                }
+            },
+        }
+    }
+    for id in &plan.siblings {
+        if find(issue, parent, id).is_none() {
+            let text = format!("no task {} was handed over under its parent", quoted(id));
+            fault("task.orphan", &fields.siblings, text);
+        }
+    }
+    found
+}

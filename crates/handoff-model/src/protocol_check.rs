@@ -1,0 +1,515 @@
+//! Every fault of a protocol's folder: the definition's own, its files', and
+//! where the two do not fit each other.
+
+use std::collections::BTreeSet;
+
+use handoff_base::finding::{Finding, Severity};
+use handoff_base::text::quoted;
+use handoff_contract::{Schema, is_rule};
+use handoff_protocol::{
+    ClaimedPlace, Claims, ContractType, Definition, FactRule, Protocol, SIGNERS, Signer, Signers,
+    State, Traces, schema_types, schema_values,
+};
+use serde_json::Value;
+
+use crate::layout::DEFINITION;
+
+/// A protocol's files by path in its folder.
+pub type ProtocolFiles = [(String, Vec<u8>)];
+
+/// Checks a protocol's folder. Paths are those of files; where the fault is in
+/// the definition, a JSON Pointer into it.
+pub fn check_protocol(files: &ProtocolFiles) -> Vec<Finding> {
+    let Some(definition) = file(files, DEFINITION) else {
+        let text = "the folder has no protocol.json";
+        return vec![Finding::error("file.missing", DEFINITION, text)];
+    };
+    let (protocol, found) = match Protocol::with_faults(definition) {
+        Ok(read) => read,
+        Err(findings) => return findings,
+    };
+    if let Some(at) = not_an_object(definition) {
+        let text = "expected an object, in braces";
+        return vec![Finding::error("protocol.syntax", at, text)];
+    }
+    let mut checker = Checker {
+        files,
+        definition: protocol.definition(),
+        protocol: &protocol,
+        found,
+    };
+    let schemas = checker.schemas();
+    checker.templates();
+    checker.pointers(&schemas);
+    checker.words(&schemas);
+    checker.secrets();
+    checker.signers();
+    checker.requirements();
+    checker.found
+}
+
+/// The first place that must be an object and is a list, which is read as its
+/// fields in some order.
+fn not_an_object(definition: &[u8]) -> Option<String> {
+    let definition: Value = serde_json::from_slice(definition).ok()?;
+    if !definition.is_object() {
+        return Some(String::new());
+    }
+    let lists = ["agents", "contracts", "routes", "forbidden"].into_iter();
+    let items = lists.flat_map(|key| {
+        let list = definition[key].as_array().into_iter().flatten();
+        list.enumerate()
+            .map(move |(i, item)| (format!("/{key}/{i}"), item))
+    });
+    let parts = ["fields", "evidence"].into_iter();
+    let parts = parts.filter_map(|key| Some((format!("/{key}"), definition.get(key)?)));
+    let types = definition["contracts"].as_array().into_iter().flatten();
+    let claims = { types.enumerate() }
+        .filter_map(|(i, item)| Some((format!("/contracts/{i}/claims"), item.get("claims")?)));
+    let mut all = items.chain(parts).chain(claims);
+    all.find(|(_, item)| !item.is_object()).map(|(at, _)| at)
+}
+
+fn file<'f>(files: &'f ProtocolFiles, path: &str) -> Option<&'f [u8]> {
+    let found = files.iter().find(|(p, _)| p == path);
+    found.map(|(_, bytes)| bytes.as_slice())
+}
+
+struct Checker<'a> {
+    files: &'a ProtocolFiles,
+    definition: &'a Definition,
+    protocol: &'a Protocol,
+    found: Vec<Finding>,
+}
+
+/// A contract type's schema, where it can be read.
+type Schemas = Vec<Option<Value>>;
+
+impl Checker<'_> {
+    fn fault(&mut self, code: &'static str, path: impl Into<String>, text: impl Into<String>) {
+        self.found.push(Finding::error(code, path, text));
+    }
+
+    /// Reads a schema and compiles it.
+    fn schema(&mut self, at: String, path: &str, as_xml: bool) -> Option<Value> {
+        let Some(bytes) = file(self.files, path) else {
+            let text = format!("no file {path} describes it");
+            self.fault("protocol.missing_file", at, text);
+            return None;
+        };
+        let value: Value = match serde_json::from_slice(bytes) {
+            Ok(value) => value,
+            Err(error) => {
+                self.fault("protocol.schema", path, format!("it is not JSON: {error}"));
+                return None;
+            }
+        };
+        match Schema::compile(&value) {
+            Ok(schema) => {
+                if let Some(error) = schema.without_xml().filter(|_| as_xml) {
+                    let text = format!("contracts may be XML, and {error}");
+                    let finding = Finding::error("protocol.schema", path, text);
+                    let fix = "say how with the keyword `xml`, such as {\"xml\": {\"name\": …}}, or leave xml out of `formats`";
+                    self.found.push(finding.fix(fix));
+                }
+                Some(value)
+            }
+            Err(error) => {
+                let mut text = error.to_string();
+                if let Some(cause) = std::error::Error::source(&error) {
+                    text += &format!(": {cause}");
+                }
+                self.fault("protocol.schema", path, text);
+                None
+            }
+        }
+    }
+
+    fn schemas(&mut self) -> Schemas {
+        let definition = self.definition;
+        let mut used = BTreeSet::new();
+        let mut schemas = Vec::new();
+        for (i, kind) in definition.contracts.iter().enumerate() {
+            used.insert(kind.schema.as_str());
+            let as_xml = kind.has_format("xml") && definition.formats.iter().any(|f| f == "xml");
+            let at = format!("/contracts/{i}/schema");
+            schemas.push(self.schema(at, &kind.schema, as_xml));
+        }
+        for (name, document) in &definition.documents {
+            used.insert(document.schema.as_str());
+            self.schema(format!("/documents/{name}/schema"), &document.schema, false);
+        }
+        // Contracts may name the others.
+        for (path, _) in self.files {
+            if path.ends_with(".json") && path.starts_with("schemas/") && !used.contains(&**path) {
+                self.schema(String::new(), path, false);
+            }
+        }
+        schemas
+    }
+
+    fn secrets(&mut self) {
+        let rules = self.definition.secrets.iter().flat_map(|s| &s.allow);
+        for (i, allowed) in rules.enumerate() {
+            if !is_rule(&allowed.rule) {
+                let text = format!("there is no rule {} for secrets", quoted(&allowed.rule));
+                self.fault(
+                    "protocol.unknown_rule",
+                    format!("/secrets/allow/{i}/rule"),
+                    text,
+                );
+            }
+        }
+    }
+
+    /// Contract types of requirements that there are not. A protocol from which a
+    /// type was taken away is whole without it; only less can be shown.
+    fn requirements(&mut self) {
+        for (name, requirement) in &self.definition.requirements {
+            let lists = [
+                ("shown_by", &requirement.shown_by),
+                ("undone_by", &requirement.undone_by),
+            ];
+            for (key, types) in lists {
+                for (i, kind) in types.iter().enumerate() {
+                    if self.protocol.contract_type(kind).is_some() {
+                        continue;
+                    }
+                    let at = format!("/requirements/{name}/{key}/{i}");
+                    let text = format!("no contract type is called `{kind}`");
+                    let mut finding = Finding::error("protocol.unknown_type", at, text);
+                    finding.severity = Severity::Warning;
+                    self.found.push(finding);
+                }
+            }
+        }
+    }
+
+    /// Who may sign, and who can't.
+    fn signers(&mut self) {
+        let Some(bytes) = file(self.files, SIGNERS) else {
+            return;
+        };
+        let (signers, faults) = Signers::parse(bytes);
+        let whole = faults.is_empty();
+        self.found.extend(faults);
+        // What can't be read may list them.
+        if !whole || signers.is_empty() {
+            return;
+        }
+        let mut warn = |code: &'static str, text: String, fix: String| {
+            let mut finding = Finding::error(code, SIGNERS, text).fix(fix);
+            finding.severity = Severity::Warning;
+            self.found.push(finding);
+        };
+        for agent in self.protocol.agent_names() {
+            if !signers.iter().any(|line| line.is_agents(agent)) {
+                let text =
+                    format!("no key is listed for {agent}, so that every step of it is refused");
+                let fix = format!("add a line: {agent} TYPE KEY");
+                warn("signers.no_key", text, fix);
+            }
+        }
+        if !signers.iter().any(Signer::is_of_a_person) {
+            let text = "no key is listed for a person, so that nobody can change the protocol or the list later";
+            let fix = "add a line with the e-mail address that git has for whoever may";
+            warn("signers.no_person", text.to_owned(), fix.to_owned());
+        }
+    }
+
+    fn templates(&mut self) {
+        let definition = self.definition;
+        for (i, kind) in definition.contracts.iter().enumerate() {
+            let at = |key: &str| format!("/contracts/{i}/{key}");
+            match file(self.files, &kind.template) {
+                None => {
+                    let text = format!("there is no file {}", kind.template);
+                    self.fault("protocol.missing_file", at("template"), text);
+                }
+                Some(bytes) => {
+                    let text = match serde_json::from_slice::<Value>(bytes) {
+                        Err(error) => Some(format!("it is not JSON: {error}")),
+                        Ok(value) if !value.is_object() => Some("it is not an object".to_owned()),
+                        Ok(_) => None,
+                    };
+                    if let Some(text) = text {
+                        self.fault("protocol.template", &kind.template, text);
+                    }
+                }
+            }
+            let xsd = kind.xsd.as_deref();
+            if let Some(xsd) = xsd.filter(|xsd| file(self.files, xsd).is_none()) {
+                let text = format!("there is no file {xsd}");
+                self.fault("protocol.missing_file", at("xsd"), text);
+            }
+        }
+    }
+
+    /// Pointers to what no schema has.
+    fn pointers(&mut self, schemas: &Schemas) {
+        let definition = self.definition;
+        let anywhere = |pointer: &str| {
+            let known = schemas.iter().flatten();
+            // What can't be read was reported, and may have it.
+            schemas.iter().any(Option::is_none) || { known }.any(|s| has(s, pointer))
+        };
+        let mut missing: Vec<(String, String)> = Vec::new();
+        for (key, pointer) in definition.fields.given() {
+            if pointer.starts_with('/') && !anywhere(pointer) {
+                missing.push((format!("/fields/{key}"), pointer.to_owned()));
+            }
+        }
+        for (name, rule) in &definition.facts {
+            let (key, list) = match rule {
+                FactRule::Last(list) => ("last", list),
+                FactRule::Sum(list) => ("sum", list),
+                FactRule::Collect(list) => ("collect", list),
+                FactRule::Count(_) => continue,
+            };
+            for (i, pointer) in list.iter().enumerate().filter(|(_, p)| !anywhere(p)) {
+                missing.push((format!("/facts/{name}/{key}/{i}"), pointer.clone()));
+            }
+        }
+        for (at, pointer) in definition.traces.iter().flat_map(Traces::pointers) {
+            if !anywhere(pointer) {
+                missing.push((at, pointer.to_owned()));
+            }
+        }
+        if let Some(limits) = &definition.limits {
+            let item = limits
+                .item
+                .iter()
+                .map(|item| ("item/at".to_owned(), &item.at));
+            let cycle = { limits.cycle.iter() }.map(|c| ("cycle/reason".to_owned(), &c.reason));
+            let rounds = limits.rounds.iter().flat_map(|(name, round)| {
+                let at = format!("rounds/{name}/when");
+                round.when.keys().map(move |pointer| (at.clone(), pointer))
+            });
+            for (at, pointer) in item.chain(cycle).chain(rounds) {
+                if !anywhere(pointer) {
+                    missing.push((format!("/limits/{at}"), pointer.clone()));
+                }
+            }
+        }
+        for (i, (kind, schema)) in definition.contracts.iter().zip(schemas).enumerate() {
+            let Some(schema) = schema else { continue };
+            for (at, pointer, wanted) in typed_pointers(kind) {
+                let types = schema_types(schema, &pointer);
+                let fits = |types: &BTreeSet<String>| wanted.iter().any(|t| types.contains(*t));
+                if types.is_some_and(|types| !fits(&types)) {
+                    let text = format!("`{pointer}` is not of the type {}", wanted.join(" or "));
+                    self.fault("protocol.field_type", format!("/contracts/{i}/{at}"), text);
+                }
+            }
+            for (at, pointer) in own_pointers(kind) {
+                if !has(schema, &pointer) {
+                    missing.push((format!("/contracts/{i}/{at}"), pointer));
+                }
+            }
+            let implied = kind.implied_from.is_some() && kind.implied_to.is_some();
+            let parties = [
+                ("from", !kind.note, self.protocol.field(kind, |f| &f.from)),
+                ("to", kind.travels(), self.protocol.field(kind, |f| &f.to)),
+            ];
+            for (key, needed, pointer) in parties {
+                let pointer = pointer.filter(|p| needed && !implied && !has(schema, p));
+                missing.extend(
+                    pointer.map(|p| (format!("/contracts/{i}/fields/{key}"), p.to_owned())),
+                );
+            }
+        }
+        missing.sort();
+        missing.dedup();
+        for (at, pointer) in missing {
+            let text = format!("`{pointer}` is a field that the schema does not have");
+            self.fault("protocol.unknown_field", at, text);
+        }
+    }
+
+    /// Status words that no contract can say, so that what they stand for is
+    /// never reached.
+    fn words(&mut self, schemas: &Schemas) {
+        let definition = self.definition;
+        let types = definition.contracts.iter().zip(schemas).enumerate();
+        let mut said: BTreeSet<String> = BTreeSet::new();
+        let mut open = false;
+        let mut faults = Vec::new();
+        for (i, (kind, schema)) in types {
+            let Some(schema) = schema else {
+                open = true;
+                continue;
+            };
+            let Some(pointer) = self.protocol.field(kind, |f| &f.status) else {
+                continue;
+            };
+            let Some(words) = schema_values(schema, pointer) else {
+                open |= has(schema, pointer);
+                continue;
+            };
+            for word in kind.outcome.keys().filter(|word| !words.contains(*word)) {
+                let text = format!(
+                    "no contract of type `{}` can have the status `{word}`",
+                    kind.name
+                );
+                faults.push((format!("/contracts/{i}/outcome"), text));
+            }
+            said.extend(words);
+        }
+        for (word, state) in &definition.status {
+            // These are known so that contracts with them can be refused.
+            let unfinished = matches!(state, State::Pending | State::InProgress);
+            if !open && !unfinished && !said.contains(word) {
+                let text = format!(
+                    "no contract can have the status `{word}`, so that {state} is not reached by it"
+                );
+                faults.push((format!("/status/{word}"), text));
+            }
+        }
+        for (at, text) in faults {
+            self.fault("protocol.unreachable_state", at, text);
+        }
+    }
+}
+
+/// The pointers of a type to what must be of a certain type, with the place of
+/// each and the types that would do.
+fn typed_pointers(kind: &ContractType) -> Vec<ClaimedPlace<'static>> {
+    const LIST: &[&str] = &["array"];
+    let mut found: Vec<ClaimedPlace<'static>> = Vec::new();
+    let artifacts = kind.artifacts.as_ref().and_then(|a| a.list.as_ref());
+    let critical = kind.critical_inputs.as_ref().map(|c| &c.at);
+    let single = [
+        ("max_retries", kind.max_retries.as_ref(), &["integer"][..]),
+        ("actions", kind.actions.as_ref(), LIST),
+        ("artifacts/list", artifacts, LIST),
+        ("critical_inputs/at", critical, LIST),
+    ];
+    for (at, pointer, wanted) in single {
+        found.extend(pointer.map(|p| (at.to_owned(), p.clone(), wanted)));
+    }
+    const NUMBER: &[&str] = &["number", "integer"];
+    let times = [
+        ("timeout/at", &kind.timeout),
+        ("retry_delay/at", &kind.retry_delay),
+    ];
+    for (at, field) in times {
+        found.extend(
+            field
+                .as_ref()
+                .map(|f| (at.to_owned(), f.at.clone(), NUMBER)),
+        );
+    }
+    let multiplier = kind.retry_multiplier.clone();
+    found.extend(multiplier.map(|p| ("retry_multiplier".to_owned(), p, NUMBER)));
+    let inputs = kind.inputs.as_ref();
+    found.extend(inputs.map(|i| ("inputs/list".to_owned(), i.list.clone(), LIST)));
+    for (key, pointer) in kind.tasks.iter().flat_map(|tasks| tasks.given()) {
+        let wanted: &[&str] = match key {
+            "parent" | "completes" => &["string"],
+            "dependencies" => &["object"],
+            "weights" | "groups" => LIST,
+            // A message's bullets are an object, and a list in one is a text.
+            _ => &["array", "object", "string"],
+        };
+        found.push((format!("tasks/{key}"), pointer.to_owned(), wanted));
+    }
+    let claims = kind.claims.iter().flat_map(Claims::given);
+    let claims = claims.filter(|(_, pointer, _)| pointer.starts_with('/'));
+    found.extend(claims.map(|(at, pointer, wanted)| (format!("claims/{at}"), pointer, wanted)));
+    found
+}
+
+/// The pointers that a type has for itself, with the place of each.
+fn own_pointers(kind: &ContractType) -> Vec<(String, String)> {
+    let mut found: Vec<(String, String)> = Vec::new();
+    let mut add = |at: String, pointer: &str| {
+        if pointer.starts_with('/') {
+            found.push((at, pointer.to_owned()));
+        }
+    };
+    for (key, pointer) in kind.fields.given() {
+        add(format!("fields/{key}"), pointer);
+    }
+    kind.when.keys().for_each(|p| add("when".to_owned(), p));
+    kind.after.keys().for_each(|p| add("after".to_owned(), p));
+    let single = [
+        ("summary", &kind.summary),
+        ("max_retries", &kind.max_retries),
+        ("actions", &kind.actions),
+        ("about", &kind.about),
+    ];
+    for (key, pointer) in single {
+        pointer.iter().for_each(|p| add(key.to_owned(), p));
+    }
+    if let Some(failure) = &kind.failure {
+        let optional = [
+            &failure.details,
+            &failure.recoverable,
+            &failure.suggested_action,
+        ];
+        let all = [&failure.code, &failure.message].into_iter();
+        all.chain(optional.into_iter().flatten())
+            .for_each(|p| add("failure".to_owned(), p));
+    }
+    for (i, named) in kind.named_schemas.iter().enumerate() {
+        add(format!("named_schemas/{i}/data"), &named.data);
+        add(format!("named_schemas/{i}/schema"), &named.schema);
+    }
+    if let Some(expected) = &kind.expects {
+        add("expects/artifact_type".to_owned(), &expected.artifact_type);
+        add("expects/schema".to_owned(), &expected.schema);
+        add("expects/destination".to_owned(), &expected.destination);
+    }
+    if let Some(artifacts) = &kind.artifacts {
+        let entry = match &artifacts.list {
+            Some(list) => format!("{list}/0"),
+            None => String::new(),
+        };
+        add(
+            "artifacts/path".to_owned(),
+            &format!("{entry}{}", artifacts.path),
+        );
+        let kind = artifacts.kind.iter();
+        kind.for_each(|p| add("artifacts/type".to_owned(), &format!("{entry}{p}")));
+    }
+    for (i, pointer) in kind.agents.iter().enumerate() {
+        add(format!("agents/{i}"), pointer);
+    }
+    if let Some(critical) = &kind.critical_inputs {
+        add("critical_inputs/at".to_owned(), &critical.at);
+    }
+    for (key, pointer) in kind.tasks.iter().flat_map(|tasks| tasks.given()) {
+        add(format!("tasks/{key}"), pointer);
+    }
+    for (key, pointer, _) in kind.claims.iter().flat_map(Claims::given) {
+        add(format!("claims/{key}"), &pointer);
+    }
+    let times = [
+        ("timeout/at", &kind.timeout),
+        ("retry_delay/at", &kind.retry_delay),
+    ];
+    for (key, field) in times {
+        field.iter().for_each(|f| add(key.to_owned(), &f.at));
+    }
+    { kind.retry_multiplier.iter() }.for_each(|p| add("retry_multiplier".to_owned(), p));
+    if let Some(inputs) = &kind.inputs {
+        add("inputs/list".to_owned(), &inputs.list);
+        let optional = [
+            ("type", &inputs.kind),
+            ("description", &inputs.description),
+            ("blocking", &inputs.blocking),
+        ];
+        let entry = |pointer: &str| format!("{}/0{pointer}", inputs.list);
+        add("inputs/key".to_owned(), &entry(&inputs.key));
+        for (key, pointer) in optional {
+            pointer
+                .iter()
+                .for_each(|p| add(format!("inputs/{key}"), &entry(p)));
+        }
+    }
+    found
+}
+
+fn has(schema: &Value, pointer: &str) -> bool {
+    handoff_protocol::schema_has(schema, pointer)
+}

@@ -1,0 +1,32 @@
+//! Where the schemas of a protocol come from.
+
+use std::rc::Rc;
+
+use handoff_contract::Schema;
+use handoff_protocol::ContractType;
+
+/// Finds the compiled schema of a contract type.
+pub trait Schemas {
+    /// How finding one can fail.
+    type Error;
+
+    /// The compiled schema of this type.
+    ///
+    /// # Errors
+    /// When the file is missing or is not a JSON Schema.
+    fn schema(&self, kind: &ContractType) -> Result<Rc<Schema>, Self::Error> {
+        self.file(&kind.schema)
+    }
+
+    /// The compiled schema in a file of the protocol's folder.
+    ///
+    /// # Errors
+    /// When the file is missing or is not a JSON Schema.
+    fn file(&self, path: &str) -> Result<Rc<Schema>, Self::Error>;
+
+    /// The names of the schemas that contracts can name: the files in `schemas`.
+    ///
+    /// # Errors
+    /// When the folder can't be read.
+    fn names(&self) -> Result<Vec<String>, Self::Error>;
+}

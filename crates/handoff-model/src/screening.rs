@@ -1,0 +1,206 @@
+//! What is about to be kept is screened for secrets: at the door, before anything of it is written.
+//!
+//! The audit does not screen again. Rules change with the program, and what was accepted once must
+//! not become a fault of the history.
+
+use handoff_base::finding::Finding;
+use handoff_contract::{Allowance, SECRET, Secrets};
+use handoff_protocol::{Definition, Protocol};
+use serde_json::{Value, json};
+
+use crate::intake::Review;
+use crate::layout::DEFINITION;
+use crate::protocol_check::ProtocolFiles;
+use crate::step::Request;
+
+/// The screening of one step: what goes with it, and what of it is allowed all the same.
+pub struct Screen {
+    /// What the protocol allows.
+    standing: Vec<Allowance>,
+    /// What is allowed for this step, and whether it was needed.
+    asked: Vec<(Allowance, bool)>,
+    allowed: Vec<Allowance>,
+    found: Secrets,
+}
+
+/// What a screening without secrets comes to.
+#[derive(Debug)]
+pub struct Screened {
+    /// Every secret that was allowed for this step, by rule and place.
+    pub allowed: Vec<Allowance>,
+    /// An allowance that nothing needed.
+    pub unused: Option<Allowance>,
+}
+
+/// Why something may not be kept.
+#[derive(Debug)]
+pub enum Unscreened {
+    /// It holds what looks like a secret.
+    Secret {
+        /// Each secret and its place, without its text.
+        findings: Vec<Finding>,
+    },
+    /// Something is allowed that it does not hold.
+    Unused {
+        /// What is allowed.
+        allowance: Allowance,
+    },
+}
+
+impl Screen {
+    /// Begins one under a protocol, with what is allowed for this step.
+    pub fn new(definition: &Definition, asked: &[Allowance]) -> Self {
+        let standing = definition.secrets.iter().flat_map(|secrets| &secrets.allow);
+        let standing = standing.map(|allowed| Allowance {
+            rule: allowed.rule.clone(),
+            place: allowed.at.clone(),
+        });
+        Self {
+            standing: standing.collect(),
+            asked: asked.iter().map(|a| (a.clone(), false)).collect(),
+            allowed: Vec::new(),
+            found: Secrets::default(),
+        }
+    }
+
+    /// Screens a contract, or a document that is written like one.
+    pub fn contract(&mut self, bytes: &[u8]) {
+        self.weigh(Secrets::in_contract(bytes));
+    }
+
+    /// Screens a file of any kind; findings name it so.
+    pub fn file(&mut self, name: &str, bytes: &[u8]) {
+        self.weigh(Secrets::in_file(name, bytes));
+    }
+
+    /// Says whether nothing was found yet that is not allowed.
+    pub fn is_clean(&self) -> bool {
+        self.found.is_empty()
+    }
+
+    /// Screens the texts of a value; findings name them by JSON Pointers.
+    pub fn value(&mut self, value: &Value) {
+        self.weigh(Secrets::in_value(value));
+    }
+
+    fn weigh(&mut self, mut secrets: Secrets) {
+        let Self {
+            standing,
+            asked,
+            allowed,
+            ..
+        } = self;
+        secrets.retain(|secret| {
+            if standing.iter().any(|a| secret.is_allowed_by(a)) {
+                return false;
+            }
+            let mut is_allowed = false;
+            for (allowance, used) in asked.iter_mut() {
+                if secret.is_allowed_by(allowance) {
+                    (*used, is_allowed) = (true, true);
+                }
+            }
+            let own = secret.allowance();
+            if is_allowed && !allowed.contains(&own) {
+                allowed.push(own);
+            }
+            !is_allowed
+        });
+        self.found.extend(secrets);
+    }
+
+    /// Ends the screening with the findings for what is not allowed; `others` are told without it.
+    pub fn findings(self, others: &mut Vec<Finding>) -> Screened {
+        self.found.mask(others);
+        others.extend(self.found.iter().map(|secret| secret.finding()));
+        let unused = self.asked.into_iter().find(|(_, used)| !used);
+        Screened {
+            allowed: self.allowed,
+            unused: unused.map(|(allowance, _)| allowance),
+        }
+    }
+
+    /// Ends the screening; the answer is what was allowed.
+    ///
+    /// # Errors
+    /// [`Unscreened::Secret`] for what is not allowed, [`Unscreened::Unused`] for what is
+    /// allowed and not there.
+    pub fn finish(self) -> Result<Vec<Allowance>, Unscreened> {
+        let mut findings = Vec::new();
+        let screened = self.findings(&mut findings);
+        if !findings.is_empty() {
+            return Err(Unscreened::Secret { findings });
+        }
+        match screened.unused {
+            Some(allowance) => Err(Unscreened::Unused { allowance }),
+            None => Ok(screened.allowed),
+        }
+    }
+}
+
+impl Review {
+    /// The same review after its document was screened, so that none of its findings tells a secret.
+    #[must_use]
+    pub fn screened(mut self, protocol: &Protocol, bytes: &[u8], asked: &[Allowance]) -> Self {
+        let mut screen = Screen::new(protocol.definition(), asked);
+        screen.contract(bytes);
+        let Screened { allowed, unused } = screen.findings(&mut self.findings);
+        if let Some(contract) = &mut self.contract {
+            contract.allowed_secrets = allowed;
+        }
+        if self.holds_secrets() {
+            self.contract = None;
+            self.no_route = false;
+        }
+        self.unused = unused;
+        self
+    }
+
+    /// Says whether its document was refused for a secret.
+    pub fn holds_secrets(&self) -> bool {
+        self.findings.iter().any(|finding| finding.code == SECRET)
+    }
+}
+
+/// Screens the texts of a request, which then says which of them hold what was allowed. A contract was
+/// screened with its review.
+///
+/// # Errors
+/// [`Unscreened::Secret`] and [`Unscreened::Unused`].
+pub fn screen_request(protocol: &Protocol, request: &mut Request<'_>) -> Result<(), Unscreened> {
+    let (value, told) = match request {
+        Request::Send { .. } => return Ok(()),
+        Request::Change { told, .. } => (json!(told), Some(told)),
+        Request::Decide { why, .. } => (json!({ "why": why }), None),
+        Request::Annotate { note, facts, .. } => (json!({ "note": note, "facts": facts }), None),
+        Request::Reopen { reason } => (json!({ "reason": reason }), None),
+    };
+    let asked = told.as_ref().map_or(&[][..], |told| &told.allow);
+    let mut screen = Screen::new(protocol.definition(), asked);
+    // What was allowed when the step was first taken, elsewhere.
+    let known = told.as_ref().map_or(&[][..], |told| &told.allowed_secrets);
+    screen.standing.extend_from_slice(known);
+    screen.value(&value);
+    let allowed = screen.finish()?;
+    if let Some(told) = told {
+        told.allowed_secrets.extend(allowed);
+    }
+    Ok(())
+}
+
+/// Screens a protocol's files, under what it allows itself.
+///
+/// # Errors
+/// [`Unscreened::Secret`].
+pub fn screen_protocol(files: &ProtocolFiles) -> Result<(), Unscreened> {
+    let definition = files.iter().find(|(path, _)| path == DEFINITION);
+    let Some(protocol) = definition.and_then(|(_, bytes)| Protocol::load(bytes).ok()) else {
+        // It is refused for what it is.
+        return Ok(());
+    };
+    let mut screen = Screen::new(protocol.definition(), &[]);
+    for (path, bytes) in files {
+        screen.file(path, bytes);
+    }
+    screen.finish().map(drop)
+}

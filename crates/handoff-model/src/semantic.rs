@@ -1,0 +1,155 @@
+//! What a schema can't say: the checks of a contract that look beyond one field,
+//! by the rules of its type.
+
+use handoff_base::finding::Finding;
+use handoff_base::text::quoted;
+use handoff_contract::{FILL, Schema, Source};
+use handoff_protocol::{ContractType, Gate, Protocol, TaskFields};
+use serde_json::Value;
+
+use crate::schemas::Schemas;
+use crate::value::scalar;
+
+/// Checks a contract by its type's rules; paths are JSON Pointers.
+pub fn faults<S: Schemas>(
+    protocol: &Protocol,
+    kind: &ContractType,
+    schemas: &S,
+    value: &Value,
+) -> Result<Vec<Finding>, S::Error> {
+    let mut found = Vec::new();
+    for named in &kind.named_schemas {
+        let (Some(data), Some(name)) = (
+            value.pointer(&named.data),
+            value.pointer(&named.schema).and_then(scalar),
+        ) else {
+            continue;
+        };
+        match named_schema(schemas, &name)? {
+            Ok(schema) => found.extend(part(&schema, data, &named.data)),
+            Err(finding) => found.push(Finding {
+                path: named.schema.clone(),
+                ..*finding
+            }),
+        }
+    }
+    // A request whose answer could never be checked.
+    if let Some(expected) = &kind.expects
+        && let Some(name) = value.pointer(&expected.schema).and_then(scalar)
+        && let Err(finding) = named_schema(schemas, &name)?
+    {
+        found.push(Finding {
+            path: expected.schema.clone(),
+            ..*finding
+        });
+    }
+    for pointer in &kind.agents {
+        let Some(name) = value.pointer(pointer).and_then(scalar) else {
+            continue;
+        };
+        if protocol.agent(&name).is_none() {
+            let text = format!(
+                "{} is not an agent of protocol {}",
+                quoted(&name),
+                protocol.name()
+            );
+            let fix = format!("use one of: {}", protocol.agent_names().join(", "));
+            found.push(Finding::error("agent.unknown", pointer, text).fix(fix));
+        }
+    }
+    let codes = &protocol.definition().errors;
+    if let Some(failure) = &kind.failure
+        && let Some(code) = value.pointer(&failure.code).and_then(scalar)
+        && !codes.is_empty()
+        && !codes.contains_key(&code)
+    {
+        let known: Vec<&str> = codes.keys().map(String::as_str).collect();
+        let text = format!(
+            "{} is not an error code of protocol {}",
+            quoted(&code),
+            protocol.name()
+        );
+        let finding = Finding::error("error.unknown", &failure.code, text);
+        found.push(finding.fix(format!("use one of: {}", known.join(", "))));
+    }
+    // What is not filled in yet is no task's name.
+    let named = |tasks: &&TaskFields| {
+        let mut given = tasks.given();
+        !given.any(|(_, at)| value.pointer(at).is_some_and(has_mark))
+    };
+    if let Some(tasks) = kind.tasks.as_ref().filter(named) {
+        found.extend(tasks.faults(value, &tasks.read(value)));
+    }
+    Ok(found)
+}
+
+/// Says whether something in there is left to be filled in.
+fn has_mark(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains(FILL),
+        Value::Array(items) => items.iter().any(has_mark),
+        Value::Object(members) => members.iter().any(|(k, v)| k.contains(FILL) || has_mark(v)),
+        _ => false,
+    }
+}
+
+/// The schema of a name, or what is wrong with the name.
+pub fn named_schema<S: Schemas>(
+    schemas: &S,
+    name: &str,
+) -> Result<Result<std::rc::Rc<Schema>, Box<Finding>>, S::Error> {
+    let known = schemas.names()?;
+    if known.iter().any(|k| k == name) {
+        return schemas.file(&format!("schemas/{name}")).map(Ok);
+    }
+    let text = format!("the protocol has no schema {}", quoted(name));
+    let finding = Finding::error("schema.unknown", "", text);
+    let fix = format!("use one of: {}", known.join(", "));
+    Ok(Err(Box::new(finding.fix(fix))))
+}
+
+/// Checks a part of a contract against a schema of its own.
+pub fn part(schema: &Schema, data: &Value, at: &str) -> Vec<Finding> {
+    let Ok(source) = Source::parse(data.to_string().as_bytes()) else {
+        let text = "the data is neither an object nor a list";
+        return vec![Finding::error("field.type", at, text)];
+    };
+    let mut findings = schema.check(&source, None).findings;
+    for finding in &mut findings {
+        // The lines are those of the part alone.
+        (finding.line, finding.column) = (None, None);
+        finding.path.insert_str(0, at);
+    }
+    findings
+}
+
+/// Adds a finding for each gate of the protocol that what was found fails.
+pub fn gates(protocol: &Protocol, findings: &mut Vec<Finding>) {
+    let mut failed: Vec<(Gate, usize)> = Vec::new();
+    for finding in findings.iter().filter(|f| f.is_error()) {
+        let gate = gate_of(&finding.code);
+        match failed.iter_mut().find(|(known, _)| *known == gate) {
+            Some((_, count)) => *count += 1,
+            None => failed.push((gate, 1)),
+        }
+    }
+    for gate in &protocol.definition().gates {
+        if let Some((_, count)) = failed.iter().find(|(failed, _)| failed == gate) {
+            let plural = if *count == 1 { "fault" } else { "faults" };
+            let text = format!("the gate is not passed: {count} {plural}, listed beside this");
+            findings.push(Finding::error(gate.code(), "", text));
+        }
+    }
+}
+
+/// The gate that a fault fails.
+fn gate_of(code: &str) -> Gate {
+    match code {
+        "field.missing" | "field.unfilled" => Gate::RequiredFields,
+        "task.orphan" => Gate::NoOrphanedTasks,
+        "task.state" => Gate::StateConsistency,
+        "agent.unknown" | "agent.name" | "status.unfinished" => Gate::ValidTransition,
+        _ if code.starts_with("route.") => Gate::ValidTransition,
+        _ => Gate::DataIntegrity,
+    }
+}

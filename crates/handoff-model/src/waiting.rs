@@ -1,0 +1,272 @@
+//! What ends a wait: where a handoff or an issue stands, and when that changes by
+//! itself.
+
+use handoff_base::Moment;
+use handoff_base::ids::HandoffId;
+use handoff_protocol::State;
+use serde::Serialize;
+
+use crate::record::{Issue, IssueStatus, Record};
+
+/// What became of what is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It is done.
+    Completed,
+    /// It failed, was turned down or withdrawn.
+    Failed,
+    /// It goes on once somebody answers.
+    Blocked,
+    /// It goes on.
+    Waiting,
+}
+
+/// Where something stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// What became of it.
+    pub outcome: Outcome,
+    /// The handoffs that this rests on.
+    pub by: Vec<HandoffId>,
+    /// When it changes if nobody does anything.
+    pub wake: Option<Moment>,
+}
+
+impl Record {
+    /// Its state at this moment: work whose lease ran out has failed, also while
+    /// nobody has recorded that.
+    pub fn state_at(&self, now: Moment) -> State {
+        if self.is_expired(now) {
+            State::Failed
+        } else {
+            self.state
+        }
+    }
+
+    /// Where it stands at this moment.
+    pub fn standing(&self, now: Moment) -> Standing {
+        let outcome = match self.state_at(now) {
+            State::Completed => Outcome::Completed,
+            State::Failed | State::Dead | State::Rejected | State::Cancelled => Outcome::Failed,
+            State::Blocked => Outcome::Blocked,
+            State::Pending | State::InProgress => Outcome::Waiting,
+        };
+        let works = outcome == Outcome::Waiting && self.state == State::InProgress;
+        let lease = self.lease.as_ref().filter(|_| works);
+        Standing {
+            outcome,
+            by: vec![self.id.clone()],
+            wake: lease.and_then(|lease| lease.expires_at),
+        }
+    }
+}
+
+impl Issue {
+    /// Where it stands at this moment, given the records of its open handoffs and
+    /// of its newest one.
+    ///
+    /// An issue goes on as long as someone can act on it without a decision by
+    /// others: someone works, or can claim, or may still send on.
+    pub fn standing(&self, open: &[Record], newest: &Record, now: Moment) -> Standing {
+        let ids = |records: &[&Record]| records.iter().map(|r| r.id.clone()).collect();
+        let which = |outcome: Outcome| -> Vec<&Record> {
+            let stands = |r: &&Record| r.standing(now).outcome == outcome;
+            open.iter().filter(stands).collect()
+        };
+        let standing = |outcome, by: &[&Record], wake| Standing {
+            outcome,
+            by: ids(by),
+            wake,
+        };
+        if self.status == IssueStatus::Completed {
+            return standing(Outcome::Completed, &[newest], None);
+        }
+        let mut moving = which(Outcome::Waiting);
+        // What waits for others moves only when these do.
+        moving.retain(|r| r.state != State::Pending || r.waits_for.is_empty());
+        if !moving.is_empty() {
+            let wakes = moving.iter().filter_map(|r| r.standing(now).wake);
+            return standing(Outcome::Waiting, &moving, wakes.min());
+        }
+        let (blocked, failed) = (which(Outcome::Blocked), which(Outcome::Failed));
+        if !blocked.is_empty() {
+            standing(Outcome::Blocked, &blocked, None)
+        } else if !failed.is_empty() {
+            standing(Outcome::Failed, &failed, None)
+        } else if !open.is_empty() {
+            standing(Outcome::Failed, &open.iter().collect::<Vec<_>>(), None)
+        } else if newest.state != State::Completed {
+            standing(Outcome::Failed, &[newest], None)
+        } else if self.unfollowed.is_empty() {
+            standing(Outcome::Completed, &[newest], None)
+        } else {
+            Standing {
+                outcome: Outcome::Waiting,
+                by: self.unfollowed.clone(),
+                wake: None,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn at(second: i64) -> Moment {
+        Moment::from_timestamp(second, 0).unwrap()
+    }
+
+    fn record(number: u32, state: &str, more: Value) -> Record {
+        let mut value = json!({
+            "version": 1,
+            "id": format!("7.{number}"),
+            "protocol": "p",
+            "contract_type": "work",
+            "from": "a",
+            "to": "b",
+            "state": state,
+            "summary": "s",
+            "contract": { "file": "f", "format": "json", "bytes": 1, "sha256": "" },
+            "attempt": 1,
+            "transitions": [],
+        });
+        let fields = value.as_object_mut().unwrap();
+        fields.extend(more.as_object().unwrap().clone());
+        serde_json::from_value(value).unwrap()
+    }
+
+    fn held(number: u32, until: i64) -> Record {
+        let lease = json!({ "lease": {
+            "holder": "b", "since": at(0).to_rfc3339(), "token": 1,
+            "expires_at": at(until).to_rfc3339(),
+        }});
+        record(number, "in_progress", lease)
+    }
+
+    fn issue(status: &str, unfollowed: &[&str]) -> Issue {
+        let value = json!({
+            "version": 1,
+            "issue": "7",
+            "protocol": "p",
+            "status": status,
+            "opened_at": at(0).to_rfc3339(),
+            "updated_at": at(0).to_rfc3339(),
+            "handoffs": 3,
+            "steps": 3,
+            "open": [],
+            "unfollowed": unfollowed,
+            "facts": {},
+        });
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn each_state_of_a_handoff_has_an_outcome() {
+        let table = [
+            ("pending", Outcome::Waiting),
+            ("in_progress", Outcome::Waiting),
+            ("blocked", Outcome::Blocked),
+            ("completed", Outcome::Completed),
+            ("failed", Outcome::Failed),
+            ("dead", Outcome::Failed),
+            ("rejected", Outcome::Failed),
+            ("cancelled", Outcome::Failed),
+        ];
+        assert_eq!(table.len(), State::ALL.len());
+        for (state, outcome) in table {
+            let standing = record(1, state, json!({})).standing(at(9));
+            assert_eq!(
+                (standing.outcome, standing.wake),
+                (outcome, None),
+                "{state}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_lease_ends_at_its_very_second() {
+        let before = held(1, 10).standing(at(9));
+        assert_eq!(
+            (before.outcome, before.wake),
+            (Outcome::Waiting, Some(at(10)))
+        );
+        assert_eq!(held(1, 10).state_at(at(9)), State::InProgress);
+        let after = held(1, 10).standing(at(10));
+        assert_eq!((after.outcome, after.wake), (Outcome::Failed, None));
+        assert_eq!(held(1, 10).state_at(at(10)), State::Failed);
+        // Only work has a lease that counts.
+        let mut done = held(1, 10);
+        done.state = State::Completed;
+        assert_eq!(done.standing(at(99)).outcome, Outcome::Completed);
+    }
+
+    #[test]
+    fn an_issue_goes_on_while_anything_in_it_moves() {
+        let open = issue("open", &[]);
+        let failed = record(1, "failed", json!({}));
+        let pending = record(2, "pending", json!({}));
+        let blocked = record(3, "blocked", json!({}));
+        let stands = |open_records: &[&Record], now: i64| {
+            let records: Vec<Record> = open_records.iter().map(|&r| r.clone()).collect();
+            let standing = open.standing(&records, &records[records.len() - 1], at(now));
+            let by: Vec<u32> = standing.by.iter().map(HandoffId::number).collect();
+            (standing.outcome, by, standing.wake)
+        };
+        assert_eq!(
+            stands(&[&failed, &pending], 0),
+            (Outcome::Waiting, vec![2], None)
+        );
+        assert_eq!(
+            stands(&[&failed, &blocked], 0),
+            (Outcome::Blocked, vec![3], None)
+        );
+        assert_eq!(stands(&[&failed], 0), (Outcome::Failed, vec![1], None));
+        let works = held(2, 10);
+        let later = held(3, 20);
+        let both = stands(&[&failed, &later, &works], 0);
+        assert_eq!(both, (Outcome::Waiting, vec![3, 2], Some(at(10))));
+        let one = stands(&[&failed, &later, &works], 10);
+        assert_eq!(one, (Outcome::Waiting, vec![3], Some(at(20))));
+        assert_eq!(
+            stands(&[&failed, &works], 10),
+            (Outcome::Failed, vec![1, 2], None)
+        );
+        // What waits for the failed one does not move.
+        let dependent = record(3, "pending", json!({ "waits_for": ["7.1"] }));
+        assert_eq!(
+            stands(&[&failed, &dependent], 0),
+            (Outcome::Failed, vec![1], None)
+        );
+        assert_eq!(stands(&[&dependent], 0), (Outcome::Failed, vec![3], None));
+    }
+
+    #[test]
+    fn an_issue_with_nothing_open_is_done_turned_down_or_with_who_may_send() {
+        let outcome = |issue: Issue, newest: &str| {
+            let newest = record(3, newest, json!({}));
+            issue.standing(&[], &newest, at(0)).outcome
+        };
+        assert_eq!(
+            outcome(issue("completed", &[]), "completed"),
+            Outcome::Completed
+        );
+        assert_eq!(
+            outcome(issue("completed", &[]), "cancelled"),
+            Outcome::Completed
+        );
+        assert_eq!(outcome(issue("open", &[]), "completed"), Outcome::Completed);
+        assert_eq!(
+            outcome(issue("open", &["7.3"]), "completed"),
+            Outcome::Waiting
+        );
+        assert_eq!(
+            outcome(issue("open", &["7.2"]), "rejected"),
+            Outcome::Failed
+        );
+        assert_eq!(outcome(issue("open", &[]), "cancelled"), Outcome::Failed);
+    }
+}
