@@ -1,0 +1,431 @@
+//! Ledgers with every kind of step, one for each built-in protocol, and what
+//! the tests of exports and imports share.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::contracts::Format;
+use crate::workflow::{self, workflow};
+use crate::{Ran, TestEnvironment};
+
+/// A valid sample of a protocol as a value.
+pub fn sample(protocol: &str, name: &str) -> Value {
+    serde_json::from_slice(&sample_bytes(protocol, &format!("{name}.json"))).unwrap()
+}
+
+/// A valid sample of a protocol, byte for byte.
+pub fn sample_bytes(protocol: &str, file: &str) -> Vec<u8> {
+    let folder = crate::project().join("tests/samples");
+    fs::read(folder.join(protocol).join("valid").join(file)).unwrap()
+}
+
+/// A value with these members replaced, by JSON Pointer.
+pub fn with(mut value: Value, members: &[(&str, Value)]) -> Value {
+    for (pointer, member) in members {
+        let (parent, name) = pointer.rsplit_once('/').unwrap();
+        value.pointer_mut(parent).unwrap()[name] = member.clone();
+    }
+    value
+}
+
+pub fn text(value: &Value) -> String {
+    serde_json::to_string_pretty(value).unwrap()
+}
+
+pub fn run(env: &TestEnvironment, line: &str) -> Ran {
+    let args: Vec<&str> = line.split(' ').collect();
+    env.handoff(&args).success()
+}
+
+fn send(env: &TestEnvironment, value: &Value) {
+    env.send(text(value)).success();
+}
+
+/// A repository whose ledger has this protocol.
+pub fn started(protocol: &str) -> TestEnvironment {
+    let env = TestEnvironment::with_repository();
+    run(&env, &format!("init --protocol {protocol}"));
+    env
+}
+
+/// A new repository beside the first, whose ledger has this protocol.
+pub fn fresh(env: &TestEnvironment, name: &str, protocol: &str) -> PathBuf {
+    env.git(env.root(), &["init", "-q", name]);
+    let repo = env.root().join(name);
+    env.handoff_in(&repo, &["init", "--protocol", protocol])
+        .success();
+    repo
+}
+
+/// The ids of the trees that an import must make again.
+pub fn trees(env: &TestEnvironment, repo: &Path) -> String {
+    let paths = ["issues", "open", "protocols", "documents"];
+    env.git(repo, &[&["ls-tree", "handoffs", "--"][..], &paths].concat())
+}
+
+/// How many commits a ledger has.
+pub fn commits(env: &TestEnvironment, repo: &Path) -> usize {
+    let count = env.git(repo, &["rev-list", "--count", "handoffs"]);
+    count.trim().parse().unwrap()
+}
+
+/// Exports the ledger, and returns the folder.
+pub fn exported(env: &TestEnvironment, format: &str, name: &str) -> PathBuf {
+    let dir = env.root().join(name);
+    env.handoff(&["export", "--format", format, dir.to_str().unwrap()])
+        .success();
+    dir
+}
+
+/// Imports with `--json`, which may refuse something; what was done, and the
+/// exit code.
+pub fn import(env: &TestEnvironment, repo: &Path, dir: &Path, more: &[&str]) -> (Value, i32) {
+    let args = [&["import", dir.to_str().unwrap(), "--json"][..], more].concat();
+    let ran = env.handoff_in(repo, &args);
+    let mut document = ran.json();
+    assert_eq!(document["ok"], ran.status == 0, "{}", ran.shown);
+    let data = document["data"].take();
+    assert!(data.is_object(), "{}", ran.shown);
+    (data, ran.status)
+}
+
+/// The counts of an import: imported, there already, refused, commits.
+pub fn counts(data: &Value) -> (usize, usize, usize, u64) {
+    let length = |name: &str| data[name].as_array().unwrap().len();
+    let commits = data["commits"].as_u64().unwrap();
+    (
+        length("imported"),
+        length("skipped"),
+        length("refused"),
+        commits,
+    )
+}
+
+/// The files and codes of what was refused.
+pub fn refused(data: &Value) -> Vec<String> {
+    let items = data["refused"].as_array().unwrap().iter();
+    items
+        .map(|item| {
+            let found = item["findings"].as_array().unwrap().iter();
+            let codes: Vec<&str> = found.map(|f| f["code"].as_str().unwrap()).collect();
+            let (file, code) = (&item["file"], &item["code"]);
+            format!(
+                "{} {} {}",
+                file.as_str().unwrap(),
+                code.as_str().unwrap(),
+                codes.join(",")
+            )
+            .trim_end()
+            .to_owned()
+        })
+        .collect()
+}
+
+/// Puts a new version of a protocol in force, in which an agent has another
+/// role.
+pub fn update(env: &TestEnvironment, protocol: &str) {
+    let folder = env.root().join("new-version");
+    let top = format!("protocols/{protocol}/");
+    let names = env.git(
+        &env.repo(),
+        &["ls-tree", "-r", "--name-only", "handoffs", &top],
+    );
+    for path in names.lines() {
+        let to = folder.join(path.strip_prefix(&top).unwrap());
+        fs::create_dir_all(to.parent().unwrap()).unwrap();
+        let bytes = env.git(&env.repo(), &["show", &format!("handoffs:{path}")]);
+        fs::write(to, bytes).unwrap();
+    }
+    let file = folder.join("protocol.json");
+    let mut definition: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+    definition["version"] = json!("1.9.0");
+    definition["agents"][0]["role"] = json!("Another role");
+    fs::write(&file, text(&definition)).unwrap();
+    env.handoff(&["protocol", "update", folder.to_str().unwrap()])
+        .success();
+}
+
+/// A ledger of this protocol with failures, retries, answers and whatever else
+/// the protocol has; the last step puts a new version of it in force.
+pub fn lived(protocol: &str) -> TestEnvironment {
+    let env = started(protocol);
+    match protocol {
+        "issue-to-pr" => to_merge(&env),
+        "orchestrator-specialist" => specialists(&env),
+        "task-breakdown" => tasks(&env),
+        "delegation" => delegation(&env),
+        "directive" => evaluated(&env),
+        other => panic!("{other}"),
+    }
+    update(&env, protocol);
+    env.assert_sound();
+    env
+}
+
+pub const PROTOCOLS: [&str; 5] = [
+    "issue-to-pr",
+    "orchestrator-specialist",
+    "task-breakdown",
+    "delegation",
+    "directive",
+];
+
+fn to_merge(env: &TestEnvironment) {
+    let format = |round| match round % 2 {
+        0 => Format::Json,
+        _ => Format::Xml,
+    };
+    workflow::run(env, &workflow(format));
+    env.handoff(&[
+        "reopen",
+        "87",
+        "--as",
+        "closer-agent",
+        "--reason",
+        "it came back",
+    ])
+    .success();
+    let opening = |issue| crate::contracts::opening(issue);
+    env.send(opening(90)).success();
+    run(env, "claim 90.1 --as prep-agent");
+    run(env, "block 90.1 --reason which? --as prep-agent");
+    run(env, "answer 90.1 both --as issue-manager");
+    run(env, "claim 90.1 --as prep-agent");
+    env.handoff(&[
+        "fail",
+        "90.1",
+        "--as",
+        "prep-agent",
+        "--code",
+        "DiskFull",
+        "--message",
+        "no space",
+        "--details",
+        "df says 0",
+        "--recoverable",
+    ])
+    .success();
+    // A branch that the contract names is recorded with where it stood.
+    env.git(&env.repo(), &["branch", "enhancement/87-csv-export"]);
+    env.send(opening(91)).success();
+    run(env, "claim 91.1 --as prep-agent");
+    env.send(crate::contracts::prepared(91)).success();
+    run(env, "cancel 91.2 --as prep-agent");
+    env.send(opening(92)).success();
+    run(env, "reject 92.1 --as prep-agent --reason twice");
+}
+
+pub const SPECIALISTS: &str = "orchestrator-specialist";
+
+fn specialists(env: &TestEnvironment) {
+    let stack = json!({"framework": "React", "version": "19.1"});
+    let stack = env.file("stack.json", text(&stack));
+    let set = |file: &str| {
+        let agent = ["--as", "@frontend-specialist"];
+        env.handoff(&[&["document", "set", "tech-stack", file][..], &agent].concat())
+            .success();
+    };
+    set(&stack);
+    let newer = json!({"framework": "React", "version": "19.2"});
+    set(&env.file("newer.json", text(&newer)));
+    let request = sample(SPECIALISTS, "request");
+    send(env, &request);
+    run(env, "claim loan-list-21 --as @react-specialist");
+    let dir = env.repo().join("artifacts/react");
+    fs::create_dir_all(&dir).unwrap();
+    send(env, &sample(SPECIALISTS, "response"));
+    let failing = sample(SPECIALISTS, "failure");
+    let (id, source, target) = (
+        failing["handoff_id"].clone(),
+        failing["source"]["agent_id"].clone(),
+        failing["target"]["agent_id"].clone(),
+    );
+    let asked = with(
+        sample(SPECIALISTS, "request-dotnet"),
+        &[
+            ("/handoff_id", id.clone()),
+            ("/source/agent_id", source),
+            ("/target/agent_id", target.clone()),
+        ],
+    );
+    send(env, &asked);
+    let (id, target) = (id.as_str().unwrap(), target.as_str().unwrap());
+    run(env, &format!("claim {id}.1 --as {target}"));
+    send(env, &failing);
+    run(
+        env,
+        &format!("retry {id}.1 --as @backend-specialist --reason mended"),
+    );
+    run(env, &format!("claim {id}.1 --as {target}"));
+    send(
+        env,
+        &with(
+            failing,
+            &[("/error/message", json!("It still has the field"))],
+        ),
+    );
+    send(
+        env,
+        &with(
+            request,
+            &[
+                ("/handoff_id", json!("loan-list-22")),
+                ("/status", json!("in_progress")),
+                ("/started_at", json!("2026-05-04T09:00:00Z")),
+            ],
+        ),
+    );
+}
+
+fn tasks(env: &TestEnvironment) {
+    const NAME: &str = "task-breakdown";
+    env.send(sample_bytes(NAME, "environment-to-planning.json"))
+        .success();
+    run(env, "claim environment.1 --as task-orchestrator");
+    env.send(sample_bytes(NAME, "planning-to-execution.json"))
+        .success();
+    run(env, "claim environment.3 --as execution-guardian");
+    env.send(sample_bytes(NAME, "execution-to-planning.json"))
+        .success();
+    run(env, "claim environment.6 --as task-orchestrator");
+    run(env, "complete environment.6 --as task-orchestrator");
+    run(env, "claim environment.4 --as execution-guardian");
+    run(
+        env,
+        "fail environment.4 --as execution-guardian --message broken",
+    );
+    run(env, "retry environment.4 --as operator");
+    run(env, "claim environment.4 --as execution-guardian");
+    for (id, task) in [("environment.4", "011_2"), ("environment.5", "011_3")] {
+        if task == "011_3" {
+            run(env, &format!("claim {id} --as execution-guardian"));
+        }
+        let done = with(
+            sample(NAME, "execution-to-planning"),
+            &[("/data/completed_task_id", json!(task))],
+        );
+        send(env, &done);
+        run(env, "claim --next --as task-orchestrator");
+    }
+    env.handoff_with(
+        &["send", "-", "--issue", "log"],
+        sample_bytes(NAME, "logged-handoff.json"),
+    )
+    .success();
+    env.handoff_with(
+        &["send", "-", "--issue", "message"],
+        sample_bytes(NAME, "environment-message.md"),
+    )
+    .success();
+}
+
+fn delegation(env: &TestEnvironment) {
+    const NAME: &str = "delegation";
+    env.pace(6);
+    let trace = |id: &str| json!(format!("3f6e0a58-94c1-4d27-8a3b-5e1d7c90b2{id}"));
+    for (id, answer) in [
+        ("64", "response"),
+        ("65", "response-failed"),
+        ("66", "response-partial"),
+        ("67", "response-escalated"),
+    ] {
+        let request = with(sample(NAME, "request"), &[("/traceId", trace(id))]);
+        send(env, &request);
+        let issue = trace(id);
+        let issue = issue.as_str().unwrap();
+        if id == "64" {
+            env.handoff_with(
+                &["send", "-", "--issue", issue],
+                sample_bytes(NAME, "decision-naming-its-agent.json"),
+            )
+            .success();
+        }
+        run(env, &format!("claim {issue}.1 --as research_agent"));
+        let agent = ("/respondingAgent", json!("research_agent"));
+        let answer = with(sample(NAME, answer), &[("/traceId", trace(id)), agent]);
+        send(env, &answer);
+        if id == "65" {
+            run(
+                env,
+                &format!("retry {issue}.1 --as document_generator --reason again"),
+            );
+            run(env, &format!("claim {issue}.1 --as research_agent"));
+            send(
+                env,
+                &with(sample(NAME, "response"), &[("/traceId", trace(id))]),
+            );
+        }
+    }
+}
+
+/// Work that was done, for the next agent.
+pub fn handoff(id: &str, from: &str, to: &str, status: &str) -> Value {
+    let missing = json!([{
+        "required": "How many lanes the weir has",
+        "reason": "Decides how many gates are drawn",
+        "blocking": true,
+    }]);
+    let missing = if status == "blocked" {
+        missing
+    } else {
+        json!([])
+    };
+    with(
+        sample("directive", "handoff"),
+        &[
+            ("/handoff_id", json!(id)),
+            ("/from_agent", json!(from)),
+            ("/to_agent", json!(to)),
+            ("/status", json!(status)),
+            ("/missing_inputs", missing),
+            ("/session_id", json!("weir-4")),
+        ],
+    )
+}
+
+/// What is decided about a contract.
+pub fn decision(about: &str, to: &str, what: &str) -> Value {
+    let mut decision = with(
+        sample("directive", "evaluation"),
+        &[
+            ("/handoff_id", json!(about)),
+            ("/evaluation_id", json!(format!("about-{about}-{what}"))),
+            ("/to_agent", json!(to)),
+            ("/decision", json!(what)),
+        ],
+    );
+    match what {
+        "ask" => decision["questions"] = json!(["How many lanes?"]),
+        "retry" => decision["instructions"] = json!("Count them on the plan."),
+        _ => {}
+    }
+    decision
+}
+
+fn evaluated(env: &TestEnvironment) {
+    send(
+        env,
+        &handoff("research", "ResearchGPT", "DesignGPT", "success"),
+    );
+    run(env, "claim weir-4.1 --as MetaGPT");
+    send(env, &decision("research", "DesignGPT", "advance"));
+    run(env, "claim weir-4.2 --as DesignGPT");
+    send(env, &handoff("design", "DesignGPT", "METAGPT", "blocked"));
+    run(env, "claim weir-4.3 --as MetaGPT");
+    send(env, &decision("design", "USER", "ask"));
+    run(env, "claim weir-4.4 --as USER");
+    let answer = with(
+        sample("directive", "user-input"),
+        &[("/handoff_id", json!("design"))],
+    );
+    send(env, &answer);
+    run(env, "claim weir-4.5 --as MetaGPT");
+    send(env, &decision("design", "DesignGPT", "advance"));
+    run(env, "claim weir-4.6 --as DesignGPT");
+    send(env, &handoff("design-3", "DesignGPT", "METAGPT", "failed"));
+    run(env, "claim weir-4.7 --as MetaGPT");
+    send(env, &decision("design-3", "workflow-end", "terminate"));
+    run(env, "reopen weir-4 --as MetaGPT --reason another");
+}

@@ -1,0 +1,204 @@
+//! Git's hooks in real repositories, and steps of the ledger that are made with plain git.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::contracts::{Format, opening};
+use crate::workflow::completed;
+use crate::{Ran, TestEnvironment};
+
+/// What runs in a clone.
+pub const LOCAL: [&str; 4] = [
+    "pre-commit",
+    "commit-msg",
+    "pre-push",
+    "reference-transaction",
+];
+
+/// Puts hooks into a repository's folder for them.
+pub fn install(git_dir: &Path, names: &[&str]) {
+    let hooks = git_dir.join("hooks");
+    fs::create_dir_all(&hooks).unwrap();
+    for name in names {
+        let script = crate::project().join("hooks").join(name);
+        fs::copy(script, hooks.join(name)).unwrap();
+        let mode = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(hooks.join(name), mode).unwrap();
+    }
+}
+
+/// A ledger with every kind of step that the tool makes.
+pub fn every_step() -> TestEnvironment {
+    let format = |round: usize| match round % 2 {
+        0 => Format::Json,
+        _ => Format::Xml,
+    };
+    let env = completed(format);
+    let run = |args: &str| {
+        let args: Vec<&str> = args.split(' ').collect();
+        env.handoff(&args).success();
+    };
+    run("reopen 87 --as closer-agent --reason again");
+    env.send(opening(88)).success();
+    run("claim 88.1 --as prep-agent");
+    run("extend 88.1 --as prep-agent --progress half");
+    let log = env.file("build.log", "line\n".repeat(3));
+    run(&format!(
+        "fail 88.1 --as prep-agent --message broken --attach {log}"
+    ));
+    run("retry 88.1 --as issue-manager");
+    run("claim 88.1 --as prep-agent --lease 10m");
+    run("block 88.1 --as prep-agent --reason where");
+    run("answer 88.1 there --as issue-manager");
+    run("claim 88.1 --as prep-agent --lease 10m");
+    env.wait_minutes(20);
+    run("reap");
+    run("retry 88.1 --as issue-manager");
+    run("claim 88.1 --as prep-agent");
+    for issue in [89, 90, 91] {
+        env.send(opening(issue)).success();
+    }
+    run("reject 89.1 --as prep-agent --reason mine-not");
+    run("cancel 90.1 --as issue-manager --reason over");
+    run("claim 91.1 --as prep-agent");
+    run("fail 91.1 --as prep-agent --message broken");
+    run("next 91 --as orchestrator --apply");
+    update_protocol(&env);
+    env.assert_sound();
+    env
+}
+
+/// Puts a new version of the protocol in force.
+pub fn update_protocol(env: &TestEnvironment) {
+    let folder = env.root().join("protocol");
+    let copied = folder.to_str().unwrap();
+    env.handoff(&["protocol", "copy", "issue-to-pr", copied])
+        .success();
+    let path = folder.join("protocol.json");
+    let text = fs::read_to_string(&path).unwrap();
+    let version = "\"version\": \"";
+    assert!(text.contains(version));
+    fs::write(&path, text.replacen(version, "\"version\": \"9.", 1)).unwrap();
+    env.handoff(&["protocol", "update", copied]).success();
+}
+
+/// A clone whose ledger is checked out in a linked worktree, and where all hooks run.
+pub struct Desk {
+    pub env: TestEnvironment,
+    pub ledger: PathBuf,
+    /// The commits that are made here again, the oldest first.
+    pub steps: Vec<Original>,
+}
+
+/// A commit that the tool made.
+pub struct Original {
+    pub id: String,
+    pub author: [String; 3],
+    pub message: String,
+}
+
+impl Desk {
+    /// Begins with nothing but the first commits of a ledger that the tool made.
+    pub fn new(source: &TestEnvironment, begun: usize) -> Self {
+        let env = TestEnvironment::with_repository();
+        let from = source.repo();
+        let from = from.to_str().unwrap();
+        env.git(
+            &env.repo(),
+            &["fetch", "-q", from, "handoffs:refs/source/handoffs"],
+        );
+        let listed = env.git(
+            &env.repo(),
+            &["rev-list", "--reverse", "refs/source/handoffs"],
+        );
+        let original = |id: &str| {
+            let show =
+                |form: &str| env.git(&env.repo(), &["log", "-1", &format!("--format={form}"), id]);
+            let author = ["%an", "%ae", "@%at +0000"].map(|form| show(form).trim().to_owned());
+            Original {
+                id: id.to_owned(),
+                author,
+                message: show("%B").trim_end().to_owned() + "\n",
+            }
+        };
+        let steps: Vec<Original> = listed.lines().map(original).collect();
+        let ledger = env.root().join("ledger");
+        let at = ledger.to_str().unwrap();
+        match begun.checked_sub(1) {
+            None => env.git(
+                &env.repo(),
+                &["worktree", "add", "-q", "--orphan", "-b", "handoffs", at],
+            ),
+            Some(last) => {
+                let tip = &steps[last].id;
+                env.git(&env.repo(), &["branch", "handoffs", tip]);
+                env.git(&env.repo(), &["worktree", "add", "-q", at, "handoffs"])
+            }
+        };
+        install(&env.repo().join(".git"), &LOCAL);
+        Self { env, ledger, steps }
+    }
+
+    /// Puts the files of a step into the worktree and the index.
+    pub fn stage(&self, step: &Original) {
+        self.env
+            .git(&self.ledger, &["read-tree", "--reset", "-u", &step.id]);
+    }
+
+    /// Commits what is staged as this author, with more options for `git commit`.
+    pub fn commit(&self, author: &[String; 3], message: &str, options: &[&str]) -> Ran {
+        self.commit_with(&[], author, message, options)
+    }
+
+    /// The same without any hook.
+    pub fn force(&self, author: &[String; 3], message: &str) -> Ran {
+        let off = ["-c", "core.hooksPath=/dev/null"];
+        self.commit_with(&off, author, message, &["--allow-empty"])
+    }
+
+    fn commit_with(
+        &self,
+        before: &[&str],
+        author: &[String; 3],
+        message: &str,
+        options: &[&str],
+    ) -> Ran {
+        let mut command = self.env.command("git");
+        let args = [before, &["commit", "-q", "-F", "-"], options].concat();
+        command
+            .args(&args)
+            .env("GIT_AUTHOR_NAME", &author[0])
+            .env("GIT_AUTHOR_EMAIL", &author[1])
+            .env("GIT_AUTHOR_DATE", &author[2])
+            .current_dir(&self.ledger);
+        self.env.run(command, &args, Some(message.as_bytes()))
+    }
+
+    /// Writes a file of the ledger and stages it.
+    pub fn put(&self, path: &str, bytes: impl AsRef<[u8]>) {
+        let file = self.ledger.join(path);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, bytes).unwrap();
+        self.env.git(&self.ledger, &["add", "-f", path]);
+    }
+
+    pub fn tip(&self) -> String {
+        self.env.tip()
+    }
+}
+
+/// A bare repository that a clone's `origin` is, with these hooks.
+pub fn server(env: &TestEnvironment, hooks: &[&str]) -> PathBuf {
+    let path = env.root().join("server.git");
+    env.git(
+        env.root(),
+        &["init", "-q", "--bare", path.to_str().unwrap()],
+    );
+    install(&path, hooks);
+    env.git(
+        &env.repo(),
+        &["remote", "add", "origin", path.to_str().unwrap()],
+    );
+    path
+}

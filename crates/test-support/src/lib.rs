@@ -1,0 +1,361 @@
+//! A hermetic environment: a folder of its own, real git, the real program, a
+//! cleared environment, and a clock that only tests move.
+
+pub mod contracts;
+pub mod exchange;
+#[cfg(unix)]
+pub mod failure;
+#[cfg(unix)]
+pub mod hooks;
+#[cfg(unix)]
+pub mod remote;
+#[cfg(unix)]
+pub mod stand_in;
+pub mod tamper;
+pub mod team;
+#[cfg(unix)]
+pub mod terminal;
+pub mod time;
+pub mod workflow;
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// 2026-03-02T09:00:00Z, a Monday morning.
+const START: i64 = 1_772_442_000;
+
+/// The project's folder.
+pub fn project() -> &'static Path {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+    own.ancestors().nth(2).unwrap()
+}
+
+/// The folder that cargo builds into, which a test binary is in the folder `deps` of.
+fn built() -> &'static Path {
+    static BUILT: LazyLock<PathBuf> = LazyLock::new(|| {
+        let own = std::env::current_exe().unwrap();
+        own.ancestors().nth(2).unwrap().to_owned()
+    });
+    &BUILT
+}
+
+/// The program, which cargo builds before the tests of its package.
+pub fn program() -> &'static str {
+    static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
+        let name = format!("git-handoff{}", std::env::consts::EXE_SUFFIX);
+        built().join(name)
+    });
+    PROGRAM.to_str().unwrap()
+}
+
+/// The folder that a script of `scripts` fills with what tests need and the project does not
+/// bring: packages, in the versions that its folder in `tests` names.
+pub fn installed(script: &str) -> PathBuf {
+    let folder = built().join("../tmp").join(script);
+    let path = project().join("scripts").join(script);
+    let output = Command::new(path).arg(&folder).output().unwrap();
+    assert!(
+        output.status.success(),
+        "what these tests need can't be installed (scripts/{script}):\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    folder
+}
+
+/// A folder with a home and repositories in it, and the time there.
+pub struct TestEnvironment {
+    _folder: TempDir,
+    root: PathBuf,
+    now: AtomicI64,
+    pace: AtomicI64,
+}
+
+/// What a command said and how it ended.
+pub struct Ran {
+    pub shown: String,
+    pub stdout: String,
+    pub stderr: String,
+    pub status: i32,
+}
+
+impl TestEnvironment {
+    /// Makes an environment without a repository.
+    pub fn new() -> Self {
+        let folder = tempfile::Builder::new()
+            .prefix("handoff-")
+            .tempdir()
+            .unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        fs::create_dir(root.join("home")).unwrap();
+        let config = "[user]\n\tname = Robin Doe\n\temail = robin@example.com\n\
+                      [init]\n\tdefaultBranch = main\n[advice]\n\tdetachedHead = false\n";
+        fs::write(root.join("home/.gitconfig"), config).unwrap();
+        Self {
+            _folder: folder,
+            root,
+            now: AtomicI64::new(START),
+            pace: AtomicI64::new(60),
+        }
+    }
+
+    /// Makes an environment with a repository `repo` that has one commit.
+    pub fn with_repository() -> Self {
+        let env = Self::new();
+        env.git(&env.root, &["init", "-q", "repo"]);
+        fs::write(env.repo().join("README.md"), "# Parcel desk\n").unwrap();
+        env.git(&env.repo(), &["add", "."]);
+        env.git(&env.repo(), &["commit", "-q", "-m", "Start"]);
+        env
+    }
+
+    /// Makes an environment with a repository that has a ledger.
+    pub fn with_ledger() -> Self {
+        let env = Self::with_repository();
+        env.handoff(&["init"]).success();
+        env
+    }
+
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub fn repo(&self) -> PathBuf {
+        self.root.join("repo")
+    }
+
+    /// Moves the clock on.
+    pub fn wait_minutes(&self, minutes: i64) {
+        self.wait(minutes * 60);
+    }
+
+    /// Moves the clock by seconds; back, where they are negative.
+    pub fn wait(&self, seconds: i64) {
+        self.now.fetch_add(seconds, Ordering::Relaxed);
+    }
+
+    /// Sets how many seconds pass with each command.
+    pub fn pace(&self, seconds: i64) {
+        self.pace.store(seconds, Ordering::Relaxed);
+    }
+
+    /// The time there, in seconds.
+    pub fn now(&self) -> i64 {
+        self.now.load(Ordering::Relaxed)
+    }
+
+    /// Writes a file into the root folder and returns its path.
+    pub fn file(&self, name: &str, bytes: impl AsRef<[u8]>) -> String {
+        let path = self.root.join(name);
+        fs::write(&path, bytes).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+
+    /// A command in the repository, in this environment only, a minute later
+    /// unless the pace is another.
+    pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        let pace = self.pace.load(Ordering::Relaxed);
+        let now = self.now.fetch_add(pace, Ordering::Relaxed) + pace;
+        let path = std::env::var("PATH").unwrap_or_default();
+        let path = format!("{}:{path}", built().display());
+        let home = self.root.join("home");
+        let repo = self.repo();
+        let dir = if repo.is_dir() { &repo } else { &self.root };
+        let mut command = Command::new(program);
+        command
+            .env_clear()
+            .env("PATH", path)
+            .env("HOME", &home)
+            .env("GIT_CONFIG_GLOBAL", home.join(".gitconfig"))
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .env("GIT_AUTHOR_DATE", format!("@{now} +0000"))
+            .env("GIT_COMMITTER_DATE", format!("@{now} +0000"))
+            .env("GIT_CEILING_DIRECTORIES", &self.root)
+            .env("GIT_TERMINAL_PROMPT", "0")
+            .env("TZ", "UTC")
+            .env("LC_ALL", "C.UTF-8")
+            .current_dir(dir)
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// The program itself, not started yet.
+    pub fn program(&self, args: &[&str]) -> Command {
+        let mut command = self.command(program());
+        command.args(args);
+        command
+    }
+
+    /// Runs `git handoff` with these arguments in the repository.
+    pub fn handoff(&self, args: &[&str]) -> Ran {
+        self.run(self.program(args), args, None)
+    }
+
+    /// Runs it in another folder.
+    pub fn handoff_in(&self, dir: &Path, args: &[&str]) -> Ran {
+        let mut command = self.program(args);
+        command.current_dir(dir);
+        self.run(command, args, None)
+    }
+
+    /// Runs it with something on standard input.
+    pub fn handoff_with(&self, args: &[&str], input: impl AsRef<[u8]>) -> Ran {
+        self.run(self.program(args), args, Some(input.as_ref()))
+    }
+
+    /// Sends a contract.
+    pub fn send(&self, contract: impl AsRef<[u8]>) -> Ran {
+        self.handoff_with(&["send", "-"], contract)
+    }
+
+    /// Claims as an agent.
+    pub fn claim(&self, id: &str, agent: &str) -> Ran {
+        self.handoff(&["claim", id, "--as", agent])
+    }
+
+    /// The data of a command's JSON document, which must say that it went well.
+    pub fn data(&self, args: &[&str]) -> Value {
+        let mut all = args.to_vec();
+        all.push("--json");
+        let mut document = self.handoff(&all).success().json();
+        assert_eq!(document["schema"], "git-handoff/1");
+        assert_eq!(document["ok"], true);
+        document["data"].take()
+    }
+
+    /// Runs a prepared command to its end and keeps what it said.
+    pub fn run(&self, mut command: Command, args: &[&str], input: Option<&[u8]>) -> Ran {
+        if input.is_some() {
+            command.stdin(Stdio::piped());
+        }
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut stdin = child.stdin.take();
+        let output = std::thread::scope(|scope| {
+            if let (Some(stdin), Some(input)) = (stdin.take(), input) {
+                // A reader that stops early is not the writer's fault.
+                scope.spawn(move || {
+                    let mut stdin = stdin;
+                    let _ = stdin.write_all(input);
+                });
+            }
+            child.wait_with_output().unwrap()
+        });
+        self.ran(args, &output)
+    }
+
+    fn ran(&self, args: &[&str], output: &Output) -> Ran {
+        let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        let status = output.status.code().unwrap_or(-1);
+        let quote = |arg: &&str| match arg.contains(' ') {
+            true => format!("'{arg}'"),
+            false => (*arg).to_owned(),
+        };
+        let words: Vec<String> = args.iter().map(quote).collect();
+        let mut shown = format!("$ git handoff {}\n{stdout}", words.join(" "));
+        if !stderr.is_empty() {
+            shown += &format!("--- stderr\n{stderr}");
+        }
+        if status != 0 {
+            shown += &format!("--- exit {status}\n");
+        }
+        Ran {
+            shown: self.filtered(&shown),
+            stdout,
+            stderr,
+            status,
+        }
+    }
+
+    /// Text without this folder's name, commit ids and digests.
+    pub fn filtered(&self, text: &str) -> String {
+        let text = text.replace(self.root.to_str().unwrap(), "[root]");
+        let mut out = String::with_capacity(text.len());
+        let mut word = String::new();
+        for c in text.chars().chain(['\0']) {
+            if c.is_ascii_alphanumeric() {
+                word.push(c);
+                continue;
+            }
+            let hex = word.bytes().all(|b| b"0123456789abcdef".contains(&b));
+            match word.len() {
+                10 | 40 if hex => out.push_str("[commit]"),
+                64 if hex => out.push_str("[sha256]"),
+                _ => out.push_str(&word),
+            }
+            word.clear();
+            out.push(c);
+        }
+        out.pop();
+        out
+    }
+
+    /// Runs git, which must succeed, and returns what it printed.
+    pub fn git(&self, dir: &Path, args: &[&str]) -> String {
+        let ran = self.git_any(dir, args);
+        assert_eq!(ran.status, 0, "git {args:?}: {}", ran.stderr);
+        ran.stdout
+    }
+
+    /// Runs git, however it ends.
+    pub fn git_any(&self, dir: &Path, args: &[&str]) -> Ran {
+        let mut command = self.command("git");
+        command.args(args).current_dir(dir);
+        let output = command.output().unwrap();
+        self.ran(args, &output)
+    }
+
+    /// The commit that the ledger's branch is at.
+    pub fn tip(&self) -> String {
+        let args = ["rev-parse", "--verify", "-q", "refs/heads/handoffs"];
+        self.git_any(&self.repo(), &args).stdout.trim().to_owned()
+    }
+
+    /// The ledger passes its own audit and git's.
+    pub fn assert_sound(&self) {
+        let verify = self.handoff(&["verify"]);
+        assert_eq!(verify.status, 0, "{}", verify.shown);
+        let fsck = self.git_any(&self.repo(), &["fsck", "--strict", "--no-dangling"]);
+        assert_eq!(fsck.status, 0, "{}{}", fsck.stdout, fsck.stderr);
+        assert!(!fsck.stderr.contains("warning"), "{}", fsck.stderr);
+    }
+}
+
+impl Ran {
+    /// Insists that it went well.
+    #[track_caller]
+    pub fn success(self) -> Self {
+        self.exits(0)
+    }
+
+    /// Insists on an exit code.
+    #[track_caller]
+    pub fn exits(self, status: i32) -> Self {
+        assert_eq!(self.status, status, "{}", self.shown);
+        self
+    }
+
+    /// Insists that an error says this.
+    #[track_caller]
+    pub fn says(self, text: &str) -> Self {
+        assert!(self.shown.contains(text), "no {text:?} in:\n{}", self.shown);
+        self
+    }
+
+    /// Standard output as one JSON document.
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        match serde_json::from_str(&self.stdout) {
+            Ok(value) => value,
+            Err(error) => panic!("{error}:\n{}", self.shown),
+        }
+    }
+}

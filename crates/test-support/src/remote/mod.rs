@@ -1,0 +1,215 @@
+//! Remotes that tests push to: bare repositories, and servers on this machine that
+//! serve them until they are dropped.
+
+mod http;
+mod proxy;
+
+use std::fs;
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use crate::TestEnvironment;
+
+pub use http::{Access, Http};
+pub use proxy::{Fault, Proxy, Way};
+
+/// Makes a bare repository below `served`, which is what servers serve.
+pub fn bare(env: &TestEnvironment, name: &str) -> PathBuf {
+    let path = served(env).join(name);
+    env.git(
+        env.root(),
+        &["init", "-q", "--bare", path.to_str().unwrap()],
+    );
+    path
+}
+
+/// The folder that servers serve.
+pub fn served(env: &TestEnvironment) -> PathBuf {
+    env.root().join("served")
+}
+
+/// Clones a repository into a folder of its own in the environment.
+pub fn clone(env: &TestEnvironment, address: &str, name: &str) -> PathBuf {
+    let folder = env.root().join(name);
+    env.git(env.root(), &["clone", "-q", address, name]);
+    folder
+}
+
+/// Puts a hook into a repository.
+pub fn hook(repository: &Path, name: &str, script: &str) {
+    let folder = repository.join("hooks");
+    fs::create_dir_all(&folder).unwrap();
+    let path = folder.join(name);
+    fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// Takes a hook away.
+pub fn unhook(repository: &Path, name: &str) {
+    fs::remove_file(repository.join("hooks").join(name)).unwrap();
+}
+
+/// Has git know a user's name and password for any address.
+pub fn log_in(env: &TestEnvironment, user: &str, password: &str) {
+    let helper = format!("!f() {{ echo username={user}; echo password={password}; }}; f");
+    env.git(
+        env.root(),
+        &["config", "--global", "credential.helper", &helper],
+    );
+}
+
+/// A port on which nothing listens.
+pub fn closed_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+/// `git daemon`, ended with all that it started when it is dropped.
+pub struct Daemon {
+    child: Child,
+    pub port: u16,
+}
+
+impl Daemon {
+    /// Serves the environment's folder; anybody may push.
+    pub fn start(env: &TestEnvironment) -> Self {
+        Self::with(env, &["--enable=receive-pack"])
+    }
+
+    /// Serves it with other options.
+    pub fn with(env: &TestEnvironment, options: &[&str]) -> Self {
+        // Another process may take the port before it does.
+        for _ in 0..20 {
+            let port = closed_port();
+            let mut command = env.command("git");
+            command
+                .arg("daemon")
+                .args(options)
+                .args(["--export-all", "--reuseaddr", "--listen=127.0.0.1"])
+                .arg(format!("--port={port}"))
+                .arg(format!("--base-path={}", served(env).display()))
+                .current_dir(env.root())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .process_group(0);
+            let mut daemon = Self {
+                child: command.spawn().unwrap(),
+                port,
+            };
+            while daemon.child.try_wait().unwrap().is_none() {
+                if TcpStream::connect(("127.0.0.1", port)).is_ok() {
+                    return daemon;
+                }
+                thread::sleep(Duration::from_millis(5));
+            }
+        }
+        panic!("git daemon does not start");
+    }
+
+    pub fn address(&self, name: &str) -> String {
+        address("git", self.port, name)
+    }
+
+    /// Kills it, and what serves its connections.
+    pub fn kill(&mut self) {
+        use rustix::process::{Pid, Signal, kill_process_group};
+        let group = Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
+        // It may have ended by itself.
+        let _ = kill_process_group(group, Signal::KILL);
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// The address of a repository behind a port.
+pub fn address(scheme: &str, port: u16, name: &str) -> String {
+    format!("{scheme}://127.0.0.1:{port}/{name}")
+}
+
+/// A repository passes git's own check.
+pub fn assert_whole(env: &TestEnvironment, repository: &Path) {
+    let fsck = env.git_any(repository, &["fsck", "--strict", "--no-dangling"]);
+    assert_eq!(fsck.status, 0, "{}{}", fsck.stdout, fsck.stderr);
+    assert!(!fsck.stderr.contains("warning"), "{}", fsck.stderr);
+}
+
+/// The ledger's branch of a repository; empty where there is none.
+pub fn tip(env: &TestEnvironment, repository: &Path) -> String {
+    let args = ["rev-parse", "--verify", "-q", "refs/heads/handoffs"];
+    env.git_any(repository, &args).stdout.trim().to_owned()
+}
+
+/// Two clones, `repo` and `other`, that share a ledger through `origin`.
+pub struct Team {
+    pub env: TestEnvironment,
+    pub bare: PathBuf,
+    pub other: PathBuf,
+}
+
+impl Team {
+    /// Both reach the repository by its path.
+    pub fn new() -> Self {
+        let env = TestEnvironment::with_repository();
+        let bare = bare(&env, "server.git");
+        let address = bare.to_str().unwrap().to_owned();
+        Self::with(env, bare, &address)
+    }
+
+    /// Both reach it by an address.
+    pub fn with(env: TestEnvironment, bare: PathBuf, address: &str) -> Self {
+        let repo = env.repo();
+        env.git(&repo, &["remote", "add", "origin", address]);
+        env.git(&repo, &["push", "-q", "origin", "main"]);
+        env.handoff(&["init", "--remote", "origin"]).success();
+        let other = clone(&env, address, "other");
+        let team = Self { env, bare, other };
+        team.there(&["init", "--remote", "origin"]).success();
+        team
+    }
+
+    /// Runs the program in the other clone.
+    pub fn there(&self, args: &[&str]) -> crate::Ran {
+        self.env.handoff_in(&self.other, args)
+    }
+
+    /// Sends the contract that opens an issue, from a clone.
+    pub fn open(&self, clone: &Path, issue: u32, more: &[&str]) -> crate::Ran {
+        let contract = crate::contracts::opening(issue);
+        let args = [&["send", "-"], more].concat();
+        let mut command = self.env.program(&args);
+        command.current_dir(clone);
+        self.env.run(command, &args, Some(contract.as_bytes()))
+    }
+
+    /// Has both clones reach the repository by another address.
+    pub fn move_to(&self, address: &str) {
+        for clone in [&self.env.repo(), &self.other] {
+            self.env
+                .git(clone, &["remote", "set-url", "origin", address]);
+        }
+    }
+
+    /// All three repositories have the same ledger, which passes every check.
+    pub fn assert_together(&self) {
+        let repo = self.env.repo();
+        let there = tip(&self.env, &self.bare);
+        assert!(!there.is_empty());
+        for clone in [&repo, &self.other] {
+            assert_eq!(tip(&self.env, clone), there, "{}", clone.display());
+            let verify = self.env.handoff_in(clone, &["verify"]);
+            assert_eq!(verify.status, 0, "{}", verify.shown);
+            assert_whole(&self.env, clone);
+        }
+        assert_whole(&self.env, &self.bare);
+    }
+}

@@ -1,0 +1,115 @@
+//! A terminal: the program runs on a real pseudo-terminal, and an emulator shows what a
+//! person would see.
+
+use std::io::{Read, Write};
+use std::num::NonZero;
+use std::process::Command;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use pty_process::Size;
+use pty_process::blocking;
+
+use crate::TestEnvironment;
+
+/// The longest that a test waits for something to be shown.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A terminal of a size, with variables of its own.
+pub struct Terminal<'e> {
+    env: &'e TestEnvironment,
+    columns: u16,
+    rows: u16,
+    variables: Vec<(&'static str, String)>,
+}
+
+/// What was shown in the end.
+pub struct Seen {
+    /// Every byte, with `ESC` made visible, and without carriage returns.
+    pub raw: String,
+    /// The screen at the end, row by row.
+    pub screen: String,
+    pub status: i32,
+}
+
+impl<'e> Terminal<'e> {
+    pub fn new(env: &'e TestEnvironment, columns: u16) -> Self {
+        Self {
+            env,
+            columns,
+            rows: 40,
+            variables: vec![("TERM", "xterm-256color".to_owned())],
+        }
+    }
+
+    pub fn rows(mut self, rows: u16) -> Self {
+        self.rows = rows;
+        self
+    }
+
+    /// Sets a variable.
+    pub fn with(mut self, name: &'static str, value: &str) -> Self {
+        self.variables.retain(|(known, _)| *known != name);
+        self.variables.push((name, value.to_owned()));
+        self
+    }
+
+    /// Runs the program to its end.
+    pub fn handoff(&self, args: &[&str]) -> Seen {
+        self.run(self.env.program(args), &[])
+    }
+
+    /// Runs a command; each time that a text is on the screen, types the keys that go with it.
+    pub fn run(&self, mut command: Command, typed: &[(&str, &str)]) -> Seen {
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        let (pty, pts) = blocking::open().unwrap();
+        pty.resize(Size::new(self.rows, self.columns)).unwrap();
+        let mut child = blocking::Command::from(command).spawn(pts).unwrap();
+        let size = [self.rows, self.columns].map(|n| NonZero::new(n).unwrap());
+        let mut screen = vt100::Parser::new(size[0], size[1], 0);
+        let (mut raw, mut typed) = (Vec::new(), typed.iter().peekable());
+        let status = thread::scope(|scope| {
+            let (pty, (sender, shown)) = (&pty, channel());
+            scope.spawn(move || {
+                let (mut pty, mut bytes) = (pty, [0; 4096]);
+                // The end of a terminal is an error where its last user is gone.
+                while let Ok(count @ 1..) = pty.read(&mut bytes) {
+                    let _ = sender.send(bytes[..count].to_vec());
+                }
+            });
+            let start = Instant::now();
+            loop {
+                match shown.recv_timeout(Duration::from_millis(100)) {
+                    Ok(bytes) => {
+                        screen.process(&bytes);
+                        raw.extend(bytes);
+                    }
+                    Err(RecvTimeoutError::Disconnected) => break,
+                    Err(RecvTimeoutError::Timeout) => {}
+                }
+                let now = screen.screen().contents();
+                if let Some((_, keys)) = typed.next_if(|(text, _)| now.contains(text)) {
+                    // A terminal drops what was typed before an interrupt, so that nothing may follow at once.
+                    std::thread::sleep(Duration::from_millis(300));
+                    let mut keyboard = pty;
+                    keyboard.write_all(keys.as_bytes()).unwrap();
+                }
+                if start.elapsed() > PATIENCE {
+                    let _ = child.kill();
+                    panic!("still running:\n{now}");
+                }
+            }
+            child.wait().unwrap()
+        });
+        assert_eq!(typed.next(), None, "{}", screen.screen().contents());
+        let raw = String::from_utf8_lossy(&raw).replace('\r', "");
+        let rows = screen.screen().rows(0, self.columns);
+        let rows: Vec<String> = rows.map(|row| row.trim_end().to_owned()).collect();
+        Seen {
+            raw: self.env.filtered(&raw.replace('\u{1b}', "\\e")),
+            screen: self.env.filtered(rows.join("\n").trim_end()),
+            status: status.code().unwrap_or(-1),
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! What the tests of time and failure share: own protocols, work whose lease ran
+//! out, and what a write adds to the ledger.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::team::{Folder, commits};
+use crate::{Ran, TestEnvironment};
+
+/// A trace of the protocol in which agents delegate.
+pub const TRACE: &str = "5a1c7e90-0b2d-4f38-9c64-d07e1f2a3b4c";
+pub const WRITER: &str = "document_generator";
+pub const RESEARCH: &str = "research_agent";
+
+/// A repository whose ledger has a built-in protocol with changes.
+pub fn own(protocol: &str, change: impl FnOnce(&mut Value)) -> TestEnvironment {
+    let env = TestEnvironment::with_repository();
+    let folder = Folder::copy(&env, protocol, "own");
+    folder.define(change);
+    env.handoff(&["init", "--protocol", &folder.path()])
+        .success();
+    env
+}
+
+/// A valid sample of a protocol with some members replaced, by JSON Pointer.
+pub fn sample(protocol: &str, name: &str, members: &[(&str, Value)]) -> Value {
+    let path = format!("tests/samples/{protocol}/valid/{name}.json");
+    let text = fs::read(crate::project().join(path)).unwrap();
+    let mut value: Value = serde_json::from_slice(&text).unwrap();
+    for (pointer, member) in members {
+        let (parent, name) = pointer.rsplit_once('/').unwrap();
+        value.pointer_mut(parent).unwrap()[name] = member.clone();
+    }
+    value
+}
+
+/// A request for help in the trace.
+pub fn asks(from: &str, to: &str, more: &[(&str, Value)]) -> String {
+    let mut members = vec![
+        ("/traceId", TRACE.into()),
+        ("/sourceAgent", from.into()),
+        ("/handoffTo", to.into()),
+    ];
+    members.extend(more.iter().cloned());
+    sample("delegation", "request", &members).to_string()
+}
+
+/// An answer to a request for help in the trace.
+pub fn answers(from: &str, status: &str, more: &[(&str, Value)]) -> String {
+    let mut members = vec![
+        ("/traceId", TRACE.into()),
+        ("/respondingAgent", from.into()),
+        ("/status", status.into()),
+    ];
+    members.extend(more.iter().cloned());
+    sample("delegation", "response-least", &members).to_string()
+}
+
+/// A handoff of the trace.
+pub fn traced(number: u32) -> String {
+    format!("{TRACE}.{number}")
+}
+
+/// Splits a command at its spaces; words in quotes are one.
+pub fn words(line: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    for (i, part) in line.split('\'').enumerate() {
+        match i % 2 {
+            0 => words.extend(part.split_whitespace().map(str::to_owned)),
+            _ => words.push(part.to_owned()),
+        }
+    }
+    words
+}
+
+/// Runs a command, however it ends; words in quotes are one.
+pub fn attempt(env: &TestEnvironment, line: &str) -> Ran {
+    let words = words(line);
+    let args: Vec<&str> = words.iter().map(String::as_str).collect();
+    env.handoff(&args)
+}
+
+/// Runs a command that must go well.
+#[track_caller]
+pub fn done(env: &TestEnvironment, line: &str) -> Ran {
+    attempt(env, line).success()
+}
+
+/// The subjects of the ledger's newest commits, the newest last.
+pub fn subjects(env: &TestEnvironment, count: usize) -> Vec<String> {
+    let count = format!("-{count}");
+    let shown = env.git(
+        &env.repo(),
+        &["log", "--reverse", &count, "--format=%an: %s", "handoffs"],
+    );
+    shown.lines().map(str::to_owned).collect()
+}
+
+/// What a write adds to the ledger: its commits, each with author and subject.
+pub fn added(env: &TestEnvironment, write: impl FnOnce() -> Ran) -> (Ran, Vec<String>) {
+    let before = commits(env);
+    let ran = write();
+    let new = commits(env) - before;
+    let subjects = if new == 0 {
+        Vec::new()
+    } else {
+        subjects(env, new)
+    };
+    (ran, subjects)
+}
+
+/// The code of a refusal of a command with `--json`.
+#[track_caller]
+pub fn code(ran: &Ran) -> String {
+    let document = ran.json();
+    assert_eq!(document["ok"], false, "{}", ran.shown);
+    document["error"]["code"].as_str().unwrap().to_owned()
+}
+
+/// Runs a command that must be refused, with this exit and this code.
+#[track_caller]
+pub fn denied(env: &TestEnvironment, line: &str, exit: i32, wanted: &str) -> Ran {
+    let ran = attempt(env, &format!("{line} --json")).exits(exit);
+    assert_eq!(code(&ran), wanted, "{}", ran.shown);
+    ran
+}
+
+/// Sends a contract that must be refused, with this exit and this code.
+#[track_caller]
+pub fn not_sent(env: &TestEnvironment, contract: &str, exit: i32, wanted: &str) -> Ran {
+    let ran = env.handoff_with(&["send", "-", "--json"], contract);
+    let ran = ran.exits(exit);
+    assert_eq!(code(&ran), wanted, "{}", ran.shown);
+    ran
+}
+
+/// Seconds between two of a record's times.
+#[track_caller]
+pub fn seconds_between(from: &Value, to: &Value) -> i64 {
+    let at = |value: &Value| {
+        let text = value.as_str().unwrap();
+        chrono::DateTime::parse_from_rfc3339(text).unwrap()
+    };
+    (at(to) - at(from)).num_seconds()
+}
+
+/// Exports the ledger, imports it in a new repository, and compares every tree.
+#[track_caller]
+pub fn assert_goes_there_and_back(env: &TestEnvironment, protocol: &str) {
+    let dir = env.root().join("exported");
+    let dir = dir.to_str().unwrap();
+    done(env, &format!("export --format log {dir}"));
+    env.git(env.root(), &["init", "-q", "other"]);
+    let other = env.root().join("other");
+    env.handoff_in(&other, &["init", "--protocol", protocol])
+        .success();
+    env.handoff_in(&other, &["import", dir]).success();
+    env.handoff_in(&other, &["verify"]).success();
+    let trees = |repo: &Path| {
+        let paths = ["ls-tree", "handoffs", "--", "issues", "open", "protocols"];
+        env.git(repo, &paths)
+    };
+    assert_eq!(trees(&other), trees(&env.repo()));
+}

@@ -1,0 +1,542 @@
+//! Contracts whose claims the repository bears out, and those that it contradicts.
+
+use crate::desk::{BRANCH, Desk, fixed, implemented};
+use insta::assert_snapshot;
+use test_support::TestEnvironment;
+use test_support::contracts::prepared;
+
+#[test]
+fn what_holds_is_recorded_as_passed_with_the_commits_that_it_was_judged_at() {
+    let desk = Desk::new("enforce");
+    let [first, second] = desk.work();
+    let sent = desk
+        .env
+        .send(implemented(2, &[&first[..7], &second]))
+        .success();
+    assert_snapshot!(sent.shown, @"
+    $ git handoff send -
+    87.3 implementer-agent → reviewer-agent: pending
+      87.2 in_progress..completed
+      claims: passed branch, commits, files_changed; skipped coverage
+      commit [commit]
+    --- stderr
+    next, for reviewer-agent: git handoff claim 87.3 --as reviewer-agent
+    ");
+    assert_snapshot!(desk.checks("87.3").join("\n"), @"
+    branch passed
+    commits passed
+    files_changed passed
+    coverage skipped: no coverage report was given
+    ");
+    let record = desk.env.data(&["show", "87.3"])["record"].take();
+    let main = desk.git(&["rev-parse", "main"]);
+    assert_eq!(record["evidence"][1]["tip"], second);
+    assert_eq!(record["evidence"][1]["base"], main);
+    assert_eq!(record["code"]["commit"], second);
+    desk.env.assert_sound();
+}
+
+#[test]
+fn each_lie_about_commits_is_refused_and_named() {
+    let desk = Desk::new("enforce");
+    let [first, second] = desk.work();
+    let base = desk.git(&["rev-parse", "main"]);
+    let other = {
+        desk.git(&["branch", "other", "main"]);
+        desk.commit("other", &[("other.txt", "1\n")], "elsewhere")
+    };
+    let tree = desk.git(&["rev-parse", &format!("{second}^{{tree}}")]);
+    desk.git(&["tag", "-a", "-m", "a tag", "v1", &second]);
+    let tag = desk.git(&["rev-parse", "v1"]);
+    let nothing = "1234567890abcdef1234567890abcdef12345678";
+    let all = [&*first, &base, &other, &tree, &tag, nothing];
+    let found = desk.refused(&implemented(2, &all), &["evidence.commits"; 5]);
+    assert_snapshot!(desk.env.filtered(&found.join("\n")), @r#"
+    /handoff/commits/commit[2]/@sha "[commit]" was on main before the work on enhancement/87-csv-export
+    /handoff/commits/commit[3]/@sha "[commit]" is not on enhancement/87-csv-export
+    /handoff/commits/commit[4]/@sha "[commit]" is a tree, not a commit
+    /handoff/commits/commit[5]/@sha "[commit]" is a tag, not a commit
+    /handoff/commits/commit[6]/@sha "[commit]" is no commit of this repository
+    "#);
+}
+
+#[test]
+fn an_id_that_may_be_one_of_several_objects_is_refused() {
+    let desk = Desk::new("enforce");
+    desk.work();
+    // Among so many, two begin with the same four digits.
+    let mut paths = String::new();
+    for i in 0..1000 {
+        paths += &format!("{}\n", desk.env.file(&format!("{i}.txt"), i.to_string()));
+    }
+    let mut command = desk.env.command("git");
+    command.args(["hash-object", "-w", "--stdin-paths"]);
+    let ids = desk
+        .env
+        .run(command, &[], Some(paths.as_bytes()))
+        .success()
+        .stdout;
+    let mut starts: Vec<&str> = ids.lines().map(|id| &id[..4]).collect();
+    starts.sort_unstable();
+    let several = starts.windows(2).find(|two| two[0] == two[1]).unwrap()[0];
+    let found = desk.refused(&implemented(2, &[several]), &["evidence.commits"]);
+    assert!(
+        found[0].ends_with("may be one of several objects"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn each_wrong_count_is_refused_and_named() {
+    let desk = Desk::new("enforce");
+    let [first, second] = desk.work();
+    for files in [0, 1, 3, 700] {
+        let found = desk.refused(&implemented(files, &[&first]), &["evidence.files_changed"]);
+        assert!(found[0].contains("and 2 are changed"), "{found:?}");
+    }
+    desk.reviewed(&[&first, &second]);
+    desk.commit(
+        BRANCH,
+        &[("src/export.py", "safe rows\n")],
+        "export: formulas",
+    );
+    desk.commit(
+        BRANCH,
+        &[("src/history.py", "batches\n")],
+        "history: batches",
+    );
+    let found = desk.refused(&fixed(3), &["evidence.commits_added"]);
+    assert_snapshot!(desk.env.filtered(&found.join("\n")), @"/handoff/commits_added the contract says 3, and enhancement/87-csv-export has 2 more commits than when its sender got the work");
+    desk.env.send(fixed(2)).success();
+    assert_eq!(desk.check("87.5", "commits_added"), "passed");
+    desk.env.assert_sound();
+}
+
+#[test]
+fn a_branch_that_is_nowhere_is_refused() {
+    let desk = Desk::new("enforce");
+    let contract = implemented(2, &["1234567"]).replace(BRANCH, "feature/none");
+    let found = desk.refused(&contract, &["evidence.branch"]);
+    assert_snapshot!(found.join("\n"), @r#"/handoff/branch there is no branch "feature/none", here or on origin"#);
+}
+
+#[test]
+fn under_warn_a_lie_is_accepted_recorded_and_shown() {
+    let desk = Desk::new("warn");
+    let [first, _] = desk.work();
+    let contract = implemented(9, &[&first, "1234567"]);
+    let checked = desk.env.handoff_with(&["check", "-"], &contract).success();
+    assert_snapshot!(checked.shown, @r#"
+    $ git handoff check -
+    -: complete (implementer-agent-to-reviewer-agent)
+      10:3 /handoff/files_changed warning evidence.files_changed the contract says 9 files, and 2 are changed
+          see `git diff --name-only main...enhancement/87-csv-export`
+      13:92 /handoff/commits/commit[2]/@sha warning evidence.commits "1234567" is no commit of this repository
+          list commits that `git log main..enhancement/87-csv-export` shows
+    "#);
+    let sent = desk.env.send(&contract).success();
+    assert_snapshot!(sent.shown, @r#"
+    $ git handoff send -
+    87.3 implementer-agent → reviewer-agent: pending
+      87.2 in_progress..completed
+      claims: passed branch; contradicted commits, files_changed; skipped coverage
+      commit [commit]
+    --- stderr
+      10:3 /handoff/files_changed warning evidence.files_changed the contract says 9 files, and 2 are changed
+          see `git diff --name-only main...enhancement/87-csv-export`
+      13:92 /handoff/commits/commit[2]/@sha warning evidence.commits "1234567" is no commit of this repository
+          list commits that `git log main..enhancement/87-csv-export` shows
+    next, for reviewer-agent: git handoff claim 87.3 --as reviewer-agent
+    "#);
+    let shown = desk.env.handoff(&["show", "87.3"]).success();
+    let claims: Vec<&str> = shown
+        .stdout
+        .lines()
+        .filter(|l| l.starts_with("  claim "))
+        .collect();
+    assert_snapshot!(claims.join("\n"), @r#"
+    claim     branch passed
+    claim     commits contradicted: "1234567" is no commit of this repository
+    claim     files_changed contradicted: the contract says 9 files, and 2 are changed
+    claim     coverage skipped: no coverage report was given
+    "#);
+    // The same again is no news, and no warning.
+    let again = desk
+        .env
+        .handoff_with(&["send", "-", "--json"], &contract)
+        .success()
+        .json();
+    assert_eq!(again["data"]["repeated"], true);
+    assert_eq!(again["data"]["warnings"], serde_json::json!([]));
+    desk.env.assert_sound();
+}
+
+#[test]
+fn warnings_are_in_the_document_that_json_prints() {
+    let desk = Desk::new("warn");
+    desk.work();
+    let sent = desk
+        .env
+        .handoff_with(&["send", "-", "--json"], implemented(9, &["1234567"]));
+    let data = sent.success().json()["data"].take();
+    let codes: Vec<&str> = { data["warnings"].as_array().unwrap().iter() }
+        .map(|f| f["code"].as_str().unwrap())
+        .collect();
+    assert_eq!(codes, ["evidence.files_changed", "evidence.commits"]);
+    assert!(
+        data["warnings"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|f| f["severity"] == "warning")
+    );
+    assert_eq!(data["evidence"].as_array().unwrap().len(), 4);
+}
+
+#[test]
+fn under_off_nothing_is_checked_and_nothing_recorded() {
+    let desk = Desk::new("off");
+    desk.env
+        .send(implemented(700, &["1234567"]).replace(BRANCH, "no/such"))
+        .success();
+    assert!(desk.checks("87.3").is_empty());
+    let status = desk.env.data(&["status"]);
+    assert_eq!(status["evidence"], "off");
+    desk.env.assert_sound();
+}
+
+#[test]
+fn a_check_goes_before_the_protocol_and_the_protocol_before_the_ledger() {
+    let desk = Desk::with("enforce", |protocol| {
+        protocol["evidence"] = serde_json::json!({
+            "policy": "warn",
+            "checks": {"files_changed": "off", "commits": "enforce"},
+        });
+    });
+    desk.work();
+    desk.refused(&implemented(9, &["1234567"]), &["evidence.commits"]);
+    let tip = desk.git(&["rev-parse", BRANCH]);
+    let sent = desk
+        .env
+        .send(implemented(9, &[&tip]).replace("87-csv", "87-no"));
+    sent.success().says("warning evidence.branch");
+    assert!(
+        !desk
+            .checks("87.3")
+            .iter()
+            .any(|line| line.starts_with("files_changed"))
+    );
+    let shown = desk.env.handoff(&["protocol", "show"]).success();
+    let (_, rules) = shown
+        .stdout
+        .split_once("claims about the repository\n")
+        .unwrap();
+    assert_snapshot!(rules, @"
+    all            warn
+    commits        enforce
+    files_changed  off
+    ");
+    desk.env.assert_sound();
+}
+
+#[test]
+fn a_repeated_contract_gets_its_receipt_whatever_became_of_its_branch() {
+    let desk = Desk::new("enforce");
+    let [first, second] = desk.work();
+    let contract = implemented(2, &[&first, &second]);
+    let receipt = desk
+        .env
+        .handoff_with(&["send", "-", "--json"], &contract)
+        .success()
+        .json();
+    desk.git(&["checkout", "-q", "main"]);
+    desk.git(&["branch", "-D", BRANCH]);
+    let again = desk
+        .env
+        .handoff_with(&["send", "-", "--json"], &contract)
+        .success()
+        .json();
+    assert_eq!(again["data"]["repeated"], true);
+    assert_eq!(again["data"]["id"], receipt["data"]["id"]);
+}
+
+#[test]
+fn a_moved_file_may_be_counted_once_or_twice() {
+    for files in [1, 2] {
+        let desk = Desk::new("enforce");
+        let text: String = (0..40).map(|i| format!("line {i}\n")).collect();
+        desk.commit("main", &[("old.py", &text)], "on main");
+        desk.git(&["checkout", "-q", BRANCH]);
+        desk.git(&["merge", "-q", "--ff-only", "main"]);
+        desk.git(&["mv", "old.py", "new.py"]);
+        desk.git(&["commit", "-q", "-m", "move"]);
+        let tip = desk.git(&["rev-parse", "HEAD"]);
+        desk.env.send(implemented(files, &[&tip])).success();
+        assert_eq!(desk.check("87.3", "files_changed"), "passed");
+        desk.env.assert_sound();
+    }
+}
+
+#[test]
+fn what_the_base_branch_did_meanwhile_is_not_the_branchs() {
+    let desk = Desk::new("enforce");
+    let [first, second] = desk.work();
+    let foreign = desk.commit("main", &[("a.txt", "1\n"), ("b.txt", "2\n")], "meanwhile");
+    desk.git(&["checkout", "-q", BRANCH]);
+    desk.git(&["merge", "-q", "--no-edit", "main"]);
+    let found = desk.refused(&implemented(2, &[&first, &foreign]), &["evidence.commits"]);
+    assert!(found[0].contains("was on main before"), "{found:?}");
+    desk.env.send(implemented(2, &[&first, &second])).success();
+    assert_eq!(desk.check("87.3", "files_changed"), "passed");
+}
+
+#[test]
+fn a_branch_that_only_origin_has_counts() {
+    let desk = Desk::new("enforce");
+    let commits = desk.work();
+    desk.git(&["checkout", "-q", "main"]);
+    desk.git(&["init", "-q", "--bare", "../origin.git"]);
+    desk.git(&["remote", "add", "origin", "../origin.git"]);
+    desk.git(&["push", "-q", "origin", BRANCH, "main"]);
+    desk.git(&["branch", "-D", BRANCH]);
+    desk.env.send(implemented(2, &[&commits[0]])).success();
+    assert_eq!(desk.check("87.3", "branch"), "passed");
+    assert_eq!(desk.check("87.3", "commits"), "passed");
+}
+
+#[test]
+fn prep_may_not_promise_a_branch_that_it_did_not_make() {
+    let desk = Desk::new("enforce");
+    desk.env
+        .send(test_support::contracts::opening(88))
+        .success();
+    desk.env.claim("88.1", "prep-agent").success();
+    let contract = prepared(88).replace(BRANCH, "enhancement/88");
+    let found = desk.refused(&contract, &["evidence.branch"]);
+    assert!(found[0].starts_with("/handoff/branch "), "{found:?}");
+}
+
+/// A desk whose implementer may change sources only.
+fn with_paths(policy: &str) -> Desk {
+    Desk::with(policy, |protocol| {
+        let agents = protocol["agents"].as_array_mut().unwrap();
+        let role = |id: &str, agents: &mut Vec<serde_json::Value>, paths: serde_json::Value| {
+            let agent = agents.iter_mut().find(|agent| agent["id"] == id).unwrap();
+            agent["paths"] = paths;
+        };
+        role(
+            "implementer-agent",
+            agents,
+            serde_json::json!(["src/**", "tests/"]),
+        );
+        role("fixer-agent", agents, serde_json::json!(["src/**"]));
+    })
+}
+
+#[test]
+fn what_a_role_may_not_change_is_named() {
+    let desk = with_paths("enforce");
+    let [first, second] = desk.work();
+    desk.commit(
+        BRANCH,
+        &[("deploy/keys.txt", "1\n"), ("tests/a.py", "2\n")],
+        "more",
+    );
+    let found = desk.refused(&implemented(4, &[&first, &second]), &["evidence.paths"]);
+    assert_snapshot!(found.join("\n"), @r#"/handoff implementer-agent changed "deploy/keys.txt", which its role may not"#);
+    desk.git(&["rm", "-q", "deploy/keys.txt"]);
+    desk.git(&["commit", "-q", "-m", "not mine"]);
+    desk.env.send(implemented(3, &[&first, &second])).success();
+    assert_eq!(desk.check("87.3", "paths"), "passed");
+    desk.env.assert_sound();
+}
+
+#[test]
+fn a_role_answers_for_what_it_changed_itself() {
+    let desk = with_paths("enforce");
+    let [first, second] = desk.work();
+    desk.commit(BRANCH, &[("tests/a.py", "2\n")], "the implementer's test");
+    desk.env.send(implemented(3, &[&first, &second])).success();
+    desk.env.claim("87.3", "reviewer-agent").success();
+    let review = test_support::contracts::sample(
+        "reviewer-agent-to-fixer-agent",
+        test_support::contracts::Format::Xml,
+        87,
+    );
+    desk.env.send(review).success();
+    desk.env.claim("87.4", "fixer-agent").success();
+    desk.commit("main", &[("docs/base.md", "3\n")], "meanwhile");
+    desk.git(&["checkout", "-q", BRANCH]);
+    desk.git(&["merge", "-q", "--no-edit", "main"]);
+    desk.commit(BRANCH, &[("src/export.py", "safe rows\n")], "fix");
+    // With the merge or without, with what it brought or without.
+    desk.refused(&fixed(4), &["evidence.commits_added"]);
+    desk.env.send(fixed(1)).success();
+    assert_eq!(desk.check("87.5", "paths"), "passed");
+    assert_eq!(desk.check("87.5", "commits_added"), "passed");
+    desk.env.assert_sound();
+}
+
+#[test]
+fn an_agent_that_reports_an_error_is_not_asked_for_its_paths() {
+    let desk = with_paths("enforce");
+    desk.commit(BRANCH, &[("deploy/keys.txt", "1\n")], "oops");
+    let error =
+        test_support::contracts::implementer_error(test_support::contracts::Format::Xml, 87);
+    desk.env.send(error).success();
+    assert!(desk.checks("87.3").is_empty());
+}
+
+#[test]
+fn a_rewritten_branch_is_not_counted() {
+    let desk = Desk::new("enforce");
+    let [first, second] = desk.work();
+    desk.reviewed(&[&first, &second]);
+    desk.git(&["reset", "-q", "--hard", "main"]);
+    desk.commit(BRANCH, &[("src/export.py", "all anew\n")], "anew");
+    desk.env.send(fixed(700)).success();
+    let why = format!("skipped: {BRANCH} was rewritten since its sender got the work");
+    assert_eq!(desk.check("87.5", "commits_added"), why);
+    desk.env.assert_sound();
+}
+
+/// What a clone made with these options finds of an implementer's contract.
+fn cloned(options: &[&str], contract: impl FnOnce(&Desk) -> String) -> Vec<String> {
+    let desk = Desk::new("enforce");
+    let contract = contract(&desk);
+    let url = format!("file://{}", desk.env.repo().display());
+    let clone = desk.env.root().join("clone");
+    let args = [&["clone", "-q"], options, &[&url, clone.to_str().unwrap()]].concat();
+    desk.env.git(desk.env.root(), &args);
+    desk.env.git(
+        &clone,
+        &["fetch", "-q", "--depth=1", "origin", "handoffs:handoffs"],
+    );
+    // The ledger itself is here whole.
+    let out = desk.env.root().join("ledger.tar");
+    let out = out.to_str().unwrap();
+    desk.env.git(&clone, &["archive", "-o", out, "handoffs"]);
+    let path = desk.env.file("contract.xml", contract);
+    desk.env.handoff_in(&clone, &["send", &path]).success();
+    let shown = desk.env.handoff_in(&clone, &["show", "87.3"]).success();
+    let claims = shown
+        .stdout
+        .lines()
+        .filter_map(|line| line.strip_prefix("  claim     "));
+    claims.map(str::to_owned).collect()
+}
+
+#[test]
+fn what_a_shallow_clone_cannot_know_is_skipped() {
+    let found = cloned(&["--depth=1", "--no-single-branch"], |desk| {
+        let [first, _] = desk.work();
+        desk.git(&["checkout", "-q", "main"]);
+        implemented(9, &[&first, "1234567"])
+    });
+    assert_snapshot!(found.join("\n"), @"
+    branch passed
+    commits skipped: this clone is shallow, and what is asked for may be in the history that it does not have
+    files_changed skipped: this clone is shallow, and what is asked for may be in the history that it does not have
+    coverage skipped: no coverage report was given
+    ");
+}
+
+#[test]
+fn a_clone_that_follows_one_branch_says_nothing_of_others() {
+    let found = cloned(&["--single-branch", "--branch", "main"], |desk| {
+        let [first, _] = desk.work();
+        desk.git(&["checkout", "-q", "main"]);
+        implemented(9, &[&first])
+    });
+    assert_snapshot!(found.join("\n"), @"
+    branch skipped: this clone does not follow branch enhancement/87-csv-export of origin
+    commits skipped: branch enhancement/87-csv-export is not here
+    files_changed skipped: branch enhancement/87-csv-export is not here
+    coverage skipped: no coverage report was given
+    ");
+}
+
+#[test]
+fn a_clone_without_blobs_counts_all_the_same() {
+    let found = cloned(&["--filter=blob:none"], |desk| {
+        desk.git(&["config", "uploadpack.allowFilter", "true"]);
+        let [first, _] = desk.work();
+        desk.git(&["checkout", "-q", "main"]);
+        implemented(2, &[&first])
+    });
+    assert_snapshot!(found.join("\n"), @"
+    branch passed
+    commits passed
+    files_changed passed
+    coverage skipped: no coverage report was given
+    ");
+}
+
+#[test]
+fn a_branch_without_a_common_history_is_judged_by_all_that_it_has() {
+    let desk = Desk::new("enforce");
+    desk.git(&["checkout", "-q", "--orphan", "orphan"]);
+    desk.git(&["commit", "-q", "--allow-empty", "-m", "from nothing"]);
+    let first = desk.git(&["rev-parse", "HEAD"]);
+    let main = desk.git(&["rev-parse", "main"]);
+    let contract = |ids: &[&str]| implemented(2, ids).replace(BRANCH, "orphan");
+    let found = desk.refused(
+        &contract(&["deadbeef", &main, &first]),
+        &["evidence.commits"; 2],
+    );
+    assert_snapshot!(desk.env.filtered(&found.join("\n")), @r#"
+    /handoff/commits/commit[1]/@sha "deadbeef" is no commit of this repository
+    /handoff/commits/commit[2]/@sha "[commit]" is not on orphan
+    "#);
+    desk.env.send(contract(&[&first])).success();
+    assert_snapshot!(desk.checks("87.3").join("\n"), @"
+    branch passed
+    commits passed
+    files_changed skipped: the branch and its base have no commit in common
+    coverage skipped: no coverage report was given
+    ");
+    desk.env.assert_sound();
+}
+
+#[test]
+fn the_ledgers_own_branch_is_no_code_branch() {
+    let desk = Desk::new("enforce");
+    let tip = desk.env.tip();
+    let contract = implemented(2, &[&tip]).replace(BRANCH, "handoffs");
+    let found = desk.refused(&contract, &["evidence.branch"]);
+    assert_snapshot!(found.join("\n"), @r#"/handoff/branch "handoffs" is the ledger's own branch"#);
+}
+
+#[test]
+fn without_a_base_branch_a_commit_that_is_nowhere_is_still_named() {
+    let desk = Desk::new("enforce");
+    let [first, _] = desk.work();
+    let main = desk.git(&["rev-parse", "main"]);
+    desk.git(&["branch", "-M", "main", "trunk"]);
+    let found = desk.refused(
+        &implemented(2, &["deadbeef", &first]),
+        &["evidence.commits"],
+    );
+    assert_snapshot!(found.join("\n"), @r#"/handoff/commits/commit[1]/@sha "deadbeef" is no commit of this repository"#);
+    // Which of its commits are its own is not known.
+    desk.env.send(implemented(2, &[&first, &main])).success();
+    assert_eq!(
+        desk.check("87.3", "commits"),
+        "skipped: no base branch is known"
+    );
+    desk.env.assert_sound();
+}
+
+#[test]
+fn the_policy_of_a_ledger_is_set_once_and_another_is_told() {
+    let env = TestEnvironment::with_repository();
+    env.handoff(&["init", "--evidence", "warn"]).success();
+    env.handoff(&["init"]).success();
+    env.handoff(&["init", "--evidence", "warn"]).success();
+    let other = env.handoff(&["init", "--evidence", "enforce"]).exits(4);
+    assert_snapshot!(other.stderr, @r#"
+    error: the ledger exists already, with --evidence warn
+    hint: a protocol can say it: set its `evidence` to {"policy": "enforce"}, and put it in force with `git handoff protocol update`
+    "#);
+    assert_eq!(env.data(&["status"])["evidence"], "warn");
+}

@@ -1,0 +1,311 @@
+//! Records that say more of a contract's claims than was found, committed through plain git; and imports.
+
+use std::fs;
+
+use crate::desk::{BRANCH, Desk, fixed, implemented, merged};
+use serde_json::{Value, json};
+use test_support::TestEnvironment;
+
+/// Rewrites the newest commit of the ledger: the records that it wrote are changed, in both places.
+fn forge(desk: &Desk, id: &str, change: impl FnOnce(&mut Value)) {
+    let record = format!(
+        "issues/87/00/87/{:04}.json",
+        id[3..].parse::<u32>().unwrap()
+    );
+    let worktree = desk.env.root().join("forgery");
+    let path = worktree.to_str().unwrap();
+    desk.git(&["worktree", "add", "-q", "--detach", path, "handoffs"]);
+    let git = |args: &[&str]| desk.env.git(&worktree, args).trim().to_owned();
+    let stored = fs::read(worktree.join(&record)).unwrap();
+    let mut value: Value = serde_json::from_slice(&stored).unwrap();
+    change(&mut value);
+    let mut text = serde_json::to_vec_pretty(&value).unwrap();
+    text.push(b'\n');
+    let open = fs::read_dir(worktree.join("open")).unwrap();
+    let open = open.map(|entry| entry.unwrap().path()).find(|path| {
+        path.file_name()
+            .unwrap()
+            .to_str()
+            .unwrap()
+            .starts_with(&format!("{id}@"))
+    });
+    for file in [Some(worktree.join(&record)), open].into_iter().flatten() {
+        fs::write(file, &text).unwrap();
+    }
+    git(&["add", "-A"]);
+    git(&[
+        "commit",
+        "-q",
+        "--amend",
+        "--no-edit",
+        "--no-verify",
+        "--reset-author",
+    ]);
+    let author = format!("{0} <{0}@handoff.invalid>", value["from"].as_str().unwrap());
+    let date = value["transitions"][0]["at"].as_str().unwrap().to_owned();
+    git(&[
+        "commit",
+        "-q",
+        "--amend",
+        "--no-edit",
+        "--author",
+        &author,
+        "--date",
+        &date,
+    ]);
+    let forged = git(&["rev-parse", "HEAD"]);
+    desk.git(&["worktree", "remove", "--force", path]);
+    desk.git(&["update-ref", "refs/heads/handoffs", &forged]);
+}
+
+/// What the audit finds: codes, each once.
+fn damage(desk: &Desk) -> Vec<String> {
+    let found = desk
+        .env
+        .handoff(&["verify", "--json", "--accept-rewritten"])
+        .exits(10)
+        .json();
+    let findings = found["error"]["findings"].as_array().unwrap();
+    assert!(
+        findings.iter().all(|f| f["commit"].is_string()),
+        "{findings:?}"
+    );
+    let text = |f: &Value| {
+        format!(
+            "{}: {}",
+            f["code"].as_str().unwrap(),
+            f["message"].as_str().unwrap()
+        )
+    };
+    let mut found: Vec<String> = findings.iter().map(text).collect();
+    found.dedup();
+    found
+}
+
+/// A desk that warns, where the implementer sent this.
+fn sent(contract: &str) -> Desk {
+    let desk = Desk::new("warn");
+    desk.work();
+    desk.env.send(contract).success();
+    desk
+}
+
+/// Makes one check of a record say that it passed.
+fn passed(record: &mut Value, check: &str) {
+    let evidence = record["evidence"].as_array_mut().unwrap();
+    let entry = evidence.iter_mut().find(|e| e["check"] == check).unwrap();
+    entry["result"] = "passed".into();
+    // The order of the others is part of the stored form.
+    entry.as_object_mut().unwrap().shift_remove("reason");
+}
+
+#[test]
+fn an_amended_commit_without_a_change_is_sound() {
+    // The tests below find what they forged, not how.
+    let desk = sent(&implemented(9, &["1234567"]));
+    forge(&desk, "87.3", |_| {});
+    let args = ["verify", "--accept-rewritten"];
+    desk.env.handoff(&args).success();
+}
+
+#[test]
+fn a_check_that_is_said_to_have_passed_is_made_again() {
+    for check in ["commits", "files_changed"] {
+        let desk = sent(&implemented(9, &["1234567"]));
+        forge(&desk, "87.3", |record| passed(record, check));
+        let found = damage(&desk);
+        let start = format!("evidence.forged: the record says that the check {check} passed: ");
+        assert!(
+            found.len() == 1 && found[0].starts_with(&start),
+            "{found:?}"
+        );
+    }
+}
+
+#[test]
+fn other_commits_than_the_ledgers_own_are_found() {
+    let desk = sent(&implemented(2, &["1234567"]));
+    desk.commit("main", &[("a.txt", "1\n")], "elsewhere");
+    let other = desk.git(&["rev-parse", "main"]);
+    forge(&desk, "87.3", |record| {
+        passed(record, "commits");
+        record["evidence"][1]["tip"] = other.clone().into();
+    });
+    let found = damage(&desk);
+    assert!(
+        found[0].contains("another commit than the branch's"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn a_count_from_another_commit_than_was_handed_over_is_found() {
+    let desk = Desk::new("warn");
+    let [first, second] = desk.work();
+    desk.reviewed(&[&first, &second]);
+    desk.commit(
+        BRANCH,
+        &[("src/export.py", "safe rows\n")],
+        "export: formulas",
+    );
+    desk.env.send(fixed(2)).success();
+    assert!(
+        desk.check("87.5", "commits_added")
+            .starts_with("contradicted")
+    );
+    forge(&desk, "87.5", |record| {
+        passed(record, "commits_added");
+        record["evidence"][0]["since"] = first.clone().into();
+    });
+    let found = damage(&desk);
+    assert!(
+        found[0].contains("another commit than the one that was handed over"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn a_merge_that_is_said_to_have_passed_is_made_again() {
+    let desk = Desk::new("warn");
+    let [first, second] = desk.work();
+    desk.approved(&[&first, &second]);
+    let base = desk.git(&["rev-parse", "main"]);
+    desk.env.send(merged(&base, "squash")).success();
+    forge(&desk, "87.5", |record| passed(record, "merge"));
+    let found = damage(&desk);
+    assert!(found[0].starts_with("evidence.forged"), "{found:?}");
+}
+
+#[test]
+fn a_merge_that_was_judged_at_an_older_state_is_found() {
+    let desk = Desk::new("warn");
+    let [first, second] = desk.work();
+    desk.approved(&[&first, &second]);
+    desk.commit("main", &[("meanwhile.txt", "1\n")], "meanwhile");
+    desk.git(&["merge", "-q", "--squash", &first]);
+    desk.git(&["commit", "-q", "-m", "half of it"]);
+    let half = desk.git(&["rev-parse", "HEAD"]);
+    desk.env.send(merged(&half, "squash")).success();
+    assert!(desk.check("87.5", "merge").starts_with("contradicted"));
+    forge(&desk, "87.5", |record| {
+        passed(record, "merge");
+        record["evidence"][0]["tip"] = first.into();
+    });
+    let found = damage(&desk);
+    assert!(
+        found[0].ends_with("merge passed: it was judged at an older commit than the branch's"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn a_report_that_was_never_given_is_found() {
+    let desk = Desk::new("warn");
+    let [first, _] = desk.work();
+    desk.env.send(implemented(2, &[&first])).success();
+    forge(&desk, "87.3", |record| passed(record, "coverage"));
+    assert_eq!(
+        damage(&desk),
+        ["evidence.forged: the record says that the check coverage passed: no report is recorded"]
+    );
+}
+
+#[test]
+fn a_file_that_the_branch_never_had_so_is_found() {
+    let desk = Desk::with("warn", |protocol| {
+        protocol["contracts"][2]["artifacts"] = json!({"path": "/data/report"});
+    });
+    let [first, _] = desk.work();
+    let report = "<data><report>src/export.py</report></data></handoff>";
+    desk.env
+        .send(implemented(2, &[&first]).replace("</handoff>", report))
+        .success();
+    let artifact = desk.env.data(&["show", "87.3"])["record"]["artifacts"][0].take();
+    assert_eq!(artifact["committed"], true);
+    forge(&desk, "87.3", |record| {
+        record["artifacts"][0]["sha256"] = "0".repeat(64).into();
+    });
+    let found = damage(&desk);
+    assert!(
+        found
+            .iter()
+            .any(|f| f.contains("src/export.py is not so in commit")),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn a_step_without_the_checks_that_are_demanded_is_no_step() {
+    for (name, forged) in [
+        ("evidence", Value::Null),
+        ("policy", "enforce".into()),
+        ("reason", Value::Null),
+    ] {
+        let desk = sent(&implemented(9, &["1234567"]));
+        forge(&desk, "87.3", |record| match name {
+            "evidence" => drop(record.as_object_mut().unwrap().shift_remove(name)),
+            "reason" => drop(
+                record["evidence"][1]
+                    .as_object_mut()
+                    .unwrap()
+                    .shift_remove(name),
+            ),
+            _ => record["evidence"][1][name] = forged,
+        });
+        let found = damage(&desk);
+        assert!(
+            found.iter().any(|f| f.starts_with("step.illegal: ")),
+            "{name}: {found:?}"
+        );
+    }
+    // And one that records what nothing demands.
+    let desk = Desk::new("off");
+    desk.env.send(implemented(9, &["1234567"])).success();
+    forge(&desk, "87.3", |record| {
+        record["evidence"] = json!([{"check": "commits", "policy": "warn", "result": "passed"}]);
+    });
+    assert!(
+        damage(&desk)
+            .iter()
+            .any(|f| f.starts_with("step.illegal: "))
+    );
+}
+
+#[test]
+fn what_was_found_goes_with_an_export_and_foreign_contracts_are_not_checked() {
+    let desk = Desk::new("warn");
+    let [first, _] = desk.work();
+    desk.env.send(implemented(9, &[&first])).success();
+    let out = desk.env.root().join("out");
+    let out = out.to_str().unwrap();
+    desk.env
+        .handoff(&["export", "--format", "files", out])
+        .success();
+    let record = desk.env.data(&["show", "87.3"])["record"].take();
+    for (policy, from, to) in [("warn", "contradicted", "contradicted"), ("off", "", "")] {
+        let other = TestEnvironment::with_repository();
+        other.handoff(&["init", "--evidence", policy]).success();
+        other.handoff(&["import", out]).success();
+        let again = other.data(&["show", "87.3"])["record"].take();
+        if policy == "warn" {
+            assert_eq!(again["evidence"], record["evidence"], "{from} {to}");
+        } else {
+            assert_eq!(again.get("evidence"), None);
+        }
+        other.assert_sound();
+    }
+    // Without the steps they are contracts from anywhere.
+    fs::remove_file(format!("{out}/steps.jsonl")).unwrap();
+    let other = TestEnvironment::with_repository();
+    other.handoff(&["init", "--evidence", "enforce"]).success();
+    other.handoff(&["import", out]).success();
+    let again = other.data(&["show", "87.3"])["record"]["evidence"].take();
+    let again = again.as_array().unwrap();
+    assert_eq!(again.len(), 4);
+    assert!(
+        again
+            .iter()
+            .all(|e| e["result"] == "skipped" && e["reason"] == "imported")
+    );
+    other.assert_sound();
+}

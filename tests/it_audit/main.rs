@@ -1,0 +1,22 @@
+//! What a ledger proves: history, signatures, evidence, and what tampering leaves behind.
+#![allow(clippy::unwrap_used)]
+
+mod attacks;
+mod audit;
+mod audit_trail;
+mod delivered;
+mod desk;
+mod evidence;
+mod forged;
+mod keys;
+mod merges;
+#[cfg(unix)]
+mod openpgp;
+mod reports;
+#[cfg(unix)]
+mod signatures;
+#[cfg(unix)]
+mod signed_history;
+mod survey;
+mod traceparent;
+mod verify;

@@ -1,0 +1,711 @@
+//! `agents`: what harnesses read, put in, run, examined and taken out.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+use test_support::TestEnvironment;
+use test_support::contracts::opening;
+
+const NAMES: [&str; 5] = ["claude-code", "codex", "copilot", "cursor", "agents-md"];
+
+/// Every file of the worktree with its bytes.
+fn files(env: &TestEnvironment) -> BTreeMap<String, Vec<u8>> {
+    fn walk(folder: &Path, root: &Path, found: &mut BTreeMap<String, Vec<u8>>) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path
+                .strip_prefix(root)
+                .unwrap()
+                .to_str()
+                .unwrap()
+                .to_owned();
+            if path.is_dir() && name != ".git" {
+                found.insert(format!("{name}/"), Vec::new());
+                walk(&path, root, found);
+            } else if path.is_file() {
+                found.insert(name, fs::read(&path).unwrap());
+            }
+        }
+    }
+    let mut found = BTreeMap::new();
+    walk(&env.repo(), &env.repo(), &mut found);
+    found
+}
+
+fn write(env: &TestEnvironment, path: &str, text: &str) {
+    let path = env.repo().join(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+fn agents(env: &TestEnvironment, verb: &str, more: &[&str]) -> test_support::Ran {
+    let args = [&["agents", verb][..], &NAMES, more].concat();
+    env.handoff(&args)
+}
+
+#[test]
+fn what_is_taken_out_leaves_every_byte_as_it_was() {
+    for (guide, settings, hooks) in [
+        (None, None, None),
+        (
+            Some("# Ours\n\nText.\n"),
+            Some("{\n  \"permissions\": {\n    \"allow\": [\"Bash(ls)\"]\n  }\n}\n"),
+            Some("{\"version\":1,\"hooks\":{\"stop\":[{\"command\":\"theirs\"}]}}"),
+        ),
+        (
+            Some("no line break \u{1f600}"),
+            Some(
+                "{\r\n\t\"hooks\": {\r\n\t\t\"Stop\": [\r\n\t\t\t{ \"hooks\": [] }\r\n\t\t]\r\n\t}\r\n}",
+            ),
+            Some("{}"),
+        ),
+        (
+            Some("a\r\n\r\n```\n<!-- other -->\n"),
+            Some("{ \"a\" : \"}{][\\\"\" , \"hooks\":{} }"),
+            Some("{\n}"),
+        ),
+    ] {
+        let env = TestEnvironment::with_ledger();
+        for (path, text) in [
+            ("AGENTS.md", guide),
+            ("CLAUDE.md", guide),
+            (".claude/settings.json", settings),
+            (".codex/hooks.json", settings),
+            (".cursor/hooks.json", hooks),
+            (".mcp.json", hooks),
+        ] {
+            if let Some(text) = text {
+                write(&env, path, text);
+            }
+        }
+        let before = files(&env);
+        let dry = agents(&env, "install", &["--mcp", "--dry-run"]).success();
+        assert!(dry.stdout.contains("+## Handoffs"), "{}", dry.shown);
+        assert_eq!(files(&env), before);
+        agents(&env, "install", &["--mcp", "--as", "prep-agent"]).success();
+        let with = files(&env);
+        assert!(with.len() > before.len());
+        for (path, bytes) in &before {
+            if !path.ends_with(".json") {
+                assert!(with[path].starts_with(bytes), "{path}");
+            }
+        }
+        // Twice is once.
+        let again = agents(&env, "install", &["--mcp", "--as", "prep-agent"]).success();
+        assert!(
+            again
+                .stdout
+                .lines()
+                .all(|l| l.ends_with("is as it should be")),
+            "{}",
+            again.shown
+        );
+        assert_eq!(files(&env), with);
+        agents(&env, "uninstall", &["--dry-run"]).success();
+        assert_eq!(files(&env), with);
+        agents(&env, "uninstall", &[]).success();
+        assert_eq!(files(&env), before);
+        agents(&env, "uninstall", &[]).success();
+        assert_eq!(files(&env), before);
+    }
+}
+
+#[test]
+fn a_file_that_several_read_keeps_its_block_until_the_last_is_gone() {
+    let env = TestEnvironment::with_ledger();
+    write(&env, "AGENTS.md", "# Ours\n");
+    // Some link one of these files to the other.
+    symlink("AGENTS.md", env.repo().join("CLAUDE.md")).unwrap();
+    let before = files(&env);
+    agents(&env, "install", &[]).success();
+    let text = fs::read_to_string(env.repo().join("AGENTS.md")).unwrap();
+    assert_eq!(text.matches("## Handoffs").count(), 1, "{text}");
+    for name in NAMES {
+        let text = fs::read_to_string(env.repo().join("AGENTS.md")).unwrap();
+        let has = name != "copilot" && text.contains("## Handoffs");
+        assert!(has || name == "copilot", "{name}: {text}");
+        env.handoff(&["agents", "uninstall", name]).success();
+    }
+    assert_eq!(files(&env), before);
+    assert!(env.repo().join("CLAUDE.md").is_symlink());
+}
+
+#[test]
+fn what_is_in_the_way_is_named_and_nothing_changes() {
+    let env = TestEnvironment::with_ledger();
+    write(&env, "CLAUDE.md", "<!-- >>> git-handoff >>> -->\nno end\n");
+    write(&env, ".claude/settings.json", "{ // a comment\n}\n");
+    write(&env, ".claude/skills/git-handoff/SKILL.md", "mine\n");
+    write(&env, "AGENTS.md", "x\n");
+    let guide = env.repo().join("AGENTS.md");
+    fs::set_permissions(&guide, fs::Permissions::from_mode(0o444)).unwrap();
+    let outside = env.root().join("outside");
+    fs::create_dir(&outside).unwrap();
+    symlink(&outside, env.repo().join(".cursor")).unwrap();
+    let before = files(&env);
+    let refused = agents(&env, "install", &["--json"]).exits(9).json();
+    let findings = refused["error"]["findings"].as_array().unwrap();
+    let codes: Vec<&str> = findings
+        .iter()
+        .map(|f| f["code"].as_str().unwrap())
+        .collect();
+    for code in [
+        "agents.marker",
+        "agents.config",
+        "agents.skill",
+        "agents.read_only",
+        "agents.link",
+    ] {
+        assert!(codes.contains(&code), "{code}: {codes:?}");
+    }
+    assert_eq!(refused["error"]["code"], "agents_refused");
+    assert_eq!(files(&env), before);
+    assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
+}
+
+/// The commands that a harness's configuration has for an event.
+fn commands(env: &TestEnvironment, path: &str, event: &str) -> Vec<String> {
+    fn find(value: &Value, found: &mut Vec<String>) {
+        match value {
+            Value::Object(members) => {
+                for (key, value) in members {
+                    match value {
+                        Value::String(text)
+                            if ["command", "bash"].contains(&key.as_str())
+                                && text.contains("agents hook") =>
+                        {
+                            found.push(text.clone())
+                        }
+                        other => find(other, found),
+                    }
+                }
+            }
+            Value::Array(items) => items.iter().for_each(|item| find(item, found)),
+            _ => {}
+        }
+    }
+    let config: Value = serde_json::from_slice(&fs::read(env.repo().join(path)).unwrap()).unwrap();
+    let mut found = Vec::new();
+    find(&config["hooks"][event], &mut found);
+    found
+}
+
+/// What a hook's command prints when the harness runs it with this input.
+fn answer(env: &TestEnvironment, command: &str, input: &Value) -> Option<Value> {
+    let mut shell = env.command("sh");
+    shell.args(["-c", command]).stdin(Stdio::piped());
+    let ran = env
+        .run(shell, &["hook"], Some(input.to_string().as_bytes()))
+        .success();
+    assert_eq!(ran.stderr, "", "{}", ran.shown);
+    (!ran.stdout.is_empty()).then(|| serde_json::from_str(&ran.stdout).unwrap())
+}
+
+#[test]
+fn hooks_as_they_are_written_answer_in_the_form_that_the_harness_reads() {
+    let env = TestEnvironment::with_ledger();
+    agents(&env, "install", &["--as", "prep-agent"]).success();
+    for (issue, (path, start, stop, told, kept)) in (87..).zip([
+        (
+            ".claude/settings.json",
+            "SessionStart",
+            "Stop",
+            "/hookSpecificOutput/additionalContext",
+            "/reason",
+        ),
+        (
+            ".codex/hooks.json",
+            "SessionStart",
+            "Stop",
+            "/hookSpecificOutput/additionalContext",
+            "/reason",
+        ),
+        (
+            ".github/hooks/git-handoff.json",
+            "sessionStart",
+            "agentStop",
+            "/additionalContext",
+            "/reason",
+        ),
+        (
+            ".cursor/hooks.json",
+            "sessionStart",
+            "stop",
+            "/additional_context",
+            "/followup_message",
+        ),
+    ]) {
+        env.send(opening(issue)).success();
+        let [start] = &commands(&env, path, start)[..] else {
+            panic!("{path}")
+        };
+        let [stop] = &commands(&env, path, stop)[..] else {
+            panic!("{path}")
+        };
+        let context = answer(&env, start, &json!({ "source": "startup", "cwd": "/" })).unwrap();
+        let page = env
+            .handoff(&["prime", "--as", "prep-agent"])
+            .success()
+            .stdout;
+        assert_eq!(context.pointer(told), Some(&json!(page)), "{path}");
+        // Nothing is held: it may stop.
+        let input = json!({ "stop_hook_active": false, "loop_count": 0, "status": "completed" });
+        assert_eq!(answer(&env, stop, &input), None, "{path}");
+        let id = env.data(&["claim", "--next", "--as", "prep-agent"])["id"].clone();
+        let id = id.as_str().unwrap();
+        let go_on = answer(&env, stop, &input).unwrap();
+        let said = go_on.pointer(kept).and_then(Value::as_str).unwrap();
+        assert!(said.contains(&format!("still hold {id}")), "{said}");
+        if kept == "/reason" {
+            assert_eq!(go_on["decision"], "block");
+        }
+        // It is kept once, and not for ever; and whoever was made to stop may.
+        for input in [
+            json!({ "stop_hook_active": true }),
+            json!({ "loop_count": 1 }),
+            json!({ "status": "aborted" }),
+        ] {
+            assert_eq!(answer(&env, stop, &input), None, "{path}: {input}");
+        }
+        // A lease that ran out holds nothing.
+        env.wait_minutes(60 * 24 * 90);
+        assert_eq!(answer(&env, stop, &input), None, "{path}");
+    }
+}
+
+#[test]
+fn a_session_is_never_broken() {
+    let env = TestEnvironment::with_repository();
+    let hook = |name: &str, event: &str, input: &str| {
+        let ran = env
+            .handoff_with(&["agents", "hook", name, event], input)
+            .success();
+        assert_eq!(
+            (ran.stdout.as_str(), ran.stderr.as_str()),
+            ("", ""),
+            "{}",
+            ran.shown
+        );
+    };
+    for event in ["session-start", "stop"] {
+        // No ledger, no agent, no JSON, no such harness.
+        hook("claude-code", event, "{}");
+        hook("codex", event, "not JSON");
+        hook("cursor", event, "");
+        hook("unheard-of", event, "{}");
+        hook("agents-md", event, "{}");
+    }
+    env.handoff(&["agents", "install", "claude-code"]).success();
+    for command in commands(&env, ".claude/settings.json", "Stop") {
+        let mut shell = env.command("/bin/sh");
+        shell.args(["-c", &command]).env("PATH", "/nowhere");
+        let ran = env.run(shell, &["hook"], Some(b"{}")).success();
+        assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", ""));
+    }
+}
+
+#[test]
+fn the_doctor_finds_each_fault() {
+    let env = TestEnvironment::with_repository();
+    let codes = |agent: &[&str]| -> Vec<String> {
+        let ran = env.handoff(&[&["agents", "doctor", "claude-code", "--json"], agent].concat());
+        let data = ran.json()["data"].clone();
+        let found = data["harnesses"][0]["findings"].as_array().unwrap().clone();
+        let codes: Vec<String> = found
+            .iter()
+            .map(|f| f["code"].as_str().unwrap().to_owned())
+            .collect();
+        for finding in &found {
+            assert!(finding["fix"].is_string(), "{finding}");
+        }
+        let errors = found.iter().filter(|f| f["severity"] == "error").count();
+        assert_eq!(ran.status, i32::from(errors > 0), "{}", ran.shown);
+        codes
+    };
+    assert_eq!(
+        codes(&[]),
+        [
+            "agents.no_ledger",
+            "agents.block",
+            "agents.skill",
+            "agents.entry"
+        ]
+    );
+    env.handoff(&["init"]).success();
+    env.handoff(&["agents", "install", "claude-code"]).success();
+    assert_eq!(codes(&[]), ["agents.no_agent"]);
+    assert_eq!(codes(&["--as", "nobody"]), ["agents.no_agent"]);
+    assert_eq!(codes(&["--as", "fixer-agent"]), Vec::<String>::new());
+    env.handoff(&["agents", "install", "claude-code", "--as", "prep-agent"])
+        .success();
+    assert_eq!(codes(&[]), Vec::<String>::new());
+    let path = env.repo().join(".claude/settings.json");
+    let config = fs::read_to_string(&path).unwrap();
+    for (changed, code) in [
+        (
+            config.replacen("\"timeout\": 20", "\"timeout\": 1", 1),
+            "agents.entry",
+        ),
+        (
+            config.replacen("{\n", "{\n  \"disableAllHooks\": true,\n", 1),
+            "agents.disabled",
+        ),
+        (format!("{config}//"), "agents.config"),
+    ] {
+        assert_ne!(changed, config);
+        fs::write(&path, changed).unwrap();
+        assert_eq!(codes(&[]), [code]);
+    }
+    fs::write(&path, &config).unwrap();
+    let guide = env.repo().join("CLAUDE.md");
+    let text = fs::read_to_string(&guide).unwrap();
+    for (changed, code) in [
+        (
+            text.replace("<!-- <<< git-handoff <<< -->\n", ""),
+            "agents.marker",
+        ),
+        (text.replace("## Handoffs", "## Old"), "agents.block"),
+    ] {
+        fs::write(&guide, changed).unwrap();
+        assert_eq!(codes(&[]), [code]);
+    }
+    fs::write(&guide, &text).unwrap();
+    fs::write(env.repo().join(".gitignore"), ".claude/\n").unwrap();
+    assert_eq!(codes(&[]), ["agents.ignored", "agents.ignored"]);
+    fs::remove_file(env.repo().join(".gitignore")).unwrap();
+    let other = env.root().join("other");
+    fs::create_dir(&other).unwrap();
+    let program = other.join("git-handoff");
+    fs::write(&program, "#!/bin/sh\necho git-handoff 0.0.1\n").unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let git = std::env::var("PATH").unwrap();
+    for (path, code) in [
+        (format!("{}:{git}", other.display()), "agents.version"),
+        (git, "agents.program"),
+    ] {
+        let args = ["agents", "doctor", "claude-code"];
+        let mut command = env.program(&args);
+        command.env("PATH", path);
+        let ran = env.run(command, &args, None).exits(1);
+        assert!(ran.stdout.contains(code), "{}", ran.shown);
+    }
+}
+
+#[test]
+fn two_at_once_leave_what_one_leaves() {
+    let one = TestEnvironment::with_ledger();
+    let env = TestEnvironment::with_ledger();
+    for env in [&one, &env] {
+        write(env, "AGENTS.md", "# Ours\n");
+        write(env, ".claude/settings.json", "{\n  \"model\": \"x\"\n}\n");
+    }
+    let before = files(&env);
+    agents(&one, "install", &[]).success();
+    for _ in 0..4 {
+        let running: Vec<_> = (0..4)
+            .map(|_| {
+                let args = [&["agents", "install"][..], &NAMES].concat();
+                let mut command = env.program(&args);
+                command.stdout(Stdio::null()).stderr(Stdio::null());
+                command.spawn().unwrap()
+            })
+            .collect();
+        for mut child in running {
+            assert_eq!(child.wait().unwrap().code(), Some(0));
+        }
+        assert_eq!(files(&env), files(&one));
+        agents(&env, "uninstall", &[]).success();
+        assert_eq!(files(&env), before);
+    }
+}
+
+#[test]
+fn each_of_several_at_once_is_put_in() {
+    let env = TestEnvironment::with_ledger();
+    let before = files(&env);
+    for verb in ["install", "uninstall"] {
+        let running = NAMES.map(|name| {
+            let mut command = env.program(&["agents", verb, name]);
+            command.stdout(Stdio::null()).stderr(Stdio::null());
+            command.spawn().unwrap()
+        });
+        for mut child in running {
+            assert_eq!(child.wait().unwrap().code(), Some(0));
+        }
+        let guide = fs::read_to_string(env.repo().join("AGENTS.md")).unwrap_or_default();
+        let all = guide.contains("they are for: agents-md, codex, cursor -->");
+        assert_eq!(all, verb == "install", "{guide}");
+    }
+    assert_eq!(files(&env), before);
+}
+
+#[test]
+fn a_file_that_can_not_be_written_leaves_the_others_as_they_were() {
+    let env = TestEnvironment::with_ledger();
+    // A folder's place is taken by a file, which shows only when it is written.
+    write(&env, ".claude/settings.json", "{\n}\n");
+    write(&env, ".claude/skills", "a file\n");
+    let before = files(&env);
+    let ran = env.handoff(&["agents", "install", "claude-code"]);
+    assert_eq!(ran.status, 9, "{}", ran.shown);
+    assert_eq!(files(&env), before);
+}
+
+#[test]
+fn hooks_of_the_user_beside_ours_or_around_it_stay() {
+    let env = TestEnvironment::with_ledger();
+    let path = ".claude/settings.json";
+    env.handoff(&["agents", "install", "claude-code"]).success();
+    let [own] = &commands(&env, path, "Stop")[..] else {
+        panic!()
+    };
+    let ours = json!({ "type": "command", "command": own, "timeout": 20 });
+    let theirs = json!({ "type": "command", "command": "./theirs.sh" });
+    let around =
+        json!({ "hooks": [{ "type": "command", "command": format!("./notify.sh; {own}") }] });
+    let with = |list: Value| json!({ "hooks": { "Stop": list } });
+    let now =
+        || serde_json::from_slice::<Value>(&fs::read(env.repo().join(path)).unwrap()).unwrap();
+    let config = with(json!([{ "hooks": [theirs, ours] }, around]));
+    write(&env, path, &format!("{config:#}"));
+    env.handoff(&["agents", "install", "claude-code", "--as", "prep-agent"])
+        .success();
+    let list = &now()["hooks"]["Stop"];
+    assert_eq!(list[0]["hooks"][0], theirs);
+    assert!(
+        list[0]["hooks"][1]["command"]
+            .as_str()
+            .unwrap()
+            .contains("--as prep-agent")
+    );
+    assert_eq!(list[1], around);
+    assert_eq!(list.as_array().unwrap().len(), 2);
+    env.handoff(&["agents", "uninstall", "claude-code"])
+        .success();
+    assert_eq!(now(), with(json!([{ "hooks": [theirs] }, around])));
+}
+
+#[test]
+fn a_session_is_kept_once_where_the_harness_does_not_say() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    env.handoff(&["claim", "--next", "--as", "prep-agent"])
+        .success();
+    let stop = |name: &str, input: &str| {
+        let ran = env.handoff_with(
+            &["agents", "hook", name, "stop", "--as", "prep-agent"],
+            input,
+        );
+        !ran.success().stdout.is_empty()
+    };
+    for session in ["a", "b"] {
+        let input = json!({ "sessionId": session, "stopReason": "end_turn" }).to_string();
+        assert!(stop("copilot", &input));
+        assert!(!stop("copilot", &input));
+    }
+    for input in [
+        "",
+        "{",
+        "[]",
+        "{}",
+        r#"{"stop_hook_active":"true"}"#,
+        r#"{"stop_hook_active":1}"#,
+    ] {
+        assert!(!stop("claude-code", input), "{input}");
+    }
+    assert!(stop(
+        "claude-code",
+        r#"{"stop_hook_active":false,"session_id":"a"}"#
+    ));
+    // No more than a number of sessions are remembered.
+    let kept = env.repo().join(".git/handoff/kept");
+    for number in 0..300 {
+        fs::write(kept.join(format!("{number}")), "").unwrap();
+    }
+    assert!(stop("copilot", r#"{"sessionId":"c"}"#));
+    assert_eq!(fs::read_dir(kept).unwrap().count(), 256);
+}
+
+#[test]
+fn a_hook_exits_0_whatever_it_is_given() {
+    let env = TestEnvironment::with_ledger();
+    for args in [
+        &["agents", "hook", "codex", "unheard-of"][..],
+        &["agents", "hook", "codex", "stop", "--unheard-of"],
+        &["agents", "hook"],
+        &["-C", "/nowhere", "agents", "hook", "codex", "stop"],
+    ] {
+        let ran = env.handoff_with(args, "{}").success();
+        assert_eq!(ran.stdout, "", "{}", ran.shown);
+    }
+    // Nor does it hand on what an older program says of it.
+    env.handoff(&["agents", "install", "codex"]).success();
+    let other = env.root().join("other");
+    fs::create_dir(&other).unwrap();
+    fs::write(other.join("git-handoff"), "#!/bin/sh\nexit 2\n").unwrap();
+    fs::set_permissions(other.join("git-handoff"), fs::Permissions::from_mode(0o755)).unwrap();
+    for command in commands(&env, ".codex/hooks.json", "Stop") {
+        let mut shell = env.command("/bin/sh");
+        shell.args(["-c", &command]).env("PATH", &other);
+        env.run(shell, &["hook"], Some(b"{}")).success();
+    }
+}
+
+#[test]
+fn a_hook_finds_its_repository_and_does_not_wait_for_ever() {
+    let env = TestEnvironment::with_ledger();
+    let args = [
+        "agents",
+        "hook",
+        "claude-code",
+        "session-start",
+        "--as",
+        "prep-agent",
+    ];
+    let input = json!({ "cwd": env.repo() }).to_string();
+    let mut command = env.program(&args);
+    command.current_dir("/").stdin(Stdio::piped());
+    assert!(
+        env.run(command, &args, Some(input.as_bytes()))
+            .success()
+            .stdout
+            .contains("prep-agent")
+    );
+    let mut command = env.program(&args);
+    command
+        .current_dir("/")
+        .env("CLAUDE_PROJECT_DIR", env.repo());
+    assert!(
+        env.run(command, &args, None)
+            .success()
+            .stdout
+            .contains("prep-agent")
+    );
+    // Standard input stays open until it has ended.
+    let mut command = env.program(&args);
+    command.stdin(Stdio::piped()).stdout(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let open = child.stdin.take();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    drop(open);
+}
+
+#[test]
+fn what_a_killed_process_left_is_named_and_taken_away() {
+    let env = TestEnvironment::with_ledger();
+    env.handoff(&["agents", "install", "codex"]).success();
+    let gone = i32::MAX;
+    let leftover = format!(".codex/.hooks.json.git-handoff-{gone}");
+    let living = format!(".AGENTS.md.git-handoff-{}", std::process::id());
+    write(&env, &leftover, "half");
+    write(&env, &living, "at work");
+    let doctor = env.handoff(&["agents", "doctor", "--as", "prep-agent"]);
+    assert!(
+        doctor.stdout.contains(&leftover) && !doctor.stdout.contains(&living),
+        "{}",
+        doctor.shown
+    );
+    assert!(doctor.stdout.starts_with("codex: "), "{}", doctor.shown);
+    env.handoff(&["agents", "uninstall", "codex"]).success();
+    assert_eq!(
+        files(&env).into_keys().collect::<Vec<_>>(),
+        [living, "README.md".to_owned()]
+    );
+}
+
+#[test]
+fn a_server_that_is_the_users_stays() {
+    let env = TestEnvironment::with_ledger();
+    let plain =
+        json!({ "mcpServers": { "git-handoff": { "command": "git-handoff", "args": ["mcp"] } } });
+    write(&env, ".mcp.json", &plain.to_string());
+    let before = files(&env);
+    env.handoff(&["agents", "uninstall", "claude-code"])
+        .success();
+    assert_eq!(files(&env), before);
+    env.handoff(&[
+        "agents",
+        "install",
+        "claude-code",
+        "--mcp",
+        "--as",
+        "prep-agent",
+    ])
+    .success();
+    let text = fs::read_to_string(env.repo().join(".mcp.json")).unwrap();
+    let config: Value = serde_json::from_str(&text).unwrap();
+    let arguments = &config["mcpServers"]["git-handoff"]["args"];
+    assert_eq!(*arguments, json!(["mcp", "--as", "prep-agent"]));
+    let foreign = text.replace("\"git-handoff\",", "\"/opt/git-handoff\",");
+    assert_ne!(foreign, text);
+    write(&env, ".mcp.json", &foreign);
+    let refused = env
+        .handoff(&["agents", "install", "claude-code", "--mcp", "--json"])
+        .exits(9);
+    assert_eq!(
+        refused.json()["error"]["findings"][0]["code"],
+        "agents.server"
+    );
+    env.handoff(&["agents", "uninstall", "claude-code"])
+        .success();
+    assert_eq!(
+        fs::read_to_string(env.repo().join(".mcp.json")).unwrap(),
+        foreign
+    );
+}
+
+#[test]
+fn a_branch_is_named_in_hooks_and_a_key_that_stands_twice_is_refused() {
+    let env = TestEnvironment::with_ledger();
+    let before = files(&env);
+    env.handoff(&["agents", "install", "codex", "--branch", "it's;mine"])
+        .success();
+    for event in ["SessionStart", "Stop"] {
+        let [command] = &commands(&env, ".codex/hooks.json", event)[..] else {
+            panic!()
+        };
+        assert!(
+            command.contains(r"--branch 'it'\''s;mine' || :"),
+            "{command}"
+        );
+    }
+    env.handoff(&["agents", "uninstall", "codex"]).success();
+    assert_eq!(files(&env), before);
+    write(&env, ".codex/hooks.json", r#"{"hooks":{},"hooks":{}}"#);
+    let refused = env
+        .handoff(&["agents", "install", "codex", "--json"])
+        .exits(9)
+        .json();
+    let finding = &refused["error"]["findings"][0];
+    assert_eq!(finding["code"], "agents.config");
+    // The cure is whole.
+    let fix = finding["fix"].as_str().unwrap();
+    assert!(
+        fix.contains("under `hooks.SessionStart`") && fix.contains("agents hook codex"),
+        "{fix}"
+    );
+}
+
+#[test]
+fn other_line_breaks_and_empty_files_are_as_before() {
+    let env = TestEnvironment::with_ledger();
+    write(&env, "CLAUDE.md", "");
+    write(&env, "AGENTS.md", "# Ours\r\n");
+    let before = files(&env);
+    agents(&env, "install", &["--mcp"]).success();
+    for (path, bytes) in files(&env)
+        .iter()
+        .filter(|(path, _)| !path.ends_with('/') && *path != "README.md")
+    {
+        let text = String::from_utf8(bytes.clone())
+            .unwrap()
+            .replace("\r\n", "\n");
+        write(&env, path, &text.replace('\n', "\r\n"));
+    }
+    agents(&env, "uninstall", &[]).success();
+    assert_eq!(files(&env), before);
+}

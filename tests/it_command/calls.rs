@@ -1,0 +1,944 @@
+//! Requests to specialists and their answers: the protocol orchestrator-specialist, by the program in real
+//! repositories.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use test_support::{Ran, TestEnvironment};
+
+const REACT: &str = "@react-specialist";
+const FRONTEND: &str = "@frontend-specialist";
+const ARTIFACT: &str = "artifacts/react/loan-list-1777883050.json";
+
+fn env() -> TestEnvironment {
+    let env = TestEnvironment::with_repository();
+    env.handoff(&["init", "--protocol", "orchestrator-specialist"])
+        .success();
+    env
+}
+
+fn sample(name: &str) -> Value {
+    let folder = "tests/samples/orchestrator-specialist/valid";
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    let text = fs::read_to_string(path.join(format!("{name}.json"))).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+/// A sample under an id of its own, with some places changed.
+fn contract(name: &str, id: &str, changes: &[(&str, Value)]) -> String {
+    let mut value = sample(name);
+    value["handoff_id"] = id.into();
+    for (pointer, new) in changes {
+        *value.pointer_mut(pointer).unwrap() = new.clone();
+    }
+    format!("{value:#}\n")
+}
+
+fn request(id: &str, changes: &[(&str, Value)]) -> String {
+    contract("request", id, changes)
+}
+
+fn response(id: &str, changes: &[(&str, Value)]) -> String {
+    contract("response", id, changes)
+}
+
+/// The failure of a React request.
+fn failure(id: &str, changes: &[(&str, Value)]) -> String {
+    let mut all = vec![
+        ("/source/agent_id", json!(FRONTEND)),
+        ("/target/agent_id", json!(REACT)),
+    ];
+    all.extend(changes.iter().cloned());
+    contract("failure", id, &all)
+}
+
+/// An artifact as the React specialist's output schema wants it.
+fn artifact(env: &TestEnvironment, path: &str) -> String {
+    let text = json!({
+        "artifact_id": "react-loan-list-1777883050",
+        "artifact_type": "react-components",
+        "files": [{"path": "src/LoanList.tsx", "summary": "The list"}],
+    })
+    .to_string();
+    write(env, path, &text);
+    text
+}
+
+fn write(env: &TestEnvironment, path: &str, text: &str) {
+    let path = env.repo().join(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+/// A request that was sent and claimed.
+fn claimed(id: &str, changes: &[(&str, Value)]) -> TestEnvironment {
+    let env = env();
+    env.send(request(id, changes)).success();
+    env.claim(id, REACT).success();
+    env
+}
+
+/// Sends what must be refused; nothing may be written.
+#[track_caller]
+fn refused(env: &TestEnvironment, contract: impl AsRef<[u8]>, exit: i32, code: &str) -> Value {
+    let before = env.tip();
+    let ran = env.handoff_with(&["send", "-", "--json"], contract);
+    no(ran, exit, code, || assert_eq!(env.tip(), before))
+}
+
+/// Runs what must be refused.
+#[track_caller]
+fn denied(env: &TestEnvironment, args: &[&str], exit: i32, code: &str) -> Value {
+    let before = env.tip();
+    let mut all = args.to_vec();
+    all.push("--json");
+    no(env.handoff(&all), exit, code, || {
+        assert_eq!(env.tip(), before);
+    })
+}
+
+#[track_caller]
+fn no(ran: Ran, exit: i32, code: &str, unchanged: impl Fn()) -> Value {
+    let mut document = ran.exits(exit).json();
+    assert_eq!(document["ok"], false);
+    assert_eq!(document["error"]["code"], code, "{document:#}");
+    unchanged();
+    document["error"].take()
+}
+
+/// A repeat writes nothing and names the first receipt.
+#[track_caller]
+fn repeated(env: &TestEnvironment, contract: impl AsRef<[u8]>, id: &str) {
+    let before = env.tip();
+    let document = env
+        .handoff_with(&["send", "-", "--json"], contract)
+        .success()
+        .json();
+    assert_eq!(document["data"]["repeated"], true, "{document:#}");
+    assert_eq!(document["data"]["commit"], Value::Null);
+    assert_eq!(document["data"]["id"], id);
+    assert_eq!(env.tip(), before);
+}
+
+fn record(env: &TestEnvironment, id: &str) -> Value {
+    env.data(&["show", id])["record"].clone()
+}
+
+#[test]
+fn a_request_is_answered_and_its_issue_is_complete() {
+    let env = env();
+    let bytes = artifact(&env, ARTIFACT);
+    let mut text = env.send(request("loan-list-21", &[])).success().shown;
+    text += &env.claim("loan-list-21", REACT).success().shown;
+    text += &env.send(response("loan-list-21", &[])).success().shown;
+    for args in [
+        &["show", "loan-list-21.1"][..],
+        &["show", "loan-list-21.2"],
+        &["status", "loan-list-21"],
+        &["log", "loan-list-21"],
+        &["inbox", "--as", FRONTEND],
+    ] {
+        let shown = env.handoff(args).success().shown;
+        text += shown.split("\n\n{\n").next().unwrap().trim_end();
+        text += "\n";
+    }
+    // The contract that a claim prints is the one that was sent.
+    let (start, end) = (text.find("\n{\n").unwrap(), text.find("\n}\n").unwrap());
+    let printed: Value = serde_json::from_str(&text[start..end + 2]).unwrap();
+    assert_eq!(printed, sample("request"));
+    text.replace_range(start + 1..end + 2, "[request]");
+    insta::assert_snapshot!(text, @r#"
+    $ git handoff send -
+    loan-list-21.1 @frontend-specialist → @react-specialist: pending
+      commit [commit]
+    --- stderr
+    next, for @react-specialist: git handoff claim loan-list-21.1 --as @react-specialist
+    $ git handoff claim loan-list-21 --as @react-specialist
+    loan-list-21.1 @frontend-specialist → @react-specialist: in_progress
+      held until 2026-03-02 09:21:00Z, token 1
+      commit [commit]
+
+    [request]
+
+    known of the issue
+      artifact_type: react-components
+      framework: React
+      project_id: loan-desk
+      tech_stack_artifact_id: stack-loan-desk-3
+    --- stderr
+    next: git handoff new --issue loan-list-21 --from @react-specialist --to @frontend-specialist --type response
+      or: git handoff new --issue loan-list-21 --from @react-specialist --to @frontend-specialist --type failure
+    $ git handoff send -
+    loan-list-21.2 @react-specialist → @frontend-specialist: completed
+      loan-list-21.1 in_progress..completed
+      commit [commit]
+    $ git handoff show loan-list-21.1
+    loan-list-21.1 @frontend-specialist → @react-specialist: completed
+      react-components
+      type      request (json)
+      sha256    [sha256]
+      priority  normal
+      expects   react-components at artifacts/react/loan-list-{timestamp}.json
+      2026-03-02 09:05:00Z send by @frontend-specialist → pending
+      2026-03-02 09:06:00Z claim by @react-specialist → in_progress
+      2026-03-02 09:07:00Z complete by @react-specialist → completed by sending loan-list-21.2
+    $ git handoff show loan-list-21.2
+    loan-list-21.2 @react-specialist → @frontend-specialist: completed
+      artifacts/react/loan-list-[commit].json
+      type      response (json)
+      sha256    [sha256]
+      follows   loan-list-21.1
+      answers   loan-list-21.1
+      artifact  artifacts/react/loan-list-[commit].json: 138 bytes, sha256 [sha256]
+      2026-03-02 09:07:00Z send by @react-specialist → completed
+    $ git handoff status loan-list-21
+    issue loan-list-21: completed (orchestrator-specialist, 2 handoffs, since 2026-03-02 09:05:00Z)
+      completed 2026-03-02 09:07:00Z
+      artifact_type: react-components
+      framework: React
+      project_id: loan-desk
+      tech_stack_artifact_id: stack-loan-desk-3
+      artifact_id: react-loan-list-[commit]
+      artifact_path: artifacts/react/loan-list-[commit].json
+      coverage: 93.4
+      next_steps: ["Put the list on the reader's page"]
+      warnings: ["Renewals are not limited yet"]
+    loan-list-21.1  completed  @frontend-specialist → @react-specialist  normal  2026-03-02 09:07:00Z  react-components
+    loan-list-21.2  completed  @react-specialist → @frontend-specialist          2026-03-02 09:07:00Z  artifacts/react/loan-list-[commit].json
+    $ git handoff log loan-list-21
+    [commit] 2026-03-02 09:07:00Z loan-list-21.2 @react-specialist → @frontend-specialist: completed
+    [commit] 2026-03-02 09:06:00Z loan-list-21.1 @frontend-specialist → @react-specialist: in_progress
+    [commit] 2026-03-02 09:05:00Z loan-list-21.1 @frontend-specialist → @react-specialist: pending
+    --- stderr
+    the same with git: git log handoffs -- issues/21/t-/loan-list-21
+    $ git handoff inbox --as @frontend-specialist
+    nothing waits for @frontend-specialist
+    "#);
+    let answer = record(&env, "loan-list-21.2");
+    assert_eq!(answer["answers"], "loan-list-21.1");
+    assert_eq!(answer["follows"], "loan-list-21.1");
+    assert_eq!(answer["from"], REACT);
+    assert_eq!(answer["to"], FRONTEND);
+    assert_eq!(answer["artifacts"][0]["bytes"], bytes.len());
+    let message = env.git(&env.repo(), &["log", "-1", "--format=%B", "handoffs"]);
+    insta::assert_snapshot!(env.filtered(&message), @"
+    loan-list-21.2 @react-specialist → @frontend-specialist: completed
+
+    artifacts/react/loan-list-[commit].json
+
+    Handoff-Id: loan-list-21.2
+    Issue: loan-list-21
+    From: @react-specialist
+    To: @frontend-specialist
+    Transition: loan-list-21.1 in_progress..completed
+    Transition: loan-list-21.2 none..completed
+    Contract-Type: response
+    Contract-Sha256: [sha256]
+    Protocol: orchestrator-specialist
+    ");
+    env.assert_sound();
+}
+
+#[test]
+fn the_most_urgent_request_comes_first() {
+    let env = env();
+    for priority in ["low", "normal", "critical", "high"] {
+        let id = format!("loans-{priority}");
+        env.send(request(&id, &[("/priority", json!(priority))]))
+            .success();
+    }
+    // The same priority as another: the older one first.
+    env.send(request("loans-again", &[("/priority", json!("high"))]))
+        .success();
+    let inbox = env.data(&["inbox", "--as", REACT]);
+    let ids: Vec<&str> = inbox["handoffs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|h| h["id"].as_str().unwrap())
+        .collect();
+    let order = [
+        "loans-critical.1",
+        "loans-high.1",
+        "loans-again.1",
+        "loans-normal.1",
+        "loans-low.1",
+    ];
+    assert_eq!(ids, order);
+    for id in order {
+        let ran = env.handoff(&["claim", "--next", "--as", REACT]).success();
+        assert!(ran.stdout.starts_with(id), "{}", ran.shown);
+    }
+    denied(
+        &env,
+        &["claim", "--next", "--as", REACT],
+        6,
+        "nothing_to_claim",
+    );
+    // Each request is an issue of its own, so all of them can be in hand.
+    for id in order {
+        let id = id.trim_end_matches(".1");
+        env.send(response(id, &[])).success();
+    }
+    assert_eq!(env.data(&["status"])["open"]["in_progress"], 0);
+    env.assert_sound();
+}
+
+#[test]
+fn an_answer_needs_a_claim_and_is_given_once() {
+    let env = env();
+    let asked = request("loans", &[]);
+    refused(&env, response("loans", &[]), 6, "no_issue");
+    env.send(&asked).success();
+    repeated(&env, &asked, "loans.1");
+    let error = refused(&env, response("loans", &[]), 4, "not_claimed");
+    assert!(error["hint"].as_str().unwrap().contains("claim loans.1"));
+    refused(
+        &env,
+        request("loans", &[("/priority", json!("low"))]),
+        5,
+        "id_taken",
+    );
+    env.claim("loans", REACT).success();
+    refused(
+        &env,
+        request("loans", &[("/timeout_seconds", json!(60))]),
+        5,
+        "id_taken",
+    );
+    // Only the one who was asked can answer, and only to the one who asked.
+    let other = [("/target/agent_id", json!("@dotnet-specialist"))];
+    refused(&env, response("loans", &other), 4, "not_held");
+    let other = [("/source/agent_id", json!("@backend-specialist"))];
+    refused(&env, response("loans", &other), 4, "not_held");
+    let answer = response("loans", &[]);
+    env.send(&answer).success();
+    repeated(&env, &answer, "loans.2");
+    repeated(&env, &asked, "loans.1");
+    let error = refused(
+        &env,
+        response("loans", &[("/execution_time_seconds", json!(1))]),
+        5,
+        "already_answered",
+    );
+    assert!(error["hint"].as_str().unwrap().contains("show loans.2"));
+    refused(&env, failure("loans", &[]), 5, "already_answered");
+    refused(
+        &env,
+        request("loans", &[("/priority", json!("low"))]),
+        5,
+        "id_taken",
+    );
+    assert_eq!(record(&env, "loans.1")["state"], "completed");
+    env.assert_sound();
+}
+
+#[test]
+fn a_request_that_was_given_up_is_not_answered() {
+    let env = claimed("loans", &[]);
+    env.handoff(&["cancel", "loans.1", "--as", FRONTEND, "--reason", "not now"])
+        .success();
+    let error = refused(&env, response("loans", &[]), 4, "not_working");
+    let said = error["message"].as_str().unwrap();
+    assert!(said.contains("cancelled"), "{said}");
+    // The same bytes ask for it once more.
+    env.send(request("loans", &[])).success();
+    env.claim("loans.2", REACT).success();
+    env.send(response("loans", &[])).success();
+    assert_eq!(record(&env, "loans.3")["answers"], "loans.2");
+    env.assert_sound();
+}
+
+#[test]
+fn two_answers_at_once_are_one_answer() {
+    let env = claimed("loans", &[]);
+    let spawn = |seconds: u32| {
+        let text = response("loans", &[("/execution_time_seconds", json!(seconds))]);
+        let file = env.file(&format!("answer-{seconds}.json"), text);
+        env.program(&["send", &file, "--json"])
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap()
+    };
+    let running: Vec<_> = (1..=6).map(spawn).collect();
+    let ended = running.into_iter().map(|c| c.wait_with_output().unwrap());
+    let mut codes: Vec<Option<i32>> = ended.map(|o| o.status.code()).collect();
+    codes.sort_unstable();
+    assert_eq!(codes, [0, 5, 5, 5, 5, 5].map(Some));
+    assert_eq!(env.data(&["status", "loans"])["issue"]["handoffs"], 2);
+    env.assert_sound();
+}
+
+#[test]
+fn a_failure_fails_the_request_and_says_what_to_do() {
+    let env = claimed("loans", &[]);
+    env.send(failure("loans", &[])).success();
+    let asked = record(&env, "loans.1");
+    assert_eq!(asked["state"], "failed");
+    let told = &asked["transitions"].as_array().unwrap().last().unwrap()["failure"];
+    assert_eq!(told["code"], "SCHEMA_VALIDATION_FAILED");
+    // The contract's own advice comes first.
+    assert_eq!(told["suggested_action"], "Use int for the number of days");
+    assert_eq!(told["details"], "Type dayz is unknown");
+    assert_eq!(told["recoverable"], true);
+    assert_eq!(record(&env, "loans.2")["to"], FRONTEND);
+    let issue = env.data(&["status", "loans"])["issue"].clone();
+    assert_eq!(issue["status"], "open");
+    assert_eq!(issue["facts"]["failures"], 1);
+    refused(&env, response("loans", &[]), 4, "not_working");
+    // Without one, the protocol's for the code does.
+    env.handoff(&["retry", "loans.1", "--as", FRONTEND])
+        .success();
+    env.claim("loans", REACT).success();
+    let silent = failure(
+        "loans",
+        &[
+            ("/error/code", json!("DEPENDENCY_MISSING")),
+            ("/recovery_actions", json!([])),
+        ],
+    );
+    env.send(&silent).success();
+    repeated(&env, &silent, "loans.3");
+    let asked = record(&env, "loans.1");
+    let told = &asked["transitions"].as_array().unwrap().last().unwrap()["failure"];
+    assert_eq!(
+        told["suggested_action"],
+        "Have that artifact made first, then retry"
+    );
+    // After a retry, the same failure can be reported again: it is a report of another attempt.
+    env.handoff(&["retry", "loans.1", "--as", FRONTEND])
+        .success();
+    env.claim("loans", REACT).success();
+    env.send(&silent).success().says("loans.4");
+    // The request allows no third retry.
+    assert_eq!(record(&env, "loans.1")["state"], "dead");
+    env.assert_sound();
+}
+
+#[test]
+fn a_request_is_retried_as_often_as_it_says() {
+    for (most, name) in [(0, "never"), (2, "twice")] {
+        let env = claimed(name, &[("/retry_policy/max_retries", json!(most))]);
+        let id = format!("{name}.1");
+        for attempt in 0..=most {
+            if attempt > 0 {
+                env.handoff(&["retry", &id, "--as", FRONTEND]).success();
+                env.claim(name, REACT).success();
+            }
+            assert_eq!(record(&env, &id)["attempt"], attempt + 1);
+            env.send(failure(name, &[("/retry_count", json!(attempt))]))
+                .success();
+        }
+        let error = denied(&env, &["retry", &id, "--as", FRONTEND], 4, "retries_spent");
+        assert!(error["hint"].as_str().unwrap().contains("cancel"));
+        env.handoff(&["cancel", &id, "--as", FRONTEND]).success();
+        env.assert_sound();
+    }
+}
+
+#[test]
+fn error_codes_are_the_protocols() {
+    let env = claimed("loans", &[]);
+    let unknown = failure("loans", &[("/error/code", json!("NETWORK_DOWN"))]);
+    let error = refused(&env, unknown, 3, "contract_refused");
+    assert_eq!(error["findings"][0]["path"], "/error/code");
+    let fail = |code: &'static str| {
+        vec![
+            "fail", "loans.1", "--as", REACT, "--reason", "it broke", "--code", code,
+        ]
+    };
+    let error = denied(&env, &fail("NETWORK_DOWN"), 4, "unknown_error_code");
+    assert!(
+        error["hint"]
+            .as_str()
+            .unwrap()
+            .contains("DEPENDENCY_MISSING")
+    );
+    env.handoff(&fail("TIMEOUT")).success();
+    let before = env.tip();
+    env.handoff(&fail("TIMEOUT")).success();
+    assert_eq!(env.tip(), before, "the same again is a repeat");
+    let shown = env.handoff(&["show", "loans.1"]).success();
+    shown
+        .says("TIMEOUT: it broke")
+        .says("Give it more time, then retry");
+    env.assert_sound();
+}
+
+#[test]
+fn a_request_is_answered_and_not_only_completed() {
+    let env = claimed("loans", &[]);
+    let error = denied(
+        &env,
+        &["complete", "loans.1", "--as", REACT],
+        4,
+        "needs_answer",
+    );
+    let hint = error["hint"].as_str().unwrap();
+    assert!(hint.contains("new --issue loans --from @react-specialist --to @frontend-specialist"));
+    env.handoff(&["block", "loans.1", "--as", REACT, "--reason", "Which page?"])
+        .success();
+    refused(&env, response("loans", &[]), 4, "not_working");
+    env.handoff(&["answer", "loans.1", "The reader's page", "--as", FRONTEND])
+        .success();
+    env.claim("loans", REACT).success();
+    env.send(response("loans", &[])).success();
+    env.assert_sound();
+}
+
+#[test]
+fn data_is_checked_against_the_schema_that_the_request_names() {
+    let env = env();
+    let faulty = request(
+        "loans",
+        &[(
+            "/input/data/component_requirements/0/api_integration/1/method",
+            json!("FETCH"),
+        )],
+    );
+    let line = 1 + faulty.lines().position(|l| l.contains("FETCH")).unwrap();
+    let text = faulty.lines().nth(line - 1).unwrap();
+    let column = 1 + text.find("\"FETCH\"").unwrap();
+    let error = refused(&env, &faulty, 3, "contract_refused");
+    let [finding] = &error["findings"].as_array().unwrap()[..] else {
+        panic!("{error:#}");
+    };
+    assert_eq!(
+        finding["path"],
+        "/input/data/component_requirements/0/api_integration/1/method"
+    );
+    assert_eq!(
+        (&finding["line"], &finding["column"]),
+        (&json!(line), &json!(column))
+    );
+    // The same data under the schema of another specialist.
+    let other = request(
+        "loans",
+        &[(
+            "/input/schema",
+            json!("database-specialist.input.schema.json"),
+        )],
+    );
+    let error = refused(&env, other, 3, "contract_refused");
+    let inside = |f: &Value| f["path"].as_str().unwrap().starts_with("/input/data/");
+    assert!(error["findings"].as_array().unwrap().iter().all(inside));
+    // Schemas that the protocol does not have.
+    for (at, name) in [
+        ("/input/schema", "vue-specialist.input.schema.json"),
+        (
+            "/expected_output/schema",
+            "vue-specialist.output.schema.json",
+        ),
+    ] {
+        let error = refused(
+            &env,
+            request("loans", &[(at, json!(name))]),
+            3,
+            "contract_refused",
+        );
+        let findings = error["findings"].as_array().unwrap();
+        assert_eq!(findings.len(), 1, "{error:#}");
+        assert_eq!(findings[0]["code"], "schema.unknown");
+        assert_eq!(findings[0]["path"], at);
+        assert!(findings[0]["line"].is_u64());
+    }
+    assert_eq!(env.data(&["list"])["handoffs"], json!([]));
+    env.assert_sound();
+}
+
+#[test]
+fn an_answer_delivers_what_was_asked_for() {
+    let env = claimed("loans", &[]);
+    env.pace(6);
+    let unfit = |at: &str, value: &str, code: &str| {
+        let error = refused(
+            &env,
+            response("loans", &[(at, json!(value))]),
+            3,
+            "contract_refused",
+        );
+        let findings = error["findings"].as_array().unwrap();
+        let codes: Vec<&str> = findings
+            .iter()
+            .map(|f| f["code"].as_str().unwrap())
+            .collect();
+        assert_eq!(codes, [code], "{error:#}");
+        assert_eq!(findings[0]["path"], at);
+    };
+    unfit("/output/artifact_type", "vue-components", "artifact.type");
+    for path in [
+        "artifacts/react/loan-list.json",
+        "artifacts/react/loan-list-.json",
+        "artifacts/react/loan-list-{timestamp}.json",
+        "artifacts/react/loan-list-latest.json",
+        "artifacts/vue/loan-list-1777883050.json",
+        "artifacts/react/loan-list-1777883050.json.bak",
+    ] {
+        unfit("/output/artifact_path", path, "artifact.destination");
+    }
+    // What is there must be what the schema says.
+    for (text, said) in [
+        (
+            "{\"artifact_id\": \"a\", \"artifact_type\": \"react-components\"}",
+            "files",
+        ),
+        ("{\"files\": [", ""),
+        ("[1]", ""),
+        ("", ""),
+        ("\u{0}\u{1}", ""),
+    ] {
+        write(&env, ARTIFACT, text);
+        let error = refused(&env, response("loans", &[]), 3, "artifact_refused");
+        let finding = &error["findings"][0];
+        assert_eq!(finding["code"], "artifact.schema", "{text:?}: {error:#}");
+        assert_eq!(finding["path"], "/output/artifact_path");
+        assert!(finding["message"].as_str().unwrap().contains(said));
+    }
+    // A failure delivers nothing, whatever lies there.
+    let text = artifact(&env, ARTIFACT);
+    env.send(response("loans", &[])).success();
+    let kept = record(&env, "loans.2")["artifacts"].clone();
+    let sha256 = env.git(&env.repo(), &["hash-object", ARTIFACT]);
+    assert_eq!(sha256.trim().len(), 40);
+    assert_eq!(kept[0]["path"], ARTIFACT);
+    assert_eq!(kept[0]["bytes"], text.len());
+    assert_eq!(kept[0]["sha256"], sha256_of(&env, ARTIFACT));
+    env.assert_sound();
+    // What happens to the file afterwards does not change what was recorded.
+    fs::remove_file(env.repo().join(ARTIFACT)).unwrap();
+    assert_eq!(record(&env, "loans.2")["artifacts"], kept);
+    env.assert_sound();
+}
+
+fn sha256_of(env: &TestEnvironment, path: &str) -> String {
+    let output = env.command("sha256sum").arg(path).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.split(' ').next().unwrap().to_owned()
+}
+
+#[test]
+fn an_artifact_that_is_not_there_is_recorded_as_such() {
+    let env = claimed("loans", &[]);
+    env.send(response("loans", &[])).success();
+    assert_eq!(
+        record(&env, "loans.2")["artifacts"],
+        json!([{"path": ARTIFACT}])
+    );
+    let shown = env.handoff(&["show", "loans.2"]).success();
+    assert!(shown.stdout.contains(&format!("{ARTIFACT}: no such file")));
+    env.assert_sound();
+}
+
+/// A ledger with a changed copy of the protocol.
+fn changed(change: impl FnOnce(&Path)) -> TestEnvironment {
+    let env = TestEnvironment::with_repository();
+    let folder = env.root().join("changed");
+    let path = folder.to_str().unwrap();
+    env.handoff(&["protocol", "copy", "orchestrator-specialist", path])
+        .success();
+    change(&folder);
+    env.handoff(&["init", "--protocol", path]).success();
+    env
+}
+
+fn edit(file: &Path, change: impl FnOnce(&mut Value)) {
+    let mut value: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
+    change(&mut value);
+    fs::write(file, value.to_string()).unwrap();
+}
+
+#[test]
+fn an_artifact_is_compared_with_the_request_that_is_answered() {
+    let schema = "stories.output.schema.json";
+    // One issue for all requests of a project, and a schema of its own.
+    let env = changed(|folder| {
+        let stories = json!({"type": "object", "required": ["stories"]});
+        fs::write(folder.join("schemas").join(schema), stories.to_string()).unwrap();
+        edit(&folder.join("protocol.json"), |definition| {
+            definition["fields"]["issue"] = json!("/context/project_id");
+            for kind in definition["contracts"].as_array_mut().unwrap() {
+                if kind["type"] != "request" {
+                    kind["fields"]["issue"] = json!("/output/artifact_id");
+                }
+            }
+            definition["contracts"][2]["fields"]["issue"] = json!("/error/message");
+        });
+    });
+    let project = ("/context/project_id", json!("desk"));
+    let answer = |id: &str| response(id, &[("/output/artifact_id", json!("desk"))]);
+    env.send(request("one", std::slice::from_ref(&project)))
+        .success();
+    env.send(request(
+        "two",
+        &[
+            project,
+            ("/expected_output/schema", json!(schema)),
+            ("/priority", json!("low")),
+        ],
+    ))
+    .success();
+    artifact(&env, ARTIFACT);
+    env.claim("desk.1", REACT).success();
+    env.send(answer("one")).success();
+    assert_eq!(record(&env, "desk.3")["answers"], "desk.1");
+    env.claim("desk.2", REACT).success();
+    let error = refused(&env, answer("two"), 3, "artifact_refused");
+    assert_eq!(error["findings"][0]["code"], "artifact.schema");
+    let said = error["findings"][0]["fix"].as_str().unwrap();
+    assert!(said.contains(schema), "{said}");
+    env.assert_sound();
+}
+
+#[test]
+fn artifacts_are_read_only_inside_the_working_tree() {
+    let env = changed(|folder| {
+        for name in ["response", "request"] {
+            edit(&folder.join(format!("schemas/{name}.schema.json")), |s| {
+                s["$defs"]["path"] = json!({"type": "string"});
+            });
+        }
+    });
+    let text = artifact(&env, "inside/a.json");
+    fs::write(env.root().join("secret.json"), &text).unwrap();
+    fs::write(env.repo().join(".git/own.json"), &text).unwrap();
+    symlink(env.root().join("secret.json"), env.repo().join("link.json")).unwrap();
+    symlink(env.root(), env.repo().join("up")).unwrap();
+    symlink(env.repo().join(".git"), env.repo().join("own")).unwrap();
+    symlink("inside/a.json", env.repo().join("fine.json")).unwrap();
+    symlink("loop.json", env.repo().join("loop.json")).unwrap();
+    let absolute = env.repo().join("inside/a.json");
+    let paths = [
+        ("inside/a.json", true),
+        ("./inside/a.json", true),
+        ("fine.json", true),
+        ("../secret.json", false),
+        ("inside/../../secret.json", false),
+        ("inside/../inside/a.json", false),
+        (absolute.to_str().unwrap(), false),
+        ("/etc/passwd", false),
+        ("link.json", false),
+        ("up/secret.json", false),
+        (".git/own.json", false),
+        ("own/own.json", false),
+        ("inside", false),
+        ("loop.json", false),
+        ("missing.json", false),
+        ("inside/a.json/x", false),
+    ];
+    let nowhere = ["missing.json", "inside/a.json/x"];
+    for (number, (path, read)) in paths.into_iter().enumerate() {
+        let id = format!("loans-{number}");
+        let asked = request(&id, &[("/expected_output/destination", json!(path))]);
+        env.send(asked).success();
+        env.claim(&id, REACT).success();
+        let answer = response(&id, &[("/output/artifact_path", json!(path))]);
+        // What is there and can't be looked at is not taken for what is not there.
+        if !read && !nowhere.contains(&path) {
+            let error = refused(&env, answer, 3, "artifact_refused");
+            assert_eq!(error["findings"][0]["code"], "artifact.schema", "{path}");
+            continue;
+        }
+        env.send(answer).success();
+        let kept = &record(&env, &format!("{id}.2"))["artifacts"][0];
+        assert_eq!(kept["path"], path);
+        assert_eq!(kept["sha256"].is_string(), read, "{path}");
+        assert_eq!(kept["bytes"].is_u64(), read, "{path}");
+    }
+    env.assert_sound();
+}
+
+#[test]
+fn documents_are_shared_by_all_issues() {
+    let env = env();
+    let set = |name: &'static str, value: &Value| {
+        let file = env.file("document.json", value.to_string());
+        let args = ["document", "set", name, &file, "--as", FRONTEND, "--json"];
+        env.handoff(&args)
+    };
+    let stack = json!({"framework": "React", "version": "19.1", "layers": {}});
+    let before = env.tip();
+    denied(&env, &["document", "show", "tech-stack"], 6, "no_document");
+    // What its schema refuses is not kept, and neither is what nobody shares.
+    let error = no(
+        set("tech-stack", &json!({"framework": "React"})),
+        3,
+        "document_refused",
+        || {},
+    );
+    assert_eq!(error["findings"][0]["path"], "/version");
+    assert_eq!(error["findings"][0]["line"], 1);
+    no(set("menu", &stack), 6, "no_document", || {});
+    let file = env.file("broken.json", "{");
+    let args = ["document", "set", "tech-stack", &file, "--as", FRONTEND];
+    denied(&env, &args, 3, "document_refused");
+    let file = env.file("stack.json", stack.to_string());
+    let args = ["document", "set", "tech-stack", &file, "--as", "stranger"];
+    denied(&env, &args, 4, "unknown_agent");
+    assert_eq!(env.tip(), before);
+
+    set("tech-stack", &stack).success();
+    let tip = env.tip();
+    assert_ne!(tip, before);
+    set("tech-stack", &stack).success();
+    assert_eq!(env.tip(), tip, "the same again is no commit");
+    assert_eq!(
+        env.data(&["document", "show", "tech-stack"])["value"],
+        stack
+    );
+    let listed = env.data(&["document", "list"]);
+    let set_ones: Vec<&str> = listed["documents"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|d| d["set"] == true)
+        .map(|d| d["document"].as_str().unwrap())
+        .collect();
+    assert_eq!(set_ones, ["tech-stack"]);
+    let message = env.git(&env.repo(), &["log", "-1", "--format=%an%n%B", "handoffs"]);
+    insta::assert_snapshot!(env.filtered(&message), @"
+    @frontend-specialist
+    Set document tech-stack
+
+    Document: tech-stack
+    Document-Sha256: [sha256]
+    From: @frontend-specialist
+    Protocol: orchestrator-specialist
+    ");
+
+    // A claim comes with them.
+    env.send(request("loans", &[])).success();
+    let claim = env.claim("loans", REACT).success();
+    assert!(claim.stdout.contains("tech-stack"), "{}", claim.shown);
+    env.send(request("loans-2", &[])).success();
+    let claim = env.data(&["claim", "loans-2", "--as", REACT]);
+    assert_eq!(claim["documents"]["tech-stack"], stack, "{claim:#}");
+    // A later version takes its place.
+    let newer = json!({"framework": "React", "version": "20.0"});
+    set("tech-stack", &newer).success();
+    assert_eq!(
+        env.data(&["document", "show", "tech-stack"])["value"],
+        newer
+    );
+    env.assert_sound();
+}
+
+/// Fills what a skeleton leaves open, by the place of each mark.
+fn filled(skeleton: &str, with: &Value) -> Value {
+    fn fill(value: &mut Value, with: &Value) {
+        match value {
+            Value::String(text) if text.contains("{{fill") => *value = with.clone(),
+            Value::Array(items) => {
+                for (i, item) in items.iter_mut().enumerate() {
+                    fill(item, &with[i]);
+                }
+            }
+            Value::Object(members) => {
+                for (key, member) in members {
+                    fill(member, &with[key.as_str()]);
+                }
+            }
+            _ => {}
+        }
+    }
+    let mut value: Value = serde_json::from_str(skeleton).unwrap();
+    fill(&mut value, with);
+    value
+}
+
+#[test]
+fn skeletons_of_requests_and_answers_pass_once_they_are_filled() {
+    let new = |env: &TestEnvironment, from: &str, to: &str, kind: &str| {
+        let args = [
+            "new", "--issue", "loans", "--from", from, "--to", to, "--type", kind,
+        ];
+        let text = env.handoff(&args).success().stdout;
+        env.send(&text).exits(3).says("field.unfilled");
+        text
+    };
+    for (kind, outcome) in [("response", "completed"), ("failure", "failed")] {
+        let env = env();
+        let text = new(&env, FRONTEND, REACT, "request");
+        let asked = filled(&text, &sample("request"));
+        assert_eq!(asked["handoff_id"], "loans");
+        env.send(asked.to_string()).success();
+        env.claim("loans", REACT).success();
+        let text = new(&env, REACT, FRONTEND, kind);
+        let answer = filled(&text, &sample(kind));
+        assert_eq!(answer["source"]["agent_id"], FRONTEND);
+        assert_eq!(answer["target"]["agent_id"], REACT);
+        let check = env.handoff_with(&["check", "-"], answer.to_string());
+        check.success().says(&format!("complete ({kind})"));
+        env.send(answer.to_string()).success();
+        assert_eq!(record(&env, "loans.1")["state"], outcome);
+        env.assert_sound();
+    }
+}
+
+#[test]
+fn without_a_ledger_check_knows_every_protocol_by_the_contract() {
+    let env = TestEnvironment::new();
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/samples");
+    let mut taken = 0;
+    for name in git_handoff::templates::BUILT_IN {
+        for entry in fs::read_dir(samples.join(name).join("valid")).unwrap() {
+            let path = entry.unwrap().path();
+            let args = ["check", path.to_str().unwrap(), "--protocol", name];
+            let named = env.data(&args);
+            let found = env.data(&args[..2]);
+            assert_eq!(found, named, "{}", path.display());
+            taken += 1;
+        }
+    }
+    assert!(taken > 100);
+}
+
+#[test]
+fn what_is_tampered_with_is_found() {
+    let env = claimed("loans", &[]);
+    artifact(&env, ARTIFACT);
+    env.send(response("loans", &[])).success();
+    env.assert_sound();
+    let sound = env.tip();
+    let sha256 = sha256_of(&env, ARTIFACT);
+    let folder = env.git(&env.repo(), &["ls-tree", "-r", "--name-only", "handoffs"]);
+    let path = folder.lines().find(|l| l.ends_with("/0002.json")).unwrap();
+    let worktree = env.root().join("ledger");
+    env.git(
+        &env.repo(),
+        &[
+            "worktree",
+            "add",
+            "-q",
+            "--detach",
+            worktree.to_str().unwrap(),
+            "handoffs",
+        ],
+    );
+    let file = worktree.join(path);
+    let text = fs::read_to_string(&file).unwrap();
+    for (from, to, again) in [
+        (&*sha256, &*"0".repeat(64), 0),
+        ("\"bytes\": 138", "\"bytes\": 139", 0),
+        ("\"answers\": \"loans.1\"", "\"answers\": \"loans.2\"", 10),
+        ("\"follows\": \"loans.1\"", "\"follows\": \"loans.2\"", 10),
+        ("\"path\": \"artifacts/", "\"path\": \"elsewhere/", 10),
+    ] {
+        assert!(text.contains(from), "{from}: {text}");
+        fs::write(&file, text.replace(from, to)).unwrap();
+        // On top of the last step, and in its place: what a file held when the answer was sent is the
+        // one thing that nobody can look at again.
+        for (commit, found) in [(&["-m", "x"][..], 10), (&["--amend", "--no-edit"], again)] {
+            env.git(&worktree, &["reset", "-q", "--soft", &sound]);
+            env.git(&worktree, &[&["commit", "-q", "-a"], commit].concat());
+            env.git(&worktree, &["update-ref", "refs/heads/handoffs", "HEAD"]);
+            // This clone saw what was amended; what else there is to find is the question here.
+            env.handoff(&["verify", "--accept-rewritten"]).exits(found);
+        }
+    }
+    env.git(&env.repo(), &["update-ref", "refs/heads/handoffs", &sound]);
+    env.handoff(&["verify", "--accept-rewritten"]).success();
+    env.assert_sound();
+}

@@ -1,0 +1,683 @@
+//! What the documents say is what the program does: codes, fields, commands, exit codes, examples, links.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use test_support::TestEnvironment;
+use test_support::contracts::{Format, opening, prepared, sample};
+use test_support::workflow::completed;
+
+/// Dotted words in the source that are keys of git's configuration, or a file of another tool's.
+const CONFIGURATION: [&str; 18] = [
+    "color.handoff",
+    "color.pager",
+    "color.ui",
+    "commit.cleanup",
+    "commit.gpgsign",
+    "core.commentchar",
+    "core.commentstring",
+    "core.hookspath",
+    "handoff.agent",
+    "handoff.branch",
+    "handoff.contracts",
+    "handoff.remote",
+    "handoff.pushguard",
+    "handoff.sign",
+    "lefthook.yml",
+    "pager.handoff",
+    "user.email",
+    "user.name",
+];
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap()
+}
+
+/// The program's source below a folder, each file without comments and tests.
+fn sources(folder: &str) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let mut folders = vec![root().join(folder)];
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(next).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                if path.file_name().unwrap() != "tests" {
+                    folders.push(path);
+                }
+            } else if path.extension().is_some_and(|e| e == "rs") {
+                let text = fs::read_to_string(&path).unwrap();
+                let tested = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
+                let code = tested.lines().filter(|l| !l.trim().starts_with("//"));
+                let shown = path.strip_prefix(root()).unwrap().to_str().unwrap();
+                let code: Vec<&str> = code.collect();
+                found.push((shown.to_owned(), code.join("\n")));
+            }
+        }
+    }
+    assert!(!found.is_empty(), "{folder} has sources");
+    found
+}
+
+/// One table of a document: the heading above it and the cells of its rows.
+struct Table {
+    heading: String,
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// The words in the first cell of each row that are set as code.
+    fn names(&self) -> BTreeSet<String> {
+        let cells = self.rows.iter().map(|row| row[0].as_str());
+        cells.flat_map(coded).collect()
+    }
+}
+
+/// What is set as code in a text.
+fn coded(text: &str) -> Vec<String> {
+    let parts = text.split('`').skip(1).step_by(2);
+    parts.map(str::to_owned).collect()
+}
+
+fn tables(document: &str) -> Vec<Table> {
+    let (mut heading, mut found, mut inside) = (String::new(), Vec::<Table>::new(), false);
+    for line in document.lines() {
+        if let Some(title) = line.strip_prefix('#') {
+            heading = title.trim_start_matches('#').trim().to_owned();
+        }
+        let Some(row) = line.strip_prefix("| ").and_then(|l| l.strip_suffix(" |")) else {
+            inside = inside && line.starts_with("|-");
+            continue;
+        };
+        if inside {
+            let cells = row.split(" | ").map(|cell| cell.trim().to_owned());
+            found.last_mut().unwrap().rows.push(cells.collect());
+        } else {
+            let heading = heading.clone();
+            found.push(Table {
+                heading,
+                rows: Vec::new(),
+            });
+            inside = true;
+        }
+    }
+    found
+}
+
+/// The tables beneath one heading of a document.
+fn tables_under(document: &str, heading: &str) -> Vec<Table> {
+    let mut found = tables(&read(document));
+    found.retain(|table| table.heading == heading);
+    assert!(!found.is_empty(), "{document} has a table under {heading}");
+    found
+}
+
+/// The tables beneath one heading of docs/json.md.
+fn described(heading: &str) -> Vec<Table> {
+    tables_under("docs/json.md", heading)
+}
+
+/// Every text between double quotes that is made of these characters and nothing else.
+fn literals(code: &str, wanted: impl Fn(&str) -> bool) -> BTreeSet<String> {
+    let texts = code.split('"').filter(|text| wanted(text));
+    texts.map(str::to_owned).collect()
+}
+
+fn is_word(text: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    text.starts_with(|c: char| c.is_ascii_lowercase()) && text.chars().all(allowed)
+}
+
+/// The exit codes of src/cli/exit.rs by their names.
+fn exits() -> BTreeMap<String, String> {
+    let text = read("src/cli/exit.rs");
+    let numbers = text.lines().filter_map(|line| {
+        let (name, value) = line.strip_prefix("pub const ")?.split_once(": u8 = ")?;
+        Some((name.to_owned(), value.strip_suffix(';')?.to_owned()))
+    });
+    numbers.collect()
+}
+
+/// Every code that `explain` knows, which is every one in docs/codes.md.
+fn codes() -> Vec<Value> {
+    let codes = TestEnvironment::with_repository().data(&["explain"]);
+    codes["codes"].as_array().unwrap().clone()
+}
+
+#[test]
+fn every_error_code_is_described_with_its_exit_code() {
+    let exits = exits();
+    let mut made = BTreeSet::new();
+    for (_, code) in sources("src/cli") {
+        let code: String = code.split_whitespace().collect();
+        let quoted = |rest: &str| {
+            let (code, _) = rest.split_once('"').unwrap();
+            code.to_owned()
+        };
+        for part in code.split("exit::").skip(1) {
+            if let Some((name, rest)) = part.split_once(",\"")
+                && let Some(exit) = exits.get(name)
+            {
+                made.insert((quoted(rest), exit.clone()));
+            }
+        }
+        for rest in code.split("protocol(\"").skip(1) {
+            made.insert((quoted(rest), exits["PROTOCOL"].clone()));
+        }
+        for rest in code.split("\"code\":\"").skip(1) {
+            made.extend(
+                [exits["NO"].clone(), exits["NOT_FOUND"].clone()].map(|exit| (quoted(rest), exit)),
+            );
+        }
+    }
+    let said: BTreeSet<(String, String)> = codes()
+        .into_iter()
+        .filter(|code| code["kind"] == "Errors")
+        .flat_map(|code| {
+            let exits = code["exit"].as_array().unwrap().clone();
+            let name = code["code"].as_str().unwrap().to_owned();
+            exits
+                .into_iter()
+                .map(move |exit| (name.clone(), exit.to_string()))
+        })
+        .collect();
+    assert!(made.len() > 30, "{made:?}");
+    assert_eq!(
+        said, made,
+        "docs/codes.md on the left, src/cli on the right"
+    );
+}
+
+#[test]
+fn every_finding_code_is_described() {
+    let mut made = BTreeSet::new();
+    for (path, code) in sources("src") {
+        // What is derived finds no fault; it names figures, attributes and events.
+        if path.starts_with("src/git/") || path.starts_with("src/insight/") {
+            continue;
+        }
+        made.extend(literals(&code, |text| {
+            let dotted = text
+                .split_once('.')
+                .is_some_and(|(area, word)| is_word(area) && is_word(word));
+            dotted
+                && ![".json", ".jsonl", ".lock", ".log", ".sh"]
+                    .iter()
+                    .any(|end| text.ends_with(end))
+                && !CONFIGURATION.contains(&text)
+        }));
+    }
+    let said: BTreeSet<String> = codes()
+        .into_iter()
+        .filter(|code| code["kind"].as_str().unwrap().starts_with("Findings"))
+        .map(|code| code["code"].as_str().unwrap().to_owned())
+        .collect();
+    assert!(made.len() > 60, "{made:?}");
+    assert_eq!(said, made, "docs/codes.md on the left, src on the right");
+}
+
+/// A stored type's fields, and whether each may be left out.
+fn fields(path: &str, name: &str) -> BTreeMap<String, bool> {
+    let text = read(path);
+    let (_, rest) = text.split_once(&format!("pub struct {name} {{\n")).unwrap();
+    let (body, _) = rest.split_once("\n}").unwrap();
+    let (mut found, mut optional) = (BTreeMap::new(), false);
+    for line in body.lines() {
+        optional |= line.contains("skip_serializing_if");
+        if let Some(field) = line.trim().strip_prefix("pub ") {
+            let (field, _) = field.split_once(':').unwrap();
+            found.insert(field.to_owned(), optional);
+            optional = false;
+        }
+    }
+    found
+}
+
+#[test]
+fn what_is_stored_is_described() {
+    const RECORD: &str = "src/ledger/record.rs";
+    const FAILURE: &str = "src/ledger/failure/stored.rs";
+    for (heading, index, path, name) in [
+        ("The document", 2, "src/finding.rs", "Finding"),
+        ("A record", 0, RECORD, "Record"),
+        ("A record", 1, RECORD, "ContractFile"),
+        ("A record", 2, "src/git/code.rs", "Code"),
+        ("A record", 3, "src/ledger/evidence/mod.rs", "Evidence"),
+        ("A record", 4, RECORD, "Lease"),
+        ("A record", 5, RECORD, "Transition"),
+        ("A record", 6, RECORD, "Failure"),
+        ("What is kept of a failure", 0, FAILURE, "FailureFile"),
+        ("What is kept of a failure", 1, FAILURE, "Manifest"),
+        ("An issue", 0, RECORD, "Issue"),
+        ("An issue", 1, RECORD, "OpenHandoff"),
+        ("An issue", 2, RECORD, "Reopening"),
+    ] {
+        let table = &described(heading)[index];
+        let said: BTreeMap<String, bool> = table
+            .rows
+            .iter()
+            .map(|row| (coded(&row[0]).remove(0), row[1].ends_with(", optional")))
+            .collect();
+        assert_eq!(said, fields(path, name), "{name} of {path}");
+    }
+}
+
+fn keys(value: &Value) -> BTreeSet<String> {
+    value.as_object().unwrap().keys().cloned().collect()
+}
+
+#[track_caller]
+fn assert_described(heading: &str, index: usize, value: &Value) {
+    let said = described(heading)[index].names();
+    assert_eq!(said, keys(value), "{heading}");
+}
+
+#[test]
+fn receipts_have_the_fields_that_are_described() {
+    let env = TestEnvironment::with_ledger();
+    let receipt = |args: &[&str]| assert_described("Receipts", 0, &env.data(args));
+    let as_prep = ["--as", "prep-agent"];
+    receipt(&["send", &env.file("opening.xml", opening(87))]);
+    let claim = |env: &TestEnvironment| {
+        let mut claimed = env.data(&["claim", "--next", "--as", "prep-agent"]);
+        let fields = claimed.as_object_mut().unwrap();
+        for name in described("Receipts")[1].names() {
+            assert!(fields.remove(&name).is_some(), "claim has no {name}");
+        }
+        assert_described("Receipts", 0, &claimed);
+    };
+    claim(&env);
+    for args in [
+        &["fail", "87", "--message", "no space"][..],
+        &["retry", "87"],
+        &["reject", "87", "--reason", "not mine"],
+    ] {
+        receipt(&[args, &as_prep].concat());
+    }
+    receipt(&["send", &env.file("again.xml", opening(88))]);
+    claim(&env);
+    for args in [
+        &["block", "88", "--reason", "which branch?"][..],
+        &["answer", "88", "main"],
+        &["cancel", "88", "--reason", "never mind"],
+    ] {
+        receipt(&[args, &as_prep].concat());
+    }
+    receipt(&["send", &env.file("third.xml", opening(89))]);
+    claim(&env);
+    receipt(&["complete", "89", "--as", "prep-agent"]);
+
+    let env = completed(|_| Format::Xml);
+    let reopened = env.data(&["reopen", "87", "--as", "closer-agent", "--reason", "why"]);
+    assert_described("Receipts", 0, &reopened);
+}
+
+#[test]
+fn answers_have_the_fields_that_are_described() {
+    let env = TestEnvironment::with_repository();
+    assert_described("`init`", 0, &env.data(&["init"]));
+    let opening = env.file("opening.xml", opening(87));
+    env.handoff(&["send", &opening]).success();
+    env.claim("87.1", "prep-agent").success();
+    env.send(prepared(87)).success();
+    let new = ["new", "--issue", "87", "--from", "prep-agent"];
+    let new = env.data(&[&new[..], &["--to", "implementer-agent"]].concat());
+    assert_described("`new`", 0, &new);
+    let contract = env.file("error.json", sample("error", Format::Json, 87));
+    assert_described("`check`", 0, &env.data(&["check", &contract]));
+    assert_described("`inbox`", 0, &env.data(&["inbox", "--as", "prep-agent"]));
+    let primed = env.data(&["prime", "--as", "implementer-agent"]);
+    assert_described("`prime`", 0, &primed);
+    assert_described("`status`", 0, &env.data(&["status"]));
+    assert_described("`status ISSUE`", 0, &env.data(&["status", "87"]));
+    assert_described("`show`", 0, &env.data(&["show", "87.2"]));
+    assert_described("`context`", 0, &env.data(&["context", "87"]));
+    assert_described("`list`", 0, &env.data(&["list"]));
+    assert_described("`verify`", 0, &env.data(&["verify"]));
+    let metrics = env.data(&["metrics"]);
+    assert_described("`metrics`", 0, &metrics);
+    assert_described("`metrics`", 1, &metrics["figures"]);
+    env.wait(86_400);
+    let alarms = env.handoff(&["alerts", "--json"]).exits(1).json();
+    env.wait(-86_400);
+    assert_described("`alerts`", 0, &alarms["data"]);
+    assert_described("`alerts`", 1, &alarms["data"]["firing"][0]);
+    let gate = ["gate", "--issue", "87", "--json"];
+    let closed = env.handoff(&gate).exits(1).json()["data"].clone();
+    assert_described("`gate`", 0, &closed);
+    let payload = json!({"action": "opened", "repository": {"id": 1, "full_name": "octo/parcels"}, "pull_request": {
+        "number": 5, "title": "Keep parcels", "body": "Closes #87", "html_url": "https://github.com/octo/parcels/pull/5",
+        "head": {"ref": "issue-87", "sha": "1".repeat(40), "repo": {"id": 1}}, "base": {"repo": {"id": 1}}}});
+    let payload = env.file("event.json", payload.to_string());
+    let given = ["--name", "pull_request", "--file", &payload];
+    let issue = env.data(&[&["github", "issue"][..], &given].concat());
+    let event = env.data(&[&["github", "event", "--dry-run"][..], &given].concat());
+    assert_described("`github`", 0, &event);
+    assert_described("`github`", 1, &event["did"][0]);
+    assert_described("`github`", 2, &event["draft"]);
+    assert_described("`github`", 3, &issue);
+    assert_described("`hooks`", 0, &env.data(&["hooks", "install"]));
+    assert_described("`hooks`", 1, &env.data(&["hooks", "status"]));
+    env.handoff(&["hooks", "uninstall"]).success();
+    let waited = env.data(&["wait", "87.1"]);
+    assert_described("`wait`", 0, &waited);
+    for target in [&["87.1"][..], &["--inbox", "--as", "implementer-agent"]] {
+        let waited = env.data(&[&["wait"], target].concat());
+        assert_described("`wait`", 1, &waited["targets"][0]);
+    }
+    for line in env
+        .handoff(&["watch", "--all", "--once"])
+        .success()
+        .stdout
+        .lines()
+    {
+        assert_described("`watch`", 0, &serde_json::from_str(line).unwrap());
+    }
+    let log = env.data(&["log", "87"]);
+    assert_described("`log`", 0, &log);
+    assert_described("`log`", 1, &log["steps"][0]);
+    let graph = env.data(&["graph", "87"]);
+    assert_described("`graph`", 0, &graph);
+    for (table, list, optional) in [
+        (1, "nodes", &["group"][..]),
+        (2, "edges", &["failures", "late", "notes"]),
+        (
+            3,
+            "steps",
+            &["now_with", "meant_for", "answers", "task", "troubles"],
+        ),
+    ] {
+        let mut said = described("`graph`")[table]
+            .rows
+            .iter()
+            .flat_map(|row| coded(&row[0]))
+            .collect::<BTreeSet<_>>();
+        optional
+            .iter()
+            .for_each(|name| assert!(said.remove(*name), "{name}"));
+        assert_eq!(said, keys(&graph[list][0]), "{list}");
+    }
+    let out = env.root().join("out");
+    let out = out.to_str().unwrap();
+    let exported = env.data(&["export", "--format", "files", out]);
+    assert_described("`export`", 0, &exported);
+    assert_described("`import`", 0, &env.data(&["import", out]));
+    let tour = env.root().join("tour");
+    let tour = env.data(&["demo", tour.to_str().unwrap()]);
+    assert_described("`demo`", 0, &tour);
+    let explained = env.data(&["explain", "usage"]);
+    assert_described("`explain`", 0, &explained);
+    assert_described("`explain`", 1, &explained["codes"][0]);
+
+    let refused = env.handoff_with(&["check", "-", "--json"], "<handoff/>");
+    let document = refused.exits(1).json();
+    assert_described("The document", 1, &document["error"]);
+    let both: BTreeSet<String> = described("The document")[0].names();
+    let mut shown = keys(&document);
+    shown.extend(keys(&env.handoff(&["status", "--json"]).success().json()));
+    assert_eq!(both, shown);
+}
+
+#[test]
+fn every_answer_is_described_and_every_example_is_json() {
+    let document = read("docs/json.md");
+    let command = git_handoff::cli::command();
+    let receipts = document.split("### Receipts\n").nth(1).unwrap();
+    let receipts = coded(receipts.trim_start().split("\n\n").next().unwrap());
+    for sub in command.get_subcommands() {
+        let name = sub.get_name();
+        let text = ["man", "completions"].contains(&name);
+        let own = document.contains(&format!("\n### `{name}`\n"));
+        let receipt = receipts.iter().any(|r| r == name);
+        assert!(text || own || receipt, "docs/json.md lacks {name}");
+    }
+    for (heading, example) in examples(&document) {
+        let whole = example.replace(", … }", " }").replace("…", "");
+        let value: Value = serde_json::from_str(&whole)
+            .unwrap_or_else(|error| panic!("the example under {heading}: {error}"));
+        let mut said = described(&heading)[0].names();
+        if ["A record", "An issue"].contains(&heading.as_str()) {
+            let rows = &described(&heading)[0].rows;
+            said.retain(|name| {
+                let row = rows.iter().find(|row| row[0] == format!("`{name}`"));
+                !row.unwrap()[1].ends_with("optional") || value.get(name).is_some()
+            });
+        } else if heading == "The document" {
+            said.remove("data");
+        }
+        assert_eq!(keys(&value), said, "the example under {heading}");
+    }
+}
+
+/// The JSON examples of a document with the headings above them.
+fn examples(document: &str) -> Vec<(String, String)> {
+    let (mut heading, mut found, mut inside) = (String::new(), Vec::new(), false);
+    for line in document.lines() {
+        if line.starts_with("```") {
+            inside = line == "```json";
+            if inside {
+                found.push((heading.clone(), String::new()));
+            }
+        } else if inside {
+            let (_, example) = found.last_mut().unwrap();
+            *example += &format!("{line}\n");
+        } else if line.starts_with('#') {
+            heading = line.trim_start_matches('#').trim().to_owned();
+        }
+    }
+    assert!(found.len() > 10);
+    found
+}
+
+#[test]
+fn every_command_is_in_the_readme() {
+    let tables = tables(&read("README.md"));
+    let commands = tables.iter().find(|t| t.names().contains("init")).unwrap();
+    let command = git_handoff::cli::command();
+    let names = command.get_subcommands().map(|c| c.get_name().to_owned());
+    assert_eq!(commands.names(), names.collect(), "README.md on the left");
+}
+
+/// The words of a command line as a shell splits them: up to a pipe, a comment in parentheses or
+/// after `#`, without redirections. None where the line has no `git handoff`.
+fn words(line: &str) -> Option<Vec<String>> {
+    let (_, line) = line.split_at_checked(line.find("git handoff")?)?;
+    let (mut words, mut word, mut quoted) = (Vec::new(), None::<String>, false);
+    for c in line.chars() {
+        match c {
+            '\'' => {
+                quoted = !quoted;
+                word.get_or_insert_default();
+            }
+            ' ' if !quoted => words.extend(word.take()),
+            '|' | '(' | '#' if !quoted && word.is_none() => break,
+            c => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    if let Some(at) = words.iter().position(|word| word == ">" || word == "<") {
+        words.drain(at..(at + 2).min(words.len()));
+    }
+    Some(words.split_off(1))
+}
+
+#[track_caller]
+fn assert_parses(line: &str) {
+    let words = words(line).unwrap();
+    let parsed = git_handoff::cli::command().try_get_matches_from(&words);
+    if let Err(error) = parsed {
+        panic!("{line}\n{words:?}\n{error}");
+    }
+}
+
+#[test]
+fn every_command_has_examples_that_it_takes() {
+    fn of(command: &clap::Command, path: &str) -> usize {
+        let help = command.get_after_help();
+        let help = help.unwrap_or_else(|| panic!("{path} has no example"));
+        let help = help.to_string();
+        assert!(help.contains(path), "no example of {path} is one of it");
+        let lines = help.replace("\\\n", " ");
+        let mut count = 0;
+        for line in lines.lines().filter(|l| l.starts_with("  ")) {
+            if words(line).is_some() {
+                assert_parses(line.split(": ").last().unwrap());
+                count += 1;
+            }
+        }
+        for sub in command.get_subcommands() {
+            count += of(sub, &format!("{path} {}", sub.get_name()));
+        }
+        count
+    }
+    let count = of(&git_handoff::cli::command(), "git handoff");
+    assert!(count > 90, "{count} examples were found");
+}
+
+#[test]
+fn command_lines_in_documents_are_ones_that_the_program_takes() {
+    let mut count = 0;
+    for path in documents() {
+        let text = fs::read_to_string(&path).unwrap();
+        let mut inside = false;
+        for line in text.lines() {
+            if line.starts_with("```") {
+                inside = !inside && !line.ends_with("json");
+            } else if inside && line.starts_with("git handoff ") {
+                assert_parses(line);
+                count += 1;
+            }
+        }
+    }
+    assert!(count > 8, "{count} command lines were found");
+}
+
+#[test]
+fn commands_that_are_named_exist() {
+    let command = git_handoff::cli::command();
+    let documents = documents().into_iter().map(|path| {
+        let text = fs::read_to_string(&path).unwrap();
+        (path.display().to_string(), text)
+    });
+    for (path, text) in documents.chain(sources("src/cli")) {
+        for rest in text.split("`git handoff ").skip(1) {
+            let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '-');
+            let name = &rest[..end.unwrap_or(rest.len())];
+            // `{next}` in a hint, COMMAND in prose, -h.
+            let other = name.is_empty() || name.starts_with('-') || name == "COMMAND";
+            let known = command.find_subcommand(name).is_some();
+            assert!(other || known, "{path}: git handoff {name}");
+        }
+    }
+}
+
+#[test]
+fn the_tables_of_exit_codes_agree() {
+    let known: BTreeSet<String> = exits().into_values().collect();
+    let tables = tables(&read("README.md"));
+    let is_exits = |table: &&Table| table.rows.iter().all(|row| row[0].parse::<u8>().is_ok());
+    let table = tables.iter().find(is_exits).unwrap();
+    let said: BTreeSet<String> = table.rows.iter().map(|row| row[0].clone()).collect();
+    assert_eq!(
+        said, known,
+        "README.md on the left, src/cli/exit.rs on the right"
+    );
+
+    let help = git_handoff::cli::command()
+        .get_after_help()
+        .unwrap()
+        .to_string();
+    let (_, codes) = help.split_once("Exit codes:\n").unwrap();
+    let (codes, _) = codes.split_once("\n\n").unwrap();
+    let numbers = codes.split_whitespace().filter(|w| w.parse::<u8>().is_ok());
+    assert_eq!(numbers.map(str::to_owned).collect::<BTreeSet<_>>(), known);
+}
+
+fn documents() -> Vec<PathBuf> {
+    let mut found = vec![root().join("README.md")];
+    for entry in fs::read_dir(root().join("docs")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|e| e == "md") {
+            found.push(path);
+        }
+    }
+    found
+}
+
+/// A heading's name in a link, as code hosts make it.
+fn anchor(heading: &str) -> String {
+    let kept = heading
+        .trim()
+        .to_lowercase()
+        .replace(|c: char| !c.is_alphanumeric() && !" -_".contains(c), "");
+    kept.replace(' ', "-")
+}
+
+#[test]
+fn links_lead_somewhere() {
+    let mut count = 0;
+    for path in documents() {
+        let text = fs::read_to_string(&path).unwrap();
+        for rest in text.split("](").skip(1) {
+            let (link, _) = rest.split_once(')').unwrap();
+            if link.contains("://") {
+                continue;
+            }
+            let (file, place) = link.split_once('#').unwrap_or((link, ""));
+            let target: PathBuf = match file {
+                "" => path.clone(),
+                file => path.parent().unwrap().join(Path::new(file)),
+            };
+            assert!(target.exists(), "{}: {link}", path.display());
+            if !place.is_empty() {
+                let text = fs::read_to_string(&target).unwrap();
+                let headings = text.lines().filter(|l| l.starts_with('#'));
+                let mut anchors = headings.map(|l| anchor(l.trim_start_matches('#')));
+                assert!(anchors.any(|a| a == place), "{}: {link}", path.display());
+            }
+            count += 1;
+        }
+    }
+    assert!(count > 8, "{count} links were found");
+}
+
+#[test]
+fn every_rule_names_a_test_that_there_is() {
+    let tables = tables(&read("docs/rules.md"));
+    let built_in = git_handoff::templates::BUILT_IN.len();
+    assert_eq!(tables.len(), built_in, "one table for each protocol");
+    let mut time_and_failure = tables_under("docs/protocols.md", "What shows it");
+    assert_eq!(time_and_failure.len(), 1);
+    time_and_failure.extend(tables);
+    let attacks = tables_under("docs/security.md", "Attacks on the ledger");
+    assert_eq!(attacks.len(), 1);
+    for table in time_and_failure.iter().chain(&attacks) {
+        assert!(table.rows.len() > 10);
+    }
+    let named = ["Metrics", "Thresholds", "Attributes"];
+    let named = named.map(|what| format!("{what} of the documents"));
+    let named = named.map(|heading| tables_under("docs/observability.md", &heading));
+    let named: Vec<Table> = named.into_iter().flatten().collect();
+    let all = sources("tests");
+    for table in time_and_failure.into_iter().chain(attacks).chain(named) {
+        for row in &table.rows {
+            assert!([3, 4, 6].contains(&row.len()), "{row:?}");
+            assert!(row.iter().all(|cell| !cell.trim().is_empty()), "{row:?}");
+            let tests = coded(row.last().unwrap());
+            assert!(!tests.is_empty(), "{row:?}");
+            for test in tests {
+                let (file, name) = test.split_once("::").unwrap();
+                let file = format!("/{file}.rs");
+                let of_file = all.iter().find(|(path, _)| path.ends_with(&file));
+                let (_, text) = of_file.unwrap_or_else(|| panic!("there is no file {file}"));
+                let is_test = format!("#[test]\nfn {name}() {{");
+                assert!(text.contains(&is_test), "there is no test {test}");
+            }
+        }
+    }
+}

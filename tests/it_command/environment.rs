@@ -1,0 +1,590 @@
+//! Repositories and branches that hold no ledger, and what programs are told.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+use test_support::TestEnvironment;
+use test_support::contracts::{opening, prepared};
+
+/// Every command that needs a ledger says the same, and exits 9.
+fn all_exit_9(env: &TestEnvironment, dir: &Path, code: &str) -> String {
+    let contract = env.file("contract.xml", opening(87));
+    let commands: [&[&str]; 11] = [
+        &["send", &contract],
+        &["claim", "87.1", "--as", "prep-agent"],
+        &["inbox", "--as", "prep-agent"],
+        &["status"],
+        &["status", "87"],
+        &["show", "87.1"],
+        &["context", "87"],
+        &["list"],
+        &["log"],
+        &["verify"],
+        &["reopen", "87", "--as", "prep-agent", "--reason", "x"],
+    ];
+    let mut shown = String::new();
+    for args in commands {
+        let ran = env.handoff_in(dir, args).exits(9);
+        assert!(ran.stdout.is_empty(), "{}", ran.shown);
+        shown = ran.stderr;
+        let mut args = args.to_vec();
+        args.push("--json");
+        let ran = env.handoff_in(dir, &args).exits(9);
+        let document = ran.json();
+        assert_eq!(document["ok"], false);
+        assert_eq!(document["error"]["code"], code, "{document:#}");
+        assert!(document["error"]["hint"].is_string(), "{document:#}");
+        assert!(ran.stderr.is_empty(), "{}", ran.shown);
+    }
+    // Where there is no ledger, a contract is checked against the built-in
+    // protocol; a branch that is something else leaves open by which rules.
+    let status = if code == "not_a_ledger" { 9 } else { 0 };
+    env.handoff_in(dir, &["check", &contract]).exits(status);
+    env.filtered(&shown)
+}
+
+#[test]
+fn no_repository() {
+    let env = TestEnvironment::new();
+    let said = all_exit_9(&env, env.root(), "repository");
+    insta::assert_snapshot!(said, @"
+    error: this is not a Git repository, and neither is any folder above it
+    hint: go to a repository, or name one with -C DIR; `git handoff explain repository` tells more
+    ");
+    let ran = env.handoff(&["-C", "nowhere", "status"]).exits(9);
+    insta::assert_snapshot!(ran.shown, @"
+    $ git handoff -C nowhere status
+    --- stderr
+    error: cannot go to nowhere: No such file or directory (os error 2)
+    hint: `git handoff explain directory` tells more
+    --- exit 9
+    ");
+}
+
+#[test]
+fn no_ledger() {
+    let env = TestEnvironment::with_repository();
+    let said = all_exit_9(&env, &env.repo(), "no_ledger");
+    insta::assert_snapshot!(said, @"
+    error: the repository has no ledger: there is no branch handoffs
+    hint: start one with `git handoff init`, or take over a remote's: `git handoff init --remote origin`
+    ");
+}
+
+#[test]
+fn a_branch_that_is_no_ledger() {
+    let env = TestEnvironment::with_repository();
+    env.git(&env.repo(), &["branch", "handoffs"]);
+    let tip = env.tip();
+    let said = all_exit_9(&env, &env.repo(), "not_a_ledger");
+    insta::assert_snapshot!(said, @"
+    error: branch handoffs is not a ledger: it has no ledger.json
+    hint: name the ledger's branch with --branch, or start one on another branch; `git handoff explain not_a_ledger` tells more
+    ");
+    env.handoff(&["init"]).exits(9).says("is not a ledger");
+    assert_eq!(env.tip(), tip);
+    env.handoff(&["init", "--branch", "ledger"]).success();
+    env.send(opening(87)).success();
+    assert_eq!(env.tip(), tip);
+    // One that was a ledger is a damaged one.
+    let worktree = env.root().join("tree");
+    let worktree = worktree.to_str().unwrap();
+    env.git(
+        &env.repo(),
+        &["worktree", "add", "-q", "--detach", worktree, "ledger"],
+    );
+    let dir = Path::new(worktree);
+    env.git(dir, &["rm", "-q", "ledger.json"]);
+    env.git(dir, &["commit", "-q", "-m", "By hand"]);
+    let head = env.git(dir, &["rev-parse", "HEAD"]);
+    env.git(
+        &env.repo(),
+        &["update-ref", "refs/heads/ledger", head.trim()],
+    );
+    env.handoff(&["verify"]).exits(10).says("ledger.json");
+    assert_eq!(
+        env.git(&env.repo(), &["config", "handoff.branch"]),
+        "ledger\n"
+    );
+}
+
+#[test]
+fn repositories_of_formats_that_are_not_supported_yet() {
+    let env = TestEnvironment::new();
+    for (option, name) in [
+        ("--object-format=sha256", "sha256"),
+        ("--ref-format=reftable", "reftable"),
+    ] {
+        let made = env.git_any(env.root(), &["init", "-q", option, name]);
+        if made.status != 0 {
+            // A git that is too old to make one.
+            continue;
+        }
+        let dir = env.root().join(name);
+        env.git(&dir, &["commit", "-q", "--allow-empty", "-m", "Start"]);
+        let said = all_exit_9(&env, &dir, "repository");
+        assert!(
+            said.starts_with("error: the repository has a format that is not supported yet: "),
+            "{said}"
+        );
+        assert!(
+            said.contains("hint: a ledger needs a SHA-1 repository with the files ref format"),
+            "{said}"
+        );
+        env.handoff_in(&dir, &["init"]).exits(9);
+        env.git(&dir, &["fsck", "--strict"]);
+        assert_eq!(
+            env.git(&dir, &["branch", "--format=%(refname)"]),
+            "refs/heads/main\n"
+        );
+    }
+}
+
+/// Replaces one file of the ledger by a commit of git's own.
+fn tamper(env: &TestEnvironment, path: &str, bytes: &str) {
+    let repo = env.repo();
+    let folder = env.root().join("tamper");
+    let folder = folder.to_str().unwrap();
+    env.git(
+        &repo,
+        &["worktree", "add", "-q", "--detach", folder, "handoffs"],
+    );
+    let dir = Path::new(folder);
+    fs::write(dir.join(path), bytes).unwrap();
+    env.git(dir, &["commit", "-q", "-a", "-m", "By hand"]);
+    env.git(
+        &repo,
+        &[
+            "update-ref",
+            "refs/heads/handoffs",
+            env.git(dir, &["rev-parse", "HEAD"]).trim(),
+        ],
+    );
+    env.git(&repo, &["worktree", "remove", "--force", folder]);
+}
+
+#[test]
+fn a_broken_manifest_is_damage() {
+    for broken in ["", "{", "[]", "{\"version\":99}", "{\"version\":1}"] {
+        let env = TestEnvironment::with_ledger();
+        env.send(opening(87)).success();
+        tamper(&env, "ledger.json", broken);
+        let tip = env.tip();
+        for args in [
+            &["status"][..],
+            &["claim", "87.1", "--as", "prep-agent"],
+            &["init"],
+        ] {
+            let ran = env.handoff(args);
+            assert_eq!(ran.status, 10, "{broken:?}: {}", ran.shown);
+            assert!(ran.stderr.contains("ledger.json"), "{}", ran.shown);
+            assert!(ran.stderr.contains("hint: "), "{}", ran.shown);
+        }
+        env.send(opening(88)).exits(10);
+        env.handoff(&["verify"]).exits(10).says("ledger.json");
+        assert_eq!(env.tip(), tip);
+    }
+}
+
+#[test]
+fn damage_to_a_record_is_found_and_stays_where_it_is() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    env.send(opening(88)).success();
+    let path = "issues/87/00/87/0001.json";
+    let record = env.git(&env.repo(), &["show", &format!("handoffs:{path}")]);
+    tamper(&env, path, &record.replace("\"medium\"", "\"high\""));
+    env.handoff(&["verify"]).exits(10).says(path);
+    tamper(&env, path, "{}");
+    env.handoff(&["show", "87.1"]).exits(10).says(path);
+    let damaged = env.handoff(&["verify", "87"]).exits(10);
+    insta::assert_snapshot!(damaged.shown, @r#"
+    $ git handoff verify 87
+    the ledger is damaged: 2 findings in 4 commits, 1 handoff, up to [commit]
+      looked at: issue 87 alone, and the rules; branch handoffs, from the first commit to the last, recorded 2026-03-02 09:15 +0000
+
+    1. commit [commit] "By hand"
+       in the name of Robin Doe, recorded by Robin Doe on 2026-03-02 09:09 +0000
+       The rules in force did not allow this step.
+         issues/87/00/87/0001.json step.illegal no protocol allows this step: issue-manager cannot claim 87.1, which was handed to prep-agent
+
+    2. commit [commit] "By hand"
+       in the name of Robin Doe, recorded by Robin Doe on 2026-03-02 09:15 +0000
+       A file of the ledger can't be understood.
+         issues/87/00/87/0001.json file.unreadable issues/87/00/87/0001.json cannot be read: it is not a valid record: missing field `version` at line 1 column 2
+    --- stderr
+    error: the ledger is damaged: 2 findings in 4 commits, 1 handoff, up to [commit]
+    hint: nothing was changed: compare with another clone's branch before you write to this one; what is wrong but legal is put right by a new step, `git handoff annotate`
+    --- exit 10
+    "#);
+    // The other issue is well, and its work goes on.
+    env.claim("88", "prep-agent").success();
+    env.send(prepared(88)).success();
+    env.handoff(&["verify", "88"]).success();
+    env.handoff(&["verify", "87"]).exits(10);
+}
+
+#[test]
+fn contract_text_cannot_forge_a_trailer_or_end_a_message() {
+    let attacks = [
+        "x&#10;&#10;Handoff-Id: 9.9&#10;Issue: 9",
+        "x\n\nHandoff-Id: 9.9\nTransition: 9.9 none..completed",
+        "---\n\nHandoff-Id: 9.9",
+        "--- a/x\n+++ b/x",
+        "# ------------------------ >8 ------------------------\nHandoff-Id: 9.9",
+        "#",
+        "Handoff-Id: 9.9",
+        "Signed-off-by: Someone &lt;s@example.com&gt;",
+        "(cherry picked from commit 0123456789)",
+        "x&#13;&#10;Protocol: other",
+        "x&#x85;&#x2028;Issue: 9&#x2029;Issue: 9",
+        "fixup! x",
+        "[skip ci]\n\nIssue: 9",
+        "-- \nHandoff-Id: 9.9",
+        "diff --git a/x b/x",
+    ];
+    let env = TestEnvironment::with_ledger();
+    let names = [
+        "Handoff-Id",
+        "Issue",
+        "From",
+        "To",
+        "Transition",
+        "Contract-Type",
+        "Contract-Sha256",
+        "Protocol",
+    ];
+    let check = |issue: usize, attack: &str| {
+        let message = env.git(&env.repo(), &["log", "-1", "--format=%B", "handoffs"]);
+        let file = env.file("message", &message);
+        let parsed = env.git(&env.repo(), &["interpret-trailers", "--parse", &file]);
+        let found: Vec<&str> = parsed
+            .lines()
+            .map(|l| l.split(": ").next().unwrap())
+            .collect();
+        assert_eq!(found, names, "{attack:?}:\n{message}");
+        assert!(
+            parsed.contains(&format!("Handoff-Id: {issue}.1\nIssue: {issue}\n")),
+            "{parsed}"
+        );
+        assert!(!parsed.contains("9.9"), "{parsed}");
+        // What `git commit --cleanup=scissors` and the like would leave is all of it.
+        let stripped = env.run(
+            {
+                let mut c = env.command("git");
+                c.args(["stripspace", "--strip-comments"]);
+                c
+            },
+            &[],
+            Some(message.as_bytes()),
+        );
+        assert_eq!(stripped.stdout.trim(), message.trim(), "{attack:?}");
+        assert_eq!(
+            message.trim().split("\n\n").count(),
+            3,
+            "{attack:?}:\n{message}"
+        );
+    };
+    for (number, attack) in attacks.iter().enumerate() {
+        let issue = 100 + number;
+        let contract = opening(u32::try_from(issue).unwrap())
+            .replace(
+                "Dispatchers ask for their delivery history as a file",
+                attack,
+            )
+            .replace("Export delivery history as CSV", attack);
+        env.send(&contract).success();
+        check(issue, attack);
+        // The words of a command are no different.
+        let reason = attack.replace("&#10;", "\n").replace("&#13;", "\r");
+        let id = format!("{issue}.1");
+        env.handoff(&[
+            "reject",
+            &id,
+            "--as",
+            "prep-agent",
+            &format!("--reason={reason}"),
+        ])
+        .success();
+        check(issue, attack);
+        let shown = env.data(&["show", &id]);
+        assert_eq!(shown["record"]["transitions"][1]["reason"], reason.as_str());
+    }
+    let subjects = env.git(&env.repo(), &["log", "--format=%s", "handoffs"]);
+    let ours = |s: &str| s == "Start the ledger" || s.contains(" issue-manager → prep-agent: ");
+    assert!(subjects.lines().all(ours), "{subjects}");
+    env.assert_sound();
+}
+
+#[test]
+fn annotations_cannot_be_forged() {
+    let env = TestEnvironment::with_ledger();
+    let attack = "%0A::error::owned\n::error file=x::owned &#10;::set-output name=a::b\r\n::stop-commands::x";
+    let contract = opening(87)
+        .replace(">medium<", &format!(">{attack}<"))
+        .replace("<type>", &format!("<urgency>{attack}</urgency><type>"));
+    let file = env.file("a,b:c%0A.xml", contract);
+    let ran = env
+        .handoff(&["check", "--format", "github", &file])
+        .exits(1);
+    for line in ran.stdout.lines() {
+        assert!(line.starts_with("::error file="), "{line:?}");
+        let (properties, message) = line[2..].split_once("::").unwrap();
+        assert!(
+            properties.contains("a%2Cb%3Ac%250A.xml,line="),
+            "{properties}"
+        );
+        assert!(
+            !message.contains("%0A::error::owned") || message.contains("%250A::error::owned"),
+            "{message}"
+        );
+    }
+    assert!(
+        ran.stdout.matches("\n").count() >= 2 && !ran.stdout.contains('\r'),
+        "{}",
+        ran.shown
+    );
+    let clean = env.file("clean.xml", opening(87));
+    let ran = env
+        .handoff(&["check", "--format", "github", &clean])
+        .success();
+    assert_eq!(ran.stdout, "");
+}
+
+#[test]
+fn an_annotation_names_file_line_and_column() {
+    let env = TestEnvironment::with_ledger();
+    let file = env.file("contract.xml", opening(87).replace(">medium<", ">100%<"));
+    let ran = env
+        .handoff(&["check", "--format", "github", &file])
+        .exits(1);
+    insta::assert_snapshot!(ran.shown, @"
+    $ git handoff check --format github [root]/contract.xml
+    ::error file=[root]/contract.xml,line=8,col=3,title=field.value::/handoff/priority `100%25` is not one of `critical`, `high`, `medium`, `low`%0AHow urgent the work is: critical, high, medium or low
+    --- exit 1
+    ");
+}
+
+#[test]
+fn json_has_one_shape_for_every_outcome() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    let contract = env.file("fine.xml", opening(87));
+    let faulty = env.file("faulty.xml", opening(88).replace("medium", "urgent"));
+    let early = env.file("early.xml", prepared(87));
+    let failing: [(&[&str], i32, &str); 13] = [
+        (&["check", &faulty], 1, "check_failed"),
+        (&["check", "--format", "json", &faulty], 1, "check_failed"),
+        (&["send"], 2, "usage"),
+        (&["status", "--no-such-flag"], 2, "usage"),
+        (&["no-such-command"], 2, "usage"),
+        (&["claim", "87.1"], 2, "no_agent"),
+        (&["status", "../x"], 2, "usage"),
+        (&["send", &faulty], 3, "contract_refused"),
+        (&["send", &early], 4, "not_claimed"),
+        (&["claim", "87.1", "--as", "fixer-agent"], 4, "not_yours"),
+        (&["status", "99"], 6, "no_issue"),
+        (
+            &["claim", "--next", "--as", "fixer-agent"],
+            6,
+            "nothing_to_claim",
+        ),
+        (&["status", "--branch", "main"], 9, "not_a_ledger"),
+    ];
+    for (args, status, code) in failing {
+        let mut args = args.to_vec();
+        args.push("--json");
+        let ran = env.handoff(&args).exits(status);
+        let document = ran.json();
+        assert_eq!(ran.stderr, "", "{}", ran.shown);
+        assert_eq!(document["schema"], "git-handoff/1");
+        assert_eq!(document["ok"], false);
+        let error = document["error"].as_object().unwrap();
+        let names: Vec<&str> = error.keys().map(String::as_str).collect();
+        assert_eq!(
+            names,
+            ["code", "message", "hint", "findings"],
+            "{}",
+            ran.shown
+        );
+        assert_eq!(error["code"], code, "{}", ran.shown);
+        assert!(!error["message"].as_str().unwrap().is_empty());
+        let findings = error["findings"].as_array().unwrap();
+        assert_eq!(
+            findings.is_empty(),
+            ![1, 3].contains(&status),
+            "{}",
+            ran.shown
+        );
+        for finding in findings {
+            for name in ["code", "severity", "path", "message"] {
+                assert!(finding[name].is_string(), "{finding:#}");
+            }
+            assert!(
+                finding["line"].is_u64() && finding["column"].is_u64(),
+                "{finding:#}"
+            );
+        }
+    }
+    let fine: [&[&str]; 11] = [
+        &["init"],
+        &["check", &contract],
+        &["send", &contract],
+        &["claim", "87", "--as", "prep-agent"],
+        &["inbox", "--as", "prep-agent"],
+        &["status"],
+        &["show", "87.1"],
+        &["context", "87"],
+        &["list"],
+        &["log"],
+        &["verify"],
+    ];
+    for args in fine {
+        let mut args = args.to_vec();
+        args.push("--json");
+        let ran = env.handoff(&args).success();
+        let document = ran.json();
+        assert_eq!(ran.stderr, "", "{}", ran.shown);
+        let names: Vec<&str> = document
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(String::as_str)
+            .collect();
+        assert_eq!(names, ["schema", "ok", "data"]);
+        assert_eq!(
+            (&document["schema"], &document["ok"]),
+            (&Value::from("git-handoff/1"), &Value::Bool(true))
+        );
+    }
+    insta::assert_snapshot!(env.handoff(&["send", &faulty, "--json"]).exits(3).shown, @r#"
+    $ git handoff send [root]/faulty.xml --json
+    {
+      "schema": "git-handoff/1",
+      "ok": false,
+      "error": {
+        "code": "contract_refused",
+        "message": "the contract was refused",
+        "hint": "mend the contract, see `git handoff check FILE`, and send it again",
+        "findings": [
+          {
+            "code": "field.value",
+            "severity": "error",
+            "path": "/handoff/priority",
+            "line": 8,
+            "column": 3,
+            "message": "`urgent` is not one of `critical`, `high`, `medium`, `low`",
+            "fix": "How urgent the work is: critical, high, medium or low"
+          }
+        ]
+      }
+    }
+    --- exit 3
+    "#);
+}
+
+#[test]
+fn terminals_are_not_moved_by_foreign_text() {
+    let env = TestEnvironment::with_ledger();
+    let attack = "red &#x9b;31m&#x202e;txt.exe &#x7f;";
+    let contract = opening(87).replace(
+        "Dispatchers ask for their delivery history as a file",
+        attack,
+    );
+    env.send(contract).success();
+    for args in [
+        &["status"][..],
+        &["status", "87"],
+        &["show", "87.1"],
+        &["list"],
+        &["log"],
+        &["inbox", "--as", "prep-agent"],
+    ] {
+        let ran = env.handoff(args).success();
+        assert!(
+            !ran.stdout.contains(|c: char| c.is_control() && c != '\n'),
+            "{:?}",
+            ran.stdout
+        );
+    }
+}
+
+#[test]
+fn dates_that_git_does_not_take_are_refused() {
+    let env = TestEnvironment::with_ledger();
+    let tip = env.tip();
+    for date in [
+        "@-5 +0000",
+        "@253402300800 +0000",
+        "yesterday",
+        "2026-02-30T00:00:00Z",
+    ] {
+        for name in ["GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"] {
+            let mut command = env.program(&["send", &env.file("c.xml", opening(87))]);
+            let ended = command.env(name, date).output().unwrap();
+            assert_eq!(ended.status.code(), Some(2), "{name}={date}");
+            let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+            assert!(said.contains(name) && said.contains("hint:"), "{said}");
+        }
+    }
+    assert_eq!(env.tip(), tip);
+}
+
+#[test]
+fn objects_that_would_be_lost_are_not_written() {
+    let env = TestEnvironment::with_ledger();
+    let tip = env.tip();
+    let elsewhere = env.root().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    let mut command = env.program(&["send", &env.file("c.xml", opening(87))]);
+    command.env("GIT_OBJECT_DIRECTORY", &elsewhere);
+    command.env(
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+        env.repo().join(".git/objects"),
+    );
+    let ended = command.output().unwrap();
+    assert_eq!(ended.status.code(), Some(9));
+    assert_eq!(env.tip(), tip);
+    assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
+}
+
+#[test]
+fn a_symbolic_branch_is_no_place_for_a_ledger() {
+    let env = TestEnvironment::with_ledger();
+    env.git(&env.repo(), &["branch", "-m", "handoffs", "real"]);
+    env.git(
+        &env.repo(),
+        &["symbolic-ref", "refs/heads/handoffs", "refs/heads/real"],
+    );
+    env.handoff(&["status"]).success();
+    env.send(opening(87)).exits(9).says("symbolic");
+    let mut command = env.program(&["--branch", "real", "send", &env.file("c.xml", opening(87))]);
+    assert_eq!(command.status().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_committer_without_a_usable_name_is_recorded_all_the_same() {
+    let env = TestEnvironment::with_ledger();
+    let mut command = env.program(&["send", &env.file("c.xml", opening(87))]);
+    let ended = command
+        .env("GIT_COMMITTER_NAME", "<\u{1}>")
+        .output()
+        .unwrap();
+    assert_eq!(ended.status.code(), Some(0));
+    let name = env.git(&env.repo(), &["log", "-1", "--format=%cn", "handoffs"]);
+    assert_eq!(name.trim(), "unknown");
+    env.assert_sound();
+}
+
+#[test]
+fn a_record_that_was_tampered_with_is_still_shown() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    let path = "issues/87/00/87/0001.json";
+    let stored = env.git(&env.repo(), &["show", &format!("handoffs:{path}")]);
+    let code = "  \"code\": { \"branch\": \"x\", \"commit\": \"éééééééééééé\", \"tree\": \"\" },\n  \"attempt\"";
+    tamper(&env, path, &stored.replacen("  \"attempt\"", code, 1));
+    env.handoff(&["show", "87.1"]).success().says("éééééééééé");
+    env.handoff(&["verify"]).exits(10);
+}

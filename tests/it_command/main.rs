@@ -1,0 +1,26 @@
+//! The command line, git's hooks, and what else runs the program.
+#![allow(clippy::unwrap_used)]
+
+#[cfg(unix)]
+mod agents;
+mod architecture;
+mod calls;
+mod documentation;
+mod environment;
+#[cfg(unix)]
+mod help_examples;
+#[cfg(unix)]
+mod hooks_install;
+#[cfg(unix)]
+mod hooks_local;
+#[cfg(unix)]
+mod hooks_refs;
+#[cfg(unix)]
+mod hooks_server;
+#[cfg(unix)]
+mod plain_git;
+mod shipped;
+#[cfg(unix)]
+mod untouched;
+#[cfg(unix)]
+mod views;

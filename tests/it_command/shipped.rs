@@ -1,0 +1,150 @@
+//! What is shipped around the program: the demo, the hook, manual pages and
+//! completions.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use test_support::TestEnvironment;
+use test_support::contracts::opening;
+
+#[test]
+fn the_demo_takes_an_issue_to_its_end_and_leaves_the_repository() {
+    let env = TestEnvironment::new();
+    let folder = env.root().join("tour");
+    let ran = env.handoff(&["demo", folder.to_str().unwrap()]).success();
+    for told in [
+        "field.unfilled",
+        "(exit 3)",
+        "7.4 reviewer-agent → fixer-agent: pending",
+        "<commits_added>1</commits_added>",
+        "<review_iterations>2</review_iterations>",
+        "7.8 closer-agent → workflow-complete: completed",
+        "issue 7 is completed: nothing can be added to it",
+        "the ledger is sound: 16 commits, 8 handoffs",
+    ] {
+        assert!(ran.stdout.contains(told), "{told}:\n{}", ran.stdout);
+    }
+    env.git(&folder, &["fsck", "--strict"]);
+    let merge = env.git(&folder, &["log", "-1", "--format=%s", "main"]);
+    assert_eq!(merge.trim(), "Merge pull request #8");
+    assert_eq!(env.git(&folder, &["status", "--porcelain"]), "");
+    // Nothing there is overwritten.
+    env.handoff(&["demo", folder.to_str().unwrap()]).exits(2);
+    let json = env.handoff(&["demo", "--json"]).success().json();
+    let made = Path::new(json["data"]["folder"].as_str().unwrap()).to_owned();
+    assert!(made.join(".git").is_dir());
+    fs::remove_dir_all(made).unwrap();
+}
+
+#[test]
+fn the_hook_refuses_what_is_staged_and_incomplete() {
+    let env = TestEnvironment::with_repository();
+    let hook = env.repo().join(".git/hooks/pre-commit");
+    fs::create_dir_all(hook.parent().unwrap()).unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("hooks/pre-commit");
+    fs::copy(script, &hook).unwrap();
+    fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
+    let folder = env.repo().join("handoffs/a b");
+    fs::create_dir_all(&folder).unwrap();
+    let commit = || {
+        let mut command = env.command("git");
+        command
+            .args(["commit", "-q", "-m", "Contracts"])
+            .output()
+            .unwrap()
+    };
+    fs::write(folder.join("one.xml"), opening(87)).unwrap();
+    fs::write(env.repo().join("notes.xml"), "<notes/>").unwrap();
+    env.git(&env.repo(), &["add", "."]);
+    assert!(commit().status.success());
+    // What is staged counts, not what the file says by now.
+    fs::write(
+        folder.join("two.xml"),
+        "<handoff><from>prep-agent</from></handoff>",
+    )
+    .unwrap();
+    env.git(&env.repo(), &["add", "."]);
+    fs::write(folder.join("two.xml"), opening(88)).unwrap();
+    let refused = commit();
+    assert_eq!(refused.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    for told in ["field.missing", "handoffs/a b/two.xml"] {
+        assert!(said.contains(told), "{said}");
+    }
+    env.git(&env.repo(), &["add", "."]);
+    assert!(commit().status.success());
+}
+
+#[test]
+fn the_hook_knows_the_contracts_of_every_protocol() {
+    let env = TestEnvironment::with_repository();
+    let hook = Path::new(env!("CARGO_MANIFEST_DIR")).join("hooks/pre-commit");
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/samples");
+    let folder = env.repo().join("handoffs");
+    fs::create_dir_all(&folder).unwrap();
+    let staged = |path: &Path| {
+        fs::copy(path, folder.join("contract.json")).unwrap();
+        env.git(&env.repo(), &["add", "."]);
+        let output = env.command("sh").arg(&hook).output().unwrap();
+        (
+            output.status.success(),
+            String::from_utf8(output.stderr).unwrap(),
+        )
+    };
+    for (valid, invalid) in [
+        (
+            "issue-to-pr/valid/error.json",
+            "issue-to-pr/invalid/bad-merge-status.json",
+        ),
+        (
+            "orchestrator-specialist/valid/request.json",
+            "orchestrator-specialist/invalid/missing-priority.json",
+        ),
+        (
+            "task-breakdown/valid/planning-to-execution.json",
+            "task-breakdown/invalid/missing-data.json",
+        ),
+        (
+            "delegation/valid/response.json",
+            "delegation/invalid/bad-status.json",
+        ),
+        (
+            "directive/valid/handoff.json",
+            "directive/invalid/missing-context-summary.json",
+        ),
+    ] {
+        let (passed, said) = staged(&samples.join(valid));
+        assert!(passed, "{valid}: {said}");
+        let (passed, said) = staged(&samples.join(invalid));
+        assert!(!passed, "{invalid}: {said}");
+        // Notes and gates stand beside the fault itself.
+        let fault = said.matches("handoffs/contract.json field.").count();
+        assert_eq!(fault, 1, "{said}");
+    }
+}
+
+#[test]
+fn there_is_a_manual_page_for_each_command_and_completions_for_each_shell() {
+    let env = TestEnvironment::new();
+    let folder = env.root().join("man1");
+    env.handoff(&["man", "--dir", folder.to_str().unwrap()])
+        .success();
+    let page = fs::read_to_string(folder.join("git-handoff.1")).unwrap();
+    assert_eq!(env.handoff(&["man"]).success().stdout, page);
+    for command in git_handoff::cli::command().get_subcommands() {
+        let name = command.get_name();
+        let page = fs::read_to_string(folder.join(format!("git-handoff-{name}.1"))).unwrap();
+        assert!(
+            page.contains(".SH NAME") && page.contains("xample"),
+            "{name}: {page}"
+        );
+    }
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = env.handoff(&["completions", shell]).success().stdout;
+        assert!(
+            script.contains("git-handoff") && script.contains("claim"),
+            "{shell}"
+        );
+    }
+}

@@ -1,0 +1,130 @@
+//! What stands still: with whom, since when, and why; and work ends with its lease.
+
+use serde_json::{Value, json};
+use test_support::TestEnvironment;
+use test_support::contracts::{Format, opening};
+use test_support::exchange::started;
+use test_support::workflow::completed;
+
+fn stuck(env: &TestEnvironment) -> Vec<Value> {
+    let data = env.data(&["metrics"]);
+    data["stuck"].as_array().unwrap().clone()
+}
+
+/// How long one agent worked, and how long nobody decided about what it had, in seconds.
+fn spent(env: &TestEnvironment, agent: &str) -> (i64, i64) {
+    let data = env.data(&["metrics"]);
+    let agents = data["agents"].as_array().unwrap();
+    let one = agents.iter().find(|a| a["agent"] == agent).unwrap();
+    let of = |name: &str| one[name].as_i64().unwrap();
+    (of("working_seconds"), of("failed_seconds"))
+}
+
+#[test]
+fn work_ends_with_its_lease_whoever_records_that_and_when() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(7)).success();
+    env.handoff(&["claim", "7.1", "--as", "prep-agent", "--lease", "45m"])
+        .success();
+    env.wait_minutes(30);
+    assert!(stuck(&env).is_empty());
+    let (working, failed) = spent(&env, "prep-agent");
+    assert!((1800..2000).contains(&working), "{working}");
+    assert_eq!(failed, 0);
+
+    env.wait_minutes(20 * 60);
+    let found = stuck(&env);
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0]["need"], "lease_ran_out");
+    assert_eq!(found[0]["next"], "git handoff reap");
+    let since = found[0]["since"].clone();
+    let (working, failed) = spent(&env, "prep-agent");
+    assert_eq!(working, 45 * 60);
+    assert!(failed > 19 * 3600);
+
+    // That it is recorded moves nothing.
+    env.handoff(&["reap"]).success();
+    let found = stuck(&env);
+    assert_eq!(found[0]["need"], "failed");
+    assert_eq!(found[0]["since"], since);
+    let (again, still) = spent(&env, "prep-agent");
+    assert_eq!(again, 45 * 60);
+    assert!(still >= failed);
+    let alerts = env.handoff(&["alerts", "--json"]);
+    let alerts: Value = serde_json::from_str(&alerts.stdout).unwrap();
+    let firing = alerts["error"]["data"].get("firing");
+    let firing = firing.or(alerts["data"].get("firing")).unwrap();
+    let firing = firing.as_array().unwrap();
+    assert!(
+        firing.iter().any(|alert| alert["name"] == "left-failed"),
+        "{alerts}"
+    );
+}
+
+/// Asserts who has to send, and how, in an issue in which nothing is open.
+#[track_caller]
+fn assert_next(env: &TestEnvironment, issue: &str, agent: &str, command: &str) {
+    let next = env.data(&["next", issue]);
+    assert_eq!(next["action"], "advance");
+    assert_eq!(next["agent"], agent);
+    assert_eq!(next["handoff"], Value::Null);
+    assert_eq!(next["commands"], json!([command]));
+    let told = env.handoff(&["next", issue]).success();
+    let begins = format!("{agent}: nobody is at it: ");
+    assert!(told.stdout.starts_with(&begins), "{}", told.shown);
+    assert_eq!(told.stderr, format!("next: {command}\n"));
+    let values = env.data(&["github", "output", issue]);
+    assert_eq!(values["next_action"], "advance");
+    assert_eq!(values["next_agent"], agent);
+    assert_eq!(values["next_id"], "");
+    assert_eq!(values["attention"], "1");
+}
+
+#[test]
+fn an_issue_in_which_nothing_is_open_is_idle_where_its_protocol_has_an_end() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(7)).success();
+    env.claim("7.1", "prep-agent").success();
+    env.handoff(&["complete", "7.1", "--as", "prep-agent"])
+        .success();
+    let found = stuck(&env);
+    assert_eq!(found[0]["need"], "idle");
+    assert_eq!(found[0]["id"], Value::Null);
+    // To one of several, who is to be filled in.
+    let send = "git handoff new --issue 7 --from prep-agent --to AGENT";
+    assert_eq!(found[0]["next"], send);
+    // What is next is the same, wherever it is asked for.
+    assert_next(&env, "7", "prep-agent", send);
+    // What was taken back is its sender's to send again.
+    env.send(opening(8)).success();
+    let cancel = ["cancel", "8", "--as", "issue-manager", "--reason", "no"];
+    env.handoff(&cancel).success();
+    let again = "git handoff new --issue 8 --from issue-manager --to AGENT";
+    assert_next(&env, "8", "issue-manager", again);
+    // So it is once an issue that was done is open again.
+    let done = completed(|_| Format::Xml);
+    let asked = done.handoff(&["next", "87"]).success();
+    assert_eq!(asked.stdout, "nothing is open in issue 87\n");
+    assert_eq!(done.data(&["next", "87"])["action"], Value::Null);
+    let reopen = ["reopen", "87", "--as", "orchestrator", "--reason", "again"];
+    done.handoff(&reopen).success();
+    let found = stuck(&done);
+    let turn = found[0]["turn"].as_str().unwrap();
+    assert_next(&done, "87", turn, found[0]["next"].as_str().unwrap());
+
+    // An answered request is done, and no protocol says of its issue that it is.
+    let env = started("delegation");
+    let trace = "7b1c9f52-0d3e-4f38-9c64-d07e1f2a3b4c";
+    let mut request = test_support::exchange::sample("delegation", "request");
+    request["traceId"] = json!(trace);
+    let mut answer = test_support::exchange::sample("delegation", "response");
+    answer["traceId"] = json!(trace);
+    env.send(request.to_string()).success();
+    let id = format!("{trace}.1");
+    let to = request["handoffTo"].as_str().unwrap();
+    answer["respondingAgent"] = json!(to);
+    let claim = ["claim", &id, "--as", to, "--lease", "1h"];
+    env.handoff(&claim).success();
+    env.send(answer.to_string()).success();
+    assert_eq!(stuck(&env), [] as [Value; 0]);
+}

@@ -1,0 +1,779 @@
+//! The way out and the way in: what is exported makes the same ledger again,
+//! what other systems keep becomes one, and what is refused is told.
+
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use test_support::TestEnvironment;
+use test_support::contracts::{opening, prepared};
+use test_support::exchange::{
+    PROTOCOLS, SPECIALISTS, commits, counts, decision, exported, fresh, handoff, import, lived,
+    refused, run, sample, started, text, trees, with,
+};
+use test_support::workflow::completed;
+
+const FORMATS: [&str; 4] = ["folders", "log", "archive", "files"];
+
+fn write(dir: &Path, name: &str, bytes: impl AsRef<[u8]>) {
+    let path = dir.join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, bytes).unwrap();
+}
+
+fn there_and_back(protocol: &str) {
+    let env = lived(protocol);
+    let own = trees(&env, &env.repo());
+    let steps = commits(&env, &env.repo());
+    for format in FORMATS {
+        let dir = exported(&env, format, format);
+        let repo = fresh(&env, &format!("from-{format}"), protocol);
+        let (data, status) = import(&env, &repo, &dir, &[]);
+        assert_eq!(refused(&data), [""; 0], "{format}");
+        assert_eq!((status, data["format"].as_str()), (0, Some("steps")));
+        assert_eq!(counts(&data), (steps - 1, 1, 0, steps as u64 - 1));
+        assert_eq!(trees(&env, &repo), own, "{format}");
+        env.handoff_in(&repo, &["verify"]).success();
+        // Again: nothing to do.
+        let args = ["import", dir.to_str().unwrap()];
+        let again = env.handoff_in(&repo, &args).success();
+        assert_eq!(
+            again.stdout,
+            format!("{steps} there already; nothing was written\n")
+        );
+        assert_eq!(commits(&env, &repo), steps);
+        let log = [
+            "log",
+            "--reverse",
+            "--format=%an %ae %at %ai %s%n%b",
+            "handoffs",
+        ];
+        let told = |repo: &Path| {
+            let text = env.git(repo, &log);
+            text.split_once("\n\n").unwrap().1.to_owned()
+        };
+        // Who put a protocol in force is whoever imports it.
+        let without = |text: String| {
+            let lines = text.lines().filter(|l| !l.contains("Update protocol"));
+            lines.collect::<Vec<_>>().join("\n")
+        };
+        assert_eq!(without(told(&repo)), without(told(&env.repo())));
+        // What comes out of the copy is what came out of the first.
+        let args = ["export", "--format", format, "again"];
+        env.handoff_in(&repo, &args).success();
+        let lines = |path: &Path| {
+            let text = fs::read_to_string(path.join("steps.jsonl")).unwrap();
+            let lines = text
+                .lines()
+                .filter(|l| !l.contains("{\"protocol\":{\"name"));
+            lines.map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(lines(&repo.join("again")), lines(&dir), "{format}");
+    }
+}
+
+#[test]
+fn a_ledger_of_the_way_to_a_merge_goes_there_and_back() {
+    there_and_back(PROTOCOLS[0]);
+}
+
+#[test]
+fn a_ledger_of_calls_to_specialists_goes_there_and_back() {
+    there_and_back(PROTOCOLS[1]);
+}
+
+#[test]
+fn a_ledger_of_tasks_goes_there_and_back() {
+    there_and_back(PROTOCOLS[2]);
+}
+
+#[test]
+fn a_ledger_of_delegations_goes_there_and_back() {
+    there_and_back(PROTOCOLS[3]);
+}
+
+#[test]
+fn a_ledger_of_evaluated_work_goes_there_and_back() {
+    there_and_back(PROTOCOLS[4]);
+}
+
+/// A folder in which nothing but these files is.
+fn folder(env: &TestEnvironment, name: &str, files: &[(&str, Vec<u8>)]) -> std::path::PathBuf {
+    let dir = env.root().join(name);
+    fs::create_dir(&dir).unwrap();
+    for (path, bytes) in files {
+        write(&dir, path, bytes);
+    }
+    dir
+}
+
+fn record(env: &TestEnvironment, repo: &Path, id: &str) -> Value {
+    let ran = env.handoff_in(repo, &["show", id, "--json"]).success();
+    ran.json()["data"]["record"].take()
+}
+
+/// Imports twice: the second time nothing is written, and all is there.
+fn twice(env: &TestEnvironment, repo: &Path, dir: &Path, more: &[&str]) -> Value {
+    let before = commits(env, repo);
+    let (dry, status) = import(env, repo, dir, &[more, &["--dry-run"]].concat());
+    assert_eq!(commits(env, repo), before);
+    let (data, same) = import(env, repo, dir, more);
+    assert_eq!((counts(&dry), status), (counts(&data), same));
+    assert_eq!(refused(&dry), refused(&data));
+    let after = commits(env, repo);
+    let made = data["commits"].as_u64().unwrap();
+    assert_eq!(before as u64 + made, after as u64);
+    let (again, _) = import(env, repo, dir, more);
+    assert_eq!(again["commits"], 0);
+    assert_eq!(again["imported"], json!([]));
+    assert_eq!(refused(&again), refused(&data));
+    assert_eq!(commits(env, repo), after);
+    env.handoff_in(repo, &["verify"]).success();
+    data
+}
+
+#[test]
+fn an_issue_can_go_out_alone() {
+    let env = lived("issue-to-pr");
+    let dir = env.root().join("only");
+    let args = ["--format", "files", "--issue", "90", "--json"];
+    let ran = env.handoff(&[&["export", dir.to_str().unwrap()][..], &args].concat());
+    let data = &ran.success().json()["data"];
+    // The opening, four changes, a failure; and both versions of the protocol.
+    assert_eq!(data["steps"], 8);
+    assert_eq!(data["handoffs"], 1);
+    let repo = fresh(&env, "alone", "issue-to-pr");
+    assert_eq!(counts(&twice(&env, &repo, &dir, &[])), (7, 1, 0, 7));
+    let of_90 = |repo: &Path| env.git(repo, &["rev-parse", "handoffs:issues/90"]);
+    assert_eq!(of_90(&repo), of_90(&env.repo()));
+    let none = env.root().join("none");
+    let args = ["export", "--format", "log", none.to_str().unwrap()];
+    env.handoff(&[&args[..], &["--issue", "4711"]].concat())
+        .exits(6)
+        .says("no issue 4711");
+}
+
+#[test]
+fn an_export_needs_a_folder_of_its_own() {
+    let env = TestEnvironment::with_ledger();
+    let dir = env.root().join("own");
+    fs::create_dir(&dir).unwrap();
+    write(&dir, "letter.txt", "mine");
+    let args = ["export", "--format", "files", dir.to_str().unwrap()];
+    env.handoff(&args).exits(2).says("is not empty");
+    let file = dir.join("letter.txt");
+    let args = ["export", "--format", "files", file.to_str().unwrap()];
+    env.handoff(&args).exits(2).says("cannot be read");
+    assert_eq!(fs::read_dir(&dir).unwrap().count(), 1);
+    fs::remove_file(file).unwrap();
+    exported(&env, "files", "own");
+    // Of a clone without its beginning, not all can be told.
+    env.send(opening(87)).success();
+    let url = format!("file://{}", env.repo().display());
+    let args = ["clone", "-q", "--depth=1", "-b", "handoffs", &url, "cut"];
+    env.git(env.root(), &args);
+    let cut = env.root().join("cut");
+    let args = ["export", "--format", "files", "out"];
+    env.handoff_in(&cut, &args)
+        .exits(6)
+        .says("git handoff fetch --full");
+}
+
+#[test]
+fn a_log_tells_every_handoff_and_comes_back_as_notes() {
+    let env = lived("task-breakdown");
+    let dir = exported(&env, "log", "log");
+    let log: Value =
+        serde_json::from_slice(&fs::read(dir.join("handoff_log.json")).unwrap()).unwrap();
+    let entries = log["handoff_log"].as_array().unwrap();
+    let first = json!({
+        "timestamp": "2026-03-02T09:05:00Z",
+        "from": "environment-architect",
+        "to": "task-orchestrator",
+        "trigger": "environment-to-planning",
+        "data_size": entries[0]["data_size"],
+        "success": true,
+        "duration_ms": entries[0]["duration_ms"],
+    });
+    assert_eq!(entries[0], first);
+    assert_eq!(entries.len(), 11, "{log:#}");
+    fs::remove_file(dir.join("steps.jsonl")).unwrap();
+    let repo = fresh(&env, "notes", "task-breakdown");
+    let data = twice(&env, &repo, &dir, &[]);
+    assert_eq!(data["format"], "log");
+    assert_eq!(refused(&data), [""; 0]);
+    let note = record(&env, &repo, "log.1");
+    assert_eq!(note["contract_type"], "logged-handoff");
+    assert_eq!(
+        (&note["from"], &note["to"], &note["state"]),
+        (
+            &json!("environment-architect"),
+            &json!("task-orchestrator"),
+            &json!("completed")
+        )
+    );
+    // The file alone, for an issue of its own; and what no log says.
+    let (data, status) = import(
+        &env,
+        &repo,
+        &dir.join("handoff_log.json"),
+        &["--issue", "77"],
+    );
+    assert_eq!(
+        (status, data["imported"][0]["handoff"].as_str()),
+        (0, Some("77.1"))
+    );
+    let mut bad = log.clone();
+    bad["handoff_log"][0]["from"] = json!("night-watch");
+    bad["handoff_log"][2] = json!("late");
+    let dir = folder(
+        &env,
+        "bad",
+        &[("handoff_log.json", text(&bad).into_bytes())],
+    );
+    let (data, status) = import(&env, &repo, &dir, &["--issue", "78"]);
+    assert_eq!(status, 3);
+    let told = refused(&data);
+    assert!(
+        told[0].starts_with(
+            "handoff_log.json#/handoff_log/0 contract_refused gate.valid_transition,agent.unknown"
+        ),
+        "{told:?}"
+    );
+    assert_eq!(told.len(), 2);
+}
+
+#[test]
+fn a_log_that_is_none_is_told() {
+    let env = started("task-breakdown");
+    for (bytes, code) in [
+        ("{\"handoff_log\": {}}", "import.entries"),
+        ("[1, ", "import.entries"),
+    ] {
+        let file = env.file("handoff_log.json", bytes);
+        let args = ["--format", "log"];
+        let (data, status) = import(&env, &env.repo(), Path::new(&file), &args);
+        let told = format!("handoff_log.json import_unreadable {code}");
+        assert_eq!((status, refused(&data)), (3, vec![told]));
+    }
+}
+
+#[test]
+fn an_archive_comes_in_by_its_log() {
+    let env = lived("directive");
+    let dir = exported(&env, "archive", "archive");
+    let log = fs::read_to_string(dir.join("handoffs.log")).unwrap();
+    let first: Value = serde_json::from_str(log.lines().next().unwrap()).unwrap();
+    let told = json!({
+        "handoff_id": "research",
+        "from": "ResearchGPT",
+        "to": "MetaGPT",
+        "status": "success",
+        "timestamp": "2026-03-02T09:05:00Z",
+    });
+    assert_eq!(first, told);
+    let contract = fs::read(dir.join("handoff_contracts/research.json")).unwrap();
+    let sent = text(&handoff("research", "ResearchGPT", "DesignGPT", "success"));
+    assert_eq!(contract, sent.into_bytes());
+    fs::remove_file(dir.join("steps.jsonl")).unwrap();
+    let repo = fresh(&env, "archived", "directive");
+    let data = twice(&env, &repo, &dir, &[]);
+    assert_eq!(refused(&data), [""; 0]);
+    assert_eq!(counts(&data), (8, 0, 0, 15));
+    assert_eq!(data["format"], "archive");
+    let states = |repo: &Path| {
+        let ran = env
+            .handoff_in(repo, &["status", "weir-4", "--json"])
+            .success();
+        let all = ran.json()["data"]["handoffs"].clone();
+        let all = all.as_array().unwrap().iter();
+        all.map(|r| format!("{} {} {}", r["id"], r["to"], r["state"]))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(states(&repo), states(&env.repo()));
+}
+
+#[test]
+fn a_contract_whose_sender_holds_nothing_is_refused_and_the_others_go_on() {
+    let env = started("directive");
+    let to_evaluator = handoff("research", "ResearchGPT", "DesignGPT", "success");
+    let unheld = handoff("design", "DesignGPT", "ImplementationGPT", "success");
+    let later = handoff("later", "ImplementationGPT", "ResearchGPT", "success");
+    let later = with(later, &[("/session_id", json!("weir-5"))]);
+    let line = |id: &str| format!("{{\"handoff_id\":\"{id}\"}}\n");
+    let log = ["design-0", "research", "design", "../out"]
+        .map(line)
+        .concat();
+    let dir = folder(
+        &env,
+        "unheld",
+        &[
+            ("handoffs.log", log.into_bytes()),
+            (
+                "handoff_contracts/research.json",
+                text(&to_evaluator).into(),
+            ),
+            ("handoff_contracts/design.json", text(&unheld).into()),
+            ("handoff_contracts/later.json", text(&later).into()),
+        ],
+    );
+    let data = twice(&env, &env.repo(), &dir, &[]);
+    let told = [
+        "handoffs.log:1 import_unreadable import.contract",
+        "handoff_contracts/design.json not_held",
+        "handoffs.log:4 import_unreadable import.contract",
+    ];
+    assert_eq!(refused(&data), told);
+    // What the log does not name comes last.
+    assert_eq!(data["imported"][1]["file"], "handoff_contracts/later.json");
+}
+
+#[test]
+fn a_broken_line_of_an_archives_log_holds_up_its_issue() {
+    let env = started("directive");
+    let of = |issue: &str, mut value: Value| {
+        value["workflow_id"] = json!(issue);
+        text(&value).into_bytes()
+    };
+    let one = |id: &str| handoff(id, "ResearchGPT", "DesignGPT", "success");
+    let log = "{\"handoff_id\": \"a1\"}\n{\"handoff_id\": \n{\"handoff_id\": \"a3\"}\n{\"handoff_id\": \"b1\"}\n";
+    let dir = folder(
+        &env,
+        "broken",
+        &[
+            ("handoffs.log", log.into()),
+            ("handoff_contracts/a1.json", of("a", one("a1"))),
+            (
+                "handoff_contracts/a2.json",
+                of("a", decision("a1", "DesignGPT", "advance")),
+            ),
+            (
+                "handoff_contracts/a3.json",
+                of("a", handoff("a3", "DesignGPT", "MetaGPT", "success")),
+            ),
+            ("handoff_contracts/b1.json", of("b", one("b1"))),
+        ],
+    );
+    let (data, status) = import(&env, &env.repo(), &dir, &[]);
+    assert_eq!(status, 3);
+    let told = [
+        "handoffs.log:2 import_unreadable import.line",
+        "handoff_contracts/a3.json out_of_order",
+        "handoff_contracts/a2.json out_of_order",
+    ];
+    assert_eq!(refused(&data), told);
+    let there: Vec<&str> = { data["imported"].as_array().unwrap().iter() }
+        .map(|item| item["handoff"].as_str().unwrap())
+        .collect();
+    assert_eq!(there, ["a.1", "b.1"]);
+}
+
+#[test]
+fn contracts_come_in_by_the_order_of_their_paths() {
+    let env = completed(|_| test_support::contracts::Format::Xml);
+    let dir = exported(&env, "files", "files");
+    fs::remove_file(dir.join("steps.jsonl")).unwrap();
+    // What failed was retried by a command, of which the contracts tell nothing.
+    fs::remove_file(dir.join("87/0003-implementer-agent-to-orchestrator.xml")).unwrap();
+    let repo = fresh(&env, "contracts", "issue-to-pr");
+    let data = twice(&env, &repo, &dir, &[]);
+    assert_eq!(refused(&data), [""; 0]);
+    assert_eq!(counts(&data), (11, 0, 0, 21));
+    let latest = |repo: &Path, id: &str| record(&env, repo, id)["contract"]["sha256"].clone();
+    assert_eq!(latest(&repo, "87.11"), latest(&env.repo(), "87.12"));
+    // One file is enough.
+    let file = env.file("one.xml", opening(88));
+    let (data, _) = import(&env, &repo, Path::new(&file), &[]);
+    assert_eq!(
+        data["imported"],
+        json!([{"file": "one.xml", "handoff": "88.1"}])
+    );
+}
+
+/// What a folder of states holds for a request that was answered.
+fn answered(files: &[(&str, &str)]) -> Vec<(String, Vec<u8>)> {
+    let of = |name: &str| text(&sample(SPECIALISTS, name)).into_bytes();
+    files
+        .iter()
+        .map(|(path, name)| ((*path).to_owned(), of(name)))
+        .collect()
+}
+
+fn states_folder(env: &TestEnvironment, name: &str, files: &[(&str, &str)]) -> std::path::PathBuf {
+    let files = answered(files);
+    let files: Vec<(&str, Vec<u8>)> = files.iter().map(|(p, b)| (p.as_str(), b.clone())).collect();
+    folder(env, name, &files)
+}
+
+#[test]
+fn folders_of_states_come_in_by_time() {
+    let env = started(SPECIALISTS);
+    let working = text(&with(
+        sample(SPECIALISTS, "request-in-progress"),
+        &[("/handoff_id", json!("works"))],
+    ));
+    let dir = states_folder(
+        &env,
+        "states",
+        &[
+            ("handoffs/pending/database.json", "request-database"),
+            ("handoffs/completed/loan-list-21.json", "response"),
+            ("handoffs/requests/loan-list-21.json", "request"),
+        ],
+    );
+    write(&dir, "handoffs/in-progress/works.json", &working);
+    let data = twice(&env, &env.repo(), &dir, &[]);
+    assert_eq!(refused(&data), [""; 0]);
+    assert_eq!(
+        (counts(&data), data["format"].as_str()),
+        ((4, 0, 0, 6), Some("folders"))
+    );
+    assert_eq!(
+        record(&env, &env.repo(), "loan-list-21.1")["state"],
+        "completed"
+    );
+    assert_eq!(record(&env, &env.repo(), "works.1")["state"], "in_progress");
+    let out = exported(&env, "folders", "out");
+    let has = |path: &str| assert!(out.join(path).is_file(), "{path}");
+    has("handoffs/completed/loan-list-21.json");
+    has("handoffs/requests/loan-list-21.json");
+    has("handoffs/in-progress/works.json");
+    // And back once more, from the layout alone.
+    fs::remove_file(out.join("steps.jsonl")).unwrap();
+    let repo = fresh(&env, "layout", SPECIALISTS);
+    let again = twice(&env, &repo, &out, &[]);
+    assert_eq!(counts(&again), counts(&data));
+}
+
+#[test]
+fn a_document_that_is_request_and_answer_in_one_is_split() {
+    let env = started(SPECIALISTS);
+    let mut merged = sample(SPECIALISTS, "request");
+    let answer = sample(SPECIALISTS, "response");
+    for (name, value) in answer.as_object().unwrap() {
+        if !["source", "target"].contains(&name.as_str()) {
+            merged[name] = value.clone();
+        }
+    }
+    let mut lacking = merged.clone();
+    for name in ["timestamp_completed", "metadata"] {
+        lacking.as_object_mut().unwrap().remove(name);
+    }
+    lacking["handoff_id"] = json!("lacking-1");
+    let alone = with(answer, &[("/handoff_id", json!("alone-1"))]);
+    let dir = folder(
+        &env,
+        "merged",
+        &[
+            ("completed/loan-list-21.json", text(&merged).into()),
+            ("completed/lacking-1.json", text(&lacking).into()),
+            ("completed/alone-1.json", text(&alone).into()),
+        ],
+    );
+    let data = twice(&env, &env.repo(), &dir, &[]);
+    let mut told = refused(&data);
+    told.sort();
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert_eq!(
+        told[0],
+        "completed/alone-1.json import_unreadable import.request"
+    );
+    assert!(
+        told[1]
+            .starts_with("completed/lacking-1.json contract_refused field.missing,field.missing"),
+        "{told:?}"
+    );
+    assert_eq!(
+        record(&env, &env.repo(), "loan-list-21.1")["state"],
+        "completed"
+    );
+    assert_eq!(
+        record(&env, &env.repo(), "loan-list-21.2")["answers"],
+        "loan-list-21.1"
+    );
+    // What can be told of the other one is that its request is worked on.
+    assert_eq!(
+        record(&env, &env.repo(), "lacking-1.1")["state"],
+        "in_progress"
+    );
+}
+
+#[test]
+fn an_import_that_was_killed_goes_on_where_it_was() {
+    let env = lived("issue-to-pr");
+    let dir = exported(&env, "archive", "out");
+    let all = commits(&env, &env.repo());
+    let repo = fresh(&env, "killed", "issue-to-pr");
+    let mut rounds = 0;
+    loop {
+        let before = commits(&env, &repo);
+        if before == all {
+            break;
+        }
+        let mut command = env.program(&["import", dir.to_str().unwrap()]);
+        command
+            .current_dir(&repo)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        // A few steps more each time, wherever in a step that is.
+        while commits(&env, &repo) < (before + 3).min(all) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        rounds += 1;
+    }
+    assert!(rounds > 1, "the first round was too quick");
+    assert_eq!(trees(&env, &repo), trees(&env, &env.repo()));
+    env.handoff_in(&repo, &["verify"]).success();
+    let (data, _) = import(&env, &repo, &dir, &[]);
+    assert_eq!(counts(&data), (0, all, 0, 0));
+}
+
+/// An export of two issues, with its lines changed.
+fn altered(change: impl Fn(usize, &str) -> String) -> (TestEnvironment, std::path::PathBuf) {
+    let env = TestEnvironment::with_ledger();
+    for issue in [87, 88] {
+        env.send(opening(issue)).success();
+        run(&env, &format!("claim {issue}.1 --as prep-agent"));
+        env.send(prepared(issue)).success();
+    }
+    let dir = exported(&env, "files", "out");
+    let steps = fs::read_to_string(dir.join("steps.jsonl")).unwrap();
+    let lines = steps
+        .lines()
+        .enumerate()
+        .map(|(i, line)| change(i + 1, line) + "\n");
+    fs::write(dir.join("steps.jsonl"), lines.collect::<String>()).unwrap();
+    (env, dir)
+}
+
+#[test]
+fn a_broken_line_holds_up_its_issue_and_no_other() {
+    let (env, dir) = altered(|number, line| match number {
+        4 => line[..line.len() / 2].to_owned(),
+        _ => line.to_owned(),
+    });
+    let repo = fresh(&env, "mended", "issue-to-pr");
+    let data = twice(&env, &repo, &dir, &[]);
+    let told = [
+        "steps.jsonl:4 import_unreadable import.line",
+        "steps.jsonl:5 out_of_order",
+    ];
+    assert_eq!(refused(&data), told);
+    assert_eq!(counts(&data), (4, 1, 2, 4));
+    assert_eq!(import(&env, &repo, &dir, &[]).1, 3);
+    env.handoff_in(&repo, &["import", dir.to_str().unwrap()])
+        .exits(3)
+        .says("steps.jsonl:5: step 3 of issue 87 is out of order: the ledger has 1 steps of it");
+}
+
+#[test]
+fn a_contract_that_is_not_the_one_of_its_line_is_refused() {
+    let (env, dir) = altered(|_, line| line.to_owned());
+    let file = dir.join("87/0002-prep-agent-to-implementer-agent.xml");
+    fs::write(&file, prepared(87).replace("4187", "4188")).unwrap();
+    fs::remove_file(dir.join("88/0001-issue-manager-to-prep-agent.xml")).unwrap();
+    let repo = fresh(&env, "other", "issue-to-pr");
+    let (data, status) = import(&env, &repo, &dir, &[]);
+    assert_eq!(status, 3);
+    let told = [
+        "steps.jsonl:5 import_unreadable import.sha256",
+        "steps.jsonl:6 import_unreadable import.file",
+        "steps.jsonl:7 out_of_order",
+        "steps.jsonl:8 out_of_order",
+    ];
+    assert_eq!(refused(&data), told);
+}
+
+#[test]
+fn nothing_that_the_protocol_refuses_comes_in() {
+    // A claim by someone else, and one of what there is not.
+    let (env, dir) = altered(|number, line| match number {
+        4 => line.replace("prep-agent", "closer-agent"),
+        7 => line.replace("\"handoff\":1", "\"handoff\":9"),
+        _ => line.to_owned(),
+    });
+    let repo = fresh(&env, "refused", "issue-to-pr");
+    let (data, status) = import(&env, &repo, &dir, &[]);
+    assert_eq!(status, 4);
+    let told = [
+        "steps.jsonl:4 not_yours",
+        "steps.jsonl:5 out_of_order",
+        "steps.jsonl:7 no_handoff",
+        "steps.jsonl:8 out_of_order",
+    ];
+    assert_eq!(refused(&data), told);
+    // An agent that is none, a path out of the folder, a request of no issue.
+    let (env, dir) = altered(|number, line| match number {
+        3 => line.replace("\"contract\":\"87/", "\"contract\":\"../87/"),
+        6 => line.replace("\"issue\":\"88\",", ""),
+        _ => line.to_owned(),
+    });
+    let repo = fresh(&env, "paths", "issue-to-pr");
+    let (data, status) = import(&env, &repo, &dir, &[]);
+    assert_eq!(status, 3);
+    let told = refused(&data);
+    assert_eq!(told[0], "steps.jsonl:3 import_unreadable import.file");
+    assert_eq!(told[3], "steps.jsonl:6 import_unreadable import.line");
+    assert_eq!(commits(&env, &repo), 1);
+}
+
+#[test]
+fn what_the_ledger_has_otherwise_is_a_conflict() {
+    let (env, dir) = altered(|_, line| line.to_owned());
+    let repo = fresh(&env, "taken", "issue-to-pr");
+    env.wait_minutes(90);
+    let file = env.file("taken.xml", opening(87));
+    env.handoff_in(&repo, &["send", &file]).success();
+    let (data, status) = import(&env, &repo, &dir, &[]);
+    assert_eq!(status, 5);
+    let told = [
+        "steps.jsonl:3 import_conflict",
+        "steps.jsonl:4 out_of_order",
+        "steps.jsonl:5 out_of_order",
+    ];
+    assert_eq!(refused(&data), told);
+    assert_eq!(counts(&data), (3, 1, 3, 3));
+}
+
+#[test]
+fn a_later_form_of_the_steps_is_told_as_such() {
+    let (env, dir) = altered(|number, line| match number {
+        1 => line.replace("\"version\":1", "\"version\":2,\"more\":{}"),
+        _ => line.to_owned(),
+    });
+    env.handoff(&["import", dir.to_str().unwrap()])
+        .exits(3)
+        .says("has version 2, and this program reads 1");
+    let (env, dir) = altered(|number, line| match number {
+        1 => "steps".to_owned(),
+        _ => line.to_owned(),
+    });
+    env.handoff(&["import", dir.to_str().unwrap()])
+        .exits(3)
+        .says("import.header");
+}
+
+#[test]
+fn a_ledger_of_another_protocol_takes_it_in() {
+    let env = lived("delegation");
+    let dir = exported(&env, "log", "out");
+    let repo = fresh(&env, "beside", "issue-to-pr");
+    let data = twice(&env, &repo, &dir, &[]);
+    assert_eq!(refused(&data), [""; 0]);
+    let issues = |repo: &Path| env.git(repo, &["rev-parse", "handoffs:issues"]);
+    assert_eq!(issues(&repo), issues(&env.repo()));
+}
+
+#[cfg(unix)]
+#[test]
+fn odd_files_are_told_and_never_waited_for() {
+    use std::os::unix::fs::symlink;
+    let env = TestEnvironment::with_ledger();
+    let at = |path: &Path| env.handoff(&["import", path.to_str().unwrap()]);
+    at(&env.root().join("nowhere"))
+        .exits(6)
+        .says("there is no file or folder");
+    at(Path::new("/dev/zero"))
+        .exits(3)
+        .says("neither a file nor a folder");
+    let dir = folder(&env, "odd", &[]);
+    at(&dir).exits(6).says("holds nothing to import");
+    let made = env
+        .command("mkfifo")
+        .arg(dir.join("pipe.xml"))
+        .status()
+        .unwrap();
+    assert!(made.success());
+    symlink(&dir, dir.join("loop")).unwrap();
+    symlink("self.xml", dir.join("self.xml")).unwrap();
+    symlink("/dev/zero", dir.join("zero.json")).unwrap();
+    env.file("secret.xml", opening(90));
+    symlink("../secret.xml", dir.join("out.xml")).unwrap();
+    write(&dir, "in/good.xml", opening(87));
+    symlink("in/good.xml", dir.join("same.xml")).unwrap();
+    write(&dir, "huge.json", vec![b' '; (1 << 20) + 1]);
+    write(&dir, "empty.md", "");
+    let (data, status) = import(&env, &env.repo(), &dir, &[]);
+    assert_eq!(status, 3);
+    let told = refused(&data);
+    let files = [
+        "empty.md",
+        "huge.json",
+        "out.xml",
+        "pipe.xml",
+        "self.xml",
+        "zero.json",
+    ];
+    let shown: Vec<&str> = told.iter().map(|t| t.split(' ').next().unwrap()).collect();
+    assert_eq!(shown, files);
+    assert_eq!(told[1], "huge.json contract_refused input.too_large");
+    for item in &told[2..] {
+        assert!(item.ends_with("import_unreadable import.file"), "{item}");
+    }
+    // The good one, once: a link to it in the folder says nothing new.
+    let length = |name: &str| data[name].as_array().unwrap().len();
+    assert_eq!((length("imported"), length("skipped")), (1, 1));
+    let steps = folder(&env, "linked", &[]);
+    symlink("/dev/zero", steps.join("steps.jsonl")).unwrap();
+    at(&steps).exits(3).says("import.file");
+}
+
+#[test]
+fn an_import_needs_a_ledger() {
+    let env = TestEnvironment::with_repository();
+    let file = env.file("one.xml", opening(87));
+    env.handoff(&["import", &file]).exits(9).says("no ledger");
+    env.handoff(&["export", "--format", "log", "out"])
+        .exits(9)
+        .says("no ledger");
+    assert!(!env.repo().join("out").exists());
+}
+
+#[test]
+fn what_no_command_could_have_asked_for_is_refused() {
+    let (env, dir) = altered(|number, line| match number {
+        2 => line.replace("schemas/error.xsd", "schemas//error.xsd"),
+        4 => line.replace("\"claim\"", "\"claim\",\"reason\":\" \""),
+        6 => line.replace("\"xml\"", "\"json\""),
+        _ => line.to_owned(),
+    });
+    let repo = fresh(&env, "odd", "issue-to-pr");
+    let (data, status) = import(&env, &repo, &dir, &[]);
+    assert_eq!(status, 3);
+    let told = [
+        "steps.jsonl:2 import_unreadable import.line",
+        "steps.jsonl:4 import_unreadable import.line",
+        "steps.jsonl:5 out_of_order",
+        "steps.jsonl:6 import_unreadable import.line",
+        "steps.jsonl:7 out_of_order",
+        "steps.jsonl:8 out_of_order",
+    ];
+    assert_eq!(refused(&data), told);
+    assert_eq!(commits(&env, &repo), 2);
+    // A time with a fraction is the second that a commit can hold.
+    let (env, dir) = altered(|_, line| line.replace(":00+00:00", ":00.5+00:00"));
+    let repo = fresh(&env, "fraction", "issue-to-pr");
+    assert_eq!(counts(&twice(&env, &repo, &dir, &[])), (6, 1, 0, 6));
+    assert_eq!(trees(&env, &repo), trees(&env, &env.repo()));
+}
+
+#[test]
+fn a_note_without_a_sender_is_sent_by_whoever_says_so() {
+    let env = started("delegation");
+    let issue = ["--issue", "berth-4"];
+    let sample = test_support::exchange::sample_bytes("delegation", "decision-without-target.json");
+    let dir = folder(&env, "notes", &[("decision.json", sample)]);
+    let (data, status) = import(&env, &env.repo(), &dir, &issue);
+    assert_eq!(
+        (status, refused(&data)),
+        (4, vec!["decision.json usage".to_owned()])
+    );
+    let named = [&issue[..], &["--as", "document_generator"]].concat();
+    let data = twice(&env, &env.repo(), &dir, &named);
+    assert_eq!(counts(&data), (1, 0, 0, 1));
+}

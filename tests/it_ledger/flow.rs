@@ -1,0 +1,499 @@
+//! The main job: one issue from its opening to its completion.
+
+use serde_json::Value;
+use test_support::TestEnvironment;
+use test_support::contracts::{Format, implementer_error, opening, prepared, sample};
+use test_support::workflow::{completed, run, workflow};
+
+#[test]
+fn a_step_prints_its_receipt_and_the_next_command() {
+    let env = TestEnvironment::with_ledger();
+    let mut text = String::new();
+    for ran in [
+        env.handoff(&["status"]),
+        env.send(opening(87)),
+        env.handoff(&["inbox", "--as", "prep-agent"]),
+        env.claim("87.1", "prep-agent"),
+        env.send(prepared(87)),
+        env.handoff(&["inbox", "--as", "prep-agent"]),
+        env.handoff(&["status"]),
+        env.handoff(&["status", "87"]),
+        env.handoff(&["show", "87.1"]),
+    ] {
+        text += &ran.success().shown;
+        text += "\n";
+    }
+    insta::assert_snapshot!(text, @"
+    $ git handoff status
+    ledger handoffs at [commit]: no handoff is open
+
+    $ git handoff send -
+    87.1 issue-manager → prep-agent: pending
+      commit [commit]
+    --- stderr
+    next, for prep-agent: git handoff claim 87.1 --as prep-agent
+
+    $ git handoff inbox --as prep-agent
+    87.1  pending  issue-manager → prep-agent  medium  2026-03-02 09:06:00Z  Dispatchers ask for their delivery history as a file
+
+    $ git handoff claim 87.1 --as prep-agent
+    87.1 issue-manager → prep-agent: in_progress
+      held until 2026-03-02 13:08:00Z, token 1
+      commit [commit]
+
+    <handoff>
+      <from>issue-manager</from>
+      <to>prep-agent</to>
+      <issue_url>https://github.com/quayside/parcel-desk/issues/87</issue_url>
+      <issue_number>87</issue_number>
+      <issue_title>Export delivery history as CSV</issue_title>
+      <type>enhancement</type>
+      <priority>medium</priority>
+      <summary>Dispatchers ask for their delivery history as a file</summary>
+      <requirements>
+        <requirement>The history page offers a download as CSV</requirement>
+        <requirement>Columns follow the order on screen</requirement>
+        <requirement>An export of 50,000 rows takes less than ten seconds</requirement>
+      </requirements>
+    </handoff>
+
+    known of the issue
+      issue_title: Export delivery history as CSV
+      issue_url: https://github.com/quayside/parcel-desk/issues/87
+      priority: medium
+      type: enhancement
+    --- stderr
+    next: git handoff new --issue 87 --from prep-agent --to implementer-agent
+      or: git handoff new --issue 87 --from prep-agent --to orchestrator
+
+    $ git handoff send -
+    87.2 prep-agent → implementer-agent: pending
+      87.1 in_progress..completed
+      commit [commit]
+    --- stderr
+    next, for implementer-agent: git handoff claim 87.2 --as implementer-agent
+
+    $ git handoff inbox --as prep-agent
+    nothing waits for prep-agent
+
+    $ git handoff status
+    ledger handoffs at [commit]: 1 pending
+    87.2  pending  prep-agent → implementer-agent  medium  2026-03-02 09:09:00Z  Workspace ready
+
+    $ git handoff status 87
+    issue 87: open (issue-to-pr, 2 handoffs, since 2026-03-02 09:06:00Z)
+      issue_title: Export delivery history as CSV
+      issue_url: https://github.com/quayside/parcel-desk/issues/87
+      priority: medium
+      type: enhancement
+      branch: enhancement/87-csv-export
+      workspace_path: /srv/desk/parcel-desk-87
+      87.2 is pending with implementer-agent
+    87.1  completed  issue-manager → prep-agent      medium  2026-03-02 09:09:00Z  Dispatchers ask for their delivery history as a file
+    87.2  pending    prep-agent → implementer-agent  medium  2026-03-02 09:09:00Z  Workspace ready
+
+    $ git handoff show 87.1
+    87.1 issue-manager → prep-agent: completed
+      Dispatchers ask for their delivery history as a file
+      type      issue-manager-to-prep-agent (xml)
+      sha256    [sha256]
+      priority  medium
+      2026-03-02 09:06:00Z send by issue-manager → pending
+      2026-03-02 09:08:00Z claim by prep-agent → in_progress
+      2026-03-02 09:09:00Z complete by prep-agent → completed by sending 87.2
+
+    <handoff>
+      <from>issue-manager</from>
+      <to>prep-agent</to>
+      <issue_url>https://github.com/quayside/parcel-desk/issues/87</issue_url>
+      <issue_number>87</issue_number>
+      <issue_title>Export delivery history as CSV</issue_title>
+      <type>enhancement</type>
+      <priority>medium</priority>
+      <summary>Dispatchers ask for their delivery history as a file</summary>
+      <requirements>
+        <requirement>The history page offers a download as CSV</requirement>
+        <requirement>Columns follow the order on screen</requirement>
+        <requirement>An export of 50,000 rows takes less than ten seconds</requirement>
+      </requirements>
+    </handoff>
+    ");
+}
+
+#[test]
+fn an_error_fails_what_its_sender_held_and_a_retry_gives_it_back() {
+    let env = TestEnvironment::with_ledger();
+    let steps = workflow(|_| Format::Xml);
+    run(&env, &steps[..4]);
+    let mut text = env.send(implementer_error(Format::Xml, 87)).success().shown;
+    text += &env.handoff(&["status", "87"]).success().shown;
+    // Its receiver can't go on before someone decides.
+    let onward = sample("implementer-agent-to-reviewer-agent", Format::Xml, 87);
+    text += &env.send(&onward).exits(4).shown;
+    text += &env.claim("87.2", "implementer-agent").exits(4).shown;
+    run(&env, &steps[5..9]);
+    text += &env.handoff(&["status", "87"]).success().shown;
+    text += &env.handoff(&["show", "87.2"]).success().shown;
+    insta::assert_snapshot!(text, @"
+    $ git handoff send -
+    87.3 implementer-agent → orchestrator: pending
+      87.2 in_progress..failed
+      commit [commit]
+    --- stderr
+    next, for orchestrator: git handoff claim 87.3 --as orchestrator
+    $ git handoff status 87
+    issue 87: open (issue-to-pr, 3 handoffs, since 2026-03-02 09:05:00Z)
+      issue_title: Export delivery history as CSV
+      issue_url: https://github.com/quayside/parcel-desk/issues/87
+      priority: medium
+      type: enhancement
+      branch: enhancement/87-csv-export
+      workspace_path: /srv/desk/parcel-desk-87
+      87.2 is failed with implementer-agent
+      87.3 is pending with orchestrator
+    87.1  completed  issue-manager → prep-agent        medium  2026-03-02 09:07:00Z  Dispatchers ask for their delivery history as a file
+    87.2  failed     prep-agent → implementer-agent    medium  2026-03-02 09:09:00Z  The package registry does not answer
+    87.3  pending    implementer-agent → orchestrator  medium  2026-03-02 09:09:00Z  The package registry does not answer
+    $ git handoff send -
+    --- stderr
+    error: implementer-agent does not work on 87.2, which is failed
+    hint: `git handoff retry 87.2` comes first, then a claim by implementer-agent
+    --- exit 4
+    $ git handoff claim 87.2 --as implementer-agent
+    --- stderr
+    error: 87.2: a handoff that is failed does not accept `claim`
+    hint: what is possible now: cancel, retry, reassign; `git handoff explain illegal_transition` tells more
+    --- exit 4
+    $ git handoff status 87
+    issue 87: open (issue-to-pr, 3 handoffs, since 2026-03-02 09:05:00Z)
+      issue_title: Export delivery history as CSV
+      issue_url: https://github.com/quayside/parcel-desk/issues/87
+      priority: medium
+      type: enhancement
+      branch: enhancement/87-csv-export
+      workspace_path: /srv/desk/parcel-desk-87
+      87.2 is in_progress with implementer-agent
+    87.1  completed    issue-manager → prep-agent        medium  2026-03-02 09:07:00Z  Dispatchers ask for their delivery history as a file
+    87.2  in_progress  prep-agent → implementer-agent    medium  2026-03-02 09:16:00Z  Workspace ready
+    87.3  completed    implementer-agent → orchestrator  medium  2026-03-02 09:15:00Z  The package registry does not answer
+    $ git handoff show 87.2
+    87.2 prep-agent → implementer-agent: in_progress
+      Workspace ready
+      type      prep-agent-to-implementer-agent (xml)
+      sha256    [sha256]
+      priority  medium
+      follows   87.1
+      held by   implementer-agent since 2026-03-02 09:16:00Z, until 2026-03-02 13:16:00Z, token 2
+      attempt   2
+      2026-03-02 09:07:00Z send by prep-agent → pending
+      2026-03-02 09:08:00Z claim by implementer-agent → in_progress
+      2026-03-02 09:09:00Z fail by implementer-agent → failed by sending 87.3
+          RegistryUnreachable: The package registry does not answer (recoverable)
+          GET /simple/ timed out after 30 s, three times
+          Try again when the registry is back
+      2026-03-02 09:14:00Z retry by orchestrator → pending
+          the registry is back
+      2026-03-02 09:16:00Z claim by implementer-agent → in_progress
+
+    <handoff>
+      <from>prep-agent</from>
+      <to>implementer-agent</to>
+      <issue_url>https://github.com/quayside/parcel-desk/issues/87</issue_url>
+      <issue_number>87</issue_number>
+      <branch>enhancement/87-csv-export</branch>
+      <workspace_path>/srv/desk/parcel-desk-87</workspace_path>
+      <workspace_type>worktree</workspace_type>
+      <port>4187</port>
+      <status>ready</status>
+      <validation>
+        <dependencies>212 packages from the lock file</dependencies>
+        <build>clean in 41 s</build>
+        <dev_server>answers on port 4187</dev_server>
+      </validation>
+    </handoff>
+    ");
+    env.send(&onward).success();
+    env.assert_sound();
+}
+
+#[test]
+fn the_whole_workflow_ends_completed() {
+    let env = completed(|_| Format::Xml);
+    let mut text = String::new();
+    for args in [
+        &["status"][..],
+        &["status", "87"],
+        &["list", "--issue", "87", "--agent", "fixer-agent"],
+        &["list", "--state", "failed", "--state", "pending"],
+        &["list", "--type", "error", "--since", "2026-03-02"],
+        &["list", "--until", "2026-03-02"],
+        &["log", "87"],
+        &["log", "-n", "2"],
+        &["verify"],
+        &["verify", "87"],
+    ] {
+        text += &env.handoff(args).success().shown;
+        text += "\n";
+    }
+    insta::assert_snapshot!(text, @"
+    $ git handoff status
+    ledger handoffs at [commit]: no handoff is open
+
+    $ git handoff status 87
+    issue 87: completed (issue-to-pr, 12 handoffs, since 2026-03-02 09:05:00Z)
+      completed 2026-03-02 09:30:00Z
+      issue_title: Export delivery history as CSV
+      issue_url: https://github.com/quayside/parcel-desk/issues/87
+      priority: medium
+      type: enhancement
+      branch: enhancement/87-csv-export
+      workspace_path: /srv/desk/parcel-desk-87
+      coverage: 89.1%
+      pr_number: 91
+      pr_url: https://github.com/quayside/parcel-desk/pull/91
+      tests_added: 15
+      total_commits: 7
+      review_iterations: 3
+      merge_sha: e60b8d1f7a2c
+    87.1   completed  issue-manager → prep-agent          medium  2026-03-02 09:07:00Z  Dispatchers ask for their delivery history as a file
+    87.2   completed  prep-agent → implementer-agent      medium  2026-03-02 09:14:00Z  Workspace ready
+    87.3   completed  implementer-agent → orchestrator    medium  2026-03-02 09:12:00Z  The package registry does not answer
+    87.4   completed  implementer-agent → reviewer-agent  medium  2026-03-02 09:16:00Z  The history page streams its rows as CSV
+    87.5   completed  reviewer-agent → fixer-agent        medium  2026-03-02 09:18:00Z  Review asks for changes
+    87.6   completed  fixer-agent → reviewer-agent        medium  2026-03-02 09:20:00Z  Fixes ready for review
+    87.7   completed  reviewer-agent → validator-agent    medium  2026-03-02 09:22:00Z  Both findings are answered; nothing else blocks
+    87.8   completed  validator-agent → fixer-agent       medium  2026-03-02 09:24:00Z  Validation failed
+    87.9   completed  fixer-agent → reviewer-agent        medium  2026-03-02 09:26:00Z  Fixes ready for review
+    87.10  completed  reviewer-agent → validator-agent    medium  2026-03-02 09:28:00Z  Both findings are answered; nothing else blocks
+    87.11  completed  validator-agent → closer-agent      medium  2026-03-02 09:30:00Z  Merged
+    87.12  completed  closer-agent → workflow-complete    medium  2026-03-02 09:30:00Z  Delivery history can be downloaded as CSV
+
+    $ git handoff list --issue 87 --agent fixer-agent
+    87.5  completed  reviewer-agent → fixer-agent   medium  2026-03-02 09:18:00Z  Review asks for changes
+    87.6  completed  fixer-agent → reviewer-agent   medium  2026-03-02 09:20:00Z  Fixes ready for review
+    87.8  completed  validator-agent → fixer-agent  medium  2026-03-02 09:24:00Z  Validation failed
+    87.9  completed  fixer-agent → reviewer-agent   medium  2026-03-02 09:26:00Z  Fixes ready for review
+
+    $ git handoff list --state failed --state pending
+    no handoff is like that
+
+    $ git handoff list --type error --since 2026-03-02
+    87.3  completed  implementer-agent → orchestrator  medium  2026-03-02 09:12:00Z  The package registry does not answer
+
+    $ git handoff list --until 2026-03-02
+    no handoff is like that
+
+    $ git handoff log 87
+    [commit] 2026-03-02 09:30:00Z 87.12 closer-agent → workflow-complete: completed
+    [commit] 2026-03-02 09:29:00Z 87.11 validator-agent → closer-agent: in_progress
+    [commit] 2026-03-02 09:28:00Z 87.11 validator-agent → closer-agent: pending
+    [commit] 2026-03-02 09:27:00Z 87.10 reviewer-agent → validator-agent: in_progress
+    [commit] 2026-03-02 09:26:00Z 87.10 reviewer-agent → validator-agent: pending
+    [commit] 2026-03-02 09:25:00Z 87.9 fixer-agent → reviewer-agent: in_progress
+    [commit] 2026-03-02 09:24:00Z 87.9 fixer-agent → reviewer-agent: pending
+    [commit] 2026-03-02 09:23:00Z 87.8 validator-agent → fixer-agent: in_progress
+    [commit] 2026-03-02 09:22:00Z 87.8 validator-agent → fixer-agent: pending
+    [commit] 2026-03-02 09:21:00Z 87.7 reviewer-agent → validator-agent: in_progress
+    [commit] 2026-03-02 09:20:00Z 87.7 reviewer-agent → validator-agent: pending
+    [commit] 2026-03-02 09:19:00Z 87.6 fixer-agent → reviewer-agent: in_progress
+    [commit] 2026-03-02 09:18:00Z 87.6 fixer-agent → reviewer-agent: pending
+    [commit] 2026-03-02 09:17:00Z 87.5 reviewer-agent → fixer-agent: in_progress
+    [commit] 2026-03-02 09:16:00Z 87.5 reviewer-agent → fixer-agent: pending
+    [commit] 2026-03-02 09:15:00Z 87.4 implementer-agent → reviewer-agent: in_progress
+    [commit] 2026-03-02 09:14:00Z 87.4 implementer-agent → reviewer-agent: pending
+    [commit] 2026-03-02 09:13:00Z 87.2 prep-agent → implementer-agent: in_progress
+    [commit] 2026-03-02 09:12:00Z 87.3 implementer-agent → orchestrator: completed
+    [commit] 2026-03-02 09:11:00Z 87.2 prep-agent → implementer-agent: pending
+    [commit] 2026-03-02 09:10:00Z 87.3 implementer-agent → orchestrator: in_progress
+    [commit] 2026-03-02 09:09:00Z 87.3 implementer-agent → orchestrator: pending
+    [commit] 2026-03-02 09:08:00Z 87.2 prep-agent → implementer-agent: in_progress
+    [commit] 2026-03-02 09:07:00Z 87.2 prep-agent → implementer-agent: pending
+    [commit] 2026-03-02 09:06:00Z 87.1 issue-manager → prep-agent: in_progress
+    [commit] 2026-03-02 09:05:00Z 87.1 issue-manager → prep-agent: pending
+    --- stderr
+    the same with git: git log handoffs -- issues/87/00/87
+
+    $ git handoff log -n 2
+    [commit] 2026-03-02 09:30:00Z 87.12 closer-agent → workflow-complete: completed
+    [commit] 2026-03-02 09:29:00Z 87.11 validator-agent → closer-agent: in_progress
+    --- stderr
+    the same with git: git log handoffs
+
+    $ git handoff verify
+    the ledger is sound: 27 commits, 12 handoffs, up to [commit]
+      looked at: branch handoffs, from the first commit to the last, recorded 2026-03-02 09:30 +0000
+      every step is one that the rules of its time allowed, and nothing was changed since
+
+    $ git handoff verify 87
+    the ledger is sound: 27 commits, 12 handoffs, up to [commit]
+      looked at: issue 87 alone, and the rules; branch handoffs, from the first commit to the last, recorded 2026-03-02 09:30 +0000
+      every step is one that the rules of its time allowed, and nothing was changed since
+    ");
+    env.assert_sound();
+}
+
+#[test]
+fn xml_json_and_both_mixed_lead_to_the_same_state() {
+    let xml = completed(|_| Format::Xml);
+    let json = completed(|_| Format::Json);
+    let mixed = completed(|round| match round % 2 {
+        0 => Format::Xml,
+        _ => Format::Json,
+    });
+    for args in [
+        &["status", "87"][..],
+        &["list"],
+        &["log"],
+        &["inbox", "--as", "fixer-agent"],
+    ] {
+        let expected = xml.handoff(args).success().shown;
+        assert!(expected.len() > 60, "{expected}");
+        assert_eq!(json.handoff(args).success().shown, expected);
+        assert_eq!(mixed.handoff(args).success().shown, expected);
+    }
+    let context = |env: &TestEnvironment| {
+        let mut data = env.data(&["context", "87"]);
+        // All but the documents themselves agrees.
+        for handoff in data["handoffs"].as_array_mut().unwrap() {
+            handoff["record"]["contract"] = Value::Null;
+        }
+        data
+    };
+    let expected = context(&xml);
+    assert_eq!(context(&json), expected);
+    assert_eq!(context(&mixed), expected);
+    json.assert_sound();
+    mixed.assert_sound();
+}
+
+#[test]
+fn the_same_steps_at_the_same_time_give_the_same_commits() {
+    assert_eq!(
+        completed(|_| Format::Xml).tip(),
+        completed(|_| Format::Xml).tip()
+    );
+}
+
+#[test]
+fn the_same_contract_again_is_the_first_receipt() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    let tip = env.tip();
+    insta::assert_snapshot!(env.send(opening(87)).success().shown, @"
+    $ git handoff send -
+    87.1 issue-manager → prep-agent: pending
+      already in the ledger, where it stands as above; nothing was written
+    --- stderr
+    next, for prep-agent: git handoff claim 87.1 --as prep-agent
+    ");
+    env.claim("87", "prep-agent").success();
+    env.send(prepared(87)).success();
+    let later = env.tip();
+    assert_ne!(tip, later);
+    // Also after the next step, and by the sender of an older one.
+    let again = env
+        .handoff_with(&["send", "-", "--json"], opening(87))
+        .success();
+    assert_eq!(again.json()["data"]["id"], "87.1");
+    assert_eq!(again.json()["data"]["repeated"], true);
+    assert_eq!(again.json()["data"]["commit"], Value::Null);
+    assert_eq!(
+        env.send(prepared(87)).success().stdout.lines().next(),
+        Some("87.2 prep-agent → implementer-agent: pending")
+    );
+    assert_eq!(env.tip(), later);
+}
+
+#[test]
+fn nothing_is_added_after_completion_unless_reopened_with_a_reason() {
+    let env = completed(|_| Format::Xml);
+    let tip = env.tip();
+    let mut text = String::new();
+    let reopened = opening(87).replace("medium", "high");
+    let once_more = sample("workflow-complete", Format::Xml, 87).replace("1 day 6 hours", "2 days");
+    text += &env.send(&reopened).exits(4).shown;
+    text += &env.send(&once_more).exits(4).shown;
+    text += &env
+        .handoff(&["cancel", "87.12", "--as", "closer-agent"])
+        .exits(4)
+        .shown;
+    text += &env
+        .handoff(&["reopen", "87", "--as", "closer-agent"])
+        .exits(2)
+        .shown;
+    text += &env
+        .handoff(&["reopen", "87", "--as", "closer-agent", "--reason", " "])
+        .exits(2)
+        .shown;
+    text += &env
+        .handoff(&["reopen", "88", "--as", "closer-agent", "--reason", "x"])
+        .exits(6)
+        .shown;
+    assert_eq!(env.tip(), tip);
+    let args = [
+        "reopen",
+        "87",
+        "--as",
+        "closer-agent",
+        "--reason",
+        "the fix was reverted",
+    ];
+    text += &env.handoff(&args).success().shown;
+    text += &env.handoff(&args).success().shown;
+    text += &env.handoff(&["log", "87", "-n", "1"]).success().shown;
+    insta::assert_snapshot!(text, @"
+    $ git handoff send -
+    --- stderr
+    error: issue 87 is completed: nothing can be added to it
+    hint: `git handoff reopen 87 --reason WHY` opens it again
+    --- exit 4
+    $ git handoff send -
+    --- stderr
+    error: issue 87 is completed: nothing can be added to it
+    hint: `git handoff reopen 87 --reason WHY` opens it again
+    --- exit 4
+    $ git handoff cancel 87.12 --as closer-agent
+    --- stderr
+    error: 87.12: a handoff that is completed does not accept `cancel`
+    hint: completed is final; see `git handoff show 87.12`
+    --- exit 4
+    $ git handoff reopen 87 --as closer-agent
+    --- stderr
+    error: the following required arguments were not provided:
+      --reason <TEXT>
+
+    Usage: git handoff reopen --reason <TEXT> --as <AGENT> <ISSUE>
+
+    For more information, try '--help'.
+    --- exit 2
+    $ git handoff reopen 87 --as closer-agent --reason ' '
+    --- stderr
+    error: the text is empty: say what or why
+    hint: see `git handoff reopen -h`
+    --- exit 2
+    $ git handoff reopen 88 --as closer-agent --reason x
+    --- stderr
+    error: there is no issue 88
+    hint: `git handoff list` shows every issue
+    --- exit 6
+    $ git handoff reopen 87 --as closer-agent --reason 'the fix was reverted'
+    issue 87 is open again
+      commit [commit]
+    --- stderr
+    next: git handoff new --issue 87 --from closer-agent --to workflow-complete
+    $ git handoff reopen 87 --as closer-agent --reason 'the fix was reverted'
+    issue 87 was reopened already; nothing was written
+    --- stderr
+    next: git handoff new --issue 87 --from closer-agent --to workflow-complete
+    $ git handoff log 87 -n 1
+    [commit] 2026-03-02 09:39:00Z 87 reopened by closer-agent
+    --- stderr
+    the same with git: git log handoffs -- issues/87/00/87
+    ");
+    env.send(&once_more).success();
+    assert_eq!(env.data(&["status", "87"])["issue"]["status"], "completed");
+    env.handoff(&["reopen", "87", "--as", "orchestrator", "--reason", "again"])
+        .success();
+    env.send(&reopened).success();
+    env.assert_sound();
+}

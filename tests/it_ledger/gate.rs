@@ -1,0 +1,209 @@
+//! What an issue must show before a merge.
+
+use insta::assert_snapshot;
+use serde_json::Value;
+use test_support::TestEnvironment;
+use test_support::contracts::{Format, sample};
+use test_support::workflow::{Step, workflow};
+
+/// Whether the gate is open, by the exit code and by the answer.
+fn is_open(env: &TestEnvironment, args: &[&str]) -> bool {
+    let args = [&["gate", "--json"], args].concat();
+    let ran = env.handoff(&args);
+    let data = match ran.status {
+        0 => ran.json()["data"].clone(),
+        1 => ran.json()["data"].clone(),
+        _ => panic!("{}", ran.shown),
+    };
+    assert_eq!(
+        data["passed"],
+        Value::Bool(ran.status == 0),
+        "{}",
+        ran.shown
+    );
+    ran.status == 0
+}
+
+#[test]
+fn the_gate_follows_the_issue() {
+    let env = TestEnvironment::with_ledger();
+    let mut open = Vec::new();
+    for step in workflow(|_| Format::Xml) {
+        match step {
+            Step::Send(contract) => env.send(contract).success(),
+            Step::Run(args) => env.handoff(args).success(),
+        };
+        let asked = |name| is_open(&env, &["--issue", "87", "--require", name]);
+        let now = (asked("approved"), asked("validated"), asked("completed"));
+        assert_eq!(
+            is_open(&env, &["--issue", "87"]),
+            now.0,
+            "approved is the default"
+        );
+        let both = is_open(&env, &["--issue", "87", "--require", "approved,validated"]);
+        assert_eq!(both, now.0 && now.1);
+        if open.last() != Some(&now) {
+            open.push(now);
+        }
+    }
+    // The review approves, validation sends it back, the next review approves.
+    assert_eq!(
+        open,
+        [
+            (false, false, false),
+            (true, false, false),
+            (false, false, false),
+            (true, false, false),
+            (true, true, false),
+            (true, true, true),
+        ]
+    );
+    env.assert_sound();
+}
+
+/// An issue that was approved; its branch has one commit.
+fn approved() -> TestEnvironment {
+    let env = TestEnvironment::with_ledger();
+    let branch = { sample("prep-agent-to-implementer-agent", Format::Xml, 87) }
+        .split("<branch>")
+        .nth(1)
+        .and_then(|rest| Some(rest.split("</branch>").next()?.to_owned()))
+        .unwrap();
+    env.git(&env.repo(), &["checkout", "-q", "-b", &branch]);
+    env.git(
+        &env.repo(),
+        &["commit", "-q", "--allow-empty", "-m", "Work"],
+    );
+    for (agent, contract) in [
+        ("", "issue-manager-to-prep-agent"),
+        ("prep-agent", "prep-agent-to-implementer-agent"),
+        ("implementer-agent", "implementer-agent-to-reviewer-agent"),
+        ("reviewer-agent", "reviewer-agent-to-validator-agent"),
+    ] {
+        if !agent.is_empty() {
+            env.claim("87", agent).success();
+        }
+        env.send(sample(contract, Format::Xml, 87)).success();
+    }
+    env
+}
+
+#[test]
+fn an_approval_is_of_the_code_that_was_reviewed() {
+    let env = approved();
+    assert!(is_open(&env, &["--issue", "87", "--head", "HEAD"]));
+    // The same files under another message, as after a rebase.
+    env.git(
+        &env.repo(),
+        &[
+            "commit",
+            "-q",
+            "--amend",
+            "--allow-empty",
+            "-m",
+            "Other words",
+        ],
+    );
+    assert!(is_open(&env, &["--issue", "87", "--head", "HEAD"]));
+    std::fs::write(env.repo().join("late.txt"), "x").unwrap();
+    env.git(&env.repo(), &["add", "."]);
+    env.git(&env.repo(), &["commit", "-q", "-m", "After the review"]);
+    assert!(!is_open(&env, &["--issue", "87", "--head", "HEAD"]));
+    assert_snapshot!(env.handoff(&["gate", "--issue", "87", "--head", "HEAD"]).exits(1).shown, @"
+    $ git handoff gate --issue 87 --head HEAD
+    ✗ not approved: 87.4 (reviewer-agent-to-validator-agent) by reviewer-agent is about commit [commit], not [commit]
+    --- stderr
+    error: issue 87 is not approved
+    hint: see `git handoff status 87` for whose turn it is
+    --- exit 1
+    ");
+    assert!(is_open(&env, &["--issue", "87"]));
+}
+
+#[test]
+fn an_approval_that_was_turned_down_is_none() {
+    let env = approved();
+    assert!(is_open(&env, &["--issue", "87"]));
+    let reject = ["reject", "87", "--as", "validator-agent", "--reason", "no"];
+    env.handoff(&reject).success();
+    assert!(!is_open(&env, &["--issue", "87"]));
+}
+
+#[test]
+fn a_depth_1_clone_answers() {
+    let env = approved();
+    let clone = env.root().join("clone");
+    let url = format!("file://{}", env.repo().display());
+    let args = [
+        "clone",
+        "-q",
+        "--bare",
+        "--depth=1",
+        "--branch",
+        "handoffs",
+        &url,
+    ];
+    env.git(
+        env.root(),
+        &[&args[..], &[clone.to_str().unwrap()]].concat(),
+    );
+    env.handoff_in(&clone, &["gate", "--issue", "87"]).success();
+    env.handoff_in(&clone, &["gate", "--issue", "87", "--require", "validated"])
+        .exits(1);
+}
+
+#[test]
+fn what_cannot_be_asked_is_said() {
+    let env = TestEnvironment::with_ledger();
+    env.send(sample("issue-manager-to-prep-agent", Format::Xml, 87))
+        .success();
+    for (args, code) in [
+        (&["--issue", "99"][..], 1),
+        (&["--issue", "87", "--require", "blessed"], 2),
+        (&["--issue", "87", "--head", "0000000"], 6),
+        (&["--issue", "87", "--head", "::error::x"], 6),
+        (&["--issue", "87", "--head", ":/[x"], 6),
+        (&["--issue", "87", "--head", "HEAD^{/[x}"], 6),
+        (&["--issue", "87", "--head", "HEAD@{x"], 6),
+        (&["--issue", "87", "--head", "HEAD^{nothing}"], 6),
+        (&["--issue", "87", "--head", ""], 6),
+        (&["--issue", "../87"], 2),
+    ] {
+        env.handoff(&[&["gate"], args].concat()).exits(code);
+    }
+    assert_snapshot!(env.handoff(&["gate", "--issue", "87"]).exits(1).shown, @"
+    $ git handoff gate --issue 87
+    ✗ not approved: nobody sent reviewer-agent-to-validator-agent
+    --- stderr
+    error: issue 87 is not approved
+    hint: see `git handoff status 87` for whose turn it is
+    --- exit 1
+    ");
+    let elsewhere = TestEnvironment::with_repository();
+    elsewhere.handoff(&["gate", "--issue", "87"]).exits(9);
+}
+
+#[test]
+fn a_contract_type_that_was_taken_away_is_told_and_shows_nothing() {
+    let env = TestEnvironment::with_repository();
+    env.handoff(&["protocol", "copy", "issue-to-pr", "own"])
+        .success();
+    let file = env.repo().join("own/protocol.json");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let gone = text.replace(
+        r#""shown_by": ["reviewer-agent-to-validator-agent"]"#,
+        r#""shown_by": ["letter"]"#,
+    );
+    assert_ne!(text, gone);
+    std::fs::write(&file, gone).unwrap();
+    let told = env.handoff(&["protocol", "check", "own"]).success();
+    assert_snapshot!(told.shown, @"
+    $ git handoff protocol check own
+    own: sound (31 files)
+      /requirements/approved/shown_by/0 warning protocol.unknown_type no contract type is called `letter`
+    ");
+    env.handoff(&["init", "--protocol", "own"]).success();
+    env.send(sample("issue-manager-to-prep-agent", Format::Xml, 87))
+        .success();
+    assert!(!is_open(&env, &["--issue", "87"]));
+}

@@ -1,0 +1,23 @@
+//! Handoffs from their opening to their end: leases, limits, failures, waiting, and
+//! what is taken along to other ledgers.
+#![allow(clippy::unwrap_used)]
+
+mod alerts;
+mod annotate;
+mod attention;
+mod exchange;
+#[cfg(unix)]
+mod failure_context;
+mod flow;
+mod gate;
+mod housekeeping;
+mod leases;
+mod limits;
+mod refusals;
+#[cfg(unix)]
+mod restore;
+mod retries;
+#[cfg(unix)]
+mod wait;
+#[cfg(unix)]
+mod watch;

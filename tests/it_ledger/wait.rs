@@ -1,0 +1,684 @@
+//! Waiting for what others do, and choosing what to take up.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use serde_json::Value;
+use test_support::contracts::{Format, implementer_error, opening, prepared, sample};
+use test_support::workflow::{run, workflow};
+use test_support::{Ran, TestEnvironment};
+
+/// Long enough for a program to have begun to wait; where it has not, the test
+/// shows less and passes all the same.
+const SETTLE: Duration = Duration::from_millis(300);
+
+/// A program that waits, and must end by itself.
+struct Waiting {
+    child: Child,
+}
+
+impl Waiting {
+    fn start(env: &TestEnvironment, args: &[&str]) -> Self {
+        let mut all = vec!["wait", "--timeout", "60s"];
+        all.extend(args);
+        Self::of(env.program(&all))
+    }
+
+    fn of(mut command: Command) -> Self {
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn().unwrap();
+        sleep(SETTLE);
+        Self { child }
+    }
+
+    #[track_caller]
+    fn goes_on(mut self) -> Self {
+        assert!(
+            self.child.try_wait().unwrap().is_none(),
+            "it ended too soon"
+        );
+        self
+    }
+
+    #[track_caller]
+    fn ends(self, status: i32) -> (String, String) {
+        let output = self.child.wait_with_output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+        assert_eq!(output.status.code(), Some(status), "{stdout}{stderr}");
+        (stdout, stderr)
+    }
+}
+
+fn opened() -> TestEnvironment {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    env
+}
+
+fn claimed() -> TestEnvironment {
+    let env = opened();
+    env.claim("87.1", "prep-agent").success();
+    env
+}
+
+const COMPLETE: [&str; 6] = ["complete", "87.1", "--as", "prep-agent", "--reason", "done"];
+const FAIL: [&str; 6] = ["fail", "87.1", "--as", "prep-agent", "--reason", "no disk"];
+
+#[test]
+fn what_is_done_already_ends_the_wait_at_once() {
+    let env = claimed();
+    env.handoff(&COMPLETE).success();
+    let ran = env.handoff(&["wait", "87.1"]).success();
+    insta::assert_snapshot!(ran.shown, @"
+    $ git handoff wait 87.1
+    87.1 issue-manager → prep-agent: completed
+      2026-03-02 09:07:00Z complete by prep-agent → completed
+          done
+    ");
+    let data = env.data(&["wait", "87.1"]);
+    let target = &data["targets"][0];
+    assert_eq!(target["id"], "87.1");
+    assert_eq!(target["state"], "completed");
+    assert_eq!(target["outcome"], "completed");
+    assert_eq!(target["record"]["id"], "87.1");
+    assert_eq!(data["commit"], env.tip());
+}
+
+#[test]
+fn a_wait_ends_when_the_handoff_is_completed() {
+    let env = opened();
+    let waiting = Waiting::start(&env, &["87.1"]).goes_on();
+    env.claim("87.1", "prep-agent").success();
+    sleep(SETTLE);
+    let waiting = waiting.goes_on();
+    env.handoff(&COMPLETE).success();
+    let (stdout, _) = waiting.ends(0);
+    assert!(
+        stdout.starts_with("87.1 issue-manager → prep-agent: completed\n"),
+        "{stdout}"
+    );
+}
+
+#[test]
+fn a_handoff_that_is_handed_on_is_completed() {
+    let env = claimed();
+    let waiting = Waiting::start(&env, &["87.1"]).goes_on();
+    env.send(prepared(87)).success();
+    waiting.ends(0);
+}
+
+#[test]
+fn failed_rejected_and_cancelled_are_no() {
+    let env = claimed();
+    let waiting = Waiting::start(&env, &["87.1", "--json"]).goes_on();
+    env.handoff(&FAIL).success();
+    let (stdout, _) = waiting.ends(1);
+    let document: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(document["ok"], false);
+    assert_eq!(document["error"]["code"], "wait_failed");
+    assert_eq!(document["error"]["message"], "87.1 is failed");
+    assert_eq!(document["data"]["targets"][0]["state"], "failed");
+    let shown = env.handoff(&["wait", "87.1"]).exits(1).shown;
+    insta::assert_snapshot!(shown, @"
+    $ git handoff wait 87.1
+    87.1 issue-manager → prep-agent: failed
+      2026-03-02 09:08:00Z fail by prep-agent → failed
+          FAILED: no disk (not recoverable)
+    --- stderr
+    next: git handoff show 87.1
+    --- exit 1
+    ");
+
+    for (event, agent) in [("reject", "prep-agent"), ("cancel", "issue-manager")] {
+        let env = opened();
+        let waiting = Waiting::start(&env, &["87.1"]).goes_on();
+        let args = [event, "87.1", "--as", agent, "--reason", "not now"];
+        env.handoff(&args).success();
+        let (stdout, _) = waiting.ends(1);
+        assert!(stdout.contains("not now"), "{stdout}");
+    }
+}
+
+#[test]
+fn a_question_ends_the_wait_only_where_that_is_asked_for() {
+    let env = claimed();
+    let patient = Waiting::start(&env, &["87.1"]);
+    let waiting = Waiting::start(&env, &["87.1", "--blocked"]).goes_on();
+    let block = [
+        "block",
+        "87.1",
+        "--as",
+        "prep-agent",
+        "--reason",
+        "which disk?",
+    ];
+    env.handoff(&block).success();
+    let (stdout, _) = waiting.ends(1);
+    assert!(stdout.contains("which disk?"), "{stdout}");
+    let patient = patient.goes_on();
+    env.handoff(&["answer", "87.1", "the second", "--as", "orchestrator"])
+        .success();
+    env.claim("87.1", "prep-agent").success();
+    env.handoff(&COMPLETE).success();
+    patient.ends(0);
+}
+
+#[test]
+fn time_that_is_up_exits_7_and_says_where_things_stand() {
+    let env = claimed();
+    let shown = env.handoff(&["wait", "87.1", "--timeout", "50ms"]).exits(7);
+    insta::assert_snapshot!(shown.shown, @"
+    $ git handoff wait 87.1 --timeout 50ms
+    --- stderr
+    error: the time is up: 87.1 is in_progress
+    hint: nothing was changed; the same command waits on; `git handoff explain timed_out` tells more
+    --- exit 7
+    ");
+    let ran = env.handoff(&["wait", "87.1", "87", "--timeout", "50ms", "--json"]);
+    let document = ran.exits(7).json();
+    assert_eq!(document["error"]["code"], "timed_out");
+    assert_eq!(document["data"]["targets"][0]["state"], "in_progress");
+    assert_eq!(document["data"]["targets"][1]["outcome"], "waiting");
+}
+
+#[test]
+fn several_end_together_and_any_ends_with_the_first() {
+    let env = claimed();
+    env.send(opening(88)).success();
+    let all = Waiting::start(&env, &["87.1", "88.1"]);
+    let any = Waiting::start(&env, &["87.1", "88.1", "--any"]).goes_on();
+    env.handoff(&COMPLETE).success();
+    let (stdout, _) = any.ends(0);
+    assert!(
+        stdout.contains("87.1") && !stdout.contains("88.1"),
+        "{stdout}"
+    );
+    let all = all.goes_on();
+    env.handoff(&["reject", "88.1", "--as", "prep-agent", "--reason", "no"])
+        .success();
+    let (stdout, _) = all.ends(1);
+    assert!(
+        stdout.contains("87.1") && stdout.contains("88.1"),
+        "{stdout}"
+    );
+}
+
+#[test]
+fn an_inbox_ends_the_wait_when_something_can_be_claimed() {
+    let env = TestEnvironment::with_ledger();
+    let waiting = Waiting::start(&env, &["--inbox", "--as", "prep-agent", "--json"]).goes_on();
+    env.send(opening(87)).success();
+    let (stdout, _) = waiting.ends(0);
+    let document: Value = serde_json::from_str(&stdout).unwrap();
+    let target = &document["data"]["targets"][0];
+    assert_eq!(target["id"], "87.1");
+    assert_eq!(target["agent"], "prep-agent");
+    assert_eq!(target["record"]["state"], "pending");
+    // What is there already, and then nothing more.
+    let there = ["wait", "--inbox", "--as", "prep-agent"];
+    insta::assert_snapshot!(env.handoff(&there).success().shown, @"
+    $ git handoff wait --inbox --as prep-agent
+    87.1 issue-manager → prep-agent: pending
+    --- stderr
+    next: git handoff claim --next --as prep-agent
+    ");
+    env.claim("87.1", "prep-agent").success();
+    let none = [&there[..], &["--timeout", "50ms"]].concat();
+    env.handoff(&none)
+        .exits(7)
+        .says("nothing can be claimed by prep-agent");
+    env.handoff(&["wait", "--inbox", "--as", "nobody"])
+        .exits(4)
+        .says("nobody is not an agent");
+    env.handoff(&["wait", "--inbox"]).exits(2);
+}
+
+#[test]
+fn an_issue_ends_when_it_is_completed_or_when_nothing_in_it_moves() {
+    let env = TestEnvironment::with_ledger();
+    let steps = workflow(|_| Format::Xml);
+    let (last, before) = steps.split_last().unwrap();
+    run(&env, before);
+    let waiting = Waiting::start(&env, &["87"]).goes_on();
+    run(&env, std::slice::from_ref(last));
+    let (stdout, _) = waiting.ends(0);
+    assert_eq!(stdout, "issue 87 is completed\n");
+
+    // A failure that is reported goes on with whoever decides about it.
+    let env = claimed();
+    env.send(prepared(87)).success();
+    env.claim("87.2", "implementer-agent").success();
+    let waiting = Waiting::start(&env, &["87"]).goes_on();
+    env.send(implementer_error(Format::Json, 87)).success();
+    sleep(SETTLE);
+    let waiting = waiting.goes_on();
+    env.claim("87.3", "orchestrator").success();
+    let complete = [
+        "complete",
+        "87.3",
+        "--as",
+        "orchestrator",
+        "--reason",
+        "seen",
+    ];
+    env.handoff(&complete).success();
+    let (stdout, stderr) = waiting.ends(1);
+    assert_eq!(stdout, "issue 87 does not go on: 87.2\n");
+    assert_eq!(stderr, "next: git handoff status 87\n");
+}
+
+#[test]
+fn what_is_not_there_is_not_waited_for() {
+    let env = opened();
+    env.handoff(&["wait", "99"])
+        .exits(6)
+        .says("there is no issue 99");
+    env.handoff(&["wait", "87.9"]).exits(6).says("87.9");
+    env.handoff(&["wait", "../87"]).exits(2);
+    env.handoff(&["wait"]).exits(2);
+    env.handoff(&["wait", "87", "--timeout", "0s"]).exits(7);
+    for bad in ["5", "soon", "99999999999999999999s", "20years"] {
+        env.handoff(&["wait", "87", "--timeout", bad])
+            .exits(2)
+            .says("--timeout <DURATION>");
+    }
+    env.handoff(&["wait", "87", "--poll", "1s"]).exits(2);
+    let other = TestEnvironment::with_repository();
+    other.handoff(&["wait", "87"]).exits(9);
+}
+
+#[test]
+fn refs_that_are_packed_before_and_meanwhile_are_watched() {
+    for branch in ["handoffs", "team/agents/ledger"] {
+        let env = TestEnvironment::with_repository();
+        let on = |args: &[&str]| env.handoff(&[args, &["--branch", branch][..]].concat());
+        on(&["init"]).success();
+        let file = env.file("87.xml", opening(87));
+        on(&["send", &file]).success();
+        env.git(&env.repo(), &["pack-refs", "--all"]);
+        let folder = env.repo().join(".git/refs/heads").join(branch);
+        assert!(!folder.exists(), "the ref is packed");
+        let waiting = Waiting::start(&env, &["87.1", "--branch", branch]).goes_on();
+        on(&["claim", "87.1", "--as", "prep-agent"]).success();
+        env.git(&env.repo(), &["pack-refs", "--all"]);
+        sleep(SETTLE);
+        let waiting = waiting.goes_on();
+        on(&COMPLETE).success();
+        waiting.ends(0);
+        // Moved in packed-refs alone.
+        let waiting = Waiting::start(&env, &["--inbox", "--as", "prep-agent", "--branch", branch]);
+        let file = env.file("88.xml", opening(88));
+        on(&["send", &file]).success();
+        env.git(&env.repo(), &["pack-refs", "--all"]);
+        waiting.ends(0);
+    }
+}
+
+#[test]
+fn a_linked_worktree_waits_for_the_ledger_that_it_shares() {
+    let env = claimed();
+    let linked = env.root().join("linked");
+    env.git(
+        &env.repo(),
+        &["worktree", "add", "-q", linked.to_str().unwrap()],
+    );
+    let mut command = env.program(&["wait", "87.1", "--timeout", "60s"]);
+    command.current_dir(&linked);
+    let waiting = Waiting::of(command).goes_on();
+    env.handoff(&COMPLETE).success();
+    waiting.ends(0);
+}
+
+#[test]
+fn a_branch_that_is_deleted_ends_the_wait() {
+    let env = claimed();
+    let waiting = Waiting::start(&env, &["87.1"]).goes_on();
+    env.git(&env.repo(), &["update-ref", "-d", "refs/heads/handoffs"]);
+    let (_, stderr) = waiting.ends(9);
+    assert!(stderr.contains("there is no branch handoffs"), "{stderr}");
+}
+
+/// A clone that has nothing of the ledger, with the other side's ledger as remote
+/// `origin`.
+fn with_remote() -> (TestEnvironment, String) {
+    let env = claimed();
+    let bare = env.root().join("bare.git");
+    let bare = bare.to_str().unwrap().to_owned();
+    env.git(&env.repo(), &["init", "-q", "--bare", &bare]);
+    env.git(&env.repo(), &["push", "-q", &bare, "main", "handoffs"]);
+    let clone = env.root().join("clone");
+    let args = ["clone", "-q", "--single-branch", "-b", "main", &bare];
+    env.git(
+        env.root(),
+        &[&args[..], &[clone.to_str().unwrap()]].concat(),
+    );
+    // Every fetch that may write refs would write this one.
+    let refspec = "+refs/heads/*:refs/remotes/origin/*";
+    env.git(&clone, &["config", "remote.origin.fetch", refspec]);
+    (env, bare)
+}
+
+fn away(env: &TestEnvironment, args: &[&str]) -> Command {
+    let mut command = env.program(&[&["wait"][..], args].concat());
+    command.current_dir(env.root().join("clone"));
+    command
+}
+
+#[test]
+fn a_remote_is_looked_at_and_only_its_tracking_ref_is_written() {
+    let (env, bare) = with_remote();
+    let clone = env.root().join("clone");
+    let state = || {
+        let refs = env.git(&clone, &["for-each-ref"]);
+        let tracking = "refs/handoff/remotes/origin/handoffs";
+        let others = refs.lines().filter(|line| !line.ends_with(tracking));
+        let refs: Vec<String> = others.map(str::to_owned).collect();
+        let mut files = BTreeSet::new();
+        for entry in fs::read_dir(clone.join(".git")).unwrap() {
+            files.insert(entry.unwrap().file_name());
+        }
+        // What the program's own processes queue at.
+        files.remove(OsStr::new("handoff"));
+        let config = fs::read_to_string(clone.join(".git/config")).unwrap();
+        (refs, files, config)
+    };
+    let before = state();
+    let args = [
+        "87.1",
+        "--remote",
+        "origin",
+        "--poll",
+        "100ms",
+        "--timeout",
+        "60s",
+    ];
+    let waiting = Waiting::of(away(&env, &args)).goes_on();
+    // More than one thing happens there while it waits.
+    env.send(opening(88)).success();
+    env.git(&env.repo(), &["push", "-q", &bare, "handoffs"]);
+    sleep(SETTLE);
+    let waiting = waiting.goes_on();
+    env.handoff(&COMPLETE).success();
+    env.git(&env.repo(), &["push", "-q", &bare, "handoffs"]);
+    let (stdout, _) = waiting.ends(0);
+    assert!(
+        stdout.contains("87.1 issue-manager → prep-agent: completed"),
+        "{stdout}"
+    );
+    assert_eq!(state(), before);
+    let fsck = env.git_any(&clone, &["fsck", "--strict", "--no-dangling"]);
+    assert_eq!(fsck.status, 0, "{}", fsck.stderr);
+}
+
+#[test]
+fn a_remote_that_does_not_answer_does_not_outlast_the_timeout() {
+    let (env, bare) = with_remote();
+    let args = [
+        "87.1",
+        "--remote",
+        "origin",
+        "--poll",
+        "50ms",
+        "--timeout",
+        "600ms",
+    ];
+    let on = |command: Command| env.run(command, &args, None);
+    on(away(&env, &args)).exits(7).says("87.1 is in_progress");
+    fs::rename(&bare, format!("{bare}.gone")).unwrap();
+    let ran = on(away(&env, &args)).exits(7);
+    assert_eq!(ran.stderr.matches("trying on").count(), 1, "{}", ran.stderr);
+    assert!(
+        ran.stderr
+            .contains("the remote could not be read: git says"),
+        "{}",
+        ran.stderr
+    );
+
+    // A git that hangs, with a child of its own that keeps the pipes open.
+    let bin = env.root().join("bin");
+    fs::create_dir(&bin).unwrap();
+    let pids = env.root().join("pids");
+    let script = format!(
+        "#!/bin/sh\nsleep 1000 &\necho $! >> '{}'\nwait\n",
+        pids.display()
+    );
+    fs::write(bin.join("git"), script).unwrap();
+    fs::set_permissions(bin.join("git"), fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = away(&env, &args);
+    let path = std::env::var("PATH").unwrap();
+    command.env("PATH", format!("{}:{path}", bin.display()));
+    on(command).exits(7).says("git did not answer in time");
+    for pid in fs::read_to_string(&pids).unwrap().lines() {
+        let status = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let runs = !status.is_empty() && !status.contains(") Z ");
+        assert!(
+            !runs || !cfg!(target_os = "linux"),
+            "{pid} was left behind: {status}"
+        );
+    }
+}
+
+#[test]
+fn a_remote_that_is_none_is_refused() {
+    let (env, _) = with_remote();
+    let on = |args: &[&str]| env.run(away(&env, args), args, None);
+    on(&["87.1", "--remote", "upstream"])
+        .exits(2)
+        .says("there is no remote");
+    on(&["87.1", "--remote=--upload-pack=x"]).exits(2);
+    on(&["87.1", "--remote", "origin", "--branch", "ledger"])
+        .exits(9)
+        .says("has no branch ledger");
+    on(&["99", "--remote", "origin"]).exits(6);
+}
+
+#[test]
+fn an_interrupted_wait_on_a_remote_leaves_nothing_behind() {
+    let (env, _) = with_remote();
+    let args = ["87.1", "--remote", "origin", "--timeout", "60s"];
+    let waiting = Waiting::of(away(&env, &args)).goes_on();
+    signal(&waiting.child, "TERM");
+    let output = waiting.child.wait_with_output().unwrap();
+    use std::os::unix::process::ExitStatusExt;
+    assert_eq!(output.status.signal(), Some(15));
+}
+
+fn signal(child: &Child, name: &str) {
+    let pid = child.id().to_string();
+    let sent = Command::new("kill")
+        .args(["-s", name, &pid])
+        .status()
+        .unwrap();
+    assert!(sent.success());
+}
+
+/// The program with the system's clock.
+fn by_the_clock(env: &TestEnvironment, args: &[&str]) -> Command {
+    let mut command = env.program(args);
+    command.env_remove("GIT_AUTHOR_DATE");
+    command.env_remove("GIT_COMMITTER_DATE");
+    command
+}
+
+#[test]
+fn a_lease_that_runs_out_ends_the_wait_before_anyone_records_it() {
+    let env = opened();
+    let claim = ["claim", "87.1", "--as", "prep-agent", "--lease", "2s"];
+    env.run(by_the_clock(&env, &claim), &claim, None).success();
+    let before = env.tip();
+    let wait =
+        |targets: &[&str]| by_the_clock(&env, &[&["wait", "--timeout", "60s"], targets].concat());
+    let handoff = Waiting::of(wait(&["87.1", "--json"]));
+    let issue = Waiting::of(wait(&["87"]));
+    let (stdout, _) = handoff.ends(1);
+    let document: Value = serde_json::from_str(&stdout).unwrap();
+    let target = &document["data"]["targets"][0];
+    assert_eq!(target["state"], "failed");
+    assert_eq!(target["expired"], true);
+    assert_eq!(target["record"]["state"], "in_progress");
+    let told = "87.1 is failed [TIMEOUT]: its lease ran out";
+    assert_eq!(document["error"]["message"], told);
+    let (stdout, _) = issue.ends(1);
+    assert_eq!(stdout, "issue 87 does not go on: 87.1\n");
+    assert_eq!(env.tip(), before, "nothing was written");
+}
+
+/// A ledger under a protocol whose failed handoffs can be claimed again later.
+fn delaying(seconds: u64) -> TestEnvironment {
+    let env = TestEnvironment::with_repository();
+    let folder = env.root().join("own");
+    let shown = folder.to_str().unwrap();
+    env.handoff(&["protocol", "copy", "issue-to-pr", shown])
+        .success();
+    let file = folder.join("protocol.json");
+    let mut protocol: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+    protocol["retry"] = serde_json::json!({ "max_retries": 3, "delays_seconds": [seconds] });
+    fs::write(&file, protocol.to_string()).unwrap();
+    env.handoff(&["init", "--protocol", shown]).success();
+    env
+}
+
+fn retried(env: &TestEnvironment) {
+    let run = |args: &[&str]| env.run(by_the_clock(env, args), args, None).success();
+    let file = env.file("87.xml", opening(87));
+    run(&["send", &file]);
+    run(&["claim", "87.1", "--as", "prep-agent"]);
+    let failure = [
+        "--code",
+        "DOWN",
+        "--message",
+        "registry down",
+        "--recoverable",
+    ];
+    run(&[&["fail", "87.1", "--as", "prep-agent"], &failure[..]].concat());
+    run(&["retry", "87.1", "--as", "orchestrator", "--reason", "again"]);
+}
+
+#[test]
+fn what_may_begin_later_is_skipped_until_then_and_then_ends_the_wait() {
+    let env = delaying(3600);
+    retried(&env);
+    let run = |args: &[&str]| env.run(by_the_clock(&env, args), args, None);
+    let next = ["claim", "--next", "--as", "prep-agent"];
+    run(&next)
+        .exits(6)
+        .says("nothing waits for prep-agent that can be claimed yet")
+        .says("hint: 87.1 can be claimed from ");
+    run(&["wait", "--inbox", "--as", "prep-agent", "--timeout", "50ms"]).exits(7);
+    // What came later and may begin is taken.
+    let file = env.file("88.xml", opening(88));
+    run(&["send", &file]).success();
+    run(&next).success().says("88.1 issue-manager");
+
+    let env = delaying(3);
+    retried(&env);
+    let wait = ["wait", "--inbox", "--as", "prep-agent", "--timeout", "60s"];
+    let (stdout, _) = Waiting::of(by_the_clock(&env, &wait)).ends(0);
+    assert!(stdout.starts_with("87.1 "), "{stdout}");
+    env.run(by_the_clock(&env, &next), &next, None)
+        .success()
+        .says("87.1 issue-manager");
+}
+
+/// The notes that choosing leaves behind.
+fn notes(env: &TestEnvironment) -> std::path::PathBuf {
+    env.repo().join(".git/handoff/open-1.json")
+}
+
+fn next(env: &TestEnvironment) -> Ran {
+    env.handoff(&["claim", "--next", "--as", "prep-agent"])
+}
+
+#[test]
+fn the_next_handoff_is_the_same_whatever_the_notes_say() {
+    let env = TestEnvironment::with_ledger();
+    for issue in 1..=20 {
+        env.send(opening(issue)).success();
+    }
+    assert!(!notes(&env).exists());
+    next(&env).success().says("1.1 issue-manager");
+    assert!(notes(&env).exists(), "they are worth leaving");
+    next(&env).success().says("2.1 issue-manager");
+    fs::remove_file(notes(&env)).unwrap();
+    next(&env).success().says("3.1 issue-manager");
+    fs::write(notes(&env), "{\"briefs\":[").unwrap();
+    next(&env).success().says("4.1 issue-manager");
+
+    // Notes that are well formed and wrong: what is worked on as if it waited,
+    // and the oldest of all.
+    let entry = |id: &str| {
+        let path = format!("open/{id}@prep-agent");
+        let line = env.git(&env.repo(), &["ls-tree", "handoffs", &path]);
+        line.split_whitespace().nth(2).unwrap().to_owned()
+    };
+    let brief = |state: &str| {
+        serde_json::json!({
+            "state": state, "protocol": "issue-to-pr", "priority": "critical",
+            "not_before": null, "waits_for": null,
+        })
+    };
+    let wrong = serde_json::json!({
+        "briefs": [brief("pending")],
+        "known": [[entry("1.1"), 0, 0]],
+    });
+    fs::write(notes(&env), wrong.to_string()).unwrap();
+    next(&env).success().says("5.1 issue-manager");
+
+    // Everything as if it were done.
+    let known: Vec<Value> = (6..=20)
+        .map(|issue| serde_json::json!([entry(&format!("{issue}.1")), 0, 0]))
+        .collect();
+    let wrong = serde_json::json!({ "briefs": [brief("completed")], "known": known });
+    fs::write(notes(&env), wrong.to_string()).unwrap();
+    next(&env).success().says("6.1 issue-manager");
+
+    // A brief that is not there, and a folder in its place.
+    let wrong = serde_json::json!({ "briefs": [], "known": [[entry("7.1"), 7, 0]] });
+    fs::write(notes(&env), wrong.to_string()).unwrap();
+    next(&env).success().says("7.1 issue-manager");
+    fs::remove_file(notes(&env)).unwrap();
+    fs::create_dir(notes(&env)).unwrap();
+    next(&env).success().says("8.1 issue-manager");
+    fs::remove_dir(notes(&env)).unwrap();
+    for issue in 9..=20 {
+        next(&env)
+            .success()
+            .says(&format!("{issue}.1 issue-manager"));
+    }
+    next(&env).exits(6).says("nothing waits for prep-agent");
+    env.assert_sound();
+}
+
+#[test]
+fn notes_hold_what_is_open_and_urgency_comes_first() {
+    let env = TestEnvironment::with_ledger();
+    for issue in 1..=18 {
+        env.send(opening(issue)).success();
+    }
+    let urgent = sample("issue-manager-to-prep-agent", Format::Json, 19);
+    let urgent = urgent.replace("\"medium\"", "\"critical\"");
+    assert!(urgent.contains("critical"), "{urgent}");
+    env.send(urgent).success();
+    next(&env).success().says("19.1 issue-manager");
+    let left: Value = serde_json::from_slice(&fs::read(notes(&env)).unwrap()).unwrap();
+    assert_eq!(left["known"].as_array().unwrap().len(), 19);
+    for issue in 1..=18 {
+        let id = format!("{issue}.1");
+        env.handoff(&["cancel", &id, "--as", "issue-manager", "--reason", "no"])
+            .success();
+    }
+    for issue in 21..=40 {
+        env.send(opening(issue)).success();
+    }
+    next(&env).success().says("21.1 issue-manager");
+    // What is not open any more is not kept: 19.1 was claimed, and is open as
+    // another blob that is known since.
+    let left: Value = serde_json::from_slice(&fs::read(notes(&env)).unwrap()).unwrap();
+    assert_eq!(left["known"].as_array().unwrap().len(), 21);
+}

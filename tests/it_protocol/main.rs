@@ -1,0 +1,21 @@
+//! Contracts and protocols: what is accepted, what is refused and why, and what each
+//! built-in protocol asks of its agents.
+#![allow(clippy::unwrap_used)]
+
+mod bad_input;
+mod contract_properties;
+mod contracts;
+mod decisions;
+mod delegation;
+mod directive;
+mod explain;
+mod own_protocol;
+mod protocol_claims;
+mod protocol_faults;
+mod protocols;
+mod rules;
+mod schemas;
+mod secrets;
+mod skeletons;
+mod tasks;
+mod xsd;

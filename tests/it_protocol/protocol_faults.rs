@@ -1,0 +1,657 @@
+//! Every fault of a protocol that `protocol check` knows, one at a time.
+
+use serde_json::{Value, json};
+use test_support::TestEnvironment;
+use test_support::team::{BUILT_IN, Folder, Refused};
+
+/// Sets a value, adds one at the end of a list, or takes one away.
+fn change(definition: &mut Value, pointer: &str, value: &Value) {
+    let (parent, key) = pointer.rsplit_once('/').unwrap();
+    match definition.pointer_mut(parent).unwrap() {
+        Value::Object(members) if value.is_null() => drop(members.shift_remove(key).unwrap()),
+        Value::Object(members) => drop(members.insert(key.to_owned(), value.clone())),
+        Value::Array(items) if key == "-" => items.push(value.clone()),
+        Value::Array(items) => items[key.parse::<usize>().unwrap()] = value.clone(),
+        other => panic!("{pointer}: {other}"),
+    }
+}
+
+#[test]
+fn every_fault_of_a_protocol_is_told_with_its_place() {
+    let table: Vec<(&str, Vec<(&str, Value)>)> = vec![
+        ("issue-to-pr", vec![("/format", json!(2))]),
+        ("issue-to-pr", vec![("/formats", json!([]))]),
+        ("issue-to-pr", vec![("/formats/1", json!("yaml"))]),
+        ("issue-to-pr", vec![("/fields/at", json!("timestamp"))]),
+        ("issue-to-pr", vec![("/fields/summary", json!("/a~2"))]),
+        ("issue-to-pr", vec![("/fields/from", json!(null))]),
+        ("issue-to-pr", vec![("/fields/to", json!(null))]),
+        (
+            "issue-to-pr",
+            vec![("/fields/new_issue", json!("not a key"))],
+        ),
+        (
+            "issue-to-pr",
+            vec![("/contracts/0/fields", json!({"at": "when"}))],
+        ),
+        (
+            "issue-to-pr",
+            vec![("/agents/1/id", json!("issue-manager"))],
+        ),
+        (
+            "issue-to-pr",
+            vec![("/agents/1/aliases", json!(["issue-manager"]))],
+        ),
+        (
+            "issue-to-pr",
+            vec![
+                ("/agents/1/allowed", json!(["branch"])),
+                ("/agents/1/forbidden", json!(["branch"])),
+            ],
+        ),
+        ("issue-to-pr", vec![("/priorities/1", json!("critical"))]),
+        ("issue-to-pr", vec![("/contracts/1/type", json!("error"))]),
+        (
+            "issue-to-pr",
+            vec![("/contracts/0/root", json!("hand off"))],
+        ),
+        (
+            "issue-to-pr",
+            vec![("/contracts/0/when", json!({"type": "x"}))],
+        ),
+        (
+            "issue-to-pr",
+            vec![("/contracts/8/summary", json!("error"))],
+        ),
+        (
+            "issue-to-pr",
+            vec![("/contracts/8/failure/details", json!("details"))],
+        ),
+        (
+            "issue-to-pr",
+            vec![("/contracts/0/schema", json!("../x.json"))],
+        ),
+        (
+            "issue-to-pr",
+            vec![("/contracts/0/template", json!("/etc/x.json"))],
+        ),
+        (
+            "issue-to-pr",
+            vec![("/contracts/0/xsd", json!("schemas/.x.xsd"))],
+        ),
+        (
+            "issue-to-pr",
+            vec![("/contracts/9/implied_from", json!("nobody"))],
+        ),
+        (
+            "issue-to-pr",
+            vec![("/contracts/9/implied_to", json!("nobody"))],
+        ),
+        (
+            "issue-to-pr",
+            vec![("/contracts/8/outcome/gone", json!("fail"))],
+        ),
+        ("issue-to-pr", vec![("/merge/0", json!("blessed"))]),
+        (
+            "issue-to-pr",
+            vec![("/requirements/approved/shown_by", json!([]))],
+        ),
+        (
+            "issue-to-pr",
+            vec![("/requirements/approved/status", json!(["fine"]))],
+        ),
+        (
+            "issue-to-pr",
+            vec![(
+                "/requirements/approved/undone_by/0",
+                json!("reviewer-agent-to-validator-agent"),
+            )],
+        ),
+        (
+            "issue-to-pr",
+            vec![(
+                "/requirements/completed",
+                json!({"title": "x", "shown_by": ["error"]}),
+            )],
+        ),
+        ("issue-to-pr", vec![("/routes/1/from", json!("nobody"))]),
+        ("issue-to-pr", vec![("/routes/1/to", json!("nobody"))]),
+        ("issue-to-pr", vec![("/routes/1/via", json!("nobody"))]),
+        ("issue-to-pr", vec![("/routes/1/via", json!("prep-agent"))]),
+        (
+            "issue-to-pr",
+            vec![("/routes/1/from", json!("workflow-complete"))],
+        ),
+        ("issue-to-pr", vec![("/routes/1/contracts", json!([]))]),
+        (
+            "issue-to-pr",
+            vec![("/routes/1/contracts/-", json!("letter"))],
+        ),
+        ("issue-to-pr", vec![("/routes/0/opens", json!(false))]),
+        (
+            "issue-to-pr",
+            vec![(
+                "/routes/7/contracts/-",
+                json!("reviewer-agent-to-fixer-agent"),
+            )],
+        ),
+        (
+            "issue-to-pr",
+            vec![(
+                "/forbidden",
+                json!([{"from": "nobody", "to": "noone", "reason": "x"}]),
+            )],
+        ),
+        (
+            "issue-to-pr",
+            vec![(
+                "/forbidden",
+                json!([{"from": "fixer-agent", "to": "reviewer-agent", "reason": "x"}]),
+            )],
+        ),
+        (
+            "issue-to-pr",
+            vec![("/facts/branch", json!({"last": ["branch"]}))],
+        ),
+        ("issue-to-pr", vec![("/facts/branch", json!({"sum": []}))]),
+        (
+            "issue-to-pr",
+            vec![("/facts/review_iterations", json!({"count": ["letter"]}))],
+        ),
+        (
+            "issue-to-pr",
+            vec![(
+                "/agents/-",
+                json!({"id": "idler", "role": "Waits", "kind": "specialist"}),
+            )],
+        ),
+        (
+            "issue-to-pr",
+            vec![(
+                "/routes/4/contracts",
+                json!(["reviewer-agent-to-fixer-agent"]),
+            )],
+        ),
+        ("issue-to-pr", vec![("/contracts/0/formats", json!(["md"]))]),
+        (
+            "issue-to-pr",
+            vec![("/contracts/8/answers", json!(["error"]))],
+        ),
+        (
+            "issue-to-pr",
+            vec![("/contracts/8/answers", json!(["letter"]))],
+        ),
+        ("issue-to-pr", vec![("/loops", json!({"reason": "x"}))]),
+        (
+            "issue-to-pr",
+            vec![("/turns", json!({"pending": "nobody"}))],
+        ),
+        (
+            "issue-to-pr",
+            vec![(
+                "/documents",
+                json!({"map": {"title": "Map", "schema": "../map.json"}}),
+            )],
+        ),
+        (
+            "issue-to-pr",
+            vec![(
+                "/contracts/8/after",
+                json!({"/status": {"failure": ["gone"]}}),
+            )],
+        ),
+        (
+            "issue-to-pr",
+            vec![("/contracts/0/schema", json!("schemas/gone.schema.json"))],
+        ),
+        (
+            "issue-to-pr",
+            vec![("/contracts/0/template", json!("templates/gone.json"))],
+        ),
+        (
+            "issue-to-pr",
+            vec![("/contracts/0/xsd", json!("schemas/gone.xsd"))],
+        ),
+        (
+            "issue-to-pr",
+            vec![(
+                "/documents",
+                json!({"map": {"title": "Map", "schema": "schemas/map.json"}}),
+            )],
+        ),
+        ("issue-to-pr", vec![("/fields/branch", json!("/bough"))]),
+        (
+            "issue-to-pr",
+            vec![("/contracts/0/fields", json!({"at": "/moment"}))],
+        ),
+        (
+            "issue-to-pr",
+            vec![("/contracts/0/when", json!({"/colour": "red"}))],
+        ),
+        (
+            "issue-to-pr",
+            vec![("/contracts/8/summary", json!("/error/text"))],
+        ),
+        (
+            "issue-to-pr",
+            vec![("/contracts/8/failure/code", json!("/error/code"))],
+        ),
+        (
+            "issue-to-pr",
+            vec![("/facts/branch", json!({"last": ["/branch", "/bough"]}))],
+        ),
+        (
+            "issue-to-pr",
+            vec![("/contracts/8/outcome/ready", json!("fail"))],
+        ),
+        ("issue-to-pr", vec![("/status/parked", json!("blocked"))]),
+        (
+            "issue-to-pr",
+            vec![("/contracts/0/fields", json!({"from": "/sender"}))],
+        ),
+        (
+            "orchestrator-specialist",
+            vec![("/contracts/0/named_schemas/0/data", json!("data"))],
+        ),
+        (
+            "orchestrator-specialist",
+            vec![("/contracts/0/named_schemas/0/schema", json!("/input/form"))],
+        ),
+        (
+            "orchestrator-specialist",
+            vec![("/contracts/0/expects/artifact_type", json!("type"))],
+        ),
+        (
+            "orchestrator-specialist",
+            vec![(
+                "/contracts/0/expects/destination",
+                json!("/expected_output/place"),
+            )],
+        ),
+        (
+            "orchestrator-specialist",
+            vec![("/contracts/1/artifacts/path", json!("path"))],
+        ),
+        (
+            "orchestrator-specialist",
+            vec![("/contracts/1/artifacts/list", json!("/outputs"))],
+        ),
+        (
+            "orchestrator-specialist",
+            vec![("/contracts/0/max_retries", json!("retries"))],
+        ),
+        (
+            "orchestrator-specialist",
+            vec![("/contracts/0/max_retries", json!("/retry_policy/most"))],
+        ),
+        (
+            "orchestrator-specialist",
+            vec![("/contracts/1/note", json!(true))],
+        ),
+        (
+            "orchestrator-specialist",
+            vec![("/routes/0/contracts/-", json!("response"))],
+        ),
+        (
+            "orchestrator-specialist",
+            vec![(
+                "/contracts/2/when",
+                json!({"/status": ["completed", "failed"]}),
+            )],
+        ),
+        (
+            "delegation",
+            vec![("/contracts/1/critical_inputs/at", json!("open"))],
+        ),
+        (
+            "delegation",
+            vec![("/contracts/1/critical_inputs/at", json!("/open"))],
+        ),
+        ("delegation", vec![("/contracts/2/agents", json!(["who"]))]),
+        ("delegation", vec![("/contracts/2/agents", json!(["/who"]))]),
+        (
+            "delegation",
+            vec![("/contracts/1/answers", json!(["letter"]))],
+        ),
+        (
+            "directive",
+            vec![("/contracts/0/actions", json!("actions"))],
+        ),
+        ("directive", vec![("/contracts/0/actions", json!("/deeds"))]),
+        (
+            "directive",
+            vec![("/contracts/1/after", json!({"/verdict": {}}))],
+        ),
+        ("directive", vec![("/agents/3/kind", json!("specialist"))]),
+        (
+            "directive",
+            vec![("/contracts/0/artifacts/path", json!("/where"))],
+        ),
+        (
+            "task-breakdown",
+            vec![("/contracts/1/tasks/groups", json!("groups"))],
+        ),
+        (
+            "task-breakdown",
+            vec![("/contracts/1/tasks/parent", json!("/data/parent"))],
+        ),
+        (
+            "task-breakdown",
+            vec![("/fields/new_issue", json!("/data/none"))],
+        ),
+    ];
+    let env = TestEnvironment::new();
+    let mut text = String::new();
+    for protocol in BUILT_IN {
+        let folder = Folder::copy(&env, protocol, protocol);
+        let original = folder.read("protocol.json");
+        let rows = table.iter().filter(|(name, _)| *name == protocol);
+        for (_, changes) in rows {
+            let mut definition = original.clone();
+            for (pointer, value) in changes {
+                change(&mut definition, pointer, value);
+            }
+            folder.write("protocol.json", definition.to_string());
+            let args = ["protocol", "check", &folder.path(), "--json"];
+            let (pointer, value) = &changes[0];
+            let ran = env.handoff(&args);
+            assert_eq!(ran.status, 1, "{pointer} = {value}: {}", ran.shown);
+            let refused = Refused::of(&ran);
+            text += &format!("{protocol} {pointer} = {value}\n");
+            for finding in refused.findings {
+                text += &format!("  {finding}\n");
+            }
+        }
+    }
+    insta::assert_snapshot!(text, @r#"
+    issue-to-pr /format = 2
+      protocol.format /format: form 2 of protocol.json is not known; this program reads 1
+    issue-to-pr /formats = []
+      protocol.format /formats: there is no format that a contract may have; use xml, json, md
+    issue-to-pr /formats/1 = "yaml"
+      protocol.format /formats/1: `yaml` is not a contract format; use xml, json, md
+    issue-to-pr /fields/at = "timestamp"
+      protocol.pointer /fields/at: `timestamp` is not a JSON Pointer to a field, such as /from
+    issue-to-pr /fields/summary = "/a~2"
+      protocol.pointer /fields/summary: `/a~2` is not a JSON Pointer to a field, such as /from
+      protocol.unknown_field /fields/summary: `/a~2` is a field that the schema does not have
+    issue-to-pr /fields/from = null
+      protocol.field /contracts/0/fields/from: nothing says where `issue-manager-to-prep-agent` has its `from`
+      protocol.field /contracts/1/fields/from: nothing says where `prep-agent-to-implementer-agent` has its `from`
+      protocol.field /contracts/2/fields/from: nothing says where `implementer-agent-to-reviewer-agent` has its `from`
+      protocol.field /contracts/3/fields/from: nothing says where `reviewer-agent-to-fixer-agent` has its `from`
+      protocol.field /contracts/4/fields/from: nothing says where `reviewer-agent-to-validator-agent` has its `from`
+      protocol.field /contracts/5/fields/from: nothing says where `fixer-agent-to-reviewer-agent` has its `from`
+      protocol.field /contracts/6/fields/from: nothing says where `validator-agent-to-closer-agent` has its `from`
+      protocol.field /contracts/7/fields/from: nothing says where `validator-agent-to-fixer-agent` has its `from`
+      protocol.field /contracts/8/fields/from: nothing says where `error` has its `from`
+    issue-to-pr /fields/to = null
+      protocol.field /contracts/0/fields/to: nothing says where `issue-manager-to-prep-agent` has its `to`
+      protocol.field /contracts/1/fields/to: nothing says where `prep-agent-to-implementer-agent` has its `to`
+      protocol.field /contracts/2/fields/to: nothing says where `implementer-agent-to-reviewer-agent` has its `to`
+      protocol.field /contracts/3/fields/to: nothing says where `reviewer-agent-to-fixer-agent` has its `to`
+      protocol.field /contracts/4/fields/to: nothing says where `reviewer-agent-to-validator-agent` has its `to`
+      protocol.field /contracts/5/fields/to: nothing says where `fixer-agent-to-reviewer-agent` has its `to`
+      protocol.field /contracts/6/fields/to: nothing says where `validator-agent-to-closer-agent` has its `to`
+      protocol.field /contracts/7/fields/to: nothing says where `validator-agent-to-fixer-agent` has its `to`
+      protocol.field /contracts/8/fields/to: nothing says where `error` has its `to`
+    issue-to-pr /fields/new_issue = "not a key"
+      protocol.pointer /fields/new_issue: `not a key` is neither a JSON Pointer nor an issue key
+    issue-to-pr /contracts/0/fields = {"at":"when"}
+      protocol.pointer /contracts/0/fields/at: `when` is not a JSON Pointer to a field, such as /from
+    issue-to-pr /agents/1/id = "issue-manager"
+      protocol.duplicate /agents/1/id: agent `issue-manager` is defined twice
+      protocol.unknown_agent /routes/0/to: no agent is called `prep-agent`
+      protocol.unknown_agent /routes/1/from: no agent is called `prep-agent`
+      protocol.unknown_agent /github/rules/0/do/send/to: no agent is called `prep-agent`
+    issue-to-pr /agents/1/aliases = ["issue-manager"]
+      protocol.duplicate /agents/1/aliases/0: `issue-manager` is another agent's name already
+    issue-to-pr /agents/1/allowed = ["branch"]
+      protocol.action /agents/1/forbidden/0: `branch` is both allowed and forbidden
+    issue-to-pr /priorities/1 = "critical"
+      protocol.duplicate /priorities/1: priority `critical` is listed twice
+    issue-to-pr /contracts/1/type = "error"
+      protocol.duplicate /contracts/8/type: contract type `error` is defined twice
+      protocol.unknown_type /routes/1/contracts/0: no contract type is called `prep-agent-to-implementer-agent`
+    issue-to-pr /contracts/0/root = "hand off"
+      protocol.root /contracts/0/root: `hand off` cannot be a root element
+    issue-to-pr /contracts/0/when = {"type":"x"}
+      protocol.pointer /contracts/0/when: `type` is not a JSON Pointer to a field, such as /from
+    issue-to-pr /contracts/8/summary = "error"
+      protocol.pointer /contracts/8/summary: `error` is not a JSON Pointer to a field, such as /from
+    issue-to-pr /contracts/8/failure/details = "details"
+      protocol.pointer /contracts/8/failure: `details` is not a JSON Pointer to a field, such as /from
+    issue-to-pr /contracts/0/schema = "../x.json"
+      protocol.path /contracts/0/schema: `../x.json` is not a plain relative path
+      protocol.missing_file /contracts/0/schema: no file ../x.json describes it
+    issue-to-pr /contracts/0/template = "/etc/x.json"
+      protocol.path /contracts/0/template: `/etc/x.json` is not a plain relative path
+      protocol.missing_file /contracts/0/template: there is no file /etc/x.json
+    issue-to-pr /contracts/0/xsd = "schemas/.x.xsd"
+      protocol.path /contracts/0/xsd: `schemas/.x.xsd` is not a plain relative path
+      protocol.missing_file /contracts/0/xsd: there is no file schemas/.x.xsd
+    issue-to-pr /contracts/9/implied_from = "nobody"
+      protocol.unknown_agent /contracts/9/implied_from: no agent is called `nobody`
+    issue-to-pr /contracts/9/implied_to = "nobody"
+      protocol.unknown_agent /contracts/9/implied_to: no agent is called `nobody`
+    issue-to-pr /contracts/8/outcome/gone = "fail"
+      protocol.unknown_status /contracts/8/outcome: `gone` is not a word in `status`
+      protocol.unreachable_state /contracts/8/outcome: no contract of type `error` can have the status `gone`
+    issue-to-pr /merge/0 = "blessed"
+      protocol.requirement /merge/0: there is no requirement `blessed`
+    issue-to-pr /requirements/approved/shown_by = []
+      protocol.requirement /requirements/approved/shown_by: no contract can show it
+    issue-to-pr /requirements/approved/status = ["fine"]
+      protocol.unknown_status /requirements/approved/status/0: the protocol has no status word `fine`
+    issue-to-pr /requirements/approved/undone_by/0 = "reviewer-agent-to-validator-agent"
+      protocol.requirement /requirements/approved/undone_by: `reviewer-agent-to-validator-agent` can't both show and undo it
+    issue-to-pr /requirements/completed = {"title":"x","shown_by":["error"]}
+      protocol.requirement /requirements/completed: every protocol has `completed`: the issue is completed
+    issue-to-pr /routes/1/from = "nobody"
+      protocol.unknown_agent /routes/1/from: no agent is called `nobody`
+    issue-to-pr /routes/1/to = "nobody"
+      protocol.unknown_agent /routes/1/to: no agent is called `nobody`
+    issue-to-pr /routes/1/via = "nobody"
+      protocol.unknown_agent /routes/1/via: no agent is called `nobody`
+    issue-to-pr /routes/1/via = "prep-agent"
+      protocol.route /routes/1/via: `prep-agent` is a party of the route already
+    issue-to-pr /routes/1/from = "workflow-complete"
+      protocol.route /routes/1/from: `workflow-complete` is the end, and sends nothing
+    issue-to-pr /routes/1/contracts = []
+      protocol.route /routes/1/contracts: no contract type travels this route
+    issue-to-pr /routes/1/contracts/- = "letter"
+      protocol.unknown_type /routes/1/contracts/1: no contract type is called `letter`
+    issue-to-pr /routes/0/opens = false
+      protocol.route /routes: no route opens an issue, so that none can begin
+    issue-to-pr /routes/7/contracts/- = "reviewer-agent-to-fixer-agent"
+      protocol.ambiguous /contracts/7/when: `reviewer-agent-to-fixer-agent` and `validator-agent-to-fixer-agent` can go between the same agents, and no field in `when` tells them apart
+    issue-to-pr /forbidden = [{"from":"nobody","to":"noone","reason":"x"}]
+      protocol.unknown_agent /forbidden/0/from: no agent is called `nobody`
+      protocol.unknown_agent /forbidden/0/to: no agent is called `noone`
+    issue-to-pr /forbidden = [{"from":"fixer-agent","to":"reviewer-agent","reason":"x"}]
+      protocol.route /forbidden/0: a route goes from fixer-agent to reviewer-agent
+    issue-to-pr /facts/branch = {"last":["branch"]}
+      protocol.pointer /facts/branch/last/0: `branch` is not a JSON Pointer to a field, such as /from
+    issue-to-pr /facts/branch = {"sum":[]}
+      protocol.fact /facts/branch/sum: nothing is gathered from an empty list
+    issue-to-pr /facts/review_iterations = {"count":["letter"]}
+      protocol.unknown_type /facts/review_iterations/count/0: no contract type is called `letter`
+    issue-to-pr /agents/- = {"id":"idler","role":"Waits","kind":"specialist"}
+      protocol.unreachable_agent /agents/9: no route reaches `idler` from where issues are opened
+    issue-to-pr /routes/4/contracts = ["reviewer-agent-to-fixer-agent"]
+      protocol.unused_type /contracts/4: no route has contracts of type `reviewer-agent-to-validator-agent`
+      protocol.github /github/rules/11/do/draft/contract: no such contract goes from reviewer-agent to validator-agent
+    issue-to-pr /contracts/0/formats = ["md"]
+      protocol.format /contracts/0/formats/0: `md` is not a format that the protocol has
+    issue-to-pr /contracts/8/answers = ["error"]
+      protocol.answer /contracts/8/answers/0: `error` is an answer or a note, and asks nothing
+      protocol.answer /contracts/8/answers: only a protocol of style `call` has answers
+      protocol.route /routes/8/contracts/0: `error` is an answer or a note, which needs no route
+    issue-to-pr /contracts/8/answers = ["letter"]
+      protocol.unknown_type /contracts/8/answers/0: no contract type is called `letter`
+      protocol.answer /contracts/8/answers: only a protocol of style `call` has answers
+      protocol.route /routes/8/contracts/0: `error` is an answer or a note, which needs no route
+    issue-to-pr /loops = {"reason":"x"}
+      protocol.loops /loops: only a protocol of style `call` has requests that wait
+    issue-to-pr /turns = {"pending":"nobody"}
+      protocol.unknown_agent /turns/pending: no agent is called `nobody`
+    issue-to-pr /documents = {"map":{"title":"Map","schema":"../map.json"}}
+      protocol.path /documents/map/schema: `../map.json` is not a plain relative path
+      protocol.missing_file /documents/map/schema: no file ../map.json describes it
+    issue-to-pr /contracts/8/after = {"/status":{"failure":["gone"]}}
+      protocol.unknown_status /contracts/8/after: `gone` is not a word in `status`
+    issue-to-pr /contracts/0/schema = "schemas/gone.schema.json"
+      protocol.missing_file /contracts/0/schema: no file schemas/gone.schema.json describes it
+    issue-to-pr /contracts/0/template = "templates/gone.json"
+      protocol.missing_file /contracts/0/template: there is no file templates/gone.json
+    issue-to-pr /contracts/0/xsd = "schemas/gone.xsd"
+      protocol.missing_file /contracts/0/xsd: there is no file schemas/gone.xsd
+    issue-to-pr /documents = {"map":{"title":"Map","schema":"schemas/map.json"}}
+      protocol.missing_file /documents/map/schema: no file schemas/map.json describes it
+    issue-to-pr /fields/branch = "/bough"
+      protocol.unknown_field /fields/branch: `/bough` is a field that the schema does not have
+    issue-to-pr /contracts/0/fields = {"at":"/moment"}
+      protocol.unknown_field /contracts/0/fields/at: `/moment` is a field that the schema does not have
+    issue-to-pr /contracts/0/when = {"/colour":"red"}
+      protocol.unknown_field /contracts/0/when: `/colour` is a field that the schema does not have
+    issue-to-pr /contracts/8/summary = "/error/text"
+      protocol.unknown_field /contracts/8/summary: `/error/text` is a field that the schema does not have
+    issue-to-pr /contracts/8/failure/code = "/error/code"
+      protocol.unknown_field /contracts/8/failure: `/error/code` is a field that the schema does not have
+    issue-to-pr /facts/branch = {"last":["/branch","/bough"]}
+      protocol.unknown_field /facts/branch/last/1: `/bough` is a field that the schema does not have
+    issue-to-pr /contracts/8/outcome/ready = "fail"
+      protocol.unreachable_state /contracts/8/outcome: no contract of type `error` can have the status `ready`
+    issue-to-pr /status/parked = "blocked"
+      protocol.unreachable_state /status/parked: no contract can have the status `parked`, so that blocked is not reached by it
+    issue-to-pr /contracts/0/fields = {"from":"/sender"}
+      protocol.unknown_field /contracts/0/fields/from: `/sender` is a field that the schema does not have
+    orchestrator-specialist /contracts/0/named_schemas/0/data = "data"
+      protocol.pointer /contracts/0/named_schemas/0/data: `data` is not a JSON Pointer to a field, such as /from
+    orchestrator-specialist /contracts/0/named_schemas/0/schema = "/input/form"
+      protocol.unknown_field /contracts/0/named_schemas/0/schema: `/input/form` is a field that the schema does not have
+    orchestrator-specialist /contracts/0/expects/artifact_type = "type"
+      protocol.pointer /contracts/0/expects/artifact_type: `type` is not a JSON Pointer to a field, such as /from
+    orchestrator-specialist /contracts/0/expects/destination = "/expected_output/place"
+      protocol.unknown_field /contracts/0/expects/destination: `/expected_output/place` is a field that the schema does not have
+    orchestrator-specialist /contracts/1/artifacts/path = "path"
+      protocol.pointer /contracts/1/artifacts/path: `path` is not a JSON Pointer to a field, such as /from
+    orchestrator-specialist /contracts/1/artifacts/list = "/outputs"
+      protocol.unknown_field /contracts/1/artifacts/path: `/outputs/0/output/artifact_path` is a field that the schema does not have
+      protocol.unknown_field /contracts/1/artifacts/type: `/outputs/0/output/artifact_type` is a field that the schema does not have
+    orchestrator-specialist /contracts/0/max_retries = "retries"
+      protocol.pointer /contracts/0/max_retries: `retries` is not a JSON Pointer to a field, such as /from
+      protocol.field_type /contracts/0/max_retries: `retries` is not of the type integer
+    orchestrator-specialist /contracts/0/max_retries = "/retry_policy/most"
+      protocol.unknown_field /contracts/0/max_retries: `/retry_policy/most` is a field that the schema does not have
+    orchestrator-specialist /contracts/1/note = true
+      protocol.note /contracts/1/note: a note answers nothing
+    orchestrator-specialist /routes/0/contracts/- = "response"
+      protocol.route /routes/0/contracts/1: `response` is an answer or a note, which needs no route
+    orchestrator-specialist /contracts/2/when = {"/status":["completed","failed"]}
+      protocol.ambiguous /contracts/2/when: `response` and `failure` can go between the same agents, and no field in `when` tells them apart
+    task-breakdown /contracts/1/tasks/groups = "groups"
+      protocol.pointer /contracts/1/tasks/groups: `groups` is not a JSON Pointer to a field, such as /from
+      protocol.field_type /contracts/1/tasks/groups: `groups` is not of the type array
+    task-breakdown /contracts/1/tasks/parent = "/data/parent"
+      protocol.unknown_field /contracts/1/tasks/parent: `/data/parent` is a field that the schema does not have
+    task-breakdown /fields/new_issue = "/data/none"
+      protocol.unknown_field /fields/new_issue: `/data/none` is a field that the schema does not have
+    delegation /contracts/1/critical_inputs/at = "open"
+      protocol.pointer /contracts/1/critical_inputs/at: `open` is not a JSON Pointer to a field, such as /from
+      protocol.field_type /contracts/1/critical_inputs/at: `open` is not of the type array
+    delegation /contracts/1/critical_inputs/at = "/open"
+      protocol.unknown_field /contracts/1/critical_inputs/at: `/open` is a field that the schema does not have
+    delegation /contracts/2/agents = ["who"]
+      protocol.pointer /contracts/2/agents/0: `who` is not a JSON Pointer to a field, such as /from
+    delegation /contracts/2/agents = ["/who"]
+      protocol.unknown_field /contracts/2/agents/0: `/who` is a field that the schema does not have
+    delegation /contracts/1/answers = ["letter"]
+      protocol.unknown_type /contracts/1/answers/0: no contract type is called `letter`
+    directive /contracts/0/actions = "actions"
+      protocol.pointer /contracts/0/actions: `actions` is not a JSON Pointer to a field, such as /from
+      protocol.field_type /contracts/0/actions: `actions` is not of the type array
+    directive /contracts/0/actions = "/deeds"
+      protocol.unknown_field /contracts/0/actions: `/deeds` is a field that the schema does not have
+    directive /contracts/1/after = {"/verdict":{}}
+      protocol.unknown_field /contracts/1/after: `/verdict` is a field that the schema does not have
+    directive /agents/3/kind = "specialist"
+      protocol.action /contracts/0/actions: no agent is of the kind to whom work goes after a violation
+    directive /contracts/0/artifacts/path = "/where"
+      protocol.unknown_field /contracts/0/artifacts/path: `/produced_artifacts/0/where` is a field that the schema does not have
+    "#);
+}
+
+#[test]
+fn every_fault_of_a_protocols_files_is_told() {
+    let env = TestEnvironment::new();
+    let table: [(&str, Option<&str>); 10] = [
+        ("schemas/request.schema.json", None),
+        ("schemas/request.schema.json", Some("{")),
+        ("schemas/request.schema.json", Some(r#"{"type": "thing"}"#)),
+        (
+            "schemas/request.schema.json",
+            Some(r##"{"$ref": "#/$defs/gone"}"##),
+        ),
+        ("schemas/tech-stack.schema.json", None),
+        ("schemas/tech-stack.schema.json", Some("[]")),
+        // One that only contracts name.
+        ("schemas/react-specialist.input.schema.json", Some("no")),
+        ("templates/request.json", None),
+        ("templates/request.json", Some("{")),
+        ("protocol.json", Some(r#"{"format": 1, "name": "x"}"#)),
+    ];
+    let mut text = String::new();
+    for (i, (file, bytes)) in table.into_iter().enumerate() {
+        let folder = Folder::copy(&env, "orchestrator-specialist", &format!("copy{i}"));
+        match bytes {
+            Some(bytes) => folder.write(file, bytes),
+            None => folder.remove(file),
+        }
+        let args = ["protocol", "check", &folder.path(), "--json"];
+        let refused = Refused::of(&env.handoff(&args));
+        text += &format!(
+            "{file} = {}: {} {}\n",
+            bytes.unwrap_or("nothing"),
+            refused.exit,
+            refused.code
+        );
+        for finding in refused.findings {
+            text += &format!("  {finding}\n");
+        }
+    }
+    insta::assert_snapshot!(text, @r##"
+    schemas/request.schema.json = nothing: 1 protocol_faults
+      protocol.missing_file /contracts/0/schema: no file schemas/request.schema.json describes it
+    schemas/request.schema.json = {: 1 protocol_faults
+      protocol.schema schemas/request.schema.json: it is not JSON: EOF while parsing an object at line 1 column 1
+    schemas/request.schema.json = {"type": "thing"}: 1 protocol_faults
+      protocol.schema schemas/request.schema.json: the schema is not valid at `/type`: value is not valid under any of the schemas listed in the 'a…
+    schemas/request.schema.json = {"$ref": "#/$defs/gone"}: 1 protocol_faults
+      protocol.schema schemas/request.schema.json: the schema cannot be followed: the reference `#/$defs/gone` does not lead to a place in this schema
+    schemas/tech-stack.schema.json = nothing: 1 protocol_faults
+      protocol.missing_file /documents/tech-stack/schema: no file schemas/tech-stack.schema.json describes it
+    schemas/tech-stack.schema.json = []: 1 protocol_faults
+      protocol.schema schemas/tech-stack.schema.json: a schema is a JSON object
+    schemas/react-specialist.input.schema.json = no: 1 protocol_faults
+      protocol.schema schemas/react-specialist.input.schema.json: it is not JSON: expected ident at line 1 column 2
+    templates/request.json = nothing: 1 protocol_faults
+      protocol.missing_file /contracts/0/template: there is no file templates/request.json
+    templates/request.json = {: 1 protocol_faults
+      protocol.template templates/request.json: it is not JSON: EOF while parsing an object at line 1 column 1
+    protocol.json = {"format": 1, "name": "x"}: 1 protocol_faults
+      protocol.syntax: missing field `version`
+    "##);
+    // For people, with the number of faults.
+    let folder = Folder::copy(&env, "issue-to-pr", "xml");
+    folder.remove("schemas/error.xsd");
+    folder.remove("templates/error.json");
+    let told = env.handoff(&["protocol", "check", &folder.path()]).exits(1);
+    insta::assert_snapshot!(told.shown, @"
+    $ git handoff protocol check [root]/xml
+    [root]/xml: 2 faults
+      /contracts/8/template protocol.missing_file there is no file templates/error.json
+      /contracts/8/xsd protocol.missing_file there is no file schemas/error.xsd
+    --- exit 1
+    ");
+}

@@ -1,0 +1,946 @@
+//! Protocols in force: listed, added, brought up to date, made by users, and
+//! tampered with.
+
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use test_support::TestEnvironment;
+use test_support::contracts::{Format, opening, prepared, sample};
+use test_support::team::{
+    BUILT_IN, Folder, Refused, at_once, commits, exits, record, refused, refused_command, run,
+    said, sent, states, trailers, with_protocol,
+};
+
+/// Keeps the entries of a list for which this holds.
+fn keep(list: &mut Value, holds: impl Fn(&Value) -> bool) {
+    list.as_array_mut().unwrap().retain(holds);
+}
+
+#[test]
+fn a_ledger_starts_with_any_protocol() {
+    for name in BUILT_IN {
+        let env = with_protocol(name);
+        let data = env.data(&["protocol", "list"]);
+        let first = &data["protocols"][0];
+        assert_eq!(first["name"], name);
+        assert_eq!(
+            (&first["default"], &first["in_force"]),
+            (&json!(true), &json!(true))
+        );
+        assert_eq!(data["protocols"].as_array().unwrap().len(), 5);
+        let shown = env.data(&["protocol", "show"]);
+        assert_eq!(shown["definition"]["name"], name);
+        env.assert_sound();
+    }
+    let env = TestEnvironment::with_repository();
+    let folder = Folder::copy(&env, "delegation", "ours");
+    folder.define(|d| d["name"] = json!("ours"));
+    env.handoff(&["init", "--protocol", &folder.path()])
+        .success();
+    assert_eq!(
+        env.data(&["protocol", "show"])["definition"]["name"],
+        "ours"
+    );
+    env.assert_sound();
+
+    let env = TestEnvironment::with_repository();
+    let none = env.handoff(&["init", "--protocol", "waterfall", "--json"]);
+    assert_eq!(Refused::of(&none).says(), (6, "no_protocol"));
+    let folder = Folder::copy(&env, "delegation", "broken");
+    folder.remove("schemas/decision.schema.json");
+    let broken = env.handoff(&["init", "--protocol", &folder.path(), "--json"]);
+    assert_eq!(Refused::of(&broken).says(), (3, "protocol_refused"));
+    assert_eq!(env.tip(), "");
+}
+
+#[test]
+fn what_is_in_force_is_listed_and_shown() {
+    let env = with_protocol("task-breakdown");
+    let mut text = String::new();
+    text += &run(&env, "protocol add directive").shown;
+    text += &run(&env, "protocol list").shown;
+    text += &run(&env, "protocol show directive").shown;
+    text += &run(&env, "protocol check directive").shown;
+    text += &run(&env, "protocol add directive").shown;
+    text += &run(&env, "protocol update directive").shown;
+    insta::assert_snapshot!(text, @"
+    $ git handoff protocol add directive
+    added protocol directive 1.2.0
+      commit [commit]
+    $ git handoff protocol list
+    task-breakdown           1.2.0  default   From a fresh environment to finished subtasks
+    directive                1.2.0  in force  Specialists whose every handoff is evaluated first
+    issue-to-pr              1.2.0  built in  From a GitHub issue to a merged pull request
+    orchestrator-specialist  1.1.0  built in  Orchestrators call technology specialists
+    delegation               1.2.0  built in  Agents that delegate what they cannot handle
+    $ git handoff protocol show directive
+    directive 1.2.0: Specialists whose every handoff is evaluated first
+      relay: sending on completes what the sender held
+      formats: json
+
+    agents
+      ResearchGPT        specialist    1  Searches the web and gathers documentation; may: web-search, documentation-gathering; must not: design-decisions, implementation-choices
+      DesignGPT          specialist    2  Writes architecture, patterns and specifications; may: architecture, patterns, specifications; must not: research, implementation, testing
+      ImplementationGPT  specialist    3  Generates code from specifications; may: code-generation-from-specs; must not: new-design-decisions, scope-changes
+      MetaGPT            orchestrator  4  Evaluates every contract and decides what happens next (also METAGPT)
+      USER               human            Answers what the agents cannot know (also USER_INPUT_REQUIRED)
+      workflow-end       end              The end of the workflow
+
+    routes
+      ResearchGPT → DesignGPT          handoff     opens an issue; MetaGPT decides first
+      ResearchGPT → ImplementationGPT  handoff     opens an issue; MetaGPT decides first
+      DesignGPT → ResearchGPT          handoff     opens an issue; MetaGPT decides first
+      DesignGPT → ImplementationGPT    handoff     opens an issue; MetaGPT decides first
+      ImplementationGPT → ResearchGPT  handoff     opens an issue; MetaGPT decides first
+      ImplementationGPT → DesignGPT    handoff     opens an issue; MetaGPT decides first
+      ResearchGPT → MetaGPT            handoff     opens an issue
+      DesignGPT → MetaGPT              handoff     opens an issue
+      ImplementationGPT → MetaGPT      handoff     opens an issue
+      MetaGPT → ResearchGPT            evaluation
+      MetaGPT → DesignGPT              evaluation
+      MetaGPT → ImplementationGPT      evaluation
+      MetaGPT → USER                   evaluation
+      MetaGPT → workflow-end           evaluation
+      USER → MetaGPT                   user-input
+
+    contract types
+      handoff     Work handed over for evaluation
+      evaluation  Decision about a contract
+      user-input  Missing inputs given
+    $ git handoff protocol check directive
+    directive: sound (7 files)
+    $ git handoff protocol add directive
+    protocol directive 1.2.0 is in force already; nothing changed
+    $ git handoff protocol update directive
+    protocol directive 1.2.0 is in force already; nothing changed
+    ");
+    // The same as data.
+    let data = env.data(&["protocol", "check", "directive"]);
+    assert_eq!(data["findings"], json!([]));
+    let data = env.data(&["protocol", "update", "directive"]);
+    let expected =
+        json!({"protocol": "directive", "before": "1.2.0", "version": "1.2.0", "commit": null});
+    assert_eq!(data, expected);
+    let none = refused_command(&env, "protocol show waterfall");
+    assert_eq!(none.says(), (6, "no_protocol"));
+    let none = refused_command(&env, "protocol update delegation");
+    assert_eq!(none.says(), (6, "no_protocol"));
+    // Nothing needs a ledger, nor even a repository, to be looked at.
+    let env = TestEnvironment::new();
+    run(&env, "protocol list");
+    run(&env, "protocol show delegation");
+    run(&env, "protocol check delegation");
+}
+
+#[test]
+fn a_copy_is_the_same_protocol() {
+    for name in BUILT_IN {
+        let env = with_protocol(name);
+        let folder = Folder::copy(&env, name, "copy");
+        let again = folder.put("update").success();
+        assert!(again.shown.contains("nothing changed"), "{}", again.shown);
+        let taken = env.handoff(&["protocol", "copy", name, &folder.path(), "--json"]);
+        assert_eq!(Refused::of(&taken).says(), (2, "usage"));
+        let before = folder.read("protocol.json")["version"].clone();
+        folder.define(|d| d["version"] = json!("1.9.0"));
+        let exists = folder.refused("add");
+        assert_eq!(exists.says(), (4, "protocol_exists"));
+        let data = env.data(&["protocol", "update", &folder.path()]);
+        assert_eq!(
+            (&data["before"], &data["version"]),
+            (&before, &json!("1.9.0"))
+        );
+        assert_eq!(data["commit"], env.tip());
+        // What is in force is what is copied now.
+        let other = Folder::copy(&env, name, "other");
+        assert_eq!(other.read("protocol.json")["version"], "1.9.0");
+        env.assert_sound();
+    }
+}
+
+/// A finished piece of research in the protocol `directive`.
+fn research(workflow: &str) -> String {
+    json!({
+        "handoff_id": format!("{workflow}-research"),
+        "from_agent": "ResearchGPT",
+        "to_agent": "DesignGPT",
+        "timestamp": "2026-03-02T08:00:00Z",
+        "status": "success",
+        "produced_artifacts": [],
+        "assumptions": [],
+        "missing_inputs": [],
+        "recommended_next_agent": "DesignGPT",
+        "context_summary": "Lighthouses blink",
+        "kb_updates_proposed": false,
+        "session_id": "s1",
+        "workflow_id": workflow,
+    })
+    .to_string()
+}
+
+#[test]
+fn two_protocols_are_in_force_and_each_issue_follows_one() {
+    let env = TestEnvironment::with_ledger();
+    run(&env, "protocol add directive");
+    assert_eq!(trailers(&env, "Protocol"), ["directive"]);
+    env.send(opening(87)).success();
+    sent(&env, research("beacon"));
+    assert_eq!(record(&env, "87.1")["protocol"], "issue-to-pr");
+    assert_eq!(record(&env, "beacon.1")["protocol"], "directive");
+    let data = env.data(&["protocol", "list"]);
+    let issues: Vec<&Value> = { data["protocols"].as_array().unwrap().iter() }
+        .map(|p| &p["open_issues"])
+        .collect();
+    assert_eq!(issues[..3], [&json!(1), &json!(1), &json!(0)]);
+    // An issue stays with its protocol.
+    let other = refused(&env, &[], research("87"));
+    assert_eq!(other.says(), (3, "contract_refused"));
+    let named = ["--protocol", "directive"];
+    let other = refused(&env, &named, research("87"));
+    assert_eq!(other.says(), (4, "other_protocol"));
+    let other = refused(&env, &["--issue", "beacon"], opening(88));
+    assert_eq!(other.exit, 3);
+    // Which protocol a contract follows may be said.
+    env.handoff_with(&["check", "-", "--protocol", "directive"], research("fog"))
+        .success();
+    let wrong = env.handoff_with(
+        &["check", "-", "--protocol", "issue-to-pr"],
+        research("fog"),
+    );
+    assert_eq!(wrong.status, 1);
+    let none = refused(&env, &["--protocol", "delegation"], research("fog"));
+    assert_eq!(none.says(), (6, "no_protocol"));
+    let args = ["send", "-", "--protocol", "directive"];
+    env.handoff_with(&args, research("fog")).success();
+    let skeleton = "new --issue 99 --from ResearchGPT --to DesignGPT";
+    let shown = run(&env, skeleton).stdout;
+    assert!(shown.contains("\"ResearchGPT\""), "{shown}");
+    run(&env, &format!("{skeleton} --protocol directive"));
+    let wrong = refused_command(&env, &format!("{skeleton} --protocol issue-to-pr"));
+    assert_eq!(wrong.says(), (4, "unknown_agent"));
+    let bound = refused_command(&env, "new --issue 87 --from ResearchGPT --to DesignGPT");
+    assert_eq!(bound.says(), (4, "unknown_agent"));
+    // Agents are known by their own protocols.
+    run(&env, "claim 87.1 --as prep-agent");
+    run(&env, "claim --next --as METAGPT");
+    let stranger = refused_command(&env, "claim fog.1 --as prep-agent");
+    assert_eq!(stranger.says(), (4, "unknown_agent"));
+    let nobody = refused_command(&env, "inbox --as postman");
+    assert_eq!(nobody.says(), (4, "unknown_agent"));
+    env.assert_sound();
+}
+
+#[test]
+fn an_update_is_one_commit_and_takes_nothing_away_from_history() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    run(&env, "claim 87.1 --as prep-agent");
+    let folder = Folder::copy(&env, "issue-to-pr", "next");
+    folder.define(|d| d["version"] = json!("2.0.0"));
+    // What was sent would not be accepted any more.
+    folder.edit(
+        "schemas/issue-manager-to-prep-agent.schema.json",
+        |schema| {
+            schema["required"]
+                .as_array_mut()
+                .unwrap()
+                .push(json!("labels"));
+            schema["properties"]["labels"] =
+                json!({"type": "string", "minLength": 1, "maxLength": 10});
+        },
+    );
+    let before = commits(&env);
+    folder.put("update").success();
+    assert_eq!(commits(&env), before + 1);
+    let subject = env.git(&env.repo(), &["log", "-1", "--format=%s", "handoffs"]);
+    assert_eq!(subject, "Update protocol issue-to-pr from 1.2.0 to 2.0.0\n");
+    let changed = ["diff", "--name-only", "handoffs~1", "handoffs"];
+    assert_eq!(
+        env.git(&env.repo(), &changed),
+        "protocols/issue-to-pr/protocol.json\n\
+         protocols/issue-to-pr/schemas/issue-manager-to-prep-agent.schema.json\n"
+    );
+    env.assert_sound();
+    let old = refused(&env, &[], opening(88));
+    assert_eq!(old.says(), (3, "contract_refused"));
+    // What is open goes on, and the repeat of what was accepted stays one.
+    env.send(prepared(87)).success();
+    env.assert_sound();
+    let verify = env.handoff(&["verify", "87"]).success();
+    assert!(verify.shown.contains("sound"), "{}", verify.shown);
+}
+
+#[test]
+fn an_update_leaves_no_open_handoff_behind() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    run(&env, "claim 87.1 --as prep-agent");
+    env.send(prepared(87)).success();
+    env.send(opening(88)).success();
+    let told = |name: &str, change: &dyn Fn(&mut Value)| {
+        let folder = Folder::copy(&env, "issue-to-pr", name);
+        folder.define(|d| {
+            d["facts"] = json!({});
+            d["github"] = json!({"rules": []});
+            d["version"] = json!("1.9.0");
+            change(d);
+        });
+        let refused = folder.refused("update");
+        assert_eq!(refused.says(), (4, "protocol_orphans"), "{refused:?}");
+        refused.findings.join("\n")
+    };
+    let names = |agent: &'static str| {
+        move |v: &Value| v["from"] != agent && v["to"] != agent && v["id"] != agent
+    };
+    let mut text = told("agent", &|d| {
+        let gone = "implementer-agent";
+        d["status"].as_object_mut().unwrap().remove("ready");
+        keep(&mut d["agents"], names(gone));
+        keep(&mut d["routes"], names(gone));
+        keep(&mut d["contracts"], |c| {
+            !c["type"].as_str().unwrap().contains("implementer-agent")
+        });
+        d["routes"]
+            .as_array_mut()
+            .unwrap()
+            .push(json!({"from": "prep-agent", "to": "reviewer-agent",
+            "contracts": ["fixer-agent-to-reviewer-agent"]}));
+    });
+    text += "\n\n";
+    text += &told("type", &|d| {
+        d["contracts"][1]["type"] = json!("prepared");
+        d["routes"][1]["contracts"] = json!(["prepared"]);
+    });
+    text += "\n\n";
+    text += &told("route", &|d| {
+        let routes = &mut d["routes"];
+        keep(routes, |r| r["from"] != "prep-agent" && r["from"] != "*");
+        let routes = routes.as_array_mut().unwrap();
+        routes.push(json!({"from": "issue-manager", "to": "implementer-agent",
+            "contracts": ["prep-agent-to-implementer-agent"]}));
+        routes.push(json!({"from": "closer-agent", "to": "orchestrator", "contracts": ["error"]}));
+    });
+    text += "\n\n";
+    text += &told("end", &|d| {
+        d["agents"][2]["kind"] = json!("end");
+        keep(&mut d["routes"], |r| r["from"] != "implementer-agent");
+        keep(&mut d["contracts"], |c| {
+            c["type"] != "implementer-agent-to-reviewer-agent"
+        });
+        let on = json!({"from": "prep-agent", "to": "reviewer-agent", "contracts": ["fixer-agent-to-reviewer-agent"]});
+        d["routes"].as_array_mut().unwrap().push(on);
+    });
+    insta::assert_snapshot!(text, @r#"
+    protocol.orphan issues/87/00/87/0002.json: 87.2 needs the agent implementer-agent
+    protocol.orphan issues/87/00/87/0002.json: 87.2 needs the contract type "prep-agent-to-implementer-agent"
+
+    protocol.orphan issues/87/00/87/0002.json: 87.2 needs the contract type "prep-agent-to-implementer-agent"
+
+    protocol.orphan issues/88/00/88/0001.json: 88.1 needs a route on which prep-agent can hand it on
+
+    protocol.orphan issues/87/00/87/0002.json: 87.2 needs the agent implementer-agent
+    protocol.orphan issues/87/00/87/0002.json: 87.2 needs a route on which implementer-agent can hand it on
+    "#);
+    // Once nothing is open, nothing is left behind.
+    for id in ["87.2", "88.1"] {
+        run(
+            &env,
+            &format!("cancel {id} --as orchestrator --reason moved"),
+        );
+    }
+    let folder = Folder::copy(&env, "issue-to-pr", "later");
+    folder.define(|d| {
+        d["facts"] = json!({});
+        d["github"] = json!({"rules": []});
+        d["version"] = json!("1.9.0");
+        d["contracts"][1]["type"] = json!("prepared");
+        d["routes"][1]["contracts"] = json!(["prepared"]);
+    });
+    folder.put("update").success();
+    env.assert_sound();
+}
+
+#[test]
+fn a_faulty_protocol_is_not_put_in_force() {
+    let env = TestEnvironment::with_ledger();
+    let folder = Folder::copy(&env, "delegation", "faulty");
+    folder.define(|d| d["routes"][0]["to"] = json!("Nobody"));
+    folder.remove("templates/request.json");
+    for action in ["add", "update"] {
+        let refused = folder.refused(action);
+        assert_eq!(refused.says(), (3, "protocol_refused"));
+        assert!(
+            refused.codes().contains(&"protocol.unknown_agent"),
+            "{refused:?}"
+        );
+    }
+    folder.write("protocol.json", "{");
+    assert_eq!(folder.refused("add").codes(), ["protocol.syntax"]);
+    folder.remove("protocol.json");
+    assert_eq!(folder.refused("add").says(), (2, "folder_unreadable"));
+    env.assert_sound();
+}
+
+#[test]
+fn an_agent_is_added_by_data_alone() {
+    let env = TestEnvironment::with_repository();
+    let folder = Folder::copy(&env, "issue-to-pr", "audited");
+    let kinds = [
+        (
+            "reviewer-agent-to-security-auditor",
+            "reviewer-agent",
+            "security-auditor",
+        ),
+        (
+            "security-auditor-to-validator-agent",
+            "security-auditor",
+            "validator-agent",
+        ),
+        (
+            "security-auditor-to-fixer-agent",
+            "security-auditor",
+            "fixer-agent",
+        ),
+    ];
+    let sources = [
+        "reviewer-agent-to-validator-agent",
+        "reviewer-agent-to-validator-agent",
+        "reviewer-agent-to-fixer-agent",
+    ];
+    for ((kind, from, to), source) in kinds.into_iter().zip(sources) {
+        let mut schema = folder.read(&format!("schemas/{source}.schema.json"));
+        schema["title"] = json!(kind);
+        for (key, agent) in [("from", from), ("to", to)] {
+            schema["properties"][key]["const"] = json!(agent);
+            schema["properties"][key]["description"] = json!(format!("The agent: `{agent}`"));
+        }
+        if from == "security-auditor" {
+            let audit = json!({"description": "Number of packages that were looked at", "type": "integer", "minimum": 1});
+            schema["properties"]["audited"] = audit;
+            schema["required"]
+                .as_array_mut()
+                .unwrap()
+                .push(json!("audited"));
+        }
+        let mut template = folder.read(&format!("templates/{source}.json"));
+        (template["from"], template["to"]) = (json!(from), json!(to));
+        if from == "security-auditor" {
+            template["audited"] = json!("{{fill: number of packages that were looked at}}");
+        }
+        folder.write(&format!("schemas/{kind}.schema.json"), schema.to_string());
+        folder.write(&format!("templates/{kind}.json"), template.to_string());
+    }
+    folder.edit("schemas/error.schema.json", |schema| {
+        let senders = &mut schema["properties"]["from"]["enum"];
+        senders
+            .as_array_mut()
+            .unwrap()
+            .push(json!("security-auditor"));
+    });
+    // What it cannot decide goes to the orchestrator in words of its own.
+    let mut schema = folder.read("schemas/error.schema.json");
+    schema["properties"]["from"] =
+        json!({"description": "The auditor", "const": "security-auditor"});
+    schema["properties"]["status"] =
+        json!({"description": "Why: advisory-pending", "const": "advisory-pending"});
+    folder.write(
+        "schemas/security-audit-blocked.schema.json",
+        schema.to_string(),
+    );
+    let mut template = folder.read("templates/error.json");
+    template["from"] = json!("security-auditor");
+    template["status"] = json!("advisory-pending");
+    folder.write(
+        "templates/security-audit-blocked.json",
+        template.to_string(),
+    );
+    folder.define(|d| {
+        d["name"] = json!("audited-pr");
+        d["status"]["advisory-pending"] = json!("blocked");
+        let auditor = json!({"id": "security-auditor", "role": "Looks for known holes", "kind": "specialist", "phase": 5});
+        d["agents"].as_array_mut().unwrap().insert(5, auditor);
+        keep(&mut d["contracts"], |c| c["type"] != "reviewer-agent-to-validator-agent");
+        keep(&mut d["github"]["rules"], |r| r["name"] != "review-approves");
+        keep(&mut d["routes"], |r| {
+            r["from"] != "reviewer-agent" || r["to"] != "validator-agent"
+        });
+        let errors = d["contracts"].as_array_mut().unwrap().iter_mut();
+        let error = { errors }.find(|c| c["type"] == "error").unwrap();
+        error["when"] = json!({"/status": ["failure", "blocked"]});
+        let mut blocked = error.clone();
+        blocked["type"] = json!("security-audit-blocked");
+        blocked["when"] = json!({"/status": "advisory-pending"});
+        blocked["outcome"] = json!({"advisory-pending": "block"});
+        blocked["schema"] = json!("schemas/security-audit-blocked.schema.json");
+        blocked["template"] = json!("templates/security-audit-blocked.json");
+        blocked.as_object_mut().unwrap().remove("xsd");
+        d["contracts"].as_array_mut().unwrap().push(blocked);
+        d["routes"].as_array_mut().unwrap().push(json!({"from": "security-auditor", "to": "orchestrator",
+            "contracts": ["security-audit-blocked"]}));
+        for (kind, from, to) in kinds {
+            d["contracts"].as_array_mut().unwrap().push(json!({"type": kind, "title": kind, "root": "handoff",
+                "schema": format!("schemas/{kind}.schema.json"), "template": format!("templates/{kind}.json")}));
+            d["routes"].as_array_mut().unwrap().push(json!({"from": from, "to": to, "contracts": [kind]}));
+        }
+        let counted = json!(["reviewer-agent-to-fixer-agent", "reviewer-agent-to-security-auditor"]);
+        d["facts"]["review_iterations"] = json!({"count": counted});
+        d["facts"]["packages_audited"] = json!({"last": ["/audited"]});
+    });
+    let path = folder.path();
+    run(&env, &format!("protocol check {path}"));
+    env.handoff(&["init", "--protocol", &path]).success();
+
+    let of = |name: &str, from: &str, to: &str| {
+        let mut value: Value = serde_json::from_str(&sample(name, Format::Json, 87)).unwrap();
+        (value["from"], value["to"]) = (json!(from), json!(to));
+        if from == "security-auditor" {
+            value["audited"] = json!(212);
+        }
+        value.to_string()
+    };
+    let plain = |name: &str| sample(name, Format::Xml, 87);
+    let claim = |agent: &str| drop(run(&env, &format!("claim 87 --as {agent}")));
+    let approval = "reviewer-agent-to-validator-agent";
+    let demand = "reviewer-agent-to-fixer-agent";
+    env.send(plain("issue-manager-to-prep-agent")).success();
+    claim("prep-agent");
+    env.send(plain("prep-agent-to-implementer-agent")).success();
+    claim("implementer-agent");
+    env.send(plain("implementer-agent-to-reviewer-agent"))
+        .success();
+    claim("reviewer-agent");
+    // The way past the auditor is gone.
+    let past = refused(&env, &[], sample(approval, Format::Json, 87));
+    assert_eq!(past.says(), (4, "route_refused"));
+    sent(&env, of(approval, "reviewer-agent", "security-auditor"));
+    claim("security-auditor");
+    let skeleton = run(
+        &env,
+        "new --issue 87 --from security-auditor --to fixer-agent",
+    )
+    .stdout;
+    assert!(skeleton.contains("<audited>{{fill:"), "{skeleton}");
+    // Blocked first, then a demand, then an approval.
+    let mut blocked: Value = serde_json::from_str(&sample("error", Format::Json, 87)).unwrap();
+    blocked["from"] = json!("security-auditor");
+    blocked["status"] = json!("advisory-pending");
+    let data = sent(&env, blocked.to_string());
+    assert_eq!(data["contract_type"], "security-audit-blocked");
+    assert_eq!(
+        states(&env, "87")[3..],
+        [
+            "4 blocked with security-auditor",
+            "5 pending with orchestrator"
+        ]
+    );
+    run(&env, "claim 87.5 --as orchestrator");
+    run(&env, "answer 87.4 published --as orchestrator");
+    run(&env, "complete 87.5 --as orchestrator");
+    claim("security-auditor");
+    sent(&env, of(demand, "security-auditor", "fixer-agent"));
+    claim("fixer-agent");
+    env.send(plain("fixer-agent-to-reviewer-agent")).success();
+    claim("reviewer-agent");
+    sent(&env, of(approval, "reviewer-agent", "security-auditor"));
+    claim("security-auditor");
+    let mut failure: Value = serde_json::from_str(&sample("error", Format::Json, 87)).unwrap();
+    failure["from"] = json!("security-auditor");
+    failure["status"] = json!("failure");
+    let data = sent(&env, failure.to_string());
+    assert_eq!(data["contract_type"], "error");
+    run(&env, "claim 87.9 --as orchestrator");
+    run(&env, "retry 87.8 --as orchestrator --reason again");
+    run(&env, "complete 87.9 --as orchestrator");
+    claim("security-auditor");
+    sent(&env, of(approval, "security-auditor", "validator-agent"));
+    claim("validator-agent");
+    env.send(plain("validator-agent-to-closer-agent")).success();
+    claim("closer-agent");
+    env.send(plain("workflow-complete")).success();
+    let issue = env.data(&["context", "87"])["issue"].take();
+    assert_eq!(issue["status"], "completed");
+    assert_eq!(issue["facts"]["packages_audited"], 212);
+    assert_eq!(issue["facts"]["review_iterations"], 2);
+    env.assert_sound();
+}
+
+/// A protocol of two agents and one type.
+fn kitchen(env: &TestEnvironment) -> Folder<'_> {
+    let folder = Folder::new(env, "kitchen");
+    let definition = json!({
+        "format": 1,
+        "name": "kitchen",
+        "version": "0.1.0",
+        "title": "From the table to the stove",
+        "style": "relay",
+        "formats": ["json"],
+        "fields": {"issue": "/table", "from": "/from", "to": "/to", "summary": "/dish"},
+        "agents": [
+            {"id": "waiter", "role": "Takes orders", "kind": "specialist"},
+            {"id": "cook", "role": "Cooks", "kind": "specialist"},
+        ],
+        "contracts": [{"type": "order", "title": "Order", "root": "order",
+            "schema": "schemas/order.schema.json", "template": "templates/order.json"}],
+        "routes": [{"from": "waiter", "to": "cook", "contracts": ["order"], "opens": true}],
+    });
+    let text = json!({"type": "string", "minLength": 1, "maxLength": 80});
+    let schema = json!({
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["table", "from", "to", "dish"],
+        "properties": {"table": text, "from": text, "to": text, "dish": text},
+    });
+    let template = json!({"table": "{{issue: the table}}", "from": "waiter", "to": "cook",
+        "dish": "{{fill: what to cook}}"});
+    folder.write("protocol.json", definition.to_string());
+    folder.write("schemas/order.schema.json", schema.to_string());
+    folder.write("templates/order.json", template.to_string());
+    folder
+}
+
+fn order(table: &str, dish: &str) -> String {
+    json!({"table": table, "from": "waiter", "to": "cook", "dish": dish}).to_string()
+}
+
+#[test]
+fn a_protocol_of_ones_own_is_three_files() {
+    let env = TestEnvironment::with_repository();
+    let folder = kitchen(&env);
+    let path = folder.path();
+    run(&env, &format!("protocol check {path}"));
+    run(&env, &format!("protocol show {path}"));
+    env.handoff(&["init", "--protocol", &path]).success();
+    let skeleton = run(&env, "new --issue T4 --from waiter --to cook").stdout;
+    let contract = skeleton.replace("{{fill: what to cook}}", "Soup");
+    sent(&env, contract);
+    let wrong = refused(&env, &[], order("T4", ""));
+    assert_eq!(wrong.says(), (3, "contract_refused"));
+    let again = refused(&env, &[], order("T4", "Bread"));
+    assert_eq!(again.says(), (4, "not_held"));
+    run(&env, "claim --next --as cook");
+    run(&env, "fail T4.1 --as cook --code BURNT --reason distracted");
+    run(&env, "retry T4.1 --as waiter --reason hungry");
+    run(&env, "claim T4.1 --as cook");
+    run(&env, "complete T4.1 --as cook");
+    sent(&env, order("T4", "Bread"));
+    assert_eq!(
+        states(&env, "T4"),
+        ["1 completed with cook", "2 pending with cook"]
+    );
+    env.assert_sound();
+}
+
+#[test]
+fn a_protocol_is_added_once() {
+    for round in 0..4 {
+        let env = TestEnvironment::with_ledger();
+        let (first, second) = (kitchen(&env), {
+            let other = Folder::new(&env, "diner");
+            for file in [
+                "protocol.json",
+                "schemas/order.schema.json",
+                "templates/order.json",
+            ] {
+                other.write(file, kitchen(&env).read(file).to_string());
+            }
+            other
+        });
+        let before = commits(&env);
+        // The same bytes: both are right. Other bytes: one comes too late.
+        if round % 2 == 1 {
+            second.define(|d| d["version"] = json!("0.2.0"));
+        }
+        let (first, second) = (first.path(), second.path());
+        let add = |path| vec!["protocol", "add", path];
+        let ended = at_once(&env, &[add(&first), add(&second)]);
+        let expected = if round % 2 == 1 { [0, 4] } else { [0, 0] };
+        assert_eq!(exits(&ended), expected, "{}", said(&ended));
+        assert_eq!(commits(&env), before + 1);
+        env.assert_sound();
+    }
+}
+
+#[test]
+fn an_update_while_contracts_are_sent_loses_none() {
+    let env = TestEnvironment::with_repository();
+    let folder = kitchen(&env);
+    env.handoff(&["init", "--protocol", &folder.path()])
+        .success();
+    let mut number = 0;
+    for round in 1..=3 {
+        // Dishes of two letters are not accepted from now on.
+        folder.define(|d| d["version"] = json!(format!("0.1.{round}")));
+        folder.edit("schemas/order.schema.json", |s| {
+            s["properties"]["dish"]["minLength"] = json!(1 + round % 2 * 2);
+        });
+        let path = folder.path();
+        let mut files = Vec::new();
+        for _ in 0..10 {
+            number += 1;
+            let dish = if number % 2 == 0 { "Pi" } else { "Soup" };
+            files.push(env.file(
+                &format!("{number}.json"),
+                order(&format!("T{number}"), dish),
+            ));
+        }
+        let mut all: Vec<Vec<&str>> = files.iter().map(|f| vec!["send", f, "--json"]).collect();
+        all.insert(5, vec!["protocol", "update", &path]);
+        let ended = at_once(&env, &all);
+        assert!(ended[5].status.success(), "{}", said(&ended));
+        for (i, output) in ended.iter().enumerate().filter(|(i, _)| *i != 5) {
+            let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+            match output.status.code() {
+                Some(0) => {
+                    let id = answer["data"]["id"].as_str().unwrap();
+                    assert_eq!(record(&env, id)["state"], "pending");
+                }
+                Some(3) => assert_eq!(answer["error"]["code"], "contract_refused"),
+                other => panic!("{i} {other:?}: {}", said(&ended)),
+            }
+        }
+        env.assert_sound();
+    }
+}
+
+/// A commit on top of the ledger as anybody could make it with plain git.
+fn tamper(env: &TestEnvironment, message: &str, edits: &[(&str, Option<&[u8]>)]) {
+    tamper_by(env, "Robin", message, edits);
+}
+
+/// The same, in the name of an author.
+fn tamper_by(env: &TestEnvironment, author: &str, message: &str, edits: &[(&str, Option<&[u8]>)]) {
+    let index = env.root().join("index");
+    let _ = std::fs::remove_file(&index);
+    let git = |args: &[&str], input: Option<&[u8]>| -> String {
+        let mut command = env.command("git");
+        command.env("GIT_AUTHOR_NAME", author);
+        command.env("GIT_AUTHOR_EMAIL", format!("{author}@handoff.invalid"));
+        command.env("GIT_INDEX_FILE", &index).args(args);
+        let ran = env.run(command, args, input).success();
+        ran.stdout.trim().to_owned()
+    };
+    git(&["read-tree", "handoffs"], None);
+    for (path, bytes) in edits {
+        match bytes {
+            Some(bytes) => {
+                let id = git(&["hash-object", "-w", "--stdin"], Some(bytes));
+                let entry = format!("100644,{id},{path}");
+                git(&["update-index", "--add", "--cacheinfo", &entry], None);
+            }
+            None => drop(git(&["update-index", "--force-remove", path], None)),
+        }
+    }
+    let tree = git(&["write-tree"], None);
+    let commit = git(
+        &["commit-tree", &tree, "-p", "handoffs", "-F", "-"],
+        Some(message.as_bytes()),
+    );
+    git(&["update-ref", "refs/heads/handoffs", &commit], None);
+}
+
+/// Paths and what is to be there.
+type Edits = Vec<(String, Option<String>)>;
+
+/// What verify finds after such a commit, which must be damage.
+fn damage(env: &TestEnvironment) -> String {
+    let ran = env.handoff(&["verify", "--json"]);
+    assert_eq!(ran.status, 10, "{}", ran.shown);
+    Refused::of(&ran).findings.join("\n")
+}
+
+#[test]
+fn a_protocol_that_is_tampered_with_is_found() {
+    let file = "protocols/kitchen/protocol.json";
+    let schema = "protocols/kitchen/schemas/order.schema.json";
+    let all = [file, schema, "protocols/kitchen/templates/order.json"];
+    let made = || {
+        let env = TestEnvironment::with_ledger();
+        let folder = kitchen(&env);
+        folder.put("add").success();
+        sent(&env, order("T1", "Soup"));
+        let text = folder.read("protocol.json");
+        (env, text)
+    };
+    let updated = |definition: &Value| {
+        let mut definition = definition.clone();
+        definition["version"] = json!("0.2.0");
+        definition
+    };
+    let right = "Update protocol kitchen from 0.1.0 to 0.2.0\n\nProtocol: kitchen\n";
+    let mut text = String::new();
+    let mut told = |what: &str, message: &str, edits: &dyn Fn(&Value) -> Edits| {
+        let (env, definition) = made();
+        let edits = edits(&definition);
+        let edits: Vec<(&str, Option<&[u8]>)> = edits
+            .iter()
+            .map(|(path, bytes)| (path.as_str(), bytes.as_deref().map(str::as_bytes)))
+            .collect();
+        tamper(&env, message, &edits);
+        text += &format!("{what}:\n{}\n\n", damage(&env));
+    };
+    let set = |path: &str, value: &Value| (path.to_owned(), Some(value.to_string()));
+    told("removed", "Remove it\n", &|_| {
+        all.iter().map(|path| ((*path).to_owned(), None)).collect()
+    });
+    told("orphans an open handoff", right, &|d| {
+        let mut d = updated(d);
+        d["agents"][1]["id"] = json!("chef");
+        d["routes"][0]["to"] = json!("chef");
+        vec![set(file, &d)]
+    });
+    told(
+        "a message that lies",
+        "Mend a slip\n\nProtocol: kitchen\n",
+        &|d| vec![set(file, &updated(d))],
+    );
+    told("faulty", right, &|d| {
+        let mut d = updated(d);
+        d["routes"][0]["to"] = json!("nobody");
+        vec![set(file, &d)]
+    });
+    told("an extra file", right, &|d| {
+        let extra = (
+            "protocols/kitchen/notes.txt".to_owned(),
+            Some("x".to_owned()),
+        );
+        vec![set(file, &updated(d)), extra]
+    });
+    told("a file of another protocol", right, &|d| {
+        let extra = "protocols/issue-to-pr/templates/error.json".to_owned();
+        vec![set(file, &updated(d)), (extra, Some("{}".to_owned()))]
+    });
+    told("a schema that is gone", right, &|d| {
+        vec![set(file, &updated(d)), (schema.to_owned(), None)]
+    });
+    told(
+        "another name",
+        "Add protocol diner 0.1.0\n\nProtocol: diner\n",
+        &|d| vec![set("protocols/diner/protocol.json", d)],
+    );
+    told("together with a step", right, &|d| {
+        let record = "issues/t1/00/T1/0001.json".to_owned();
+        vec![set(file, &updated(d)), (record, Some("{}".to_owned()))]
+    });
+    insta::assert_snapshot!(text, @"
+    removed:
+    file.missing protocols/kitchen/protocol.json: protocols/kitchen/protocol.json is missing
+
+    orphans an open handoff:
+    step.illegal protocols/kitchen/protocol.json: no protocol allows this step: protocol kitchen cannot change so while handoffs are open
+
+    a message that lies:
+    commit.message: the message or its trailers do not tell what the step did
+
+    faulty:
+    step.illegal protocols/kitchen/protocol.json: no protocol allows this step: protocol kitchen is at fault
+
+    an extra file:
+    file.stray protocols/kitchen/notes.txt: the step has no business with this file
+
+    a file of another protocol:
+    step.none protocols/issue-to-pr/templates/error.json: the commit is not a step: it changes no issue
+
+    a schema that is gone:
+    step.illegal protocols/kitchen/protocol.json: no protocol allows this step: the protocol is at fault
+
+    another name:
+    step.illegal protocols/diner/protocol.json: no protocol allows this step: the protocol is at fault
+
+    together with a step:
+    file.unreadable issues/t1/00/T1/0001.json: issues/t1/00/T1/0001.json cannot be read: it is not a valid record: missing field `version` at line 1 column 2
+    ");
+    // Whoever says what is done does what the command does.
+    let (env, definition) = made();
+    let honest = updated(&definition).to_string();
+    tamper(&env, right, &[(file, Some(honest.as_bytes()))]);
+    env.assert_sound();
+}
+
+#[test]
+fn a_document_that_is_tampered_with_is_found() {
+    let file = "documents/orchestrator-specialist/phase-status.json";
+    let phase = |status: &str| json!({"phases": [{"phase": 1, "status": status}]}).to_string();
+    let message = |bytes: &str| {
+        let digest = Sha256::digest(bytes.as_bytes());
+        let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        format!(
+            "Set document phase-status\n\nDocument: phase-status\nDocument-Sha256: {digest}\n\
+             From: @backend-specialist\nProtocol: orchestrator-specialist\n"
+        )
+    };
+    let made = || {
+        let env = with_protocol("orchestrator-specialist");
+        let path = env.file("phases.json", phase("pending"));
+        run(
+            &env,
+            &format!("document set phase-status {path} --as @backend-specialist"),
+        );
+        env.assert_sound();
+        env
+    };
+    let author = "@backend-specialist";
+    let (right, wrong) = (phase("completed"), phase("finished"));
+    let table: [(&str, &str, String, Option<&str>); 7] = [
+        ("nobody's", "Robin", message(&right), Some(&right)),
+        ("a message that lies", author, message(&wrong), Some(&right)),
+        ("no message", author, "x\n".to_owned(), Some(&right)),
+        ("against its schema", author, message(&wrong), Some(&wrong)),
+        ("not JSON", author, message("{"), Some("{")),
+        ("removed", author, message(""), None),
+        ("unchanged", author, message(&right), Some("")),
+    ];
+    let mut text = String::new();
+    for (what, by, message, bytes) in table {
+        let env = made();
+        let same = phase("pending");
+        let bytes = bytes.map(|b| {
+            if b.is_empty() {
+                same.as_bytes()
+            } else {
+                b.as_bytes()
+            }
+        });
+        tamper_by(&env, by, &message, &[(file, bytes)]);
+        text += &format!("{what}:\n{}\n\n", damage(&env));
+    }
+    let env = made();
+    let stray = "documents/orchestrator-specialist/diary.json";
+    tamper_by(&env, author, &message(&right), &[(stray, Some(b"{}"))]);
+    text += &format!("no document of the protocol:\n{}\n\n", damage(&env));
+    insta::assert_snapshot!(text, @"
+    nobody's:
+    step.illegal documents/orchestrator-specialist/phase-status.json: no protocol allows this step: Robin is not an agent of protocol orchestrator-specialist
+
+    a message that lies:
+    commit.message: the message or its trailers do not tell what the step did
+
+    no message:
+    commit.message: the message or its trailers do not tell what the step did
+
+    against its schema:
+    step.illegal documents/orchestrator-specialist/phase-status.json: no protocol allows this step: the document was refused
+
+    not JSON:
+    step.illegal documents/orchestrator-specialist/phase-status.json: no protocol allows this step: the document was refused
+
+    removed:
+    step.illegal documents/orchestrator-specialist/phase-status.json: no protocol allows this step: the document was refused
+
+    unchanged:
+    step.none: the commit changes nothing
+
+    no document of the protocol:
+    step.illegal documents/orchestrator-specialist/diary.json: no protocol allows this step: the protocol has no document diary
+    ");
+    // In the name of an agent, with its digest, it is what the command does.
+    let env = made();
+    tamper_by(
+        &env,
+        author,
+        &message(&right),
+        &[(file, Some(right.as_bytes()))],
+    );
+    env.assert_sound();
+    let shown: Value =
+        serde_json::from_str(&run(&env, "document show phase-status").stdout).unwrap();
+    assert_eq!(shown["phases"][0]["status"], "completed");
+}

@@ -1,0 +1,28 @@
+//! Several clones and processes at one ledger, and everything that can break between them.
+#![allow(clippy::unwrap_used)]
+
+mod clones;
+#[cfg(unix)]
+mod faults;
+#[cfg(unix)]
+mod killed;
+mod killing;
+mod light_clones;
+#[cfg(unix)]
+mod obstacles;
+#[cfg(unix)]
+mod offline;
+mod races;
+#[cfg(unix)]
+mod remote_verbs;
+#[cfg(unix)]
+mod remotes;
+#[cfg(unix)]
+mod status_remote;
+mod sync;
+#[cfg(target_os = "linux")]
+mod torture;
+mod torture_field;
+#[cfg(unix)]
+mod wait_remote;
+mod worktrees_remote;

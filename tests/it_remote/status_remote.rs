@@ -1,0 +1,175 @@
+//! What a clone says of its remote: how both lie, what is kept, what to do next.
+
+use std::fs;
+
+use crate::clones::Clones;
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+use test_support::contracts::opening;
+
+const CLAIM: [&str; 4] = ["claim", "87.1", "--as", "prep-agent"];
+
+fn status(clones: &Clones) -> (String, Value) {
+    let data = clones.there(&["status", "--json"]).success().json()["data"].take();
+    (clones.there(&["status"]).success().shown, data)
+}
+
+#[test]
+fn status_says_how_the_clone_lies_to_its_remote() {
+    let clones = Clones::new();
+    let (text, data) = status(&clones);
+    assert_snapshot!(text, @"
+    $ git handoff status
+    ledger handoffs at [commit]: no handoff is open
+    the same as origin when it was seen last
+    ");
+    let same = json!({"name": "origin", "seen": true, "unpublished": 0, "behind": 0});
+    assert_eq!((&data["remote"], &data["rejected"]), (&same, &json!([])));
+
+    clones.env.send(opening(87)).success();
+    clones
+        .there(&["wait", "--inbox", "--as", "prep-agent"])
+        .success();
+    let (text, data) = status(&clones);
+    assert_snapshot!(text, @"
+    $ git handoff status
+    ledger handoffs at [commit]: no handoff is open
+    1 commit of origin not on the branch here: `git handoff fetch`
+    ");
+    assert_eq!(data["remote"]["behind"], 1);
+
+    clones.there(&["fetch"]).success();
+    clones
+        .there(&[&CLAIM[..], &["--offline"]].concat())
+        .exits(8);
+    let (text, data) = status(&clones);
+    assert_snapshot!(text, @"
+    $ git handoff status
+    ledger handoffs at [commit]: 1 in_progress
+    87.1  in_progress  issue-manager → prep-agent  medium  2026-03-02 09:17:00Z  Dispatchers ask for their delivery history as a file
+    1 commit not on origin: `git handoff sync`
+    ");
+    assert_eq!(data["remote"]["unpublished"], 1);
+
+    clones.env.handoff(&CLAIM).success();
+    let wait = [
+        "wait",
+        "87.1",
+        "--remote",
+        "origin",
+        "--timeout",
+        "20s",
+        "--any",
+        "--blocked",
+    ];
+    let block = ["block", "87.1", "--as", "prep-agent", "--reason", "which?"];
+    clones.env.handoff(&block).success();
+    clones.there(&wait).exits(1);
+    let (text, data) = status(&clones);
+    assert_snapshot!(text, @"
+    $ git handoff status
+    ledger handoffs at [commit]: 1 in_progress
+    87.1  in_progress  issue-manager → prep-agent  medium  2026-03-02 09:17:00Z  Dispatchers ask for their delivery history as a file
+    1 commit not on origin, 2 commits of it not on the branch here: `git handoff sync`
+    ");
+    let apart = json!({"name": "origin", "seen": true, "unpublished": 1, "behind": 2});
+    assert_eq!(data["remote"], apart);
+
+    clones.there(&["sync"]).exits(5);
+    let (text, data) = status(&clones);
+    assert_snapshot!(text, @"
+    $ git handoff status
+    ledger handoffs at [commit]: 1 blocked
+    87.1  blocked  issue-manager → prep-agent  medium  2026-03-02 09:21:00Z  which?
+    the same as origin when it was seen last
+    1 step made offline was refused, and is kept: `git handoff rejected`
+    ");
+    assert_eq!(data["remote"], same);
+    let listed = clones.there(&["rejected", "--json"]).success().json();
+    assert_eq!(data["rejected"], listed["data"]["rejected"]);
+    assert_eq!(data["rejected"][0]["handoff"], "87.1");
+}
+
+#[test]
+fn status_asks_nobody_and_does_without_a_remote() {
+    let clones = Clones::new();
+    clones.take_away();
+    clones.there(&["status"]).success().says("when it was seen");
+    clones
+        .env
+        .git(&clones.other, &["config", "--unset", "handoff.remote"]);
+    let (text, data) = status(&clones);
+    assert_eq!(data["remote"], json!(null));
+    assert!(!text.contains("origin"), "{text}");
+
+    let never = Clones::without_ledger();
+    let init = ["init", "--remote", "origin", "--offline"];
+    never.there(&init).exits(8);
+    let (text, data) = status(&never);
+    assert_snapshot!(text, @"
+    $ git handoff status
+    ledger handoffs at [commit]: no handoff is open
+    origin was not reached yet: `git handoff sync`
+    ");
+    assert_eq!(data["remote"]["seen"], false);
+    assert_eq!(data["remote"]["unpublished"], 1);
+}
+
+#[test]
+fn a_clone_without_a_ledger_is_led_to_the_remotes() {
+    let clones = Clones::without_ledger();
+    clones
+        .env
+        .handoff(&["init", "--remote", "origin"])
+        .success();
+    clones.env.send(opening(87)).success();
+    // Git has brought the branch, and nobody has said yet that it is to be shared.
+    clones.env.git(&clones.other, &["fetch", "-q"]);
+    let mut shown = clones.there(&["status"]).exits(9).shown;
+    shown += &clones.there(&["init"]).exits(5).shown;
+    assert_eq!(clones.tip(&clones.other), "");
+    clones
+        .env
+        .git(&clones.other, &["config", "handoff.remote", "origin"]);
+    shown += &clones
+        .there(&["inbox", "--as", "prep-agent"])
+        .exits(9)
+        .shown;
+    shown += &clones.there(&["fetch"]).success().shown;
+    shown += &clones
+        .there(&["inbox", "--as", "fixer-agent"])
+        .success()
+        .shown;
+    assert_snapshot!(shown, @"
+    $ git handoff status
+    --- stderr
+    error: the repository has no ledger: there is no branch handoffs
+    hint: start one with `git handoff init`, or take over a remote's: `git handoff init --remote origin`
+    --- exit 9
+    $ git handoff init
+    --- stderr
+    error: origin has a ledger on branch handoffs, and this clone has none yet
+    hint: nothing was written; `git handoff init --remote origin` shares it, `git branch handoffs origin/handoffs` takes it for this clone alone; --branch NAME starts another
+    --- exit 5
+    $ git handoff inbox --as prep-agent
+    --- stderr
+    error: the repository has no ledger: there is no branch handoffs
+    hint: `git handoff fetch` brings the one that origin has; where it has none yet, `git handoff init` starts one there and here
+    --- exit 9
+    $ git handoff fetch
+    brought 2 commits from origin
+    $ git handoff inbox --as fixer-agent
+    nothing waits for fixer-agent
+    --- stderr
+    that is what is here; `git handoff claim --next` looks on origin too
+    ");
+    clones.assert_sound(&clones.other);
+
+    // A branch of that name that is no ledger, or another branch, is in nobody's way.
+    let other = Clones::without_ledger();
+    let push = ["push", "-q", "origin", "main:handoffs"];
+    other.env.git(&other.env.repo(), &push);
+    other.env.git(&other.other, &["fetch", "-q"]);
+    other.there(&["init"]).success();
+    fs::remove_dir_all(&other.other).unwrap();
+}

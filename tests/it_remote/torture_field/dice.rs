@@ -1,0 +1,33 @@
+//! Chance that a seed decides.
+
+/// A row of random numbers.
+#[derive(Clone)]
+pub(crate) struct Dice(u64);
+
+impl Dice {
+    pub(crate) fn new(seed: u64) -> Self {
+        let mut dice = Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d);
+        dice.below(2);
+        dice
+    }
+
+    /// A number below another.
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
+
+    /// Whether something happens that does so often of a hundred times.
+    pub(crate) fn percent(&mut self, often: u64) -> bool {
+        self.below(100) < often
+    }
+
+    /// One of several.
+    pub(crate) fn one<'a, T>(&mut self, of: &'a [T]) -> &'a T {
+        let limit = u64::try_from(of.len()).unwrap();
+        &of[usize::try_from(self.below(limit)).unwrap()]
+    }
+}

@@ -1,0 +1,133 @@
+//! Events of GitHub, and what they led to.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use test_support::TestEnvironment;
+
+/// A payload as a file.
+pub(crate) fn file(env: &TestEnvironment, payload: &Value) -> String {
+    env.file("event.json", payload.to_string())
+}
+
+/// What an event led to.
+#[track_caller]
+pub(crate) fn event(env: &TestEnvironment, name: &str, payload: &Value) -> Value {
+    let path = file(env, payload);
+    env.data(&["github", "event", "--name", name, "--file", &path])
+}
+
+/// What was done: `noted 12.1`, `sent 12.1`, …
+pub(crate) fn did(data: &Value) -> Vec<String> {
+    let all = data["did"].as_array().unwrap().iter();
+    all.map(|did| {
+        let again = if did["repeated"] == true {
+            " again"
+        } else {
+            ""
+        };
+        let text = |key: &str| did[key].as_str().unwrap().to_owned();
+        format!("{} {}{again}", text("what"), text("id"))
+    })
+    .collect()
+}
+
+/// Why something was not done, as one text.
+pub(crate) fn why(data: &Value) -> String {
+    let all = data["why"].as_array().unwrap().iter();
+    let all: Vec<&str> = all.map(|why| why.as_str().unwrap()).collect();
+    all.join("\n")
+}
+
+/// A moment so many seconds from what the environment's clock says, as payloads have it.
+pub(crate) fn at(env: &TestEnvironment, seconds: i64) -> String {
+    let at = chrono::DateTime::from_timestamp(env.now() + seconds, 0).unwrap();
+    at.format("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+pub(crate) fn repository() -> Value {
+    json!({"id": 1, "full_name": "octo/parcels"})
+}
+
+pub(crate) fn person(login: &str) -> Value {
+    json!({"login": login, "type": "User"})
+}
+
+/// An issue as GitHub tells it, which says all that a contract needs.
+pub(crate) fn issue(number: u32) -> Value {
+    json!({
+        "number": number,
+        "state": "open",
+        "title": "Parcels are lost",
+        "html_url": format!("https://github.com/octo/parcels/issues/{number}"),
+        "labels": [{"name": "bug"}, {"name": "priority: high"}],
+        "body": "They are.\r\n\r\n### Requirements\r\n- [ ] no parcel is lost\r\n- [ ] it is tested\r\n",
+        "user": person("octocat"),
+        "author_association": "NONE",
+    })
+}
+
+pub(crate) fn issues(action: &str, issue: Value) -> Value {
+    json!({"action": action, "issue": issue, "repository": repository(), "sender": person("octocat")})
+}
+
+/// A pull request of the repository itself, for an issue.
+pub(crate) fn pull_request(number: u32, issue: u32) -> Value {
+    json!({
+        "number": number,
+        "state": "open",
+        "title": "Keep parcels",
+        "body": format!("Closes #{issue}"),
+        "html_url": format!("https://github.com/octo/parcels/pull/{number}"),
+        "draft": false,
+        "merged": false,
+        "merge_commit_sha": null,
+        "user": person("octocat"),
+        "author_association": "MEMBER",
+        "head": {"ref": format!("issue-{issue}"), "sha": "1".repeat(40), "repo": repository()},
+        "base": {"ref": "main", "sha": "2".repeat(40), "repo": repository()},
+    })
+}
+
+pub(crate) fn pull(action: &str, pull_request: Value) -> Value {
+    json!({"action": action, "pull_request": pull_request, "repository": repository(), "sender": person("octocat")})
+}
+
+/// A comment of someone who may write.
+pub(crate) fn comment(env: &TestEnvironment, issue: Value, body: &str) -> Value {
+    json!({
+        "action": "created",
+        "issue": issue,
+        "comment": {
+            "body": body,
+            "user": person("maintainer"),
+            "author_association": "COLLABORATOR",
+            "created_at": at(env, 0),
+            "html_url": "https://github.com/octo/parcels/issues/12#issuecomment-1",
+            "performed_via_github_app": null,
+        },
+        "repository": repository(),
+        "sender": person("maintainer"),
+    })
+}
+
+/// Every sample of what GitHub delivers, by the event's name.
+pub(crate) fn samples() -> Vec<(String, Value)> {
+    let folder = crate::tools::tools().join("node_modules/@octokit/webhooks-examples");
+    let mut found = Vec::new();
+    for api in fs::read_dir(folder).unwrap() {
+        let index = api.unwrap().path().join("index.json");
+        let Ok(text) = fs::read_to_string(index) else {
+            continue;
+        };
+        let kinds: Vec<Value> = serde_json::from_str(&text).unwrap();
+        for kind in kinds {
+            let name = kind["name"].as_str().unwrap();
+            for example in kind["examples"].as_array().unwrap() {
+                found.push((name.to_owned(), example.clone()));
+            }
+        }
+    }
+    found
+}

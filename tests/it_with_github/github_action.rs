@@ -1,0 +1,317 @@
+//! The action's scripts, run for real: releases are installed if they are what they should be.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+
+use crate::runner::{Runner, files, values};
+use serde_json::json;
+use test_support::contracts::opening;
+use test_support::remote::{Access, Http, bare};
+use test_support::{Ran, TestEnvironment};
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+const TARGET: &str = "x86_64-unknown-linux-gnu";
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A folder with the release of a program.
+fn release(env: &TestEnvironment, program: &Path) -> PathBuf {
+    let releases = env.root().join("releases");
+    let folder = releases.join(format!("v{VERSION}"));
+    let status = Command::new(root().join("scripts/release-archive"))
+        .args([program, Path::new(TARGET), &folder])
+        .output()
+        .unwrap();
+    assert!(status.status.success(), "{status:?}");
+    releases
+}
+
+fn archive() -> String {
+    format!("v{VERSION}/git-handoff-{VERSION}-{TARGET}.tar.gz")
+}
+
+/// A program that only knows its version: the real one is large.
+fn program(env: &TestEnvironment, version: &str) -> PathBuf {
+    let folder = env.root().join("built");
+    fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("git-handoff");
+    fs::write(&file, format!("#!/bin/sh\necho git-handoff {version}\n")).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    file
+}
+
+/// Runs action/install on a machine that has no git-handoff.
+fn install(env: &TestEnvironment, action: &Path, variables: &[(&str, &str)]) -> Ran {
+    let temp = env.root().join("temp");
+    fs::create_dir_all(&temp).unwrap();
+    for name in ["output", "path"] {
+        fs::write(temp.join(name), "").unwrap();
+    }
+    let mut command = env.command(action.join("install"));
+    command
+        .env(
+            "PATH",
+            env.root().join("bin").display().to_string() + ":/usr/local/bin:/usr/bin:/bin",
+        )
+        .env("VERSION", VERSION)
+        .env("RUNNER_OS", "Linux")
+        .env("RUNNER_ARCH", "X64")
+        .env("RUNNER_TEMP", &temp)
+        .env("GITHUB_OUTPUT", temp.join("output"))
+        .env("GITHUB_PATH", temp.join("path"))
+        .envs(variables.iter().copied());
+    env.run(command, &[], None)
+}
+
+fn origin(env: &TestEnvironment) -> String {
+    let output = fs::read_to_string(env.root().join("temp/output")).unwrap();
+    values(&output).remove("origin").unwrap_or_default()
+}
+
+#[test]
+fn a_release_is_installed_when_its_checksum_is_right() {
+    let env = TestEnvironment::new();
+    let releases = release(&env, &program(&env, VERSION));
+    let source = releases.to_str().unwrap();
+    let action = root().join("action");
+    install(&env, &action, &[("SOURCE", source)]).success();
+    assert_eq!(origin(&env), "release");
+    let path = fs::read_to_string(env.root().join("temp/path")).unwrap();
+    let said = Command::new(Path::new(path.trim()).join("git-handoff"))
+        .output()
+        .unwrap();
+    assert_eq!(said.stdout, format!("git-handoff {VERSION}\n").as_bytes());
+    // From the cache, once it has been checked again.
+    install(&env, &action, &[("SOURCE", source)]).success();
+    assert_eq!(origin(&env), "cache");
+    let cached = env.root().join("temp/git-handoff-cache");
+    let cached = cached.join(archive().split_once('/').unwrap().1);
+    fs::write(&cached, "something else").unwrap();
+    install(&env, &action, &[("SOURCE", source)]).success();
+    assert_eq!(origin(&env), "release");
+}
+
+#[test]
+fn what_is_not_the_release_is_never_installed() {
+    let env = TestEnvironment::new();
+    let releases = release(&env, &program(&env, VERSION));
+    let source = releases.to_str().unwrap();
+    let action = root().join("action");
+    let nothing = || {
+        let path = fs::read_to_string(env.root().join("temp/path")).unwrap();
+        assert!(path.is_empty() && origin(&env).is_empty(), "{path}");
+        assert!(!env.root().join("temp/git-handoff-bin/git-handoff").exists());
+    };
+    let pinned = "0".repeat(64);
+    install(&env, &action, &[("SOURCE", source), ("CHECKSUM", &pinned)])
+        .exits(1)
+        .says("is not what its checksum says: nothing was installed");
+    nothing();
+    install(&env, &action, &[("SOURCE", source), ("CHECKSUM", "abc")])
+        .exits(1)
+        .says("64 hexadecimal digits");
+    // Somebody put another archive there.
+    let file = releases.join(archive());
+    let mut bytes = fs::read(&file).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(&file, bytes).unwrap();
+    install(&env, &action, &[("SOURCE", source)])
+        .exits(1)
+        .says("is not what its checksum says: nothing was installed");
+    nothing();
+    // Another version under this one's name.
+    fs::remove_dir_all(&releases).unwrap();
+    release(&env, &program(&env, "9.9.9"));
+    install(&env, &action, &[("SOURCE", source)])
+        .exits(1)
+        .says("holds another version");
+    let path = fs::read_to_string(env.root().join("temp/path")).unwrap();
+    assert!(path.is_empty(), "{path}");
+    // No release, and nothing to build.
+    for (name, value) in [("RUNNER_ARCH", "RISCV"), ("SOURCE", "/nowhere")] {
+        install(
+            &env,
+            &action,
+            &[("SOURCE", source), ("BUILD", "never"), (name, value)],
+        )
+        .exits(1)
+        .says("build is never");
+    }
+    install(&env, &action, &[("BUILD", "perhaps")])
+        .exits(1)
+        .says("build is one of");
+}
+
+#[test]
+fn releases_come_from_a_web_server_and_a_missing_one_is_built() {
+    let env = TestEnvironment::new();
+    let releases = release(&env, &program(&env, VERSION));
+    let server = tiny_http::Server::http("127.0.0.1:0").unwrap();
+    let source = format!("http://{}", server.server_addr());
+    thread::spawn(move || {
+        for request in server.incoming_requests() {
+            let path = releases.join(request.url().trim_start_matches('/'));
+            let _ = match fs::read(path) {
+                Ok(bytes) => request.respond(tiny_http::Response::from_data(bytes)),
+                Err(_) => request.respond(tiny_http::Response::empty(404)),
+            };
+        }
+    });
+    let action = root().join("action");
+    install(&env, &action, &[("SOURCE", &source)]).success();
+    assert_eq!(origin(&env), "release");
+
+    // The action's own revision, with a cargo that builds what it is given.
+    let copy = env.root().join("revision");
+    fs::create_dir_all(copy.join("action")).unwrap();
+    fs::copy(action.join("install"), copy.join("action/install")).unwrap();
+    fs::copy(root().join("Cargo.toml"), copy.join("Cargo.toml")).unwrap();
+    let cargo = env.root().join("bin/cargo");
+    fs::create_dir_all(cargo.parent().unwrap()).unwrap();
+    let script = format!(
+        "#!/bin/sh\necho \"$@\" >'{0}/asked'\nwhile [ \"$1\" != --root ]; do shift; done\n\
+         mkdir -p \"$2/bin\"\ncp '{0}/built/git-handoff' \"$2/bin\"\n",
+        env.root().display()
+    );
+    fs::write(&cargo, script).unwrap();
+    fs::set_permissions(&cargo, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::write(env.root().join("bin/rustup"), "#!/bin/sh\n").unwrap();
+    fs::set_permissions(
+        env.root().join("bin/rustup"),
+        fs::Permissions::from_mode(0o755),
+    )
+    .unwrap();
+    let elsewhere = [("SOURCE", &*format!("{source}/elsewhere"))];
+    install(&env, &copy.join("action"), &elsewhere).success();
+    assert_eq!(origin(&env), "source");
+    let asked = fs::read_to_string(env.root().join("asked")).unwrap();
+    assert!(asked.starts_with("install --locked "), "{asked}");
+    assert!(
+        asked.contains(&format!("--path {}/action/..", copy.display())),
+        "{asked}"
+    );
+    // What was built is built once.
+    fs::remove_file(env.root().join("asked")).unwrap();
+    install(&env, &copy.join("action"), &elsewhere).success();
+    assert_eq!(origin(&env), "cache");
+    assert!(!env.root().join("asked").exists());
+    // Of another version there is no source here.
+    install(
+        &env,
+        &copy.join("action"),
+        &[elsewhere[0], ("VERSION", "0.0.9")],
+    )
+    .exits(1)
+    .says("there is no release of git-handoff 0.0.9");
+}
+
+#[test]
+fn archives_are_the_same_bytes_each_time() {
+    let env = TestEnvironment::new();
+    let program = program(&env, VERSION);
+    let first = fs::read(release(&env, &program).join(archive())).unwrap();
+    fs::remove_dir_all(env.root().join("releases")).unwrap();
+    let second = fs::read(release(&env, &program).join(archive())).unwrap();
+    assert!(first == second);
+}
+
+#[test]
+fn the_action_installs_fetches_runs_and_tells() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    let runner = Runner::new(env);
+    let repo = runner.env.repo();
+    runner
+        .env
+        .git(&repo, &["push", "-q", "../owner/desk", "handoffs"]);
+    let run = runner.own_action_alone(json!({
+        "ledger": "handoffs",
+        "command": "list\n\nverify --format github\n",
+        "issue": "87",
+    }));
+    run.job("job", "success")
+        .says(&format!("git-handoff {VERSION} from path"))
+        .says("87.1  pending")
+        .says("the ledger is sound")
+        .says(r#"outputs {"state":"open","gate":"false","holder":"prep-agent"}"#);
+    assert!(
+        run.summary.starts_with("## Issue `87`: open"),
+        "{}",
+        run.summary
+    );
+    // No shell sees the words.
+    let run = runner.own_action_alone(json!({
+        "ledger": "handoffs",
+        "command": "show 87.1;touch$IFS/sly $(touch sly)",
+    }));
+    run.job("job", "failure");
+    let made = runner
+        .written()
+        .iter()
+        .any(|(path, _)| path.ends_with("sly"));
+    assert!(!made && !Path::new("/sly").exists());
+    let run = runner.own_action_alone(json!({ "ledger": "elsewhere" }));
+    run.job("job", "failure")
+        .says("::error title=git-handoff::the ledger's branch can't be fetched");
+}
+
+#[test]
+fn git_finds_the_token_in_the_environment_and_nowhere_else() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    let desk = bare(&env, "owner/desk");
+    let push = ["push", "-q", desk.to_str().unwrap(), "handoffs"];
+    env.git(&env.repo(), &push);
+    let http = Http::start(&env, Access::Users);
+    let address = http.address("owner/desk");
+    let server = address.strip_suffix("/owner/desk").unwrap();
+    // What the server takes for the token.
+    let token = "nekot-ssecca-x";
+    let temp = env.root().join("temp");
+    fs::create_dir_all(&temp).unwrap();
+    let fetch = |token: &str| {
+        fs::write(temp.join("output"), "").unwrap();
+        let mut command = env.command(root().join("action/ledger"));
+        command
+            .env("LEDGER", "handoffs")
+            .env("SERVER", server)
+            .env("REPOSITORY", "owner/desk")
+            .env("GH_TOKEN", token)
+            .env("RUNNER_TEMP", &temp)
+            .env("GITHUB_OUTPUT", temp.join("output"));
+        env.run(command, &[], None)
+    };
+    fetch("wrong-token-0123456789")
+        .exits(1)
+        .says("::error title=git-handoff::");
+    let ran = fetch(token).success();
+    assert!(!ran.stdout.contains(token) && !ran.stderr.contains(token));
+    // A step that pushes needs no more than the token in its environment.
+    let ledger = temp.join("ledger.git");
+    let claim = ["claim", "87", "--as", "prep-agent"];
+    let mut command = env.program(&claim);
+    command.current_dir(&ledger).env("GH_TOKEN", token);
+    env.run(command, &claim, None).success();
+    let there = env.git(&desk, &["rev-parse", "handoffs"]);
+    assert_eq!(there, env.git(&ledger, &["rev-parse", "handoffs"]));
+    assert_ne!(there.trim(), env.tip());
+    let complete = ["complete", "87.1", "--as", "prep-agent"];
+    let mut command = env.program(&complete);
+    command
+        .current_dir(&ledger)
+        .env("GH_TOKEN", "wrong-token-0123456789");
+    let refused = env.run(command, &complete, None);
+    assert_ne!(refused.status, 0, "{}", refused.shown);
+    assert!(!refused.shown.contains("wrong-token"), "{}", refused.shown);
+    for (path, bytes) in files(&temp) {
+        for token in [token, "wrong-token-0123456789"] {
+            let holds = bytes.windows(token.len()).any(|w| w == token.as_bytes());
+            assert!(!holds, "{}", path.display());
+        }
+    }
+}

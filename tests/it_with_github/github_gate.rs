@@ -1,0 +1,254 @@
+//! The gate on GitHub: its rulesets, and its workflow's steps as they stand in the file.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::runner::{Event, Run, Runner, TOKEN};
+use crate::tools::yaml;
+use serde_json::{Value, json};
+use test_support::TestEnvironment;
+use test_support::contracts::{Format, sample};
+
+fn shipped(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("templates/github")
+        .join(name)
+}
+
+#[test]
+fn the_workflow_may_read_and_runs_nothing_that_a_pull_request_says() {
+    let workflow = yaml(&shipped("handoff-gate.yml"));
+    assert_eq!(workflow["permissions"], json!({ "contents": "read" }));
+    assert_eq!(
+        workflow["true"]
+            .as_object()
+            .unwrap()
+            .keys()
+            .collect::<Vec<_>>(),
+        ["pull_request_target"]
+    );
+    let jobs = workflow["jobs"].as_object().unwrap();
+    assert_eq!(jobs.len(), 1);
+    let job = &jobs["gate"];
+    assert!(job.get("permissions").is_none());
+    for step in job["steps"].as_array().unwrap() {
+        // No action but this project's, no checkout, and no text of GitHub's in a script.
+        match step["uses"].as_str() {
+            Some(action) => assert!(action.starts_with("OWNER/git-handoff/action@"), "{step}"),
+            None => assert!(!step["run"].as_str().unwrap().contains("${{"), "{step}"),
+        }
+    }
+}
+
+#[test]
+fn the_rulesets_protect_the_ledger_and_require_the_check() {
+    let read = |name: &str| -> Value {
+        serde_json::from_slice(&fs::read(shipped(name)).unwrap()).unwrap()
+    };
+    let types = |ruleset: &Value| -> Vec<String> {
+        let rules = ruleset["rules"].as_array().unwrap();
+        let each = rules.iter().map(|rule| rule["type"].as_str().unwrap());
+        each.map(str::to_owned).collect()
+    };
+    let (ledger, gate) = (read("ruleset-ledger.json"), read("ruleset-gate.json"));
+    for ruleset in [&ledger, &gate] {
+        // What the REST API requires of a ruleset, and nothing that it does not know.
+        let keys: Vec<&String> = ruleset.as_object().unwrap().keys().collect();
+        let known = [
+            "name",
+            "target",
+            "enforcement",
+            "bypass_actors",
+            "conditions",
+            "rules",
+        ];
+        assert_eq!(keys, known);
+        assert_eq!(ruleset["target"], "branch");
+        assert_eq!(ruleset["enforcement"], "active");
+        assert_eq!(ruleset["bypass_actors"], json!([]));
+    }
+    let workflow = yaml(&shipped("handoff-gate.yml"));
+    let branch = format!("refs/heads/{}", workflow["env"]["LEDGER"].as_str().unwrap());
+    assert_eq!(ledger["conditions"]["ref_name"]["include"], json!([branch]));
+    assert_eq!(
+        types(&ledger),
+        ["deletion", "non_fast_forward", "required_linear_history"]
+    );
+    let checks = gate["rules"].as_array().unwrap().last().unwrap();
+    assert_eq!(
+        checks["parameters"]["required_status_checks"],
+        json!([{ "context": workflow["jobs"]["gate"]["name"] }])
+    );
+}
+
+/// An issue whose code is in pull request 7, and the check on it.
+struct Gate {
+    runner: Runner,
+}
+
+impl Gate {
+    fn new() -> Self {
+        let env = TestEnvironment::with_ledger();
+        let repo = env.repo();
+        let branch = { sample("prep-agent-to-implementer-agent", Format::Xml, 87) }
+            .split("<branch>")
+            .nth(1)
+            .and_then(|rest| Some(rest.split("</branch>").next()?.to_owned()))
+            .unwrap();
+        env.git(&repo, &["checkout", "-q", "-b", &branch]);
+        fs::write(repo.join("work.txt"), "work\n").unwrap();
+        env.git(&repo, &["add", "."]);
+        env.git(&repo, &["commit", "-q", "-m", "Work"]);
+        let gate = Self {
+            runner: Runner::new(env),
+        };
+        for (agent, contract) in [
+            ("", "issue-manager-to-prep-agent"),
+            ("prep-agent", "prep-agent-to-implementer-agent"),
+            ("implementer-agent", "implementer-agent-to-reviewer-agent"),
+        ] {
+            gate.step(agent, contract);
+        }
+        gate
+    }
+
+    fn env(&self) -> &TestEnvironment {
+        &self.runner.env
+    }
+
+    /// An agent takes its handoff and sends a contract.
+    fn step(&self, agent: &str, contract: &str) {
+        if !agent.is_empty() {
+            self.env().claim("87", agent).success();
+        }
+        self.env().send(sample(contract, Format::Xml, 87)).success();
+    }
+
+    /// Pushes the ledger and the pull request's code, and runs the workflow.
+    fn run(&self, branch: &str, body: &str) -> Run {
+        let env = self.env();
+        let repo = env.repo();
+        let push = [
+            "push",
+            "-q",
+            "-f",
+            "../owner/desk",
+            "handoffs",
+            "HEAD:refs/pull/7/head",
+        ];
+        env.git(&repo, &push);
+        let head = env.git(&repo, &["rev-parse", "HEAD"]);
+        let here = json!({ "full_name": "owner/desk" });
+        let payload = json!({
+            "action": "opened",
+            "number": 7,
+            "pull_request": {
+                "number": 7,
+                "state": "open",
+                "title": "Parcels",
+                "body": body,
+                "head": { "ref": branch, "sha": head.trim(), "repo": here },
+                "base": { "ref": "main", "repo": here },
+            },
+            "repository": here,
+        });
+        let event = Event::new("pull_request_target", 1, payload);
+        self.runner.run("handoff-gate.yml", &event)
+    }
+
+    #[track_caller]
+    fn passes(&self, branch: &str, body: &str) {
+        let run = self.run(branch, body);
+        run.job("gate", "success").says("✓ approved");
+        assert!(run.log.contains("::notice title=approved::"), "{}", run.log);
+        assert!(run.summary.contains("- ✓ `approved`: "), "{}", run.summary);
+        assert!(!run.log.contains(TOKEN));
+    }
+
+    #[track_caller]
+    fn fails(&self, branch: &str, body: &str, why: &str) {
+        let run = self.run(branch, body);
+        run.job("gate", "failure").says(why);
+        // Every reason is an annotation, and nothing else of the log is.
+        assert!(run.log.contains("\n::error"), "{}", run.log);
+    }
+}
+
+#[test]
+fn the_check_passes_for_the_code_that_was_approved_and_no_other() {
+    let gate = Gate::new();
+    gate.fails("issue-87", "", "not approved");
+    gate.step("reviewer-agent", "reviewer-agent-to-validator-agent");
+    for branch in [
+        "87",
+        "issue-87",
+        "issue_87-parcels",
+        "feature/87-parcels",
+        "a/b/issue-87",
+    ] {
+        gate.passes(branch, "");
+    }
+    for body in [
+        "Closes #87",
+        "One.\r\n\r\nThis (fixes #87), at last.\r\n",
+        "resolved #87\nCloses #88",
+        "closes: #87",
+        "FIXES: #87",
+    ] {
+        gate.passes("parcels", body);
+    }
+    // What the text closes counts more than a number in the branch's name.
+    gate.passes("release/2026-11", "Closes #87");
+    gate.passes("issue-88", "Resolves: #87");
+    gate.fails("issue-87", "closes #88", "there is no issue 88");
+    gate.passes("issue-87", "see #88, which encloses #89");
+    gate.fails("parcels-87", "see #87", "::error::no issue");
+    // Texts that try to be more than a name.
+    let sly = "$(touch sly)`touch sly`\nISSUE=87\n'; touch sly; '";
+    gate.fails(sly, sly, "::error::no issue");
+    gate.passes("x", "Closes #87; touch sly");
+    let written = gate.runner.written();
+    let made = |path: &Path| path.file_name().is_some_and(|name| name == "sly");
+    assert!(!written.iter().any(|(path, _)| made(path)));
+
+    // A commit after the review.
+    let repo = gate.env().repo();
+    fs::write(repo.join("late.txt"), "late\n").unwrap();
+    gate.env().git(&repo, &["add", "."]);
+    gate.env().git(&repo, &["commit", "-q", "-m", "Late"]);
+    gate.fails("issue-87", "", "not approved");
+    // Another issue's approval is of other code.
+    gate.fails("parcels", "Closes #87", "not approved");
+}
+
+#[test]
+fn what_was_committed_by_hand_opens_nothing() {
+    let gate = Gate::new();
+    gate.fails("issue-87", "", "not approved");
+    // A rule by which the sending for review would be the approval.
+    let env = gate.env();
+    let tree = env.root().join("ledger");
+    let add = ["worktree", "add", "-q", "--detach", "../ledger", "handoffs"];
+    env.git(&env.repo(), &add);
+    let file = tree.join("protocols/issue-to-pr/protocol.json");
+    let text = fs::read_to_string(&file).unwrap();
+    let weak = text
+        .replace(
+            r#""undone_by": ["implementer-agent-to-reviewer-agent", "#,
+            r#""undone_by": ["#,
+        )
+        .replace(
+            r#""shown_by": ["reviewer-agent-to-validator-agent"]"#,
+            r#""shown_by": ["implementer-agent-to-reviewer-agent"]"#,
+        );
+    assert_ne!(text, weak);
+    fs::write(&file, weak).unwrap();
+    env.git(&tree, &["commit", "-q", "-a", "-m", "By hand"]);
+    let forged = env.git(&tree, &["rev-parse", "HEAD"]);
+    env.git(
+        &env.repo(),
+        &["update-ref", "refs/heads/handoffs", forged.trim()],
+    );
+    env.handoff(&["gate", "--issue", "87"]).success();
+    gate.fails("issue-87", "", "the ledger is damaged");
+}

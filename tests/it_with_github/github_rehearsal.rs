@@ -1,0 +1,323 @@
+//! A rehearsal: workflows from the event's file to the summary, by the templates' own steps, with agents in between.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::thread;
+
+use crate::runner::{Event, Runner, TOKEN, files};
+use serde_json::{Value, json};
+use test_support::TestEnvironment;
+use test_support::contracts::{Format, prepared, sample};
+
+/// A repository on the server, with a ledger, and a clone in which agents work.
+fn desk() -> Runner {
+    let runner = Runner::new(TestEnvironment::with_repository());
+    let (env, repo) = (&runner.env, runner.env.repo());
+    env.git(&repo, &["remote", "add", "origin", "../owner/desk"]);
+    env.git(&repo, &["push", "-q", "origin", "main"]);
+    env.handoff(&["init", "--remote", "origin"]).success();
+    runner
+}
+
+fn here() -> Value {
+    json!({ "id": 1, "full_name": "owner/desk" })
+}
+
+fn person(login: &str) -> Value {
+    json!({ "login": login, "type": "User" })
+}
+
+/// An issue that says all that the first contract needs.
+fn opened(number: u32, run: u32) -> Event {
+    let issue = json!({
+        "number": number,
+        "state": "open",
+        "title": "Export delivery history as CSV",
+        "html_url": format!("https://github.com/owner/desk/issues/{number}"),
+        "labels": [{ "name": "enhancement" }, { "name": "priority: high" }],
+        "body": "@octocat wants it.\n\n### Requirements\n- a download\n- in the order on screen\n",
+        "user": person("octocat"),
+        "author_association": "NONE",
+    });
+    let payload = json!({ "action": "opened", "issue": issue, "repository": here(), "sender": person("octocat") });
+    Event::new("issues", run, payload)
+}
+
+/// The pull request 7 of issue 87, as it is now.
+fn pull_request(runner: &Runner) -> Value {
+    let env = &runner.env;
+    let repo = env.repo();
+    env.git(
+        &repo,
+        &["push", "-q", "-f", "origin", "HEAD:refs/pull/7/head"],
+    );
+    let head = env.git(&repo, &["rev-parse", "HEAD"]);
+    json!({
+        "number": 7,
+        "state": "open",
+        "title": "Export",
+        "body": "Closes #87; $(touch sly)",
+        "html_url": "https://github.com/owner/desk/pull/7",
+        "draft": false,
+        "merged": false,
+        "merge_commit_sha": null,
+        "user": person("octocat"),
+        "author_association": "MEMBER",
+        "head": { "ref": "export", "sha": head.trim(), "repo": here() },
+        "base": { "ref": "main", "sha": "2".repeat(40), "repo": here() },
+    })
+}
+
+fn pull(runner: &Runner, action: &str, run: u32) -> Event {
+    let payload = json!({
+        "action": action,
+        "number": 7,
+        "pull_request": pull_request(runner),
+        "repository": here(),
+        "sender": person("octocat"),
+    });
+    Event::new("pull_request_target", run, payload)
+}
+
+/// The ledger's commit on the server.
+fn tip(runner: &Runner) -> String {
+    let args = ["rev-parse", "refs/heads/handoffs"];
+    runner.env.git(&runner.server(), &args).trim().to_owned()
+}
+
+/// The ids of an issue's handoffs on the server.
+fn handoffs(runner: &Runner, issue: u32) -> Vec<String> {
+    runner.env.handoff(&["fetch"]).success();
+    let data = runner.env.data(&["status", &issue.to_string()]);
+    let all = data["handoffs"].as_array().unwrap().iter();
+    all.map(|one| one["id"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+fn step(runner: &Runner, agent: &str, contract: String) {
+    runner.env.claim("87", agent).success();
+    runner.env.send(contract).success();
+}
+
+#[test]
+fn an_issue_goes_from_its_event_to_an_open_gate() {
+    let runner = desk();
+    let env = &runner.env;
+    let repo = env.repo();
+    // Somebody has pasted the line that the comment begins with.
+    let pasted = json!([{
+        "id": 1, "number": 7, "user": { "login": "mallory", "type": "User" }, "body": "<!-- git-handoff:87 -->\nmine"
+    }]);
+    fs::write(env.root().join("github/comments.json"), pasted.to_string()).unwrap();
+
+    // The issue is opened, and the run is started once more.
+    let event = opened(87, 1);
+    let run = runner.run("handoff-intake.yml", &event);
+    run.job("record", "success").job("comment", "skipped");
+    assert!(
+        run.summary.starts_with("## Issue `87`: open\n"),
+        "{}",
+        run.summary
+    );
+    assert!(run.summary.contains("```mermaid\n"), "{}", run.summary);
+    let sent = tip(&runner);
+    assert_eq!(handoffs(&runner, 87), ["87.1"]);
+    let again = runner.run("handoff-intake.yml", &event.again());
+    again.job("record", "success");
+    assert_eq!(tip(&runner), sent);
+
+    // Agents take it to a pull request.
+    step(&runner, "prep-agent", prepared(87));
+    let prepared = prepared(87);
+    let branch = prepared.split("<branch>").nth(1).unwrap();
+    let branch = branch.split("</branch>").next().unwrap();
+    env.git(&repo, &["checkout", "-q", "-b", branch]);
+    fs::write(repo.join("export.txt"), "a,b\n").unwrap();
+    env.git(&repo, &["add", "."]);
+    env.git(&repo, &["commit", "-q", "-m", "Export"]);
+    let review = sample("implementer-agent-to-reviewer-agent", Format::Xml, 87);
+    step(&runner, "implementer-agent", review);
+
+    let event = pull(&runner, "opened", 2);
+    let run = runner.run("handoff-intake.yml", &event);
+    run.job("record", "success").job("comment", "success");
+    let gate = runner.run("handoff-gate.yml", &event);
+    gate.job("gate", "failure")
+        .says("::error title=not approved::");
+    let comments = runner.kept("comments.json");
+    assert_eq!(comments[0]["body"], "<!-- git-handoff:87 -->\nmine");
+    assert_eq!(comments.as_array().unwrap().len(), 2);
+    let body = comments[1]["body"].as_str().unwrap();
+    assert!(
+        body.starts_with("<!-- git-handoff:87 -->\n## Issue `87`: open\n"),
+        "{body}"
+    );
+    assert!(body.contains("With `reviewer-agent`."), "{body}");
+
+    // The reviewer approves, in the ledger and on GitHub: the comment is written again.
+    let approval = sample("reviewer-agent-to-validator-agent", Format::Xml, 87);
+    step(&runner, "reviewer-agent", approval);
+    let mut payload = pull(&runner, "submitted", 3).payload;
+    payload["review"] = json!({
+        "state": "approved",
+        "body": null,
+        "commit_id": payload["pull_request"]["head"]["sha"],
+        "user": person("maintainer"),
+        "author_association": "MEMBER",
+        "html_url": "https://github.com/owner/desk/pull/7#pullrequestreview-1",
+        "submitted_at": "2026-03-02T10:00:00Z",
+    });
+    let reviewed = Event::new("pull_request_review", 3, payload);
+    let run = runner.run("handoff-intake.yml", &reviewed);
+    run.job("record", "success").job("comment", "success");
+    let comments = runner.kept("comments.json");
+    assert_eq!(comments.as_array().unwrap().len(), 2);
+    assert_eq!(comments[1]["edits"], 1);
+    let body = comments[1]["body"].as_str().unwrap();
+    assert!(body.contains("With `validator-agent`."), "{body}");
+    assert!(body.contains("- ✓ `approved`: "), "{body}");
+    let gate = runner.run("handoff-gate.yml", &event);
+    gate.job("gate", "success")
+        .says("::notice title=approved::");
+    assert!(
+        gate.summary.contains("- ✓ `approved`: "),
+        "{}",
+        gate.summary
+    );
+
+    // A review from a fork may not write, and is left out.
+    let mut fork = reviewed.clone();
+    fork.payload["pull_request"]["head"]["repo"] = json!({ "id": 2, "full_name": "mallory/desk" });
+    let run = runner.run("handoff-intake.yml", &fork);
+    run.job("record", "skipped").job("comment", "skipped");
+
+    // All of it is sound, here and there, and the token is nowhere.
+    handoffs(&runner, 87);
+    env.assert_sound();
+    let run = runner.run("handoff-verify.yml", &Event::new("schedule", 4, json!({})));
+    run.job("verify", "success").says("the ledger is sound");
+    let run = runner.run("handoff-audit.yml", &Event::new("schedule", 5, json!({})));
+    run.job("audit", "success").job("tell", "skipped");
+    for (path, bytes) in files(env.root()) {
+        let holds = bytes.windows(TOKEN.len()).any(|w| w == TOKEN.as_bytes());
+        assert!(!holds, "{}", path.display());
+        assert!(path.file_name().unwrap() != "sly");
+    }
+}
+
+#[test]
+fn what_broke_off_is_done_once_when_it_is_started_again() {
+    let runner = desk();
+    let before = tip(&runner);
+    // The server takes no push.
+    let hook = runner.server().join("hooks/pre-receive");
+    fs::create_dir_all(hook.parent().unwrap()).unwrap();
+    fs::write(&hook, "#!/bin/sh\necho no >&2\nexit 1\n").unwrap();
+    fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
+    let event = opened(87, 1);
+    let run = runner.run("handoff-intake.yml", &event);
+    run.job("record", "failure").job("comment", "skipped");
+    assert_eq!(tip(&runner), before);
+    fs::remove_file(hook).unwrap();
+
+    // It is pushed, and the machine is gone before anything is told.
+    let stop = ("Find the issue".to_owned(), "exit 1".to_owned());
+    *runner.sabotage.lock().unwrap() = Some(stop);
+    let run = runner.run("handoff-intake.yml", &event.again());
+    run.job("record", "failure");
+    let sent = tip(&runner);
+    assert_ne!(sent, before);
+    *runner.sabotage.lock().unwrap() = None;
+
+    let run = runner.run("handoff-intake.yml", &event.again().again());
+    run.job("record", "success");
+    assert_eq!(tip(&runner), sent);
+    assert!(
+        run.summary.contains("## Issue `87`: open"),
+        "{}",
+        run.summary
+    );
+    assert_eq!(handoffs(&runner, 87), ["87.1"]);
+    runner.env.assert_sound();
+}
+
+#[test]
+fn runs_at_once_each_do_their_part() {
+    let runner = desk();
+    let events = [
+        opened(87, 1),
+        opened(88, 2),
+        opened(89, 3),
+        opened(87, 1).again(),
+    ];
+    thread::scope(|scope| {
+        for event in &events {
+            scope.spawn(|| {
+                let run = runner.run("handoff-intake.yml", event);
+                run.job("record", "success");
+            });
+        }
+    });
+    for issue in [87, 88, 89] {
+        assert_eq!(handoffs(&runner, issue), [format!("{issue}.1")]);
+    }
+    runner.env.assert_sound();
+}
+
+#[test]
+fn a_ledger_that_was_rewritten_or_forged_is_found() {
+    let runner = desk();
+    let env = &runner.env;
+    for (issue, run) in [(87, 1), (88, 2)] {
+        let run = runner.run("handoff-intake.yml", &opened(issue, run));
+        run.job("record", "success");
+    }
+    let verify = |run: u32| {
+        runner.run(
+            "handoff-verify.yml",
+            &Event::new("schedule", run, json!({})),
+        )
+    };
+    verify(3).job("verify", "success");
+    let whole = tip(&runner);
+    // Someone takes the last step back.
+    let back = ["update-ref", "refs/heads/handoffs", &format!("{whole}~1")];
+    env.git(&runner.server(), &back);
+    let run = verify(4);
+    run.job("verify", "failure").says("::error ");
+    // It is found again until it is put right.
+    verify(5).job("verify", "failure");
+    env.git(
+        &runner.server(),
+        &["update-ref", "refs/heads/handoffs", &whole],
+    );
+    verify(6).job("verify", "success");
+
+    // Someone commits by hand.
+    let tree = env.root().join("ledger");
+    let tree_shown = tree.to_str().unwrap();
+    env.git(
+        &runner.server(),
+        &["worktree", "add", "-q", "--detach", tree_shown, "handoffs"],
+    );
+    fs::write(tree.join("note.txt"), "by hand\n").unwrap();
+    env.git(&tree, &["add", "."]);
+    env.git(&tree, &["commit", "-q", "-m", "By hand"]);
+    let forged = env.git(&tree, &["rev-parse", "HEAD"]);
+    env.git(
+        &runner.server(),
+        &["update-ref", "refs/heads/handoffs", forged.trim()],
+    );
+    let run = verify(7);
+    run.job("verify", "failure").says("::error ");
+    let audit = |run: u32| runner.run("handoff-audit.yml", &Event::new("schedule", run, json!({})));
+    let run = audit(8);
+    run.job("audit", "failure").job("tell", "success");
+    assert!(env.root().join("artifacts/handoffs/handoffs.html").exists());
+    audit(9).job("tell", "success");
+    let issues = runner.kept("issues.json");
+    assert_eq!(issues.as_array().unwrap().len(), 1);
+    assert_eq!(issues[0]["title"], "The handoff ledger is damaged");
+    assert_eq!(issues[0]["comments"].as_array().unwrap().len(), 1);
+    assert_eq!(runner.kept("labels.json"), json!(["handoff-audit"]));
+}

@@ -1,0 +1,208 @@
+//! The workflows and the action as files: what the linter says, what they may, what they rest on.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::tools::{script, yaml};
+use serde_json::{Map, Value, json};
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Every workflow that is shipped, and the project's own.
+fn workflows() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for folder in ["templates/github", ".github/workflows"] {
+        for entry in fs::read_dir(root().join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|e| e == "yml") {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    assert_eq!(found.len(), 5, "{found:?}");
+    found
+}
+
+/// What the linter finds in each workflow, by name and text.
+fn findings(workflows: &[(String, String)]) -> Vec<Vec<Value>> {
+    let found = script("lint.mjs", &[], &json!(workflows).to_string());
+    serde_json::from_str(&found).unwrap()
+}
+
+/// The action's steps as a workflow, so that the linter reads them.
+fn action_as_workflow() -> String {
+    let action = yaml(&root().join("action/action.yml"));
+    let inputs = action["inputs"].as_object().unwrap().keys();
+    let inputs: Map<String, Value> = inputs
+        .map(|name| (name.clone(), json!({ "type": "string" })))
+        .collect();
+    let outputs = action["outputs"].as_object().unwrap().iter();
+    let outputs: Map<String, Value> = outputs
+        .map(|(name, output)| (name.clone(), output["value"].clone()))
+        .collect();
+    let workflow = json!({
+        "on": { "workflow_call": { "inputs": inputs } },
+        "jobs": { "job": { "runs-on": "ubuntu-latest", "outputs": outputs, "steps": action["runs"]["steps"] } },
+    });
+    serde_json::to_string_pretty(&workflow).unwrap()
+}
+
+#[test]
+fn the_linter_finds_nothing() {
+    let mut all: Vec<(String, String)> = { workflows().into_iter() }
+        .map(|path| {
+            (
+                path.display().to_string(),
+                fs::read_to_string(&path).unwrap(),
+            )
+        })
+        .collect();
+    all.push(("action.yml".to_owned(), action_as_workflow()));
+    for ((name, _), found) in all.iter().zip(findings(&all)) {
+        assert!(found.is_empty(), "{name}: {found:#?}");
+    }
+}
+
+#[test]
+fn the_linter_finds_what_is_put_in() {
+    let intake = root().join("templates/github/handoff-intake.yml");
+    let intake = fs::read_to_string(intake).unwrap();
+    let action = action_as_workflow();
+    let faults = [
+        ("types: [submitted]", "types: [submited]", "events"),
+        (
+            "steps.issue.outputs.issue }}",
+            "steps.isue.outputs.issue }}",
+            "expression",
+        ),
+        (
+            "      contents: write",
+            "      contents: wirte",
+            "permissions",
+        ),
+        ("needs: record", "needs: recrod", "job-needs"),
+        ("timeout-minutes: 20", "timeout-minute: 20", "syntax-check"),
+        // Foreign text in a script.
+        (
+            "run: git -C \"$LEDGER_REPOSITORY\" handoff github event",
+            "run: echo ${{ github.event.issue.title }}",
+            "expression",
+        ),
+        ("inputs.ledger", "inputs.leger", "expression"),
+    ];
+    let mutated: Vec<(String, String)> = { faults.iter() }
+        .map(|(was, is, _)| {
+            let text = if intake.contains(was) {
+                &intake
+            } else {
+                &action
+            };
+            assert!(text.contains(was), "{was}");
+            ((*is).to_owned(), text.replacen(was, is, 1))
+        })
+        .collect();
+    for ((_, is, kind), found) in faults.iter().zip(findings(&mutated)) {
+        assert!(found.iter().any(|f| f["kind"] == *kind), "{is}: {found:#?}");
+    }
+}
+
+/// Every step of a workflow or of the action.
+fn steps(file: &Value) -> Vec<Value> {
+    let jobs = file["jobs"].as_object().into_iter().flatten();
+    let lists = jobs
+        .map(|(_, job)| &job["steps"])
+        .chain([&file["runs"]["steps"]]);
+    lists
+        .filter_map(Value::as_array)
+        .flatten()
+        .cloned()
+        .collect()
+}
+
+#[test]
+fn actions_are_pinned_and_scripts_hold_no_expression() {
+    let pinned = [
+        "actions/cache",
+        "actions/checkout",
+        "actions/download-artifact",
+        "actions/upload-artifact",
+        "OWNER/git-handoff/action",
+    ];
+    let mut used = BTreeSet::new();
+    let action = root().join("action/action.yml");
+    for path in workflows().into_iter().chain([action]) {
+        let file = yaml(&path);
+        for step in steps(&file) {
+            if let Some(uses) = step["uses"].as_str() {
+                let (name, at) = uses.split_once('@').unwrap();
+                assert!(pinned.contains(&name), "{}: {uses}", path.display());
+                let is_commit = at.len() == 40 && at.bytes().all(|b| b.is_ascii_hexdigit());
+                assert!(is_commit, "{}: {uses}", path.display());
+                used.insert(uses.to_owned());
+            } else {
+                let script = step["run"].as_str().unwrap();
+                assert!(!script.contains("${{"), "{}: {script}", path.display());
+            }
+        }
+    }
+    // One commit of each.
+    assert_eq!(used.len(), pinned.len(), "{used:?}");
+}
+
+#[test]
+fn each_job_may_what_it_needs_and_ends() {
+    let mut said = String::new();
+    for path in workflows() {
+        let file = yaml(&path);
+        let whole = &file["permissions"];
+        assert!(whole.is_object(), "{}", path.display());
+        for (name, job) in file["jobs"].as_object().unwrap() {
+            let may = if job["permissions"].is_null() {
+                whole
+            } else {
+                &job["permissions"]
+            };
+            assert!(job["timeout-minutes"].as_u64().unwrap() <= 60);
+            let file = path.file_stem().unwrap().to_str().unwrap();
+            said += &format!("{file} {name} {may}\n");
+        }
+    }
+    insta::assert_snapshot!(said, @r#"
+    release build {"contents":"read"}
+    release publish {"contents":"write"}
+    handoff-audit audit {"contents":"read"}
+    handoff-audit tell {"issues":"write"}
+    handoff-gate gate {"contents":"read"}
+    handoff-intake record {"contents":"write"}
+    handoff-intake comment {"contents":"read","pull-requests":"write"}
+    handoff-verify verify {"contents":"read"}
+    "#);
+}
+
+#[test]
+fn the_table_of_permissions_is_that_of_the_workflows() {
+    let page = fs::read_to_string(root().join("docs/github.md")).unwrap();
+    for path in workflows() {
+        let file = yaml(&path);
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if name == "release.yml" {
+            continue;
+        }
+        for (job, body) in file["jobs"].as_object().unwrap() {
+            let may = if body["permissions"].is_null() {
+                &file["permissions"]
+            } else {
+                &body["permissions"]
+            };
+            let may: Vec<String> = { may.as_object().unwrap().iter() }
+                .map(|(what, how)| format!("`{what}: {}`", how.as_str().unwrap()))
+                .collect();
+            let row = format!("| `{name}` | `{job}` | {} |", may.join(", "));
+            assert!(page.contains(&row), "docs/github.md has no row {row}");
+        }
+    }
+}

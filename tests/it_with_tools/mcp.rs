@@ -1,0 +1,1110 @@
+//! The server of the Model Context Protocol: on the wire, in both eras, and with its project's own
+//! clients.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use crate::mcp_client::{HANDSHAKE, STATELESS, Wire, document, meta};
+use serde_json::{Value, json};
+use test_support::TestEnvironment;
+use test_support::contracts::{Format, opening, prepared};
+use test_support::workflow::completed;
+
+/// Each tool in a line: what it does, and its arguments; those that must stand have a mark.
+fn outline(tools: &Value) -> String {
+    let mut shown = String::new();
+    for tool in tools.as_array().unwrap() {
+        let hints = &tool["annotations"];
+        assert_eq!(hints["openWorldHint"], false);
+        let does = match (&hints["readOnlyHint"], &hints["idempotentHint"]) {
+            (Value::Bool(true), Value::Null) => "reads",
+            (Value::Bool(false), Value::Bool(true)) => "writes once",
+            (Value::Bool(false), Value::Bool(false)) => "writes",
+            other => panic!("{other:?}"),
+        };
+        let schema = &tool["inputSchema"];
+        let needed: Vec<&str> = schema["required"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|name| name.as_str().unwrap())
+            .collect();
+        let arguments: Vec<String> = schema["properties"]
+            .as_object()
+            .unwrap()
+            .iter()
+            .map(|(name, about)| {
+                let mark = if needed.contains(&name.as_str()) {
+                    "!"
+                } else {
+                    ""
+                };
+                let kind = match about["type"].as_str().unwrap() {
+                    "string" if about.get("enum").is_some() => {
+                        let words = about["enum"].as_array().unwrap();
+                        let words: Vec<&str> = words.iter().map(|w| w.as_str().unwrap()).collect();
+                        format!(":{}", words.join("|"))
+                    }
+                    "string" => String::new(),
+                    "array" => "[]".to_owned(),
+                    kind => format!(":{kind}"),
+                };
+                let default = about.get("default").map(|default| format!("={default}"));
+                format!("{name}{mark}{kind}{}", default.unwrap_or_default())
+            })
+            .collect();
+        let name = tool["name"].as_str().unwrap();
+        shown += &format!("{name} ({does}): {}\n", arguments.join(" "));
+    }
+    shown
+}
+
+#[test]
+fn the_tools_are_the_verbs() {
+    let env = TestEnvironment::with_ledger();
+    let mut wire = Wire::new(&env, &[]);
+    let listed = wire.result("tools/list", json!({}));
+    insta::assert_snapshot!(outline(&listed["tools"]), @r#"
+    prime (reads): as
+    inbox (reads): as
+    claim (writes): id next:boolean lease offline:boolean as
+    new (reads): issue! from to! type format:xml|json|md protocol as
+    check (reads): contract files[] issue protocol as
+    send (writes once): contract file issue protocol answers token:integer allow_secret[] tests[] coverage[] offline:boolean as
+    extend (writes): id! lease progress token:integer offline:boolean as
+    complete (writes): id! reason token:integer offline:boolean as
+    fail (writes): id! message! code="FAILED" details recoverable:boolean suggested_action attach[] snapshot:boolean allow_secret[] token:integer offline:boolean as
+    block (writes): id! reason! needs[] token:integer offline:boolean as
+    reject (writes): id! reason! offline:boolean as
+    cancel (writes): id! reason offline:boolean as
+    answer (writes): id! answer![] allow_secret[] offline:boolean as
+    retry (writes): id! reason offline:boolean as
+    reassign (writes): id! to! reason offline:boolean as
+    redrive (writes): id! reason! offline:boolean as
+    reopen (writes): issue! reason! offline:boolean as
+    annotate (writes): id! note! offline:boolean as
+    restore (writes): id! attempt:integer worktree new_branch attachments as
+    status (reads): issue idle:boolean as
+    show (reads): id! as
+    context (reads): issue! as
+    list (reads): issue agent state[] type since until as
+    log (reads): issue limit:integer as
+    next (writes): issue! apply:boolean task between[] offline:boolean as
+    wait (reads): targets[] inbox:boolean any:boolean blocked:boolean timeout="50s" offline:boolean as
+    verify (reads): issue since incremental:boolean as
+    gate (reads): issue require[] head as
+    graph (reads): issue tasks:boolean protocol since as
+    metrics (reads): since by:agent|route|type|protocol|issue as
+    alerts (reads): issue severity:info|warning|critical="info" as
+    reap (writes once): offline:boolean as
+    sync (writes once): set_aside:boolean as
+    fetch (writes once): full:boolean as
+    rejected_list (reads): as
+    rejected_show (reads): name! as
+    rejected_retry (writes): name! as
+    protocol_list (reads): as
+    protocol_show (reads): name type as
+    document_list (reads): as
+    document_show (reads): name! as
+    explain (reads): code as
+    "#);
+    let again = Wire::stateless(&env, &[]).result("tools/list", json!({}));
+    assert_eq!(
+        listed["tools"], again["tools"],
+        "the same in each era, in the same order"
+    );
+}
+
+#[test]
+fn every_tool_is_small_and_its_schemas_are_json_schema() {
+    let env = TestEnvironment::with_ledger();
+    let listed = Wire::new(&env, &[]).result("tools/list", json!({}));
+    let known = git_handoff::cli::command();
+    for tool in listed["tools"].as_array().unwrap() {
+        let name = tool["name"].as_str().unwrap();
+        let mut command = &known;
+        for word in name.split('_') {
+            command = command.find_subcommand(word).unwrap();
+        }
+        let about = command.get_about().unwrap().to_string();
+        assert_eq!(tool["description"], about);
+        for part in ["inputSchema", "outputSchema"] {
+            let schema = &tool[part];
+            assert!(jsonschema::meta::is_valid(schema), "{name}: {schema}");
+            assert_eq!(schema["type"], "object");
+            let made = jsonschema::draft202012::new(schema);
+            assert!(made.is_ok(), "{name}: {schema}");
+        }
+        assert_eq!(tool["inputSchema"]["additionalProperties"], false, "{name}");
+        assert!(tool.to_string().len() < 2_000, "{name}");
+    }
+    // A model reads all of it at the start of each session.
+    let all = listed["tools"].to_string().len();
+    assert!(all < 28_000, "{all} bytes");
+}
+
+/// What a tool answers and what the command line answers, without what depends on when it is asked.
+fn assert_same(
+    wire: &mut Wire,
+    env: &TestEnvironment,
+    tool: &str,
+    arguments: Value,
+    args: &[&str],
+) {
+    let mut by_tool = wire.document(tool, arguments);
+    let mut by_shell = env.handoff(&[&["--json"], args].concat()).json();
+    for document in [&mut by_tool, &mut by_shell] {
+        if let Some(waited) = document.pointer_mut("/data/waited_ms") {
+            *waited = Value::Null;
+        }
+    }
+    assert_eq!(by_tool, by_shell, "{tool} and {args:?}");
+}
+
+#[test]
+fn a_tool_says_what_the_command_line_says() {
+    let env = completed(|_| Format::Xml);
+    env.pace(0);
+    env.send(opening(88)).success();
+    let contract = env.file("contract.xml", prepared(88));
+    let broken = "<handoff><from>prep-agent</from></handoff>";
+    let broken_file = env.file("broken.xml", broken);
+    let mut wire = Wire::new(&env, &[]);
+    let mut tried = BTreeSet::new();
+    for (tool, arguments, args) in [
+        (
+            "prime",
+            json!({ "as": "prep-agent" }),
+            &["prime", "--as", "prep-agent"][..],
+        ),
+        (
+            "inbox",
+            json!({ "as": "prep-agent" }),
+            &["inbox", "--as", "prep-agent"][..],
+        ),
+        ("inbox", json!({}), &["inbox"]),
+        ("status", json!({}), &["status"]),
+        ("status", json!({ "issue": "88" }), &["status", "88"]),
+        ("status", json!({ "issue": 88 }), &["status", "88"]),
+        ("status", json!({ "idle": true }), &["status", "--idle"]),
+        ("status", json!({ "issue": "404" }), &["status", "404"]),
+        (
+            "status",
+            json!({ "issue": "--json" }),
+            &["status", "--", "--json"],
+        ),
+        ("show", json!({ "id": "87.1" }), &["show", "87.1"]),
+        ("show", json!({ "id": "87.99" }), &["show", "87.99"]),
+        ("context", json!({ "issue": "87" }), &["context", "87"]),
+        (
+            "list",
+            json!({ "state": ["pending", "failed"] }),
+            &["list", "--state", "pending", "--state", "failed"],
+        ),
+        (
+            "list",
+            json!({ "state": ["nonsense"] }),
+            &["list", "--state=nonsense"],
+        ),
+        ("log", json!({ "limit": 3 }), &["log", "--limit", "3"]),
+        (
+            "log",
+            json!({ "issue": "87", "limit": "2" }),
+            &["log", "87", "--limit", "2"],
+        ),
+        ("next", json!({ "issue": "88" }), &["next", "88"]),
+        ("wait", json!({ "targets": ["87"] }), &["wait", "87"]),
+        (
+            "wait",
+            json!({ "targets": ["88.1"], "timeout": "1s" }),
+            &["wait", "88.1", "--timeout", "1s"],
+        ),
+        ("verify", json!({}), &["verify"]),
+        ("verify", json!({ "issue": "88" }), &["verify", "88"]),
+        ("gate", json!({ "issue": "88" }), &["gate", "--issue", "88"]),
+        ("graph", json!({ "issue": "87" }), &["graph", "87"]),
+        (
+            "graph",
+            json!({ "protocol": "issue-to-pr" }),
+            &["graph", "--protocol=issue-to-pr"],
+        ),
+        (
+            "metrics",
+            json!({ "by": "agent" }),
+            &["metrics", "--by", "agent"],
+        ),
+        (
+            "alerts",
+            json!({ "severity": "critical" }),
+            &["alerts", "--severity", "critical"],
+        ),
+        (
+            "new",
+            json!({ "issue": "88", "from": "prep-agent", "to": "implementer-agent" }),
+            &[
+                "new",
+                "--issue",
+                "88",
+                "--from",
+                "prep-agent",
+                "--to",
+                "implementer-agent",
+            ],
+        ),
+        (
+            "new",
+            json!({ "issue": "88", "to": "closer-agent", "as": "prep-agent" }),
+            &[
+                "new",
+                "--issue",
+                "88",
+                "--to",
+                "closer-agent",
+                "--as",
+                "prep-agent",
+            ],
+        ),
+        (
+            "check",
+            json!({ "files": [contract.clone()] }),
+            &["check", &contract],
+        ),
+        (
+            "check",
+            json!({ "files": [broken_file.clone()] }),
+            &["check", &broken_file],
+        ),
+        ("protocol_list", json!({}), &["protocol", "list"]),
+        ("protocol_show", json!({}), &["protocol", "show"]),
+        (
+            "protocol_show",
+            json!({ "name": "delegation" }),
+            &["protocol", "show", "delegation"],
+        ),
+        ("document_list", json!({}), &["document", "list"]),
+        (
+            "explain",
+            json!({ "code": "no_agent" }),
+            &["explain", "no_agent"],
+        ),
+        (
+            "document_show",
+            json!({ "name": "none" }),
+            &["document", "show", "none"],
+        ),
+        ("rejected_list", json!({}), &["rejected", "list"]),
+        (
+            "rejected_show",
+            json!({ "name": "none" }),
+            &["rejected", "show", "none"],
+        ),
+        ("sync", json!({}), &["sync"]),
+        ("fetch", json!({}), &["fetch"]),
+        ("reap", json!({}), &["reap"]),
+    ] {
+        assert_same(&mut wire, &env, tool, arguments, args);
+        tried.insert(tool.to_owned());
+    }
+    let same = wire.document("check", json!({ "contract": broken }));
+    assert_eq!(
+        same,
+        env.handoff_with(&["check", "-", "--json"], broken).json()
+    );
+    let listed = wire.result("tools/list", json!({}));
+    let reading = listed["tools"].as_array().unwrap().iter();
+    for tool in reading.filter(|tool| tool["annotations"]["readOnlyHint"] == true) {
+        assert!(tried.contains(tool["name"].as_str().unwrap()), "{tool}");
+    }
+}
+
+#[test]
+fn a_round_over_the_protocol_is_the_round_by_shell() {
+    let [by_tool, by_shell] = [(), ()].map(|()| {
+        let env = TestEnvironment::with_ledger();
+        env.pace(0);
+        env.send(opening(87)).success();
+        env
+    });
+    assert_eq!(by_tool.tip(), by_shell.tip());
+    let env = &by_tool;
+    let mut wire = Wire::new(env, &["--as", "prep-agent"]);
+    let claimed = wire.data("claim", json!({ "next": true }));
+    assert_eq!(claimed["record"]["state"], "in_progress");
+    let new = json!({ "issue": "87", "to": "implementer-agent" });
+    let skeleton = wire.data("new", new)["text"].take();
+    let refused = wire.document("send", json!({ "contract": skeleton }));
+    assert_eq!(refused["error"]["code"], "contract_refused");
+    assert!(!refused["error"]["findings"].as_array().unwrap().is_empty());
+    let contract = prepared(87);
+    assert_eq!(
+        wire.document("check", json!({ "contract": contract }))["ok"],
+        true
+    );
+    let sent = wire.data("send", json!({ "contract": contract }));
+    assert_eq!(sent["id"], "87.2");
+    let again = wire.data("send", json!({ "contract": contract }));
+    assert_eq!(again["id"], sent["id"], "the first receipt again");
+    assert_eq!(again["commit"], Value::Null, "nothing was written");
+
+    let agent = ["--as", "prep-agent"];
+    by_shell
+        .handoff(&[&["claim", "--next"], &agent[..]].concat())
+        .success();
+    by_shell.handoff_with(&["send", "-"], &contract).success();
+    assert_eq!(by_tool.tip(), by_shell.tip(), "the very same commits");
+    by_tool.assert_sound();
+    let (rest, code, said) = wire.end();
+    assert_eq!((rest.len(), code, said.as_str()), (0, Some(0), ""));
+}
+
+#[test]
+fn calls_take_their_turns_in_the_order_in_which_they_came() {
+    let env = TestEnvironment::with_ledger();
+    let mut wire = Wire::new(&env, &[]);
+    let send = wire.ask_for("send", json!({ "contract": opening(87) }));
+    let claim = wire.ask_for("claim", json!({ "id": "87.1", "as": "prep-agent" }));
+    let onward = wire.ask_for("send", json!({ "contract": prepared(87) }));
+    for id in [send, claim, onward] {
+        assert_eq!(document(&wire.answer(id))["ok"], true);
+    }
+    env.assert_sound();
+}
+
+#[test]
+fn what_is_asked_before_the_input_ends_is_answered() {
+    let env = TestEnvironment::with_ledger();
+    let mut wire = Wire::new(&env, &[]);
+    let ids = [88, 89, 90].map(|issue| wire.ask_for("send", json!({ "contract": opening(issue) })));
+    let (rest, code, _) = wire.end();
+    assert_eq!(code, Some(0));
+    let answered: Vec<i64> = rest.iter().map(|m| m["id"].as_i64().unwrap()).collect();
+    assert_eq!(answered, ids);
+    assert!(rest.iter().all(|message| document(message)["ok"] == true));
+    assert_eq!(env.data(&["list"])["handoffs"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn wrong_arguments_are_told_as_wrong_usage() {
+    let env = TestEnvironment::with_ledger();
+    let mut wire = Wire::new(&env, &[]);
+    let mut shown = String::new();
+    for (tool, arguments) in [
+        ("show", json!({})),
+        ("show", json!({ "id": ["87.1"] })),
+        ("show", json!({ "id": "87.1", "branch": "main" })),
+        ("show", json!({ "id": "87.1", "contract": true })),
+        ("send", json!({})),
+        ("send", json!({ "contract": "<a/>", "file": "a.xml" })),
+        ("send", json!({ "contract": 7 })),
+        ("status", json!({ "idle": "yes" })),
+        ("log", json!({ "limit": "many" })),
+        (
+            "claim",
+            json!({ "id": "87.1", "next": true, "as": "prep-agent" }),
+        ),
+        ("claim", json!({ "next": true })),
+        ("claim", json!({ "next": true, "as": "no agent" })),
+    ] {
+        let document = wire.document(tool, arguments.clone());
+        let error = &document["error"];
+        let [code, message, hint] = ["code", "message", "hint"].map(|name| error[name].as_str());
+        shown += &format!(
+            "{tool} {arguments}\n  {}: {}\n  {}\n",
+            code.unwrap(),
+            message.unwrap(),
+            hint.unwrap_or("-")
+        );
+    }
+    insta::assert_snapshot!(shown, @r#"
+    show {}
+      usage: the following required arguments were not provided: <ID>
+      see `git handoff show -h`
+    show {"id":["87.1"]}
+      usage: id of show is not a text or a number
+      see the tool's input schema; `git handoff explain usage` tells more
+    show {"id":"87.1","branch":"main"}
+      usage: show has no argument "branch"
+      its arguments are: id, as; `git handoff explain usage` tells more
+    show {"id":"87.1","contract":true}
+      usage: show has no argument "contract"
+      its arguments are: id, as; `git handoff explain usage` tells more
+    send {}
+      usage: send is not told what
+      give the text as `contract`, or a path as `file`; `git handoff explain usage` tells more
+    send {"contract":"<a/>","file":"a.xml"}
+      usage: `contract` and `file` say the same
+      leave one of them out; `git handoff explain usage` tells more
+    send {"contract":7}
+      usage: contract of send is not a text
+      see the tool's input schema; `git handoff explain usage` tells more
+    status {"idle":"yes"}
+      usage: idle of status is not true or false
+      see the tool's input schema; `git handoff explain usage` tells more
+    log {"limit":"many"}
+      usage: invalid value 'many' for '--limit <COUNT>': invalid digit found in string
+      see `git handoff log -h`
+    claim {"id":"87.1","next":true,"as":"prep-agent"}
+      usage: the argument '--next' cannot be used with '[ID]'
+      see `git handoff claim -h`
+    claim {"next":true}
+      no_agent: say which agent you are
+      with --as AGENT, GIT_HANDOFF_AGENT, or `git config handoff.agent AGENT`
+    claim {"next":true,"as":"no agent"}
+      usage: agent name "no agent" may hold only letters, digits, `.`, `_`, `-` and `@`, the first a letter, a digit or `@`, and no `..`
+      see `git handoff claim -h`
+    "#);
+}
+
+#[test]
+fn a_server_for_one_agent_acts_as_no_other() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    let mut wire = Wire::new(&env, &["--as", "prep-agent"]);
+    let listed = wire.result("tools/list", json!({}));
+    for tool in listed["tools"].as_array().unwrap() {
+        assert!(
+            tool["inputSchema"]["properties"].get("as").is_none(),
+            "{tool}"
+        );
+    }
+    let other = wire.document("claim", json!({ "id": "87.1", "as": "reviewer-agent" }));
+    insta::assert_snapshot!(serde_json::to_string_pretty(&other).unwrap(), @r#"
+    {
+      "schema": "git-handoff/1",
+      "ok": false,
+      "error": {
+        "code": "other_agent",
+        "message": "this server acts as prep-agent alone, not as \"reviewer-agent\"",
+        "hint": "leave `as` out; another agent has a server of its own; `git handoff explain other_agent` tells more",
+        "findings": []
+      }
+    }
+    "#);
+    // Whose contract it is does not say who sends it.
+    let foreign = wire.document("send", json!({ "contract": opening(88) }));
+    assert_eq!(foreign["ok"], false, "{foreign}");
+    let same = wire.data("claim", json!({ "id": "87.1", "as": "prep-agent" }));
+    assert_eq!(same["record"]["state"], "in_progress");
+    let held = wire.data("inbox", json!({}));
+    assert_eq!(held["agent"], "prep-agent");
+    assert_eq!(env.handoff(&["mcp", "--as", "no agent"]).status, 2);
+}
+
+#[test]
+fn of_two_servers_that_claim_one_handoff_one_has_it() {
+    let env = TestEnvironment::with_ledger();
+    for issue in 1..=10 {
+        env.send(opening(issue)).success();
+        let mut wires = [(), ()].map(|()| Wire::new(&env, &[]));
+        let claim = json!({ "id": format!("{issue}.1"), "as": "prep-agent" });
+        let asked = wires
+            .each_mut()
+            .map(|wire| wire.ask_for("claim", claim.clone()));
+        let mut won = 0;
+        for (wire, id) in wires.iter_mut().zip(asked) {
+            let document = document(&wire.answer(id));
+            won += i32::from(document["ok"] == true);
+            if document["ok"] == false {
+                assert!(document["error"]["hint"].is_string(), "{document}");
+            }
+        }
+        assert_eq!(won, 1);
+    }
+    env.assert_sound();
+}
+
+#[test]
+fn who_waits_holds_up_nobody() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    let mut wire = Wire::new(&env, &[]);
+    let wait = wire.ask_for("wait", json!({ "targets": ["87.1"], "timeout": "1h" }));
+    wire.data("claim", json!({ "id": "87.1", "as": "prep-agent" }));
+    wire.data("complete", json!({ "id": "87.1", "as": "prep-agent" }));
+    let waited = document(&wire.answer(wait));
+    assert_eq!(waited["data"]["targets"][0]["outcome"], "completed");
+}
+
+#[test]
+fn a_wait_that_is_cancelled_ends_and_its_place_is_free() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    let mut wire = Wire::new(&env, &[]);
+    // More than may wait at a time: the last of them wait for a place.
+    let waits =
+        [(); 20].map(|()| wire.ask_for("wait", json!({ "targets": ["87.1"], "timeout": "1h" })));
+    for id in &waits {
+        let params = json!({ "requestId": id, "reason": "never mind" });
+        wire.write(
+            &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }),
+        );
+    }
+    let ended = wire.document("wait", json!({ "targets": ["87.1"], "timeout": "10ms" }));
+    assert_eq!(ended["error"]["code"], "timed_out");
+    let (rest, code, _) = wire.end();
+    assert_eq!(
+        (rest.len(), code),
+        (0, Some(0)),
+        "nobody is told what nobody waits for: {rest:?}"
+    );
+}
+
+#[test]
+fn waits_end_when_the_input_does() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    let mut wire = Wire::new(&env, &[]);
+    let wait = wire.ask_for("wait", json!({ "targets": ["87.1"], "timeout": "1h" }));
+    wire.data("status", json!({}));
+    let (rest, code, _) = wire.end();
+    assert_eq!(code, Some(0));
+    assert_eq!(rest.len(), 1);
+    assert_eq!(rest[0]["id"], wait);
+    assert_eq!(document(&rest[0])["error"]["code"], "interrupted");
+}
+
+#[test]
+fn a_step_that_is_cancelled_is_whole() {
+    let env = TestEnvironment::with_ledger();
+    let mut wire = Wire::new(&env, &[]);
+    for issue in 1..=20 {
+        let id = wire.ask_for("send", json!({ "contract": opening(issue) }));
+        let params = json!({ "requestId": id });
+        wire.write(
+            &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }),
+        );
+    }
+    // The turn comes when all of them are over.
+    let listed = wire.data("list", json!({}));
+    let made = listed["handoffs"].as_array().unwrap().len();
+    let (_, code, _) = wire.end();
+    assert_eq!(code, Some(0));
+    assert_eq!(
+        env.data(&["list"])["handoffs"].as_array().unwrap().len(),
+        made
+    );
+    for issue in 1..=20 {
+        env.send(opening(issue)).success();
+    }
+    assert_eq!(
+        env.data(&["list"])["handoffs"].as_array().unwrap().len(),
+        20
+    );
+    env.assert_sound();
+}
+
+#[test]
+fn the_server_ends_when_nobody_reads() {
+    let env = TestEnvironment::with_ledger();
+    let mut wire = Wire::new(&env, &[]);
+    wire.read_no_more();
+    wire.ask_for("send", json!({ "contract": opening(87) }));
+    assert_eq!(wire.ended().code(), Some(0));
+    assert_eq!(env.data(&["list"])["handoffs"].as_array().unwrap().len(), 1);
+    env.assert_sound();
+
+    // Not even the first answer, in either era, nor what is wrong with a request.
+    let first = json!({ "protocolVersion": HANDSHAKE, "capabilities": {}, "clientInfo": { "name": "test", "version": "1" } });
+    for (method, params) in [
+        ("initialize", first),
+        ("initialize", json!({})),
+        ("ping", json!({})),
+        ("tools/list", json!({})),
+        ("tools/list", json!({ "_meta": meta(STATELESS) })),
+        ("server/discover", json!({ "_meta": meta(STATELESS) })),
+    ] {
+        let mut wire = Wire::silent(&env, &[]);
+        wire.read_no_more();
+        wire.ask(method, params);
+        let (rest, code, said) = wire.outcome();
+        assert_eq!(
+            (rest.len(), code, said.as_str()),
+            (0, Some(0), ""),
+            "{method}"
+        );
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_signal_ends_it_also_after_a_wait() {
+    use std::os::unix::process::ExitStatusExt;
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    let mut wire = Wire::new(&env, &[]);
+    wire.document("wait", json!({ "targets": ["87.1"], "timeout": "10ms" }));
+    let id = rustix::process::Pid::from_raw(i32::try_from(wire.id()).unwrap()).unwrap();
+    rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
+    assert_eq!(wire.ended().signal(), Some(15));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_signal_ends_waits_and_leaves_nothing_half_done() {
+    use std::os::unix::process::ExitStatusExt;
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    let mut wire = Wire::new(&env, &[]);
+    let wait = wire.ask_for("wait", json!({ "targets": ["87.1"], "timeout": "1h" }));
+    let send = wire.ask_for("send", json!({ "contract": opening(88) }));
+    assert_eq!(document(&wire.answer(send))["ok"], true);
+    let id = rustix::process::Pid::from_raw(i32::try_from(wire.id()).unwrap()).unwrap();
+    rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
+    assert_eq!(document(&wire.answer(wait))["error"]["code"], "interrupted");
+    assert_eq!(wire.ended().signal(), Some(15));
+    env.assert_sound();
+}
+
+#[test]
+fn both_eras_are_spoken() {
+    let env = TestEnvironment::with_ledger();
+    let mut wire = Wire::silent(&env, &[]);
+    let own = wire.shake_hands("2025-06-18");
+    assert_eq!(own["protocolVersion"], "2025-06-18");
+    assert_eq!(own["serverInfo"]["name"], "git-handoff");
+    assert_eq!(own["serverInfo"]["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(own["capabilities"], json!({ "tools": {}, "resources": {} }));
+    wire.data("status", json!({}));
+    let ping = wire.result("ping", json!({}));
+    assert_eq!(ping, json!({}));
+
+    // A version without a handshake is not one to shake hands on.
+    let own = Wire::silent(&env, &[]).shake_hands(STATELESS);
+    assert_eq!(own["protocolVersion"], HANDSHAKE);
+    // Nor is one that there is not: whoever shakes hands decides what to do with the answer.
+    let own = Wire::silent(&env, &[]).shake_hands("1999-01-01");
+    assert_eq!(own["protocolVersion"], HANDSHAKE);
+
+    let mut wire = Wire::stateless(&env, &[]);
+    let found = wire.result("server/discover", json!({}));
+    let versions = found["supportedVersions"].as_array().unwrap();
+    assert!(versions.contains(&json!(STATELESS)), "{found}");
+    assert!(versions.contains(&json!(HANDSHAKE)), "{found}");
+    assert_eq!(found["instructions"], own["instructions"]);
+    wire.data("status", json!({}));
+    let listed = wire.result("tools/list", json!({}));
+    assert_eq!(listed["resultType"], "complete");
+    let error = wire.error("ping", json!({}));
+    assert_eq!(
+        error["code"], -32601,
+        "there is no ping without a handshake"
+    );
+
+    // The first request may be a call.
+    Wire::stateless(&env, &[]).data("status", json!({}));
+}
+
+#[test]
+fn what_is_no_request_of_the_protocol_is_told_or_passed_by() {
+    let env = TestEnvironment::with_ledger();
+    let mut wire = Wire::silent(&env, &[]);
+    // Before anything else: what is no request, and one that says nothing of itself.
+    wire.line("");
+    wire.line("nonsense");
+    wire.line(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+    let error = wire.error("tools/list", json!({}));
+    assert_eq!(error["code"], -32602);
+    let unknown = json!({ "_meta": meta("2030-01-01") });
+    let error = wire.error("tools/list", unknown);
+    assert_eq!(error["code"], -32022);
+    assert_eq!(error["data"]["requested"], "2030-01-01");
+    assert!(
+        error["data"]["supported"]
+            .as_array()
+            .unwrap()
+            .contains(&json!(STATELESS))
+    );
+    // No era began yet: what is no request is still passed by.
+    wire.result("server/discover", json!({ "_meta": meta(STATELESS) }));
+    wire.result("ping", json!({}));
+    wire.line(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+
+    wire.shake_hands(HANDSHAKE);
+    wire.line("{\"jsonrpc\":\"2.0\",\"id\":1,");
+    wire.line(r#"{"foo":"bar"}"#);
+    let error = wire.next();
+    assert_eq!(error["error"]["code"], -32600, "{error}");
+    assert_eq!(wire.error("tools/nonsense", json!({}))["code"], -32601);
+    assert_eq!(
+        wire.error("prompts/get", json!({ "name": "x" }))["code"],
+        -32601
+    );
+    let unknown = wire.error("tools/call", json!({ "name": "init", "arguments": {} }));
+    assert_eq!(unknown["code"], -32602);
+    assert_eq!(unknown["message"], "unknown tool: init");
+    wire.data("status", json!({}));
+    let (rest, code, said) = wire.end();
+    assert_eq!((rest.len(), code, said.as_str()), (0, Some(0), ""));
+}
+
+#[test]
+fn what_is_wrong_with_a_request_is_told_to_whoever_asked() {
+    let env = TestEnvironment::with_ledger();
+    let mut wire = Wire::silent(&env, &[]);
+    let mut shown = String::new();
+    let mut tell = |wire: &mut Wire, line: &str| {
+        wire.line(line);
+        let told = wire.next();
+        let [code, message] = ["code", "message"].map(|name| &told["error"][name]);
+        shown += &format!("{line}\n  {}: {code} {message}\n", told["id"]);
+    };
+    for line in [
+        r#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}"#,
+        r#"{"jsonrpc":"2.0","id":7,"method":"ping","params":[]}"#,
+    ] {
+        tell(&mut wire, line);
+    }
+    wire.shake_hands(HANDSHAKE);
+    for line in [
+        r#"{"jsonrpc":"2.0","id":7,"method":"ping","params":[]}"#,
+        r#"{"jsonrpc":"2.0","id":"x","method":"tools/call","params":"x"}"#,
+        r#"{"id":5,"method":"ping"}"#,
+        r#"{"jsonrpc":"2.0","id":5}"#,
+        r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#,
+        r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#,
+        r#"[{"jsonrpc":"2.0","id":5,"method":"ping"}]"#,
+        r#"{"jsonrpc":"2.0","id":8,"method":"tools/call"}"#,
+        r#"{"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":5}}"#,
+        r#"{"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"status","arguments":[]}}"#,
+        r#"{"jsonrpc":"2.0","id":9,"method":"resources/read","params":{}}"#,
+        r#"{"jsonrpc":"2.0","id":9,"method":"resources/list","params":5}"#,
+        r#"{"jsonrpc":"2.0","id":9,"method":"nonsense","params":[]}"#,
+    ] {
+        tell(&mut wire, line);
+    }
+    insta::assert_snapshot!(shown, @r#"
+    {"jsonrpc":"2.0","id":1,"method":"initialize"}
+      1: -32602 "the params are wrong: initialize needs `protocolVersion`, a text, `capabilities`, an object, and `clientInfo`, an object with `name` and `version`"
+    {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}
+      1: -32602 "the params are wrong: initialize needs `protocolVersion`, a text, `capabilities`, an object, and `clientInfo`, an object with `name` and `version`"
+    {"jsonrpc":"2.0","id":7,"method":"ping","params":[]}
+      7: -32602 "the params are no object: ping needs nothing"
+    {"jsonrpc":"2.0","id":7,"method":"ping","params":[]}
+      7: -32602 "the params are no object: ping needs nothing"
+    {"jsonrpc":"2.0","id":"x","method":"tools/call","params":"x"}
+      "x": -32602 "the params are no object: tools/call needs `name`, a text, and may have `arguments`, an object"
+    {"id":5,"method":"ping"}
+      5: -32600 "`jsonrpc` is not \"2.0\""
+    {"jsonrpc":"2.0","id":5}
+      5: -32600 "there is no `method`, a text"
+    {"jsonrpc":"2.0","id":null,"method":"ping"}
+      null: -32600 "`id` is neither a text nor a whole number"
+    {"jsonrpc":"2.0","id":1.5,"method":"ping"}
+      null: -32600 "`id` is neither a text nor a whole number"
+    [{"jsonrpc":"2.0","id":5,"method":"ping"}]
+      null: -32600 "a message is an object"
+    {"jsonrpc":"2.0","id":8,"method":"tools/call"}
+      8: -32602 "the params are wrong: tools/call needs `name`, a text, and may have `arguments`, an object"
+    {"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":5}}
+      8: -32602 "the params are wrong: tools/call needs `name`, a text, and may have `arguments`, an object"
+    {"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"status","arguments":[]}}
+      8: -32602 "the params are wrong: tools/call needs `name`, a text, and may have `arguments`, an object"
+    {"jsonrpc":"2.0","id":9,"method":"resources/read","params":{}}
+      9: -32602 "the params are wrong: resources/read needs `uri`, a text"
+    {"jsonrpc":"2.0","id":9,"method":"resources/list","params":5}
+      9: -32602 "the params are no object: resources/list may have `cursor`, a text"
+    {"jsonrpc":"2.0","id":9,"method":"nonsense","params":[]}
+      9: -32602 "the params are no object"
+    "#);
+    // A notification is never answered, and neither is an answer that nobody asked for.
+    wire.line(r#"{"jsonrpc":"2.0","method":"ping","params":[]}"#);
+    wire.data("status", json!({}));
+    let (rest, code, said) = wire.end();
+    assert_eq!((rest.len(), code, said.as_str()), (0, Some(0), ""));
+}
+
+#[test]
+fn a_line_that_is_too_long_is_told_so_and_the_next_is_answered() {
+    let env = TestEnvironment::with_ledger();
+    let mut wire = Wire::new(&env, &[]);
+    let long = "a".repeat(17 << 20);
+    for (line, id) in [
+        (
+            format!(r#"{{"jsonrpc":"2.0","id":70,"method":"ping","params":{{"a":"{long}"}}}}"#),
+            json!(70),
+        ),
+        (
+            format!(r#"{{"method":"ping","params":{{"a":"{long}"}},"jsonrpc":"2.0","id":"x"}}"#),
+            json!("x"),
+        ),
+        (long, Value::Null),
+    ] {
+        wire.line(&line);
+        let told = wire.next();
+        assert_eq!(told["id"], id);
+        assert_eq!(told["error"]["code"], -32600);
+        assert_eq!(
+            told["error"]["message"],
+            "a line may have 16777216 bytes, and this one has more"
+        );
+        wire.data("status", json!({}));
+    }
+    // What is as long as it may be is taken.
+    let begin = r#"{"jsonrpc":"2.0","id":71,"method":"ping","params":{"a":""#;
+    let rest = (16 << 20) - begin.len() - 3;
+    wire.line(&format!("{begin}{}\"}}}}", "a".repeat(rest)));
+    assert_eq!(wire.answer(71)["result"], json!({}));
+}
+
+#[test]
+fn the_last_line_needs_no_end() {
+    let env = TestEnvironment::with_ledger();
+    let ping = json!({ "jsonrpc": "2.0", "id": 70, "method": "ping" });
+    let mut wire = Wire::new(&env, &[]);
+    wire.text(&ping.to_string());
+    let (rest, code, said) = wire.end();
+    assert_eq!((code, said.as_str()), (Some(0), ""));
+    assert_eq!(rest.len(), 1, "{rest:?}");
+    assert_eq!(
+        (&rest[0]["id"], &rest[0]["result"]),
+        (&json!(70), &json!({}))
+    );
+}
+
+#[test]
+fn a_server_without_a_ledger_says_so_with_each_call() {
+    let env = TestEnvironment::with_repository();
+    let mut wire = Wire::new(&env, &[]);
+    let none = wire.document("status", json!({}));
+    assert_eq!(none["error"]["code"], "no_ledger");
+    env.handoff(&["init"]).success();
+    wire.data("status", json!({}));
+    let env = TestEnvironment::new();
+    let none = Wire::new(&env, &[]).document("status", json!({}));
+    assert_eq!(none["error"]["code"], "repository");
+    // Another folder, and another branch, are said when it is started.
+    let env = TestEnvironment::with_ledger();
+    env.handoff(&["init", "--branch", "other"]).success();
+    let mut command = env.program(&[
+        "-C",
+        env.repo().to_str().unwrap(),
+        "--branch",
+        "other",
+        "mcp",
+    ]);
+    command.current_dir(env.root());
+    command
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped());
+    let mut wire = Wire::of(command);
+    wire.shake_hands(HANDSHAKE);
+    assert_eq!(wire.data("status", json!({}))["branch"], "other");
+}
+
+#[test]
+fn the_ledger_is_read_as_resources() {
+    let env = TestEnvironment::with_ledger();
+    env.pace(0);
+    let contract = opening(87);
+    env.send(&contract).success();
+    env.send(opening(12)).success();
+    let mut wire = Wire::new(&env, &[]);
+    let listed = wire.result("resources/list", json!({}));
+    let uris: Vec<&str> = listed["resources"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|resource| resource["uri"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        uris,
+        [
+            "handoff://ledger",
+            "handoff://protocol/issue-to-pr",
+            "handoff://issue/12",
+            "handoff://issue/87",
+        ]
+    );
+    let templates = wire.result("resources/templates/list", json!({}));
+    insta::assert_snapshot!(
+        templates["resourceTemplates"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|t| format!("{} {}", t["uriTemplate"].as_str().unwrap(), t["mimeType"]))
+            .collect::<Vec<_>>()
+            .join("\n"),
+        @r#"
+    handoff://issue/{key} "application/json"
+    handoff://issue/{key}/context "application/json"
+    handoff://handoff/{id} "application/json"
+    handoff://handoff/{id}/contract null
+    handoff://protocol/{name} "application/json"
+    "#
+    );
+    let mut read = |uri: &str| {
+        let mut result = wire.result("resources/read", json!({ "uri": uri }));
+        let contents = result["contents"][0].take();
+        assert_eq!(contents["uri"], uri);
+        contents
+    };
+    for (uri, args) in [
+        ("handoff://ledger", &["status"][..]),
+        ("handoff://issue/87", &["status", "87"]),
+        ("handoff://issue/87/context", &["context", "87"]),
+        ("handoff://handoff/87.1", &["show", "87.1"]),
+        (
+            "handoff://protocol/issue-to-pr",
+            &["protocol", "show", "issue-to-pr"],
+        ),
+    ] {
+        let contents = read(uri);
+        assert_eq!(contents["mimeType"], "application/json");
+        let said: Value = serde_json::from_str(contents["text"].as_str().unwrap()).unwrap();
+        let by_shell = env.handoff(&[args, &["--json"]].concat()).success().json();
+        assert_eq!(said, by_shell, "{uri}");
+    }
+    let bytes = read("handoff://handoff/87.1/contract");
+    assert_eq!(bytes["mimeType"], "application/xml");
+    assert_eq!(bytes["text"], contract, "byte for byte");
+
+    for (uri, code) in [
+        ("handoff://issue/404", -32002),
+        ("handoff://handoff/87.9/contract", -32002),
+        ("handoff://protocol/none", -32002),
+        ("handoff://nothing", -32002),
+        ("file:///etc/passwd", -32002),
+        ("handoff://issue/no%20key", -32602),
+    ] {
+        let error = wire.error("resources/read", json!({ "uri": uri }));
+        assert_eq!(error["code"], code, "{uri}: {error}");
+        assert_eq!(error["data"]["ok"], false, "{uri}: {error}");
+        assert_eq!(error["data"]["error"]["message"], error["message"], "{uri}");
+        assert!(error["data"]["error"]["hint"].is_string(), "{uri}: {error}");
+    }
+    let mut wire = Wire::stateless(&env, &[]);
+    let error = wire.error("resources/read", json!({ "uri": "handoff://issue/404" }));
+    assert_eq!(error["code"], -32602);
+    assert_eq!(error["data"]["error"]["code"], "no_issue");
+}
+
+#[test]
+fn a_long_list_of_resources_comes_in_pages() {
+    let env = TestEnvironment::with_ledger();
+    let mut wire = Wire::new(&env, &[]);
+    let open: Vec<i64> = (1..=120)
+        .map(|issue| wire.ask_for("send", json!({ "contract": opening(issue) })))
+        .collect();
+    for id in open {
+        assert_eq!(document(&wire.answer(id))["ok"], true);
+    }
+    let (mut seen, mut cursor, mut pages) = (BTreeSet::new(), Value::Null, 0);
+    loop {
+        let params = match &cursor {
+            Value::Null => json!({}),
+            cursor => json!({ "cursor": cursor }),
+        };
+        let page = wire.result("resources/list", params);
+        let resources = page["resources"].as_array().unwrap();
+        assert!(resources.len() <= 100);
+        for resource in resources {
+            assert!(seen.insert(resource["uri"].as_str().unwrap().to_owned()));
+        }
+        pages += 1;
+        match page.get("nextCursor") {
+            None => break,
+            Some(next) => cursor = next.clone(),
+        }
+    }
+    assert_eq!((pages, seen.len()), (2, 122));
+    let error = wire.error("resources/list", json!({ "cursor": "nonsense" }));
+    assert_eq!(error["code"], -32602);
+}
+
+/// What an agent saw that took its part with the official Python client.
+fn by_python(mode: &str) -> (TestEnvironment, Value) {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    let contract = env.file("contract.xml", prepared(87));
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mcp-tools/round.py");
+    let mut command = env.command(crate::mcp_client::tools().join("venv/bin/python"));
+    let program = test_support::program();
+    command.arg(script).args([mode, &contract, program, "mcp"]);
+    let ran = env.run(command, &["round.py"], None).success();
+    let seen = ran.json();
+    (env, seen)
+}
+
+#[test]
+fn an_agent_takes_its_part_with_the_python_client_in_both_eras() {
+    for (mode, version) in [
+        ("legacy", HANDSHAKE),
+        (STATELESS, STATELESS),
+        ("auto", STATELESS),
+    ] {
+        let (env, seen) = by_python(mode);
+        assert_eq!(seen["version"], version, "{mode}");
+        assert!(seen["tools"].as_array().unwrap().len() > 30);
+        assert_eq!(seen["inbox"], json!(["87.1"]));
+        assert_eq!(seen["claimed"], "in_progress");
+        assert_eq!(seen["refused"], "contract_refused");
+        assert!(seen["findings"].as_i64().unwrap() > 3);
+        assert_eq!(seen["checked"], true);
+        assert_eq!(seen["sent"], "87.2");
+        assert!(
+            seen["resources"]
+                .as_array()
+                .unwrap()
+                .contains(&json!("handoff://issue/87"))
+        );
+        assert_eq!(seen["templates"].as_array().unwrap().len(), 5);
+        assert_eq!(seen["same"], true, "the contract, byte for byte");
+        assert_eq!(seen["format"], "application/xml");
+        let missing = if version == STATELESS { -32602 } else { -32002 };
+        assert_eq!(seen["missing"], missing);
+        env.assert_sound();
+    }
+}
+
+/// What the Inspector's command line prints, and how it ends.
+fn inspector(env: &TestEnvironment, args: &[&str]) -> test_support::Ran {
+    let package = "node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js";
+    let mut command = env.command("node");
+    command
+        .arg(crate::mcp_client::tools().join(package))
+        .arg("--cli");
+    command.args([test_support::program(), "mcp"]).args(args);
+    env.run(command, args, None)
+}
+
+#[test]
+fn the_inspector_lists_calls_and_reads() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    let listed = inspector(&env, &["--method", "tools/list", "--strict"]).success();
+    let direct = Wire::new(&env, &[]).result("tools/list", json!({}));
+    let names = |tools: &Value| {
+        let tools = tools["tools"].as_array().unwrap().iter();
+        tools.map(|tool| tool["name"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&listed.json()), names(&direct));
+    let call = |args: &[&str]| {
+        let ran = inspector(
+            &env,
+            &[&["--method", "tools/call", "--tool-name"], args].concat(),
+        );
+        ran.json()["structuredContent"].clone()
+    };
+    assert_eq!(call(&["status"])["data"]["open"]["pending"], 1);
+    let claimed = call(&["claim", "--tool-arg", "id=87.1", "as=prep-agent"]);
+    assert_eq!(claimed["data"]["record"]["state"], "in_progress");
+    let late = call(&["claim", "--tool-arg", "id=87.1", "as=reviewer-agent"]);
+    assert_eq!(late["ok"], false, "{late}");
+    let refused = call(&["send", "--tool-arg", "contract=<handoff/>"]);
+    assert_eq!(refused["error"]["code"], "contract_refused");
+    assert!(!refused["error"]["findings"].as_array().unwrap().is_empty());
+    let resources = inspector(&env, &["--method", "resources/list"])
+        .success()
+        .json();
+    assert_eq!(resources["resources"][2]["uri"], "handoff://issue/87");
+    let read = [
+        "--method",
+        "resources/read",
+        "--uri",
+        "handoff://handoff/87.1/contract",
+    ];
+    let read = inspector(&env, &read).success().json();
+    assert_eq!(read["contents"][0]["text"], opening(87));
+    env.assert_sound();
+}

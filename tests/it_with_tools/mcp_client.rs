@@ -1,0 +1,240 @@
+//! Clients of the Model Context Protocol: one that writes and reads its lines, and the tools that
+//! its project publishes.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::OnceLock;
+
+use serde_json::{Value, json};
+
+use test_support::{TestEnvironment, installed};
+
+/// The newest version with a handshake, and the one without.
+pub(crate) const HANDSHAKE: &str = "2025-11-25";
+pub(crate) const STATELESS: &str = "2026-07-28";
+
+/// A running server, and what was said to it.
+pub(crate) struct Wire {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    stdout: Option<BufReader<ChildStdout>>,
+    /// What each request says of itself, where there is no handshake.
+    meta: Option<Value>,
+    count: i64,
+    early: BTreeMap<i64, Value>,
+}
+
+/// What a request without a handshake says of itself.
+pub(crate) fn meta(version: &str) -> Value {
+    json!({
+        "io.modelcontextprotocol/protocolVersion": version,
+        "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+        "io.modelcontextprotocol/clientCapabilities": {},
+    })
+}
+
+impl Wire {
+    /// A server to which nothing was said yet.
+    pub(crate) fn silent(env: &TestEnvironment, args: &[&str]) -> Self {
+        let mut command = env.program(&[&["mcp"], args].concat());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.stderr(Stdio::piped());
+        Self::of(command)
+    }
+
+    pub(crate) fn of(mut command: Command) -> Self {
+        let mut child = command.spawn().unwrap();
+        Self {
+            stdin: child.stdin.take(),
+            stdout: child.stdout.take().map(BufReader::new),
+            child,
+            meta: None,
+            count: 0,
+            early: BTreeMap::new(),
+        }
+    }
+
+    /// A server after the handshake.
+    pub(crate) fn new(env: &TestEnvironment, args: &[&str]) -> Self {
+        let mut wire = Self::silent(env, args);
+        wire.shake_hands(HANDSHAKE);
+        wire
+    }
+
+    /// A server without a handshake.
+    pub(crate) fn stateless(env: &TestEnvironment, args: &[&str]) -> Self {
+        let mut wire = Self::silent(env, args);
+        wire.meta = Some(meta(STATELESS));
+        wire
+    }
+
+    /// Shakes hands; returns what the server says of itself.
+    #[track_caller]
+    pub(crate) fn shake_hands(&mut self, version: &str) -> Value {
+        let own = json!({
+            "protocolVersion": version,
+            "capabilities": {},
+            "clientInfo": { "name": "test", "version": "1" },
+        });
+        let said = self.result("initialize", own);
+        self.write(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+        said
+    }
+
+    /// Writes a line.
+    pub(crate) fn line(&mut self, line: &str) {
+        self.text(&format!("{line}\n"));
+    }
+
+    /// Writes what may be no line yet.
+    pub(crate) fn text(&mut self, text: &str) {
+        let stdin = self.stdin.as_mut().unwrap();
+        stdin.write_all(text.as_bytes()).unwrap();
+        stdin.flush().unwrap();
+    }
+
+    pub(crate) fn write(&mut self, message: &Value) {
+        self.line(&message.to_string());
+    }
+
+    /// Asks, and waits for nothing; returns the request's id.
+    pub(crate) fn ask(&mut self, method: &str, mut params: Value) -> i64 {
+        self.count += 1;
+        if let Some(meta) = &self.meta {
+            params["_meta"] = meta.clone();
+        }
+        let id = self.count;
+        self.write(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+        id
+    }
+
+    /// The next message, whatever it is.
+    #[track_caller]
+    pub(crate) fn next(&mut self) -> Value {
+        let mut line = String::new();
+        let read = self.stdout.as_mut().unwrap().read_line(&mut line).unwrap();
+        if read == 0 {
+            let mut said = String::new();
+            let stderr = self.child.stderr.as_mut().unwrap();
+            stderr.read_to_string(&mut said).unwrap();
+            panic!("the server ended: {said}");
+        }
+        let message: Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(message["jsonrpc"], "2.0", "{message}");
+        message
+    }
+
+    /// What is answered to a request; answers to others are kept for when they are asked for.
+    #[track_caller]
+    pub(crate) fn answer(&mut self, id: i64) -> Value {
+        loop {
+            if let Some(message) = self.early.remove(&id) {
+                return message;
+            }
+            let message = self.next();
+            let other = message["id"].as_i64().unwrap();
+            assert!(self.early.insert(other, message).is_none(), "{other} twice");
+        }
+    }
+
+    /// What is answered, the whole message.
+    #[track_caller]
+    pub(crate) fn request(&mut self, method: &str, params: Value) -> Value {
+        let id = self.ask(method, params);
+        self.answer(id)
+    }
+
+    #[track_caller]
+    pub(crate) fn result(&mut self, method: &str, params: Value) -> Value {
+        let mut message = self.request(method, params);
+        assert!(message.get("error").is_none(), "{method}: {message}");
+        message["result"].take()
+    }
+
+    #[track_caller]
+    pub(crate) fn error(&mut self, method: &str, params: Value) -> Value {
+        let mut message = self.request(method, params);
+        assert!(message.get("result").is_none(), "{method}: {message}");
+        message["error"].take()
+    }
+
+    pub(crate) fn ask_for(&mut self, tool: &str, arguments: Value) -> i64 {
+        self.ask(
+            "tools/call",
+            json!({ "name": tool, "arguments": arguments }),
+        )
+    }
+
+    /// A tool's document, which is there as a text too, and says whether it is an error.
+    #[track_caller]
+    pub(crate) fn document(&mut self, tool: &str, arguments: Value) -> Value {
+        let id = self.ask_for(tool, arguments);
+        let message = self.answer(id);
+        document(&message)
+    }
+
+    /// The data of a tool's document, which must say that it went well.
+    #[track_caller]
+    pub(crate) fn data(&mut self, tool: &str, arguments: Value) -> Value {
+        let mut document = self.document(tool, arguments);
+        assert_eq!(document["ok"], true, "{tool}: {document}");
+        document["data"].take()
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Reads no more of what is answered.
+    pub(crate) fn read_no_more(&mut self) {
+        self.stdout = None;
+    }
+
+    /// Ends what it reads, and returns the rest of what it said, and how it ended.
+    pub(crate) fn end(mut self) -> (Vec<Value>, Option<i32>, String) {
+        drop(self.stdin.take());
+        self.outcome()
+    }
+
+    /// The rest of what it says until it ends by itself, and how it ends.
+    pub(crate) fn outcome(mut self) -> (Vec<Value>, Option<i32>, String) {
+        // Waiting for it would close what it reads.
+        let stdin = self.stdin.take();
+        let mut rest: Vec<Value> = self.early.into_values().collect();
+        if let Some(stdout) = self.stdout.take() {
+            for line in stdout.lines() {
+                rest.push(serde_json::from_str(&line.unwrap()).unwrap());
+            }
+        }
+        let output = self.child.wait_with_output().unwrap();
+        drop(stdin);
+        let said = String::from_utf8(output.stderr).unwrap();
+        (rest, output.status.code(), said)
+    }
+
+    /// Waits until it ended by itself.
+    pub(crate) fn ended(mut self) -> std::process::ExitStatus {
+        self.child.wait().unwrap()
+    }
+}
+
+/// The document in an answer to a call.
+#[track_caller]
+pub(crate) fn document(message: &Value) -> Value {
+    assert!(message.get("error").is_none(), "{message}");
+    let result = &message["result"];
+    let document = &result["structuredContent"];
+    let text = result["content"][0]["text"].as_str().unwrap();
+    assert_eq!(serde_json::from_str::<Value>(text).unwrap(), *document);
+    assert_eq!(document["schema"], "git-handoff/1");
+    assert_eq!(result["isError"], document["ok"] != true, "{message}");
+    document.clone()
+}
+
+/// The folder with the project's own clients, which `scripts/mcp-tools` fills once.
+pub(crate) fn tools() -> &'static Path {
+    static TOOLS: OnceLock<PathBuf> = OnceLock::new();
+    TOOLS.get_or_init(|| installed("mcp-tools"))
+}
