@@ -15,12 +15,12 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, FixedOffset};
-use git_handoff::contract::Format;
-use git_handoff::git::{Repository, tune};
-use git_handoff::ledger::{Clock, DEFAULT_BRANCH, Founding, Ledger, Session};
-use git_handoff::protocol::Policy;
-use git_handoff::templates::built_in;
 use handoff_base::{Edit, ObjectId};
+use handoff_contract::Format;
+use handoff_git::{Repository, tune};
+use handoff_ledger::{Clock, DEFAULT_BRANCH, Founding, Ledger, Session};
+use handoff_protocol::Policy;
+use handoff_templates::built_in;
 use support::contracts::Stage;
 use support::{Samples, Work};
 

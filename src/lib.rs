@@ -48,25 +48,6 @@ mod skeleton;
 mod standing;
 mod view;
 
-pub use handoff_base::{finding, ids};
-pub use handoff_harness::{agents, hooks};
-pub use {
-    handoff_contract as contract, handoff_git as git, handoff_github as github,
-    handoff_insight as insight, handoff_protocol as protocol, handoff_templates as templates,
-};
-
-/// The ledger, and what it means.
-#[allow(ambiguous_glob_reexports)]
-pub mod ledger {
-    pub use handoff_ledger::*;
-    pub use handoff_model::*;
-}
-
-/// The command line's definition.
-pub mod cli {
-    pub use super::command;
-}
-
 use std::ffi::OsString;
 
 use clap::{Args, CommandFactory, Parser};

@@ -1,10 +1,10 @@
 //! Sample contracts of `issue-to-pr`, filled with an issue's number.
 
-use git_handoff::contract::{Format, write_json, write_xml};
-use git_handoff::ids::IssueKey;
-use git_handoff::ledger::{Contract, Schemas, review};
-use git_handoff::protocol::Protocol;
-use git_handoff::templates::{FolderSchemas, built_in};
+use handoff_base::ids::IssueKey;
+use handoff_contract::{Format, write_json, write_xml};
+use handoff_model::{Contract, Schemas, review};
+use handoff_protocol::Protocol;
+use handoff_templates::{FolderSchemas, built_in};
 use serde_json::{Value, json};
 
 /// One kind of contract in the life of an issue.

@@ -3,12 +3,12 @@
 use std::convert::Infallible;
 
 use chrono::{DateTime, FixedOffset};
-use git_handoff::contract::Format;
-use git_handoff::git::Person;
-use git_handoff::ids::{AgentName, IssueKey};
-use git_handoff::ledger::{self, Actor, Issue, Record, Request, Step, View, record_file};
-use git_handoff::protocol::{Event, Policy};
+use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::{Edit, to_second};
+use handoff_contract::Format;
+use handoff_git::Person;
+use handoff_model::{Actor, Issue, Record, Request, Step, View, record_file};
+use handoff_protocol::{Event, Policy};
 
 use super::contracts::{Samples, Stage};
 
@@ -117,9 +117,9 @@ impl InMemory {
             traceparent: None,
             delivery: None,
         };
-        let planned = ledger::plan(&samples.protocol, &self.key, self, &actor, &request);
+        let planned = handoff_model::plan(&samples.protocol, &self.key, self, &actor, &request);
         let step = match planned {
-            Ok(ledger::Planned::Write(step)) => *step,
+            Ok(handoff_model::Planned::Write(step)) => *step,
             Ok(_) => panic!("issue {}: the step was taken before", self.key),
             Err(stop) => panic!("issue {}: the step is refused: {stop:?}", self.key),
         };

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use git_handoff::git::Repository;
-use git_handoff::ledger::{DEFAULT_BRANCH, IssueSurvey, Ledger, View};
-
+use handoff_git::Repository;
+use handoff_ledger::{DEFAULT_BRANCH, IssueSurvey, Ledger};
+use handoff_model::View;
 use test_support::TestEnvironment;
 use test_support::contracts::opening;
 use test_support::exchange::{PROTOCOLS, lived};

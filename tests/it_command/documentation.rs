@@ -426,7 +426,7 @@ fn answers_have_the_fields_that_are_described() {
 #[test]
 fn every_answer_is_described_and_every_example_is_json() {
     let document = read("docs/json.md");
-    let command = git_handoff::cli::command();
+    let command = git_handoff::command();
     let receipts = document.split("### Receipts\n").nth(1).unwrap();
     let receipts = coded(receipts.trim_start().split("\n\n").next().unwrap());
     for sub in command.get_subcommands() {
@@ -478,7 +478,7 @@ fn examples(document: &str) -> Vec<(String, String)> {
 fn every_command_is_in_the_readme() {
     let tables = tables(&read("README.md"));
     let commands = tables.iter().find(|t| t.names().contains("init")).unwrap();
-    let command = git_handoff::cli::command();
+    let command = git_handoff::command();
     let names = command.get_subcommands().map(|c| c.get_name().to_owned());
     assert_eq!(commands.names(), names.collect(), "README.md on the left");
 }
@@ -509,7 +509,7 @@ fn words(line: &str) -> Option<Vec<String>> {
 #[track_caller]
 fn assert_parses(line: &str) {
     let words = words(line).unwrap();
-    let parsed = git_handoff::cli::command().try_get_matches_from(&words);
+    let parsed = git_handoff::command().try_get_matches_from(&words);
     if let Err(error) = parsed {
         panic!("{line}\n{words:?}\n{error}");
     }
@@ -535,7 +535,7 @@ fn every_command_has_examples_that_it_takes() {
         }
         count
     }
-    let count = of(&git_handoff::cli::command(), "git handoff");
+    let count = of(&git_handoff::command(), "git handoff");
     assert!(count > 90, "{count} examples were found");
 }
 
@@ -559,7 +559,7 @@ fn command_lines_in_documents_are_ones_that_the_program_takes() {
 
 #[test]
 fn commands_that_are_named_exist() {
-    let command = git_handoff::cli::command();
+    let command = git_handoff::command();
     let documents = documents().into_iter().map(|path| {
         let text = fs::read_to_string(&path).unwrap();
         (path.display().to_string(), text)
@@ -588,10 +588,7 @@ fn the_tables_of_exit_codes_agree() {
         "README.md on the left, src/cli/exit.rs on the right"
     );
 
-    let help = git_handoff::cli::command()
-        .get_after_help()
-        .unwrap()
-        .to_string();
+    let help = git_handoff::command().get_after_help().unwrap().to_string();
     let (_, codes) = help.split_once("Exit codes:\n").unwrap();
     let (codes, _) = codes.split_once("\n\n").unwrap();
     let numbers = codes.split_whitespace().filter(|w| w.parse::<u8>().is_ok());
@@ -649,7 +646,7 @@ fn links_lead_somewhere() {
 #[test]
 fn every_rule_names_a_test_that_there_is() {
     let tables = tables(&read("docs/rules.md"));
-    let built_in = git_handoff::templates::BUILT_IN.len();
+    let built_in = handoff_templates::BUILT_IN.len();
     assert_eq!(tables.len(), built_in, "one table for each protocol");
     let mut time_and_failure = tables_under("docs/protocols.md", "What shows it");
     assert_eq!(time_and_failure.len(), 1);

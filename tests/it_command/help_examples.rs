@@ -1,12 +1,11 @@
 //! The examples in every command's help, run by a shell as they are printed.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
+use std::{fs, thread};
 
 use serde_json::{Value, json};
 use test_support::contracts::{Format, implementer_error, sample};
@@ -45,7 +44,7 @@ fn examples() -> Vec<Example> {
     }
     let mut found = Vec::new();
     // The first round is one script, see below.
-    for sub in git_handoff::cli::command().get_subcommands() {
+    for sub in git_handoff::command().get_subcommands() {
         of(sub, sub.get_name(), &mut found);
     }
     found

@@ -132,7 +132,7 @@ fn there_is_a_manual_page_for_each_command_and_completions_for_each_shell() {
         .success();
     let page = fs::read_to_string(folder.join("git-handoff.1")).unwrap();
     assert_eq!(env.handoff(&["man"]).success().stdout, page);
-    for command in git_handoff::cli::command().get_subcommands() {
+    for command in git_handoff::command().get_subcommands() {
         let name = command.get_name();
         let page = fs::read_to_string(folder.join(format!("git-handoff-{name}.1"))).unwrap();
         assert!(

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use git_handoff::git::blob_id;
+use handoff_git::blob_id;
 use test_support::contracts::opening;
 use test_support::{Ran, TestEnvironment};
 

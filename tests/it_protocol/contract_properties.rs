@@ -2,12 +2,13 @@
 
 use std::sync::LazyLock;
 
-use crate::rules::Rules;
-use git_handoff::contract::{Format, Schema, Source, write_json, write_markdown, write_xml};
+use handoff_contract::{Format, Schema, Source, write_json, write_markdown, write_xml};
 use proptest::collection::{btree_map, vec};
 use proptest::option;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
+
+use crate::rules::Rules;
 
 static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
     let text = json!({"type": "string"});

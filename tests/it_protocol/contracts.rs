@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::ops::Range;
 
-use crate::rules::{Rules, Sample, line, samples};
-use git_handoff::contract::write_message;
-use git_handoff::finding::{Finding, Severity};
+use handoff_base::finding::{Finding, Severity};
+use handoff_contract::write_message;
 use roxmltree::{Document, Node};
 use serde_json::{Map, Value, json};
+
+use crate::rules::{Rules, Sample, line, samples};
 
 /// The contract type that a sample's name mentions.
 fn named_type(rules: &Rules, name: &str) -> Option<String> {
@@ -331,8 +332,8 @@ fn without_any_one_required_field_a_message_is_refused_naming_it() {
             {
                 continue;
             }
-            let source = git_handoff::contract::Source::parse(&sample.bytes).unwrap();
-            let schema = git_handoff::contract::Schema::compile(&rules.schema(&kind)).unwrap();
+            let source = handoff_contract::Source::parse(&sample.bytes).unwrap();
+            let schema = handoff_contract::Schema::compile(&rules.schema(&kind)).unwrap();
             let value = schema.check(&source, None).value;
             let whole = rules.review(write_message(&value, schema.shape()).as_bytes());
             assert!(whole.is_complete(), "{}", sample.name);
@@ -385,7 +386,7 @@ fn bare_and_wrapped_json_are_the_same_contract() {
                 let again = rules.review(&serde_json::to_vec(&form).unwrap());
                 assert!(again.is_complete(), "{}", sample.name);
                 assert_eq!(again.kind.as_ref(), Some(&kind), "{}", sample.name);
-                let value = |review: &Option<git_handoff::ledger::Contract>| {
+                let value = |review: &Option<handoff_model::Contract>| {
                     review.as_ref().map(|contract| contract.value.clone())
                 };
                 assert_eq!(
@@ -464,7 +465,7 @@ fn a_value_that_lists_the_choices_is_a_warning_and_no_refusal() {
 /// Where no protocol is named, a contract with faults is judged by the one that it seems to follow.
 #[test]
 fn a_refused_contract_is_told_what_its_own_protocol_finds() {
-    use git_handoff::ledger::Review;
+    use handoff_model::Review;
     let all: Vec<Rules> = Rules::all().collect();
     let (mut own, mut others) = (0, Vec::new());
     for rules in &all {

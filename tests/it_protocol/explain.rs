@@ -94,7 +94,7 @@ fn every_refusal_names_a_command_that_there_is_and_a_code_that_is_explained() {
             if words.last() == Some(&"-h") {
                 continue;
             }
-            let parsed = git_handoff::cli::command().try_get_matches_from(&words);
+            let parsed = git_handoff::command().try_get_matches_from(&words);
             assert!(
                 parsed.is_ok(),
                 "{args:?}: {command}: {}",

@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use git_handoff::finding::{Finding, Severity};
-use git_handoff::ledger::{Review, review};
-use git_handoff::protocol::{ContractType, Protocol};
-use git_handoff::templates::{BUILT_IN, FolderSchemas, built_in};
+use handoff_base::finding::{Finding, Severity};
+use handoff_model::{Review, review};
+use handoff_protocol::{ContractType, Protocol};
+use handoff_templates::{BUILT_IN, FolderSchemas, built_in};
 use serde_json::Value;
 
 /// The protocol whose contracts may be XML.

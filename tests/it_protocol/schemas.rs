@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use crate::rules::{NAME, Rules, line, root};
-use git_handoff::contract::{Schema, write_json, write_markdown, write_message, write_xml};
-use git_handoff::ids::AgentName;
-use git_handoff::ledger::check_protocol;
-use git_handoff::protocol::{ContractType, Protocol};
-use git_handoff::templates::{BUILT_IN, Known, built_in, fill};
+use handoff_base::ids::AgentName;
+use handoff_contract::{Schema, write_json, write_markdown, write_message, write_xml};
+use handoff_model::check_protocol;
+use handoff_protocol::{ContractType, Protocol};
+use handoff_templates::{BUILT_IN, Known, built_in, fill};
 use serde_json::{Value, json};
+
+use crate::rules::{NAME, Rules, line, root};
 
 #[test]
 fn every_schema_passes_the_meta_schema() {
@@ -35,7 +36,7 @@ fn every_schema_passes_the_meta_schema() {
 
 #[test]
 fn schemas_find_the_same_however_they_are_compiled() {
-    use git_handoff::contract::{Format, Source};
+    use handoff_contract::{Format, Source};
     for rules in Rules::all() {
         let roots = rules.protocol.roots();
         let (valid, invalid) = (rules.samples("valid"), rules.samples("invalid"));
@@ -161,7 +162,7 @@ fn assert_left_to_fill(rules: &Rules, kind: &str, text: &str) {
     let lines: Vec<String> = review.findings.iter().map(line).collect();
     assert!(!review.is_complete(), "{kind}");
     assert_eq!(review.kind.as_deref(), Some(kind), "{lines:#?}\n{text}");
-    let expected = |f: &git_handoff::finding::Finding| {
+    let expected = |f: &handoff_base::finding::Finding| {
         !f.is_error() || f.code == "field.unfilled" || f.code == "gate.required_fields"
     };
     assert!(

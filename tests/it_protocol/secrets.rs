@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use git_handoff::contract::{Allowance, SECRET, Secrets};
+use handoff_contract::{Allowance, SECRET, Secrets};
 use serde_json::{Value, json};
 use test_support::contracts::{Format, opening, sample};
 use test_support::{Ran, TestEnvironment};

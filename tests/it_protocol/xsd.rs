@@ -95,7 +95,7 @@ fn xsd_verdicts(cases: &[Case]) -> Vec<bool> {
 
 /// What the native validator finds, judged as this type whatever the route.
 fn native(rules: &Rules, case: &Case) -> Vec<(String, String, String)> {
-    use git_handoff::contract::{Schema, Source};
+    use handoff_contract::{Schema, Source};
     thread_local! {
         static SCHEMAS: std::cell::RefCell<BTreeMap<String, std::rc::Rc<Schema>>> =
             std::cell::RefCell::default();
@@ -114,7 +114,7 @@ fn native(rules: &Rules, case: &Case) -> Vec<(String, String, String)> {
             Some(root) if root == *expected => schema.check(&source, None).findings,
             root => {
                 let text = format!("the root is {root:?}");
-                vec![git_handoff::finding::Finding::error(
+                vec![handoff_base::finding::Finding::error(
                     "contract.root",
                     "",
                     text,
@@ -211,7 +211,7 @@ fn likely_kind(rules: &Rules, text: &str) -> String {
         return "workflow-complete".to_owned();
     }
     let kinds = rules.protocol.definition().contracts.iter();
-    let parties = |c: &&git_handoff::protocol::ContractType| {
+    let parties = |c: &&handoff_protocol::ContractType| {
         let (from, to) = c.name.split_once("-to-").unwrap_or(("", ""));
         !to.is_empty()
             && text.contains(&format!("<from>{from}</from>"))

@@ -7,11 +7,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::clones::Clones;
 use serde_json::Value;
 use test_support::contracts::{Format, opening, prepared};
-use test_support::workflow;
-use test_support::{Ran, TestEnvironment};
+use test_support::{Ran, TestEnvironment, workflow};
+
+use crate::clones::Clones;
 
 /// A command that writes.
 struct Verb {
@@ -238,7 +238,7 @@ const READERS: [&str; 11] = [
 
 #[test]
 fn the_table_has_every_command_that_writes() {
-    let command = git_handoff::cli::command();
+    let command = git_handoff::command();
     let takes = |command: &clap::Command| {
         command
             .get_arguments()

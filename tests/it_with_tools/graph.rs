@@ -6,17 +6,21 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::ledgers::{TRACE, asked, begun, broken_down, called, completed, evaluated, failed};
-use crate::ledgers::{five_parts, hostile, with_any_names};
-use git_handoff::insight::graph;
-use git_handoff::ledger::{Issue, IssueSurvey};
-use git_handoff::protocol::Protocol;
-use git_handoff::templates::built_in;
+use handoff_insight::graph;
+use handoff_ledger::IssueSurvey;
+use handoff_model::Issue;
+use handoff_protocol::Protocol;
+use handoff_templates::built_in;
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 use test_support::TestEnvironment;
 use test_support::contracts::opening;
 use test_support::team::{Folder, Refused, run};
+
+use crate::ledgers::{
+    TRACE, asked, begun, broken_down, called, completed, evaluated, failed, five_parts, hostile,
+    with_any_names,
+};
 
 /// What a command draws, without the command.
 #[track_caller]

@@ -4,11 +4,12 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::mcp_client::{HANDSHAKE, STATELESS, Wire, document, meta};
 use serde_json::{Value, json};
 use test_support::TestEnvironment;
 use test_support::contracts::{Format, opening, prepared};
 use test_support::workflow::completed;
+
+use crate::mcp_client::{HANDSHAKE, STATELESS, Wire, document, meta};
 
 /// Each tool in a line: what it does, and its arguments; those that must stand have a mark.
 fn outline(tools: &Value) -> String {
@@ -119,7 +120,7 @@ fn the_tools_are_the_verbs() {
 fn every_tool_is_small_and_its_schemas_are_json_schema() {
     let env = TestEnvironment::with_ledger();
     let listed = Wire::new(&env, &[]).result("tools/list", json!({}));
-    let known = git_handoff::cli::command();
+    let known = git_handoff::command();
     for tool in listed["tools"].as_array().unwrap() {
         let name = tool["name"].as_str().unwrap();
         let mut command = &known;

@@ -51,7 +51,7 @@ fn agents(protocol: &str) -> Vec<String> {
 fn every_agent_of_every_protocol_is_told_its_part_in_few_tokens() {
     let mut pages = Vec::new();
     let (mut claims, mut templates) = (0, 0);
-    for protocol in git_handoff::templates::BUILT_IN {
+    for protocol in handoff_templates::BUILT_IN {
         let env = TestEnvironment::with_repository();
         env.handoff(&["init", "--protocol", protocol]).success();
         let mut tell = |env: &TestEnvironment, when: &str| {
