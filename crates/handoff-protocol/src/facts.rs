@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::definition::FactRule;
-use super::loaded::Protocol;
+use crate::definition::FactRule;
+use crate::loaded::Protocol;
 
 /// How many items are collected at most; the oldest give way.
 const COLLECTED: usize = 1000;

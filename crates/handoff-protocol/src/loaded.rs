@@ -7,10 +7,10 @@ use handoff_base::ids::AgentName;
 use serde_json::Value;
 use serde_path_to_error::Segment;
 
-use super::contract_type::{ContractType, Outcome};
-use super::definition::{Agent, AgentKind, Definition, Fields, Forbidden, Route};
-use super::evidence::{Check, Policy};
-use super::faults::faults;
+use crate::check::faults;
+use crate::definition::{
+    Agent, AgentKind, Check, ContractType, Definition, Fields, Forbidden, Outcome, Policy, Route,
+};
 
 /// A protocol whose parts fit together.
 #[derive(Clone, Debug)]

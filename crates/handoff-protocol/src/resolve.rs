@@ -5,9 +5,8 @@ use handoff_base::finding::Finding;
 use handoff_base::ids::AgentName;
 use handoff_base::text::quoted;
 
-use super::contract_type::ContractType;
-use super::definition::AgentKind;
-use super::loaded::Protocol;
+use crate::definition::{AgentKind, ContractType};
+use crate::loaded::Protocol;
 
 /// What can be read of a contract before anything is checked.
 pub struct Envelope<'a> {

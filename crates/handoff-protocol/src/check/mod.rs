@@ -1,14 +1,27 @@
 //! Every way in which the parts of a definition do not fit together.
+//!
+//! [`faults`] runs all checks; those of one subject are beside it in a file of their own. The
+//! definition knows nothing of them.
+
+mod alerts;
+mod checker;
+mod evidence;
+mod github;
+mod requirement;
+mod time;
+mod traces;
+mod ways;
 
 use std::collections::BTreeSet;
 
+use checker::Checker;
 use handoff_base::finding::Finding;
 use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::text::quoted;
 
-use super::contract_type::ContractType;
-use super::definition::{AgentKind, Definition, FactRule, Fields, Route, Style};
-use super::tasks::TaskFields;
+use crate::definition::{
+    AgentKind, ContractType, Definition, FactRule, Fields, Route, Style, TaskFields,
+};
 
 /// The form of `protocol.json` that this program reads.
 const FORMAT: u32 = 1;
@@ -20,13 +33,8 @@ const VERSION: usize = 64;
 const FORMATS: [&str; 3] = ["xml", "json", "md"];
 
 /// Checks a definition; each finding names its place as a JSON Pointer.
-pub(super) fn faults(definition: &Definition) -> Vec<Finding> {
-    let mut checker = Checker {
-        definition,
-        agents: definition.agents.iter().map(|a| a.id.as_str()).collect(),
-        types: definition.contracts.iter().map(|c| &*c.name).collect(),
-        found: Vec::new(),
-    };
+pub(crate) fn faults(definition: &Definition) -> Vec<Finding> {
+    let mut checker = Checker::new(definition);
     checker.formats();
     checker.fields();
     checker.agents_and_words();
@@ -46,44 +54,7 @@ pub(super) fn faults(definition: &Definition) -> Vec<Finding> {
     checker.found
 }
 
-pub(super) struct Checker<'d> {
-    pub(super) definition: &'d Definition,
-    pub(super) agents: BTreeSet<&'d str>,
-    types: BTreeSet<&'d str>,
-    pub(super) found: Vec<Finding>,
-}
-
 impl Checker<'_> {
-    pub(super) fn fault(
-        &mut self,
-        code: &'static str,
-        path: impl Into<String>,
-        message: impl Into<String>,
-    ) {
-        self.found.push(Finding::error(code, path, message));
-    }
-
-    pub(super) fn known_agent(&mut self, path: String, name: &str) {
-        if !self.agents.contains(name) {
-            let text = format!("no agent is called `{name}`");
-            self.fault("protocol.unknown_agent", path, text);
-        }
-    }
-
-    pub(super) fn known_type(&mut self, path: String, name: &str) {
-        if !self.types.contains(name) {
-            let text = format!("no contract type is called `{name}`");
-            self.fault("protocol.unknown_type", path, text);
-        }
-    }
-
-    pub(super) fn pointer(&mut self, path: String, pointer: &str) {
-        if !is_pointer(pointer) {
-            let text = format!("`{pointer}` is not a JSON Pointer to a field, such as /from");
-            self.fault("protocol.pointer", path, text);
-        }
-    }
-
     fn formats(&mut self) {
         let definition = self.definition;
         if definition.format != FORMAT {
@@ -494,11 +465,6 @@ impl Checker<'_> {
 fn is_version(text: &str) -> bool {
     let fits = |b: u8| b.is_ascii_alphanumeric() || b"._+-".contains(&b);
     !text.is_empty() && text.len() <= VERSION && text.bytes().all(fits)
-}
-
-pub(super) fn is_pointer(text: &str) -> bool {
-    let escapes = text.split('~').skip(1);
-    text.len() > 1 && text.starts_with('/') && { escapes }.all(|rest| rest.starts_with(['0', '1']))
 }
 
 fn is_name(text: &str) -> bool {

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use handoff_base::ids::AgentName;
 use serde::{Deserialize, Serialize};
 
-use super::definition::Fields;
 use super::evidence::Claims;
-use super::lifecycle::Event;
+use super::fields::Fields;
 use super::tasks::TaskFields;
 use super::timing::TimeField;
+use crate::lifecycle::Event;
 
 /// What a sender's own handoff becomes when it sends a contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,21 +1,47 @@
-//! The stored form of a protocol.
+//! The stored form of a protocol: what `protocol.json` may say, and nothing of whether it fits
+//! together, which `check` finds out.
+//!
+//! Here live the types that serde reads, and what is read off one of them alone. What takes a
+//! contract, a whole protocol or a finding has its place outside.
+
+mod alerts;
+mod contract_type;
+mod decision;
+mod evidence;
+mod fields;
+mod github;
+mod limits;
+mod requirement;
+mod tasks;
+mod timing;
+mod traces;
 
 use std::collections::BTreeMap;
 
 use handoff_base::ids::AgentName;
 use serde::{Deserialize, Serialize};
 
-use super::alerts::Alert;
-use super::contract_type::ContractType;
-use super::decision::DecisionRule;
-use super::evidence::EvidenceRules;
-use super::github::Github;
-use super::lifecycle::State;
-use super::limits::Limits;
-use super::requirement::Requirement;
-use super::tasks::TaskState;
-use super::timing::{Leases, Retry};
-use super::traces::Traces;
+use crate::lifecycle::State;
+
+pub use alerts::{Alert, Level, Measure, Metric, Side, Threshold};
+pub use contract_type::{
+    ArtifactFields, ContractType, CriticalInputs, ExpectedFields, FailureFields, InputFields,
+    NamedSchema, Outcome, Words,
+};
+pub use decision::{Action, Circumstances, DecisionRule};
+pub use evidence::{
+    Check, ClaimedPlace, Claims, CommitsClaim, EvidenceRules, MergeClaim, Policy, Strategy,
+    TestsClaim,
+};
+pub use fields::Fields;
+pub use github::{
+    Condition, ContractRule, Effect, EventKind, EventRule, Github, Source, SourceRule, Take, select,
+};
+pub use limits::{CycleLimit, ItemLimit, Limits, RoundLimit};
+pub use requirement::{COMPLETED, Requirement};
+pub use tasks::{TaskFields, TaskState};
+pub use timing::{Jitter, LONGEST, Leases, OwnRetry, Retry, TimeField, Unit};
+pub use traces::{Told, TraceEvent, Traces};
 
 /// How work moves from one agent to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -110,67 +136,6 @@ pub struct Forbidden {
     pub to: AgentName,
     /// The reason that is shown.
     pub reason: String,
-}
-
-/// Where the envelope's fields are: a JSON Pointer each.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Fields {
-    /// The contract's own id, the same for everything about one piece of work or unique among the contracts of its type.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub id: Option<String>,
-    /// The issue key.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub issue: Option<String>,
-    /// The key of an issue that a contract opens without naming one: a JSON
-    /// Pointer, or the key itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub new_issue: Option<String>,
-    /// The sender.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub from: Option<String>,
-    /// The receiver.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub to: Option<String>,
-    /// The status word.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub status: Option<String>,
-    /// When the contract was made.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub at: Option<String>,
-    /// The priority word.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub priority: Option<String>,
-    /// The one-line summary.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub summary: Option<String>,
-    /// The code branch that the work is on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub branch: Option<String>,
-    /// Where the sender's own session is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub session: Option<String>,
-}
-
-impl Fields {
-    /// Every field that is given, by name.
-    pub fn given(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        let all = [
-            ("id", &self.id),
-            ("issue", &self.issue),
-            ("new_issue", &self.new_issue),
-            ("from", &self.from),
-            ("to", &self.to),
-            ("status", &self.status),
-            ("at", &self.at),
-            ("priority", &self.priority),
-            ("summary", &self.summary),
-            ("branch", &self.branch),
-            ("session", &self.session),
-        ];
-        all.into_iter()
-            .filter_map(|(name, field)| Some((name, field.as_deref()?)))
-    }
 }
 
 /// How a fact about an issue is gathered from its contracts.

@@ -1,12 +1,7 @@
 //! Thresholds: what someone is told of, and what is to be done then.
 
-use std::collections::BTreeSet;
-
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
-
-use super::faults::Checker;
-use super::timing::LONGEST;
 
 /// A figure that a threshold can be about; the words are the same in
 /// `protocol.json` and in what is printed.
@@ -150,7 +145,7 @@ impl Metric {
     }
 
     /// Says whether a threshold about it can be limited to the newest time.
-    fn has_window(self) -> bool {
+    pub(crate) fn has_window(self) -> bool {
         matches!(
             self.measure(),
             Measure::Events | Measure::Times | Measure::Share
@@ -158,7 +153,7 @@ impl Metric {
     }
 
     /// Says whether a threshold about it can let a time pass first.
-    fn has_patience(self) -> bool {
+    pub(crate) fn has_patience(self) -> bool {
         self.measure() == Measure::Standing || self == Self::AcknowledgmentRate
     }
 }
@@ -261,7 +256,7 @@ pub struct Alert {
 
 impl Alert {
     /// The thresholds that it names, of which a sound one has one.
-    fn thresholds(&self) -> impl Iterator<Item = Threshold> {
+    pub(crate) fn thresholds(&self) -> impl Iterator<Item = Threshold> {
         let all = [
             (Side::Above, &self.above),
             (Side::AtLeast, &self.at_least),
@@ -278,85 +273,4 @@ impl Alert {
     pub fn threshold(&self) -> Option<Threshold> {
         self.thresholds().next()
     }
-}
-
-impl Checker<'_> {
-    /// What is wrong with the alerts.
-    pub(super) fn alerts(&mut self) {
-        let mut names = BTreeSet::new();
-        for (i, alert) in self.definition.alerts.iter().enumerate() {
-            if !names.insert(&alert.name) {
-                let text = format!("alert `{}` is defined twice", alert.name);
-                self.fault("protocol.duplicate", format!("/alerts/{i}/name"), text);
-            }
-            let limits = self.definition.limits.as_ref();
-            if alert.metric == Metric::RoundsLeft && limits.is_none_or(|l| l.rounds.is_empty()) {
-                let text = "the limits have no `rounds`";
-                self.fault("protocol.alert", format!("/alerts/{i}/metric"), text);
-            }
-            for (key, text) in faults(alert) {
-                self.fault("protocol.alert", format!("/alerts/{i}{key}"), text);
-            }
-        }
-    }
-}
-
-/// What is wrong with an alert, and at which of its keys.
-fn faults(alert: &Alert) -> Vec<(&'static str, String)> {
-    let mut found = Vec::new();
-    let mut fault = |key, text: String| found.push((key, text));
-    let word = alert.metric.as_str();
-    let is_word = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
-    if alert.name.is_empty() || alert.name.len() > 64 || !alert.name.bytes().all(is_word) {
-        let text = "a name has 1 to 64 small letters, digits and `-`";
-        fault("/name", text.to_owned());
-    }
-    if alert.action.trim().is_empty() || alert.action.contains(char::is_control) {
-        let text = "nothing says in one line what is to be done";
-        fault("/action", text.to_owned());
-    }
-    let thresholds: Vec<Threshold> = alert.thresholds().collect();
-    match thresholds[..] {
-        [Threshold { value, .. }] if value < 0.0 => {
-            fault("", format!("`{word}` is never less than 0"));
-        }
-        [Threshold { value, .. }] if alert.metric.measure() == Measure::Share && value > 1.0 => {
-            fault("", format!("`{word}` is a share, and never more than 1"));
-        }
-        [_] => {}
-        _ => {
-            let text = "it has one of `above`, `at_least`, `below` and `at_most`";
-            fault("", text.to_owned());
-        }
-    }
-    let times = [
-        (
-            "/within_seconds",
-            alert.within_seconds,
-            alert.metric.has_window(),
-            "is not counted within a time",
-        ),
-        (
-            "/longer_than_seconds",
-            alert.longer_than_seconds,
-            alert.metric.has_patience(),
-            "is nothing that is so for a time",
-        ),
-    ];
-    for (key, seconds, fits, why) in times {
-        if seconds.is_some() && !fits {
-            fault(key, format!("`{word}` {why}"));
-        } else if seconds.is_some_and(|seconds| !(1..=LONGEST).contains(&seconds)) {
-            fault(key, format!("a time has from 1 to {LONGEST} seconds here"));
-        }
-    }
-    if let Some(quantile) = &alert.quantile {
-        if alert.metric.measure() != Measure::Times {
-            fault("/quantile", format!("`{word}` is no time"));
-        } else if !quantile.as_f64().is_some_and(|q| q > 0.0 && q <= 1.0) {
-            let text = "a quantile is more than 0, and at most 1: the longest";
-            fault("/quantile", text.to_owned());
-        }
-    }
-    found
 }

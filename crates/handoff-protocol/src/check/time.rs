@@ -2,11 +2,9 @@
 
 use serde_json::Number;
 
-use super::decision::{Action, DecisionRule};
-use super::faults::Checker;
-use super::lifecycle::State;
-use super::limits::Limits;
-use super::timing::{LONGEST, Leases, Retry};
+use super::checker::Checker;
+use crate::definition::{Action, DecisionRule, LONGEST, Leases, Limits, Retry};
+use crate::lifecycle::State;
 
 /// The largest multiplier of delays.
 const STEEPEST: f64 = 1000.0;
@@ -82,7 +80,7 @@ impl Checker<'_> {
     }
 
     fn retry(&mut self, retry: &Retry) {
-        let by_contract = |c: &super::contract_type::ContractType| c.retry_delay.is_some();
+        let by_contract = |c: &crate::definition::ContractType| c.retry_delay.is_some();
         let grows =
             retry.initial_seconds.is_some() || self.definition.contracts.iter().any(by_contract);
         for (i, seconds) in retry.delays_seconds.iter().enumerate() {

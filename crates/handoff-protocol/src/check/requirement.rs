@@ -1,26 +1,7 @@
-//! What an issue must show before something may follow from it, such as a merge.
+//! Requirements that nothing can show, or that are not defined.
 
-use serde::{Deserialize, Serialize};
-
-use super::faults::Checker;
-
-/// Something that an issue's contracts can show. The newest contract of all the
-/// types that are named here decides.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Requirement {
-    /// What it says, in a few words.
-    pub title: String,
-    /// The contract types that show it.
-    pub shown_by: Vec<String>,
-    /// The status words of which such a contract must have one; any that does not
-    /// stand for a failure, if there are none.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub status: Vec<String>,
-    /// The contract types after which it has to be shown again.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub undone_by: Vec<String>,
-}
+use super::checker::Checker;
+use crate::definition::COMPLETED;
 
 impl Checker<'_> {
     pub(super) fn requirements(&mut self) {
@@ -60,6 +41,3 @@ impl Checker<'_> {
         }
     }
 }
-
-/// The requirement that every protocol has: the issue is completed.
-pub const COMPLETED: &str = "completed";

@@ -5,8 +5,6 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::faults::Checker;
-
 /// What becomes of a claim that the repository contradicts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -276,119 +274,5 @@ impl Claims {
             add(&format!("tests/{name}"), Some(&pointer.to_owned()), types);
         }
         found
-    }
-}
-
-impl Checker<'_> {
-    /// What is wrong with the claims of the contract types, and with the paths of
-    /// the agents.
-    pub(super) fn evidence(&mut self) {
-        let definition = self.definition;
-        for (i, kind) in definition.contracts.iter().enumerate() {
-            let claims = kind.claims.as_ref();
-            for (at, pointer, _) in claims.map(Claims::given).unwrap_or_default() {
-                self.pointer(format!("/contracts/{i}/claims/{at}"), &pointer);
-            }
-            let tests = claims.and_then(|claims| claims.tests.as_ref());
-            if tests.is_some_and(|tests| tests.given().next().is_none()) {
-                let text = "nothing says where the tests' counts are";
-                self.fault(
-                    "protocol.claims",
-                    format!("/contracts/{i}/claims/tests"),
-                    text,
-                );
-            }
-            let merge = claims.and_then(|claims| claims.merge.as_ref());
-            if merge.is_some_and(|m| m.strategy.is_none() && !m.strategies.is_empty()) {
-                let text = "words stand for strategies, and nothing says where the word is";
-                let at = format!("/contracts/{i}/claims/merge/strategies");
-                self.fault("protocol.claims", at, text);
-            }
-            if let Some(artifacts) = &kind.artifacts
-                && artifacts.kind.is_none()
-                && !artifacts.files.is_empty()
-            {
-                let text = "some kinds are files, and nothing says where the kind is";
-                let at = format!("/contracts/{i}/artifacts/files");
-                self.fault("protocol.claims", at, text);
-            }
-        }
-        for (i, agent) in definition.agents.iter().enumerate() {
-            for (j, text) in agent.paths.iter().enumerate() {
-                if let Err(error) = PathPattern::new(text) {
-                    let text = format!("`{text}` is no pattern of paths: {error}");
-                    self.fault("protocol.paths", format!("/agents/{i}/paths/{j}"), text);
-                }
-            }
-        }
-    }
-}
-
-/// A pattern of paths: `*` and `?` stay within one name, `**` is any number of
-/// folders.
-pub struct PathPattern(glob::Pattern);
-
-/// Why a text is no pattern of paths.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PatternError {
-    /// It matches nothing that a repository holds.
-    #[error("it is a path from the repository's root, without a leading `/`, without `.` and `..`")]
-    NoPath,
-    /// It is not well formed.
-    #[error("{0}")]
-    Malformed(&'static str),
-}
-
-impl PathPattern {
-    /// Reads a pattern.
-    ///
-    /// # Errors
-    /// [`PatternError`] when it is none.
-    pub fn new(text: &str) -> Result<Self, PatternError> {
-        let plain = |part: &str| !matches!(part, "" | "." | "..");
-        // A folder stands for all that is in it.
-        let (folder, whole) = match text.strip_suffix('/') {
-            Some(folder) => (folder, format!("{text}**")),
-            None => (text, text.to_owned()),
-        };
-        if !folder.split('/').all(plain) {
-            return Err(PatternError::NoPath);
-        }
-        let pattern = glob::Pattern::new(&whole);
-        pattern
-            .map(Self)
-            .map_err(|e| PatternError::Malformed(e.msg))
-    }
-
-    /// Says whether a path fits it.
-    pub fn matches(&self, path: &str) -> bool {
-        let options = glob::MatchOptions {
-            case_sensitive: true,
-            require_literal_separator: true,
-            require_literal_leading_dot: false,
-        };
-        self.0.matches_with(path, options)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{PathPattern, PatternError};
-
-    #[test]
-    fn a_pattern_stays_within_its_folders() {
-        let fits = |pattern: &str, path: &str| {
-            PathPattern::new(pattern).is_ok_and(|pattern| pattern.matches(path))
-        };
-        assert!(fits("src/**", "src/a/b.rs") && fits("src/", "src/a/b.rs"));
-        assert!(fits("**/*.md", "docs/a.md") && fits("**/*.md", "a.md"));
-        assert!(fits("src/*.rs", "src/a.rs") && !fits("src/*.rs", "src/a/b.rs"));
-        assert!(!fits("src/**", "srcs/a.rs") && !fits("src/", "src"));
-        assert!(fits("**", ".github/workflows/test.yml"));
-        for none in ["", "/src", "a//b", "../a", "./a", "/"] {
-            let found = PathPattern::new(none).err();
-            assert_eq!(found, Some(PatternError::NoPath), "{none}");
-        }
-        assert!(PathPattern::new("a[").is_err() && PathPattern::new("a**b").is_err());
     }
 }

@@ -1,15 +1,11 @@
 //! What follows from GitHub's events: which of them say something about an issue, what it
 //! is, and which agent's step it becomes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use handoff_base::ids::AgentName;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-
-use super::contract_type::ContractType;
-use super::definition::AgentKind;
-use super::faults::{Checker, is_pointer};
 
 /// What follows from GitHub's events.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -252,150 +248,6 @@ pub fn select<'v>(value: &'v Value, pointer: &str) -> Vec<&'v Value> {
     }
     here
 }
-
-const CODE: &str = "protocol.github";
-
-impl Checker<'_> {
-    /// What is wrong with the rules about events.
-    pub(super) fn github(&mut self) {
-        let definition = self.definition;
-        let rules = definition.github.iter().flat_map(|github| &github.rules);
-        let mut names = BTreeSet::new();
-        for (i, rule) in rules.enumerate() {
-            let at = format!("/github/rules/{i}");
-            if !names.insert(&rule.name) {
-                let text = format!("rule `{}` is defined twice", rule.name);
-                self.fault("protocol.duplicate", format!("{at}/name"), text);
-            }
-            self.event_rule(&at, rule);
-        }
-    }
-
-    fn event_rule(&mut self, at: &str, rule: &EventRule) {
-        let is_word = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
-        let named = rule.name.starts_with(|c: char| c.is_ascii_lowercase());
-        if !named || rule.name.len() > 48 || !rule.name.bytes().all(is_word) {
-            let text = "a name has 1 to 48 small letters, digits and `-`, a letter first";
-            self.fault(CODE, format!("{at}/name"), text);
-        }
-        if rule.on.is_empty() {
-            self.fault(CODE, format!("{at}/on"), "it is about no event");
-        }
-        let is_action = |b: u8| b.is_ascii_lowercase() || b == b'_';
-        for (kind, actions) in &rule.on {
-            for action in actions {
-                if action.is_empty() || !action.bytes().all(is_action) {
-                    let text = format!("`{}` is no action", action.escape_debug());
-                    self.fault(CODE, format!("{at}/on/{}", kind.as_str()), text);
-                }
-            }
-        }
-        for (pointer, condition) in &rule.when {
-            self.pointer(format!("{at}/when"), pointer);
-            let plain = |value: &Value| !value.is_array() && !value.is_object();
-            if condition.values().is_empty() || !condition.values().iter().all(plain) {
-                let text = format!("`{pointer}` can never be right: {EXPECTED}");
-                self.fault(CODE, format!("{at}/when"), text);
-            }
-        }
-        self.known_agent(format!("{at}/as"), rule.agent.as_str());
-        let ends = self.definition.agents.iter();
-        if { ends }.any(|a| a.id == rule.agent && a.kind == AgentKind::End) {
-            let text = format!("`{}` is the end, and takes no step", rule.agent);
-            self.fault(CODE, format!("{at}/as"), text);
-        }
-        self.facts_of(at, rule);
-        match &rule.effect {
-            None if rule.note.is_none() => self.fault(CODE, at, "nothing follows from it"),
-            Some(Effect::Send(contract)) => {
-                self.contract_of(&format!("{at}/do/send"), rule, contract)
-            }
-            Some(Effect::Draft(contract)) => {
-                self.contract_of(&format!("{at}/do/draft"), rule, contract);
-            }
-            Some(Effect::Answer) => {
-                let says = |kind: &EventKind| {
-                    matches!(kind, EventKind::IssueComment | EventKind::PullRequestReview)
-                };
-                if !rule.on.keys().all(says) {
-                    let text = "only a comment or a review can answer";
-                    self.fault(CODE, format!("{at}/do"), text);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn facts_of(&mut self, at: &str, rule: &EventRule) {
-        let is_name = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
-        for (name, source) in &rule.facts {
-            let at = format!("{at}/facts/{name}");
-            if name.is_empty() || name.len() > 64 || !name.bytes().all(is_name) {
-                let text = "a fact's name has 1 to 64 small letters, digits and `_`";
-                self.fault(CODE, at.clone(), text);
-            }
-            self.source_of(at, source);
-        }
-        match &rule.note {
-            Some(note) if note.trim().is_empty() || note.contains(char::is_control) => {
-                let text = "a note is one line";
-                self.fault(CODE, format!("{at}/note"), text);
-            }
-            None if !rule.facts.is_empty() => {
-                let text = "facts are noted: `note` says in one line what they are about";
-                self.fault(CODE, format!("{at}/facts"), text);
-            }
-            _ => {}
-        }
-    }
-
-    fn contract_of(&mut self, at: &str, rule: &EventRule, contract: &ContractRule) {
-        self.known_type(format!("{at}/contract"), &contract.contract);
-        self.known_agent(format!("{at}/to"), contract.to.as_str());
-        let (from, to) = (rule.agent.as_str(), contract.to.as_str());
-        let goes = |kind: &ContractType| {
-            let routes = self.definition.routes.iter();
-            let mut ways =
-                routes.filter(|r| (r.from == from || r.from == "*") && r.to == contract.to);
-            let answers = self.definition.routes.iter();
-            let mut asked =
-                answers.filter(|r| (r.from == to || r.from == "*") && r.to.as_str() == from);
-            kind.note
-                || ways.any(|r| r.contracts.contains(&kind.name))
-                || asked.any(|r| r.contracts.iter().any(|c| kind.answers.contains(c)))
-        };
-        let kind = { self.definition.contracts.iter() }.find(|c| c.name == contract.contract);
-        if kind.is_some_and(|kind| !goes(kind)) {
-            let text = format!("no such contract goes from {from} to {to}");
-            self.fault(CODE, format!("{at}/contract"), text);
-        }
-        for (pointer, source) in &contract.fields {
-            if !is_pointer(pointer) || pointer.contains('*') {
-                let text = format!("`{pointer}` is not a JSON Pointer to a field, such as /from");
-                self.fault("protocol.pointer", format!("{at}/fields"), text);
-            }
-            self.source_of(format!("{at}/fields"), source);
-        }
-    }
-
-    fn source_of(&mut self, at: String, source: &Source) {
-        for pointer in source.pointers() {
-            self.pointer(at.clone(), pointer);
-        }
-        let Source::Rule(rule) = source else { return };
-        let text = match () {
-            () if rule.at.is_empty() && rule.default.is_none() => "there is no place in `at`",
-            () if !rule.under.is_empty() && rule.take == Take::Value => {
-                "`under` needs `take`: `line` or `items`"
-            }
-            () if !rule.map.is_empty() && rule.take == Take::Items => "items are not in a `map`",
-            () => return,
-        };
-        self.fault(CODE, at, text);
-    }
-}
-
-const EXPECTED: &str = "a text, a number, true, false or null, or a list of them, is expected";
 
 #[cfg(test)]
 mod tests {

@@ -5,9 +5,8 @@ use std::collections::BTreeSet;
 
 use handoff_base::finding::Finding;
 
-use super::contract_type::{ContractType, Words};
-use super::definition::{AgentKind, Definition, Route};
-use super::faults::Checker;
+use super::checker::Checker;
+use crate::definition::{AgentKind, ContractType, Definition, Route, Words};
 
 impl Checker<'_> {
     /// Types between the same agents that no field tells apart.

@@ -3,7 +3,7 @@
 use handoff_base::ids::AgentName;
 use serde::{Deserialize, Serialize};
 
-use super::lifecycle::State;
+use crate::lifecycle::State;
 
 /// What should happen next to a handoff.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -1,0 +1,60 @@
+//! What every check of a definition needs: the definition, its names, and what was found.
+
+use std::collections::BTreeSet;
+
+use handoff_base::finding::Finding;
+
+use crate::definition::Definition;
+
+pub(super) struct Checker<'d> {
+    pub(super) definition: &'d Definition,
+    pub(super) agents: BTreeSet<&'d str>,
+    types: BTreeSet<&'d str>,
+    pub(super) found: Vec<Finding>,
+}
+
+impl<'d> Checker<'d> {
+    pub(super) fn new(definition: &'d Definition) -> Self {
+        Self {
+            definition,
+            agents: definition.agents.iter().map(|a| a.id.as_str()).collect(),
+            types: definition.contracts.iter().map(|c| &*c.name).collect(),
+            found: Vec::new(),
+        }
+    }
+
+    pub(super) fn fault(
+        &mut self,
+        code: &'static str,
+        path: impl Into<String>,
+        message: impl Into<String>,
+    ) {
+        self.found.push(Finding::error(code, path, message));
+    }
+
+    pub(super) fn known_agent(&mut self, path: String, name: &str) {
+        if !self.agents.contains(name) {
+            let text = format!("no agent is called `{name}`");
+            self.fault("protocol.unknown_agent", path, text);
+        }
+    }
+
+    pub(super) fn known_type(&mut self, path: String, name: &str) {
+        if !self.types.contains(name) {
+            let text = format!("no contract type is called `{name}`");
+            self.fault("protocol.unknown_type", path, text);
+        }
+    }
+
+    pub(super) fn pointer(&mut self, path: String, pointer: &str) {
+        if !is_pointer(pointer) {
+            let text = format!("`{pointer}` is not a JSON Pointer to a field, such as /from");
+            self.fault("protocol.pointer", path, text);
+        }
+    }
+}
+
+pub(super) fn is_pointer(text: &str) -> bool {
+    let escapes = text.split('~').skip(1);
+    text.len() > 1 && text.starts_with('/') && { escapes }.all(|rest| rest.starts_with(['0', '1']))
+}

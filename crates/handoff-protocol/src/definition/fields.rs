@@ -1,0 +1,64 @@
+//! Where contracts have what every protocol knows of a contract.
+
+use serde::{Deserialize, Serialize};
+
+/// Where the envelope's fields are: a JSON Pointer each.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fields {
+    /// The contract's own id, the same for everything about one piece of work or unique among the contracts of its type.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// The issue key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub issue: Option<String>,
+    /// The key of an issue that a contract opens without naming one: a JSON
+    /// Pointer, or the key itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new_issue: Option<String>,
+    /// The sender.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// The receiver.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    /// The status word.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<String>,
+    /// When the contract was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<String>,
+    /// The priority word.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<String>,
+    /// The one-line summary.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+    /// The code branch that the work is on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    /// Where the sender's own session is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+}
+
+impl Fields {
+    /// Every field that is given, by name.
+    pub fn given(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let all = [
+            ("id", &self.id),
+            ("issue", &self.issue),
+            ("new_issue", &self.new_issue),
+            ("from", &self.from),
+            ("to", &self.to),
+            ("status", &self.status),
+            ("at", &self.at),
+            ("priority", &self.priority),
+            ("summary", &self.summary),
+            ("branch", &self.branch),
+            ("session", &self.session),
+        ];
+        all.into_iter()
+            .filter_map(|(name, field)| Some((name, field.as_deref()?)))
+    }
+}

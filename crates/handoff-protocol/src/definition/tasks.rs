@@ -1,0 +1,81 @@
+//! Where contracts speak of tasks, and the states that those have.
+
+use serde::{Deserialize, Serialize};
+
+/// Where a contract says what becomes of tasks: a JSON Pointer each. A list of
+/// tasks is an array of names, or an object whose keys they are.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TaskFields {
+    /// The task that the others are part of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
+    /// The tasks that are handed over, each as a handoff of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opens: Option<String>,
+    /// A list with one entry for each of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weights: Option<String>,
+    /// For each of them, the tasks that must be done before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dependencies: Option<String>,
+    /// All of them, in an order in which they can be done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order: Option<String>,
+    /// Lists of those that can be done at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub groups: Option<String>,
+    /// The task that the sender has done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completes: Option<String>,
+    /// All tasks with the same parent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub siblings: Option<String>,
+}
+
+/// Where a task stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskState {
+    /// Nobody has handed it over.
+    None,
+    /// It waits.
+    Pending,
+    /// It was broken down, and its parts are worked on.
+    BrokenDown,
+    /// An agent works on it.
+    InProgress,
+    /// It is done.
+    Completed,
+}
+
+impl TaskState {
+    /// The state as stored and printed.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Pending => "pending",
+            Self::BrokenDown => "broken_down",
+            Self::InProgress => "in_progress",
+            Self::Completed => "completed",
+        }
+    }
+}
+
+impl TaskFields {
+    /// Every pointer, by the name of its key.
+    pub fn given(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let all = [
+            ("parent", &self.parent),
+            ("opens", &self.opens),
+            ("weights", &self.weights),
+            ("dependencies", &self.dependencies),
+            ("order", &self.order),
+            ("groups", &self.groups),
+            ("completes", &self.completes),
+            ("siblings", &self.siblings),
+        ];
+        all.into_iter()
+            .filter_map(|(key, pointer)| Some((key, pointer.as_deref()?)))
+    }
+}
