@@ -7,7 +7,7 @@ use ssh_key::PublicKey;
 use ssh_key::public::KeyData;
 
 use super::super::SIGNERS;
-use super::{Signer, SigningKey, matches};
+use super::signer::{OPENPGP, Signer, SigningKey, matches};
 
 /// The sizes of RSA keys whose signatures can be verified, in bits.
 const RSA_BITS: std::ops::RangeInclusive<usize> = 2048..=4096;
@@ -129,9 +129,6 @@ impl Signer {
 
 /// What ends words.
 const BLANK: [char; 2] = [' ', '\t'];
-
-/// What a line has for the kind of an OpenPGP key.
-pub(super) const OPENPGP: &str = "openpgp";
 
 /// What is wrong with a line.
 pub(super) struct Fault {
