@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
+use handoff_base::pointer::push_part;
 use serde_json::Value;
 
-use super::shape::scalar_text;
-use super::source::push_part;
 use super::text;
+use super::value::scalar_text;
 
 /// For each `contains` of a schema, by its place there: what one item has to be, as far as words are
 /// known for it.

@@ -1,15 +1,16 @@
 //! From a validator's errors to findings: own codes, own words, and no echo of the whole value.
 
 use handoff_base::finding::Finding;
+use handoff_base::pointer::{parts, push_part};
 use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
 use jsonschema::{JsonType, ValidationError};
 use serde_json::Value;
 
-use super::choices::listing;
 use super::contains::Contains;
 use super::line::{heading_of, words_of};
-use super::shape::{Node, Prop, Shape, Spot, scalar_text};
-use super::source::{Format, Source, parts, push_part};
+use super::shape::{Node, Prop, Shape, Spot, listing};
+use super::source::{Format, Source};
+use super::value::scalar_text;
 use super::{MAX_FINDINGS, pattern, text};
 
 /// Collects the findings of one check.

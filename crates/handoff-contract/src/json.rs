@@ -4,10 +4,10 @@ use std::collections::HashSet;
 use std::fmt;
 
 use handoff_base::finding::Finding;
+use handoff_base::pointer::push_part;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-use super::source::push_part;
 use super::{MAX_DEPTH, MAX_FINDINGS, text};
 
 /// Parses a text that is valid UTF-8 and within the size cap.

@@ -5,7 +5,6 @@
 //! [`Finding`](handoff_base::finding::Finding) that names its place in the source's own terms. Nothing here
 //! knows of Git, protocols, the command line, the clock or the environment.
 
-mod choices;
 mod contains;
 mod explain;
 mod json;
@@ -14,13 +13,13 @@ mod map;
 mod markdown;
 mod pattern;
 mod place;
-mod reference;
 mod report;
 mod schema;
 mod secrets;
 mod shape;
 mod source;
 mod text;
+mod value;
 mod write;
 mod xml;
 
@@ -29,7 +28,7 @@ mod tests;
 
 pub use place::Place;
 pub use report::{Coverage, MAX_REPORT, ReportFault, TestCounts};
-pub use schema::{Checked, MAX_FINDINGS, Schema, SchemaError};
+pub use schema::{Checked, Schema, SchemaError};
 pub use secrets::{Allowance, SECRET, Secret, Secrets, UnknownRule, is_rule};
 pub use shape::{Shape, ShapeError};
 pub use source::{Format, Source, UnknownFormat};
@@ -37,6 +36,9 @@ pub use write::{write_json, write_markdown, write_message, write_xml};
 
 /// The largest contract that is read, in bytes.
 pub const MAX_BYTES: usize = 1 << 20;
+
+/// How many findings of one contract are listed; a note counts the rest.
+pub const MAX_FINDINGS: usize = 200;
 
 /// How deep elements, objects and arrays may nest.
 pub const MAX_DEPTH: usize = 64;

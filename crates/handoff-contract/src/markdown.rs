@@ -6,10 +6,10 @@
 use std::ops::Range;
 
 use handoff_base::finding::Finding;
+use handoff_base::pointer::push_part;
 use serde_json::{Map, Value};
 
 use super::line::{Bullet, Fence, Heading, Line};
-use super::source::push_part;
 use super::{FILL, MAX_FINDINGS, json, text};
 
 /// What a message begins with.

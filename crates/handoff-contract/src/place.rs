@@ -1,9 +1,10 @@
 //! Where a value stands in its source, in the source's own terms.
 
+use handoff_base::pointer::{parts, push_part};
 use serde_json::Value;
 
 use super::shape::{Node, OPEN, Shape, Spot};
-use super::source::{Source, Tree, parts, push_part};
+use super::source::{Source, Tree};
 use super::xml::{Document, Element};
 use super::{json, text};
 

@@ -1,6 +1,7 @@
 //! A compiled schema, and what checking a source against it finds.
 
 use handoff_base::finding::{Finding, Severity};
+use handoff_base::pointer::push_part;
 use jsonschema::{Draft, Registry, Validator};
 use serde_json::{Value, json};
 
@@ -8,11 +9,8 @@ use super::contains::Contains;
 use super::explain::Explainer;
 use super::map::Mapped;
 use super::shape::{Shape, ShapeError};
-use super::source::{Source, Tree, push_part};
-use super::{FILL, contains, map, pattern, text};
-
-/// How many findings of one contract are listed; a note counts the rest.
-pub const MAX_FINDINGS: usize = 200;
+use super::source::{Source, Tree};
+use super::{FILL, MAX_FINDINGS, contains, map, pattern, text};
 
 /// A compiled schema: JSON Schema 2020-12, offline, with formats asserted, and its [`Shape`].
 #[derive(Debug)]
@@ -219,8 +217,7 @@ impl Schema {
         value: &Value,
         findings: &mut Vec<Finding>,
     ) {
-        let choices = self.shape.choices();
-        choices.undecided(&self.shape, value, |pointer, list, choices| {
+        self.shape.undecided(value, |pointer, list, choices| {
             if findings.len() >= MAX_FINDINGS {
                 return;
             }

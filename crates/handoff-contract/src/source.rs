@@ -7,7 +7,7 @@ use handoff_base::finding::Finding;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::secrets::each_text;
+use super::value::each_text;
 use super::{MAX_BYTES, json, markdown, text, xml};
 
 /// The formats a contract may be written in.
@@ -228,18 +228,4 @@ fn not_utf8(bytes: &[u8], error: &std::str::Utf8Error) -> Finding {
     Finding::error("input.not_utf8", "", "the contract is not valid UTF-8")
         .at(line, column)
         .fix("save it as UTF-8")
-}
-
-/// Splits a JSON Pointer into its unescaped parts.
-pub(super) fn parts(pointer: &str) -> impl Iterator<Item = String> + '_ {
-    pointer
-        .split('/')
-        .skip(1)
-        .map(|part| part.replace("~1", "/").replace("~0", "~"))
-}
-
-/// Appends a part to a JSON Pointer.
-pub(super) fn push_part(pointer: &mut String, part: &str) {
-    pointer.push('/');
-    pointer.push_str(&part.replace('~', "~0").replace('/', "~1"));
 }

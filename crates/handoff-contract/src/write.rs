@@ -4,8 +4,9 @@ use quick_xml::escape::partial_escape;
 use serde_json::{Map, Value};
 
 use super::line::{heading_of, words_of};
-use super::shape::{Node, OPEN, Shape, Spot, scalar_text};
+use super::shape::{Node, OPEN, Shape, Spot};
 use super::text;
+use super::value::scalar_text;
 
 /// Writes a value as XML, indented by two spaces, with a line feed at the end.
 ///

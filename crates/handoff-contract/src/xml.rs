@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use handoff_base::finding::Finding;
+use handoff_base::pointer::parts;
 use roxmltree::{Document as Tree, Error, Node, NodeType, ParsingOptions};
 
-use super::{MAX_ATTRIBUTES, MAX_DEPTH, source, text};
+use super::{MAX_ATTRIBUTES, MAX_DEPTH, MAX_FINDINGS, text};
 
 const XSI: &str = "http://www.w3.org/2001/XMLSchema-instance";
 
@@ -99,7 +100,7 @@ impl Document {
     /// The text at a pointer of element, attribute and position parts; see `Source::probe`.
     pub(super) fn probe(&self, pointer: &str) -> Option<String> {
         let mut element = self.root();
-        let mut parts = source::parts(pointer).peekable();
+        let mut parts = parts(pointer).peekable();
         while let Some(part) = parts.next() {
             let child = match part.parse::<usize>() {
                 Ok(position) => self.children(element).nth(position),
@@ -227,7 +228,7 @@ impl Builder<'_> {
     }
 
     fn namespaced(&mut self, offset: usize, what: &str, name: &str) {
-        if self.findings.len() >= super::MAX_FINDINGS {
+        if self.findings.len() >= MAX_FINDINGS {
             return;
         }
         let (line, column) = text::position(self.source, offset);

@@ -14,8 +14,9 @@ use handoff_base::finding::Finding;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::source::{Source, push_part};
+use super::source::Source;
 use super::text;
+use super::value::each_text;
 pub use rules::is_rule;
 use rules::{Rule, hits};
 
@@ -308,35 +309,4 @@ fn unescaped(raw: &[u8]) -> Option<Vec<u8>> {
 /// Says whether one text holds another.
 fn contains(text: &[u8], part: &[u8]) -> bool {
     !part.is_empty() && text.windows(part.len()).any(|here| here == part)
-}
-
-/// Visits every text of a value, and every key, with its JSON Pointer and the nearest key.
-pub(super) fn each_text(
-    value: &Value,
-    pointer: &mut String,
-    key: &str,
-    visit: &mut impl FnMut(&str, &str, &str),
-) {
-    let length = pointer.len();
-    match value {
-        Value::Object(members) => {
-            for (key, value) in members {
-                push_part(pointer, key);
-                if !value.is_string() {
-                    visit(pointer, "", key);
-                }
-                each_text(value, pointer, key, visit);
-                pointer.truncate(length);
-            }
-        }
-        Value::Array(items) => {
-            for (index, item) in items.iter().enumerate() {
-                push_part(pointer, &index.to_string());
-                each_text(item, pointer, key, visit);
-                pointer.truncate(length);
-            }
-        }
-        Value::String(text) => visit(pointer, key, text),
-        Value::Number(_) | Value::Null | Value::Bool(_) => {}
-    }
 }

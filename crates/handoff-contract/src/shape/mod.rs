@@ -1,12 +1,24 @@
 //! How a schema's values are written as XML, compiled from its `xml` keywords (as OpenAPI 3.2 has them).
+//!
+//! A [`Shape`] is a list of nodes, one for each place of the schema (`node`); `reference` follows
+//! the schema's references, `choices` finds the enumerations that only list their members.
+
+mod choices;
+mod error;
+mod node;
+mod reference;
 
 use std::collections::{HashMap, HashSet};
 
+use choices::Choices;
+use reference::{refuse_endless, resolve};
 use serde_json::{Map, Value};
 
-use super::choices::{Choices, listing};
-use super::reference::{refuse_endless, resolve};
 use super::text;
+use super::value::scalar_text;
+pub(super) use choices::listing;
+pub use error::ShapeError;
+pub(super) use node::{LeafType, Node, OPEN, Prop, Spot};
 
 /// How a JSON Schema's values are written as XML.
 #[derive(Clone, Debug)]
@@ -15,102 +27,8 @@ pub struct Shape {
     choices: Choices,
 }
 
-/// Why a schema cannot be written as XML.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ShapeError {
-    /// A `$ref` that is not `#` or `#/…`, or leads nowhere; a `$dynamicRef`; an `$id` below the root.
-    #[error("the reference `{reference}` does not lead to a place in this schema")]
-    Reference {
-        /// The reference as written.
-        reference: String,
-    },
-    /// A schema that applies itself to the same value, without end.
-    #[error("the reference `{reference}` never ends")]
-    Endless {
-        /// A reference on the circle.
-        reference: String,
-    },
-    /// An element or attribute name that XML does not allow, or a namespace.
-    #[error("`{name}` cannot be the name of an element or attribute")]
-    Name {
-        /// The name as written.
-        name: String,
-    },
-    /// Two properties that would be written alike.
-    #[error("two properties are written as `{name}`")]
-    Ambiguous {
-        /// The name both have.
-        name: String,
-    },
-    /// A combination that has no XML form.
-    #[error("`{name}` cannot be written as XML: {reason}")]
-    Unsupported {
-        /// The property.
-        name: String,
-        /// Why not.
-        reason: &'static str,
-    },
-    /// A schema of more than 10,000 distinct places, or nested beyond 256 levels.
-    #[error("the schema is too large or too deeply nested")]
-    TooLarge,
-}
-
-/// The kinds of scalar that a leaf may hold.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct LeafType {
-    pub(super) string: bool,
-    pub(super) integer: bool,
-    pub(super) number: bool,
-    pub(super) boolean: bool,
-}
-
-/// How the values at one place are written.
-#[derive(Clone, Debug)]
-pub(super) enum Node {
-    Leaf(LeafType),
-    Object {
-        props: Vec<Prop>,
-        /// The node of properties that are not named.
-        additional: Option<usize>,
-    },
-    Array {
-        item: usize,
-        name: String,
-        wrapped: bool,
-    },
-    /// Anything; `object` if the schema insists on an object.
-    Open {
-        object: bool,
-    },
-}
-
-/// Where a property is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Spot {
-    Element,
-    Attribute,
-    Text,
-}
-
-/// One named property of an object.
-#[derive(Clone, Debug)]
-pub(super) struct Prop {
-    pub(super) key: String,
-    /// Its name in XML; the items' name if it is an array without a wrapper.
-    pub(super) name: String,
-    pub(super) spot: Spot,
-    pub(super) node: usize,
-    pub(super) required: bool,
-    pub(super) description: Option<String>,
-    /// The allowed values, if the schema lists them, without one that only lists the others.
-    pub(super) allowed: Vec<String>,
-}
-
-/// The node of content that no schema describes.
-pub(super) const OPEN: usize = 0;
 const ROOT: usize = 1;
 const MAX_NODES: usize = 10_000;
-pub(super) const MAX_NESTING: usize = 256;
 
 impl Shape {
     /// Compiles the `xml` keywords of a schema.
@@ -172,8 +90,10 @@ impl Shape {
         }
     }
 
-    pub(super) fn choices(&self) -> &Choices {
-        &self.choices
+    /// Calls `report` for each part of a value that lists the choices instead of making one: its
+    /// pointer, the text and the choices.
+    pub(super) fn undecided(&self, value: &Value, report: impl FnMut(&str, &str, &[String])) {
+        self.choices.undecided(&self.nodes, ROOT, value, report);
     }
 
     pub(super) fn root(&self) -> usize {
@@ -499,13 +419,5 @@ fn type_of(value: &Value) -> &'static str {
         Value::String(_) => "string",
         Value::Array(_) => "array",
         Value::Object(_) => "object",
-    }
-}
-
-/// A scalar as it is written in XML; other values as JSON.
-pub(super) fn scalar_text(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
     }
 }

@@ -3,10 +3,11 @@
 
 use std::collections::HashMap;
 
+use handoff_base::pointer::push_part;
 use serde_json::Value;
 
-use super::shape::{Node, OPEN, Shape, scalar_text};
-use super::source::push_part;
+use super::node::{Node, OPEN};
+use crate::value::scalar_text;
 
 /// Where in a shape such enumerations are; decided once, when the schema is compiled.
 #[derive(Clone, Debug, Default)]
@@ -57,21 +58,22 @@ impl Choices {
         }
     }
 
-    /// Calls `report` for each value that lists the choices instead of making one: its pointer, the
-    /// value and the choices.
+    /// Calls `report` for each part of the value at a node that lists the choices instead of making
+    /// one: its pointer, the text and the choices.
     pub(super) fn undecided(
         &self,
-        shape: &Shape,
+        nodes: &[Node],
+        node: usize,
         value: &Value,
         mut report: impl FnMut(&str, &str, &[String]),
     ) {
-        self.walk(shape, shape.root(), value, &mut String::new(), &mut report);
+        self.walk(nodes, node, value, &mut String::new(), &mut report);
     }
 
     /// Recursion is bounded by the depth of the source.
     fn walk(
         &self,
-        shape: &Shape,
+        nodes: &[Node],
         node: usize,
         value: &Value,
         pointer: &mut String,
@@ -89,10 +91,10 @@ impl Choices {
         let mut into = |part: &str, node: usize, value: &Value| {
             let length = pointer.len();
             push_part(pointer, part);
-            self.walk(shape, node, value, pointer, report);
+            self.walk(nodes, node, value, pointer, report);
             pointer.truncate(length);
         };
-        match (shape.node(node), value) {
+        match (&nodes[node], value) {
             (Node::Object { props, additional }, Value::Object(members)) => {
                 let rest = additional.unwrap_or(OPEN);
                 for (key, member) in members {
@@ -111,7 +113,7 @@ impl Choices {
 }
 
 /// The member of an enumeration that lists all its other members, with `|` between them.
-pub(super) fn listing(texts: &[String]) -> Option<&String> {
+pub(crate) fn listing(texts: &[String]) -> Option<&String> {
     texts.iter().find(|text| {
         let parts: Vec<&str> = text.split('|').collect();
         parts.len() > 1

@@ -4,8 +4,11 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::shape::{MAX_NESTING, ShapeError};
-use super::text;
+use super::error::ShapeError;
+use crate::text;
+
+/// How deep a schema may nest, and how long a chain of references may be.
+const MAX_NESTING: usize = 256;
 
 pub(super) fn resolve<'s>(root: &'s Value, reference: &str) -> Result<&'s Value, ShapeError> {
     let pointer = reference.strip_prefix('#').map(percent_decoded);
