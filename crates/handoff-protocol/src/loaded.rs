@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use handoff_base::finding::Finding;
 use handoff_base::ids::AgentName;
+use handoff_base::pointer::escaped_part;
 use serde_json::Value;
 use serde_path_to_error::Segment;
 
@@ -290,7 +291,7 @@ fn read(bytes: &[u8]) -> Result<Definition, Box<Finding>> {
             .fold(String::new(), |at, segment| match segment {
                 Segment::Seq { index } => format!("{at}/{index}"),
                 Segment::Map { key } => {
-                    format!("{at}/{}", key.replace('~', "~0").replace('/', "~1"))
+                    format!("{at}/{}", escaped_part(key))
                 }
                 Segment::Enum { .. } | Segment::Unknown => at,
             });

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use handoff_base::pointer::parts;
 use serde_json::Value;
 
 /// How many references are followed on the way to one field.
@@ -46,8 +47,7 @@ pub fn schema_types(schema: &Value, pointer: &str) -> Option<BTreeSet<String>> {
 /// The subschemas that say what is at a pointer.
 fn nodes<'s>(schema: &'s Value, pointer: &str) -> Vec<&'s Value> {
     let mut here = spread(schema, vec![schema]);
-    for part in pointer.split('/').skip(1) {
-        let part = part.replace("~1", "/").replace("~0", "~");
+    for part in parts(pointer) {
         let mut next: Vec<&Value> = here.iter().flat_map(|node| child(node, &part)).collect();
         if !here.iter().any(|node| describes(node)) && here.iter().any(|node| is_open(node)) {
             next.push(&Value::Null);

@@ -1,6 +1,7 @@
 //! A contract's value as the document that an agent emits.
 
 use handoff_base::ids::AgentName;
+use handoff_base::pointer::escaped_part;
 use handoff_contract::{FILL, write_json, write_markdown, write_message, write_xml};
 use handoff_ledger::{LedgerError, Rules};
 use handoff_model::Schemas;
@@ -58,8 +59,7 @@ pub fn left_to_fill(value: &Value) -> Vec<(String, String)> {
             }
             Value::Object(members) => {
                 for (name, member) in members {
-                    let name = name.replace('~', "~0").replace('/', "~1");
-                    walk(format!("{at}/{name}"), member, found);
+                    walk(format!("{at}/{}", escaped_part(name)), member, found);
                 }
             }
             _ => {}

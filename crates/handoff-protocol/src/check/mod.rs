@@ -17,6 +17,7 @@ use std::collections::BTreeSet;
 use checker::Checker;
 use handoff_base::finding::Finding;
 use handoff_base::ids::{AgentName, IssueKey};
+use handoff_base::pointer::escaped_part;
 use handoff_base::text::quoted;
 
 use crate::definition::{
@@ -294,14 +295,13 @@ impl Checker<'_> {
 
     fn facts(&mut self) {
         for (name, rule) in &self.definition.facts {
-            let escaped = name.replace('~', "~0").replace('/', "~1");
             let (key, list) = match rule {
                 FactRule::Last(list) => ("last", list),
                 FactRule::Sum(list) => ("sum", list),
                 FactRule::Count(list) => ("count", list),
                 FactRule::Collect(list) => ("collect", list),
             };
-            let at = format!("/facts/{escaped}/{key}");
+            let at = format!("/facts/{}/{key}", escaped_part(name));
             if list.is_empty() {
                 let text = "nothing is gathered from an empty list";
                 self.fault("protocol.fact", at.clone(), text);

@@ -1,5 +1,6 @@
 //! Every way in which a definition's rules of time and failure can be wrong.
 
+use handoff_base::pointer::escaped_part;
 use serde_json::Number;
 
 use super::checker::Checker;
@@ -138,7 +139,7 @@ impl Checker<'_> {
             }
         }
         for (name, round) in &limits.rounds {
-            let name = name.replace('~', "~0").replace('/', "~1");
+            let name = escaped_part(name);
             let at = |key: &str| format!("/limits/rounds/{name}/{key}");
             self.number(at("most"), round.most);
             if round.contracts.is_empty() {

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use handoff_base::ids::AgentName;
+use handoff_base::pointer::parts;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -231,8 +232,7 @@ impl EventRule {
 /// What a JSON Pointer leads to, in which `*` is every item of a list.
 pub fn select<'v>(value: &'v Value, pointer: &str) -> Vec<&'v Value> {
     let mut here = vec![value];
-    for part in pointer.split('/').skip(1) {
-        let part = part.replace("~1", "/").replace("~0", "~");
+    for part in parts(pointer) {
         let below = |value: &'v Value| -> Vec<&'v Value> {
             match value {
                 Value::Array(items) if part == "*" => items.iter().collect(),
