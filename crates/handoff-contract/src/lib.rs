@@ -14,6 +14,7 @@ mod markdown;
 mod pattern;
 mod place;
 mod report;
+pub mod scan;
 mod schema;
 mod secrets;
 mod shape;

@@ -10,7 +10,7 @@ use handoff_base::pointer::push_part;
 use serde_json::{Map, Value};
 
 use super::line::{Bullet, Fence, Heading, Line};
-use super::{FILL, MAX_FINDINGS, json, text};
+use super::{FILL, MAX_FINDINGS, json, scan, text};
 
 /// What a message begins with.
 const TITLE: &str = "HANDOFF:";
@@ -54,7 +54,7 @@ impl Message {
         };
         match &section.body {
             Body::Text => section.offset,
-            Body::Json(range) => range.start + json::locate(&source[range.clone()], rest).0,
+            Body::Json(range) => range.start + scan::locate(&source[range.clone()], rest),
             Body::Bullets(offsets) => rest
                 .first()
                 .and_then(|part| position(self.value.get(key)?, part))

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::shape::{Node, OPEN, Shape, Spot};
 use super::source::{Source, Tree};
 use super::xml::{Document, Element};
-use super::{json, text};
+use super::{scan, text};
 
 /// A place in a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ impl Source {
             Tree::Json(document) => {
                 let path = whole(document, wrapper, pointer);
                 let parts: Vec<String> = parts(&path).collect();
-                let (offset, _) = json::locate(self.text(), &parts);
+                let offset = scan::locate(self.text(), &parts);
                 (path, offset)
             }
             Tree::Markdown(message) => {

@@ -1,7 +1,8 @@
 //! One value put into a JSON text, or taken out of it; every other byte stays.
 
-use std::collections::BTreeSet;
+use std::ops::Range;
 
+use handoff_contract::scan::{self, Item, Seen};
 use serde_json::Value;
 
 /// Why a text can't be edited.
@@ -18,45 +19,22 @@ pub(super) enum Fault {
     Twice(String),
 }
 
-/// A value's place in the text.
-#[derive(Clone, Copy, Debug)]
-struct Span {
-    start: usize,
-    end: usize,
-}
-
-/// An item of a list or an object: where it begins, with its key, and where its value is.
-struct Item {
-    key: Option<String>,
-    start: usize,
-    value: Span,
-}
-
 /// Reads a text, which must be one object, without comments.
 pub(super) fn read(text: &str) -> Result<Value, Fault> {
     let value: Value = serde_json::from_str(text).map_err(|e| Fault::Syntax(e.to_string()))?;
     if !value.is_object() {
         return Err(Fault::Shape("the whole".to_owned()));
     }
-    match twice(text, root(text)) {
+    let mut twice = None;
+    scan::walk(text, &mut |_, _, seen| {
+        if let Seen::Key { key, again: true } = seen {
+            twice.get_or_insert_with(|| key.to_owned());
+        }
+    });
+    match twice {
         Some(key) => Err(Fault::Twice(key)),
         None => Ok(value),
     }
-}
-
-/// A key that an object at or below this place has twice.
-fn twice(text: &str, here: Span) -> Option<String> {
-    let mut keys = BTreeSet::new();
-    for item in items(text, here) {
-        let again = item.key.filter(|key| !keys.insert(key.clone()));
-        if again.is_some() {
-            return again;
-        }
-        if let Some(key) = twice(text, item.value) {
-            return Some(key);
-        }
-    }
-    None
 }
 
 /// What is put in at the end of a path: an element of the list there, or a member of the object.
@@ -69,12 +47,12 @@ pub(super) enum Leaf<'a> {
 /// Adds a value at the end of the list or object at a path, with what is missing on the way.
 pub(super) fn add(text: &str, path: &[&str], leaf: Leaf<'_>) -> Result<String, Fault> {
     read(text)?;
-    let mut here = root(text);
+    let mut here = scan::root(text);
     for (depth, key) in path.iter().enumerate() {
         let found = member(text, here, key, &path[..depth])?;
         match found {
             Some(item) => here = item.value,
-            None if text.as_bytes()[here.start] != b'{' => {
+            None if text.as_bytes()[here] != b'{' => {
                 return Err(Fault::Shape(path[..depth].join(".")));
             }
             None => {
@@ -84,7 +62,7 @@ pub(super) fn add(text: &str, path: &[&str], leaf: Leaf<'_>) -> Result<String, F
         }
     }
     let fault = || Fault::Shape(path.join("."));
-    match (leaf, text.as_bytes()[here.start]) {
+    match (leaf, text.as_bytes()[here]) {
         (Leaf::Element(value), b'[') => Ok(insert(text, here, None, value)),
         (Leaf::Member(key, value), b'{') => Ok(insert(text, here, Some(key), value)),
         _ => Err(fault()),
@@ -101,7 +79,7 @@ pub(super) fn replace(
     let Some((_, items, at)) = find(text, path, is_it)? else {
         return Ok(None);
     };
-    let place = items[at].value;
+    let place = place(text, &items[at]);
     let indent = indent_of(text, items[at].start);
     let shown = pretty(value, &indent, &unit(text));
     Ok(Some(format!(
@@ -120,10 +98,10 @@ pub(super) fn remove(
     let Some((here, items, at)) = find(text, path, is_it)? else {
         return Ok(None);
     };
-    let place = items[at].value;
-    let value: Value = serde_json::from_str(&text[place.start..place.end])
+    let value: Value = serde_json::from_str(&text[place(text, &items[at])])
         .map_err(|e| Fault::Syntax(e.to_string()))?;
-    let leaf = match &items[at].key {
+    let key = items[at].key(text);
+    let leaf = match &key {
         Some(key) => Leaf::Member(key, &value),
         None => Leaf::Element(&value),
     };
@@ -160,43 +138,33 @@ fn find(
     text: &str,
     path: &[&str],
     is_it: impl Fn(Option<&str>, &Value) -> bool,
-) -> Result<Option<(Span, Vec<Item>, usize)>, Fault> {
+) -> Result<Option<(usize, Vec<Item>, usize)>, Fault> {
     read(text)?;
-    let mut here = root(text);
+    let mut here = scan::root(text);
     for (depth, key) in path.iter().enumerate() {
         match member(text, here, key, &path[..depth])? {
             Some(item) => here = item.value,
             None => return Ok(None),
         }
     }
-    let items = items(text, here);
+    let items: Vec<Item> = scan::items(text, here).collect();
     let meant = |item: &Item| {
-        let value = serde_json::from_str(&text[item.value.start..item.value.end]);
-        value.is_ok_and(|value| is_it(item.key.as_deref(), &value))
+        let value = serde_json::from_str(&text[place(text, item)]);
+        value.is_ok_and(|value| is_it(item.key(text).as_deref(), &value))
     };
     let at = items.iter().position(meant);
     Ok(at.map(|at| (here, items, at)))
 }
 
-fn root(text: &str) -> Span {
-    let start = blank_end(text, 0);
-    Span {
-        start,
-        end: value_end(text, start),
-    }
-}
-
 /// What a key leads to; in a list, a number.
-fn member(text: &str, here: Span, key: &str, path: &[&str]) -> Result<Option<Item>, Fault> {
-    if text.as_bytes()[here.start] != b'{' {
+fn member(text: &str, here: usize, key: &str, path: &[&str]) -> Result<Option<Item>, Fault> {
+    if text.as_bytes()[here] != b'{' {
         let at: Option<usize> = key.parse().ok();
-        let at = at.filter(|_| text.as_bytes()[here.start] == b'[');
+        let at = at.filter(|_| text.as_bytes()[here] == b'[');
         let at = at.ok_or_else(|| Fault::Shape(path.join(".")))?;
-        return Ok(items(text, here).into_iter().nth(at));
+        return Ok(scan::items(text, here).nth(at));
     }
-    Ok(items(text, here)
-        .into_iter()
-        .find(|item| item.key.as_deref() == Some(key)))
+    Ok(scan::items(text, here).find(|item| item.key(text).as_deref() == Some(key)))
 }
 
 fn nested(path: &[&str], leaf: Leaf<'_>) -> Value {
@@ -209,68 +177,9 @@ fn nested(path: &[&str], leaf: Leaf<'_>) -> Value {
         .fold(last, |value, key| serde_json::json!({ *key: value }))
 }
 
-/// The items of the list or object at a place. The text is known to be JSON.
-fn items(text: &str, here: Span) -> Vec<Item> {
-    let bytes = text.as_bytes();
-    let is_object = bytes[here.start] == b'{';
-    let mut items = Vec::new();
-    if !is_object && bytes[here.start] != b'[' {
-        return items;
-    }
-    let mut at = blank_end(text, here.start + 1);
-    while at + 1 < here.end {
-        let start = at;
-        let mut key = None;
-        if is_object {
-            let end = value_end(text, at);
-            key = serde_json::from_str(&text[at..end]).ok();
-            at = blank_end(text, blank_end(text, end) + 1);
-        }
-        let value = Span {
-            start: at,
-            end: value_end(text, at),
-        };
-        items.push(Item { key, start, value });
-        at = blank_end(text, value.end);
-        if bytes.get(at) == Some(&b',') {
-            at = blank_end(text, at + 1);
-        }
-    }
-    items
-}
-
-fn blank_end(text: &str, from: usize) -> usize {
-    let rest = text[from..].trim_start_matches([' ', '\t', '\r', '\n']);
-    text.len() - rest.len()
-}
-
-/// Where the value ends that begins here.
-fn value_end(text: &str, start: usize) -> usize {
-    let (mut depth, mut quoted, mut escaped) = (0_usize, false, false);
-    for (at, byte) in text.bytes().enumerate().skip(start) {
-        if quoted {
-            quoted = escaped || byte != b'"';
-            escaped = !escaped && byte == b'\\';
-            if !quoted && depth == 0 {
-                return at + 1;
-            }
-            continue;
-        }
-        match byte {
-            b'"' => quoted = true,
-            b'{' | b'[' => depth += 1,
-            b'}' | b']' if depth == 0 => return at,
-            b'}' | b']' => {
-                depth -= 1;
-                if depth == 0 {
-                    return at + 1;
-                }
-            }
-            b',' | b' ' | b'\t' | b'\r' | b'\n' if depth == 0 => return at,
-            _ => {}
-        }
-    }
-    text.len()
+/// Where an item's value is.
+fn place(text: &str, item: &Item) -> Range<usize> {
+    item.value..scan::value_end(text, item.value)
 }
 
 /// The blanks that the line begins with on which this place is, if nothing else is before it.
@@ -304,8 +213,8 @@ fn pretty(value: &Value, indent: &str, unit: &str) -> String {
     lines.collect::<Vec<_>>().join(&format!("\n{indent}"))
 }
 
-fn insert(text: &str, here: Span, key: Option<&str>, value: &Value) -> String {
-    let items = items(text, here);
+fn insert(text: &str, here: usize, key: Option<&str>, value: &Value) -> String {
+    let items: Vec<Item> = scan::items(text, here).collect();
     let (unit, end) = (unit(text), line_break(text));
     let own = key
         .map(|key| format!("{}: ", Value::from(key)))
@@ -313,35 +222,34 @@ fn insert(text: &str, here: Span, key: Option<&str>, value: &Value) -> String {
     let (at, added) = match items.last() {
         Some(last) => {
             let first = items[0].start;
-            let inline = !text[here.start..first].contains('\n');
-            if inline {
-                (last.value.end, format!(", {own}{value}"))
+            let inline = !text[here..first].contains('\n');
+            let added = if inline {
+                format!(", {own}{value}")
             } else {
                 let indent = indent_of(text, last.start);
-                (
-                    last.value.end,
-                    format!(",\n{indent}{own}{}", pretty(value, &indent, &unit)),
-                )
-            }
+                format!(",\n{indent}{own}{}", pretty(value, &indent, &unit))
+            };
+            (place(text, last).end, added)
         }
         // On a line of its own where there is one already, so that taking it out again leaves
         // what was there, and not what would look like it.
-        None if text[here.start..here.end].contains('\n') => {
-            let indent = format!("{}{unit}", indent_of(text, here.start));
+        None if text[here..scan::value_end(text, here)].contains('\n') => {
+            let indent = format!("{}{unit}", indent_of(text, here));
             let shown = pretty(value, &indent, &unit);
-            (here.start + 1, format!("\n{indent}{own}{shown}"))
+            (here + 1, format!("\n{indent}{own}{shown}"))
         }
-        None => (here.start + 1, format!("{own}{value}")),
+        None => (here + 1, format!("{own}{value}")),
     };
     format!("{}{}{}", &text[..at], added.replace('\n', end), &text[at..])
 }
 
-fn without(text: &str, here: Span, items: &[Item], at: usize) -> String {
+fn without(text: &str, here: usize, items: &[Item], at: usize) -> String {
     let item = &items[at];
+    let end = |item| place(text, item).end;
     let (from, to) = match (at.checked_sub(1), items.get(at + 1)) {
-        (Some(before), _) => (items[before].value.end, item.value.end),
+        (Some(before), _) => (end(&items[before]), end(item)),
         (None, Some(after)) => (item.start, after.start),
-        (None, None) => (here.start + 1, item.value.end),
+        (None, None) => (here + 1, end(item)),
     };
     format!("{}{}", &text[..from], &text[to..])
 }
