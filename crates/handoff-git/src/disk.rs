@@ -6,7 +6,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use super::suspects::Written;
+use super::racy_files::Written;
 use super::tree::Mode;
 use super::worktree::{CaptureError, RawPath};
 

@@ -13,9 +13,9 @@ use crate::object_id::{ToOid, object_id};
 
 pub use super::error::{GitError, OpenError, PublishError};
 use super::history::Person;
-use super::light::Boundary;
 use super::maintenance::{Grown, write};
-use super::recent::Recent;
+use super::object_cache::Recent;
+use super::shallow::Boundary;
 use super::tree::{self, Mode};
 use handoff_base::Edit;
 

@@ -16,8 +16,8 @@ use handoff_base::ObjectId;
 
 use super::disk::{Found, find, on_disk, shown, written};
 use super::maintenance::write;
+use super::racy_files::racy_files;
 use super::repository::{GitError, Repository};
-use super::suspects::suspects;
 use super::tree::{FlatEntry, Mode, Tree};
 use crate::object_id::{ToOid, object_id};
 
@@ -247,13 +247,13 @@ impl Repository {
         let mut deleted: BTreeSet<RawPath> = BTreeSet::new();
 
         let mut options = DiffOptions::new();
-        let suspects = suspects(root, &entries.plain, written);
-        for path in suspects.iter().flatten().chain(entries.submodules.keys()) {
-            if suspects.is_some() {
+        let racy = racy_files(root, &entries.plain, written);
+        for path in racy.iter().flatten().chain(entries.submodules.keys()) {
+            if racy.is_some() {
                 options.pathspec(path.as_slice());
             }
         }
-        let nothing = entries.submodules.is_empty() && suspects.is_some_and(|s| s.is_empty());
+        let nothing = entries.submodules.is_empty() && racy.is_some_and(|s| s.is_empty());
         options
             .include_untracked(true)
             .recurse_untracked_dirs(true)

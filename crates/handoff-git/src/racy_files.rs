@@ -29,7 +29,7 @@ pub(super) type Written = (i64, u32);
 /// `entries` are those of stage 0 whose files are expected to be there, in the
 /// order of their paths; `written` is when the index was, before it was read.
 #[cfg(unix)]
-pub(super) fn suspects(
+pub(super) fn racy_files(
     root: &Path,
     entries: &[IndexEntry],
     written: Written,
@@ -71,7 +71,7 @@ pub(super) fn suspects(
 
 /// Where files can't be told apart so, all of them may differ.
 #[cfg(not(unix))]
-pub(super) fn suspects(_: &Path, _: &[IndexEntry], _: Written) -> Option<Vec<RawPath>> {
+pub(super) fn racy_files(_: &Path, _: &[IndexEntry], _: Written) -> Option<Vec<RawPath>> {
     None
 }
 
