@@ -8,7 +8,7 @@ use handoff_protocol::Protocol;
 use handoff_templates::{BUILT_IN, FolderSchemas};
 
 use super::context::Context;
-use super::error::{Failure, chain};
+use super::failure::{Failure, chain};
 use super::{exit, protocols};
 
 /// What to check against.

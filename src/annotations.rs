@@ -1,10 +1,10 @@
 //! `--format github`: what a command found, as annotations of a workflow.
 
 use clap::ValueEnum;
-use handoff_github::annotations::{Annotation, Weight, commands};
+use handoff_github::annotations::{Annotation, commands};
 use handoff_github::text;
 
-use super::error::Failure;
+use super::failure::Failure;
 use super::output::Output;
 
 /// How a command reports.
@@ -37,16 +37,4 @@ pub(super) fn show(
     verdict: &str,
 ) -> Result<(), Failure> {
     output.raw(format!("{}{}", commands(found), text::log(verdict)).as_bytes())
-}
-
-/// A failure, as the command that shows it.
-pub(super) fn of_failure(failure: &Failure) -> String {
-    let hint = failure.hint.as_ref().map(|hint| format!("\n{hint}"));
-    let text = format!("{}{}", failure.message, hint.unwrap_or_default());
-    let findings = failure.findings.iter().map(Annotation::in_ledger);
-    let all: Vec<Annotation> = [Annotation::new(Weight::Error, failure.code, text)]
-        .into_iter()
-        .chain(findings)
-        .collect();
-    commands(&all)
 }

@@ -10,8 +10,8 @@ use ureq::Agent;
 use ureq::http::{HeaderName, HeaderValue, StatusCode, Uri};
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
-use super::error::{Failure, chain};
 use super::exit;
+use super::failure::{Failure, chain};
 
 /// Where a collector is.
 pub(super) struct Endpoint(Uri);

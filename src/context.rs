@@ -2,10 +2,11 @@
 
 use std::cell::RefCell;
 use std::num::NonZero;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::thread;
 
+use clap::Args;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::text::quoted;
 use handoff_git::Repository;
@@ -13,11 +14,38 @@ use handoff_ledger::{DEFAULT_BRANCH, Ledger, Snapshot};
 use handoff_model::View;
 
 use super::call::Call;
-use super::error::Failure;
+use super::failure::Failure;
 use super::interruption::Interruption;
 use super::lookout::Lookout;
 use super::network::Network;
-use super::{Global, environment, exit};
+use super::{environment, exit};
+
+/// Options that every command has.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Global options")]
+pub(super) struct Global {
+    /// Run as if started in this folder
+    #[arg(short = 'C', value_name = "DIR", global = true)]
+    pub(super) directory: Option<PathBuf>,
+    /// Act as this agent; else GIT_HANDOFF_AGENT, else the configuration's handoff.agent
+    #[arg(long = "as", value_name = "AGENT", global = true)]
+    agent: Option<String>,
+    /// Use the ledger on this branch; else the configuration's handoff.branch, else `handoffs`
+    #[arg(long, value_name = "BRANCH", global = true)]
+    branch: Option<String>,
+    /// Print one JSON document
+    #[arg(long, global = true)]
+    pub(super) json: bool,
+    /// When to use colour
+    #[arg(long, value_name = "WHEN", global = true, default_value = "auto")]
+    pub(super) color: clap::ColorChoice,
+    /// Show nothing through a pager
+    #[arg(long, global = true)]
+    pub(super) no_pager: bool,
+    /// Print this manual; through git use -h, since git looks for a manual page itself
+    #[arg(short, long, global = true, action = clap::ArgAction::HelpLong)]
+    help: Option<bool>,
+}
 
 /// The options that every command has, and what they lead to.
 #[derive(Clone)]

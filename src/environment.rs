@@ -16,8 +16,8 @@ use handoff_git::{Person, Repository};
 use handoff_ledger::{Clock, Session};
 use handoff_model::{Host, NoTraceParent, TraceParent};
 
-use super::error::{Failure, chain};
 use super::exit;
+use super::failure::{Failure, chain};
 
 /// The folder of the project that a harness says it works on.
 pub(super) fn project_of_harness() -> Option<PathBuf> {

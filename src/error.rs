@@ -1,115 +1,15 @@
 //! From library errors to what a user sees: an exit code, a stable code, a
 //! message with its causes, and the next safe thing to try.
 
-use std::error::Error;
-
 use handoff_base::finding::Finding;
 use handoff_base::ids::IdError;
 use handoff_git::{CaptureError, GitError, OpenError, RemoteError};
 use handoff_ledger::{DEFAULT_BRANCH, LedgerError};
 use handoff_model::{Refusal, ReportError};
-use serde_json::Value;
 
 use super::exit;
+use super::failure::{Failure, chain};
 use super::refused::refused;
-
-/// A failed command.
-#[derive(Debug)]
-pub(super) struct Failure {
-    /// The process's exit code.
-    pub exit: u8,
-    /// A stable word for programs.
-    pub code: &'static str,
-    /// What was refused and why.
-    pub message: String,
-    /// The next safe thing to do.
-    pub hint: Option<String>,
-    /// Every fault, where there can be several.
-    pub findings: Vec<Finding>,
-    /// What was done all the same.
-    pub data: Option<Box<Value>>,
-}
-
-impl Failure {
-    /// Makes a failure without a hint.
-    pub(super) fn new(exit: u8, code: &'static str, message: impl Into<String>) -> Self {
-        Self {
-            exit,
-            code,
-            message: message.into(),
-            hint: None,
-            findings: Vec::new(),
-            data: None,
-        }
-    }
-
-    /// Makes a failure about which everything was printed already.
-    pub(crate) fn reported(exit: u8) -> Self {
-        Self::new(exit, "", "")
-    }
-
-    /// Makes a failure of usage.
-    pub(super) fn usage(message: impl Into<String>) -> Self {
-        Self::new(exit::USAGE, "usage", message)
-    }
-
-    /// Adds the next safe thing to do.
-    #[must_use]
-    pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
-        self
-    }
-
-    /// The next safe thing to do: always one that names a command, if only the one
-    /// that explains the code.
-    pub(super) fn next(&self) -> String {
-        let explain = format!("`git handoff explain {}` tells more", self.code);
-        match &self.hint {
-            Some(hint) if names_a_command(hint) => hint.clone(),
-            Some(hint) => format!("{hint}; {explain}"),
-            None => explain,
-        }
-    }
-
-    /// Points to a command, where no command is named yet.
-    pub(super) fn see(&mut self, command: &str) {
-        self.hint = Some(match self.hint.take() {
-            Some(hint) if names_a_command(&hint) => hint,
-            Some(hint) => format!("{hint}; see `{command}`"),
-            None => format!("see `{command}`"),
-        });
-    }
-
-    /// Adds what was done all the same.
-    #[must_use]
-    pub(super) fn data(mut self, data: Value) -> Self {
-        self.data = Some(Box::new(data));
-        self
-    }
-
-    /// Adds every fault.
-    #[must_use]
-    pub(super) fn findings(mut self, findings: Vec<Finding>) -> Self {
-        self.findings = findings;
-        self
-    }
-}
-
-/// Whether a hint says what to run.
-fn names_a_command(hint: &str) -> bool {
-    hint.contains("`git ") || hint.contains("`ls ")
-}
-
-/// An error's message and those of its causes.
-pub(super) fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(source) = cause {
-        text += &format!(": {source}");
-        cause = source.source();
-    }
-    text
-}
 
 impl From<IdError> for Failure {
     fn from(error: IdError) -> Self {

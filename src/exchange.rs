@@ -4,8 +4,9 @@
 use clap::ValueEnum;
 use handoff_ledger::{ExchangeError, Fault, Layout};
 
-use super::error::{DEEPEN, Failure, chain};
+use super::error::DEEPEN;
 use super::exit;
+use super::failure::{Failure, chain};
 
 /// How a folder of handoffs is laid out.
 #[derive(Clone, Copy, ValueEnum)]

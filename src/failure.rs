@@ -1,110 +1,106 @@
-//! How attempts failed and what was kept of it, as text.
+//! What a failed command says.
 
-use handoff_base::text::plain;
-use handoff_ledger::{Contents, PastFailure, Shown};
-use handoff_model::SnapshotManifest;
+use std::error::Error;
 
-/// How many paths of a snapshot are named one by one.
-const MOST_PATHS: usize = 50;
+use handoff_base::finding::Finding;
+use serde_json::Value;
 
-/// What was kept of the newest failure of which anything was.
-pub(super) fn kept_text(failures: &[PastFailure]) -> String {
-    let kept = failures
-        .iter()
-        .find_map(|f| Some((f.attempt, f.kept.as_ref()?)));
-    kept.map_or_else(String::new, |(attempt, kept)| {
-        format!("\nattempt {attempt} failed\n{}", contents_text(kept))
-    })
+use super::exit;
+
+/// A failed command.
+#[derive(Debug)]
+pub(super) struct Failure {
+    /// The process's exit code.
+    pub exit: u8,
+    /// A stable word for programs.
+    pub code: &'static str,
+    /// What was refused and why.
+    pub message: String,
+    /// The next safe thing to do.
+    pub hint: Option<String>,
+    /// Every fault, where there can be several.
+    pub findings: Vec<Finding>,
+    /// What was done all the same.
+    pub data: Option<Box<Value>>,
 }
 
-fn indented(text: &str) -> String {
-    text.lines()
-        .map(|line| format!("    {}\n", plain(line)))
-        .collect()
-}
-
-/// What was kept of a failure, and how to get it back.
-pub(super) fn contents_text(kept: &Contents) -> String {
-    let mut text = format!("  kept in {}\n", plain(&kept.path));
-    let host = kept.host.name.as_deref().unwrap_or("an unnamed machine");
-    let tools: Vec<String> = kept
-        .tools
-        .iter()
-        .map(|(tool, v)| format!("{tool} {v}"))
-        .collect();
-    text += &plain(&format!(
-        "  on {host} ({}, {}), {}\n",
-        kept.host.os,
-        kept.host.arch,
-        tools.join(", ")
-    ));
-    let code = &kept.code;
-    let branch = match &code.branch {
-        Some(branch) => format!("branch {branch}"),
-        None => "no branch".to_owned(),
-    };
-    let commit = code
-        .commit
-        .as_ref()
-        .map(|id| id.chars().take(10).collect::<String>());
-    let commit = commit.unwrap_or_else(|| "no commit yet".to_owned());
-    text += &plain(&format!("  on {branch} at {commit}\n"));
-    for file in &kept.attachments {
-        text += &attachment_text(file);
-    }
-    if let Some(snapshot) = &kept.snapshot {
-        text += &snapshot_text(snapshot);
-    }
-    if let Some(command) = &kept.restore {
-        text += &format!("  restore it: {command}\n");
-    }
-    text
-}
-
-fn attachment_text(file: &Shown) -> String {
-    let (name, bytes) = (plain(&file.attachment.name), file.attachment.bytes);
-    let mut text = format!("  attached {name}, {bytes} bytes");
-    match &file.tail {
-        Some(tail) if tail.is_empty() => text.push('\n'),
-        Some(tail) => {
-            let cut = if file.cut {
-                format!(", the last {} of them", tail.len())
-            } else {
-                String::new()
-            };
-            text += &format!("{cut}:\n{}", indented(tail));
+impl Failure {
+    /// Makes a failure without a hint.
+    pub(super) fn new(exit: u8, code: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            exit,
+            code,
+            message: message.into(),
+            hint: None,
+            findings: Vec::new(),
+            data: None,
         }
-        None => text += ", not text\n",
     }
-    text
+
+    /// Makes a failure about which everything was printed already.
+    pub(crate) fn reported(exit: u8) -> Self {
+        Self::new(exit, "", "")
+    }
+
+    /// Makes a failure of usage.
+    pub(super) fn usage(message: impl Into<String>) -> Self {
+        Self::new(exit::USAGE, "usage", message)
+    }
+
+    /// Adds the next safe thing to do.
+    #[must_use]
+    pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The next safe thing to do: always one that names a command, if only the one
+    /// that explains the code.
+    pub(super) fn next(&self) -> String {
+        let explain = format!("`git handoff explain {}` tells more", self.code);
+        match &self.hint {
+            Some(hint) if names_a_command(hint) => hint.clone(),
+            Some(hint) => format!("{hint}; {explain}"),
+            None => explain,
+        }
+    }
+
+    /// Points to a command, where no command is named yet.
+    pub(super) fn see(&mut self, command: &str) {
+        self.hint = Some(match self.hint.take() {
+            Some(hint) if names_a_command(&hint) => hint,
+            Some(hint) => format!("{hint}; see `{command}`"),
+            None => format!("see `{command}`"),
+        });
+    }
+
+    /// Adds what was done all the same.
+    #[must_use]
+    pub(super) fn data(mut self, data: Value) -> Self {
+        self.data = Some(Box::new(data));
+        self
+    }
+
+    /// Adds every fault.
+    #[must_use]
+    pub(super) fn findings(mut self, findings: Vec<Finding>) -> Self {
+        self.findings = findings;
+        self
+    }
 }
 
-fn snapshot_text(snapshot: &SnapshotManifest) -> String {
-    let mut text = format!(
-        "  unfinished work: {} files, {} deleted, {} staged",
-        snapshot.files.len(),
-        snapshot.deleted.len(),
-        snapshot.staged.len() + snapshot.removed.len()
-    );
-    if let Some(operation) = &snapshot.operation {
-        text += &format!(", in the middle of a {}", plain(operation));
-    }
-    text.push('\n');
-    let files = snapshot
-        .files
-        .iter()
-        .map(|file| format!("{} ({} bytes)", file.path, file.bytes));
-    let deleted = snapshot
-        .deleted
-        .iter()
-        .map(|path| format!("{path} (deleted)"));
-    let mut lines = files.chain(deleted);
-    for line in lines.by_ref().take(MOST_PATHS) {
-        text += &format!("    {}\n", plain(&line));
-    }
-    let more = lines.count();
-    if more > 0 {
-        text += &format!("    and {more} more, which --json lists\n");
+/// Whether a hint says what to run.
+fn names_a_command(hint: &str) -> bool {
+    hint.contains("`git ") || hint.contains("`ls ")
+}
+
+/// An error's message and those of its causes.
+pub(super) fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(source) = cause {
+        text += &format!(": {source}");
+        cause = source.source();
     }
     text
 }

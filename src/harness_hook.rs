@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::context::Context;
 use super::environment::project_of_harness;
-use super::error::Failure;
+use super::failure::Failure;
 use super::output::Output;
 use super::prime::{held, prime};
 

@@ -12,8 +12,8 @@ use handoff_contract::{MAX_BYTES, MAX_REPORT};
 use handoff_github::event::MAX_PAYLOAD;
 
 use super::context::Context;
-use super::error::Failure;
 use super::exit;
+use super::failure::Failure;
 
 /// The most that is read of a list of comments, in bytes.
 const MOST_COMMENTS: usize = 64 << 20;

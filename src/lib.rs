@@ -29,6 +29,7 @@ mod hook;
 mod http;
 mod input;
 mod interruption;
+mod kept;
 mod local;
 mod lookout;
 #[cfg(feature = "mcp")]
@@ -50,9 +51,9 @@ mod view;
 
 use std::ffi::OsString;
 
-use clap::{Args, CommandFactory, Parser};
-use context::Context;
-use error::Failure;
+use clap::{CommandFactory, Parser};
+use context::{Context, Global};
+use failure::Failure;
 use handoff_contract::Secrets;
 use output::Output;
 
@@ -78,33 +79,6 @@ struct Cli {
     global: Global,
     #[command(subcommand)]
     command: commands::Command,
-}
-
-/// Options that every command has.
-#[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "Global options")]
-pub struct Global {
-    /// Run as if started in this folder
-    #[arg(short = 'C', value_name = "DIR", global = true)]
-    directory: Option<std::path::PathBuf>,
-    /// Act as this agent; else GIT_HANDOFF_AGENT, else the configuration's handoff.agent
-    #[arg(long = "as", value_name = "AGENT", global = true)]
-    agent: Option<String>,
-    /// Use the ledger on this branch; else the configuration's handoff.branch, else `handoffs`
-    #[arg(long, value_name = "BRANCH", global = true)]
-    branch: Option<String>,
-    /// Print one JSON document
-    #[arg(long, global = true)]
-    json: bool,
-    /// When to use colour
-    #[arg(long, value_name = "WHEN", global = true, default_value = "auto")]
-    color: clap::ColorChoice,
-    /// Show nothing through a pager
-    #[arg(long, global = true)]
-    no_pager: bool,
-    /// Print this manual; through git use -h, since git looks for a manual page itself
-    #[arg(short, long, global = true, action = clap::ArgAction::HelpLong)]
-    help: Option<bool>,
 }
 
 const AFTER_HELP: &str = "\

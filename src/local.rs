@@ -3,7 +3,7 @@
 use handoff_insight::metrics::Local;
 use handoff_ledger::Ledger;
 
-use super::error::Failure;
+use super::failure::Failure;
 
 /// Gathers it.
 ///

@@ -13,7 +13,7 @@ use handoff_base::text::{plain, quoted};
 use handoff_git::{RefWatch, RemoteError, Repository, Waker, masked};
 use handoff_ledger::{Glimpse, Ledger, LedgerError, Snapshot};
 
-use super::error::Failure;
+use super::failure::Failure;
 use super::interruption::Interruption;
 use super::output::Output;
 use super::{environment, exit};

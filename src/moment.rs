@@ -6,7 +6,7 @@ use handoff_base::text::quoted;
 
 use super::duration;
 use super::environment::now;
-use super::error::Failure;
+use super::failure::Failure;
 
 /// Reads a moment: RFC 3339, a date (its beginning in UTC), or how long ago. None
 /// where the text is none of these.

@@ -9,7 +9,7 @@ use handoff_ledger::{Ledger, LedgerError, Session, Synced};
 use serde_json::json;
 
 use super::context::Context;
-use super::error::Failure;
+use super::failure::Failure;
 use super::output::Output;
 use super::{duration, environment, exit};
 

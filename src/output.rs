@@ -8,18 +8,17 @@ use std::io::Write;
 use anstream::adapter::strip_str;
 use anstream::{AutoStream, ColorChoice};
 use anstyle::AnsiColor;
-use serde_json::{Value, json};
-
-use super::annotations;
-use super::environment::is_in_workflow;
-use super::error::Failure;
-use super::view::{Look, Pager, Screen, Wishes, is_dumb, is_for_git_pager};
-pub(super) use super::view::{colored as state, columns};
 use handoff_base::Moment;
 use handoff_base::finding::{Finding, Severity};
-pub(super) use handoff_base::text::plain;
+use handoff_base::text::plain;
+use handoff_github::annotations::{Annotation, Weight, commands};
 use handoff_github::text::log;
 use handoff_ledger::{Publication, Unpublished};
+use serde_json::{Value, json};
+
+use super::environment::is_in_workflow;
+use super::failure::Failure;
+use super::view::{Look, Pager, Screen, Wishes, is_dumb, is_for_git_pager};
 
 /// The version of every JSON document.
 pub(super) const SCHEMA: &str = "git-handoff/1";
@@ -321,7 +320,7 @@ impl Output {
             return;
         }
         if self.annotates {
-            let _ = self.raw(annotations::of_failure(failure).as_bytes());
+            let _ = self.raw(annotation(failure).as_bytes());
             return;
         }
         let bold = AnsiColor::Red.on_default().bold();
@@ -333,6 +332,18 @@ impl Output {
         text += &format!("{style}hint{style:#}: {}\n", plain(&told));
         let _ = self.stderr.write_all(for_log(&text).as_bytes());
     }
+}
+
+/// A failure, as the command that shows it.
+fn annotation(failure: &Failure) -> String {
+    let hint = failure.hint.as_ref().map(|hint| format!("\n{hint}"));
+    let text = format!("{}{}", failure.message, hint.unwrap_or_default());
+    let findings = failure.findings.iter().map(Annotation::in_ledger);
+    let all: Vec<Annotation> = [Annotation::new(Weight::Error, failure.code, text)]
+        .into_iter()
+        .chain(findings)
+        .collect();
+    commands(&all)
 }
 
 /// Chatter, in which a workflow's runner finds no command.

@@ -6,8 +6,8 @@ use handoff_base::text::quoted;
 use handoff_protocol::Protocol;
 use handoff_templates::{BUILT_IN, Folder, built_in};
 
-use super::error::Failure;
 use super::exit;
+use super::failure::Failure;
 
 /// The files of a protocol: those of the built-in one of that name, or of the
 /// folder at that path.

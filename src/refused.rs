@@ -1,12 +1,13 @@
 //! What a user sees of a refusal: its exit code, a stable code, and what may be
 //! done now.
 
+use handoff_base::moment;
 use handoff_base::text::quoted;
 use handoff_model::{Limit, Refusal};
 use handoff_protocol::{Event, State};
 
-use super::error::Failure;
 use super::exit;
+use super::failure::Failure;
 
 /// Events that follow from others.
 const NOT_COMMANDS: [Event; 2] = [Event::Exhaust, Event::Expire];
@@ -212,7 +213,7 @@ pub(super) fn refused(refusal: &Refusal, message: String) -> Failure {
             match (&found.later, &found.waits) {
                 (Some((at, id)), _) => failure.hint(format!(
                     "{id} can be claimed from {}; come again then",
-                    super::render::moment(*at)
+                    moment::shown(*at)
                 )),
                 (None, Some((id, on))) => {
                     failure.hint(format!("{id} waits for {on}; come again later"))

@@ -1,7 +1,7 @@
 //! Records, issues and receipts, as text and as JSON.
 
-use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId};
+use handoff_base::moment;
 use handoff_base::text::plain;
 use handoff_ledger::{Briefing, Done};
 use handoff_model::{
@@ -11,18 +11,8 @@ use handoff_model::{
 use handoff_protocol::State;
 use serde_json::{Value, json};
 
-use super::output::{Output, counted, state};
-use super::view::Look;
-
-/// A moment as text.
-pub(super) fn moment(at: Moment) -> String {
-    at.format("%Y-%m-%d %H:%M:%SZ").to_string()
-}
-
-/// A moment as data.
-pub(super) fn rfc3339(at: Moment) -> String {
-    at.to_rfc3339_opts(chrono::SecondsFormat::Secs, true)
-}
+use super::output::{Output, counted};
+use super::view::{Look, colored};
 
 /// What a write did, as data.
 pub(super) fn done_json(done: &Done) -> Value {
@@ -44,8 +34,8 @@ pub(super) fn done_json(done: &Done) -> Value {
         "path": format!("{}/{}", issue_folder(&receipt.issue.issue), receipt.record.contract.file),
         "attempt": receipt.record.attempt,
         "token": receipt.record.lease.as_ref().map(|lease| lease.token),
-        "expires_at": receipt.record.lease.as_ref().and_then(|l| l.expires_at).map(rfc3339),
-        "not_before": receipt.record.not_before.map(rfc3339),
+        "expires_at": receipt.record.lease.as_ref().and_then(|l| l.expires_at).map(moment::rfc3339),
+        "not_before": receipt.record.not_before.map(moment::rfc3339),
         "artifacts": receipt.record.artifacts,
         "evidence": receipt.record.evidence,
         "violations": receipt.record.violations,
@@ -190,11 +180,11 @@ pub(super) fn done_text(done: &Done) -> String {
     if let Some(lease) = &record.lease {
         let end = lease
             .expires_at
-            .map(|end| format!("held until {}, ", moment(end)));
+            .map(|end| format!("held until {}, ", moment::shown(end)));
         text += &format!("  {}token {}\n", end.unwrap_or_default(), lease.token);
     }
     if let Some(at) = record.not_before {
-        text += &format!("  not before {}\n", moment(at));
+        text += &format!("  not before {}\n", moment::shown(at));
     }
     match done.commit {
         Some(commit) => text += &format!("  commit {}\n", commit.short()),
@@ -206,14 +196,7 @@ pub(super) fn done_text(done: &Done) -> String {
 /// One handoff in a line.
 pub(super) fn headline(record: &Record) -> String {
     let (id, from, to) = (&record.id, &record.from, &record.to);
-    format!("{id} {from} → {to}: {}", state(record.state))
-}
-
-/// One handoff as data, with whether its lease ran out.
-pub(super) fn record_json(record: &Record, now: Moment) -> Value {
-    let mut data = json!(record);
-    data["expired"] = record.is_expired(now).into();
-    data
+    format!("{id} {from} → {to}: {}", colored(record.state))
 }
 
 /// One handoff with its history.
@@ -495,7 +478,7 @@ pub(super) fn notes_text(notes: &[Annotation]) -> String {
 
 fn note(note: &Annotation) -> String {
     let about = note.id.as_ref().map(|id| format!(" of {id}"));
-    let (at, by) = (moment(note.at), &note.by);
+    let (at, by) = (moment::shown(note.at), &note.by);
     let about = about.unwrap_or_default();
     // A line of a note must not look like a line of the record.
     let text = plain(&note.told()).replace('\n', "\n      | ");

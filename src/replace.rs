@@ -5,8 +5,8 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use super::error::Failure;
 use super::exit;
+use super::failure::Failure;
 
 /// Whether a path stands for standard output.
 pub(super) fn is_stdout(path: &Path) -> bool {

@@ -1,10 +1,10 @@
 //! Handoffs as rows of a table.
 
+use handoff_base::Moment;
 use handoff_model::Record;
 use handoff_protocol::State;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::render::record_json;
 use super::view::Look;
 
 /// A handoff's state, and what time makes of it.
@@ -71,4 +71,11 @@ pub(super) fn records(records: &[Record], look: &Look, none: &str) -> (String, V
     };
     let data = records.iter().map(|r| record_json(r, look.now())).collect();
     (text, data)
+}
+
+/// One handoff as data, with whether its lease ran out.
+pub(super) fn record_json(record: &Record, now: Moment) -> Value {
+    let mut data = json!(record);
+    data["expired"] = record.is_expired(now).into();
+    data
 }

@@ -8,8 +8,8 @@ use handoff_model::View;
 use handoff_protocol::{ContractType, Protocol};
 use handoff_templates::{Known, skeleton, usual_format, written};
 
-use super::error::Failure;
 use super::exit;
+use super::failure::Failure;
 
 /// Which contract is wanted.
 #[derive(Clone, Copy)]

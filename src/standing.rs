@@ -9,7 +9,7 @@ use handoff_model::IssueStatus;
 use handoff_protocol::State;
 
 use super::context::Context;
-use super::error::Failure;
+use super::failure::Failure;
 use super::local::local;
 
 /// Gathers it.

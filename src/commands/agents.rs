@@ -15,9 +15,10 @@ use serde_json::{Value, json};
 
 use crate::context::Context;
 use crate::environment::{found_by_shell, home, own_version, version_of};
-use crate::error::{Failure, chain};
+use crate::failure::{Failure, chain};
 use crate::harness_hook::When;
-use crate::output::{Output, columns, counted, render};
+use crate::output::{Output, counted, render};
+use crate::view::columns;
 use crate::{exit, harness_hook};
 
 /// Put what agents' harnesses read into the repository, and see whether it would run

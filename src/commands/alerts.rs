@@ -2,6 +2,7 @@ use anstream::adapter::strip_str;
 use anstyle::AnsiColor;
 use clap::{Args, ValueEnum};
 use handoff_base::ids::IssueKey;
+use handoff_base::moment;
 use handoff_base::text::plain;
 use handoff_github::annotations::Annotation;
 use handoff_insight::alerts::{Firing, firing};
@@ -15,11 +16,11 @@ use serde_json::json;
 use crate::annotations::Format;
 use crate::context::Context;
 use crate::environment::now;
-use crate::error::Failure;
+use crate::failure::Failure;
 use crate::local::local;
 use crate::output::{Output, counted};
 use crate::view::Look;
-use crate::{annotations, duration, exit, render};
+use crate::{annotations, duration, exit};
 
 /// Say which thresholds are crossed, since when, by what, and what to do
 ///
@@ -101,7 +102,7 @@ impl Arguments {
             .filter(|(_, p)| p.definition().alerts.is_empty());
         let without: Vec<&str> = without.map(|(name, _)| name.as_str()).collect();
         let data = json!({
-            "at": render::rfc3339(now),
+            "at": moment::rfc3339(now),
             "firing": found,
             "without_alerts": without,
         });
@@ -190,7 +191,7 @@ fn shown(alert: &Firing, look: &Look) -> String {
         alert.protocol,
     );
     let ago = duration::shown((look.now() - alert.since).num_seconds());
-    text += &format!("  since {} ({ago})\n", render::moment(alert.since));
+    text += &format!("  since {} ({ago})\n", moment::shown(alert.since));
     let ids = alert.handoffs.iter().map(ToString::to_string);
     let mut ids: Vec<String> = ids.collect();
     if ids.is_empty() {

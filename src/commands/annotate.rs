@@ -5,7 +5,7 @@ use serde_json::Map;
 
 use super::change::told;
 use crate::context::Context;
-use crate::error::Failure;
+use crate::failure::Failure;
 use crate::network::Writer;
 use crate::output::Output;
 use crate::render;

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::change::{change_in, told};
 use crate::context::{Context, handoff_id};
-use crate::error::Failure;
+use crate::failure::Failure;
 use crate::input;
 use crate::network::Writer;
 use crate::output::Output;

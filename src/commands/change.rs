@@ -9,7 +9,7 @@ use handoff_protocol::Event;
 
 use crate::context::{Context, handoff_id};
 use crate::environment::drawn;
-use crate::error::Failure;
+use crate::failure::Failure;
 use crate::network::Writer;
 use crate::output::Output;
 use crate::render;

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::against::Against;
 use crate::context::Context;
-use crate::error::Failure;
+use crate::failure::Failure;
 use crate::output::{Output, SCHEMA, pretty, render};
 use crate::{exit, input};
 

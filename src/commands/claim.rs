@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use crate::context::{Context, handoff_id};
 use crate::environment::now;
-use crate::error::Failure;
-use crate::failure::kept_text;
+use crate::failure::Failure;
+use crate::kept::kept_text;
 use crate::network::Writer;
 use crate::output::Output;
 use crate::{duration, render};

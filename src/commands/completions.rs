@@ -1,7 +1,7 @@
 use clap::Args;
 use clap_complete::Shell;
 
-use crate::error::Failure;
+use crate::failure::Failure;
 use crate::output::Output;
 
 /// Print a shell's completions

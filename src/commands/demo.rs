@@ -8,8 +8,8 @@ use handoff_contract::FILL;
 use serde_json::json;
 
 use crate::context::Context;
-use crate::error::Failure;
 use crate::exit;
+use crate::failure::Failure;
 use crate::output::Output;
 
 /// Build a scratch repository and take one issue through the whole workflow

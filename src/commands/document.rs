@@ -5,9 +5,10 @@ use handoff_ledger::{LedgerError, Rules, Snapshot, documents};
 use serde_json::{Value, json};
 
 use crate::context::Context;
-use crate::error::Failure;
+use crate::failure::Failure;
 use crate::network::Writer;
-use crate::output::{Output, columns, pretty};
+use crate::output::{Output, pretty};
+use crate::view::columns;
 use crate::{exit, input};
 
 /// Keep the documents that all issues of a protocol share

@@ -3,8 +3,9 @@ use handoff_base::text::quoted;
 use serde_json::json;
 
 use crate::codes::Code;
-use crate::error::Failure;
-use crate::output::{Output, columns};
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::view::columns;
 use crate::{codes, exit};
 
 /// How much alike two codes are, from 0 to 1, for one to be taken for a slip of the

@@ -7,8 +7,8 @@ use serde_json::json;
 
 use super::otlp;
 use crate::context::Context;
-use crate::error::Failure;
 use crate::exchange::Format;
+use crate::failure::Failure;
 use crate::output::Output;
 
 /// Write the ledger into a folder that other systems can read

@@ -5,7 +5,7 @@ use handoff_protocol::Event;
 use super::change::{change, told};
 use crate::context::Context;
 use crate::duration;
-use crate::error::Failure;
+use crate::failure::Failure;
 use crate::output::Output;
 
 /// Say that you are still at work on what you hold

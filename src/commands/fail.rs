@@ -11,7 +11,7 @@ use handoff_model::{Failure as Reported, Told, UNSPECIFIED};
 use super::change::told;
 use crate::context::{Context, handoff_id};
 use crate::environment::{host, tools};
-use crate::error::Failure;
+use crate::failure::Failure;
 use crate::network::Writer;
 use crate::output::Output;
 use crate::{exit, render};

@@ -5,7 +5,7 @@ use handoff_ledger::LedgerError;
 use serde_json::json;
 
 use crate::context::Context;
-use crate::error::Failure;
+use crate::failure::Failure;
 use crate::network::{Timeout, Writer};
 use crate::output::{Output, counted};
 

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::github::commit;
 use crate::annotations::Format;
 use crate::context::Context;
-use crate::error::Failure;
+use crate::failure::Failure;
 use crate::output::Output;
 use crate::{annotations, exit};
 

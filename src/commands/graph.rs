@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::context::Context;
 use crate::environment::now;
-use crate::error::Failure;
+use crate::failure::Failure;
 use crate::output::Output;
 use crate::{exit, moment};
 

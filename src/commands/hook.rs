@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use crate::context::Context;
-use crate::error::Failure;
+use crate::failure::Failure;
 use crate::output::Output;
 use crate::{exit, hook};
 

@@ -12,9 +12,11 @@ use serde_json::{Value, json};
 
 use crate::context::Context;
 use crate::environment::found_on_path;
-use crate::error::{Failure, chain, obstacle};
+use crate::error::obstacle;
 use crate::exit;
-use crate::output::{Output, columns, render};
+use crate::failure::{Failure, chain};
+use crate::output::{Output, render};
+use crate::view::columns;
 
 /// What is configured about hooks, by git's names.
 const SETTINGS: &str = "^(core\\.hookspath$|hook\\.)";

@@ -7,9 +7,9 @@ use handoff_ledger::{Import, Imported, Item, Source};
 use serde_json::{Value, json};
 
 use crate::context::Context;
-use crate::error::Failure;
 use crate::exchange::Format;
 use crate::exit;
+use crate::failure::Failure;
 use crate::network::{Writer, say_synced};
 use crate::output::Output;
 

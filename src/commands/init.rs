@@ -9,7 +9,7 @@ use handoff_templates::BUILT_IN;
 use serde_json::json;
 
 use crate::context::{Context, remote_named};
-use crate::error::Failure;
+use crate::failure::Failure;
 use crate::network::{Writer, say_synced};
 use crate::output::{Output, counted};
 use crate::{exit, protocols};

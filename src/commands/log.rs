@@ -2,7 +2,7 @@ use anstyle::AnsiColor;
 use clap::Args;
 use handoff_base::ids::IssueKey;
 use handoff_base::text::plain;
-use handoff_base::to_second;
+use handoff_base::{moment, to_second};
 use handoff_git::Commit;
 use handoff_model::{Refusal, View, issue_folder, trailers};
 use handoff_protocol::State;
@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 
 use crate::context::Context;
 use crate::environment::now;
-use crate::error::{DEEPEN, Failure};
+use crate::error::DEEPEN;
 use crate::exit;
+use crate::failure::Failure;
 use crate::output::Output;
 use crate::view::Look;
 
@@ -85,7 +86,7 @@ impl Arguments {
                 .collect();
             steps.push(json!({
                 "commit": commit.id.to_string(),
-                "at": at.to_rfc3339_opts(chrono::SecondsFormat::Secs, true),
+                "at": moment::rfc3339(at),
                 "author": commit.author.name,
                 "committer": commit.committer.name,
                 "subject": subject,

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::json;
 
-use crate::error::Failure;
 use crate::exit;
+use crate::failure::Failure;
 use crate::output::Output;
 
 /// Print the manual page, or install all of them

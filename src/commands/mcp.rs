@@ -4,7 +4,7 @@ use clap::Args;
 use handoff_base::ids::AgentName;
 
 use crate::context::Context;
-use crate::error::Failure;
+use crate::failure::Failure;
 use crate::mcp::{Fixed, serve};
 use crate::output::Output;
 

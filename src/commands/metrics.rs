@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use handoff_base::Moment;
+use handoff_base::moment::{Moment, rfc3339, shown};
 use handoff_base::text::plain;
 use handoff_insight::attention::protocols;
 use handoff_insight::metrics::{By, Distribution, Figures, Metrics};
@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 
 use crate::context::Context;
 use crate::environment::now;
-use crate::error::Failure;
+use crate::failure::Failure;
 use crate::local::local;
 use crate::output::{Output, SCHEMA, pretty};
 use crate::replace::is_stdout;
 use crate::view::Look;
-use crate::{duration, moment, render, replace};
+use crate::{duration, moment, replace};
 
 /// Count what was handed over, how it went, and how long it took
 ///
@@ -129,8 +129,8 @@ impl Arguments {
     fn document(&self, metrics: &Metrics, by: Option<By>, commit: &str, now: Moment) -> Value {
         json!({
             "commit": commit,
-            "at": render::rfc3339(now),
-            "since": self.since.map(render::rfc3339),
+            "at": rfc3339(now),
+            "since": self.since.map(rfc3339),
             "by": by,
             "figures": metrics.figures,
             "groups": metrics.groups,
@@ -156,7 +156,7 @@ const BESIDE: [Beside; 3] = [
 fn table(metrics: &Metrics, by: Option<By>, since: Option<Moment>, look: &Look) -> String {
     let mut text = String::new();
     if let Some(since) = since {
-        text += &format!("since {}\n\n", render::moment(since));
+        text += &format!("since {}\n\n", shown(since));
     }
     text += &look.table(&figures(metrics));
     let mut section = |title: &[&str], rows: Vec<Vec<String>>| {

@@ -53,7 +53,7 @@ mod watch;
 use clap::Subcommand;
 
 use super::context::Context;
-use super::error::Failure;
+use super::failure::Failure;
 use super::network::Write;
 use super::output::Output;
 

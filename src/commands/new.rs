@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::context::Context;
 use crate::environment::SystemClock;
-use crate::error::Failure;
+use crate::failure::Failure;
 use crate::output::Output;
 use crate::skeleton::{Format, Wanted};
 

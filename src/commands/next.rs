@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::advice::{commands, questions_text};
 use crate::context::Context;
 use crate::environment::{drawn, now};
-use crate::error::Failure;
+use crate::failure::Failure;
 use crate::network::Writer;
 use crate::output::Output;
 use crate::{exit, render};

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::collector::{Answer, Collector, Endpoint};
 use crate::context::Context;
-use crate::error::Failure;
+use crate::failure::Failure;
 use crate::output::{Output, counted};
 use crate::replace::is_stdout;
 use crate::{duration, environment, exit, moment, replace};

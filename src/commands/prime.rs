@@ -2,8 +2,8 @@ use clap::Args;
 use handoff_base::text::plain;
 
 use crate::context::Context;
-use crate::error::Failure;
 use crate::exit;
+use crate::failure::Failure;
 use crate::output::Output;
 use crate::prime::prime;
 

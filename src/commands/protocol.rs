@@ -1,9 +1,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use chrono::SecondsFormat;
 use clap::{Args, Subcommand};
-use handoff_base::Moment;
+use handoff_base::moment::rfc3339;
 use handoff_base::text::{plain, quoted};
 use handoff_ledger::{ProtocolChange, ProtocolStep, open_issues};
 use handoff_model::check_protocol;
@@ -12,10 +11,11 @@ use handoff_templates::{BUILT_IN, built_in};
 use serde_json::{Value, json};
 
 use crate::context::Context;
-use crate::error::Failure;
+use crate::failure::Failure;
 use crate::fields::fields;
 use crate::network::Writer;
-use crate::output::{Output, columns, render};
+use crate::output::{Output, render};
+use crate::view::columns;
 use crate::{exit, protocols};
 
 /// List, show, check, copy, add and update protocols
@@ -204,8 +204,8 @@ fn show(
     if !signers.is_empty() {
         text += "\nwho may sign; every step must be signed\n";
         let rows = signers.iter().map(|line| {
-            let from = line.valid_after.map(|at| format!("from {}", time(at)));
-            let until = line.valid_before.map(|at| format!("until {}", time(at)));
+            let from = line.valid_after.map(|at| format!("from {}", rfc3339(at)));
+            let until = line.valid_before.map(|at| format!("until {}", rfc3339(at)));
             let valid: Vec<String> = from.into_iter().chain(until).collect();
             vec![
                 format!("  {}", plain(&line.principals)),
@@ -267,13 +267,9 @@ fn signer(line: &Signer) -> Value {
         "principals": line.principals,
         "type": line.key.kind(),
         "fingerprint": line.key.fingerprint(),
-        "valid_after": line.valid_after.map(time),
-        "valid_before": line.valid_before.map(time),
+        "valid_after": line.valid_after.map(rfc3339),
+        "valid_before": line.valid_before.map(rfc3339),
     })
-}
-
-fn time(at: Moment) -> String {
-    at.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
 /// A protocol as a page of text.

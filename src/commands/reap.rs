@@ -2,7 +2,7 @@ use clap::Args;
 use serde_json::json;
 
 use crate::context::Context;
-use crate::error::Failure;
+use crate::failure::Failure;
 use crate::network::Writer;
 use crate::output::Output;
 use crate::render;

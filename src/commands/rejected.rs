@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::context::Context;
 use crate::environment::now;
-use crate::error::Failure;
+use crate::failure::Failure;
 use crate::network::Writer;
 use crate::output::Output;
 

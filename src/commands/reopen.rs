@@ -4,7 +4,7 @@ use handoff_model::Request;
 
 use super::change::told;
 use crate::context::Context;
-use crate::error::Failure;
+use crate::failure::Failure;
 use crate::network::Writer;
 use crate::output::Output;
 use crate::render;

@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::context::Context;
 use crate::environment::now;
-use crate::error::{Failure, chain};
+use crate::failure::{Failure, chain};
 use crate::output::{Output, counted};
 use crate::replace::replace_with;
 use crate::{exit, moment};

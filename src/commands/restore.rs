@@ -11,9 +11,10 @@ use serde_json::{Value, json};
 
 use crate::context::{Context, handoff_id};
 use crate::environment::session;
-use crate::error::{Failure, chain, obstacle};
+use crate::error::obstacle;
 use crate::exit;
-use crate::failure::contents_text;
+use crate::failure::{Failure, chain};
+use crate::kept::contents_text;
 use crate::output::Output;
 
 /// Give back what was kept of a failed attempt

@@ -6,7 +6,7 @@ use handoff_ledger::Offer;
 use handoff_model::Reports;
 
 use crate::context::Context;
-use crate::error::Failure;
+use crate::failure::Failure;
 use crate::network::Writer;
 use crate::output::Output;
 use crate::{exit, input, render};

@@ -13,8 +13,8 @@ use serde_json::json;
 
 use super::report::{WantedArguments, name, write};
 use crate::context::Context;
-use crate::error::{Failure, chain};
 use crate::exit;
+use crate::failure::{Failure, chain};
 use crate::http::{Answer, Body, Request, Server};
 use crate::interruption::Interruption;
 use crate::output::Output;

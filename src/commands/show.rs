@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::advice::{options, options_json, options_text};
 use crate::context::{Context, handoff_id};
 use crate::environment::now;
-use crate::error::Failure;
+use crate::failure::Failure;
 use crate::output::Output;
 use crate::render;
 

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::context::Context;
 use crate::environment::now;
-use crate::error::Failure;
+use crate::failure::Failure;
 use crate::output::{Output, counted};
 use crate::view::Look;
 use crate::{render, rows};
@@ -49,10 +49,7 @@ impl Arguments {
             let issue = folder.issue()?.ok_or(Refusal::NoIssue { issue: key })?;
             let records = folder.records()?;
             let text = render::issue_text(&issue, &records, &look);
-            let records: Vec<_> = records
-                .iter()
-                .map(|r| render::record_json(r, now))
-                .collect();
+            let records: Vec<_> = records.iter().map(|r| rows::record_json(r, now)).collect();
             return output.answer(&json!({ "issue": issue, "handoffs": records }), &text);
         }
         let mut records = Vec::new();
@@ -123,10 +120,7 @@ impl Arguments {
             .into_iter()
             .map(|(issue, agents)| json!({ "issue": issue, "may_send": agents }))
             .collect();
-        let records: Vec<_> = records
-            .iter()
-            .map(|r| render::record_json(r, now))
-            .collect();
+        let records: Vec<_> = records.iter().map(|r| rows::record_json(r, now)).collect();
         let data = json!({
             "branch": ledger.branch(),
             "commit": tip.commit().to_string(),

@@ -5,8 +5,8 @@ use handoff_ledger::{Ledger, LedgerError};
 use serde_json::json;
 
 use crate::context::Context;
-use crate::error::Failure;
 use crate::exit;
+use crate::failure::Failure;
 use crate::network::{Timeout, Writer, say_synced};
 use crate::output::{Output, counted};
 

@@ -13,7 +13,8 @@ use serde_json::json;
 use crate::annotations::Format;
 use crate::context::Context;
 use crate::environment::now;
-use crate::error::{Failure, LEFT_OUT};
+use crate::error::LEFT_OUT;
+use crate::failure::Failure;
 use crate::output::Output;
 use crate::{annotations, exit, moment, report};
 

@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 
 use crate::context::{Context, remote_named};
 use crate::environment::SystemClock;
-use crate::error::Failure;
+use crate::failure::Failure;
 use crate::lookout::{Lookout, Place};
 use crate::network::Looks;
-use crate::output::{Output, state};
-use crate::view::Look;
+use crate::output::Output;
+use crate::view::{Look, colored};
 use crate::{duration, exit, render};
 
 /// Wait until handoffs or issues are done, or until there is something to claim
@@ -331,7 +331,7 @@ fn handoff(record: &Record, now: Moment) -> Seen {
         "{id} {} → {}: {}{ran_out}\n",
         record.from,
         record.to,
-        state(current)
+        colored(current)
     );
     if let Some(latest) = record.latest().filter(|_| !expired) {
         text += &render::transition_text(latest, &Look::plain(now));

@@ -14,8 +14,9 @@ use handoff_model::{Refusal, View};
 use serde::Serialize;
 
 use crate::context::Context;
-use crate::error::{DEEPEN, Failure};
+use crate::error::DEEPEN;
 use crate::exit;
+use crate::failure::Failure;
 use crate::interruption::Interruption;
 use crate::lookout::{Lookout, Place};
 use crate::network::Looks;

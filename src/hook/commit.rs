@@ -11,7 +11,7 @@ use super::{argument, refusal};
 use crate::against::Against;
 use crate::context::Context;
 use crate::environment;
-use crate::error::{Failure, chain};
+use crate::failure::{Failure, chain};
 
 /// Where contracts are kept in a working tree, unless `handoff.contracts` says it.
 const CONTRACTS: [&str; 2] = ["handoffs/**", ".handoffs/**"];

@@ -16,8 +16,8 @@ pub(super) use push::pre_push;
 pub(super) use refs::{pre_receive, reference_transaction, update};
 
 use super::environment::session;
-use super::error::Failure;
 use super::exit;
+use super::failure::Failure;
 use handoff_base::finding::Finding;
 use handoff_base::text::quoted;
 use handoff_base::{ObjectId, to_second};

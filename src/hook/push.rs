@@ -9,7 +9,7 @@ use handoff_ledger::{BranchMove, Ledger};
 use super::{judge, lines, object, refusal};
 use crate::context::Context;
 use crate::environment;
-use crate::error::Failure;
+use crate::failure::Failure;
 
 /// Refuses a push that would not lead the ledger on, and, where `handoff.pushGuard` asks for it, one of
 /// a code branch whose issue the agent does not hold.

@@ -10,7 +10,7 @@ use handoff_ledger::{BranchMove, Ledger};
 use super::{argument, is_ledgers, judge, lines, not_legal, object};
 use crate::context::Context;
 use crate::environment;
-use crate::error::Failure;
+use crate::failure::Failure;
 use crate::output::Output;
 
 /// Refuses a push that would not lead the ledger on. Sees objects that git keeps apart until then.

@@ -10,8 +10,8 @@ use serde_json::Value;
 use super::Fixed;
 use super::schema::{AGENT, CONTRACT, Kind, command, kind, property};
 use super::verbs::Verb;
-use crate::error::Failure;
 use crate::exit;
+use crate::failure::Failure;
 
 /// A command to run.
 #[derive(Debug, PartialEq, Eq)]

@@ -25,8 +25,8 @@ use server::Server;
 use tokio::sync::watch;
 use wire::Wire;
 
-use super::error::Failure;
 use super::exit;
+use super::failure::Failure;
 use super::interruption::Interruption;
 
 /// The stack of a thread that runs a command: as much as a process has.

@@ -12,7 +12,7 @@ use rmcp::service::RequestContext;
 use serde_json::Value;
 
 use super::server::{Server, said};
-use crate::error::Failure;
+use crate::failure::Failure;
 
 /// How many resources one page of the list has.
 const PAGE: usize = 100;

@@ -16,8 +16,8 @@ use tokio::sync::{Semaphore, watch};
 use super::line::Line;
 use super::{Fixed, resources, schema, verbs};
 use crate::call::Call;
-use crate::error::Failure;
 use crate::exit;
+use crate::failure::Failure;
 use crate::interruption::Interruption;
 use crate::output::Output;
 

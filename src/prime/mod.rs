@@ -7,8 +7,8 @@
 mod page;
 mod text;
 
-use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::moment::{Moment, rfc3339};
 use handoff_git::Repository;
 use handoff_ledger::{Desk, Look, Rules, Snapshot, desk};
 use handoff_model::{Record, Refusal, View};
@@ -18,8 +18,7 @@ use serde_json::{Value, json};
 
 use super::context::Context;
 use super::environment::now;
-use super::error::Failure;
-use super::render::rfc3339;
+use super::failure::Failure;
 use super::skeleton::{Format, Skeleton, Wanted};
 
 /// How many tokens a page may cost.

@@ -19,8 +19,8 @@ pub(super) use screen::{Screen, is_dumb, is_for_git_pager};
 pub(super) use table::{columns, cut};
 pub(super) use wishes::Wishes;
 
-use handoff_base::Moment;
 use handoff_base::ids::HandoffId;
+use handoff_base::moment::{self, Moment};
 use handoff_protocol::State;
 
 /// How an answer looks that is given at a moment.
@@ -96,7 +96,7 @@ impl Look {
     /// A moment in a table.
     pub(super) fn time(&self, at: Moment) -> String {
         if self.screen.is_none() {
-            return super::render::moment(at);
+            return moment::shown(at);
         }
         let style = Style::new().dimmed();
         format!("{style}{}{style:#}", ago::worded(at, self.now))
@@ -104,7 +104,7 @@ impl Look {
 
     /// A moment in a sentence: the time, on a terminal with how long ago that was.
     pub(super) fn moment(&self, at: Moment) -> String {
-        let shown = super::render::moment(at);
+        let shown = moment::shown(at);
         match self.screen.and_then(|_| ago::relative(at, self.now)) {
             Some(ago) => format!("{shown} ({ago})"),
             None => shown,
@@ -115,7 +115,7 @@ impl Look {
     pub(super) fn ago(&self, at: Moment) -> String {
         match self.screen {
             Some(_) => ago::worded(at, self.now),
-            None => super::render::moment(at),
+            None => moment::shown(at),
         }
     }
 

@@ -11,12 +11,22 @@ pub fn to_second(at: DateTime<FixedOffset>) -> Moment {
     DateTime::from_timestamp(at.timestamp(), 0).unwrap_or_default()
 }
 
+/// The moment for people.
+pub fn shown(at: Moment) -> String {
+    at.format("%Y-%m-%d %H:%M:%SZ").to_string()
+}
+
+/// The moment as data: RFC 3339, in UTC.
+pub fn rfc3339(at: Moment) -> String {
+    at.to_rfc3339_opts(SecondsFormat::Secs, true)
+}
+
 /// Writes a moment as RFC 3339 in UTC; for serde's `with`, as [`deserialize`] is.
 ///
 /// # Errors
 /// What the serializer says.
 pub fn serialize<S: Serializer>(at: &Moment, s: S) -> Result<S::Ok, S::Error> {
-    s.serialize_str(&at.to_rfc3339_opts(SecondsFormat::Secs, true))
+    s.serialize_str(&rfc3339(*at))
 }
 
 /// Reads RFC 3339 with any offset.

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::Gate;
 use crate::context::Context;
 use crate::environment::now;
-use crate::error::{Failure, chain};
+use crate::failure::{Failure, chain};
 use crate::output::Output;
 use crate::replace::{is_stdout, replace};
 use crate::{exit, input};

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::given::{Given, read};
 use crate::context::Context;
-use crate::error::Failure;
+use crate::failure::Failure;
 use crate::network::Writer;
 use crate::output::{Output, counted, pretty, render};
 use crate::replace;

@@ -5,7 +5,7 @@ use handoff_base::text::quoted;
 use handoff_github::event::{Event, NoEvent};
 
 use crate::context::Context;
-use crate::error::{Failure, chain};
+use crate::failure::{Failure, chain};
 use crate::{exit, input};
 
 // Without a doc comment, which would become the help of every command that takes these.

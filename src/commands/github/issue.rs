@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::given::{Given, read};
 use crate::context::Context;
-use crate::error::Failure;
 use crate::exit;
+use crate::failure::Failure;
 use crate::output::Output;
 
 /// Print which issue an event of GitHub is about

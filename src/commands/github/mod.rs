@@ -19,7 +19,7 @@ use handoff_git::Repository;
 use handoff_ledger::LedgerError;
 
 use crate::context::Context;
-use crate::error::Failure;
+use crate::failure::Failure;
 use crate::network::Write;
 use crate::output::Output;
 use crate::{exit, replace};

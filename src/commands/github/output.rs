@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::{Page, append};
 use crate::context::Context;
 use crate::environment::{now, random_word};
-use crate::error::Failure;
+use crate::failure::Failure;
 use crate::output::Output;
 use crate::replace::is_stdout;
 use crate::standing;

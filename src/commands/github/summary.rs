@@ -11,7 +11,7 @@ use serde_json::json;
 use super::{Page, append};
 use crate::context::Context;
 use crate::environment::now;
-use crate::error::Failure;
+use crate::failure::Failure;
 use crate::output::Output;
 use crate::replace::{failed, is_stdout};
 use crate::standing;
