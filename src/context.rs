@@ -17,7 +17,7 @@ use super::call::Call;
 use super::failure::Failure;
 use super::interruption::Interruption;
 use super::lookout::Lookout;
-use super::network::Network;
+use super::remote_args::RemoteArgs;
 use super::{environment, exit};
 
 /// Options that every command has.
@@ -53,7 +53,7 @@ pub(super) struct Context {
     global: Global,
     /// Every handle of the repository that was given out.
     opened: Rc<RefCell<Vec<Rc<Repository>>>>,
-    network: Network,
+    remote_args: RemoteArgs,
     /// What the command gets where no process of its own runs it.
     call: Option<Rc<Call>>,
 }
@@ -64,7 +64,7 @@ impl Context {
         Self {
             global,
             opened: Rc::default(),
-            network: Network::default(),
+            remote_args: RemoteArgs::default(),
             call: None,
         }
     }
@@ -101,18 +101,18 @@ impl Context {
     }
 
     /// The same, for a command that writes.
-    pub(super) fn with(&self, network: Network) -> Self {
+    pub(super) fn with(&self, remote_args: RemoteArgs) -> Self {
         Self {
             global: self.global.clone(),
             opened: Rc::clone(&self.opened),
-            network,
+            remote_args,
             call: self.call.clone(),
         }
     }
 
     /// How the command goes about the remote.
-    pub(super) fn network(&self) -> Network {
-        self.network
+    pub(super) fn remote_args(&self) -> RemoteArgs {
+        self.remote_args
     }
 
     /// Opens the repository of the current folder.

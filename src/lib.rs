@@ -35,12 +35,12 @@ mod lookout;
 #[cfg(feature = "mcp")]
 mod mcp;
 mod moment;
-mod network;
 mod output;
 mod prime;
 mod progress;
 mod protocols;
 mod refused;
+mod remote_args;
 mod render;
 mod replace;
 mod report;
@@ -48,6 +48,7 @@ mod rows;
 mod skeleton;
 mod standing;
 mod view;
+mod writer;
 
 use std::ffi::OsString;
 

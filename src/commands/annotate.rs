@@ -6,9 +6,9 @@ use serde_json::Map;
 use super::change::told;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::network::Writer;
 use crate::output::Output;
 use crate::render;
+use crate::writer::Writer;
 
 /// Correct what is recorded, by a note beside it
 ///

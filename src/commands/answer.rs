@@ -9,8 +9,8 @@ use super::change::{change_in, told};
 use crate::context::{Context, handoff_id};
 use crate::failure::Failure;
 use crate::input;
-use crate::network::Writer;
 use crate::output::Output;
+use crate::writer::Writer;
 
 /// Answer a blocked handoff, so that it can be claimed again
 ///

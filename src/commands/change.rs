@@ -10,9 +10,9 @@ use handoff_protocol::Event;
 use crate::context::{Context, handoff_id};
 use crate::environment::drawn;
 use crate::failure::Failure;
-use crate::network::Writer;
 use crate::output::Output;
 use crate::render;
+use crate::writer::Writer;
 
 /// Finish a handoff that you hold, without a contract
 ///

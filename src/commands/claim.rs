@@ -7,8 +7,8 @@ use crate::context::{Context, handoff_id};
 use crate::environment::now;
 use crate::failure::Failure;
 use crate::kept::kept_text;
-use crate::network::Writer;
 use crate::output::Output;
+use crate::writer::Writer;
 use crate::{duration, render};
 
 /// Take a handoff that waits for you, and print its contract

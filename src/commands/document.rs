@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::network::Writer;
 use crate::output::{Output, pretty};
 use crate::view::columns;
+use crate::writer::Writer;
 use crate::{exit, input};
 
 /// Keep the documents that all issues of a protocol share

@@ -12,8 +12,8 @@ use super::change::told;
 use crate::context::{Context, handoff_id};
 use crate::environment::{host, tools};
 use crate::failure::Failure;
-use crate::network::Writer;
 use crate::output::Output;
+use crate::writer::Writer;
 use crate::{exit, render};
 
 /// Say that you can't do what you hold

@@ -6,8 +6,9 @@ use serde_json::json;
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::network::{Timeout, Writer};
 use crate::output::{Output, counted};
+use crate::remote_args::Timeout;
+use crate::writer::Writer;
 
 /// Bring the remote's ledger here, and send nothing
 ///

@@ -10,8 +10,8 @@ use crate::context::Context;
 use crate::exchange::Format;
 use crate::exit;
 use crate::failure::Failure;
-use crate::network::{Writer, say_synced};
 use crate::output::Output;
+use crate::writer::{Writer, say_synced};
 
 /// Take handoffs into the ledger that another system kept, or another ledger
 ///

@@ -10,8 +10,8 @@ use serde_json::json;
 
 use crate::context::{Context, remote_named};
 use crate::failure::Failure;
-use crate::network::{Writer, say_synced};
 use crate::output::{Output, counted};
+use crate::writer::{Writer, say_synced};
 use crate::{exit, protocols};
 
 /// Start the ledger on a branch of its own

@@ -11,8 +11,8 @@ use crate::advice::{commands, questions_text};
 use crate::context::Context;
 use crate::environment::{drawn, now};
 use crate::failure::Failure;
-use crate::network::Writer;
 use crate::output::Output;
+use crate::writer::Writer;
 use crate::{exit, render};
 
 /// Say what should happen next in an issue, and why

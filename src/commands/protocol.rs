@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::fields::fields;
-use crate::network::Writer;
 use crate::output::{Output, render};
 use crate::view::columns;
+use crate::writer::Writer;
 use crate::{exit, protocols};
 
 /// List, show, check, copy, add and update protocols

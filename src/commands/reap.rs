@@ -3,9 +3,9 @@ use serde_json::json;
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::network::Writer;
 use crate::output::Output;
 use crate::render;
+use crate::writer::Writer;
 
 /// Record every lease that ran out
 ///

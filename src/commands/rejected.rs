@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use crate::context::Context;
 use crate::environment::now;
 use crate::failure::Failure;
-use crate::network::Writer;
 use crate::output::Output;
+use crate::writer::Writer;
 
 /// See, try again or give up the steps that were refused when they were synced
 ///

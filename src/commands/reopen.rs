@@ -5,9 +5,9 @@ use handoff_model::Request;
 use super::change::told;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::network::Writer;
 use crate::output::Output;
 use crate::render;
+use crate::writer::Writer;
 
 /// Open a completed issue again
 ///

@@ -7,8 +7,8 @@ use handoff_model::Reports;
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::network::Writer;
 use crate::output::Output;
+use crate::writer::Writer;
 use crate::{exit, input, render};
 
 /// Hand work on with a contract

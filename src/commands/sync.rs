@@ -7,8 +7,9 @@ use serde_json::json;
 use crate::context::Context;
 use crate::exit;
 use crate::failure::Failure;
-use crate::network::{Timeout, Writer, say_synced};
 use crate::output::{Output, counted};
+use crate::remote_args::Timeout;
+use crate::writer::{Writer, say_synced};
 
 /// Bring this clone's ledger and the remote's together
 ///

@@ -14,8 +14,8 @@ use crate::context::{Context, remote_named};
 use crate::environment::SystemClock;
 use crate::failure::Failure;
 use crate::lookout::{Lookout, Place};
-use crate::network::Looks;
 use crate::output::Output;
+use crate::remote_args::Looks;
 use crate::view::{Look, colored};
 use crate::{duration, exit, render};
 

@@ -19,8 +19,8 @@ use crate::exit;
 use crate::failure::Failure;
 use crate::interruption::Interruption;
 use crate::lookout::{Lookout, Place};
-use crate::network::Looks;
 use crate::output::{Output, SCHEMA};
+use crate::remote_args::Looks;
 
 /// Print what happens in the ledger, as one JSON document a line
 ///

@@ -11,9 +11,9 @@ use serde_json::{Map, Value, json};
 use super::given::{Given, read};
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::network::Writer;
 use crate::output::{Output, counted, pretty, render};
 use crate::replace;
+use crate::writer::Writer;
 
 /// Carry out in the ledger what an event of GitHub proves
 ///

@@ -20,8 +20,8 @@ use handoff_ledger::LedgerError;
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::network::Write;
 use crate::output::Output;
+use crate::remote_args::Write;
 use crate::{exit, replace};
 
 /// Tell a workflow on GitHub how things stand
@@ -55,7 +55,7 @@ impl Arguments {
     /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         match &self.verb {
-            Verb::Event(a) => a.own.run(&context.with(a.network), output),
+            Verb::Event(a) => a.own.run(&context.with(a.remote), output),
             Verb::Issue(a) => a.run(context, output),
             Verb::Output(a) => a.run(context, output),
             Verb::Summary(a) => a.run(context, output),

@@ -1,8 +1,5 @@
-//! How a write goes about the remote of the ledger.
+//! Opening the ledger for writing, brought together with its remote.
 
-use std::time::Duration;
-
-use clap::Args;
 use handoff_base::text::plain;
 use handoff_git::Repository;
 use handoff_ledger::{Ledger, LedgerError, Session, Synced};
@@ -11,87 +8,7 @@ use serde_json::json;
 use super::context::Context;
 use super::failure::Failure;
 use super::output::Output;
-use super::{duration, environment, exit};
-
-// Without a doc comment, which would become the help of every command that takes these.
-#[derive(Args, Clone, Copy, Debug, Default)]
-#[command(next_help_heading = "Options for a ledger with a remote")]
-pub(super) struct Network {
-    /// Record it here alone for now, and exit 8; `git handoff sync` brings it to the
-    /// remote
-    #[arg(long, global = true)]
-    offline: bool,
-    #[command(flatten)]
-    timeout: Timeout,
-}
-
-// Likewise.
-#[derive(Args, Clone, Copy, Debug, Default)]
-#[command(next_help_heading = "Options for a ledger with a remote")]
-pub(super) struct Timeout {
-    /// How long it may take, with all that has to be waited for [default: 25s with a
-    /// remote, else 10s]
-    #[arg(long, value_name = "DURATION", value_parser = duration::parse, global = true)]
-    timeout: Option<Duration>,
-}
-
-impl From<Timeout> for Network {
-    fn from(timeout: Timeout) -> Self {
-        Self {
-            offline: false,
-            timeout,
-        }
-    }
-}
-
-// How a command that waits looks at the remote.
-#[derive(Args, Clone, Copy, Debug, Default)]
-#[command(next_help_heading = "Options for a ledger with a remote")]
-pub(super) struct Looks {
-    /// Look at the ledger here alone, not at its remote
-    #[arg(long)]
-    pub(super) offline: bool,
-    /// How often to look at the remote [default: 5s]
-    #[arg(long, value_name = "DURATION", value_parser = duration::parse, conflicts_with = "offline")]
-    pub(super) poll: Option<Duration>,
-}
-
-// A command that writes, and how it goes about the remote. The comment on the
-// command itself is its help.
-#[derive(Args)]
-pub(super) struct Write<A: Args> {
-    #[command(flatten)]
-    pub(super) own: A,
-    #[command(flatten)]
-    pub(super) network: Network,
-}
-
-/// How long a write waits for other writers, and for a remote.
-const PATIENCE: Duration = Duration::from_secs(10);
-const REMOTE_PATIENCE: Duration = Duration::from_secs(25);
-
-impl Network {
-    /// What a write gets from the outside world.
-    ///
-    /// # Errors
-    /// A [`Failure`] of usage when the environment sets a date that is none.
-    pub(super) fn session(
-        &self,
-        repository: &Repository,
-        has_remote: bool,
-    ) -> Result<Session, Failure> {
-        let default = if has_remote {
-            REMOTE_PATIENCE
-        } else {
-            PATIENCE
-        };
-        Ok(Session {
-            patience: self.timeout.timeout.unwrap_or(default),
-            offline: self.offline,
-            ..environment::session(repository)?
-        })
-    }
-}
+use super::{environment, exit};
 
 /// A ledger that is about to be written to, brought together with its remote.
 pub(super) struct Writer<'r> {
@@ -176,7 +93,9 @@ impl Context {
             ledger = ledger.shared_through(remote);
         }
         let publication = ledger.publication();
-        let mut session = self.network().session(repository, publication.is_some())?;
+        let mut session = self
+            .remote_args()
+            .session(repository, publication.is_some())?;
         match environment::traceparent() {
             Ok(traceparent) => session.traceparent = traceparent,
             Err(why) => output.say(&why),
