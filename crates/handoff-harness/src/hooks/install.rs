@@ -8,6 +8,9 @@ use handoff_base::finding::Finding;
 use handoff_git::{Program, ProgramError, Setting, Version};
 
 use super::configured::Configured;
+use super::faults::{
+    at, early_exit, elsewhere, linked, managed, not_executable, read_only, unclear,
+};
 use super::file::{Found, WriteError};
 use super::manager::Manager;
 use super::place::Place;
@@ -467,70 +470,7 @@ fn into_file(
     }
 }
 
-/// A fault of a hook, by its path.
-pub(super) fn at(code: &'static str, path: &Path, message: impl Into<String>) -> Finding {
-    Finding::error(code, path.display().to_string(), message)
-}
-
-/// A block whose bounds are not clear.
-pub(super) fn unclear(path: &Path, fault: &block::BlockFault) -> Finding {
-    let (code, line) = match fault {
-        block::BlockFault::Unclosed { line } => ("hook.unclosed_block", *line),
-        block::BlockFault::Unopened { line } => ("hook.unopened_block", *line),
-        block::BlockFault::Second { line } => ("hook.second_block", *line),
-    };
-    let fix = "mend the markers in an editor, so that they enclose the block's lines and nothing of yours, and run the same again";
-    at(code, path, fault.to_string()).at(line, 1).fix(fix)
-}
-
 /// Says whether a link leads to a script that calls the program.
 fn leads_to_call(path: &Path, hook: Hook) -> bool {
     fs::read(path).is_ok_and(|bytes| hook.is_called_in(&String::from_utf8_lossy(&bytes)))
-}
-
-/// A link, which is not written through.
-fn linked(path: &Path, target: &Path, hook: Hook) -> Finding {
-    let text = format!(
-        "it is a link to {}, which others may share",
-        target.display()
-    );
-    at("hook.symlink", path, text).fix(format!(
-        "have that script call `git handoff hook {hook} \"$@\"`, or put a file of its own in the link's place"
-    ))
-}
-
-/// A folder that others have hooks in, or that is committed.
-fn elsewhere(place: &Place, path: &Path) -> Finding {
-    at("hook.elsewhere", path, place.whose())
-        .fix("if that folder may be changed, say so with --into-hooks-path")
-}
-
-/// A file that another tool writes anew.
-pub(super) fn managed(manager: Manager, hook: Hook, path: &Path) -> Finding {
-    let name = manager.name();
-    let text = format!("the file is {name}'s, which writes it anew and would drop a block in it");
-    at("hook.managed", path, text).fix(format!(
-        "have {name} call `git handoff hook {hook}`: docs/hooks.md has the lines for {}",
-        manager.own_file(hook)
-    ))
-}
-
-/// A script that ends before it comes to what matters.
-pub(super) fn early_exit(path: &Path, line: u32, what: &str) -> Finding {
-    let text = format!("the script ends here, before {what}");
-    at("hook.early_exit", path, text)
-        .at(line, 1)
-        .fix(format!("move {what} to right below the first line"))
-}
-
-/// A file that git passes by.
-pub(super) fn not_executable(path: &Path) -> Finding {
-    let text = "it is not executable, so that git passes it by";
-    at("hook.not_executable", path, text)
-        .fix("make it executable if all of it should run, or move it away, and run the same again")
-}
-
-fn read_only(path: &Path) -> Finding {
-    at("hook.read_only", path, "the file may not be written to")
-        .fix("find out who made it read-only, and make it writable if that may be")
 }

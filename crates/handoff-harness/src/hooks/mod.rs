@@ -4,12 +4,14 @@
 //! file is with and without it. `place` says which folder git takes hooks from,
 //! and whether that folder is this repository's alone. `install` plans what
 //! changes and carries it out; `status` says of each hook whether it would run.
+//! `faults` words what is wrong with one, `own_lines` reads lines of the user's own.
 //! `manager` knows the tools that write hooks themselves, `configured` the hooks
 //! that newer versions of git take from their configuration. What a hook checks
 //! is not decided here.
 
 mod block;
 mod configured;
+mod faults;
 mod file;
 mod install;
 mod manager;

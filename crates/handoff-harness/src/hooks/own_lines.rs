@@ -4,7 +4,7 @@ use std::path::Path;
 
 use handoff_base::finding::Finding;
 
-use super::install::{at, early_exit};
+use super::faults::{at, early_exit};
 use super::{Hook, block};
 
 /// Why the calls of a script stop nothing; none where one of them does, as far as can be told.

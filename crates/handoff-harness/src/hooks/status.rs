@@ -7,8 +7,9 @@ use handoff_base::finding::{Finding, Severity};
 use handoff_git::{Setting, Version};
 
 use super::configured::Configured;
+use super::faults::{at, early_exit, managed, not_executable, unclear};
 use super::file::Found;
-use super::install::{PlanError, at, early_exit, guest, managed, not_executable, unclear};
+use super::install::{PlanError, guest};
 use super::manager::Manager;
 use super::place::Place;
 use super::{Hook, block, configured, file, own_lines};
