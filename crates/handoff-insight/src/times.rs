@@ -4,7 +4,7 @@
 use chrono::TimeDelta;
 use handoff_base::Moment;
 use handoff_base::ids::AgentName;
-use handoff_ledger::{ChangeSurvey, HandoffSurvey};
+use handoff_ledger::{ChangeSurvey, HandoffSurvey, IssueSurvey};
 use handoff_protocol::{Event, State};
 
 /// A stretch of time that a handoff spent in one state.
@@ -159,4 +159,10 @@ pub fn recovered(handoff: &HandoffSurvey) -> Vec<(Moment, TimeDelta)> {
 pub fn recoveries(handoff: &HandoffSurvey) -> Vec<TimeDelta> {
     let found = recovered(handoff).into_iter();
     found.map(|(_, length)| length).collect()
+}
+
+/// From an issue's first contract to its completion.
+pub fn cycle_time(issue: &IssueSurvey) -> Option<TimeDelta> {
+    let length = issue.completed_at? - issue.opened_at;
+    Some(length.max(TimeDelta::zero()))
 }

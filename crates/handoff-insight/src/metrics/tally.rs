@@ -9,8 +9,7 @@ use serde::Serialize;
 
 use super::distribution::{Distribution, Samples, average};
 use crate::events::{EVENTS, events};
-use crate::times;
-use crate::times::Times;
+use crate::times::{self, Times, cycle_time};
 
 /// How often each of [`EVENTS`] happened to a handoff.
 pub(super) type Counts = [u64; EVENTS.len()];
@@ -76,9 +75,7 @@ impl Tally {
             IssueStatus::Open => self.open += 1,
             IssueStatus::Completed => self.completed += 1,
         }
-        let end = issue.completed_at;
-        self.cycle
-            .add(end.map(|end| (end - issue.opened_at).max(chrono::TimeDelta::zero())));
+        self.cycle.add(cycle_time(issue));
     }
 
     pub(super) fn add_refused(&mut self, refused: &RefusedContract) {

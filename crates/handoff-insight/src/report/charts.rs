@@ -6,9 +6,9 @@ use handoff_base::Moment;
 use handoff_ledger::IssueSurvey;
 use handoff_protocol::State;
 
-use super::open::cycle_time;
 use super::words::{length, thousands};
 use crate::metrics::rank;
+use crate::times::cycle_time;
 
 /// How many columns a picture has at most.
 const MOST: usize = 60;

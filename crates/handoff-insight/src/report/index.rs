@@ -11,8 +11,8 @@ use handoff_protocol::State;
 use super::Shown;
 use super::escape::escaped;
 use super::issue::{standing, states};
-use super::open::cycle_time;
 use super::words::{counted, length, minute, state, thousands};
+use crate::times::cycle_time;
 
 /// Writes the section.
 pub(super) fn section(

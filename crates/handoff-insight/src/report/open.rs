@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use chrono::TimeDelta;
 use handoff_base::Moment;
 use handoff_base::ids::AgentName;
 use handoff_ledger::{HandoffSurvey, IssueSurvey};
@@ -15,6 +14,7 @@ use super::escape::escaped;
 use super::issue::is_late;
 use super::words::{ago, length, minute, sign, state, thousands};
 use crate::attention::{Need, Stuck};
+use crate::times::cycle_time;
 
 /// How many handoffs of an agent are named.
 const NAMED: usize = 12;
@@ -51,12 +51,6 @@ pub(super) fn figures(page: &mut String, issues: &[&IssueSurvey], stuck: &[Stuck
     *page += &one("Open handoffs", &thousands(open), &of, "");
     *page += &one("Cycle time of an issue", &cycle, "median", "");
     page.push_str("</dl>\n");
-}
-
-/// From an issue's first contract to its completion.
-pub(super) fn cycle_time(issue: &IssueSurvey) -> Option<TimeDelta> {
-    let length = issue.completed_at? - issue.opened_at;
-    Some(length.max(TimeDelta::zero()))
 }
 
 /// An agent's open handoffs.
