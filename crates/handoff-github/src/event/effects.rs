@@ -4,18 +4,17 @@ use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::{Moment, to_second};
 use handoff_ledger::{LedgerError, Offer, Rules, Target};
 use handoff_model::{Issue, IssueStatus, Question, Request, Told, View, read_answer};
-use handoff_protocol::{ContractRule, ContractType, Event as Happens, EventKind, EventRule, State};
+use handoff_protocol::{
+    ContractRule, ContractType, Event as Happens, EventKind, EventRule, Protocol, State,
+};
 use handoff_templates::{known, left_to_fill, skeleton, usual_format, written};
 use serde_json::{Map, Value};
 
-use super::carry::{Carried, Draft, Left, Way, opens};
+use super::outcome::{Carried, Draft, Left, Way};
 use super::payload::Event;
 use super::said::answer;
+use super::subject::may_write;
 use super::values::{cut, says, value, visible};
-
-/// Who may answer: those whom GitHub lets write to the repository, and its organization's
-/// members. It is not for a protocol to let others in.
-const MAY_ANSWER: [&str; 3] = ["OWNER", "MEMBER", "COLLABORATOR"];
 
 /// An event on its way into an issue.
 pub(super) struct Work<'a, 'r> {
@@ -27,9 +26,10 @@ pub(super) struct Work<'a, 'r> {
     pub(super) carried: Carried,
 }
 
-/// Says whether an association is one of those who may answer.
-pub(super) fn may_write(association: Option<&str>) -> bool {
-    association.is_some_and(|association| MAY_ANSWER.contains(&association))
+/// Says whether a contract opens issues.
+pub(super) fn opens(protocol: &Protocol, from: &AgentName, contract: &ContractRule) -> bool {
+    let mut routes = protocol.routes(from.as_str(), contract.to.as_str());
+    routes.any(|route| route.opens && route.contracts.contains(&contract.contract))
 }
 
 impl Work<'_, '_> {

@@ -8,7 +8,6 @@ use handoff_model::View;
 use handoff_protocol::EventKind;
 use regex::Regex;
 
-use super::effects::may_write;
 use super::markdown::said;
 use super::payload::Event;
 
@@ -17,6 +16,10 @@ const LOOK_THROUGH: usize = 2000;
 
 /// The fact that names an issue's pull request.
 pub(super) const PULL_REQUEST: &str = "pr_number";
+
+/// Who may answer: those whom GitHub lets write to the repository, and its organization's
+/// members. It is not for a protocol to let others in.
+const MAY_ANSWER: [&str; 3] = ["OWNER", "MEMBER", "COLLABORATOR"];
 
 /// What an event says of the issue that it is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +45,11 @@ static BRANCH: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"^(?:.*/)?(?i:issue[-_])?(?P<number>[1-9][0-9]{0,17})(?:[-_/].*)?$")
         .expect("the expression is one")
 });
+
+/// Says whether an association is one of those who may answer.
+pub(super) fn may_write(association: Option<&str>) -> bool {
+    association.is_some_and(|association| MAY_ANSWER.contains(&association))
+}
 
 impl Subject {
     /// Reads which issue an event is about: its own, the one that a pull request's text says
