@@ -110,6 +110,13 @@ impl Output {
         }
     }
 
+    /// The document of a failure.
+    pub(super) fn of_failure(failure: &Failure) -> Vec<u8> {
+        let mut output = Self::kept();
+        output.fail(failure);
+        output.into_kept()
+    }
+
     /// Prints as the user's terminal and configuration ask for; what they say
     /// themselves of colours and of a pager comes first.
     pub(super) fn for_user(json: bool, color: ColorChoice, may_page: bool) -> Self {

@@ -7,8 +7,7 @@ use handoff_base::text::quoted;
 use rmcp::model::JsonObject;
 use serde_json::Value;
 
-use super::Fixed;
-use super::schema::{AGENT, CONTRACT, Kind, command, kind, property};
+use super::schema::{AGENT, CONTRACT, Fixed, Kind, command, kind, property};
 use super::verbs::Verb;
 use crate::exit;
 use crate::failure::Failure;

@@ -2,11 +2,13 @@
 //! resources.
 //!
 //! `verbs` says which commands are tools, `schema` derives a tool from what clap
-//! knows of its command, `line` makes a command line of a call's arguments, `resources`
-//! names what can be read, `wire` is the connection, of `lines` that are each a `message`. A call runs the very code that the
-//! command line runs, within this process, and its answer is the document that
+//! knows of its command, `line` makes a command line of a call's arguments, `calls` runs it
+//! when its turn comes, `resources` names what can be read, `server` answers each request,
+//! `wire` is the connection, of `lines` that are each a `message`. A call runs the very code
+//! that the command line runs, within this process, and its answer is the document that
 //! `--json` prints.
 
+mod calls;
 mod line;
 mod lines;
 mod message;
@@ -16,8 +18,11 @@ mod server;
 mod verbs;
 mod wire;
 
+pub(super) use schema::Fixed;
+
 use std::sync::atomic::Ordering;
 
+use calls::Calls;
 use rmcp::ServiceExt;
 use rmcp::service::ServerInitializeError;
 use rmcp::transport::async_rw::AsyncRwTransport;
@@ -31,16 +36,6 @@ use super::interruption::Interruption;
 
 /// The stack of a thread that runs a command: as much as a process has.
 const STACK: usize = 8 * 1024 * 1024;
-
-/// What the server was started with: no call says otherwise. A call does not name the
-/// ledger's branch at all: an agent would take that for the branch that it works on.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Fixed {
-    /// The acting agent.
-    pub(super) agent: Option<String>,
-    /// The ledger's branch.
-    pub(super) branch: Option<String>,
-}
 
 /// Serves until the input ends, nobody reads the output, or a signal comes.
 ///
@@ -65,8 +60,8 @@ pub(super) fn serve(fixed: Fixed) -> Result<(), Failure> {
         // The library reads nothing: it would keep silent of what it can't take.
         let output = AsyncRwTransport::new_server(tokio::io::empty(), writer);
         let wire = Wire::new(reader, output, gone);
-        let (server, turns) = Server::new(fixed, is_gone.clone());
-        let served = match server.serve(wire).await {
+        let (calls, turns) = Calls::new(fixed, is_gone.clone());
+        let served = match Server::new(calls).serve(wire).await {
             Ok(running) => running.waiting().await.map(drop).map_err(|e| e.to_string()),
             Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
             // Nobody read the first answers.

@@ -11,8 +11,9 @@ use rmcp::model::{
 use rmcp::service::RequestContext;
 use serde_json::Value;
 
-use super::server::{Server, said};
+use super::calls::Calls;
 use crate::failure::Failure;
+use crate::output::Output;
 
 /// How many resources one page of the list has.
 const PAGE: usize = 100;
@@ -28,7 +29,7 @@ const LEDGER: &str = "handoff://ledger";
 /// # Errors
 /// An error of the protocol where the ledger can't be read, or the cursor is none.
 pub(super) async fn list(
-    server: &Server,
+    calls: &Calls,
     cursor: Option<&str>,
     context: &RequestContext<RoleServer>,
 ) -> Result<ListResourcesResult, ErrorData> {
@@ -37,8 +38,8 @@ pub(super) async fn list(
         Some(Ok(begin)) => begin,
         Some(Err(_)) => return Err(ErrorData::invalid_params("that is no cursor", None)),
     };
-    let status = data(server.read(&["status"], context).await?)?;
-    let protocols = data(server.read(&["protocol", "list"], context).await?)?;
+    let status = data(calls.read(&["status"], context).await?)?;
+    let protocols = data(calls.read(&["protocol", "list"], context).await?)?;
     let mut all = vec![resource(
         LEDGER,
         "ledger",
@@ -129,7 +130,7 @@ pub(super) fn templates() -> ListResourceTemplatesResult {
 /// # Errors
 /// An error of the protocol where there is nothing, with the command's own document.
 pub(super) async fn read(
-    server: &Server,
+    calls: &Calls,
     uri: &str,
     context: &RequestContext<RoleServer>,
 ) -> Result<ReadResourceResult, ErrorData> {
@@ -145,12 +146,13 @@ pub(super) async fn read(
             let text = format!("there is no resource {}", quoted(uri));
             let failure = Failure::usage(text)
                 .hint("its forms are those of resources/templates/list, and handoff://ledger");
-            let document = serde_json::from_slice(&said(&failure)).unwrap_or_default();
+            let document =
+                serde_json::from_slice(&Output::of_failure(&failure)).unwrap_or_default();
             let error = refused(document);
             return Err(ErrorData::resource_not_found(error.message, error.data));
         }
     };
-    let document = server.read(words, context).await?;
+    let document = calls.read(words, context).await?;
     let contents = match parts[..] {
         ["handoff", _, "contract"] => {
             let contract = data(document)?["contract"].take();

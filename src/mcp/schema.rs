@@ -8,8 +8,17 @@ use clap::{Arg, ArgAction, Command};
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Map, Value, json};
 
-use super::Fixed;
 use super::verbs::{Effect, VERBS, Verb};
+
+/// What the server was started with: no call says otherwise. A call does not name the
+/// ledger's branch at all: an agent would take that for the branch that it works on.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Fixed {
+    /// The acting agent.
+    pub(crate) agent: Option<String>,
+    /// The ledger's branch.
+    pub(crate) branch: Option<String>,
+}
 
 /// The property that holds a contract's text.
 pub(super) const CONTRACT: &str = "contract";
