@@ -1,28 +1,27 @@
 //! What an agent needs when a session begins: who it is, what is on its desk, which contract is
 //! its next, and the commands for it.
 //!
-//! Here it is gathered, from the ledger's tip alone; `text` tells it, on a `page` that fits into
-//! a number of tokens.
+//! Here the `facts` are gathered, from the ledger's tip alone; `text` tells them, on a `page` that
+//! fits into a number of tokens.
 
+mod facts;
 mod page;
 mod text;
 
-use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use facts::{Contract, Facts, NEW_ISSUE, NextContract, branch_option};
+use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::moment::{Moment, rfc3339};
 use handoff_git::Repository;
 use handoff_ledger::{Desk, Look, Rules, Snapshot, desk};
 use handoff_model::{Record, Refusal, View};
-use handoff_protocol::{Agent, Protocol};
+use handoff_protocol::Protocol;
 use handoff_templates::{Known, told};
 use serde_json::{Value, json};
 
 use super::context::Context;
 use super::environment::now;
 use super::failure::Failure;
-use super::skeleton::{Format, Skeleton, Wanted};
-
-/// How many tokens a page may cost.
-const MOST: usize = 1350;
+use super::skeleton::{Format, Wanted};
 
 /// How much of a desk is looked at: reading more would take too long for a start.
 const LOOK: Look = Look {
@@ -81,7 +80,7 @@ pub(super) fn prime(context: &Context) -> Result<Prime, Failure> {
         true => None,
         false => Some(maker.contract(ways.remove(0), &agent, work)?),
     };
-    let told = Told {
+    let facts = Facts {
         party: rules.protocol().agent(agent.as_str()),
         protocol: rules.protocol(),
         elsewhere: { protocols.iter().copied() }
@@ -95,7 +94,7 @@ pub(super) fn prime(context: &Context) -> Result<Prime, Failure> {
         ways,
         now,
     };
-    Ok(told.finish())
+    Ok(facts.finish())
 }
 
 /// What an agent is told that is about to stop while it holds something: none where it holds
@@ -152,53 +151,6 @@ fn protocols_of<'r>(
     }
 }
 
-/// A way on: a contract that the agent may send next.
-struct Way {
-    to: AgentName,
-    /// Whether it leads on, not to someone who steps in.
-    usual: bool,
-    /// Its type.
-    contract_type: String,
-    /// What its type says, in a few words.
-    title: String,
-    /// The request that it answers, where that must be said.
-    answers: Option<HandoffId>,
-    /// The command that prints its skeleton.
-    command: String,
-    format: Format,
-}
-
-/// The contract that comes next.
-struct Contract {
-    way: Way,
-    skeleton: Skeleton,
-    /// Whether values in it were shortened.
-    shortened: bool,
-    /// The commands that check and send it.
-    check: String,
-    send: String,
-}
-
-/// Everything that is told.
-struct Told<'a> {
-    agent: AgentName,
-    party: Option<&'a Agent>,
-    protocol: &'a Protocol,
-    /// The other protocols that know the agent.
-    elsewhere: Vec<&'a Protocol>,
-    desk: Desk,
-    /// What it holds, or would claim next.
-    work: Option<Record>,
-    contract: Option<Contract>,
-    /// The other contracts that it may send.
-    ways: Vec<Way>,
-    branch: Option<&'a str>,
-    now: Moment,
-}
-
-/// The name of the issue in commands where the agent opens one.
-const NEW_ISSUE: &str = "ISSUE";
-
 /// Makes what could be sent next.
 struct Maker<'a, 'r> {
     repository: &'a Repository,
@@ -218,7 +170,7 @@ impl Maker<'_, '_> {
         agent: &AgentName,
         desk: &Desk,
         work: Option<&Record>,
-    ) -> Result<Vec<Way>, Failure> {
+    ) -> Result<Vec<NextContract>, Failure> {
         let protocol = self.rules.protocol();
         let asked = work.map(|work| (&work.from, work.contract_type.as_str()));
         let mut onward = protocol.onward(agent.as_str(), asked);
@@ -254,7 +206,7 @@ impl Maker<'_, '_> {
             if let Some(kind) = &kind {
                 command += &format!(" --type {kind}");
             }
-            ways.push(Way {
+            ways.push(NextContract {
                 title: found.title.clone(),
                 contract_type: found.name.clone(),
                 usual: !protocol.steps_in(&to),
@@ -270,7 +222,7 @@ impl Maker<'_, '_> {
     /// The contract of this way, its values short.
     fn contract(
         &self,
-        way: Way,
+        way: NextContract,
         agent: &AgentName,
         work: Option<&Record>,
     ) -> Result<Contract, Failure> {
@@ -330,13 +282,6 @@ impl Maker<'_, '_> {
     }
 }
 
-/// The option that names the ledger's branch, as a shell takes it.
-fn branch_option(branch: Option<&str>) -> String {
-    branch.map_or_else(String::new, |branch| {
-        format!(" --branch '{}'", branch.replace('\'', "'\\''"))
-    })
-}
-
 /// A value, in brief: texts on one line and cut, of lists and objects only the beginning.
 fn short(value: Value, depth: usize, shortened: &mut bool) -> Value {
     const TOKENS: usize = 40;
@@ -372,7 +317,7 @@ fn short(value: Value, depth: usize, shortened: &mut bool) -> Value {
     }
 }
 
-impl Told<'_> {
+impl Facts<'_> {
     fn finish(self) -> Prime {
         let (text, cut) = text::tell(&self);
         let pile = |pile: &handoff_ledger::Pile| -> Value {
@@ -390,7 +335,7 @@ impl Told<'_> {
             });
             json!({ "count": pile.count, "first": first.collect::<Vec<_>>() })
         };
-        let way = |way: &Way| json!({ "to": way.to, "title": way.title, "contract_type": way.contract_type, "command": way.command });
+        let way = |way: &NextContract| json!({ "to": way.to, "title": way.title, "contract_type": way.contract_type, "command": way.command });
         let contract = self.contract.as_ref().map(|contract| {
             json!({
                 "to": contract.way.to,

@@ -1,0 +1,63 @@
+//! What is gathered for an agent, before it is told.
+
+use handoff_base::Moment;
+use handoff_base::ids::{AgentName, HandoffId};
+use handoff_ledger::Desk;
+use handoff_model::Record;
+use handoff_protocol::{Agent, Protocol};
+
+use crate::skeleton::{Format, Skeleton};
+
+/// A contract that the agent may send next.
+pub(super) struct NextContract {
+    pub(super) to: AgentName,
+    /// Whether it leads on, not to someone who steps in.
+    pub(super) usual: bool,
+    /// Its type.
+    pub(super) contract_type: String,
+    /// What its type says, in a few words.
+    pub(super) title: String,
+    /// The request that it answers, where that must be said.
+    pub(super) answers: Option<HandoffId>,
+    /// The command that prints its skeleton.
+    pub(super) command: String,
+    pub(super) format: Format,
+}
+
+/// The contract that comes next.
+pub(super) struct Contract {
+    pub(super) way: NextContract,
+    pub(super) skeleton: Skeleton,
+    /// Whether values in it were shortened.
+    pub(super) shortened: bool,
+    /// The commands that check and send it.
+    pub(super) check: String,
+    pub(super) send: String,
+}
+
+/// Everything that is told.
+pub(super) struct Facts<'a> {
+    pub(super) agent: AgentName,
+    pub(super) party: Option<&'a Agent>,
+    pub(super) protocol: &'a Protocol,
+    /// The other protocols that know the agent.
+    pub(super) elsewhere: Vec<&'a Protocol>,
+    pub(super) desk: Desk,
+    /// What it holds, or would claim next.
+    pub(super) work: Option<Record>,
+    pub(super) contract: Option<Contract>,
+    /// The other contracts that it may send.
+    pub(super) ways: Vec<NextContract>,
+    pub(super) branch: Option<&'a str>,
+    pub(super) now: Moment,
+}
+
+/// The name of the issue in commands where the agent opens one.
+pub(super) const NEW_ISSUE: &str = "ISSUE";
+
+/// The option that names the ledger's branch, as a shell takes it.
+pub(super) fn branch_option(branch: Option<&str>) -> String {
+    branch.map_or_else(String::new, |branch| {
+        format!(" --branch '{}'", branch.replace('\'', "'\\''"))
+    })
+}
