@@ -7,10 +7,11 @@ use std::rc::Rc;
 use std::thread;
 
 use clap::Args;
+use handoff_base::ObjectId;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::text::quoted;
 use handoff_git::Repository;
-use handoff_ledger::{DEFAULT_BRANCH, Ledger, Snapshot};
+use handoff_ledger::{DEFAULT_BRANCH, Ledger, LedgerError, Snapshot};
 use handoff_model::View;
 
 use super::call::Call;
@@ -237,6 +238,19 @@ pub(super) fn remote_named(repository: &Repository, name: String) -> Result<Stri
     Ok(match path.filter(|_| !is_known()) {
         Some(path) => path.to_str().map_or(name, str::to_owned),
         None => name,
+    })
+}
+
+/// A commit that has to be here.
+///
+/// # Errors
+/// A [`Failure`] when a text names none.
+pub(super) fn commit_id(repository: &Repository, text: &str) -> Result<ObjectId, Failure> {
+    let found = repository.commit_named(text).map_err(LedgerError::from)?;
+    found.ok_or_else(|| {
+        let text = format!("{} names no commit here", quoted(text));
+        Failure::new(exit::NOT_FOUND, "no_commit", text)
+            .hint("fetch the code branch first, or give the commit's whole id")
     })
 }
 

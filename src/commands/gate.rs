@@ -7,9 +7,8 @@ use handoff_ledger::required;
 use handoff_model::{Answered, View};
 use serde_json::json;
 
-use super::github::commit;
 use crate::annotations::Format;
-use crate::context::Context;
+use crate::context::{Context, commit_id};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::{annotations, exit};
@@ -70,7 +69,7 @@ impl Arguments {
         };
         let rules = tip.rules(issue.protocol.as_str())?;
         let head: Option<ObjectId> = match &self.head {
-            Some(text) => Some(commit(&repository, text)?),
+            Some(text) => Some(commit_id(&repository, text)?),
             None => None,
         };
         let found = required(&repository, &folder, &rules, &self.require, head)?;

@@ -8,7 +8,7 @@ use handoff_github::standing::Issue;
 use handoff_github::summary::comment;
 use serde_json::json;
 
-use super::Gate;
+use super::page::Gate;
 use crate::context::Context;
 use crate::environment::now;
 use crate::failure::{Failure, chain};

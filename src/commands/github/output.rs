@@ -3,7 +3,7 @@ use handoff_github::output::{of_issue, of_ledger, of_none, written};
 use handoff_github::standing::Issue;
 use serde_json::{Map, Value};
 
-use super::{Page, append};
+use super::page::{Page, append};
 use crate::context::Context;
 use crate::environment::{now, random_word};
 use crate::failure::Failure;

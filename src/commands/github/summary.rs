@@ -8,7 +8,7 @@ use handoff_github::summary::{MOST_SUMMARY, of_issue, of_ledger, of_none};
 use handoff_github::text::open_fence;
 use serde_json::json;
 
-use super::{Page, append};
+use super::page::{Page, append};
 use crate::context::Context;
 use crate::environment::now;
 use crate::failure::Failure;
