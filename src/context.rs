@@ -166,8 +166,9 @@ impl Context {
     /// A [`Failure`] of usage when there is no remote of that name.
     pub(super) fn remote(&self, repository: &Repository) -> Result<Option<String>, Failure> {
         let configured = configured_remote(repository);
-        let known = configured.map(|name| remote_named(repository, name));
-        known.transpose()
+        configured
+            .map(|name| existing(repository, name))
+            .transpose()
     }
 
     /// Names the ledger.
@@ -216,29 +217,52 @@ impl Context {
     }
 }
 
-/// The remote that the configuration names.
+/// The remote that the configuration names, where a path counts from the working tree.
 fn configured_remote(repository: &Repository) -> Option<String> {
-    let name = repository.config("handoff.remote");
-    name.filter(|name| !name.is_empty())
+    let name = repository.config("handoff.remote")?;
+    let from = repository.workdir().unwrap_or(repository.path());
+    (!name.is_empty()).then(|| canonical_remote(repository, from, name))
 }
 
-/// A remote by its name, its address or its path.
+/// A remote by its name, its address or its path from the current folder.
 ///
 /// # Errors
 /// A [`Failure`] of usage when it can be none of them.
 pub(super) fn remote_named(repository: &Repository, name: String) -> Result<String, Failure> {
-    let is_address = name.contains(['/', ':']) || Path::new(&name).exists();
-    let is_known = || repository.config(&format!("remote.{name}.url")).is_some();
-    if name.starts_with('-') || !is_address && !is_known() {
+    let name = canonical_remote(repository, Path::new(""), name);
+    existing(repository, name)
+}
+
+/// The one name of a remote, under which its branch is tracked: of a path, the same in every
+/// folder, and also while nothing is there.
+fn canonical_remote(repository: &Repository, from: &Path, name: String) -> String {
+    if name.starts_with('-') || is_known(repository, &name) {
+        return name;
+    }
+    let path = from.join(&name);
+    let is_path = name.contains('/') && !name.contains(':');
+    let beside = || {
+        let folder = path.parent().filter(|_| is_path)?.canonicalize().ok()?;
+        Some(folder.join(path.file_name()?))
+    };
+    let found = path.canonicalize().ok().or_else(beside);
+    let found = found.and_then(|path| path.to_str().map(str::to_owned));
+    found.unwrap_or(name)
+}
+
+/// Says whether the configuration has a remote of this name.
+fn is_known(repository: &Repository, name: &str) -> bool {
+    repository.config(&format!("remote.{name}.url")).is_some()
+}
+
+/// Refuses what is no name of a remote, no address and no path.
+fn existing(repository: &Repository, name: String) -> Result<String, Failure> {
+    let is_address = name.contains(['/', ':']);
+    if name.starts_with('-') || !is_address && !is_known(repository, &name) {
         let text = format!("there is no remote {}", quoted(&name));
         return Err(Failure::usage(text).hint("`git remote -v` lists the remotes"));
     }
-    // The configuration is read from other folders, too.
-    let path = Path::new(&name).canonicalize().ok();
-    Ok(match path.filter(|_| !is_known()) {
-        Some(path) => path.to_str().map_or(name, str::to_owned),
-        None => name,
-    })
+    Ok(name)
 }
 
 /// A commit that has to be here.

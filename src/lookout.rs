@@ -79,17 +79,14 @@ impl<'r> Lookout<'r> {
         deadline: Option<Instant>,
     ) -> Result<Self, Failure> {
         let has_here = !matches!(place, Place::There(_));
-        let remote = match place {
-            Place::Here | Place::Both(None) => None,
-            Place::There(name) | Place::Both(Some(name)) => Some(name),
+        let (ledger, remote) = match place {
+            Place::Here | Place::Both(None) => (ledger.alone(), None),
+            Place::Both(Some(name)) => (ledger, Some(name)),
+            Place::There(name) => (ledger.shared_through(&name), Some(name)),
         };
         if remote.is_none() && poll.is_some() {
             return Err(LedgerError::NoRemote.into());
         }
-        let ledger = match &remote {
-            Some(name) => ledger.shared_through(name),
-            None => ledger.alone(),
-        };
         let own = has_here.then_some(ledger.refname());
         let refs: Vec<&str> = own.into_iter().chain(ledger.tracking_ref()).collect();
         // Before the first look: what comes after that wakes it.

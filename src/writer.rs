@@ -74,11 +74,11 @@ impl Context {
         repository: &'r Repository,
         output: &mut Output,
     ) -> Result<Writer<'r>, Failure> {
-        let remote = self.remote(repository)?;
-        self.writer_through(repository, remote.as_deref(), output)
+        self.remote(repository)?;
+        self.writer_through(repository, None, output)
     }
 
-    /// Opens the ledger for writing, which has this remote.
+    /// Opens the ledger for writing; it has this remote, or else the configured one.
     ///
     /// # Errors
     /// A [`Failure`] of usage.

@@ -81,12 +81,15 @@ impl Arguments {
             return Err(LedgerError::ProtocolRefused { findings }.into());
         }
         let repository = context.repository()?;
-        let remote = match &self.remote {
-            Some(name) => Some(remote_named(&repository, name.clone())?),
+        let asked = self.remote.clone();
+        let asked = asked.map(|name| remote_named(&repository, name));
+        let asked = asked.transpose()?;
+        let remote = match &asked {
+            Some(name) => Some(name.clone()),
             None => context.remote(&repository)?,
         };
         let Writer { ledger, session } =
-            context.writer_through(&repository, remote.as_deref(), output)?;
+            context.writer_through(&repository, asked.as_deref(), output)?;
         if (remote.is_none() || session.offline) && ledger.tip_id()?.is_none() {
             not_twice(&repository, ledger.branch())?;
         }
@@ -130,7 +133,7 @@ impl Arguments {
             );
             return Err(Failure::new(exit::PROTOCOL, "other_evidence", text).hint(hint));
         }
-        if let (Some(_), Some(name)) = (&self.remote, &remote) {
+        if let Some(name) = &asked {
             repository.set_config("handoff.remote", name)?;
         }
         let remote = remote.as_deref().map(masked);

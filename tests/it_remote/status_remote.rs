@@ -173,3 +173,38 @@ fn a_clone_without_a_ledger_is_led_to_the_remotes() {
     other.there(&["init"]).success();
     fs::remove_dir_all(&other.other).unwrap();
 }
+
+#[test]
+fn a_relative_path_is_the_same_remote_in_every_folder() {
+    let clones = Clones::without_ledger();
+    let (env, repo) = (&clones.env, clones.env.repo());
+    let docs = repo.join("docs");
+    fs::create_dir(&docs).unwrap();
+    env.handoff(&["init"]).success();
+    env.git(&repo, &["config", "handoff.remote", "../bare.git"]);
+    env.send(opening(87)).success();
+    assert_eq!(clones.tip(&clones.bare), env.tip());
+    let name = clones.bare.canonicalize().unwrap();
+    let beside = |unpublished: u32| json!({ "name": name, "seen": true, "unpublished": unpublished, "behind": 0 });
+    for folder in [&repo, &docs] {
+        let ran = env.handoff_in(folder, &["status", "--json"]).success();
+        assert_eq!(ran.json()["data"]["remote"], beside(0));
+        let said = env.handoff_in(folder, &["status"]).success().stdout;
+        assert!(said.contains("the same as "), "{said}");
+    }
+    env.handoff_in(&docs, &CLAIM).success();
+    assert_eq!(clones.tip(&clones.bare), env.tip());
+
+    // Nor is it another while nothing is there.
+    clones.take_away();
+    let block = ["block", "87.1", "--as", "prep-agent", "--reason", "which?"];
+    env.handoff_in(&docs, &block).exits(8);
+    let ran = env.handoff(&["status", "--json"]).success();
+    assert_eq!(ran.json()["data"]["remote"], beside(1));
+    clones.bring_back();
+    env.handoff_in(&docs, &["sync"]).success();
+    let ran = env.handoff(&["status", "--json"]).success();
+    assert_eq!(ran.json()["data"]["remote"], beside(0));
+    let tracked = env.git(&repo, &["for-each-ref", "refs/handoff/remotes"]);
+    assert_eq!(tracked.lines().count(), 1, "{tracked}");
+}
