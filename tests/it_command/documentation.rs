@@ -135,7 +135,7 @@ fn is_word(text: &str) -> bool {
 
 /// The exit codes of src/cli/exit.rs by their names.
 fn exits() -> BTreeMap<String, String> {
-    let text = read("src/cli/exit.rs");
+    let text = read("src/exit.rs");
     let numbers = text.lines().filter_map(|line| {
         let (name, value) = line.strip_prefix("pub const ")?.split_once(": u8 = ")?;
         Some((name.to_owned(), value.strip_suffix(';')?.to_owned()))
@@ -153,7 +153,7 @@ fn codes() -> Vec<Value> {
 fn every_error_code_is_described_with_its_exit_code() {
     let exits = exits();
     let mut made = BTreeSet::new();
-    for (_, code) in sources("src/cli") {
+    for (_, code) in sources("src") {
         let code: String = code.split_whitespace().collect();
         let quoted = |rest: &str| {
             let (code, _) = rest.split_once('"').unwrap();
@@ -187,20 +187,24 @@ fn every_error_code_is_described_with_its_exit_code() {
         })
         .collect();
     assert!(made.len() > 30, "{made:?}");
-    assert_eq!(
-        said, made,
-        "docs/codes.md on the left, src/cli on the right"
-    );
+    assert_eq!(said, made, "docs/codes.md on the left, src on the right");
 }
 
 #[test]
 fn every_finding_code_is_described() {
     let mut made = BTreeSet::new();
-    for (path, code) in sources("src") {
-        // What is derived finds no fault; it names figures, attributes and events.
-        if path.starts_with("src/git/") || path.starts_with("src/insight/") {
-            continue;
-        }
+    // What is derived finds no fault; it names figures, attributes and events.
+    let crates = [
+        "contract",
+        "github",
+        "harness",
+        "ledger",
+        "model",
+        "protocol",
+        "templates",
+    ];
+    let crates = crates.map(|name| sources(&format!("crates/handoff-{name}/src")));
+    for (_, code) in crates.into_iter().flatten().chain(sources("src")) {
         made.extend(literals(&code, |text| {
             let dotted = text
                 .split_once('.')
@@ -218,7 +222,10 @@ fn every_finding_code_is_described() {
         .map(|code| code["code"].as_str().unwrap().to_owned())
         .collect();
     assert!(made.len() > 60, "{made:?}");
-    assert_eq!(said, made, "docs/codes.md on the left, src on the right");
+    assert_eq!(
+        said, made,
+        "docs/codes.md on the left, the source on the right"
+    );
 }
 
 /// A stored type's fields, and whether each may be left out.
@@ -240,14 +247,24 @@ fn fields(path: &str, name: &str) -> BTreeMap<String, bool> {
 
 #[test]
 fn what_is_stored_is_described() {
-    const RECORD: &str = "src/ledger/record.rs";
-    const FAILURE: &str = "src/ledger/failure/stored.rs";
+    const RECORD: &str = "crates/handoff-model/src/record.rs";
+    const FAILURE: &str = "crates/handoff-model/src/failure.rs";
     for (heading, index, path, name) in [
-        ("The document", 2, "src/finding.rs", "Finding"),
+        (
+            "The document",
+            2,
+            "crates/handoff-base/src/finding.rs",
+            "Finding",
+        ),
         ("A record", 0, RECORD, "Record"),
         ("A record", 1, RECORD, "ContractFile"),
-        ("A record", 2, "src/git/code.rs", "Code"),
-        ("A record", 3, "src/ledger/evidence/mod.rs", "Evidence"),
+        ("A record", 2, "crates/handoff-base/src/code.rs", "Code"),
+        (
+            "A record",
+            3,
+            "crates/handoff-model/src/evidence/stored.rs",
+            "Evidence",
+        ),
         ("A record", 4, RECORD, "Lease"),
         ("A record", 5, RECORD, "Transition"),
         ("A record", 6, RECORD, "Failure"),
@@ -564,7 +581,7 @@ fn commands_that_are_named_exist() {
         let text = fs::read_to_string(&path).unwrap();
         (path.display().to_string(), text)
     });
-    for (path, text) in documents.chain(sources("src/cli")) {
+    for (path, text) in documents.chain(sources("src")) {
         for rest in text.split("`git handoff ").skip(1) {
             let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '-');
             let name = &rest[..end.unwrap_or(rest.len())];

@@ -125,7 +125,8 @@ fn an_event_names_the_trace_that_its_step_was_made_in() {
 fn every_type_is_described() {
     let described = described();
     // What the program can say, as its source has it.
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/insight/cloudevents.rs");
+    let source =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/handoff-insight/src/cloudevents.rs");
     let source = fs::read_to_string(source).unwrap();
     let said = source.split("fn type_of").nth(1).unwrap();
     let said = said
