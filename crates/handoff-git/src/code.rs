@@ -3,8 +3,9 @@
 use git2::{Oid, Sort};
 use handoff_base::Code;
 
-use super::repository::{GitError, Repository};
-use crate::object_id::{ToOid, object_id};
+use super::error::GitError;
+use super::object_id::{ToOid, object_id};
+use super::repository::Repository;
 
 /// How far back a merge is looked for.
 const DEPTH: usize = 200;

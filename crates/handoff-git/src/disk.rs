@@ -6,9 +6,8 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use super::racy_files::Written;
+use super::capture::{CaptureError, RawPath};
 use super::tree::Mode;
-use super::worktree::{CaptureError, RawPath};
 
 /// A path as text, for people: what is not UTF-8 is replaced.
 pub(super) fn shown(path: &[u8]) -> String {
@@ -147,6 +146,9 @@ impl Found {
         Ok((mode, bytes))
     }
 }
+
+/// When a file was written: seconds and nanoseconds.
+pub(super) type Written = (i64, u32);
 
 /// When a file was written; the beginning of time where that is not known, so
 /// that nothing counts as written before it.

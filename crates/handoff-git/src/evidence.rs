@@ -9,9 +9,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use git2::{ErrorCode, ObjectType, Oid, Sort};
 use handoff_base::{Code, ObjectId};
 
-use super::repository::{GitError, Repository};
+use super::error::GitError;
+use super::object_id::{ToOid, object_id};
+use super::repository::Repository;
 use super::tree::Tree;
-use crate::object_id::{ToOid, object_id};
 
 /// How many commits are walked for one question.
 pub(super) const MOST_COMMITS: usize = 10_000;

@@ -6,8 +6,9 @@ use chrono::{DateTime, FixedOffset, Utc};
 use git2::{ObjectType, Oid};
 use handoff_base::ObjectId;
 
-use super::repository::{GitError, Repository};
-use crate::object_id::{ToOid, object_id};
+use super::error::GitError;
+use super::object_id::{ToOid, object_id};
+use super::repository::Repository;
 
 /// An author or a committer, with the time of the act.
 #[derive(Clone, Debug, PartialEq, Eq)]

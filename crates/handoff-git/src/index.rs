@@ -10,9 +10,10 @@ use std::process::Command;
 
 use handoff_base::ObjectId;
 
-use super::repository::{GitError, Repository};
+use super::error::GitError;
+use super::object_id::object_id;
+use super::repository::Repository;
 use super::tree::Tree;
-use crate::object_id::object_id;
 
 /// A regular file or a link that is staged.
 #[derive(Clone, Debug, PartialEq, Eq)]

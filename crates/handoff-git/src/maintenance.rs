@@ -1,17 +1,13 @@
 //! The upkeep of a repository: git's own, started as git starts it after a command
 //! that brought objects; it runs beside everyone's work and never within it.
 
-use std::cell::Cell;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::rc::Rc;
 
-use git2::{Config, ErrorClass, ErrorCode, ObjectType, Odb};
-use handoff_base::ObjectId;
+use git2::{Config, ErrorCode};
 
-use super::repository::{GitError, Repository};
-use crate::object_id::object_id;
+use super::repository::Repository;
 
 /// What is set in this repository, where the configuration says nothing: git's own
 /// numbers of loose objects and of packs.
@@ -36,24 +32,13 @@ const KEEP_LOGS: [&str; 4] = [
     "gc.reflogExpireUnreachable=never",
 ];
 
-/// Whether objects came into a repository since it was opened.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Grown(Rc<Cell<bool>>);
-
-impl Grown {
-    /// Notes that some did.
-    pub(super) fn note(&self) {
-        self.0.set(true);
-    }
-}
-
 impl Repository {
     /// Starts git's own maintenance beside this process, where something was written
     /// or fetched through this handle and the numbers by which git decides it
     /// (`gc.auto`, `gc.autoPackLimit`) are passed. Waits for nothing, and says
     /// nothing: what can't be started now is due again after the next write.
     pub fn maintain(&self) {
-        if self.grown.0.get() && self.is_maintenance_due() {
+        if self.grown.is_noted() && self.is_maintenance_due() {
             let mut command = self.maintenance();
             // A group of its own: what ends the caller's does not end it halfway.
             #[cfg(unix)]
@@ -99,22 +84,6 @@ impl Repository {
         command.stdin(Stdio::null());
         command.stdout(Stdio::null()).stderr(Stdio::null());
         command
-    }
-}
-
-/// Writes an object, and once more where that fails: git removes a folder of loose
-/// objects that it emptied, if need be in the moment in which one is put there.
-///
-/// # Errors
-/// [`GitError`] when the object can't be written.
-pub(super) fn write(odb: &Odb<'_>, kind: ObjectType, bytes: &[u8]) -> Result<ObjectId, GitError> {
-    const TIMES: u32 = 4;
-    let mut times = 1;
-    loop {
-        match odb.write(kind, bytes) {
-            Err(error) if error.class() == ErrorClass::Os && times < TIMES => times += 1,
-            written => return Ok(object_id(written?)),
-        }
     }
 }
 

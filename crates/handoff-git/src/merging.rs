@@ -6,9 +6,9 @@ use git2::{MergeFileInput, Oid};
 use handoff_base::ObjectId;
 
 use super::evidence::{Added, Differences, FactError, MOST_COMMITS, Unknown};
+use super::object_id::{ToOid, blob_id, object_id};
 use super::repository::Repository;
 use super::tree::{EntryKind, Tree};
-use crate::object_id::{ToOid, blob_id, object_id};
 
 /// A commit as far as merging goes.
 struct Brief {

@@ -8,8 +8,8 @@ use std::{fs, io};
 
 use handoff_base::ObjectId;
 
+use super::object_id::ToOid;
 use super::repository::Repository;
-use crate::object_id::ToOid;
 
 /// What a pack's index begins with in its second version, the only one that git
 /// has written since 2007.

@@ -6,8 +6,9 @@ use std::fs;
 use git2::{Oid, RepositoryState};
 use handoff_base::ObjectId;
 
-use super::repository::{GitError, Repository};
-use crate::object_id::{ToOid, object_id};
+use super::error::GitError;
+use super::object_id::{ToOid, object_id};
+use super::repository::Repository;
 
 /// Where a working tree stands.
 #[derive(Clone, Debug, PartialEq, Eq)]

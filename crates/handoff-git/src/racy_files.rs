@@ -11,17 +11,14 @@ use std::{fs, io, thread};
 
 use git2::{IndexEntry, IndexEntryExtendedFlag, IndexEntryFlag};
 
-use super::disk::on_disk;
-use super::worktree::RawPath;
+use super::capture::RawPath;
+use super::disk::{Written, on_disk};
 
 /// How many paths libgit2 is asked about one by one; above that, about all.
 const MOST: usize = 2_000;
 
 /// The fewest paths that a thread is started for.
 const PART: usize = 500;
-
-/// When a file was written: seconds and nanoseconds.
-pub(super) type Written = (i64, u32);
 
 /// The paths that may differ, files and folders that the index does not know
 /// among them; none where too many do, or where they can't be told.

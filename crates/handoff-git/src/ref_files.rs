@@ -7,7 +7,8 @@ use std::{fs, thread};
 
 use handoff_base::ObjectId;
 
-use super::repository::{GitError, Repository};
+use super::error::GitError;
+use super::repository::Repository;
 
 /// How many times a lock is looked at that another process may hold for a moment.
 const LOOKS: u32 = 500;

@@ -4,9 +4,10 @@
 use git2::{ErrorCode, ObjectType};
 use handoff_base::ObjectId;
 
+use super::error::{GitError, PublishError};
 use super::history::Person;
-use super::repository::{GitError, PublishError, Repository};
-use crate::object_id::{ToOid, object_id};
+use super::object_id::{ToOid, object_id};
+use super::repository::Repository;
 
 /// A commit that is kept under a ref of its own, with what is said of it.
 pub struct Kept {

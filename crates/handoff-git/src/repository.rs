@@ -1,4 +1,4 @@
-//! Opening a repository, reading objects, and publishing one commit.
+//! Opening a repository, and reading its configuration, refs and objects.
 
 use std::cell::RefCell;
 use std::fs;
@@ -9,15 +9,11 @@ use std::rc::Rc;
 use git2::{ErrorClass, ErrorCode, ObjectType};
 use handoff_base::ObjectId;
 
-use crate::object_id::{ToOid, object_id};
-
-pub use super::error::{GitError, OpenError, PublishError};
-use super::history::Person;
-use super::maintenance::{Grown, write};
+use super::boundary::Boundary;
+use super::error::{GitError, OpenError};
 use super::object_cache::Recent;
-use super::shallow::Boundary;
-use super::tree::{self, Mode};
-use handoff_base::Edit;
+use super::object_id::{ToOid, object_id};
+use super::objects::Grown;
 
 /// Sets what libgit2 leaves to its callers. Call once, before anything else.
 pub fn tune() {
@@ -415,125 +411,5 @@ impl Repository {
             let worktree = Path::new(link.trim_end()).parent()?.to_owned();
             worktree.exists().then_some(worktree)
         })
-    }
-
-    /// Writes blobs, trees and a commit that nothing points to yet.
-    ///
-    /// # Errors
-    /// [`GitError`] when an object can't be read or written.
-    pub fn prepare(&self, proposal: &Proposal<'_>) -> Result<Prepared<'_>, GitError> {
-        let tree = self.write_proposed(proposal)?;
-        let mut text = format!("tree {tree}\n");
-        if let Some((commit, _)) = proposal.parent {
-            text += &format!("parent {commit}\n");
-        }
-        let Proposal {
-            author,
-            committer,
-            message,
-            ..
-        } = proposal;
-        text += &format!("author {author}\ncommitter {committer}\n\n{message}");
-        let odb = self.inner.odb()?;
-        let commit = write(&odb, ObjectType::Commit, text.as_bytes())?;
-        Ok(self.prepared(proposal, commit))
-    }
-
-    /// Writes a commit's blobs and trees, and returns its own tree.
-    ///
-    /// The tree is edited once for all edits, and equal bytes are written once.
-    pub(super) fn write_proposed(&self, proposal: &Proposal<'_>) -> Result<ObjectId, GitError> {
-        let odb = self.inner.odb()?;
-        let edits = proposal.edits;
-        let mut written: Vec<(&[u8], ObjectId)> = Vec::with_capacity(edits.len());
-        let mut entries = Vec::with_capacity(edits.len());
-        for (path, edit) in edits {
-            let entry = match edit {
-                Edit::Gone => None,
-                Edit::Folder(id) => {
-                    // A tree that is not here would be a hole in the branch.
-                    self.object(*id, ObjectType::Tree)?;
-                    Some((Mode::Folder, *id))
-                }
-                Edit::Bytes(bytes) => {
-                    let known = written.iter().find(|(known, _)| known == bytes);
-                    let id = match known {
-                        Some(&(_, id)) => id,
-                        None => {
-                            let id = write(&odb, ObjectType::Blob, bytes)?;
-                            written.push((bytes, id));
-                            id
-                        }
-                    };
-                    Some((Mode::Plain, id))
-                }
-            };
-            entries.push((path.as_bytes(), entry));
-        }
-        let before = proposal.parent.map(|(_, tree)| tree);
-        tree::edit(self, &odb, before, &mut entries)
-    }
-
-    /// A commit of a proposal, once it is written.
-    pub(super) fn prepared(&self, proposal: &Proposal<'_>, commit: ObjectId) -> Prepared<'_> {
-        Prepared {
-            repository: self,
-            refname: proposal.refname.to_owned(),
-            expected: proposal.parent.map(|(commit, _)| commit),
-            commit,
-        }
-    }
-}
-
-/// A commit as it is to be.
-pub struct Proposal<'a> {
-    /// The ref that is to point to it.
-    pub refname: &'a str,
-    /// Where the ref is now: a commit and its tree; none where it is new.
-    pub parent: Option<(ObjectId, ObjectId)>,
-    /// What it changes.
-    pub edits: &'a [(String, Edit)],
-    /// Who made it.
-    pub author: &'a Person,
-    /// Who records it.
-    pub committer: &'a Person,
-    /// Its message.
-    pub message: &'a str,
-}
-
-/// A commit that is written, and that no ref points to yet.
-#[must_use = "a prepared commit is lost unless it is published"]
-pub struct Prepared<'r> {
-    repository: &'r Repository,
-    refname: String,
-    expected: Option<ObjectId>,
-    commit: ObjectId,
-}
-
-impl Prepared<'_> {
-    /// Where the ref is, as far as the commit knows.
-    pub fn parent(&self) -> Option<ObjectId> {
-        self.expected
-    }
-
-    /// The commit's id.
-    pub fn commit(&self) -> ObjectId {
-        self.commit
-    }
-
-    /// Moves the ref to the commit, from exactly where it was when the commit
-    /// was prepared.
-    ///
-    /// # Errors
-    /// [`PublishError`]; the ref is then unchanged by this call.
-    pub fn publish(self, reflog: &str) -> Result<ObjectId, PublishError> {
-        let Self {
-            repository,
-            refname,
-            expected,
-            commit,
-        } = self;
-        repository.move_ref(&refname, expected, commit, reflog)?;
-        Ok(commit)
     }
 }

@@ -11,13 +11,15 @@ use std::{fs, io};
 use git2::{IndexEntry, IndexEntryExtendedFlag, IndexEntryFlag, IndexTime, ObjectType, Oid};
 use handoff_base::ObjectId;
 
+use super::capture::RawPath;
 use super::disk::{look, on_disk, path_bytes};
+use super::error::GitError;
 use super::history::Person;
-use super::repository::{GitError, Repository};
+use super::object_id::{ToOid, object_id};
+use super::repository::Repository;
 use super::tree;
 use super::tree::Mode;
-use super::worktree::{Hidden, KeptFile, RawPath, Unfinished};
-use crate::object_id::{ToOid, object_id};
+use super::worktree::{Hidden, KeptFile, Unfinished};
 
 /// Why work can't be put back.
 #[derive(Debug, thiserror::Error)]

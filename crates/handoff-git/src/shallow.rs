@@ -1,27 +1,14 @@
 //! What a clone does not have: history beyond the depth it was cloned with, and
 //! objects that a filter left out.
-//!
-//! git says where history ends in a file, which every fetch may change. libgit2
-//! reads it once, and not at all in a linked worktree or where it compares two
-//! lines of commits, so it is read here.
 
-use std::cell::RefCell;
 use std::collections::{HashSet, VecDeque};
 use std::fs;
-use std::rc::Rc;
-use std::time::SystemTime;
 
 use git2::ErrorCode;
 use handoff_base::ObjectId;
 
-use super::repository::{GitError, Repository};
-
-/// The commits whose parents are not here, and the state of the file that said so.
-#[derive(Default)]
-pub(super) struct Boundary(RefCell<Option<(Stamp, Rc<HashSet<ObjectId>>)>>);
-
-/// What tells two states of the file apart: it is replaced as a whole.
-type Stamp = (Option<SystemTime>, u64);
+use super::error::GitError;
+use super::repository::Repository;
 
 impl Repository {
     /// Says whether history was cut off when this repository was cloned, of whatever
@@ -33,22 +20,7 @@ impl Repository {
 
     /// Says whether a commit's parents are not in this shallow clone.
     pub(super) fn is_boundary(&self, id: ObjectId) -> bool {
-        let path = self.common_dir().join("shallow");
-        let Ok(found) = fs::metadata(&path) else {
-            return false;
-        };
-        let stamp = (found.modified().ok(), found.len());
-        let mut known = self.boundary.0.borrow_mut();
-        if let Some((at, ids)) = &*known
-            && *at == stamp
-        {
-            return ids.contains(&id);
-        }
-        let text = fs::read_to_string(&path).unwrap_or_default();
-        let ids: HashSet<ObjectId> = text.lines().filter_map(|line| line.parse().ok()).collect();
-        let is = ids.contains(&id);
-        *known = Some((stamp, Rc::new(ids)));
-        is
+        self.boundary.holds(self.common_dir(), id)
     }
 
     /// Says whether objects were left out when this repository was cloned, which its

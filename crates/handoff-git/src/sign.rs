@@ -7,10 +7,12 @@ use std::time::Instant;
 
 use handoff_base::ObjectId;
 
+use super::error::GitError;
 use super::history::{Person, Stored};
+use super::prepare::{Prepared, Proposal};
 use super::process;
 use super::process::{Ended, Patience, ProcessError};
-use super::repository::{GitError, Prepared, Proposal, Repository};
+use super::repository::Repository;
 
 /// Why a commit could not be signed. Nothing points to anything new.
 #[derive(Debug, thiserror::Error)]

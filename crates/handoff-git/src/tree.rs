@@ -8,9 +8,10 @@ use std::rc::Rc;
 use git2::{ObjectType, Odb, Oid};
 use handoff_base::ObjectId;
 
-use super::maintenance::write;
-use super::repository::{GitError, Repository};
-use crate::object_id::{ToOid, object_id};
+use super::error::GitError;
+use super::object_id::{ToOid, object_id};
+use super::objects::write;
+use super::repository::Repository;
 
 /// The mode of a tree's entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -6,9 +6,10 @@ use std::collections::HashSet;
 use git2::ObjectType;
 use handoff_base::ObjectId;
 
-use super::repository::{GitError, Repository};
+use super::error::GitError;
+use super::object_id::ToOid;
+use super::repository::Repository;
 use super::tree::{Mode, Tree};
-use crate::object_id::ToOid;
 
 impl Repository {
     /// The objects that a tree names: each with whether it is a folder.

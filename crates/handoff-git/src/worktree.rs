@@ -6,7 +6,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Metadata;
-use std::io;
 use std::path::Path;
 
 use git2::{
@@ -14,15 +13,14 @@ use git2::{
 };
 use handoff_base::ObjectId;
 
+use super::capture::{CaptureError, RawPath};
 use super::disk::{Found, find, on_disk, shown, written};
-use super::maintenance::write;
+use super::error::GitError;
+use super::object_id::{ToOid, object_id};
+use super::objects::write;
 use super::racy_files::racy_files;
-use super::repository::{GitError, Repository};
+use super::repository::Repository;
 use super::tree::{FlatEntry, Mode, Tree};
-use crate::object_id::{ToOid, object_id};
-
-/// A path as git holds it: bytes from the root, with `/` between names.
-pub type RawPath = Vec<u8>;
 
 /// How much may be kept.
 #[derive(Clone, Copy, Debug)]
@@ -87,93 +85,6 @@ impl Unfinished {
     /// The size of all of them, in bytes.
     pub fn bytes(&self) -> u64 {
         self.files.iter().chain(&self.staged).map(|f| f.bytes).sum()
-    }
-}
-
-/// Why a working tree can't be kept.
-#[derive(Debug, thiserror::Error)]
-pub enum CaptureError {
-    /// There is none.
-    #[error("a bare repository has no working tree")]
-    Bare,
-    /// The index has a form that libgit2 does not read.
-    #[error("the index cannot be read (a sparse or a split index has to be made a plain one)")]
-    Index(#[source] GitError),
-    /// A folder is another repository.
-    #[error("{shown} is a repository of its own")]
-    Nested {
-        /// Its path, for display.
-        shown: String,
-    },
-    /// A submodule is not as HEAD says.
-    #[error("the submodule {shown} is not as HEAD has it")]
-    Submodule {
-        /// Its path, for display.
-        shown: String,
-    },
-    /// Whoever asked does not want it.
-    #[error("the work is not accepted")]
-    NotAccepted,
-    /// A path is something that can't be kept.
-    #[error("{shown} is a device, a pipe or a socket")]
-    Special {
-        /// Its path, for display.
-        shown: String,
-    },
-    /// A file can't be read.
-    #[error("{shown} cannot be read")]
-    Unreadable {
-        /// Its path, for display.
-        shown: String,
-        /// Why.
-        source: io::Error,
-    },
-    /// A file was changed whenever it was read.
-    #[error("{shown} changes while it is read")]
-    Changing {
-        /// Its path, for display.
-        shown: String,
-    },
-    /// A file is too large.
-    #[error("{shown} has {bytes} bytes, and at most {limit} are kept of a file")]
-    TooLarge {
-        /// Its path, for display.
-        shown: String,
-        /// Its size.
-        bytes: u64,
-        /// The cap.
-        limit: u64,
-    },
-    /// All files together are too large.
-    #[error(
-        "the files have more than {limit} bytes together; the largest is {shown}, with {bytes}"
-    )]
-    TooMuch {
-        /// The largest file, for display.
-        shown: String,
-        /// Its size.
-        bytes: u64,
-        /// The cap.
-        limit: u64,
-    },
-    /// There are too many files.
-    #[error("{count} files are changed or new, and at most {limit} are kept; most are in {shown}")]
-    TooMany {
-        /// The folder that most of them are in, for display.
-        shown: String,
-        /// How many there are.
-        count: usize,
-        /// The cap.
-        limit: usize,
-    },
-    /// libgit2 failed.
-    #[error(transparent)]
-    Git(#[from] GitError),
-}
-
-impl From<git2::Error> for CaptureError {
-    fn from(error: git2::Error) -> Self {
-        Self::Git(error.into())
     }
 }
 

@@ -5,7 +5,7 @@
 //! place in the line about the ref, a complaint behind `fatal: ` at the start of a
 //! line. Addresses, names and what hooks print never decide.
 
-use super::{Pushed, RemoteError};
+use super::outcome::{Pushed, RemoteError};
 
 /// How many lines of what another repository says are kept, and how much of each.
 const LINES: usize = 40;
