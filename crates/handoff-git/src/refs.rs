@@ -7,6 +7,7 @@ use handoff_base::ObjectId;
 use super::error::{GitError, PublishError};
 use super::history::Person;
 use super::object_id::{ToOid, object_id};
+use super::objects::write;
 use super::repository::Repository;
 
 /// A commit that is kept under a ref of its own, with what is said of it.
@@ -98,8 +99,7 @@ impl Repository {
         let name = refname.rsplit('/').next().unwrap_or_default();
         let text = format!("object {commit}\ntype commit\ntag {name}\ntagger {by}\n\n{message}");
         let odb = self.inner.odb().map_err(GitError::from)?;
-        let tag = odb.write(ObjectType::Tag, text.as_bytes());
-        let tag = object_id(tag.map_err(GitError::from)?);
+        let tag = write(&odb, ObjectType::Tag, text.as_bytes())?;
         match self.move_ref(refname, None, tag, "") {
             Err(PublishError::Moved) => Ok(()),
             other => other,

@@ -15,7 +15,8 @@ use super::capture::RawPath;
 use super::disk::{look, on_disk, path_bytes};
 use super::error::GitError;
 use super::history::Person;
-use super::object_id::{ToOid, object_id};
+use super::object_id::ToOid;
+use super::objects::write;
 use super::repository::Repository;
 use super::tree;
 use super::tree::Mode;
@@ -96,7 +97,7 @@ impl Repository {
     /// # Errors
     /// [`GitError`] when it can't be written.
     pub fn write_blob(&self, bytes: &[u8]) -> Result<ObjectId, GitError> {
-        Ok(object_id(self.inner.odb()?.write(ObjectType::Blob, bytes)?))
+        write(&self.inner.odb()?, ObjectType::Blob, bytes)
     }
 
     /// Writes the tree that results from placing and removing entries in another.
@@ -138,7 +139,7 @@ impl Repository {
         if !named.all(|id| id.parse().is_ok_and(|id| self.has(id))) {
             return Ok(false);
         }
-        self.inner.odb()?.write(ObjectType::Commit, raw)?;
+        write(&self.inner.odb()?, ObjectType::Commit, raw)?;
         Ok(true)
     }
 
@@ -159,11 +160,7 @@ impl Repository {
             text += &format!("parent {parent}\n");
         }
         text += &format!("author {author}\ncommitter {committer}\n\n{message}");
-        Ok(object_id(
-            self.inner
-                .odb()?
-                .write(ObjectType::Commit, text.as_bytes())?,
-        ))
+        write(&self.inner.odb()?, ObjectType::Commit, text.as_bytes())
     }
 
     /// Starts a branch, unless there is one of that name.

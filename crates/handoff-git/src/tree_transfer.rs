@@ -8,6 +8,7 @@ use handoff_base::ObjectId;
 
 use super::error::GitError;
 use super::object_id::ToOid;
+use super::objects::write;
 use super::repository::Repository;
 use super::tree::{Mode, Tree};
 
@@ -75,7 +76,7 @@ impl Repository {
                 if right != id.oid() {
                     return Ok(Err(id));
                 }
-                odb.write(kind, &bytes).map_err(GitError::from)?;
+                write(&odb, kind, &bytes)?;
             }
             if folder {
                 wanted.extend(self.named_by(id)?);
