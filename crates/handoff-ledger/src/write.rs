@@ -104,7 +104,7 @@ impl<'r> Ledger<'r> {
     }
 
     /// The same ledger, shared with others through a remote, by its name or address:
-    /// a step counts once the remote has it.
+    /// a step counts once the remote has it. [`Self::catch_up`] comes before the first.
     #[must_use]
     pub fn shared_through(mut self, remote: &str) -> Self {
         let upstream = Upstream::new(self.repository, remote, &self.branch);
@@ -454,7 +454,8 @@ impl<'r> Ledger<'r> {
         mut decide: impl FnMut(&Snapshot<'r>, Moment) -> Result<Decided<T>, LedgerError>,
     ) -> Result<(T, Option<ObjectId>), LedgerError> {
         self.guard(session)?;
-        self.catch_up(session)?;
+        // Whoever opens a ledger for writing catches up, once, and says what came of it.
+        debug_assert!(self.upstream().is_none_or(Upstream::is_settled));
         let start = Instant::now();
         let mut queue = None;
         let mut attempts = 0;

@@ -164,6 +164,11 @@ impl<'r> Upstream<'r> {
         Rc::clone(&self.publication)
     }
 
+    /// Says whether the remote was asked, or is not to be.
+    pub(super) fn is_settled(&self) -> bool {
+        !matches!(*self.reach.borrow(), Reach::Unasked)
+    }
+
     pub(super) fn is_reached(&self) -> bool {
         matches!(*self.reach.borrow(), Reach::Reached)
     }

@@ -163,7 +163,6 @@ impl Ledger<'_> {
     /// [`LedgerError`], also where it is refused again; it is kept then.
     pub fn retry_rejected(&self, session: &Session, name: &str) -> Result<Rejected, LedgerError> {
         let (rejected, kept) = self.kept_as(name)?;
-        self.catch_up(session)?;
         let commit = self.repository().commit(kept.commit)?;
         loop {
             let tip = self.existing()?;

@@ -94,8 +94,7 @@ impl Ledger<'_> {
         if session.offline {
             *upstream.reach.borrow_mut() = Reach::Offline;
         }
-        let is_settled = !matches!(*upstream.reach.borrow(), Reach::Unasked);
-        if is_settled {
+        if upstream.is_settled() {
             return Ok(Synced::default());
         }
         self.guard(session)?;
