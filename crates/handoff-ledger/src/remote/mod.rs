@@ -7,6 +7,7 @@
 //! state, and `rejected` keeps those that it refuses. `glimpse` looks at the remote
 //! for whoever waits.
 
+mod apart;
 mod glimpse;
 mod publish;
 mod rejected;
@@ -27,7 +28,8 @@ use super::session::Session;
 
 pub use glimpse::Glimpse;
 pub use rejected::{Rejected, RejectedStep};
-pub use sync::{Beside, Renamed, Synced};
+pub use rerun::Renamed;
+pub use sync::{Beside, Synced};
 
 /// The trailer that names the commit which a step was offline.
 pub(super) const SYNCED_FROM: &str = "Synced-From";

@@ -11,8 +11,8 @@ use handoff_git::{Commit, KeptCommit, RemoteError};
 use handoff_model::{View, trailers};
 use serde::Serialize;
 
+use super::apart::Apart;
 use super::rerun::{Origins, Rerun, begun};
-use super::sync::Apart;
 use crate::error::LedgerError;
 use crate::session::Session;
 use crate::write::Ledger;

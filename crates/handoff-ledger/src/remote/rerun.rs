@@ -7,8 +7,8 @@ use handoff_base::{ObjectId, to_second};
 use handoff_git::{Commit, Repository, Tree};
 use handoff_model::{Request, Told, View, layout, trailers};
 use handoff_protocol::Event;
+use serde::Serialize;
 
-use super::sync::Renamed;
 use crate::asked::{Asked, KnownRules, Shared, States, What, issues_of, shared_of};
 use crate::choice::Offer;
 use crate::error::LedgerError;
@@ -18,6 +18,15 @@ use crate::session::{Session, SetTime};
 use crate::shared::Change as ProtocolStep;
 use crate::snapshot::{IssueFolder, Rules};
 use crate::write::{Ledger, Target};
+
+/// A handoff that has another id since its steps were brought together with others.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Renamed {
+    /// The id that it had offline.
+    pub was: HandoffId,
+    /// Its id.
+    pub is: HandoffId,
+}
 
 /// What became of the handoffs that were begun offline.
 #[derive(Debug, Default)]

@@ -1,32 +1,21 @@
 //! Bringing this clone and the remote together.
 
-use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use handoff_base::ObjectId;
-use handoff_base::ids::HandoffId;
-use handoff_git::{Commit, Depth, PublishError};
-use handoff_model::trailers;
+use handoff_git::{Depth, PublishError};
 use serde::Serialize;
 
+use super::apart::Apart;
 use super::publish::Landing;
 use super::rejected::Rejected;
-use super::rerun::{Origins, Rerun};
-use super::{Reach, SYNCED_FROM, Upstream};
+use super::rerun::{Renamed, Rerun};
+use super::{Reach, Upstream};
 use crate::error::LedgerError;
 use crate::session::Session;
 use crate::tally::Work;
 use crate::verify::{Audit, AuditScope};
 use crate::write::Ledger;
-
-/// A handoff that has another id since its steps were brought together with others.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Renamed {
-    /// The id that it had offline.
-    pub was: HandoffId,
-    /// Its id.
-    pub is: HandoffId,
-}
 
 /// What bringing both sides together came to.
 #[derive(Debug, Default)]
@@ -496,73 +485,4 @@ struct Together {
     attempts: u32,
     /// Whether each step is sent by itself, to learn which of them a hook refuses.
     singly: bool,
-}
-
-/// Two lines of steps since they parted.
-pub(super) struct Apart {
-    /// The commits that only this clone has, the oldest first.
-    pub(super) own: Vec<Commit>,
-    /// What those of the remote were offline, where they were made by a clone again:
-    /// by the commit then, the commit now.
-    pub(super) published: HashMap<ObjectId, Commit>,
-    /// How many commits only the remote has.
-    pub(super) theirs: usize,
-}
-
-impl Apart {
-    /// Reads what this clone has up to `here`, and the remote up to `there`.
-    ///
-    /// # Errors
-    /// [`LedgerError`] when a commit can't be read.
-    pub(super) fn read(
-        ledger: &Ledger<'_>,
-        here: ObjectId,
-        there: ObjectId,
-    ) -> Result<Self, LedgerError> {
-        let repository = ledger.repository();
-        let common = repository.common_ancestor(here, there)?;
-        let line = |tip: ObjectId| -> Result<Vec<Commit>, LedgerError> {
-            let mut commits = Vec::new();
-            for id in repository.first_parents(tip) {
-                let id = id?;
-                if Some(id) == common {
-                    break;
-                }
-                commits.push(repository.commit(id)?);
-            }
-            commits.reverse();
-            Ok(commits)
-        };
-        let (own, theirs) = (line(here)?, line(there)?);
-        let known: HashSet<ObjectId> = own.iter().map(|commit| commit.id).collect();
-        let count = theirs.len();
-        let published = theirs.into_iter().filter_map(|commit| {
-            let of = synced_from(&commit.message)?;
-            known.contains(&of).then_some((of, commit))
-        });
-        Ok(Self {
-            published: published.collect(),
-            own,
-            theirs: count,
-        })
-    }
-
-    /// What became of the handoffs that this clone began, as far as it is known.
-    pub(super) fn origins(&self) -> Origins {
-        let mut origins = Origins::default();
-        for commit in &self.own {
-            match self.published.get(&commit.id) {
-                Some(now) => origins.taken(&commit.message, &now.message),
-                None => origins.left(&commit.message),
-            }
-        }
-        origins
-    }
-}
-
-/// The commit that a step was offline, as its message tells.
-fn synced_from(message: &str) -> Option<ObjectId> {
-    let found = trailers(message);
-    let (_, id) = found.iter().rev().find(|(name, _)| *name == SYNCED_FROM)?;
-    id.parse().ok()
 }

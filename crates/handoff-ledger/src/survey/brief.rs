@@ -11,7 +11,9 @@ use handoff_protocol::{Action, Event, State};
 use serde::Deserialize;
 use serde::de::{Error, IgnoredAny};
 
-use super::{ChangeSurvey, DecisionSurvey, HandoffSurvey, IssueSurvey, RoundSurvey, ran_out};
+use super::types::{
+    ChangeSurvey, DecisionSurvey, HandoffSurvey, IssueSurvey, RoundSurvey, ran_out,
+};
 
 /// `issue.json`, in brief.
 #[derive(Deserialize)]

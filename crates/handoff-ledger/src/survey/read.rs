@@ -8,7 +8,8 @@ use handoff_base::ids::IssueKey;
 use handoff_git::{Entry, EntryKind, Repository, Tree};
 use handoff_model::{StoredError, layout};
 
-use super::{HandoffSurvey, IssueSurvey, brief};
+use super::brief;
+use super::types::{HandoffSurvey, IssueSurvey};
 use crate::error::LedgerError;
 
 /// How deep an issue's folder is in the folder of all issues.

@@ -7,7 +7,7 @@ use handoff_base::ObjectId;
 use handoff_git::Scratch;
 use serde::{Deserialize, Serialize};
 
-use super::IssueSurvey;
+use super::types::IssueSurvey;
 
 /// The program whose notes count: another one may have other words for a thing.
 const PROGRAM: &str = concat!("git-handoff ", env!("CARGO_PKG_VERSION"), " 3");

@@ -11,7 +11,7 @@ use handoff_git::{Change, EntryKind, Person, Repository, Stored, Tree, blob_id};
 use handoff_model::{Actor, FileChanges, Issue, Planned, Record, Stop, View, layout, plan};
 use handoff_protocol::Event;
 
-use super::{Audit, AuditScope, Parent, Part, unreadable};
+use super::scope::{Audit, AuditScope, Parent, Part, unreadable};
 use crate::asked::{KnownRules, Shared, States, What, difference, issues_of, shared_of};
 use crate::error::LedgerError;
 use crate::evidence::again;

@@ -7,7 +7,7 @@ use handoff_base::{Moment, ObjectId, to_second};
 use handoff_git::{GitError, Person, Repository};
 
 use super::auditor::{Auditor, Candidate};
-use super::{Audit, AuditScope, Parent, unreadable};
+use super::scope::{Audit, AuditScope, Parent, unreadable};
 use crate::error::LedgerError;
 
 /// A commit that is about to be made on the ledger's branch.

@@ -9,46 +9,24 @@ mod auditor;
 mod gatekeeper;
 mod meaning;
 mod remembered;
+mod scope;
 mod tip;
 
-use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
 use auditor::Auditor;
 pub use gatekeeper::{BranchMove, NextCommit};
 pub use meaning::meaning;
+pub use scope::{Audit, AuditScope};
+use scope::{Parent, Part};
 use tip::Tip;
 
 use super::error::LedgerError;
-use super::order;
-use super::tally::{Tally, Work};
-use handoff_base::Moment;
+use super::tally::Work;
 use handoff_base::ObjectId;
 use handoff_base::finding::Finding;
-use handoff_base::ids::IssueKey;
-use handoff_git::{Commit, GitError, Repository, Stored};
-use handoff_model::layout;
-
-/// How much of a ledger to audit; by default, all of it.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct AuditScope<'a> {
-    /// Only the commits that touch this issue, or what all issues share.
-    pub issue: Option<&'a IssueKey>,
-    /// Only the commits after this one, which history must hold.
-    pub since: Option<ObjectId>,
-    /// Where the commits are counted that were audited.
-    pub tally: Option<&'a Tally>,
-}
-
-impl AuditScope<'_> {
-    /// Says whether commits that touch these issues are meant. What touches none is
-    /// everyone's: it may have changed the rules.
-    fn covers(self, touched: &BTreeSet<IssueKey>) -> bool {
-        self.issue
-            .is_none_or(|key| touched.is_empty() || touched.contains(key))
-    }
-}
+use handoff_git::{GitError, Repository};
 
 /// How many commits an auditor takes at once; the first ones take fewer, so that
 /// a short history is shared out too.
@@ -56,50 +34,6 @@ const PART: usize = 512;
 
 /// How many commits the first part has; each that follows has twice as many.
 const FIRST_PART: usize = 32;
-
-/// A stretch of history.
-#[derive(Default)]
-struct Part {
-    /// Its commits, the newest first.
-    commits: Vec<Stored>,
-    /// The commit before the oldest of them, where that is known.
-    before: Option<Parent>,
-}
-
-/// What a commit's parent has to say of it.
-#[derive(Clone, Copy)]
-struct Parent {
-    /// Its tree.
-    tree: ObjectId,
-    /// When it was recorded, where that binds those after it.
-    recorded: Option<Moment>,
-}
-
-impl Parent {
-    fn of(commit: &Commit) -> Self {
-        Self {
-            tree: commit.tree,
-            recorded: order::recorded(commit),
-        }
-    }
-}
-
-/// What an audit found.
-#[derive(Debug, Default)]
-pub struct Audit {
-    /// How many commits were checked.
-    pub commits: usize,
-    /// How many of them handed work on.
-    pub handoffs: usize,
-    /// The commit that the audit began at.
-    pub tip: String,
-    /// The commit after which it began; none where it began with the first.
-    pub since: Option<String>,
-    /// Whether older history is not in this clone.
-    pub cut_off: bool,
-    /// Every finding, in the order of history.
-    pub findings: Vec<Finding>,
-}
 
 impl Audit {
     /// Audits the history that ends in a commit, with this many threads.
@@ -245,37 +179,4 @@ impl Audit {
         }
         let _ = send.send((number, part));
     }
-
-    /// Says whether nothing speaks against the ledger.
-    pub fn is_clean(&self) -> bool {
-        !self.findings.iter().any(Finding::is_error)
-    }
-}
-
-fn unreadable(error: &LedgerError) -> Finding {
-    let mut text = match error {
-        LedgerError::NotALedger { .. } => format!("{} is missing", layout::MANIFEST),
-        _ => error.to_string(),
-    };
-    let mut cause = std::error::Error::source(error);
-    while let Some(source) = cause {
-        text += &format!(": {source}");
-        cause = source.source();
-    }
-    let path = match error {
-        LedgerError::Missing { path }
-        | LedgerError::Object { path, .. }
-        | LedgerError::Stored { path, .. }
-        | LedgerError::Schema { path, .. } => path.clone(),
-        LedgerError::Protocol { name, .. } => layout::protocol_file(name, "protocol.json"),
-        LedgerError::NotALedger { .. } => layout::MANIFEST.to_owned(),
-        _ => String::new(),
-    };
-    let code = match error {
-        error if error.is_left_out() => "object.left_out",
-        LedgerError::Git(_) | LedgerError::Object { .. } => "object.unreadable",
-        LedgerError::Missing { .. } | LedgerError::NotALedger { .. } => "file.missing",
-        _ => "file.unreadable",
-    };
-    Finding::error(code, path, text)
 }

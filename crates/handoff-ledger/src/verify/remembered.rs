@@ -6,7 +6,7 @@ use handoff_base::finding::Finding;
 use handoff_base::{Moment, ObjectId, to_second};
 use handoff_git::Repository;
 
-use super::{Audit, AuditScope};
+use super::scope::{Audit, AuditScope};
 use crate::error::LedgerError;
 use crate::memory::Audited;
 use crate::write::Ledger;

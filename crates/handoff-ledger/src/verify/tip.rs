@@ -9,7 +9,7 @@ use handoff_base::{ObjectId, digest};
 use handoff_git::Repository;
 use handoff_model::{Record, View, layout};
 
-use super::{AuditScope, unreadable};
+use super::scope::{AuditScope, unreadable};
 use crate::error::LedgerError;
 use crate::snapshot::{IssueFolder, Snapshot};
 

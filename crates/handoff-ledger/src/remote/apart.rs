@@ -1,0 +1,81 @@
+//! What a clone and its remote each have alone.
+
+use std::collections::{HashMap, HashSet};
+
+use handoff_base::ObjectId;
+use handoff_git::Commit;
+use handoff_model::trailers;
+
+use super::SYNCED_FROM;
+use super::rerun::Origins;
+use crate::error::LedgerError;
+use crate::write::Ledger;
+
+/// Two lines of steps since they parted.
+pub(super) struct Apart {
+    /// The commits that only this clone has, the oldest first.
+    pub(super) own: Vec<Commit>,
+    /// What those of the remote were offline, where they were made by a clone again:
+    /// by the commit then, the commit now.
+    pub(super) published: HashMap<ObjectId, Commit>,
+    /// How many commits only the remote has.
+    pub(super) theirs: usize,
+}
+
+impl Apart {
+    /// Reads what this clone has up to `here`, and the remote up to `there`.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when a commit can't be read.
+    pub(super) fn read(
+        ledger: &Ledger<'_>,
+        here: ObjectId,
+        there: ObjectId,
+    ) -> Result<Self, LedgerError> {
+        let repository = ledger.repository();
+        let common = repository.common_ancestor(here, there)?;
+        let line = |tip: ObjectId| -> Result<Vec<Commit>, LedgerError> {
+            let mut commits = Vec::new();
+            for id in repository.first_parents(tip) {
+                let id = id?;
+                if Some(id) == common {
+                    break;
+                }
+                commits.push(repository.commit(id)?);
+            }
+            commits.reverse();
+            Ok(commits)
+        };
+        let (own, theirs) = (line(here)?, line(there)?);
+        let known: HashSet<ObjectId> = own.iter().map(|commit| commit.id).collect();
+        let count = theirs.len();
+        let published = theirs.into_iter().filter_map(|commit| {
+            let of = synced_from(&commit.message)?;
+            known.contains(&of).then_some((of, commit))
+        });
+        Ok(Self {
+            published: published.collect(),
+            own,
+            theirs: count,
+        })
+    }
+
+    /// What became of the handoffs that this clone began, as far as it is known.
+    pub(super) fn origins(&self) -> Origins {
+        let mut origins = Origins::default();
+        for commit in &self.own {
+            match self.published.get(&commit.id) {
+                Some(now) => origins.taken(&commit.message, &now.message),
+                None => origins.left(&commit.message),
+            }
+        }
+        origins
+    }
+}
+
+/// The commit that a step was offline, as its message tells.
+fn synced_from(message: &str) -> Option<ObjectId> {
+    let found = trailers(message);
+    let (_, id) = found.iter().rev().find(|(name, _)| *name == SYNCED_FROM)?;
+    id.parse().ok()
+}

@@ -1,0 +1,284 @@
+//! Issues and handoffs in brief.
+
+use handoff_base::Moment;
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_model::planner::ran_out_at;
+use handoff_model::{Evidence, Issue, IssueStatus, Record, TraceParent, Transition, Verdict};
+use handoff_protocol::{Action, Event, State};
+use serde::{Deserialize, Serialize};
+
+/// One issue, in brief.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IssueSurvey {
+    /// Its key.
+    pub key: IssueKey,
+    /// The protocol it is bound to.
+    pub protocol: AgentName,
+    /// Whether it is still worked on.
+    pub status: IssueStatus,
+    /// When its first contract was sent.
+    #[serde(with = "seconds")]
+    pub opened_at: Moment,
+    /// When its last step was made.
+    #[serde(with = "seconds")]
+    pub updated_at: Moment,
+    /// When it was completed.
+    #[serde(with = "optional_seconds")]
+    pub completed_at: Option<Moment>,
+    /// How many commits wrote to it.
+    pub steps: u32,
+    /// How often it was opened again.
+    pub reopened: u32,
+    /// How many handoffs it had when it was last opened again: limits count from there.
+    pub counts_after: u32,
+    /// What took the work round once more, the oldest first.
+    pub rounds: Vec<RoundSurvey>,
+    /// Completed handoffs from which nothing was sent on yet.
+    pub unfollowed: Vec<u32>,
+    /// What was decided about its handoffs, the oldest first.
+    pub decisions: Vec<DecisionSurvey>,
+    /// Its handoffs, the oldest first.
+    pub handoffs: Vec<HandoffSurvey>,
+}
+
+/// A handoff that took the work round once more.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RoundSurvey {
+    /// The name of the protocol's limit.
+    pub name: String,
+    /// The handoff's number.
+    pub number: u32,
+}
+
+/// What was decided about a handoff.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DecisionSurvey {
+    /// When.
+    #[serde(with = "seconds")]
+    pub at: Moment,
+    /// The handoff's number.
+    pub number: u32,
+    /// What is to be done.
+    pub action: Action,
+}
+
+/// One handoff, in brief.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HandoffSurvey {
+    /// Its number in its issue, from 1.
+    pub number: u32,
+    /// The contract's type.
+    pub contract_type: String,
+    /// The sender.
+    pub from: AgentName,
+    /// The receiver; after a reassignment, the new one.
+    pub to: AgentName,
+    /// The receiver that it was sent to.
+    pub sent_to: AgentName,
+    /// The receiver that its contract names, where another decides first.
+    pub intended: Option<AgentName>,
+    /// Its state.
+    pub state: State,
+    /// The priority word.
+    pub priority: Option<String>,
+    /// The status word of its contract.
+    pub status: Option<String>,
+    /// One line about it.
+    pub summary: String,
+    /// The number of the handoff that its sender held.
+    pub follows: Option<u32>,
+    /// The number of the request that it answers.
+    pub answers: Option<u32>,
+    /// The task that it is about.
+    pub task: Option<String>,
+    /// The numbers of handoffs that must be completed before it can be claimed.
+    pub waits_for: Vec<u32>,
+    /// Which attempt this is, from 1.
+    pub attempt: u32,
+    /// When it can be claimed again, while it waits for another attempt.
+    #[serde(with = "optional_seconds")]
+    pub not_before: Option<Moment>,
+    /// When the lease of whoever works on it runs out.
+    #[serde(with = "optional_seconds")]
+    pub expires_at: Option<Moment>,
+    /// How many of its contract's claims the repository contradicts.
+    pub contradicted: u32,
+    /// How many things its sender did against its role.
+    pub violations: u32,
+    /// Every change of its state, the oldest first.
+    pub changes: Vec<ChangeSurvey>,
+}
+
+/// One change of a handoff's state, in brief.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangeSurvey {
+    /// When.
+    #[serde(with = "seconds")]
+    pub at: Moment,
+    /// By which agent.
+    pub by: AgentName,
+    /// The event; none for the sending that began it.
+    pub event: Option<Event>,
+    /// The state after.
+    pub to: State,
+    /// The agent that is to do it from now on, where that changed.
+    pub receiver: Option<AgentName>,
+    /// The code of the failure, where it failed.
+    pub failure: Option<String>,
+    /// What went wrong, what is asked, or why, in one line.
+    pub reason: Option<String>,
+    /// When the lease had run out, where that is what was recorded.
+    #[serde(with = "optional_seconds")]
+    pub ran_out_at: Option<Moment>,
+    /// The trace that it was made in.
+    pub traceparent: Option<TraceParent>,
+}
+
+impl IssueSurvey {
+    /// An issue and its records, the oldest first, in brief.
+    pub fn of(issue: &Issue, records: &[Record]) -> Self {
+        let decisions = issue.decisions.iter().map(|decision| DecisionSurvey {
+            at: decision.at,
+            number: decision.id.number(),
+            action: decision.action,
+        });
+        let rounds = issue.counted.iter().flat_map(|counted| {
+            let number = counted.number;
+            let named = counted.rounds.iter().cloned();
+            named.map(move |name| RoundSurvey { name, number })
+        });
+        Self {
+            key: issue.issue.clone(),
+            protocol: issue.protocol.clone(),
+            status: issue.status,
+            opened_at: issue.opened_at,
+            updated_at: issue.updated_at,
+            completed_at: issue.completed_at,
+            steps: issue.steps,
+            reopened: u32::try_from(issue.reopened.len()).unwrap_or(u32::MAX),
+            counts_after: issue.reopened.last().map_or(0, |again| again.handoffs),
+            rounds: rounds.collect(),
+            unfollowed: issue.unfollowed.iter().map(HandoffId::number).collect(),
+            decisions: decisions.collect(),
+            handoffs: records.iter().map(HandoffSurvey::of).collect(),
+        }
+    }
+
+    /// The id of one of its handoffs.
+    pub fn id(&self, handoff: &HandoffSurvey) -> HandoffId {
+        HandoffId::new(self.key.clone(), handoff.number)
+    }
+
+    /// A handoff by its number.
+    pub fn handoff(&self, number: u32) -> Option<&HandoffSurvey> {
+        let found = self.handoffs.binary_search_by_key(&number, |h| h.number);
+        self.handoffs.get(found.ok()?)
+    }
+}
+
+impl HandoffSurvey {
+    /// A record, in brief.
+    pub fn of(record: &Record) -> Self {
+        let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        let contradicted = |e: &&Evidence| e.result == Verdict::Contradicted;
+        // The contract's file is named for whom it was handed to.
+        let sent_to = || {
+            let (stem, _) = record.contract.file.rsplit_once('.')?;
+            let start = format!("{:04}-{}-to-", record.id.number(), record.from);
+            stem.strip_prefix(&start)?.parse().ok()
+        };
+        Self {
+            number: record.id.number(),
+            contract_type: record.contract_type.clone(),
+            from: record.from.clone(),
+            to: record.to.clone(),
+            sent_to: sent_to().unwrap_or_else(|| record.to.clone()),
+            intended: record.intended.clone(),
+            state: record.state,
+            priority: record.priority.clone(),
+            status: record.status.clone(),
+            summary: record.summary.clone(),
+            follows: record.follows.as_ref().map(HandoffId::number),
+            answers: record.answers.as_ref().map(HandoffId::number),
+            task: record.task.as_ref().map(|task| task.id.clone()),
+            waits_for: record.waits_for.iter().map(HandoffId::number).collect(),
+            attempt: record.attempt,
+            not_before: record.not_before,
+            expires_at: record.lease.as_ref().and_then(|lease| lease.expires_at),
+            contradicted: count(record.evidence.iter().filter(contradicted).count()),
+            violations: count(record.violations.len()),
+            changes: record.transitions.iter().map(ChangeSurvey::of).collect(),
+        }
+    }
+
+    /// When it was sent.
+    pub fn sent_at(&self) -> Option<Moment> {
+        self.changes.first().map(|change| change.at)
+    }
+
+    /// Says whether it only told something: it was never to be taken up.
+    pub fn is_note(&self) -> bool {
+        let first = self.changes.first();
+        first.is_some_and(|change| change.to.is_terminal())
+    }
+}
+
+impl ChangeSurvey {
+    fn of(transition: &Transition) -> Self {
+        let failure = transition.failure.as_ref();
+        let asked = || transition.questions.first()?.description.as_ref();
+        let reason = failure.map(|failure| &failure.message);
+        let reason = reason.or(transition.reason.as_ref()).or_else(asked);
+        Self {
+            at: transition.at,
+            by: transition.by.clone(),
+            event: transition.event,
+            to: transition.to,
+            receiver: transition.receiver.clone(),
+            failure: failure.map(|failure| failure.code.clone()),
+            ran_out_at: ran_out(transition.event, failure.map(|f| &*f.message)),
+            reason: reason.and_then(|text| Some(text.lines().next()?.to_owned())),
+            traceparent: transition.traceparent,
+        }
+    }
+}
+
+/// When a lease had run out, of which this is the event and the failure's message.
+pub(super) fn ran_out(event: Option<Event>, message: Option<&str>) -> Option<Moment> {
+    let message = message.filter(|_| event == Some(Event::Expire))?;
+    ran_out_at(message)
+}
+
+/// Moments as seconds since 1970, which is how precise they are.
+mod seconds {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+
+    use handoff_base::Moment;
+
+    pub(super) fn serialize<S: Serializer>(at: &Moment, s: S) -> Result<S::Ok, S::Error> {
+        at.timestamp().serialize(s)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Moment, D::Error> {
+        let at = Moment::from_timestamp(i64::deserialize(d)?, 0);
+        at.ok_or_else(|| D::Error::custom("no moment"))
+    }
+}
+
+mod optional_seconds {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::seconds;
+    use handoff_base::Moment;
+
+    #[derive(Serialize, Deserialize)]
+    struct Wrapped(#[serde(with = "seconds")] Moment);
+
+    pub(super) fn serialize<S: Serializer>(at: &Option<Moment>, s: S) -> Result<S::Ok, S::Error> {
+        at.map(Wrapped).serialize(s)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Moment>, D::Error> {
+        Ok(Option::<Wrapped>::deserialize(d)?.map(|w| w.0))
+    }
+}
