@@ -4,6 +4,7 @@
 mod attacks;
 mod audit;
 mod audit_trail;
+mod deep_trees;
 mod delivered;
 mod desk;
 mod evidence;

@@ -5,7 +5,7 @@
 
 use std::rc::Rc;
 
-use git2::{ObjectType, Odb, Oid};
+use git2::{ErrorClass, ErrorCode, ObjectType, Odb, Oid};
 use handoff_base::ObjectId;
 
 use super::error::GitError;
@@ -45,6 +45,19 @@ impl Mode {
             Self::Link => b"120000",
         }
     }
+}
+
+/// How deep folders may nest: as deep as git itself goes (`core.maxTreeDepth`).
+const MAX_DEPTH: usize = 2048;
+
+/// Refuses to go deeper. All walks keep the folders that they are in on the heap, not on a thread's
+/// stack; this bounds what a tree that was made for it can take.
+fn ensure_depth(depth: usize, class: ErrorClass) -> Result<(), GitError> {
+    if depth <= MAX_DEPTH {
+        return Ok(());
+    }
+    let text = format!("a tree is nested deeper than {MAX_DEPTH} levels");
+    Err(git2::Error::new(ErrorCode::Invalid, class, text).into())
 }
 
 /// A path with the entry that it gets, or none to remove it.
@@ -94,24 +107,6 @@ pub struct FlatEntry {
     pub mode: u32,
     /// The object it names.
     pub id: ObjectId,
-}
-
-fn flatten(
-    repository: &Repository,
-    tree: ObjectId,
-    prefix: &[u8],
-    found: &mut Vec<FlatEntry>,
-) -> Result<(), GitError> {
-    for mut entry in Tree::new(repository, tree).entries()? {
-        entry.path.splice(0..0, prefix.iter().copied());
-        if entry.mode == Mode::Folder.number() {
-            let inside = [&entry.path[..], b"/"].concat();
-            flatten(repository, entry.id, &inside, found)?;
-        } else {
-            found.push(entry);
-        }
-    }
-    Ok(())
 }
 
 /// A folder as it is stored.
@@ -261,7 +256,23 @@ impl<'r> Tree<'r> {
     /// [`GitError`] when an object can't be read.
     pub fn files(&self) -> Result<Vec<FlatEntry>, GitError> {
         let mut found = Vec::new();
-        flatten(self.repository, self.id, b"", &mut found)?;
+        // The folders that are being listed, each with what its paths begin with.
+        let mut open = vec![(Vec::new(), self.entries()?.into_iter())];
+        while let Some((prefix, entries)) = open.last_mut() {
+            let Some(mut entry) = entries.next() else {
+                open.pop();
+                continue;
+            };
+            entry.path.splice(0..0, prefix.iter().copied());
+            if entry.mode == Mode::Folder.number() {
+                ensure_depth(open.len(), ErrorClass::Tree)?;
+                entry.path.push(b'/');
+                let inside = Self::new(self.repository, entry.id).entries()?;
+                open.push((entry.path, inside.into_iter()));
+            } else {
+                found.push(entry);
+            }
+        }
         Ok(found)
     }
 
@@ -275,13 +286,38 @@ impl<'r> Tree<'r> {
         old: Option<ObjectId>,
         closed: fn(&str) -> bool,
     ) -> Result<Vec<Change>, GitError> {
-        let mut found = Comparison {
-            repository: self.repository,
-            closed,
-            changes: Vec::new(),
-        };
-        found.compare("", old, Some(self.id))?;
-        Ok(found.changes)
+        let mut changes = Vec::new();
+        // The folders that are being compared, the innermost last.
+        let mut open = vec![Pair::read(
+            self.repository,
+            String::new(),
+            old,
+            Some(self.id),
+        )?];
+        while let Some(pair) = open.last_mut() {
+            let Some((before, after)) = next_difference(&pair.old, &pair.new, &mut pair.at) else {
+                open.pop();
+                continue;
+            };
+            let Some(shown) = after.as_ref().or(before.as_ref()) else {
+                continue;
+            };
+            let path = format!("{}{}", pair.prefix, String::from_utf8_lossy(shown.name));
+            let id_of = |entry: &Option<RawEntry<'_>>| entry.as_ref().map(RawEntry::id).transpose();
+            let (kind, old, new) = (shown.kind(), id_of(&before)?, id_of(&after)?);
+            if kind == EntryKind::Tree && !closed(&path) {
+                ensure_depth(open.len(), ErrorClass::Tree)?;
+                open.push(Pair::read(self.repository, format!("{path}/"), old, new)?);
+            } else {
+                changes.push(Change {
+                    path,
+                    old,
+                    new,
+                    kind,
+                });
+            }
+        }
+        Ok(changes)
     }
 }
 
@@ -366,68 +402,69 @@ fn same_entries(a: &[u8], b: &[u8]) -> usize {
     ends.last().unwrap_or(0)
 }
 
-/// Two trees as they are compared.
-struct Comparison<'r> {
-    repository: &'r Repository,
-    closed: fn(&str) -> bool,
-    changes: Vec<Change>,
+/// Two folders as they are compared.
+struct Pair {
+    /// What the paths in it begin with.
+    prefix: String,
+    old: Rc<[u8]>,
+    new: Rc<[u8]>,
+    /// How much of each has been compared.
+    at: (usize, usize),
 }
 
-impl Comparison<'_> {
-    fn compare(
-        &mut self,
-        prefix: &str,
+impl Pair {
+    fn read(
+        repository: &Repository,
+        prefix: String,
         old: Option<ObjectId>,
         new: Option<ObjectId>,
-    ) -> Result<(), GitError> {
-        if old == new {
-            return Ok(());
-        }
+    ) -> Result<Self, GitError> {
         let read = |id: Option<ObjectId>| match id {
-            Some(id) => self.repository.object(id, ObjectType::Tree),
-            None => Ok(Rc::default()),
+            Some(id) if old != new => repository.object(id, ObjectType::Tree),
+            _ => Ok(Rc::default()),
         };
         let (old, new) = (read(old)?, read(new)?);
         let same = same_entries(&old, &new);
-        let (mut old, mut new) = (&old[same..], &new[same..]);
+        Ok(Self {
+            prefix,
+            old,
+            new,
+            at: (same, same),
+        })
+    }
+}
+
+/// The next entries of two folders that differ: one of each where both have the name.
+fn next_difference<'t>(
+    old: &'t [u8],
+    new: &'t [u8],
+    at: &mut (usize, usize),
+) -> Option<(Option<RawEntry<'t>>, Option<RawEntry<'t>>)> {
+    loop {
+        let (old, new) = (&old[at.0..], &new[at.1..]);
         // Behind the last difference everything is the same.
-        while old != new {
-            let (a, b) = (first_entry(old), first_entry(new));
-            let order = match (&a, &b) {
-                (None, None) => return Ok(()),
-                (Some(_), None) => std::cmp::Ordering::Less,
-                (None, Some(_)) => std::cmp::Ordering::Greater,
-                (Some(a), Some(b)) => compare_order(a.order(), b.order()),
-            };
-            let before = a.filter(|_| order.is_le());
-            let after = b.filter(|_| order.is_ge());
-            let length = |entry: &Option<RawEntry<'_>>| entry.as_ref().map_or(0, RawEntry::length);
-            (old, new) = (&old[length(&before)..], &new[length(&after)..]);
-            if let (Some(a), Some(b)) = (&before, &after)
-                && a.id == b.id
-                && a.mode == b.mode
-            {
-                continue;
-            }
-            let Some(shown) = after.as_ref().or(before.as_ref()) else {
-                continue;
-            };
-            let path = format!("{prefix}{}", String::from_utf8_lossy(shown.name));
-            let id_of = |entry: &Option<RawEntry<'_>>| entry.as_ref().map(RawEntry::id).transpose();
-            let kind = shown.kind();
-            if kind == EntryKind::Tree && !(self.closed)(&path) {
-                let prefix = format!("{path}/");
-                self.compare(&prefix, id_of(&before)?, id_of(&after)?)?;
-            } else {
-                self.changes.push(Change {
-                    path,
-                    old: id_of(&before)?,
-                    new: id_of(&after)?,
-                    kind,
-                });
-            }
+        if old == new {
+            return None;
         }
-        Ok(())
+        let (a, b) = (first_entry(old), first_entry(new));
+        let order = match (&a, &b) {
+            (None, None) => return None,
+            (Some(_), None) => std::cmp::Ordering::Less,
+            (None, Some(_)) => std::cmp::Ordering::Greater,
+            (Some(a), Some(b)) => compare_order(a.order(), b.order()),
+        };
+        let before = a.filter(|_| order.is_le());
+        let after = b.filter(|_| order.is_ge());
+        let length = |entry: &Option<RawEntry<'_>>| entry.as_ref().map_or(0, RawEntry::length);
+        at.0 += length(&before);
+        at.1 += length(&after);
+        if let (Some(a), Some(b)) = (&before, &after)
+            && a.id == b.id
+            && a.mode == b.mode
+        {
+            continue;
+        }
+        return Some((before, after));
     }
 }
 
@@ -441,85 +478,127 @@ pub(super) fn edit(
     edits: &mut [Placed<'_>],
 ) -> Result<ObjectId, GitError> {
     edits.sort_unstable_by_key(|(path, _)| *path);
-    match edit_folder(repository, odb, base, edits, 0)? {
-        Some(id) => Ok(id),
-        None => write(odb, ObjectType::Tree, b""),
+    let mut above: Vec<Folder<'_>> = Vec::new();
+    let mut here = Folder::read(repository, base, b"", edits, 0)?;
+    loop {
+        if let Some((name, inside, skip)) = here.next_folder() {
+            // What a caller asks for is not damage.
+            ensure_depth(above.len() + 1, ErrorClass::Invalid)?;
+            let folder = Folder::read(repository, here.folder(name)?, name, inside, skip)?;
+            above.push(std::mem::replace(&mut here, folder));
+            continue;
+        }
+        let tree = here.edited();
+        let Some(parent) = above.pop() else {
+            return write(odb, ObjectType::Tree, &tree);
+        };
+        let name = std::mem::replace(&mut here, parent).name;
+        let entry = match tree.is_empty() {
+            true => None,
+            false => Some((Mode::Folder, write(odb, ObjectType::Tree, &tree)?)),
+        };
+        here.changed.push(((name, b'/'), entry));
     }
 }
 
-/// Edits one folder; `skip` bytes of each path lead to it.
-fn edit_folder(
-    repository: &Repository,
-    odb: &Odb<'_>,
-    base: Option<ObjectId>,
-    edits: &[Placed<'_>],
+/// A folder while it is edited.
+struct Folder<'e> {
+    name: &'e [u8],
+    /// As it was.
+    data: Rc<[u8]>,
+    /// The edits that are still to be made in it; `skip` bytes of each path lead to it.
+    edits: &'e [Placed<'e>],
     skip: usize,
-) -> Result<Option<ObjectId>, GitError> {
-    let data = match base {
-        Some(id) => repository.object(id, ObjectType::Tree)?,
-        None => Rc::default(),
-    };
-    // Each changed name, as a folder or as a file, with its new entry.
-    let mut changed: Vec<(Order<'_>, Option<(Mode, ObjectId)>)> = Vec::new();
-    let mut rest = edits;
-    while let Some(((path, entry), others)) = rest.split_first() {
-        let name = &path[skip..];
-        match name.iter().position(|&b| b == b'/') {
-            None => {
-                let folder = matches!(entry, Some((Mode::Folder, _)));
-                changed.push(((name, if folder { b'/' } else { 0 }), *entry));
-                rest = others;
-            }
-            Some(length) => {
-                let inside = skip + length + 1;
-                let name = &name[..length];
-                let same = |(p, _): &&Placed<'_>| p.get(skip..inside) == Some(&path[skip..inside]);
-                let count = rest.iter().take_while(same).count();
-                let (group, others) = rest.split_at(count);
-                let old =
-                    raw_entries(&data).find(|e| e.name == name && e.kind() == EntryKind::Tree);
-                let old = old.map(|e| e.id()).transpose()?;
-                let new = edit_folder(repository, odb, old, group, inside)?;
-                changed.push(((name, b'/'), new.map(|id| (Mode::Folder, id))));
-                rest = others;
-            }
-        }
-    }
-    changed.sort_by(|a, b| compare_order(a.0, b.0));
+    /// Each changed name, as a folder or as a file, with its new entry.
+    changed: Vec<(Order<'e>, Option<(Mode, ObjectId)>)>,
+}
 
-    let mut out = Vec::with_capacity(data.len() + changed.len() * 64);
-    let mut pending = changed.iter().peekable();
-    let mut push = |mode: &[u8], name: &[u8], id: &[u8]| {
-        out.extend_from_slice(mode);
-        out.push(b' ');
-        out.extend_from_slice(name);
-        out.push(0);
-        out.extend_from_slice(id);
-    };
-    for entry in raw_entries(&data) {
-        let mut replaced = false;
-        while let Some((name, new)) = pending.peek() {
-            let order = compare_order(*name, entry.order());
-            if order.is_gt() {
-                break;
+impl<'e> Folder<'e> {
+    fn read(
+        repository: &Repository,
+        id: Option<ObjectId>,
+        name: &'e [u8],
+        edits: &'e [Placed<'e>],
+        skip: usize,
+    ) -> Result<Self, GitError> {
+        Ok(Self {
+            name,
+            data: match id {
+                Some(id) => repository.object(id, ObjectType::Tree)?,
+                None => Rc::default(),
+            },
+            edits,
+            skip,
+            changed: Vec::new(),
+        })
+    }
+
+    /// Makes the edits of its own entries, up to the next folder in it that has some: the folder's
+    /// name, those edits, and how much of their paths leads there.
+    fn next_folder(&mut self) -> Option<(&'e [u8], &'e [Placed<'e>], usize)> {
+        while let Some(((path, entry), others)) = self.edits.split_first() {
+            let name = &path[self.skip..];
+            let Some(length) = name.iter().position(|&b| b == b'/') else {
+                let folder = matches!(entry, Some((Mode::Folder, _)));
+                let order = (name, if folder { b'/' } else { 0 });
+                self.changed.push((order, *entry));
+                self.edits = others;
+                continue;
+            };
+            let inside = self.skip + length + 1;
+            let begin = path.get(self.skip..inside);
+            let same = |(p, _): &&Placed<'_>| p.get(self.skip..inside) == begin;
+            let count = self.edits.iter().take_while(same).count();
+            let (group, others) = self.edits.split_at(count);
+            self.edits = others;
+            return Some((&name[..length], group, inside));
+        }
+        None
+    }
+
+    /// The folder of this name in it, as it was.
+    fn folder(&self, name: &[u8]) -> Result<Option<ObjectId>, GitError> {
+        let is_it = |e: &RawEntry<'_>| e.name == name && e.kind() == EntryKind::Tree;
+        raw_entries(&self.data)
+            .find(is_it)
+            .map(|e| e.id())
+            .transpose()
+    }
+
+    /// The bytes that it is stored as after its edits.
+    fn edited(&mut self) -> Vec<u8> {
+        self.changed.sort_by(|a, b| compare_order(a.0, b.0));
+        let mut out = Vec::with_capacity(self.data.len() + self.changed.len() * 64);
+        let mut pending = self.changed.iter().peekable();
+        let mut push = |mode: &[u8], name: &[u8], id: &[u8]| {
+            out.extend_from_slice(mode);
+            out.push(b' ');
+            out.extend_from_slice(name);
+            out.push(0);
+            out.extend_from_slice(id);
+        };
+        for entry in raw_entries(&self.data) {
+            let mut replaced = false;
+            while let Some((name, new)) = pending.peek() {
+                let order = compare_order(*name, entry.order());
+                if order.is_gt() {
+                    break;
+                }
+                replaced |= order.is_eq();
+                if let Some((mode, id)) = new {
+                    push(mode.stored(), name.0, id.as_bytes());
+                }
+                pending.next();
             }
-            replaced |= order.is_eq();
+            if !replaced {
+                push(entry.mode, entry.name, entry.id);
+            }
+        }
+        for (name, new) in pending {
             if let Some((mode, id)) = new {
-                push(mode.stored(), name.0, id.oid().as_bytes());
+                push(mode.stored(), name.0, id.as_bytes());
             }
-            pending.next();
         }
-        if !replaced {
-            push(entry.mode, entry.name, entry.id);
-        }
+        out
     }
-    for (name, new) in pending {
-        if let Some((mode, id)) = new {
-            push(mode.stored(), name.0, id.oid().as_bytes());
-        }
-    }
-    if out.is_empty() {
-        return Ok(None);
-    }
-    write(odb, ObjectType::Tree, &out).map(Some)
 }

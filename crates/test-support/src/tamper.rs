@@ -151,7 +151,8 @@ impl Ledger {
         child.wait_with_output().unwrap()
     }
 
-    fn git_raw(&self, args: &[&str], index: Option<&Path>, input: &[u8]) -> Vec<u8> {
+    /// Runs git with this input, and on another index, if one is given; its output.
+    pub fn git_raw(&self, args: &[&str], index: Option<&Path>, input: &[u8]) -> Vec<u8> {
         let mut command = self.command("git");
         if let Some(index) = index {
             command.env("GIT_INDEX_FILE", index);
