@@ -16,18 +16,18 @@ use handoff_git::{Person, Repository};
 use handoff_ledger::{Clock, Session};
 use handoff_model::{Host, NoTraceParent, TraceParent};
 
-use super::exit;
-use super::failure::{Failure, chain};
+use crate::exit;
+use crate::failure::{Failure, chain};
 
 /// The folder of the project that a harness says it works on.
-pub(super) fn project_of_harness() -> Option<PathBuf> {
+pub(crate) fn project_of_harness() -> Option<PathBuf> {
     let folder = env::var_os("CLAUDE_PROJECT_DIR")?;
     Some(PathBuf::from(folder))
 }
 
 /// The system's clock, unless `GIT_AUTHOR_DATE` and `GIT_COMMITTER_DATE` say
 /// otherwise.
-pub(super) struct SystemClock {
+pub(crate) struct SystemClock {
     author: Option<DateTime<FixedOffset>>,
     committer: Option<DateTime<FixedOffset>>,
 }
@@ -37,7 +37,7 @@ impl SystemClock {
     ///
     /// # Errors
     /// A [`Failure`] of usage when a date is not one that git reads.
-    pub(super) fn from_environment() -> Result<Self, Failure> {
+    pub(crate) fn from_environment() -> Result<Self, Failure> {
         let date = |name: &str| {
             match env::var(name).ok().filter(|text| !text.is_empty()) {
             None => Ok(None),
@@ -132,7 +132,7 @@ fn identity(repository: &Repository) -> (String, String) {
 ///
 /// # Errors
 /// A [`Failure`] of usage when the environment sets a date that is none.
-pub(super) fn session(repository: &Repository) -> Result<Session, Failure> {
+pub(crate) fn session(repository: &Repository) -> Result<Session, Failure> {
     let (name, email) = identity(repository);
     // What `git -c` says, and what harnesses set.
     let more = is_set(&["GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS"]);
@@ -161,7 +161,7 @@ pub(super) fn session(repository: &Repository) -> Result<Session, Failure> {
 ///
 /// # Errors
 /// What `TRACEPARENT` is, where that is none.
-pub(super) fn traceparent() -> Result<Option<TraceParent>, String> {
+pub(crate) fn traceparent() -> Result<Option<TraceParent>, String> {
     let text = env::var_os("TRACEPARENT").filter(|text| !text.is_empty());
     let Some(text) = text else { return Ok(None) };
     let text = text.to_string_lossy();
@@ -172,7 +172,7 @@ pub(super) fn traceparent() -> Result<Option<TraceParent>, String> {
 }
 
 /// The name under which traces are sent.
-pub(super) fn service_name() -> String {
+pub(crate) fn service_name() -> String {
     let named = env::var("OTEL_SERVICE_NAME").ok();
     let named = named.filter(|name| !name.trim().is_empty());
     named.unwrap_or_else(|| env!("CARGO_PKG_NAME").to_owned())
@@ -182,7 +182,7 @@ pub(super) fn service_name() -> String {
 const QUARANTINE: [&str; 2] = ["GIT_QUARANTINE_PATH", "GIT_OBJECT_DIRECTORY"];
 
 /// Says whether this process seems to be part of another git command: a hook, most often.
-pub(super) fn is_within_git() -> bool {
+pub(crate) fn is_within_git() -> bool {
     is_set(&QUARANTINE) || is_set(&["GIT_DIR", "GIT_INDEX_FILE"])
 }
 
@@ -195,19 +195,19 @@ fn is_set(names: &[&str]) -> bool {
 ///
 /// # Errors
 /// A [`Failure`] of usage when the environment sets a date that is none.
-pub(super) fn now() -> Result<Moment, Failure> {
+pub(crate) fn now() -> Result<Moment, Failure> {
     Ok(to_second(SystemClock::from_environment()?.author()))
 }
 
 /// The index that git tells a hook to read, if it is not the repository's own.
-pub(super) fn index() -> Option<PathBuf> {
+pub(crate) fn index() -> Option<PathBuf> {
     let named = env::var_os("GIT_INDEX_FILE");
     named.filter(|name| !name.is_empty()).map(PathBuf::from)
 }
 
 /// Says whether the message that a hook reads was in an editor: git tells its hooks
 /// when there was none.
-pub(super) fn is_edited() -> bool {
+pub(crate) fn is_edited() -> bool {
     env::var_os("GIT_EDITOR").is_none_or(|editor| editor != ":")
 }
 
@@ -215,7 +215,7 @@ pub(super) fn is_edited() -> bool {
 ///
 /// # Errors
 /// A [`Failure`] of usage when the environment sets a date that is none.
-pub(super) fn author(repository: &Repository) -> Result<Person, Failure> {
+pub(crate) fn author(repository: &Repository) -> Result<Person, Failure> {
     let given = |name: &str| env::var(name).ok().filter(|text| !text.trim().is_empty());
     let (name, email) = (given("GIT_AUTHOR_NAME"), given("GIT_AUTHOR_EMAIL"));
     let own = |key: &str| repository.config(key).unwrap_or_default();
@@ -227,7 +227,7 @@ pub(super) fn author(repository: &Repository) -> Result<Person, Failure> {
 }
 
 /// The versions of this program and of git, where there is one.
-pub(super) fn tools() -> BTreeMap<String, String> {
+pub(crate) fn tools() -> BTreeMap<String, String> {
     let own = ("git-handoff", env!("CARGO_PKG_VERSION").to_owned());
     let asked = Command::new("git").arg("--version").output().ok();
     let git = asked.and_then(|answer| {
@@ -242,7 +242,7 @@ pub(super) fn tools() -> BTreeMap<String, String> {
 
 /// Where a program is found by a process that git starts: in git's own folder
 /// first, then on the PATH.
-pub(super) fn found_on_path(program: &str, own_folder: PathBuf) -> Option<PathBuf> {
+pub(crate) fn found_on_path(program: &str, own_folder: PathBuf) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     found_in(
         program,
@@ -251,25 +251,25 @@ pub(super) fn found_on_path(program: &str, own_folder: PathBuf) -> Option<PathBu
 }
 
 /// Where a program is found by a shell.
-pub(super) fn found_by_shell(program: &str) -> Option<PathBuf> {
+pub(crate) fn found_by_shell(program: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     found_in(program, env::split_paths(&path))
 }
 
 /// The version that another copy of this program says it is.
-pub(super) fn version_of(program: &Path) -> Option<String> {
+pub(crate) fn version_of(program: &Path) -> Option<String> {
     let answer = Command::new(program).arg("--version").output().ok()?;
     let said = String::from_utf8_lossy(&answer.stdout).into_owned();
     Some(said.trim().rsplit_once(' ')?.1.to_owned())
 }
 
 /// This program's version.
-pub(super) fn own_version() -> &'static str {
+pub(crate) fn own_version() -> &'static str {
     env!("CARGO_PKG_VERSION")
 }
 
 /// The user's home folder.
-pub(super) fn home() -> Option<PathBuf> {
+pub(crate) fn home() -> Option<PathBuf> {
     env::var_os("HOME")
         .filter(|home| !home.is_empty())
         .map(PathBuf::from)
@@ -297,23 +297,23 @@ fn is_program(file: &Path) -> bool {
 }
 
 /// A number drawn by lot, from 0 to 1000.
-pub(super) fn drawn() -> u32 {
+pub(crate) fn drawn() -> u32 {
     u32::try_from(RandomState::new().hash_one(()) % 1001).unwrap_or(0)
 }
 
 /// A word that nobody can guess: 32 hexadecimal digits.
-pub(super) fn random_word() -> String {
+pub(crate) fn random_word() -> String {
     let drawn = || RandomState::new().hash_one(());
     format!("{:016x}{:016x}", drawn(), drawn())
 }
 
 /// Says whether this is a step of a workflow on GitHub, whose log is read for commands.
-pub(super) fn is_in_workflow() -> bool {
+pub(crate) fn is_in_workflow() -> bool {
     env::var_os("GITHUB_ACTIONS").is_some_and(|value| value == "true")
 }
 
 /// The machine that this runs on.
-pub(super) fn host() -> Host {
+pub(crate) fn host() -> Host {
     let given = |name: &str| env::var(name).ok();
     let known = |path: &str| std::fs::read_to_string(path).ok();
     let name = given("HOSTNAME")
@@ -331,7 +331,7 @@ pub(super) fn host() -> Host {
 
 /// The name that the git command above this process renames a branch to, where the system tells it.
 #[cfg(target_os = "linux")]
-pub(super) fn renamed_to() -> Option<String> {
+pub(crate) fn renamed_to() -> Option<String> {
     /// Between a hook and git there may be a shell, or a hook manager.
     const MOST: usize = 8;
     let mut process = std::os::unix::process::parent_id().to_string();
@@ -352,7 +352,7 @@ pub(super) fn renamed_to() -> Option<String> {
 
 /// Elsewhere, no command is known.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn renamed_to() -> Option<String> {
+pub(crate) fn renamed_to() -> Option<String> {
     None
 }
 

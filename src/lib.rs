@@ -1,62 +1,40 @@
 //! The command line: arguments in, the library called, answers out.
 //!
-//! Only this crate names clap, prints, exits, or reads the clock and the
-//! environment. One command is one file in `commands`, its arguments' comments
-//! are its help, and it holds no Git logic. `error` gives every failure its
-//! exit code and its hint, `output` prints, `view`
-//! says how it looks, `context` opens what is needed.
+//! Only this crate names clap, prints, exits, or reads the clock and the environment
+//! (`environment`). One command is one file in `commands`: its arguments' comments are its
+//! help, and it holds no Git logic. `args` are values that many commands take, `context` opens
+//! what they need, `contracts` reads and writes contracts. `failure` gives everything that goes
+//! wrong its exit code and its hint, `view` says how a terminal shows things, `output` prints,
+//! and `render` makes text and JSON of records. `prime`, `hook`, `mcp` and `http` are for
+//! agents, for git, for tools and for browsers.
 
 // What only the server of the Model Context Protocol uses is there without it too.
 #![cfg_attr(not(feature = "mcp"), allow(dead_code))]
 
-mod advice;
-mod against;
-mod annotations;
-mod call;
-mod codes;
-mod collector;
+mod args;
 mod commands;
 mod context;
-mod duration;
+mod contracts;
 mod environment;
-mod error;
-mod exchange;
 pub mod exit;
 mod failure;
-mod fields;
-mod harness_hook;
 mod hook;
 mod http;
-mod input;
-mod interruption;
-mod kept;
-mod local;
-mod lookout;
 #[cfg(feature = "mcp")]
 mod mcp;
-mod moment;
 mod output;
 mod prime;
-mod progress;
-mod protocols;
-mod refused;
-mod remote_args;
 mod render;
-mod replace;
-mod report;
-mod rows;
-mod skeleton;
-mod standing;
 mod view;
-mod writer;
 
 use std::ffi::OsString;
 
 use clap::{CommandFactory, Parser};
-use context::{Context, Global};
-use failure::Failure;
 use handoff_contract::Secrets;
-use output::Output;
+
+use crate::context::{Context, Global};
+use crate::failure::Failure;
+use crate::output::Output;
 
 /// Keep a ledger of handoffs between agents, in Git
 ///
@@ -151,7 +129,7 @@ fn is_harness_hook(arguments: &[OsString]) -> bool {
 /// `--json`. Its arguments are like the program's, without `-C`: the folder is this
 /// process's own.
 #[cfg(feature = "mcp")]
-fn document(arguments: &[OsString], call: call::Call) -> Vec<u8> {
+fn document(arguments: &[OsString], call: crate::context::call::Call) -> Vec<u8> {
     let mut output = Output::kept();
     match Cli::try_parse_from(arguments) {
         Ok(cli) => {

@@ -15,11 +15,12 @@ use serde_json::{Value, json};
 
 use crate::context::Context;
 use crate::environment::{found_by_shell, home, own_version, version_of};
+use crate::exit;
 use crate::failure::{Failure, chain};
-use crate::harness_hook::When;
 use crate::output::{Output, counted, render};
+use crate::prime::session_hook;
+use crate::prime::session_hook::When;
 use crate::view::columns;
-use crate::{exit, harness_hook};
 
 /// Put what agents' harnesses read into the repository, and see whether it would run
 ///
@@ -130,7 +131,7 @@ impl Arguments {
             Verb::List => list(output),
             Verb::Hook { name, event } => {
                 // Whoever closes the pipe wants no answer.
-                let _ = harness_hook::answer(context, output, name, *event);
+                let _ = session_hook::answer(context, output, name, *event);
                 Ok(())
             }
             Verb::Install {

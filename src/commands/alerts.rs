@@ -13,14 +13,15 @@ use handoff_protocol::{Level, Side};
 use handoff_templates::BUILT_IN;
 use serde_json::json;
 
-use crate::annotations::Format;
+use crate::args::duration;
 use crate::context::Context;
+use crate::context::local::local;
 use crate::environment::now;
+use crate::exit;
 use crate::failure::Failure;
-use crate::local::local;
-use crate::output::{Output, counted};
+use crate::output::annotations::Format;
+use crate::output::{Output, annotations, counted};
 use crate::view::Look;
-use crate::{annotations, duration, exit};
 
 /// Say which thresholds are crossed, since when, by what, and what to do
 ///

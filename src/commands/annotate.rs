@@ -5,10 +5,10 @@ use serde_json::Map;
 
 use super::change::told;
 use crate::context::Context;
+use crate::context::writer::Writer;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::render;
-use crate::writer::Writer;
 
 /// Correct what is recorded, by a note beside it
 ///

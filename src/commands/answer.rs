@@ -6,11 +6,11 @@ use handoff_protocol::Event;
 use serde_json::{Map, Value};
 
 use super::change::{change_in, told};
+use crate::context::writer::Writer;
 use crate::context::{Context, handoff_id};
+use crate::contracts::input;
 use crate::failure::Failure;
-use crate::input;
 use crate::output::Output;
-use crate::writer::Writer;
 
 /// Answer a blocked handoff, so that it can be claimed again
 ///

@@ -7,12 +7,12 @@ use handoff_ledger::Target;
 use handoff_model::{MAX_TEXT, Question, Request, Told};
 use handoff_protocol::Event;
 
+use crate::context::writer::Writer;
 use crate::context::{Context, handoff_id};
 use crate::environment::drawn;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::render;
-use crate::writer::Writer;
 
 /// Finish a handoff that you hold, without a contract
 ///

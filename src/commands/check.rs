@@ -10,11 +10,12 @@ use handoff_ledger::Offer;
 use handoff_model::Review;
 use serde_json::{Value, json};
 
-use crate::against::Against;
 use crate::context::Context;
+use crate::contracts::against::Against;
+use crate::contracts::input;
+use crate::exit;
 use crate::failure::Failure;
 use crate::output::{Output, SCHEMA, pretty, render};
-use crate::{exit, input};
 
 /// Check contracts and report every finding
 ///

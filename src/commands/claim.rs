@@ -3,13 +3,14 @@ use handoff_ledger::{Target, briefing};
 use handoff_model::Told;
 use serde_json::{Value, json};
 
+use crate::args::duration;
+use crate::context::writer::Writer;
 use crate::context::{Context, handoff_id};
 use crate::environment::now;
 use crate::failure::Failure;
-use crate::kept::kept_text;
 use crate::output::Output;
-use crate::writer::Writer;
-use crate::{duration, render};
+use crate::render;
+use crate::render::kept::kept_text;
 
 /// Take a handoff that waits for you, and print its contract
 ///

@@ -5,11 +5,12 @@ use handoff_ledger::{LedgerError, Rules, Snapshot, documents};
 use serde_json::{Value, json};
 
 use crate::context::Context;
+use crate::context::writer::Writer;
+use crate::contracts::input;
+use crate::exit;
 use crate::failure::Failure;
 use crate::output::{Output, pretty};
 use crate::view::columns;
-use crate::writer::Writer;
-use crate::{exit, input};
 
 /// Keep the documents that all issues of a protocol share
 ///

@@ -2,11 +2,11 @@ use clap::Args;
 use handoff_base::text::quoted;
 use serde_json::json;
 
-use crate::codes::Code;
-use crate::failure::Failure;
+use crate::exit;
+use crate::failure::codes::Code;
+use crate::failure::{Failure, codes};
 use crate::output::Output;
 use crate::view::columns;
-use crate::{codes, exit};
 
 /// How much alike two codes are, from 0 to 1, for one to be taken for a slip of the
 /// other.

@@ -5,9 +5,9 @@ use handoff_base::ids::IssueKey;
 use handoff_ledger::{Export, Tally};
 use serde_json::json;
 
+use super::exchange::Format;
 use super::otlp;
 use crate::context::Context;
-use crate::exchange::Format;
 use crate::failure::Failure;
 use crate::output::Output;
 

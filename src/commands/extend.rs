@@ -3,8 +3,8 @@ use handoff_model::Told;
 use handoff_protocol::Event;
 
 use super::change::{change, told};
+use crate::args::duration;
 use crate::context::Context;
-use crate::duration;
 use crate::failure::Failure;
 use crate::output::Output;
 

@@ -9,11 +9,11 @@ use handoff_ledger::{Attached, CAPS, Keep};
 use handoff_model::{Failure as Reported, Told, UNSPECIFIED};
 
 use super::change::told;
+use crate::context::writer::Writer;
 use crate::context::{Context, handoff_id};
 use crate::environment::{host, tools};
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::writer::Writer;
 use crate::{exit, render};
 
 /// Say that you can't do what you hold

@@ -4,11 +4,11 @@ use handoff_git::{Depth, masked};
 use handoff_ledger::LedgerError;
 use serde_json::json;
 
+use crate::args::remote::Timeout;
 use crate::context::Context;
+use crate::context::writer::Writer;
 use crate::failure::Failure;
 use crate::output::{Output, counted};
-use crate::remote_args::Timeout;
-use crate::writer::Writer;
 
 /// Bring the remote's ledger here, and send nothing
 ///

@@ -7,11 +7,11 @@ use handoff_ledger::required;
 use handoff_model::{Answered, View};
 use serde_json::json;
 
-use crate::annotations::Format;
 use crate::context::{Context, commit_id};
+use crate::exit;
 use crate::failure::Failure;
-use crate::output::Output;
-use crate::{annotations, exit};
+use crate::output::annotations::Format;
+use crate::output::{Output, annotations};
 
 /// Say whether an issue shows what a merge requires
 ///

@@ -8,11 +8,12 @@ use handoff_ledger::{Ledger, LedgerError, Snapshot};
 use handoff_model::{Refusal, View};
 use serde_json::json;
 
+use crate::args::moment;
 use crate::context::Context;
 use crate::environment::now;
+use crate::exit;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::{exit, moment};
 
 /// How wide a drawing is where no terminal says.
 const COLUMNS: usize = 80;

@@ -12,9 +12,8 @@ use serde_json::{Value, json};
 
 use crate::context::Context;
 use crate::environment::found_on_path;
-use crate::error::obstacle;
 use crate::exit;
-use crate::failure::{Failure, chain};
+use crate::failure::{Failure, chain, obstacle};
 use crate::output::{Output, render};
 use crate::view::columns;
 

@@ -6,12 +6,12 @@ use handoff_base::text::plain;
 use handoff_ledger::{Import, Imported, Item, Source};
 use serde_json::{Value, json};
 
+use super::exchange::Format;
 use crate::context::Context;
-use crate::exchange::Format;
+use crate::context::writer::{Writer, say_synced};
 use crate::exit;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::writer::{Writer, say_synced};
 
 /// Take handoffs into the ledger that another system kept, or another ledger
 ///

@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::environment::now;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::rows;
+use crate::render::rows;
 
 /// List what waits for you and what you hold
 ///

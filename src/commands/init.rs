@@ -8,11 +8,12 @@ use handoff_protocol::Policy;
 use handoff_templates::BUILT_IN;
 use serde_json::json;
 
+use crate::args::protocols;
+use crate::context::writer::{Writer, say_synced};
 use crate::context::{Context, remote_named};
+use crate::exit;
 use crate::failure::Failure;
 use crate::output::{Output, counted};
-use crate::writer::{Writer, say_synced};
-use crate::{exit, protocols};
 
 /// Start the ledger on a branch of its own
 ///

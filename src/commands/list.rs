@@ -7,11 +7,13 @@ use handoff_model::{Record, View};
 use handoff_protocol::State;
 use serde_json::json;
 
+use crate::args::moment;
 use crate::context::Context;
 use crate::environment::now;
+use crate::exit;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::{exit, moment, rows};
+use crate::render::rows;
 
 /// List handoffs, open and closed
 ///

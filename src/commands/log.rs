@@ -10,9 +10,8 @@ use serde_json::{Value, json};
 
 use crate::context::Context;
 use crate::environment::now;
-use crate::error::DEEPEN;
 use crate::exit;
-use crate::failure::Failure;
+use crate::failure::{DEEPEN, Failure};
 use crate::output::Output;
 use crate::view::Look;
 

@@ -9,14 +9,14 @@ use handoff_insight::openmetrics::openmetrics;
 use handoff_protocol::State;
 use serde_json::{Value, json};
 
+use crate::args::{duration, moment};
 use crate::context::Context;
+use crate::context::local::local;
 use crate::environment::now;
 use crate::failure::Failure;
-use crate::local::local;
-use crate::output::{Output, SCHEMA, pretty};
-use crate::replace::is_stdout;
+use crate::output::replace::is_stdout;
+use crate::output::{Output, SCHEMA, pretty, replace};
 use crate::view::Look;
-use crate::{duration, moment, replace};
 
 /// Count what was handed over, how it went, and how long it took
 ///

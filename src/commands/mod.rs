@@ -1,5 +1,5 @@
 //! One command, one file: its arguments, whose comments are its help, and what
-//! it does.
+//! it does. `exchange` is what `export` and `import` share.
 
 mod agents;
 mod alerts;
@@ -12,6 +12,7 @@ mod completions;
 mod context;
 mod demo;
 mod document;
+mod exchange;
 mod explain;
 mod export;
 mod extend;
@@ -52,14 +53,14 @@ mod watch;
 
 use clap::Subcommand;
 
-use super::context::Context;
-use super::failure::Failure;
-use super::output::Output;
-use super::remote_args::Write;
+use crate::args::remote::Write;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::Output;
 
 /// Every command.
 #[derive(Subcommand)]
-pub(super) enum Command {
+pub(crate) enum Command {
     Prime(prime::Arguments),
     Agents(agents::Arguments),
     Init(Write<init::Arguments>),
@@ -117,12 +118,12 @@ pub(super) enum Command {
 
 impl Command {
     /// Says whether a harness's hook runs it, which nothing may break.
-    pub(super) fn is_harness_hook(&self) -> bool {
+    pub(crate) fn is_harness_hook(&self) -> bool {
         matches!(self, Self::Agents(agents) if agents.is_hook())
     }
 
     /// Says whether it writes nothing but its answer.
-    pub(super) fn only_reads(&self) -> bool {
+    pub(crate) fn only_reads(&self) -> bool {
         if let Self::Agents(a) = self {
             return a.only_reads();
         }
@@ -153,7 +154,7 @@ impl Command {
     ///
     /// # Errors
     /// A [`Failure`] with its exit code.
-    pub(super) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         match self {
             Self::Prime(a) => a.run(context, output),
             Self::Agents(a) => a.run(context, output),

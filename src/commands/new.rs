@@ -6,10 +6,10 @@ use handoff_templates::known;
 use serde_json::json;
 
 use crate::context::Context;
+use crate::contracts::skeleton::{Format, Wanted};
 use crate::environment::SystemClock;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::skeleton::{Format, Wanted};
 
 /// Print a contract's skeleton, filled with what is known
 ///

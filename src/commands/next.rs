@@ -7,12 +7,12 @@ use handoff_model::{Advice, Issue, Record, Refusal, View, issue_folder, stands_s
 use handoff_protocol::{Action, Protocol};
 use serde_json::{Value, json};
 
-use crate::advice::{commands, questions_text};
 use crate::context::Context;
+use crate::context::writer::Writer;
 use crate::environment::{drawn, now};
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::writer::Writer;
+use crate::render::advice::{commands, questions_text};
 use crate::{exit, render};
 
 /// Say what should happen next in an issue, and why

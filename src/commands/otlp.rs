@@ -10,12 +10,13 @@ use handoff_ledger::{LedgerError, Snapshot};
 use handoff_model::{Refusal, View};
 use serde_json::json;
 
-use crate::collector::{Answer, Collector, Endpoint};
+use crate::args::{duration, moment};
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::output::{Output, counted};
-use crate::replace::is_stdout;
-use crate::{duration, environment, exit, moment, replace};
+use crate::http::collector::{Answer, Collector, Endpoint};
+use crate::output::replace::is_stdout;
+use crate::output::{Output, counted, replace};
+use crate::{environment, exit};
 
 /// Write the issues as traces, in OTLP JSON lines, or push them to a collector
 ///

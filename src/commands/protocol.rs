@@ -10,13 +10,14 @@ use handoff_protocol::{Definition, Policy, SIGNERS, Signer, Signers, Style};
 use handoff_templates::{BUILT_IN, built_in};
 use serde_json::{Value, json};
 
+use crate::args::protocols;
 use crate::context::Context;
+use crate::context::writer::Writer;
+use crate::contracts::fields::fields;
+use crate::exit;
 use crate::failure::Failure;
-use crate::fields::fields;
 use crate::output::{Output, render};
 use crate::view::columns;
-use crate::writer::Writer;
-use crate::{exit, protocols};
 
 /// List, show, check, copy, add and update protocols
 ///

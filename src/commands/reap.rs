@@ -2,10 +2,10 @@ use clap::Args;
 use serde_json::json;
 
 use crate::context::Context;
+use crate::context::writer::Writer;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::render;
-use crate::writer::Writer;
 
 /// Record every lease that ran out
 ///

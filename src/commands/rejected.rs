@@ -4,10 +4,10 @@ use handoff_ledger::{Ledger, Rejected};
 use serde_json::{Value, json};
 
 use crate::context::Context;
+use crate::context::writer::Writer;
 use crate::environment::now;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::writer::Writer;
 
 /// See, try again or give up the steps that were refused when they were synced
 ///

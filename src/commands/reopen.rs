@@ -4,10 +4,10 @@ use handoff_model::Request;
 
 use super::change::told;
 use crate::context::Context;
+use crate::context::writer::Writer;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::render;
-use crate::writer::Writer;
 
 /// Open a completed issue again
 ///

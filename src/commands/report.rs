@@ -12,12 +12,13 @@ use handoff_ledger::{Ledger, Snapshot};
 use handoff_model::Refusal;
 use serde_json::json;
 
+use crate::args::moment;
 use crate::context::Context;
 use crate::environment::now;
+use crate::exit;
 use crate::failure::{Failure, chain};
+use crate::output::replace::replace_with;
 use crate::output::{Output, counted};
-use crate::replace::replace_with;
-use crate::{exit, moment};
 
 /// Write a page about the ledger: what needs attention, and each issue
 ///

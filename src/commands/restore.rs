@@ -11,11 +11,10 @@ use serde_json::{Value, json};
 
 use crate::context::{Context, handoff_id};
 use crate::environment::session;
-use crate::error::obstacle;
 use crate::exit;
-use crate::failure::{Failure, chain};
-use crate::kept::contents_text;
+use crate::failure::{Failure, chain, obstacle};
 use crate::output::Output;
+use crate::render::kept::contents_text;
 
 /// Give back what was kept of a failed attempt
 ///

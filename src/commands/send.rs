@@ -6,10 +6,11 @@ use handoff_ledger::Offer;
 use handoff_model::Reports;
 
 use crate::context::Context;
+use crate::context::writer::Writer;
+use crate::contracts::input;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::writer::Writer;
-use crate::{exit, input, render};
+use crate::{exit, render};
 
 /// Hand work on with a contract
 ///

@@ -13,10 +13,10 @@ use serde_json::json;
 
 use super::report::{WantedArguments, name, write};
 use crate::context::Context;
+use crate::context::interruption::Interruption;
 use crate::exit;
 use crate::failure::{Failure, chain};
-use crate::http::{Answer, Body, Request, Server};
-use crate::interruption::Interruption;
+use crate::http::server::{Answer, Body, Request, Server};
 use crate::output::Output;
 
 /// Show the page about the ledger in a browser, live

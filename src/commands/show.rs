@@ -3,12 +3,12 @@ use handoff_base::text::plain;
 use handoff_model::{Refusal, View};
 use serde_json::json;
 
-use crate::advice::{options, options_json, options_text};
 use crate::context::{Context, handoff_id};
 use crate::environment::now;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::render;
+use crate::render::advice::{options, options_json, options_text};
 
 /// Show one handoff: its record, its history, its contract
 #[derive(Args)]

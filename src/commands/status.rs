@@ -12,8 +12,9 @@ use crate::context::Context;
 use crate::environment::now;
 use crate::failure::Failure;
 use crate::output::{Output, counted};
+use crate::render;
+use crate::render::rows;
 use crate::view::Look;
-use crate::{render, rows};
 
 /// Show what is open, or where one issue stands
 #[derive(Args)]

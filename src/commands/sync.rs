@@ -4,12 +4,12 @@ use handoff_git::masked;
 use handoff_ledger::{Ledger, LedgerError};
 use serde_json::json;
 
+use crate::args::remote::Timeout;
 use crate::context::Context;
+use crate::context::writer::{Writer, say_synced};
 use crate::exit;
 use crate::failure::Failure;
 use crate::output::{Output, counted};
-use crate::remote_args::Timeout;
-use crate::writer::{Writer, say_synced};
 
 /// Bring this clone's ledger and the remote's together
 ///

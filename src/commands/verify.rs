@@ -10,13 +10,14 @@ use handoff_ledger::{AuditScope, Ledger, LedgerError, Tally};
 use handoff_model::{Refusal, View};
 use serde_json::json;
 
-use crate::annotations::Format;
+use crate::args::moment;
 use crate::context::Context;
 use crate::environment::now;
-use crate::error::LEFT_OUT;
-use crate::failure::Failure;
-use crate::output::Output;
-use crate::{annotations, exit, moment, report};
+use crate::exit;
+use crate::failure::{Failure, LEFT_OUT};
+use crate::output::annotations::Format;
+use crate::output::{Output, annotations};
+use crate::render::audit;
 
 /// Derive every step again from its contract, and report each that is not legal
 ///
@@ -115,11 +116,11 @@ impl Arguments {
             "cut_off": audit.cut_off,
             "findings": audit.findings,
         });
-        let text = report::report(&audit, &repository, ledger.branch(), key.as_ref());
+        let text = audit::report(&audit, &repository, ledger.branch(), key.as_ref());
         if is_github && !audit.findings.iter().any(|f| f.code == LEFT_OUT_CODE) {
             let remarks: Vec<Annotation> =
                 audit.findings.iter().map(Annotation::in_ledger).collect();
-            annotations::show(output, &remarks, &format!("{}\n", report::verdict(&audit)))?;
+            annotations::show(output, &remarks, &format!("{}\n", audit::verdict(&audit)))?;
             return match audit.is_clean() {
                 true => Ok(()),
                 false => Err(Failure::reported(exit::INTEGRITY)),
@@ -134,7 +135,7 @@ impl Arguments {
             let failure = Failure::new(exit::ENVIRONMENT, "left_out", text).hint(LEFT_OUT);
             return Err(failure.findings(audit.findings).data(data));
         }
-        let verdict = report::verdict(&audit);
+        let verdict = audit::verdict(&audit);
         let mut failure = Failure::new(exit::INTEGRITY, "ledger_damaged", verdict)
             .hint("nothing was changed: compare with another clone's branch before you write to this one; what is wrong but legal is put right by a new step, `git handoff annotate`");
         if output.is_json() {

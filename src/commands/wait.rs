@@ -10,14 +10,15 @@ use handoff_ledger::{Clock, Snapshot, ready};
 use handoff_model::{Issue, IssueStatus, Outcome, Record, Refusal, Standing, View};
 use serde_json::{Value, json};
 
+use crate::args::duration;
+use crate::args::remote::Looks;
+use crate::context::lookout::{Lookout, Place};
 use crate::context::{Context, remote_named};
 use crate::environment::SystemClock;
 use crate::failure::Failure;
-use crate::lookout::{Lookout, Place};
 use crate::output::Output;
-use crate::remote_args::Looks;
 use crate::view::{Look, colored};
-use crate::{duration, exit, render};
+use crate::{exit, render};
 
 /// Wait until handoffs or issues are done, or until there is something to claim
 ///

@@ -13,14 +13,13 @@ use handoff_ledger::{
 use handoff_model::{Refusal, View};
 use serde::Serialize;
 
+use crate::args::remote::Looks;
 use crate::context::Context;
-use crate::error::DEEPEN;
+use crate::context::interruption::Interruption;
+use crate::context::lookout::{Lookout, Place};
 use crate::exit;
-use crate::failure::Failure;
-use crate::interruption::Interruption;
-use crate::lookout::{Lookout, Place};
+use crate::failure::{DEEPEN, Failure};
 use crate::output::{Output, SCHEMA};
-use crate::remote_args::Looks;
 
 /// Print what happens in the ledger, as one JSON document a line
 ///

@@ -8,8 +8,8 @@ use handoff_git::{Cleanup, PathPatterns, Repository, cleaned, comment_of};
 use handoff_ledger::{Ledger, NextCommit, Offer};
 
 use super::{argument, refusal};
-use crate::against::Against;
 use crate::context::Context;
+use crate::contracts::against::Against;
 use crate::environment;
 use crate::failure::{Failure, chain};
 

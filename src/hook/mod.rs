@@ -11,13 +11,13 @@ use std::io::Read;
 use std::num::NonZero;
 use std::thread;
 
-pub(super) use commit::{commit_msg, pre_commit};
-pub(super) use push::pre_push;
-pub(super) use refs::{pre_receive, reference_transaction, update};
+pub(crate) use commit::{commit_msg, pre_commit};
+pub(crate) use push::pre_push;
+pub(crate) use refs::{pre_receive, reference_transaction, update};
 
-use super::environment::session;
-use super::exit;
-use super::failure::Failure;
+use crate::environment::session;
+use crate::exit;
+use crate::failure::Failure;
 use handoff_base::finding::Finding;
 use handoff_base::text::quoted;
 use handoff_base::{ObjectId, to_second};

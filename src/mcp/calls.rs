@@ -10,10 +10,10 @@ use tokio::sync::{Semaphore, watch};
 
 use super::line::Line;
 use super::schema::Fixed;
-use crate::call::Call;
+use crate::context::call::Call;
+use crate::context::interruption::Interruption;
 use crate::exit;
 use crate::failure::Failure;
-use crate::interruption::Interruption;
 use crate::output::Output;
 
 /// How many calls may wait for others at a time.

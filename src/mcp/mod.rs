@@ -18,7 +18,7 @@ mod server;
 mod verbs;
 mod wire;
 
-pub(super) use schema::Fixed;
+pub(crate) use schema::Fixed;
 
 use std::sync::atomic::Ordering;
 
@@ -30,9 +30,9 @@ use server::Server;
 use tokio::sync::watch;
 use wire::Wire;
 
-use super::exit;
-use super::failure::Failure;
-use super::interruption::Interruption;
+use crate::context::interruption::Interruption;
+use crate::exit;
+use crate::failure::Failure;
 
 /// The stack of a thread that runs a command: as much as a process has.
 const STACK: usize = 8 * 1024 * 1024;
@@ -41,7 +41,7 @@ const STACK: usize = 8 * 1024 * 1024;
 ///
 /// # Errors
 /// A [`Failure`] of the environment where the system gives no threads or no pipes.
-pub(super) fn serve(fixed: Fixed) -> Result<(), Failure> {
+pub(crate) fn serve(fixed: Fixed) -> Result<(), Failure> {
     let failed = |what: String| Failure::new(exit::ENVIRONMENT, "mcp_failed", what);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -6,7 +6,7 @@ use handoff_ledger::Desk;
 use handoff_model::Record;
 use handoff_protocol::{Agent, Protocol};
 
-use crate::skeleton::{Format, Skeleton};
+use crate::contracts::skeleton::{Format, Skeleton};
 
 /// A contract that the agent may send next.
 pub(super) struct NextContract {

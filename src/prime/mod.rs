@@ -2,10 +2,11 @@
 //! its next, and the commands for it.
 //!
 //! Here the `facts` are gathered, from the ledger's tip alone; `text` tells them, on a `page` that
-//! fits into a number of tokens.
+//! fits into a number of tokens. `session_hook` answers the hooks of harnesses with them.
 
 mod facts;
 mod page;
+pub(crate) mod session_hook;
 mod text;
 
 use facts::{Contract, Facts, NEW_ISSUE, NextContract, branch_option};
@@ -18,10 +19,10 @@ use handoff_protocol::Protocol;
 use handoff_templates::{Known, told};
 use serde_json::{Value, json};
 
-use super::context::Context;
-use super::environment::now;
-use super::failure::Failure;
-use super::skeleton::{Format, Wanted};
+use crate::context::Context;
+use crate::contracts::skeleton::{Format, Wanted};
+use crate::environment::now;
+use crate::failure::Failure;
 
 /// How much of a desk is looked at: reading more would take too long for a start.
 const LOOK: Look = Look {
@@ -30,18 +31,18 @@ const LOOK: Look = Look {
 };
 
 /// What an agent is told.
-pub(super) struct Prime {
+pub(crate) struct Prime {
     /// The page.
-    pub(super) text: String,
+    pub(crate) text: String,
     /// The same as data.
-    pub(super) data: Value,
+    pub(crate) data: Value,
 }
 
 /// Gathers what an agent is told.
 ///
 /// # Errors
 /// A [`Failure`] where there is no ledger, no agent, or none of that name.
-pub(super) fn prime(context: &Context) -> Result<Prime, Failure> {
+pub(crate) fn prime(context: &Context) -> Result<Prime, Failure> {
     let repository = context.repository()?;
     let ledger = context.ledger(&repository)?;
     let tip = ledger.tip()?;
@@ -102,7 +103,7 @@ pub(super) fn prime(context: &Context) -> Result<Prime, Failure> {
 ///
 /// # Errors
 /// A [`Failure`] where there is no ledger, no agent, or none of that name.
-pub(super) fn held(context: &Context) -> Result<Option<String>, Failure> {
+pub(crate) fn held(context: &Context) -> Result<Option<String>, Failure> {
     let repository = context.repository()?;
     let ledger = context.ledger(&repository)?;
     let tip = ledger.tip()?;

@@ -7,7 +7,7 @@ use handoff_protocol::{AgentKind, State};
 
 use super::facts::{Facts, NEW_ISSUE, NextContract, branch_option};
 use super::page::{Cut, Page, foreign, quote};
-use crate::skeleton::Format;
+use crate::contracts::skeleton::Format;
 
 /// How many tokens a page may cost.
 const MOST: usize = 1350;

@@ -14,10 +14,10 @@ mod wishes;
 
 use anstyle::{AnsiColor, Style};
 
-pub(super) use pager::Pager;
-pub(super) use screen::{Screen, is_dumb, is_for_git_pager};
-pub(super) use table::{columns, cut};
-pub(super) use wishes::Wishes;
+pub(crate) use pager::Pager;
+pub(crate) use screen::{Screen, is_dumb, is_for_git_pager};
+pub(crate) use table::{columns, cut};
+pub(crate) use wishes::Wishes;
 
 use handoff_base::ids::HandoffId;
 use handoff_base::moment::{self, Moment};
@@ -25,44 +25,44 @@ use handoff_protocol::State;
 
 /// How an answer looks that is given at a moment.
 #[derive(Clone, Copy)]
-pub(super) struct Look {
+pub(crate) struct Look {
     now: Moment,
     screen: Option<Screen>,
 }
 
 impl Look {
     /// On this screen, or on none.
-    pub(super) fn new(now: Moment, screen: Option<Screen>) -> Self {
+    pub(crate) fn new(now: Moment, screen: Option<Screen>) -> Self {
         Self { now, screen }
     }
 
     /// As everywhere but on a terminal.
-    pub(super) fn plain(now: Moment) -> Self {
+    pub(crate) fn plain(now: Moment) -> Self {
         Self::new(now, None)
     }
 
     /// The moment of the answer.
-    pub(super) fn now(&self) -> Moment {
+    pub(crate) fn now(&self) -> Moment {
         self.now
     }
 
     /// Whether it is for a terminal.
-    pub(super) fn is_for_terminal(&self) -> bool {
+    pub(crate) fn is_for_terminal(&self) -> bool {
         self.screen.is_some()
     }
 
     /// How many columns a drawing may take: those of the terminal, or these.
-    pub(super) fn width(&self, usual: usize) -> usize {
+    pub(crate) fn width(&self, usual: usize) -> usize {
         self.screen.map_or(usual, Screen::width)
     }
 
     /// Whether a drawing has no more than ASCII.
-    pub(super) fn is_ascii(&self) -> bool {
+    pub(crate) fn is_ascii(&self) -> bool {
         self.screen.is_some_and(|screen| !screen.unicode)
     }
 
     /// A state in its colour; on a terminal with its symbol.
-    pub(super) fn state(&self, state: State) -> String {
+    pub(crate) fn state(&self, state: State) -> String {
         match self.screen {
             Some(screen) => {
                 let style = style(state);
@@ -74,7 +74,7 @@ impl Look {
     }
 
     /// How many there are in a state.
-    pub(super) fn count(&self, count: usize, state: State) -> String {
+    pub(crate) fn count(&self, count: usize, state: State) -> String {
         match self.screen {
             Some(screen) => {
                 let style = style(state);
@@ -86,7 +86,7 @@ impl Look {
     }
 
     /// What leads from a sender to a receiver.
-    pub(super) fn arrow(&self) -> &'static str {
+    pub(crate) fn arrow(&self) -> &'static str {
         match self.screen {
             Some(screen) if !screen.unicode => "->",
             _ => "→",
@@ -94,7 +94,7 @@ impl Look {
     }
 
     /// A moment in a table.
-    pub(super) fn time(&self, at: Moment) -> String {
+    pub(crate) fn time(&self, at: Moment) -> String {
         if self.screen.is_none() {
             return moment::shown(at);
         }
@@ -103,7 +103,7 @@ impl Look {
     }
 
     /// A moment in a sentence: the time, on a terminal with how long ago that was.
-    pub(super) fn moment(&self, at: Moment) -> String {
+    pub(crate) fn moment(&self, at: Moment) -> String {
         let shown = moment::shown(at);
         match self.screen.and_then(|_| ago::relative(at, self.now)) {
             Some(ago) => format!("{shown} ({ago})"),
@@ -112,7 +112,7 @@ impl Look {
     }
 
     /// How long ago a moment is or how far ahead, where that is how a person puts it.
-    pub(super) fn ago(&self, at: Moment) -> String {
+    pub(crate) fn ago(&self, at: Moment) -> String {
         match self.screen {
             Some(_) => ago::worded(at, self.now),
             None => moment::shown(at),
@@ -120,7 +120,7 @@ impl Look {
     }
 
     /// What is urgent, in a colour for that on a terminal.
-    pub(super) fn urgent(&self, text: &str) -> String {
+    pub(crate) fn urgent(&self, text: &str) -> String {
         match self.screen {
             Some(_) => {
                 let style = AnsiColor::Red.on_default();
@@ -132,7 +132,7 @@ impl Look {
 
     /// Foreign text for a cell: its first line. On a terminal, nothing in it moves what
     /// stands beside it.
-    pub(super) fn cell(&self, text: &str) -> String {
+    pub(crate) fn cell(&self, text: &str) -> String {
         let first = handoff_base::text::plain(text.lines().next().unwrap_or_default());
         match self.screen {
             Some(_) => first.replace('\t', " "),
@@ -141,7 +141,7 @@ impl Look {
     }
 
     /// Lines of sentences: on a terminal, broken between words where they are too long.
-    pub(super) fn sentences(&self, text: &str) -> String {
+    pub(crate) fn sentences(&self, text: &str) -> String {
         match self.screen {
             Some(screen) => table::wrapped(text, screen.width),
             None => text.to_owned(),
@@ -149,7 +149,7 @@ impl Look {
     }
 
     /// Rows in columns, set in.
-    pub(super) fn inner_table(&self, rows: &[Vec<String>]) -> String {
+    pub(crate) fn inner_table(&self, rows: &[Vec<String>]) -> String {
         const INDENT: usize = 2;
         let screen = self.screen.map(|screen| Screen {
             width: screen.width.saturating_sub(INDENT),
@@ -161,7 +161,7 @@ impl Look {
     }
 
     /// An id, which stands out on a terminal.
-    pub(super) fn id(&self, id: &HandoffId) -> String {
+    pub(crate) fn id(&self, id: &HandoffId) -> String {
         match self.screen {
             Some(_) => self.heading(&id.to_string()),
             None => id.to_string(),
@@ -169,14 +169,14 @@ impl Look {
     }
 
     /// A heading.
-    pub(super) fn heading(&self, text: &str) -> String {
+    pub(crate) fn heading(&self, text: &str) -> String {
         let style = Style::new().bold();
         format!("{style}{text}{style:#}")
     }
 
     /// Rows in columns. On a terminal they fit its width: the last column is text
     /// without any style, which is cut; nothing else ever is.
-    pub(super) fn table(&self, rows: &[Vec<String>]) -> String {
+    pub(crate) fn table(&self, rows: &[Vec<String>]) -> String {
         match self.screen {
             Some(screen) => table::fitted(rows, screen.width, screen.ellipsis()),
             None => columns(rows),
@@ -185,7 +185,7 @@ impl Look {
 }
 
 /// A state in its colour.
-pub(super) fn colored(state: State) -> String {
+pub(crate) fn colored(state: State) -> String {
     let style = style(state);
     format!("{style}{state}{style:#}")
 }

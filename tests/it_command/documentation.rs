@@ -133,7 +133,7 @@ fn is_word(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_lowercase()) && text.chars().all(allowed)
 }
 
-/// The exit codes of src/cli/exit.rs by their names.
+/// The exit codes of src/exit.rs by their names.
 fn exits() -> BTreeMap<String, String> {
     let text = read("src/exit.rs");
     let numbers = text.lines().filter_map(|line| {
@@ -602,7 +602,7 @@ fn the_tables_of_exit_codes_agree() {
     let said: BTreeSet<String> = table.rows.iter().map(|row| row[0].clone()).collect();
     assert_eq!(
         said, known,
-        "README.md on the left, src/cli/exit.rs on the right"
+        "README.md on the left, src/exit.rs on the right"
     );
 
     let help = git_handoff::command().get_after_help().unwrap().to_string();

@@ -10,11 +10,12 @@ use serde_json::json;
 
 use super::page::Gate;
 use crate::context::Context;
+use crate::contracts::input;
 use crate::environment::now;
+use crate::exit;
 use crate::failure::{Failure, chain};
 use crate::output::Output;
-use crate::replace::{is_stdout, replace};
-use crate::{exit, input};
+use crate::output::replace::{is_stdout, replace};
 
 /// Write the body of an issue's comment in its pull request
 ///

@@ -10,10 +10,9 @@ use serde_json::{Map, Value, json};
 
 use super::given::{Given, read};
 use crate::context::Context;
+use crate::context::writer::Writer;
 use crate::failure::Failure;
-use crate::output::{Output, counted, pretty, render};
-use crate::replace;
-use crate::writer::Writer;
+use crate::output::{Output, counted, pretty, render, replace};
 
 /// Carry out in the ledger what an event of GitHub proves
 ///

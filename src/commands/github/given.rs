@@ -5,8 +5,9 @@ use handoff_base::text::quoted;
 use handoff_github::event::{Event, NoEvent};
 
 use crate::context::Context;
+use crate::contracts::input;
+use crate::exit;
 use crate::failure::{Failure, chain};
-use crate::{exit, input};
 
 // Without a doc comment, which would become the help of every command that takes these.
 #[derive(Args)]

@@ -7,13 +7,14 @@ mod issue;
 mod output;
 mod page;
 mod summary;
+mod whole_ledger;
 
 use clap::{Args, Subcommand};
 
+use crate::args::remote::Write;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::remote_args::Write;
 
 /// Tell a workflow on GitHub how things stand
 ///

@@ -4,12 +4,12 @@ use handoff_github::standing::Issue;
 use serde_json::{Map, Value};
 
 use super::page::{Page, append};
+use super::whole_ledger;
 use crate::context::Context;
 use crate::environment::{now, random_word};
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::replace::is_stdout;
-use crate::standing;
+use crate::output::replace::is_stdout;
 
 /// Give later steps of the workflow values: state, holder, next action, gate
 ///
@@ -43,7 +43,7 @@ impl Arguments {
                 let standing = Issue::read(&repository, &tip, &key, asked, now()?)?;
                 standing.as_ref().map_or_else(of_none, of_issue)
             }
-            None => of_ledger(&standing::of_ledger(&ledger, &tip, now()?)?),
+            None => of_ledger(&whole_ledger::standing(&ledger, &tip, now()?)?),
         };
         let text = written(&values, random_word);
         let to_stdout = file.as_deref().is_some_and(is_stdout);

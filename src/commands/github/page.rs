@@ -10,9 +10,9 @@ use handoff_base::ids::IssueKey;
 use handoff_git::Repository;
 
 use crate::context::commit_id;
+use crate::exit;
 use crate::failure::Failure;
-use crate::output::Output;
-use crate::{exit, replace};
+use crate::output::{Output, replace};
 
 // What is told of, and where it goes; without a doc comment, which would become the help of
 // the commands that take it.

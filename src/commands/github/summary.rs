@@ -9,12 +9,12 @@ use handoff_github::text::open_fence;
 use serde_json::json;
 
 use super::page::{Page, append};
+use super::whole_ledger;
 use crate::context::Context;
 use crate::environment::now;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::replace::{failed, is_stdout};
-use crate::standing;
+use crate::output::replace::{failed, is_stdout};
 
 /// Write how an issue or the ledger stands beneath the workflow's run
 ///
@@ -60,7 +60,7 @@ impl Arguments {
                     None => of_none(&key, room),
                 }
             }
-            None => of_ledger(&standing::of_ledger(&ledger, &tip, now()?)?, room),
+            None => of_ledger(&whole_ledger::standing(&ledger, &tip, now()?)?, room),
         };
         let data = json!({
             "bytes": page.text.len(),

@@ -1,0 +1,42 @@
+//! Moments on the command line: a date, a time, or how long ago.
+
+use chrono::{DateTime, Duration, NaiveDate, Utc};
+use handoff_base::Moment;
+use handoff_base::text::quoted;
+
+use super::duration;
+use crate::environment::now;
+use crate::failure::Failure;
+
+/// Reads a moment: RFC 3339, a date (its beginning in UTC), or how long ago. None
+/// where the text is none of these.
+///
+/// # Errors
+/// A [`Failure`] of usage when the environment sets a date that is none.
+pub(crate) fn read(text: &str) -> Result<Option<Moment>, Failure> {
+    if let Ok(at) = DateTime::parse_from_rfc3339(text) {
+        return Ok(Some(at.with_timezone(&Utc)));
+    }
+    if let Ok(date) = NaiveDate::parse_from_str(text, "%Y-%m-%d") {
+        return Ok(date.and_hms_opt(0, 0, 0).map(|at| at.and_utc()));
+    }
+    let Ok(ago) = duration::parse(text) else {
+        return Ok(None);
+    };
+    let ago = Duration::from_std(ago).unwrap_or_default();
+    Ok(now()?.checked_sub_signed(ago))
+}
+
+/// Reads a moment that an option needs.
+///
+/// # Errors
+/// What is wrong with the text.
+pub(crate) fn parse(text: &str) -> Result<Moment, String> {
+    let found = read(text).map_err(|failure| failure.message)?;
+    found.ok_or_else(|| {
+        format!(
+            "{} is not a time: write 2026-03-04, 2026-03-04T05:06:07Z, or how long ago: 7d",
+            quoted(text)
+        )
+    })
+}

@@ -1,0 +1,56 @@
+//! Protocols named on the command line: a built-in one, or a folder.
+
+use std::path::Path;
+
+use handoff_base::text::quoted;
+use handoff_protocol::Protocol;
+use handoff_templates::{BUILT_IN, Folder, built_in};
+
+use crate::exit;
+use crate::failure::Failure;
+
+/// The files of a protocol: those of the built-in one of that name, or of the
+/// folder at that path.
+///
+/// # Errors
+/// A [`Failure`]: 6 when there is neither, 2 when the folder can't be read.
+pub(crate) fn folder(name: &str) -> Result<Folder, Failure> {
+    if let Some(folder) = built_in(name) {
+        return Ok(folder);
+    }
+    let path = Path::new(name);
+    if path.is_dir() {
+        return Folder::read(path).map_err(|e| {
+            let text = format!("{} cannot be read: {e}", quoted(name));
+            Failure::new(exit::USAGE, "folder_unreadable", text)
+        });
+    }
+    let text = format!("no protocol is called {}, and no folder", quoted(name));
+    let hint = match path.parent().filter(|_| path.is_file()) {
+        Some(parent) if parent != Path::new("") => format!("name the folder: {}", parent.display()),
+        Some(_) => "name the folder: .".to_owned(),
+        None => format!("built in: {}", BUILT_IN.join(", ")),
+    };
+    Err(Failure::new(exit::NOT_FOUND, "no_protocol", text).hint(hint))
+}
+
+/// Loads the definition in a protocol's folder.
+///
+/// # Errors
+/// A [`Failure`] with every fault of it.
+pub(crate) fn load(folder: &Folder) -> Result<Protocol, Failure> {
+    parse(folder.file("protocol.json").unwrap_or_default())
+}
+
+/// Loads a definition.
+///
+/// # Errors
+/// A [`Failure`] with every fault of it.
+pub(crate) fn parse(definition: &[u8]) -> Result<Protocol, Failure> {
+    Protocol::load(definition).map_err(|findings| {
+        let text = "the protocol is at fault";
+        Failure::new(exit::CONTRACT, "protocol_refused", text)
+            .hint("`git handoff protocol check FOLDER` lists every fault")
+            .findings(findings)
+    })
+}

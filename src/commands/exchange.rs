@@ -1,0 +1,80 @@
+//! What exports and imports have in common on the command line: the names of
+//! the formats, and what becomes of errors.
+
+use clap::ValueEnum;
+use handoff_ledger::{ExchangeError, Fault, Layout};
+
+use crate::exit;
+use crate::failure::{DEEPEN, Failure, chain};
+
+/// How a folder of handoffs is laid out.
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum Format {
+    /// handoffs/pending, in-progress, completed, failed: a document for each request
+    Folders,
+    /// handoff_log.json: an entry for each handoff
+    Log,
+    /// handoffs.log and handoff_contracts/: a line and a file for each contract
+    Archive,
+    /// The contracts, in a folder for each issue
+    Files,
+}
+
+impl From<Format> for Layout {
+    fn from(format: Format) -> Self {
+        match format {
+            Format::Folders => Self::Folders,
+            Format::Log => Self::Log,
+            Format::Archive => Self::Archive,
+            Format::Files => Self::Files,
+        }
+    }
+}
+
+impl From<ExchangeError> for Failure {
+    fn from(error: ExchangeError) -> Self {
+        let message = chain(&error);
+        let at = |exit, code| Self::new(exit, code, message.clone());
+        match error {
+            ExchangeError::Ledger(error) => error.into(),
+            ExchangeError::Missing { .. } => at(exit::NOT_FOUND, "no_file"),
+            ExchangeError::Special { .. } => {
+                at(exit::CONTRACT, "import_unreadable").hint("name a folder, or a file in it")
+            }
+            ExchangeError::Empty { .. } => at(exit::NOT_FOUND, "nothing_to_import")
+                .hint("`git handoff import -h` lists what is read"),
+            ExchangeError::NotEmpty { .. } => {
+                at(exit::USAGE, "folder_not_empty").hint("name a folder that does not exist yet")
+            }
+            ExchangeError::Unreadable { .. } => at(exit::USAGE, "folder_unreadable"),
+            ExchangeError::Unwritable { .. } => at(exit::ENVIRONMENT, "folder_unwritable")
+                .hint("what was written until then is not a whole export: remove it"),
+            ExchangeError::Unusable { findings, .. } => {
+                at(exit::CONTRACT, "import_unreadable").findings(findings)
+            }
+            ExchangeError::Version { .. } => at(exit::CONTRACT, "import_version")
+                .hint("use a program of the version that wrote it, or a later one"),
+            ExchangeError::CutOff => at(exit::NOT_FOUND, "shallow").hint(DEEPEN),
+            ExchangeError::Damaged { findings } => at(exit::INTEGRITY, "ledger_damaged")
+                .hint("`git handoff verify` shows where the damage began")
+                .findings(findings),
+        }
+    }
+}
+
+impl From<Fault> for Failure {
+    fn from(fault: Fault) -> Self {
+        let message = chain(&fault);
+        let at = |exit, code| Self::new(exit, code, message.clone());
+        match fault {
+            Fault::Ledger(error) => error.into(),
+            Fault::Unreadable { findings } => {
+                at(exit::CONTRACT, "import_unreadable").findings(findings)
+            }
+            Fault::Order { .. } | Fault::Behind { .. } => at(exit::PROTOCOL, "out_of_order")
+                .hint("mend what was refused before it, and import again"),
+            Fault::Other { .. } | Fault::Repeats { .. } => at(exit::CONFLICT, "import_conflict")
+                .hint("import it into a new ledger, on a branch of its own: --branch NAME"),
+        }
+    }
+}

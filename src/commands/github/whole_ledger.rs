@@ -1,0 +1,43 @@
+//! How the whole ledger stands.
+
+use handoff_base::Moment;
+use handoff_github::standing::Ledger as Standing;
+use handoff_insight::alerts::firing;
+use handoff_insight::attention::{attention, protocols};
+use handoff_ledger::{Ledger, Snapshot};
+use handoff_model::IssueStatus;
+use handoff_protocol::State;
+
+use crate::context::Context;
+use crate::context::local::local;
+use crate::failure::Failure;
+
+/// Gathers it.
+///
+/// # Errors
+/// A [`Failure`] when the ledger can't be read.
+pub(super) fn standing(
+    ledger: &Ledger<'_>,
+    tip: &Snapshot<'_>,
+    now: Moment,
+) -> Result<Standing, Failure> {
+    let rules = protocols(tip)?;
+    let survey = ledger.survey(tip, Context::threads())?;
+    let mut open = Vec::new();
+    for entry in tip.open()? {
+        open.push(tip.open_record(&entry)?);
+    }
+    let counts = State::ALL.into_iter().filter(|state| !state.is_terminal());
+    let counts = counts.map(|state| (state, open.iter().filter(|r| r.state == state).count()));
+    let completed = { survey.issues.iter() }.filter(|i| i.status == IssueStatus::Completed);
+    Ok(Standing {
+        branch: ledger.branch().to_owned(),
+        commit: tip.commit(),
+        protocol: tip.manifest().default_protocol.to_string(),
+        issues: (survey.issues.len(), completed.count()),
+        counts: counts.collect(),
+        stuck: attention(&survey, &rules, now),
+        firing: firing(&survey, &rules, &local(ledger)?, None, now),
+        open,
+    })
+}

@@ -1,0 +1,18 @@
+//! What this clone knows beside the ledger, for metrics and alarms.
+
+use handoff_insight::metrics::Local;
+use handoff_ledger::Ledger;
+
+use crate::failure::Failure;
+
+/// Gathers it.
+///
+/// # Errors
+/// A [`Failure`] when what was refused at a sync can't be read.
+pub(crate) fn local(ledger: &Ledger<'_>) -> Result<Local, Failure> {
+    Ok(Local {
+        refused: ledger.refused(),
+        rejected_steps: ledger.rejected()?.len(),
+        audited: ledger.audited(),
+    })
+}

@@ -1,0 +1,379 @@
+//! What a command sees that waits: the ledger here, whose ref wakes it, and the
+//! ledger's remote, at which a thread of its own looks from time to time.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime};
+
+use handoff_base::ObjectId;
+use handoff_base::text::{plain, quoted};
+use handoff_git::{RefWatch, RemoteError, Repository, Waker, masked};
+use handoff_ledger::{Glimpse, Ledger, LedgerError, Snapshot};
+
+use super::interruption::Interruption;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::{environment, exit};
+
+/// How often a remote is looked at.
+const POLL: Duration = Duration::from_secs(5);
+
+/// The longest that one look may take.
+const LONGEST: Duration = Duration::from_secs(25);
+
+/// Whose ledger is looked at.
+pub(crate) enum Place {
+    /// The one here.
+    Here,
+    /// This remote's.
+    There(String),
+    /// The one here and that of its remote, where it has one.
+    Both(Option<String>),
+}
+
+/// Sees the ledger as it goes on.
+pub(crate) struct Lookout<'r> {
+    ledger: Ledger<'r>,
+    has_here: bool,
+    watch: RefWatch,
+    is_told: bool,
+    patrol: Option<Patrol>,
+}
+
+/// What looks at the remote, and what it saw.
+struct Patrol {
+    /// As it is shown: no address shows a password.
+    remote: String,
+    reports: Receiver<Report>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+    /// Whether any look came to an end.
+    is_over_once: bool,
+    /// Whether the remote was read.
+    is_read: bool,
+    trouble: Option<String>,
+}
+
+/// What came of a look.
+enum Report {
+    Seen,
+    Missed(String),
+    /// It makes no sense to look again.
+    Failed(Failure),
+    /// It makes sense only where the remote could be read before.
+    Refused(Failure),
+}
+
+impl<'r> Lookout<'r> {
+    /// Begins to look.
+    ///
+    /// # Errors
+    /// A [`Failure`] of usage where a remote is to be polled and there is none.
+    pub(crate) fn open(
+        ledger: Ledger<'r>,
+        place: Place,
+        poll: Option<Duration>,
+        deadline: Option<Instant>,
+    ) -> Result<Self, Failure> {
+        let has_here = !matches!(place, Place::There(_));
+        let (ledger, remote) = match place {
+            Place::Here | Place::Both(None) => (ledger.alone(), None),
+            Place::Both(Some(name)) => (ledger, Some(name)),
+            Place::There(name) => (ledger.shared_through(&name), Some(name)),
+        };
+        if remote.is_none() && poll.is_some() {
+            return Err(LedgerError::NoRemote.into());
+        }
+        let own = has_here.then_some(ledger.refname());
+        let refs: Vec<&str> = own.into_iter().chain(ledger.tracking_ref()).collect();
+        // Before the first look: what comes after that wakes it.
+        let watch = RefWatch::new(ledger.repository().common_dir(), &refs);
+        let begin = |remote: String| {
+            Patrol::begin(
+                Beat {
+                    remote,
+                    branch: ledger.branch().to_owned(),
+                    poll: poll.unwrap_or(POLL),
+                    deadline,
+                },
+                watch.waker(),
+            )
+        };
+        let patrol = remote.map(begin);
+        Ok(Self {
+            ledger,
+            has_here,
+            watch,
+            is_told: false,
+            patrol,
+        })
+    }
+
+    /// The ledger.
+    pub(crate) fn ledger(&self) -> &Ledger<'r> {
+        &self.ledger
+    }
+
+    /// What ends a wait from another thread.
+    pub(crate) fn waker(&self) -> Waker {
+        self.watch.waker()
+    }
+
+    /// Has signals end the wait, where something runs that must not be left behind.
+    ///
+    /// # Errors
+    /// A [`Failure`] where signals can't be caught.
+    pub(crate) fn interruption(&self) -> Result<Option<Interruption>, Failure> {
+        let waker = self.waker();
+        let caught = self
+            .patrol
+            .as_ref()
+            .map(|_| Interruption::catch(move || waker.wake()));
+        caught.transpose().map_err(|error| {
+            let text = format!("signals cannot be caught: {error}");
+            Failure::new(exit::ENVIRONMENT, "signals", text)
+        })
+    }
+
+    /// The newest states: one, or two where the ledgers here and there went apart. None
+    /// before the first look at the remote came to its end, or where nothing can be had.
+    ///
+    /// # Errors
+    /// A [`Failure`] where nothing will come of it.
+    pub(crate) fn tips(&mut self, output: &mut Output) -> Result<Vec<Snapshot<'r>>, Failure> {
+        self.hear(output)?;
+        let Some(patrol) = &self.patrol else {
+            return Ok(vec![self.ledger.tip()?]);
+        };
+        if !patrol.is_over_once {
+            return Ok(Vec::new());
+        }
+        // A state that was fetched long ago is no news.
+        let there = match patrol.is_read {
+            true => self.ledger.seen_there()?,
+            false => None,
+        };
+        let here = match self.has_here {
+            true => self.ledger.tip_id()?,
+            false => None,
+        };
+        let repository = self.ledger.repository();
+        let tips = match (here, there) {
+            (None, None) if patrol.is_read => return Err(self.no_branch()),
+            (Some(here), Some(there)) if repository.is_in_history(here, there)? => vec![there],
+            (Some(here), Some(there)) if repository.is_in_history(there, here)? => vec![here],
+            (here, there) => there.into_iter().chain(here).collect(),
+        };
+        let branch = self.ledger.branch();
+        let read = |id| Snapshot::at(repository, id, branch).map_err(Failure::from);
+        tips.into_iter().map(read).collect()
+    }
+
+    /// The last commit of the one line that is followed: the remote's where there is
+    /// one, since only what is there stays as it is. None before the first look at it
+    /// came to its end, or where it was never read.
+    ///
+    /// # Errors
+    /// A [`Failure`] where nothing will come of it.
+    pub(crate) fn followed(&mut self, output: &mut Output) -> Result<Option<ObjectId>, Failure> {
+        self.hear(output)?;
+        let Some(patrol) = &self.patrol else {
+            return Ok(self.ledger.tip_id()?);
+        };
+        if !patrol.is_over_once {
+            return Ok(None);
+        }
+        let there = self.ledger.seen_there()?;
+        match there {
+            None if patrol.is_read => Err(self.no_branch()),
+            there => Ok(there),
+        }
+    }
+
+    /// Whether all that is looked at was read.
+    pub(crate) fn is_read(&self) -> bool {
+        self.patrol.as_ref().is_none_or(|patrol| patrol.is_read)
+    }
+
+    /// Whether the first look came to its end, however it ended.
+    pub(crate) fn has_looked(&self) -> bool {
+        self.patrol
+            .as_ref()
+            .is_none_or(|patrol| patrol.is_over_once)
+    }
+
+    /// Why the remote can't be read now.
+    pub(crate) fn trouble(&self) -> Option<&str> {
+        self.patrol.as_ref()?.trouble.as_deref()
+    }
+
+    /// The remote, if one is looked at.
+    pub(crate) fn remote(&self) -> Option<&str> {
+        self.patrol.as_ref().map(|patrol| patrol.remote.as_str())
+    }
+
+    /// Waits until there may be something new, or for this long.
+    pub(crate) fn pause(&mut self, limit: Option<Duration>, output: &mut Output) {
+        if let Some(trouble) = self.watch.trouble().filter(|_| !self.is_told) {
+            output.say(&format!("looking at the branch every second: {trouble}"));
+            self.is_told = true;
+        }
+        self.watch.wait(limit);
+    }
+
+    /// Once the time is up: waits for the look that goes on, which ends by then too.
+    pub(crate) fn finish(&mut self) {
+        let patrol = self.patrol.as_mut();
+        if let Some(thread) = patrol.and_then(|patrol| patrol.thread.take()) {
+            thread.thread().unpark();
+            // One that panicked has said so.
+            let _ = thread.join();
+        }
+    }
+
+    /// Ends what runs, and returns when it has ended.
+    pub(crate) fn stop(&mut self) {
+        self.patrol = None;
+    }
+
+    fn no_branch(&self) -> Failure {
+        let remote = self.remote().unwrap_or_default();
+        let text = format!("{} has no branch {}", quoted(remote), self.ledger.branch());
+        Failure::new(exit::ENVIRONMENT, "no_ledger", text)
+            .hint("name the ledger's branch there with --branch; where there is none yet, `git handoff init --remote REMOTE` starts one")
+    }
+
+    /// Takes in what came of looks at the remote.
+    fn hear(&mut self, output: &mut Output) -> Result<(), Failure> {
+        let Some(patrol) = &mut self.patrol else {
+            return Ok(());
+        };
+        for report in patrol.reports.try_iter().collect::<Vec<_>>() {
+            patrol.is_over_once = true;
+            let trouble = match report {
+                Report::Seen => {
+                    patrol.is_read = true;
+                    patrol.trouble = None;
+                    continue;
+                }
+                Report::Failed(failure) => return Err(failure),
+                Report::Refused(failure) if !patrol.is_read => return Err(failure),
+                Report::Refused(failure) => failure.message,
+                Report::Missed(trouble) => trouble,
+            };
+            if patrol.trouble.as_ref() != Some(&trouble) {
+                let text = format!("{} cannot be read, trying on: {trouble}", patrol.remote);
+                output.say(&plain(&text));
+                patrol.trouble = Some(trouble);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What is looked at, and when.
+struct Beat {
+    remote: String,
+    branch: String,
+    poll: Duration,
+    deadline: Option<Instant>,
+}
+
+impl Patrol {
+    fn begin(beat: Beat, waker: Waker) -> Self {
+        let (sender, reports) = channel();
+        let stop = Arc::new(AtomicBool::new(false));
+        let remote = masked(&beat.remote);
+        let asked = Arc::clone(&stop);
+        let thread = thread::spawn(move || {
+            if let Err(failure) = beat.walk(&asked, &sender, &waker) {
+                // Where nobody hears of it, nobody waits.
+                let _ = sender.send(Report::Failed(failure));
+                waker.wake();
+            }
+        });
+        Self {
+            remote,
+            reports,
+            stop,
+            thread: Some(thread),
+            is_over_once: false,
+            is_read: false,
+            trouble: None,
+        }
+    }
+}
+
+impl Drop for Patrol {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::SeqCst);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            // One that panicked has said so.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Beat {
+    /// Looks again and again, until it is stopped or the time is up.
+    fn walk(
+        &self,
+        stop: &Arc<AtomicBool>,
+        sender: &Sender<Report>,
+        waker: &Waker,
+    ) -> Result<(), Failure> {
+        let repository = Repository::open_here()?;
+        let ledger = Ledger::new(&repository, &self.branch)?
+            .shared_through(&self.remote)
+            .ended_by(Arc::clone(stop));
+        let mut session = environment::session(&repository)?;
+        // What another process saw before this one began may be out of date.
+        let mut since = session.began;
+        let mut has_told = false;
+        loop {
+            session.patience = self.left().map_or(LONGEST, |left| left.min(LONGEST));
+            let mut next = Instant::now() + self.poll;
+            let glimpse = ledger.glimpse(&session, since);
+            let is_late = self.left() == Some(Duration::ZERO);
+            let report = match glimpse {
+                Ok(Glimpse::Seen { at, .. }) => {
+                    let age = SystemTime::now().duration_since(at).unwrap_or_default();
+                    next = Instant::now() + self.poll.saturating_sub(age);
+                    Report::Seen
+                }
+                // It was cut short, and an earlier look says more.
+                Ok(Glimpse::Missed(_)) if is_late && has_told => return Ok(()),
+                Ok(Glimpse::Missed(trouble)) => Report::Missed(trouble),
+                Err(LedgerError::Remote {
+                    remote,
+                    source: source @ RemoteError::Denied { .. },
+                }) => Report::Refused(LedgerError::Remote { remote, source }.into()),
+                Err(error) => Report::Failed(error.into()),
+            };
+            if stop.load(Ordering::SeqCst) || sender.send(report).is_err() {
+                return Ok(());
+            }
+            has_told = true;
+            waker.wake();
+            while Instant::now() < next {
+                if stop.load(Ordering::SeqCst) || self.left() == Some(Duration::ZERO) {
+                    return Ok(());
+                }
+                let pause = next.saturating_duration_since(Instant::now());
+                thread::park_timeout(self.left().map_or(pause, |left| left.min(pause)));
+            }
+            let now = SystemTime::now();
+            since = now.checked_sub(self.poll).unwrap_or(now);
+        }
+    }
+
+    /// How long there is, where there is an end.
+    fn left(&self) -> Option<Duration> {
+        let left = |end: Instant| end.saturating_duration_since(Instant::now());
+        self.deadline.map(left)
+    }
+}

@@ -1,0 +1,330 @@
+//! What commands open: the repository, the ledger, the acting agent.
+//!
+//! `writer` opens a ledger for writing and brings it together with its remote; `lookout` sees it
+//! go on, for commands that wait, and `interruption` ends their wait; `call` is what a command
+//! gets that no process of its own runs; `local` is what this clone knows beside the ledger.
+//! What enters here gives commands a library's value, ready to use.
+
+pub(crate) mod call;
+pub(crate) mod interruption;
+pub(crate) mod local;
+pub(crate) mod lookout;
+pub(crate) mod writer;
+
+use std::cell::RefCell;
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::thread;
+
+use call::Call;
+use clap::Args;
+use handoff_base::ObjectId;
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::text::quoted;
+use handoff_git::Repository;
+use handoff_ledger::{DEFAULT_BRANCH, Ledger, LedgerError, Snapshot};
+use handoff_model::View;
+use interruption::Interruption;
+use lookout::Lookout;
+
+use crate::args::remote::RemoteArgs;
+use crate::failure::Failure;
+use crate::{environment, exit};
+
+/// Options that every command has.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Global options")]
+pub(crate) struct Global {
+    /// Run as if started in this folder
+    #[arg(short = 'C', value_name = "DIR", global = true)]
+    pub(crate) directory: Option<PathBuf>,
+    /// Act as this agent; else GIT_HANDOFF_AGENT, else the configuration's handoff.agent
+    #[arg(long = "as", value_name = "AGENT", global = true)]
+    agent: Option<String>,
+    /// Use the ledger on this branch; else the configuration's handoff.branch, else `handoffs`
+    #[arg(long, value_name = "BRANCH", global = true)]
+    branch: Option<String>,
+    /// Print one JSON document
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// When to use colour
+    #[arg(long, value_name = "WHEN", global = true, default_value = "auto")]
+    pub(crate) color: clap::ColorChoice,
+    /// Show nothing through a pager
+    #[arg(long, global = true)]
+    pub(crate) no_pager: bool,
+    /// Print this manual; through git use -h, since git looks for a manual page itself
+    #[arg(short, long, global = true, action = clap::ArgAction::HelpLong)]
+    help: Option<bool>,
+}
+
+/// The options that every command has, and what they lead to.
+#[derive(Clone)]
+pub(crate) struct Context {
+    global: Global,
+    /// Every handle of the repository that was given out.
+    opened: Rc<RefCell<Vec<Rc<Repository>>>>,
+    remote_args: RemoteArgs,
+    /// What the command gets where no process of its own runs it.
+    call: Option<Rc<Call>>,
+}
+
+impl Context {
+    /// Takes the global options.
+    pub(crate) fn new(global: Global) -> Self {
+        Self {
+            global,
+            opened: Rc::default(),
+            remote_args: RemoteArgs::default(),
+            call: None,
+        }
+    }
+
+    /// The same, for a command that no process of its own runs.
+    pub(crate) fn of_call(global: Global, call: Call) -> Self {
+        Self {
+            call: Some(Rc::new(call)),
+            ..Self::new(global)
+        }
+    }
+
+    /// What the command gets where no process of its own runs it.
+    pub(crate) fn call(&self) -> Option<&Call> {
+        self.call.as_deref()
+    }
+
+    /// What ends a wait early: who called it, or signals, where something runs that
+    /// must not be left behind.
+    ///
+    /// # Errors
+    /// A [`Failure`] where signals can't be caught.
+    pub(crate) fn interruption(
+        &self,
+        lookout: &Lookout<'_>,
+    ) -> Result<Option<Interruption>, Failure> {
+        let Some(call) = &self.call else {
+            return lookout.interruption();
+        };
+        let waker = lookout.waker();
+        let interruption = call.interruption();
+        interruption.wakes(move || waker.wake());
+        Ok(Some(interruption.clone()))
+    }
+
+    /// The same, for a command that writes.
+    pub(crate) fn with(&self, remote_args: RemoteArgs) -> Self {
+        Self {
+            global: self.global.clone(),
+            opened: Rc::clone(&self.opened),
+            remote_args,
+            call: self.call.clone(),
+        }
+    }
+
+    /// How the command goes about the remote.
+    pub(crate) fn remote_args(&self) -> RemoteArgs {
+        self.remote_args
+    }
+
+    /// Opens the repository of the current folder.
+    ///
+    /// # Errors
+    /// A [`Failure`] of the environment.
+    pub(crate) fn repository(&self) -> Result<Rc<Repository>, Failure> {
+        let repository = Rc::new(Repository::open_here()?);
+        self.opened.borrow_mut().push(Rc::clone(&repository));
+        Ok(repository)
+    }
+
+    /// The same, for a command that reads every issue.
+    ///
+    /// # Errors
+    /// A [`Failure`] of the environment.
+    pub(crate) fn repository_to_survey(&self) -> Result<Rc<Repository>, Failure> {
+        Repository::map_little();
+        self.repository()
+    }
+
+    /// How many threads a survey runs on.
+    pub(crate) fn threads() -> usize {
+        thread::available_parallelism().map_or(1, NonZero::get)
+    }
+
+    /// Has git pack what steps left behind, where a command wrote or fetched some
+    /// and it is due: call it when everything is said. Within another git command,
+    /// that is the other's business.
+    pub(crate) fn maintain(&self) {
+        if !environment::is_within_git() {
+            let opened = self.opened.borrow();
+            opened.iter().for_each(|repository| repository.maintain());
+        }
+    }
+
+    /// The agent that was named on the command line.
+    pub(crate) fn named_agent(&self) -> Option<&str> {
+        self.global.agent.as_deref()
+    }
+
+    /// The branch that was asked for on the command line.
+    pub(crate) fn branch(&self) -> Option<&str> {
+        self.global.branch.as_deref()
+    }
+
+    /// The remote of the ledger, if it has one.
+    ///
+    /// # Errors
+    /// A [`Failure`] of usage when there is no remote of that name.
+    pub(crate) fn remote(&self, repository: &Repository) -> Result<Option<String>, Failure> {
+        let configured = configured_remote(repository);
+        configured
+            .map(|name| existing(repository, name))
+            .transpose()
+    }
+
+    /// Names the ledger.
+    ///
+    /// # Errors
+    /// A [`Failure`] of usage when the branch's name is not one.
+    pub(crate) fn ledger<'r>(&self, repository: &'r Repository) -> Result<Ledger<'r>, Failure> {
+        let configured = || repository.config("handoff.branch");
+        let branch = self.global.branch.clone().or_else(configured);
+        let ledger = Ledger::new(repository, branch.as_deref().unwrap_or(DEFAULT_BRANCH))?;
+        Ok(match configured_remote(repository) {
+            Some(remote) => ledger.shared_through(&remote),
+            None => ledger,
+        })
+    }
+
+    /// The acting agent, if one was named.
+    ///
+    /// # Errors
+    /// A [`Failure`] of usage when the name is malformed.
+    pub(crate) fn agent(&self, repository: &Repository) -> Result<Option<AgentName>, Failure> {
+        let environment = || {
+            std::env::var("GIT_HANDOFF_AGENT")
+                .ok()
+                .filter(|n| !n.is_empty())
+        };
+        let configured = || repository.config("handoff.agent");
+        let name = self
+            .global
+            .agent
+            .clone()
+            .or_else(environment)
+            .or_else(configured);
+        Ok(name.map(|name| name.parse()).transpose()?)
+    }
+
+    /// The acting agent, which this command can't do without.
+    ///
+    /// # Errors
+    /// A [`Failure`] of usage when none was named: it is never guessed.
+    pub(crate) fn acting_agent(&self, repository: &Repository) -> Result<AgentName, Failure> {
+        self.agent(repository)?.ok_or_else(|| {
+            Failure::new(exit::USAGE, "no_agent", "say which agent you are")
+                .hint("with --as AGENT, GIT_HANDOFF_AGENT, or `git config handoff.agent AGENT`")
+        })
+    }
+}
+
+/// The remote that the configuration names, where a path counts from the working tree.
+fn configured_remote(repository: &Repository) -> Option<String> {
+    let name = repository.config("handoff.remote")?;
+    let from = repository.workdir().unwrap_or(repository.path());
+    (!name.is_empty()).then(|| canonical_remote(repository, from, name))
+}
+
+/// A remote by its name, its address or its path from the current folder.
+///
+/// # Errors
+/// A [`Failure`] of usage when it can be none of them.
+pub(crate) fn remote_named(repository: &Repository, name: String) -> Result<String, Failure> {
+    let name = canonical_remote(repository, Path::new(""), name);
+    existing(repository, name)
+}
+
+/// The one name of a remote, under which its branch is tracked: of a path, the same in every
+/// folder, and also while nothing is there.
+fn canonical_remote(repository: &Repository, from: &Path, name: String) -> String {
+    if name.starts_with('-') || is_known(repository, &name) {
+        return name;
+    }
+    let path = from.join(&name);
+    let is_path = name.contains('/') && !name.contains(':');
+    let beside = || {
+        let folder = path.parent().filter(|_| is_path)?.canonicalize().ok()?;
+        Some(folder.join(path.file_name()?))
+    };
+    let found = path.canonicalize().ok().or_else(beside);
+    let found = found.and_then(|path| path.to_str().map(str::to_owned));
+    found.unwrap_or(name)
+}
+
+/// Says whether the configuration has a remote of this name.
+fn is_known(repository: &Repository, name: &str) -> bool {
+    repository.config(&format!("remote.{name}.url")).is_some()
+}
+
+/// Refuses what is no name of a remote, no address and no path.
+fn existing(repository: &Repository, name: String) -> Result<String, Failure> {
+    let is_address = name.contains(['/', ':']);
+    if name.starts_with('-') || !is_address && !is_known(repository, &name) {
+        let text = format!("there is no remote {}", quoted(&name));
+        return Err(Failure::usage(text).hint("`git remote -v` lists the remotes"));
+    }
+    Ok(name)
+}
+
+/// A commit that has to be here.
+///
+/// # Errors
+/// A [`Failure`] when a text names none.
+pub(crate) fn commit_id(repository: &Repository, text: &str) -> Result<ObjectId, Failure> {
+    let found = repository.commit_named(text).map_err(LedgerError::from)?;
+    found.ok_or_else(|| {
+        let text = format!("{} names no commit here", quoted(text));
+        Failure::new(exit::NOT_FOUND, "no_commit", text)
+            .hint("fetch the code branch first, or give the commit's whole id")
+    })
+}
+
+/// Reads a handoff's id, which may be shortened to its issue where that is
+/// clear: the issue's only open handoff, the only one that is open with the
+/// acting agent, or its only one.
+pub(crate) fn handoff_id(
+    snapshot: &Snapshot<'_>,
+    text: &str,
+    agent: Option<&AgentName>,
+) -> Result<HandoffId, Failure> {
+    if text.contains('.') {
+        return Ok(text.parse()?);
+    }
+    let key: IssueKey = text.parse()?;
+    let issue = snapshot.issue(&key)?.issue()?;
+    let Some(issue) = issue else {
+        return Err(handoff_model::Refusal::NoIssue { issue: key }.into());
+    };
+    let mine: Vec<_> = issue
+        .open
+        .iter()
+        .filter(|open| Some(&open.to) == agent)
+        .collect();
+    match &issue.open[..] {
+        [only] => Ok(only.id.clone()),
+        _ if mine.len() == 1 => Ok(mine[0].id.clone()),
+        [] if issue.handoffs == 1 => Ok(HandoffId::new(key, 1)),
+        [] => Err(Failure::usage(format!(
+            "issue {key} has {} handoffs and none is open: say which, {key}.1 to {key}.{}",
+            issue.handoffs, issue.handoffs
+        ))),
+        open => {
+            let ids: Vec<String> = open
+                .iter()
+                .map(|o| format!("{} with {}", o.id, o.to))
+                .collect();
+            let text = format!("issue {key} has {} open handoffs: say which", open.len());
+            Err(Failure::usage(text).hint(ids.join(", ")))
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Opening the ledger for writing, brought together with its remote.
+
+use handoff_base::text::plain;
+use handoff_git::Repository;
+use handoff_ledger::{Ledger, LedgerError, Session, Synced};
+use serde_json::json;
+
+use super::Context;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::{environment, exit};
+
+/// A ledger that is about to be written to, brought together with its remote.
+pub(crate) struct Writer<'r> {
+    /// The ledger.
+    pub(crate) ledger: Ledger<'r>,
+    /// Who writes.
+    pub(crate) session: Session,
+}
+
+impl Context {
+    /// Opens the ledger for writing, and brings it together with its remote, where it
+    /// has one.
+    ///
+    /// # Errors
+    /// A [`Failure`], before anything was written.
+    pub(crate) fn writer<'r>(
+        &self,
+        repository: &'r Repository,
+        output: &mut Output,
+    ) -> Result<Writer<'r>, Failure> {
+        let writer = self.writer_apart(repository, output)?;
+        let synced = writer.ledger.catch_up(&writer.session)?;
+        if let Some(missed) = writer.ledger.out_of_reach() {
+            let trouble = missed.trouble.unwrap_or_default();
+            if writer.ledger.tip_id()?.is_none() {
+                let remote = missed.remote;
+                return Err(LedgerError::Unreachable { remote, trouble }.into());
+            }
+            output.judge_by_what_is_here(format!(
+                "{} is out of reach ({trouble}), so this is what is known here",
+                missed.remote
+            ));
+        }
+        if synced.rejected.is_empty() && synced.renamed.is_empty() {
+            return Ok(writer);
+        }
+        say_synced(&synced, output);
+        Err(not_as_it_was(&synced))
+    }
+
+    /// Says how to get the newest, where something was not found in what is here and
+    /// nobody asked the remote.
+    pub(crate) fn may_be_behind(&self, failure: &mut Failure, output: &Output) {
+        let not_found = ["no_issue", "no_handoff"].contains(&failure.code);
+        if !not_found || output.follows() {
+            return;
+        }
+        let remote = self.repository().ok().and_then(|repository| {
+            let ledger = self.ledger(&repository).ok()?;
+            ledger.publication()
+        });
+        if let (Some(_), Some(hint)) = (remote, &mut failure.hint) {
+            hint.push_str("; `git handoff fetch` brings what the remote has");
+        }
+    }
+
+    /// Opens the ledger for writing.
+    ///
+    /// # Errors
+    /// A [`Failure`] of usage.
+    pub(crate) fn writer_apart<'r>(
+        &self,
+        repository: &'r Repository,
+        output: &mut Output,
+    ) -> Result<Writer<'r>, Failure> {
+        self.remote(repository)?;
+        self.writer_through(repository, None, output)
+    }
+
+    /// Opens the ledger for writing; it has this remote, or else the configured one.
+    ///
+    /// # Errors
+    /// A [`Failure`] of usage.
+    pub(crate) fn writer_through<'r>(
+        &self,
+        repository: &'r Repository,
+        remote: Option<&str>,
+        output: &mut Output,
+    ) -> Result<Writer<'r>, Failure> {
+        let mut ledger = self.ledger(repository)?;
+        if let Some(remote) = remote {
+            ledger = ledger.shared_through(remote);
+        }
+        let publication = ledger.publication();
+        let mut session = self
+            .remote_args()
+            .session(repository, publication.is_some())?;
+        match environment::traceparent() {
+            Ok(traceparent) => session.traceparent = traceparent,
+            Err(why) => output.say(&why),
+        }
+        output.follow(publication);
+        Ok(Writer { ledger, session })
+    }
+}
+
+/// The failure of a write before which steps that were made offline came out otherwise:
+/// what was asked for may rest on them.
+fn not_as_it_was(synced: &Synced) -> Failure {
+    let text =
+        |what: &str| format!("steps that were made here offline {what}, and nothing else was done");
+    let failure = match synced.rejected.is_empty() {
+        true => Failure::new(exit::CONFLICT, "renamed", text("have other ids now")),
+        false => Failure::new(exit::CONFLICT, "rejected", text("were refused")),
+    };
+    failure
+        .hint("see `git handoff rejected` and `git handoff status`; run the same again if it still is what you want")
+        .data(json!({ "renamed": synced.renamed, "rejected": synced.rejected }))
+}
+
+/// Tells what became of steps that were made offline.
+pub(crate) fn say_synced(synced: &Synced, output: &mut Output) {
+    for renamed in &synced.renamed {
+        output.say(&format!(
+            "{} was taken meanwhile: what was {} here is {} now",
+            renamed.was, renamed.was, renamed.is
+        ));
+    }
+    for rejected in &synced.rejected {
+        output.say(&plain(&format!(
+            "refused, and kept as {}: {}: {}",
+            rejected.name, rejected.subject, rejected.reason
+        )));
+    }
+    if !synced.rejected.is_empty() {
+        output.say("next: git handoff rejected");
+    }
+}

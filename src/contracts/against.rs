@@ -1,0 +1,86 @@
+//! The rules that contracts are checked against where nothing is recorded.
+
+use handoff_base::ids::AgentName;
+use handoff_git::Repository;
+use handoff_ledger::{Ledger, Offer, Snapshot};
+use handoff_model::{Review, review};
+use handoff_protocol::Protocol;
+use handoff_templates::{BUILT_IN, FolderSchemas};
+
+use crate::args::protocols;
+use crate::context::Context;
+use crate::exit;
+use crate::failure::{Failure, chain};
+
+/// What to check against.
+pub(crate) enum Against<'r> {
+    /// The rules of the ledger here.
+    Ledger(Ledger<'r>, Box<Snapshot<'r>>),
+    /// The built-in rules, where there is no ledger.
+    BuiltIn(Vec<(Protocol, FolderSchemas)>),
+}
+
+impl<'r> Against<'r> {
+    /// Takes the ledger's rules, or the built-in ones: all, or the named one.
+    ///
+    /// # Errors
+    /// A [`Failure`] when they can't be read.
+    pub(crate) fn choose(
+        context: &Context,
+        repository: Option<&'r Repository>,
+        named: Option<&AgentName>,
+    ) -> Result<Self, Failure> {
+        if let Some(repository) = repository {
+            let ledger = context.ledger(repository)?;
+            if ledger.tip_id()?.is_some() {
+                let snapshot = ledger.tip()?;
+                return Ok(Self::Ledger(ledger, Box::new(snapshot)));
+            }
+        }
+        let names: Vec<&str> = match named {
+            Some(name) => vec![name.as_str()],
+            None => BUILT_IN.to_vec(),
+        };
+        let load = |name: &str| {
+            let folder = protocols::folder(name)?;
+            let protocol = protocols::load(&folder)?;
+            Ok((protocol, FolderSchemas::new(folder)))
+        };
+        let protocols = names.into_iter().map(load);
+        Ok(Self::BuiltIn(protocols.collect::<Result<_, Failure>>()?))
+    }
+
+    /// Takes a contract through the pipeline.
+    ///
+    /// # Errors
+    /// A [`Failure`] when the rules can't be read; faults of the contract are in the review.
+    pub(crate) fn review(&self, offer: &Offer<'_>) -> Result<Review, Failure> {
+        match self {
+            Self::Ledger(ledger, snapshot) => Ok(ledger.check(snapshot, offer)?),
+            Self::BuiltIn(protocols) => {
+                let mut reviews = Vec::new();
+                for (protocol, schemas) in protocols {
+                    let review = review(protocol, schemas, offer.bytes, offer.issue)
+                        .map_err(|e| Failure::new(exit::INTEGRITY, "schema_broken", chain(&e)))?;
+                    let review = review.screened(protocol, offer.bytes, offer.allow);
+                    if review.kind.is_some() && review.is_complete() {
+                        return Ok(review);
+                    }
+                    reviews.push(review);
+                }
+                Ok(Review::nearest(reviews))
+            }
+        }
+    }
+    /// The same, and compares what a contract claims with the repository, where
+    /// there is a ledger.
+    ///
+    /// # Errors
+    /// A [`Failure`] when the ledger, the repository or a schema can't be read.
+    pub(crate) fn review_claims(&self, offer: &Offer<'_>) -> Result<Review, Failure> {
+        match self {
+            Self::Ledger(ledger, snapshot) => Ok(ledger.check_claims(snapshot, offer)?),
+            Self::BuiltIn(_) => self.review(offer),
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Contracts from files and from standard input, read no further than the
+//! pipeline's cap.
+
+use std::fs::File;
+use std::io;
+use std::io::Read;
+use std::path::Path;
+
+use handoff_base::finding::Finding;
+use handoff_base::text::quoted;
+use handoff_contract::{MAX_BYTES, MAX_REPORT};
+use handoff_github::event::MAX_PAYLOAD;
+
+use crate::context::Context;
+use crate::exit;
+use crate::failure::Failure;
+
+/// The most that is read of a list of comments, in bytes.
+const MOST_COMMENTS: usize = 64 << 20;
+
+/// Reads a contract: a file's bytes, or those of standard input for `-`.
+///
+/// # Errors
+/// A [`Failure`]: 6 when there is no such file, 3 when it is not one that a
+/// contract can be read from.
+pub(crate) fn contract(context: &Context, name: &str) -> Result<Vec<u8>, Failure> {
+    read(context, name, MAX_BYTES)
+}
+
+/// Reads a report that goes with a contract.
+///
+/// # Errors
+/// A [`Failure`]: 6 when there is no such file, 3 when it is not one that can be
+/// read.
+pub(crate) fn report(context: &Context, name: &str) -> Result<Vec<u8>, Failure> {
+    read(context, name, MAX_REPORT)
+}
+
+/// Reads the payload of an event.
+///
+/// # Errors
+/// A [`Failure`]: 6 when there is no such file, 3 when it is not one that can be
+/// read.
+pub(crate) fn payload(context: &Context, name: &str) -> Result<Vec<u8>, Failure> {
+    read(context, name, MAX_PAYLOAD).map_err(|failure| match failure.exit {
+        exit::CONTRACT => Failure {
+            code: "event_refused",
+            findings: Vec::new(),
+            ..failure
+        }
+        .hint("give it the payload as GitHub delivers it, in JSON"),
+        _ => failure,
+    })
+}
+
+/// Reads a list of comments.
+///
+/// # Errors
+/// A [`Failure`] when there is no such file, when it can't be read, or is too long.
+pub(crate) fn comments(context: &Context, name: &str) -> Result<Vec<u8>, Failure> {
+    let hint = "`gh api --paginate repos/OWNER/NAME/issues/NUMBER/comments` lists them";
+    let bytes = read(context, name, MOST_COMMENTS).map_err(|failure| {
+        Failure::new(exit::NOT_FOUND, "no_comments", failure.message).hint(hint)
+    })?;
+    if bytes.len() > MOST_COMMENTS {
+        let text = format!("{} is longer than 64 MiB", quoted(name));
+        return Err(Failure::new(exit::NOT_FOUND, "no_comments", text).hint(hint));
+    }
+    Ok(bytes)
+}
+
+fn read(context: &Context, name: &str, most: usize) -> Result<Vec<u8>, Failure> {
+    // One byte over the cap is enough to see that it is over the cap.
+    let cap = most as u64 + 1;
+    let mut bytes = Vec::new();
+    let unreadable = |error: &io::Error| {
+        let text = format!("{} cannot be read: {error}", quoted(name));
+        match error.kind() {
+            io::ErrorKind::NotFound => Failure::new(exit::NOT_FOUND, "no_file", text),
+            _ => Failure::new(exit::CONTRACT, "contract_refused", text.clone())
+                .findings(vec![Finding::error("input.unreadable", "", text)]),
+        }
+    };
+    if name == "-" {
+        let read = match context.call() {
+            Some(call) => call.input().take(cap).read_to_end(&mut bytes),
+            None => io::stdin().lock().take(cap).read_to_end(&mut bytes),
+        };
+        read.map_err(|e| unreadable(&e))?;
+        return Ok(bytes);
+    }
+    let kind = Path::new(name)
+        .metadata()
+        .map_err(|e| unreadable(&e))?
+        .file_type();
+    if kind.is_dir() || is_device(kind) {
+        let what = if kind.is_dir() {
+            "a folder"
+        } else {
+            "a device or a socket"
+        };
+        let text = format!("{} is {what}, not a file", quoted(name));
+        return Err(
+            Failure::new(exit::CONTRACT, "contract_refused", text.clone())
+                .findings(vec![Finding::error("input.not_a_file", "", text)]),
+        );
+    }
+    let file = File::open(name).map_err(|e| unreadable(&e))?;
+    file.take(cap)
+        .read_to_end(&mut bytes)
+        .map_err(|e| unreadable(&e))?;
+    Ok(bytes)
+}
+
+#[cfg(unix)]
+fn is_device(kind: std::fs::FileType) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    kind.is_char_device() || kind.is_block_device() || kind.is_socket()
+}
+
+#[cfg(not(unix))]
+fn is_device(_: std::fs::FileType) -> bool {
+    false
+}

@@ -1,0 +1,219 @@
+//! Skeletons of contracts: which type and format a contract would have, and its text.
+
+use clap::ValueEnum;
+use handoff_base::ids::AgentName;
+use handoff_contract::FILL;
+use handoff_ledger::{IssueFolder, LedgerError, Rules, Snapshot};
+use handoff_model::View;
+use handoff_protocol::{ContractType, Protocol};
+use handoff_templates::{Known, skeleton, usual_format, written};
+
+use crate::exit;
+use crate::failure::Failure;
+
+/// Which contract is wanted.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    /// The agent that hands over.
+    pub(crate) from: &'a AgentName,
+    /// The agent that takes over.
+    pub(crate) to: &'a AgentName,
+    /// The contract's type, where the route has several.
+    pub(crate) kind: Option<&'a str>,
+    /// The contract's format; by default the type's or the protocol's first.
+    pub(crate) format: Option<Format>,
+    /// The protocol; by default the issue's, or the first of the ledger's that has such a route.
+    pub(crate) protocol: Option<&'a AgentName>,
+}
+
+/// A contract with marks where only its sender can know.
+pub(crate) struct Skeleton {
+    /// The name of its type.
+    pub(crate) kind: String,
+    /// Its format.
+    pub(crate) format: Format,
+    /// The contract.
+    pub(crate) text: String,
+    /// How many places are left to fill.
+    pub(crate) left: usize,
+    /// Whether it says which issue it is about.
+    pub(crate) names_issue: bool,
+}
+
+/// How a contract is written.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// XML
+    Xml,
+    /// JSON
+    Json,
+    /// A Markdown message
+    Md,
+}
+
+impl Format {
+    /// The format's name, which files of it end with.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Xml => "xml",
+            Self::Json => "json",
+            Self::Md => "md",
+        }
+    }
+
+    /// The first of the formats of the type that was asked for, or of the
+    /// protocol's.
+    pub(crate) fn first(protocol: &Protocol, kind: Option<&str>) -> Self {
+        let kind = kind.and_then(|name| protocol.contract_type(name));
+        let usual = usual_format(protocol, kind);
+        let mut all = [Self::Xml, Self::Json, Self::Md].into_iter();
+        all.find(|format| format.name() == usual)
+            .unwrap_or(Self::Json)
+    }
+
+    /// Says whether a type can be written so. A message can hold any contract
+    /// that is JSON.
+    fn fits(self, protocol: &Protocol, kind: &ContractType) -> bool {
+        let has = |name: &str| {
+            kind.has_format(name) && protocol.definition().formats.iter().any(|f| f == name)
+        };
+        has(self.name())
+            || self == Self::Md && protocol.definition().formats.iter().any(|f| f == "md")
+    }
+}
+
+impl Wanted<'_> {
+    /// The contract, with everything in it that is known.
+    ///
+    /// # Errors
+    /// A [`Failure`] where no such contract goes this way.
+    pub(crate) fn write(&self, rules: &Rules<'_>, known: &Known) -> Result<Skeleton, Failure> {
+        let protocol = rules.protocol();
+        let format = self
+            .format
+            .unwrap_or_else(|| Format::first(protocol, self.kind));
+        let kind = self.contract_type(protocol, format)?;
+        let value = skeleton(rules, kind, known)?;
+        let text = written(rules, kind, &value, format.name(), (self.from, self.to))?;
+        let issue = protocol.field(kind, |f| &f.issue);
+        Ok(Skeleton {
+            kind: kind.name.clone(),
+            format,
+            left: text.matches(FILL).count(),
+            text,
+            names_issue: issue.is_some_and(|pointer| value.pointer(pointer).is_some()),
+        })
+    }
+
+    /// The protocol that was named, the issue's, or the first in which a
+    /// contract can go this way.
+    pub(crate) fn rules<'r>(
+        &self,
+        tip: &Snapshot<'r>,
+        folder: &IssueFolder<'_>,
+    ) -> Result<Rules<'r>, Failure> {
+        let (from, to) = (self.from, self.to);
+        let bound = folder.issue()?.map(|issue| issue.protocol);
+        if let Some(name) = self.protocol.cloned().or(bound) {
+            if tip.rules_id(name.as_str())?.is_none() {
+                let (name, known) = (name.to_string(), tip.protocols()?);
+                return Err(LedgerError::NoProtocol { name, known }.into());
+            }
+            return Ok(tip.rules(name.as_str())?);
+        }
+        for name in tip.protocols()? {
+            let rules = tip.rules(&name)?;
+            if !rules
+                .protocol()
+                .types_between(from.as_str(), to.as_str())
+                .is_empty()
+            {
+                return Ok(rules);
+            }
+        }
+        Ok(tip.default_rules()?)
+    }
+
+    /// The contract type of the route, or the one that was asked for.
+    pub(crate) fn contract_type<'p>(
+        &self,
+        protocol: &'p Protocol,
+        format: Format,
+    ) -> Result<&'p ContractType, Failure> {
+        let (from, to) = (self.from, self.to);
+        for name in [from, to] {
+            if protocol.agent(name.as_str()).is_none() {
+                let agents: Vec<&str> = protocol
+                    .definition()
+                    .agents
+                    .iter()
+                    .map(|a| a.id.as_str())
+                    .collect();
+                let text = format!("{name} is not an agent of protocol {}", protocol.name());
+                return Err(Failure::new(exit::PROTOCOL, "unknown_agent", text)
+                    .hint(format!("agents are: {}", agents.join(", "))));
+            }
+        }
+        let all = protocol.types_between(from.as_str(), to.as_str());
+        let fitting = all.iter().filter(|kind| format.fits(protocol, kind));
+        let mut names: Vec<&str> = fitting.map(|kind| kind.name.as_str()).collect();
+        // A message that is only sections is asked for by its type.
+        if self.kind.is_none() && names.len() > 1 {
+            let json = |name: &&str| {
+                protocol
+                    .contract_type(name)
+                    .is_some_and(|k| k.has_format("json"))
+            };
+            names.retain(json);
+        }
+        // So is a note, where something else goes this way.
+        if self.kind.is_none() && names.len() > 1 {
+            let note = |name: &&str| protocol.contract_type(name).is_some_and(|k| k.note);
+            if !names.iter().all(note) {
+                names.retain(|name| !note(name));
+            }
+        }
+        let wanted = match (self.kind, &names[..]) {
+            (_, []) if !all.is_empty() => {
+                let formats = protocol.definition().formats.join(", ");
+                let text = format!(
+                    "no contract from {from} to {to} is written as {}",
+                    format.name()
+                );
+                return Err(
+                    Failure::usage(text).hint(format!("the protocol's formats are: {formats}"))
+                );
+            }
+            (_, []) => {
+                let receivers = protocol.receivers(from.as_str());
+                let targets: Vec<&str> = receivers.iter().map(|to| to.as_str()).collect();
+                let forbidden = protocol.forbidden(from.as_str(), to.as_str());
+                let why = forbidden.map(|f| format!(": {}", f.reason));
+                let text = format!(
+                    "protocol {} has no route from {from} to {to}{}",
+                    protocol.name(),
+                    why.unwrap_or_default()
+                );
+                let hint = if targets.is_empty() {
+                    format!("{from} hands nothing on; see `git handoff inbox --as {from}`")
+                } else {
+                    format!("{from} may send to: {}", targets.join(", "))
+                };
+                return Err(Failure::new(exit::PROTOCOL, "route_refused", text).hint(hint));
+            }
+            (None, [only]) => *only,
+            (Some(kind), _) if names.contains(&kind) => kind,
+            (given, _) => {
+                let text = match given {
+                    Some(kind) => format!("no contract of type {kind} goes from {from} to {to}"),
+                    None => format!("several types of contract go from {from} to {to}"),
+                };
+                return Err(Failure::usage(text)
+                    .hint(format!("say which with --type: {}", names.join(", "))));
+            }
+        };
+        protocol
+            .contract_type(wanted)
+            .ok_or_else(|| Failure::usage("no such contract type"))
+    }
+}

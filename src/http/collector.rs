@@ -1,0 +1,366 @@
+//! A collector of traces: OTLP over HTTP, in JSON, within one time budget.
+
+use std::io::Read;
+use std::time::{Duration, Instant};
+use std::{env, io, thread};
+
+use handoff_base::text::{plain, quoted};
+use serde_json::Value;
+use ureq::Agent;
+use ureq::http::{HeaderName, HeaderValue, StatusCode, Uri};
+use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
+
+use crate::exit;
+use crate::failure::{Failure, chain};
+
+/// Where a collector is.
+pub(crate) struct Endpoint(Uri);
+
+/// What a collector said of what it was sent.
+#[derive(Default)]
+pub(crate) struct Answer {
+    /// How many spans it did not take.
+    pub(crate) rejected: u64,
+    /// Why, or a warning.
+    pub(crate) message: String,
+}
+
+/// The way to a collector, as long as there is time.
+pub(crate) struct Collector {
+    agent: Agent,
+    endpoint: Uri,
+    headers: Vec<(HeaderName, HeaderValue)>,
+    budget: Duration,
+    until: Instant,
+}
+
+/// Where a collector takes traces, below its own address.
+const PATH: &str = "/v1/traces";
+/// The longest answer that is read, in bytes.
+const LONGEST: u64 = 64 * 1024;
+/// The longest text of a collector that is shown, in characters.
+const SHOWN: usize = 200;
+/// How long it is until the first further attempt, where a collector does not say.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+
+impl Endpoint {
+    /// The address that was given, or the one that the environment names. One without
+    /// a path is a collector's own.
+    ///
+    /// # Errors
+    /// A [`Failure`] of usage when there is none, or when it can't be one.
+    pub(crate) fn named(url: Option<&str>) -> Result<Self, Failure> {
+        let set = |name: &str| env::var(name).ok().filter(|text| !text.trim().is_empty());
+        let base = || {
+            let base = set("OTEL_EXPORTER_OTLP_ENDPOINT")?;
+            Some(format!("{}{PATH}", base.trim().trim_end_matches('/')))
+        };
+        let named = url
+            .map(str::to_owned)
+            .or_else(|| set("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"))
+            .or_else(base);
+        let Some(named) = named else {
+            return Err(Failure::usage("no collector is named")
+                .hint("with --push URL, or in OTEL_EXPORTER_OTLP_ENDPOINT"));
+        };
+        // An address may hold a secret: it is not repeated.
+        let wrong = |why: &str| {
+            Failure::usage(format!("the collector's address {why}"))
+                .hint("write it as http://localhost:4318 or https://collector.example/v1/traces")
+        };
+        let uri: Uri = { named.trim().parse() }.map_err(|_| wrong("is no URL"))?;
+        let scheme = uri.scheme_str().unwrap_or_default();
+        if !["http", "https"].contains(&scheme) {
+            return Err(wrong("begins with neither http:// nor https://"));
+        }
+        if uri.authority().is_none_or(|a| a.as_str().contains('@')) {
+            return Err(wrong("holds a user's name or a password")
+                .hint("put what a collector asks for into OTEL_EXPORTER_OTLP_HEADERS"));
+        }
+        if uri.path() == "/" && uri.query().is_none() {
+            let whole = format!("{}{PATH}", named.trim().trim_end_matches('/'));
+            let whole = whole.parse().map_err(|_| wrong("is no URL"))?;
+            return Ok(Self(whole));
+        }
+        Ok(Self(uri))
+    }
+}
+
+impl Answer {
+    /// Adds what was said of more.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.rejected = self.rejected.saturating_add(other.rejected);
+        if !other.message.is_empty() {
+            self.message = other.message;
+        }
+    }
+}
+
+impl Collector {
+    /// Begins the time that all of the sending may take.
+    ///
+    /// # Errors
+    /// A [`Failure`] when the environment's headers or certificates are none.
+    pub(crate) fn new(endpoint: Endpoint, budget: Duration) -> Result<Self, Failure> {
+        let config = Agent::config_builder()
+            .user_agent(concat!("git-handoff/", env!("CARGO_PKG_VERSION")))
+            .http_status_as_error(false)
+            // What a header holds is for this address alone.
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .tls_config(TlsConfig::builder().root_certs(roots()?).build())
+            .build();
+        Ok(Self {
+            agent: config.into(),
+            endpoint: endpoint.0,
+            headers: headers()?,
+            budget,
+            until: Instant::now() + budget,
+        })
+    }
+
+    /// The address, without what may be a secret in it.
+    pub(crate) fn shown(&self) -> String {
+        let scheme = self.endpoint.scheme_str().unwrap_or_default();
+        let authority = self.endpoint.authority().map_or("", |a| a.as_str());
+        plain(&format!("{scheme}://{authority}{}", self.endpoint.path()))
+    }
+
+    /// Sends one document. A collector that asks for patience gets it while there is
+    /// time.
+    ///
+    /// # Errors
+    /// A [`Failure`] of the environment: not reached, refused, or out of time.
+    pub(crate) fn send(&mut self, document: &str) -> Result<Answer, Failure> {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let left = self.until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(self.late());
+            }
+            let request = self.agent.post(&self.endpoint);
+            let mut request = request.config().timeout_global(Some(left)).build();
+            request = request.header("content-type", "application/json");
+            for (name, value) in &self.headers {
+                request = request.header(name, value);
+            }
+            let mut response = match request.send(document) {
+                Ok(response) => response,
+                Err(ureq::Error::Timeout(_)) => return Err(self.late()),
+                Err(error) => return Err(self.unreached(&error)),
+            };
+            let status = response.status();
+            let after = response.headers().get("retry-after");
+            let after = after.and_then(|value| value.to_str().ok()?.trim().parse().ok());
+            let mut body = Vec::new();
+            let reader = response.body_mut().as_reader();
+            let read = reader.take(LONGEST).read_to_end(&mut body);
+            if status.is_success() {
+                return match read {
+                    Ok(_) => self.answer(&body),
+                    Err(error) if is_late(&error) => Err(self.late()),
+                    Err(error) => Err(self.unreached(&error)),
+                };
+            }
+            // The status says that it is refused, however much of the rest there is.
+            // Those that OTLP says to try again.
+            if !matches!(status.as_u16(), 429 | 502 | 503 | 504) {
+                return Err(self.refused(status, &body));
+            }
+            let wait = after.map_or(pause, Duration::from_secs);
+            if wait >= self.until.saturating_duration_since(Instant::now()) {
+                let failure = self.refused(status, &body);
+                let told = match after {
+                    Some(seconds) => format!(
+                        "it asks to wait {seconds} s, and --timeout does not leave so long: try again then, or with a longer one"
+                    ),
+                    None => "it asks for patience: try again later, or with a longer --timeout"
+                        .to_owned(),
+                };
+                return Err(failure.hint(format!("{told}; what was sent twice has the same ids")));
+            }
+            thread::sleep(wait);
+            pause *= 2;
+        }
+    }
+
+    /// What a collector says that took it.
+    fn answer(&self, body: &[u8]) -> Result<Answer, Failure> {
+        if body.is_empty() {
+            return Ok(Answer::default());
+        }
+        let Ok(Value::Object(said)) = serde_json::from_slice::<Value>(body) else {
+            let text = format!("{} does not answer as a collector does", self.shown());
+            let failure = Failure::new(exit::ENVIRONMENT, "collector_refused", text);
+            return Err(
+                failure.hint("see that the address is that of a collector's OTLP over HTTP")
+            );
+        };
+        let partial = said.get("partialSuccess").unwrap_or(&Value::Null);
+        let rejected = &partial["rejectedSpans"];
+        let rejected = { rejected.as_u64() }.or_else(|| rejected.as_str()?.parse().ok());
+        let message = partial["errorMessage"].as_str().unwrap_or_default();
+        Ok(Answer {
+            rejected: rejected.unwrap_or(0),
+            message: self.told(message),
+        })
+    }
+
+    /// A text of the collector: bounded, and without what a header holds.
+    fn told(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for (_, value) in &self.headers {
+            let value = value.to_str().unwrap_or_default();
+            let words = value.split(' ').filter(|word| word.len() > 3);
+            for secret in words {
+                text = text.replace(secret, "…");
+            }
+        }
+        match text.chars().count() > SHOWN {
+            true => text.chars().take(SHOWN).chain(['…']).collect(),
+            false => text,
+        }
+    }
+
+    /// What a collector says of why it refuses, in one line: its message, else the
+    /// text that it answers, unless that is a page.
+    fn why(&self, body: &[u8]) -> Option<String> {
+        let text = String::from_utf8_lossy(body);
+        let said: Value = serde_json::from_slice(body).unwrap_or_default();
+        let error = &said["error"];
+        let messages = [&said["message"], &error["message"], error];
+        let message = messages.into_iter().find_map(Value::as_str);
+        let is_text = |c: char| !c.is_control() && c != char::REPLACEMENT_CHARACTER;
+        let is_text = |text: &str| text.chars().all(|c| is_text(c) || c.is_whitespace());
+        // What was cut off may end within a character.
+        let beginning: String = text.chars().take(2 * SHOWN).collect();
+        let own = Some(beginning.as_str()).filter(|own| {
+            let own = own.trim_start();
+            !own.starts_with('<') && is_text(own) && !matches!(own.trim_end(), "" | "{}" | "[]")
+        });
+        let words: Vec<&str> = message.or(own)?.split_whitespace().collect();
+        Some(self.told(&words.join(" "))).filter(|told| !told.is_empty())
+    }
+
+    fn refused(&self, status: StatusCode, body: &[u8]) -> Failure {
+        let said = self.why(body);
+        let said = said.map(|said| format!(": {said}")).unwrap_or_default();
+        let text = format!("{} answers {}{said}", self.shown(), status.as_u16());
+        let hint = match status.as_u16() {
+            401 | 403 => "see what the collector asks for, and OTEL_EXPORTER_OTLP_HEADERS",
+            300..=399 => "redirections are not followed: give --push the address that it leads to",
+            404 | 405 => "see that the address ends as the collector wants it, such as /v1/traces",
+            _ => "nothing in the ledger changed; what was sent twice has the same ids",
+        };
+        Failure::new(exit::ENVIRONMENT, "collector_refused", text).hint(hint)
+    }
+
+    fn unreached(&self, error: &dyn std::error::Error) -> Failure {
+        let why = self.told(&chain(error));
+        let text = format!("{} cannot be reached: {why}", self.shown());
+        Failure::new(exit::ENVIRONMENT, "collector_unreachable", text)
+            .hint("see that a collector runs there and takes OTLP over HTTP (usually at port 4318)")
+    }
+
+    fn late(&self) -> Failure {
+        let seconds = self.budget.as_secs_f64();
+        let text = format!("{} did not take it within {seconds} s", self.shown());
+        Failure::new(exit::ENVIRONMENT, "collector_unreachable", text)
+            .hint("give it longer with --timeout; what was sent twice has the same ids")
+    }
+}
+
+/// Whether the time was up while an answer was read.
+fn is_late(error: &io::Error) -> bool {
+    let inner = { error.get_ref() }.and_then(|inner| inner.downcast_ref::<ureq::Error>());
+    matches!(inner, Some(ureq::Error::Timeout(_))) || error.kind() == io::ErrorKind::TimedOut
+}
+
+/// The headers that the environment asks for: `name=value,name=value`, values
+/// percent-encoded.
+fn headers() -> Result<Vec<(HeaderName, HeaderValue)>, Failure> {
+    let names = [
+        "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
+        "OTEL_EXPORTER_OTLP_HEADERS",
+    ];
+    let set = |name: &'static str| Some((name, env::var(name).ok().filter(|t| !t.is_empty())?));
+    let Some((variable, text)) = names.into_iter().find_map(set) else {
+        return Ok(Vec::new());
+    };
+    let parts = text.split(',').map(str::trim).filter(|p| !p.is_empty());
+    let read = parts.map(|part| {
+        let (name, value) = part.split_once('=')?;
+        let name = HeaderName::from_bytes(name.trim().as_bytes()).ok()?;
+        let mut value = HeaderValue::from_bytes(&decoded(value.trim())?).ok()?;
+        value.set_sensitive(true);
+        Some((name, value))
+    });
+    // What it holds is a secret: it is not repeated.
+    read.collect::<Option<_>>().ok_or_else(|| {
+        Failure::usage(format!("{variable} holds something that is no header"))
+            .hint("write it as name=value,name=value, with values percent-encoded")
+    })
+}
+
+/// A percent-encoded text.
+fn decoded(text: &str) -> Option<Vec<u8>> {
+    let mut bytes = text.bytes();
+    let mut found = Vec::with_capacity(text.len());
+    while let Some(byte) = bytes.next() {
+        found.push(match byte {
+            b'%' => {
+                let mut digit = || char::from(bytes.next()?).to_digit(16);
+                let (high, low) = (digit()?, digit()?);
+                u8::try_from(high << 4 | low).ok()?
+            }
+            other => other,
+        });
+    }
+    Some(found)
+}
+
+/// The authorities that a collector's certificate may be from: those of the file that
+/// the environment names, else the ones that browsers trust.
+fn roots() -> Result<RootCerts, Failure> {
+    let names = [
+        "OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE",
+        "OTEL_EXPORTER_OTLP_CERTIFICATE",
+    ];
+    let mut set = names
+        .iter()
+        .filter_map(|name| env::var_os(name).filter(|path| !path.is_empty()));
+    let Some(path) = set.next() else {
+        return Ok(RootCerts::WebPki);
+    };
+    let shown = quoted(&path.to_string_lossy());
+    let wrong = |why: String| {
+        let text = format!("the certificates in {shown} cannot be used: {why}");
+        Failure::new(exit::ENVIRONMENT, "collector_unreachable", text)
+            .hint("name a PEM file in OTEL_EXPORTER_OTLP_CERTIFICATE")
+    };
+    let bytes = std::fs::read(&path).map_err(|error| wrong(error.to_string()))?;
+    let mut found: Vec<Certificate<'static>> = Vec::new();
+    for item in parse_pem(&bytes) {
+        if let PemItem::Certificate(certificate) = item.map_err(|e| wrong(chain(&e)))? {
+            found.push(certificate);
+        }
+    }
+    match found.is_empty() {
+        true => Err(wrong("it holds none".to_owned())),
+        false => Ok(RootCerts::new_with_certs(&found)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::decoded;
+
+    #[test]
+    fn values_of_headers_are_percent_decoded() {
+        assert_eq!(decoded("Bearer%20a%2Cb"), Some(b"Bearer a,b".to_vec()));
+        assert_eq!(decoded("plain"), Some(b"plain".to_vec()));
+        for text in ["%", "%2", "%zz", "a%"] {
+            assert_eq!(decoded(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,495 @@
+//! A small web server for this machine alone: it answers `GET` and `HEAD` on the
+//! loopback interface, one request a connection, and nobody can keep it from
+//! answering others, by being slow or by being many. Who has asked takes a place among those
+//! that are answered; who has not is among those that are listened to, and goes when there
+//! are too many of them, whoever came first.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use std::{io, thread};
+
+/// How many requests are answered at a time. Who asks beyond that is asked to come again.
+const AT_ONCE: usize = 128;
+/// How many clients are listened to that have not asked yet, and how long each may be sure to be.
+const LISTENED_TO: usize = 128;
+const SURELY: Duration = Duration::from_millis(250);
+/// How large a request may be.
+const LARGEST: usize = 16 * 1024;
+/// How long a client may take to ask, to take the next part of an answer, and to take
+/// all of it.
+const TO_ASK: Duration = Duration::from_secs(10);
+const TO_TAKE: Duration = Duration::from_secs(20);
+const TO_TAKE_ALL: Duration = Duration::from_secs(600);
+
+/// What a client asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Request {
+    /// The path, without what follows a question mark.
+    pub path: String,
+}
+
+/// What it gets.
+pub(crate) struct Answer {
+    /// The status: `200 OK`.
+    pub status: &'static str,
+    /// What kind of content it is.
+    pub kind: &'static str,
+    /// More headers, each with its line's end.
+    pub headers: String,
+    /// The content.
+    pub body: Body,
+}
+
+/// The content of an answer.
+pub(crate) enum Body {
+    /// It is in memory.
+    Text(String),
+    /// It is a file of so many bytes, which several clients may read at once.
+    File(Arc<File>, u64),
+}
+
+impl Answer {
+    /// A short text.
+    pub(crate) fn text(status: &'static str, text: &str) -> Self {
+        Self {
+            status,
+            kind: "text/plain; charset=utf-8",
+            headers: String::new(),
+            body: Body::Text(format!("{text}\n")),
+        }
+    }
+}
+
+/// The sockets that are listened to.
+pub(crate) struct Server {
+    listeners: Vec<TcpListener>,
+    port: u16,
+}
+
+impl Server {
+    /// Listens on a port of the loopback interface; on any that is free, where that is 0.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(crate) fn bind(port: u16) -> io::Result<Self> {
+        let first = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
+        let port = first.local_addr()?.port();
+        // Not every machine has the other one.
+        let second = TcpListener::bind((Ipv6Addr::LOCALHOST, port)).ok();
+        Ok(Self {
+            listeners: [first].into_iter().chain(second).collect(),
+            port,
+        })
+    }
+
+    /// The port.
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Answers from now on, on threads of its own, until the program ends.
+    pub(crate) fn start(self, answer: impl Fn(&Request) -> Answer + Send + Sync + 'static) {
+        let answer: Arc<dyn Fn(&Request) -> Answer + Send + Sync> = Arc::new(answer);
+        let counter = Arc::new(Counter::default());
+        for listener in self.listeners {
+            let (answer, counter, port) = (Arc::clone(&answer), Arc::clone(&counter), self.port);
+            thread::spawn(move || {
+                loop {
+                    match listener.accept() {
+                        Ok((client, from)) if from.ip().is_loopback() => {
+                            serve(client, port, &counter, Arc::clone(&answer));
+                        }
+                        Ok(_) => {}
+                        // Too many files are open, or the client has gone: the next one may be luckier.
+                        Err(_) => thread::sleep(Duration::from_millis(50)),
+                    }
+                }
+            });
+        }
+    }
+}
+
+/// The clients that have not asked yet, and how many are answered.
+#[derive(Default)]
+struct Counter {
+    asking: Mutex<VecDeque<(Arc<TcpStream>, Instant)>>,
+    answered: AtomicUsize,
+}
+
+impl Counter {
+    fn asking(&self) -> MutexGuard<'_, VecDeque<(Arc<TcpStream>, Instant)>> {
+        // Nothing is done while it is locked that could leave it half done.
+        self.asking.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes up a client that is to ask. Where there are too many, the one that has not
+    /// asked for longest is hung up on.
+    fn take_up(&self, client: &Arc<TcpStream>) {
+        loop {
+            let mut asking = self.asking();
+            if asking.len() < LISTENED_TO {
+                asking.push_back((Arc::clone(client), Instant::now()));
+                return;
+            }
+            if let Some((oldest, _)) = asking.pop_front_if(|(_, since)| since.elapsed() >= SURELY) {
+                let _ = oldest.shutdown(Shutdown::Both);
+                continue;
+            }
+            drop(asking);
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// A client has asked, or has gone.
+    fn has_asked(&self, client: &Arc<TcpStream>) {
+        self.asking().retain(|(one, _)| !Arc::ptr_eq(one, client));
+    }
+}
+
+/// One of the places for clients that are answered at a time.
+struct Place(Arc<Counter>);
+
+impl Place {
+    fn take(counter: &Arc<Counter>) -> Option<Self> {
+        let before = counter.answered.fetch_add(1, Ordering::SeqCst);
+        let place = Self(Arc::clone(counter));
+        // Dropped, it is free again.
+        (before < AT_ONCE).then_some(place)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.answered.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+fn serve(
+    client: TcpStream,
+    port: u16,
+    counter: &Arc<Counter>,
+    answer: Arc<dyn Fn(&Request) -> Answer + Send + Sync>,
+) {
+    let client = Arc::new(client);
+    counter.take_up(&client);
+    let spawned = thread::Builder::new().spawn({
+        let (client, counter) = (Arc::clone(&client), Arc::clone(counter));
+        move || {
+            let asked = read_head(&client, TO_ASK);
+            counter.has_asked(&client);
+            // A client that goes away or is too slow has only itself kept waiting.
+            let _ = asked.and_then(|asked| match Place::take(&counter) {
+                Some(_place) => talk(&client, &asked, port, &*answer),
+                None => refuse(&client),
+            });
+        }
+    });
+    if spawned.is_err() {
+        // Without a thread, the client is hung up on.
+        counter.has_asked(&client);
+    }
+}
+
+/// Asks a client to come again.
+fn refuse(mut client: &TcpStream) -> io::Result<()> {
+    let busy = Answer::text("503 Service Unavailable", "too many at once: try again");
+    // So little is taken by the system, whether the client takes it or not.
+    let Body::Text(text) = &busy.body else {
+        return Ok(());
+    };
+    client.set_write_timeout(Some(TO_TAKE))?;
+    client.write_all(head(&busy, text.len() as u64).as_bytes())?;
+    client.write_all(text.as_bytes())?;
+    client.shutdown(Shutdown::Write)
+}
+
+fn talk(
+    mut client: &TcpStream,
+    asked: &[u8],
+    port: u16,
+    answer: &(dyn Fn(&Request) -> Answer + Send + Sync),
+) -> io::Result<()> {
+    client.set_write_timeout(Some(TO_TAKE))?;
+    let (answer, with_body) = match understand(asked, port) {
+        Ok((request, with_body)) => (answer(&request), with_body),
+        Err(refusal) => (refusal, true),
+    };
+    let length = match &answer.body {
+        Body::Text(text) => text.len() as u64,
+        Body::File(_, length) => *length,
+    };
+    let end = Instant::now() + TO_TAKE_ALL;
+    client.write_all(head(&answer, length).as_bytes())?;
+    if with_body {
+        match &answer.body {
+            Body::Text(text) => client.write_all(text.as_bytes())?,
+            Body::File(file, length) => send(client, file, *length, end)?,
+        }
+    }
+    client.shutdown(Shutdown::Write)?;
+    // What was sent with the request is taken and left alone: closed on, a client might not
+    // see its answer.
+    client.set_read_timeout(Some(Duration::from_secs(1)))?;
+    io::copy(&mut client.take(LARGEST as u64), &mut io::sink())?;
+    Ok(())
+}
+
+/// Reads up to the empty line after the headers.
+fn read_head(mut client: &TcpStream, time: Duration) -> io::Result<Vec<u8>> {
+    let end = Instant::now() + time;
+    let mut asked = Vec::new();
+    let mut part = [0; 2048];
+    while !asked.windows(4).any(|four| four == b"\r\n\r\n") {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() || asked.len() > LARGEST {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        client.set_read_timeout(Some(left))?;
+        match client.read(&mut part)? {
+            0 => return Err(ErrorKind::UnexpectedEof.into()),
+            count => asked.extend_from_slice(&part[..count]),
+        }
+    }
+    Ok(asked)
+}
+
+/// What is asked, and whether more than the headers of the answer is wanted. Whoever
+/// was sent here by another site, or under another name, gets nothing.
+fn understand(asked: &[u8], port: u16) -> Result<(Request, bool), Answer> {
+    let bad = || {
+        Answer::text(
+            "400 Bad Request",
+            "this is not a request that is understood here",
+        )
+    };
+    let mut headers = [httparse::EMPTY_HEADER; 64];
+    let mut parsed = httparse::Request::new(&mut headers);
+    match parsed.parse(asked) {
+        Ok(httparse::Status::Complete(_)) => {}
+        _ => return Err(bad()),
+    }
+    let (Some(method), Some(path)) = (parsed.method, parsed.path) else {
+        return Err(bad());
+    };
+    let all = |name: &str| -> Vec<&[u8]> {
+        let of = parsed
+            .headers
+            .iter()
+            .filter(|h| h.name.eq_ignore_ascii_case(name));
+        of.map(|h| h.value).collect()
+    };
+    // A name that another site had point here would make its pages part of this site.
+    let names = ["localhost", "127.0.0.1", "[::1]"];
+    let own = names.map(|name| match port {
+        80 => name.to_owned(),
+        port => format!("{name}:{port}"),
+    });
+    let is_own = |host: &[u8]| {
+        own.iter()
+            .any(|name| name.as_bytes().eq_ignore_ascii_case(host))
+    };
+    if !matches!(all("Host")[..], [host] if is_own(host)) {
+        let text = "this is served under the address that was printed, and no other";
+        return Err(Answer::text("421 Misdirected Request", text));
+    }
+    let from_here = |origin: &&[u8]| {
+        let origin = origin.strip_prefix(b"http://");
+        origin.is_some_and(is_own)
+    };
+    let sites = all("Sec-Fetch-Site");
+    let may = |site: &&[u8]| matches!(*site, b"same-origin" | b"none");
+    if !sites.iter().all(may) || !all("Origin").iter().all(from_here) {
+        let text = "another site may not lead here: open the address itself";
+        return Err(Answer::text("403 Forbidden", text));
+    }
+    if method != "GET" && method != "HEAD" {
+        let mut answer = Answer::text("405 Method Not Allowed", "only GET and HEAD");
+        answer.headers = "Allow: GET, HEAD\r\n".to_owned();
+        return Err(answer);
+    }
+    let path = path.split('?').next().unwrap_or(path).to_owned();
+    Ok((Request { path }, method == "GET"))
+}
+
+fn head(answer: &Answer, length: u64) -> String {
+    format!(
+        "HTTP/1.1 {}\r\nContent-Type: {}\r\nContent-Length: {length}\r\nConnection: close\r\n\
+         Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\n\
+         Cross-Origin-Resource-Policy: same-origin\r\nCross-Origin-Opener-Policy: same-origin\r\n\
+         X-Frame-Options: DENY\r\n{}\r\n",
+        answer.status, answer.kind, answer.headers
+    )
+}
+
+/// Sends a file that others may read at the same time.
+fn send(mut client: &TcpStream, file: &File, length: u64, end: Instant) -> io::Result<()> {
+    let mut part = vec![0; 64 * 1024];
+    let mut at = 0;
+    while at < length {
+        if Instant::now() > end {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        let count = read_at(file, &mut part, at)?;
+        if count == 0 {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
+        client.write_all(&part[..count])?;
+        at += count as u64;
+    }
+    Ok(())
+}
+
+#[cfg(unix)]
+fn read_at(file: &File, part: &mut [u8], at: u64) -> io::Result<usize> {
+    std::os::unix::fs::FileExt::read_at(file, part, at)
+}
+
+#[cfg(windows)]
+fn read_at(file: &File, part: &mut [u8], at: u64) -> io::Result<usize> {
+    std::os::windows::fs::FileExt::seek_read(file, part, at)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+    use std::sync::{Mutex, mpsc};
+
+    use super::{AT_ONCE, Answer, LISTENED_TO, Request, Server, understand};
+
+    fn ask(port: u16) -> TcpStream {
+        let mut client = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        write!(client, "GET / HTTP/1.1\r\nHost: localhost:{port}\r\n\r\n").unwrap();
+        client
+    }
+
+    fn answer(mut client: TcpStream) -> String {
+        let mut said = String::new();
+        client.read_to_string(&mut said).unwrap();
+        said
+    }
+
+    #[test]
+    fn who_has_not_asked_takes_no_place_from_those_who_have() {
+        let server = Server::bind(0).unwrap();
+        let port = server.port();
+        server.start(|_| Answer::text("200 OK", "here"));
+        let half = |_| {
+            let mut client = TcpStream::connect(("127.0.0.1", port)).unwrap();
+            client.write_all(b"GET / HTTP/1.1\r\nHo").unwrap();
+            client
+        };
+        let mut kept: Vec<TcpStream> = (0..3 * LISTENED_TO).map(half).collect();
+        for _ in 0..10 {
+            let said = answer(ask(port));
+            assert!(said.ends_with("here\n"), "{said}");
+        }
+        // Whoever came last may still ask.
+        let mut last = kept.pop().unwrap();
+        write!(last, "st: localhost:{port}\r\n\r\n").unwrap();
+        assert!(answer(last).ends_with("here\n"));
+    }
+
+    #[test]
+    fn beyond_what_is_answered_at_once_a_client_is_asked_to_come_again() {
+        let server = Server::bind(0).unwrap();
+        let port = server.port();
+        let (begun, begins) = mpsc::channel();
+        let (go, wait) = mpsc::channel::<()>();
+        let (begun, wait) = (Mutex::new(begun), Mutex::new(wait));
+        server.start(move |_| {
+            begun.lock().unwrap().send(()).unwrap();
+            // Until the test lets go.
+            let _ = wait.lock().unwrap().recv();
+            Answer::text("200 OK", "here")
+        });
+        let answered: Vec<TcpStream> = (0..AT_ONCE).map(|_| ask(port)).collect();
+        for _ in 0..AT_ONCE {
+            begins.recv().unwrap();
+        }
+        let refused = answer(ask(port));
+        assert!(refused.starts_with("HTTP/1.1 503 "), "{refused}");
+        assert!(refused.ends_with("try again\n"), "{refused}");
+        drop(go);
+        for client in answered {
+            assert!(answer(client).ends_with("here\n"));
+        }
+        assert!(answer(ask(port)).ends_with("here\n"));
+    }
+
+    fn status(asked: &str) -> Result<(Request, bool), &'static str> {
+        let asked = asked.replace('\n', "\r\n");
+        understand(asked.as_bytes(), 4000).map_err(|answer| answer.status)
+    }
+
+    #[test]
+    fn whoever_comes_by_the_address_is_answered() {
+        let path = |path: &str| Request {
+            path: path.to_owned(),
+        };
+        for host in [
+            "localhost:4000",
+            "127.0.0.1:4000",
+            "[::1]:4000",
+            "LOCALHOST:4000",
+        ] {
+            let asked = format!("GET /tip?x HTTP/1.1\nHost: {host}\nSec-Fetch-Site: none\n\n");
+            assert_eq!(status(&asked), Ok((path("/tip"), true)), "{host}");
+        }
+        let asked = "HEAD / HTTP/1.0\nhost: localhost:4000\nSec-Fetch-Site: same-origin\nOrigin: http://localhost:4000\n\n";
+        assert_eq!(status(asked), Ok((path("/"), false)));
+    }
+
+    #[test]
+    fn whoever_comes_by_another_name_or_from_another_site_is_not() {
+        let host = "Host: localhost:4000\n";
+        for (asked, expected) in [
+            ("GET / HTTP/1.1\n\n".to_owned(), "421 Misdirected Request"),
+            (
+                "GET / HTTP/1.1\nHost: evil.example:4000\n\n".to_owned(),
+                "421 Misdirected Request",
+            ),
+            (
+                "GET / HTTP/1.1\nHost: localhost\n\n".to_owned(),
+                "421 Misdirected Request",
+            ),
+            (
+                "GET / HTTP/1.1\nHost: localhost:4001\n\n".to_owned(),
+                "421 Misdirected Request",
+            ),
+            (
+                format!("GET / HTTP/1.1\n{host}Host: evil.example\n\n"),
+                "421 Misdirected Request",
+            ),
+            (
+                format!("GET / HTTP/1.1\n{host}Sec-Fetch-Site: cross-site\n\n"),
+                "403 Forbidden",
+            ),
+            (
+                format!("GET / HTTP/1.1\n{host}Sec-Fetch-Site: same-site\n\n"),
+                "403 Forbidden",
+            ),
+            (
+                format!("GET / HTTP/1.1\n{host}Origin: http://evil.example\n\n"),
+                "403 Forbidden",
+            ),
+            (
+                format!("GET / HTTP/1.1\n{host}Origin: null\n\n"),
+                "403 Forbidden",
+            ),
+            (
+                format!("POST / HTTP/1.1\n{host}\n"),
+                "405 Method Not Allowed",
+            ),
+            ("nonsense\n\n".to_owned(), "400 Bad Request"),
+        ] {
+            assert_eq!(status(&asked), Err(expected), "{asked}");
+        }
+    }
+}

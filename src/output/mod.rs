@@ -1,0 +1,419 @@
+//! What is printed: data on stdout, chatter on stderr, one document with `--json`.
+//!
+//! [`Output`] prints, and nothing else does; `annotations` are what a workflow's log shows,
+//! `progress` says how far long work is, `replace` writes files whole or not at all.
+
+pub(crate) mod annotations;
+mod progress;
+pub(crate) mod replace;
+
+use std::borrow::Cow;
+use std::io;
+use std::io::Write;
+
+use anstream::adapter::strip_str;
+use anstream::{AutoStream, ColorChoice};
+use anstyle::AnsiColor;
+use handoff_base::Moment;
+use handoff_base::finding::{Finding, Severity};
+use handoff_base::text::plain;
+use handoff_github::annotations::{Annotation, Weight, commands};
+use handoff_github::text::log;
+use handoff_ledger::{Publication, Unpublished};
+use serde_json::{Value, json};
+
+use crate::environment::is_in_workflow;
+use crate::failure::Failure;
+use crate::view::{Look, Pager, Screen, Wishes, is_dumb, is_for_git_pager};
+
+/// The version of every JSON document.
+pub(crate) const SCHEMA: &str = "git-handoff/1";
+
+/// Where a command prints.
+pub(crate) struct Output {
+    json: bool,
+    publication: Option<Publication>,
+    /// Why what is known here may be old.
+    stale: Option<String>,
+    one_line: bool,
+    /// Whether failures are annotations of a workflow.
+    annotates: bool,
+    /// Whether nothing is written but the answer.
+    only_reads: bool,
+    /// The terminal that answers are for.
+    screen: Option<Screen>,
+    wishes: Wishes,
+    /// Whether answers may be long, and whether the user lets a pager show those.
+    is_view: bool,
+    may_page: bool,
+    stdout: Sink,
+    stderr: AutoStream<io::Stderr>,
+}
+
+/// Where answers go.
+enum Sink {
+    /// To standard output.
+    Stdout(AutoStream<io::Stdout>),
+    /// To whoever had the command run within its own process.
+    Kept(Vec<u8>),
+}
+
+impl Sink {
+    fn stdout(color: ColorChoice) -> Self {
+        Self::Stdout(AutoStream::new(io::stdout(), color))
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Stdout(stream) => stream.write_all(bytes).and_then(|()| stream.flush()),
+            Self::Kept(kept) => {
+                kept.extend_from_slice(bytes);
+                Ok(())
+            }
+        }
+    }
+
+    fn has_colors(&self) -> bool {
+        match self {
+            Self::Stdout(stream) => stream.current_choice() != ColorChoice::Never,
+            Self::Kept(_) => false,
+        }
+    }
+}
+
+impl Output {
+    /// Prints as text, or as one JSON document.
+    pub(crate) fn new(json: bool, color: ColorChoice) -> Self {
+        Self {
+            json,
+            publication: None,
+            stale: None,
+            one_line: false,
+            annotates: false,
+            only_reads: false,
+            screen: None,
+            wishes: Wishes::default(),
+            is_view: false,
+            may_page: false,
+            stdout: Sink::stdout(color),
+            stderr: AutoStream::new(io::stderr(), color),
+        }
+    }
+
+    /// Keeps what would be printed as one JSON document.
+    pub(crate) fn kept() -> Self {
+        Self {
+            stdout: Sink::Kept(Vec::new()),
+            ..Self::new(true, ColorChoice::Never)
+        }
+    }
+
+    /// What was kept; nothing where it was printed.
+    pub(crate) fn into_kept(self) -> Vec<u8> {
+        match self.stdout {
+            Sink::Stdout(_) => Vec::new(),
+            Sink::Kept(kept) => kept,
+        }
+    }
+
+    /// The document of a failure.
+    pub(crate) fn of_failure(failure: &Failure) -> Vec<u8> {
+        let mut output = Self::kept();
+        output.fail(failure);
+        output.into_kept()
+    }
+
+    /// Prints as the user's terminal and configuration ask for; what they say
+    /// themselves of colours and of a pager comes first.
+    pub(crate) fn for_user(json: bool, color: ColorChoice, may_page: bool) -> Self {
+        let screen = Screen::of_stdout().filter(|_| !json);
+        if screen.is_none() {
+            return Self::new(json, color);
+        }
+        let wishes = Wishes::read();
+        let asked = match color {
+            ColorChoice::Auto if wishes.no_color => ColorChoice::Never,
+            asked => asked,
+        };
+        // git's pager is a pipe, and takes colours all the same.
+        let in_pager = is_for_git_pager() && asked == ColorChoice::Auto;
+        let stdout = match asked {
+            _ if !in_pager => asked,
+            _ if wishes.no_color_in_pager || !takes_colors() => ColorChoice::Never,
+            _ => ColorChoice::AlwaysAnsi,
+        };
+        Self {
+            screen,
+            wishes,
+            may_page: may_page && !is_for_git_pager() && !is_dumb(),
+            stdout: Sink::stdout(stdout),
+            stderr: AutoStream::new(io::stderr(), asked),
+            ..Self::new(json, color)
+        }
+    }
+
+    /// From now on, answers are views that people read, which may be long: a pager
+    /// shows them on a terminal.
+    pub(crate) fn paged(&mut self) {
+        self.is_view = true;
+    }
+
+    /// How an answer looks that is given now.
+    pub(crate) fn look(&self, now: Moment) -> Look {
+        Look::new(now, self.screen)
+    }
+
+    /// Says whether the answer is one JSON document.
+    pub(crate) fn is_json(&self) -> bool {
+        self.json
+    }
+
+    /// Prints the answer: the document, or the text.
+    ///
+    /// # Errors
+    /// A [`Failure`] when stdout can't be written; a closed pipe is no error.
+    pub(crate) fn answer(&mut self, data: &Value, text: &str) -> Result<(), Failure> {
+        let missed = self.missed();
+        if !self.json {
+            self.show(text)?;
+            let asked_for = |note: &Unpublished| note.trouble.is_none();
+            let note = self.publication.as_ref().map(|note| note.borrow().clone());
+            let asked_for = note.flatten().as_ref().is_some_and(asked_for);
+            if let Some(missed) = missed {
+                // Who asked for it meets no error.
+                if !asked_for {
+                    self.fail(&missed);
+                    return Ok(());
+                }
+                let hint = missed.hint.as_deref().unwrap_or_default();
+                self.say(&format!("{}; {hint}", plain(&missed.message)));
+            }
+            return Ok(());
+        }
+        if let Some(missed) = missed {
+            self.fail(&missed.data(data.clone()));
+            return Ok(());
+        }
+        let document = json!({ "schema": SCHEMA, "ok": true, "data": data });
+        self.raw(pretty(&document).as_bytes())
+    }
+
+    /// Prints a text, or has a pager show it.
+    fn show(&mut self, text: &str) -> Result<(), Failure> {
+        let own = self.wishes.pager.as_deref();
+        let pager = match self.is_view && self.may_page {
+            true => Pager::of_user(own),
+            false => None,
+        };
+        let Some(pager) = pager else {
+            return self.raw(text.as_bytes());
+        };
+        let colors = self.stdout.has_colors();
+        let shown = match colors && !self.wishes.no_color_in_pager {
+            true => pager.show(text.as_bytes()),
+            false => pager.show(&strip_str(text).to_string().into_bytes()),
+        };
+        match shown {
+            true => Ok(()),
+            false => self.raw(text.as_bytes()),
+        }
+    }
+
+    /// From now on, failures say that they rest on what is known here, and why.
+    pub(crate) fn judge_by_what_is_here(&mut self, why: String) {
+        self.stale = Some(why);
+    }
+
+    /// From now on, answers say what a write did not reach.
+    pub(crate) fn follow(&mut self, publication: Option<Publication>) {
+        self.publication = publication;
+    }
+
+    /// Says whether the remote was asked, where there is one.
+    pub(crate) fn follows(&self) -> bool {
+        self.publication.is_some()
+    }
+
+    /// The exit code of a command that did what it was asked.
+    pub(crate) fn exit(&self) -> u8 {
+        self.missed()
+            .map_or(crate::exit::DONE, |missed| missed.exit)
+    }
+
+    /// That what was written is not on the remote, where that is so.
+    fn missed(&self) -> Option<Failure> {
+        let publication = self.publication.as_ref()?.borrow();
+        let Unpublished { remote, trouble } = publication.as_ref()?;
+        let mut text = format!("recorded here, but not on {remote}");
+        if let Some(trouble) = trouble {
+            text += &format!(": {trouble}");
+        }
+        let failure = Failure::new(crate::exit::NOT_PUBLISHED, "not_published", text);
+        Some(failure.hint("`git handoff sync` brings it there, once it can be reached"))
+    }
+
+    /// From now on, a failure is one line of JSON, as the answers are.
+    pub(crate) fn one_line_each(&mut self) {
+        self.one_line = true;
+    }
+
+    /// From now on, a failure is an annotation of the workflow.
+    pub(crate) fn annotate(&mut self) {
+        self.annotates = true;
+    }
+
+    /// From now on, there is nothing done that would stay so without its answer.
+    pub(crate) fn only_reads(&mut self) {
+        self.only_reads = true;
+    }
+
+    /// Prints bytes as they are.
+    ///
+    /// # Errors
+    /// A [`Failure`] when stdout can't be written; a closed pipe is no error.
+    pub(crate) fn raw(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        self.stream(bytes).map(drop)
+    }
+
+    /// Prints bytes as they are, and says whether anyone still reads.
+    ///
+    /// # Errors
+    /// A [`Failure`] when stdout can't be written; a closed pipe is no error.
+    pub(crate) fn stream(&mut self, bytes: &[u8]) -> Result<bool, Failure> {
+        match self.stdout.write(bytes) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+            Err(error) => {
+                let stays = match self.only_reads {
+                    true => "",
+                    false => ", but what was done stays done",
+                };
+                let text = format!("the answer cannot be written{stays}: {error}");
+                Err(Failure::new(crate::exit::ENVIRONMENT, "output", text))
+            }
+        }
+    }
+
+    /// Says something beside the answer.
+    pub(crate) fn say(&mut self, text: &str) {
+        if !self.json {
+            // Chatter that can't be written has nowhere to be reported.
+            let _ = writeln!(self.stderr, "{}", for_log(text));
+        }
+    }
+
+    /// Prints a failure, unless its command has done so.
+    pub(crate) fn fail(&mut self, failure: &Failure) {
+        if failure.code.is_empty() {
+            return;
+        }
+        let mut told = failure.next();
+        if let Some(why) = &self.stale
+            && failure.code != "not_published"
+        {
+            told = format!("{why}; {told}");
+        }
+        if self.json {
+            let error = json!({
+                "code": failure.code,
+                "message": failure.message,
+                "hint": told,
+                "findings": failure.findings,
+            });
+            let mut document = json!({ "schema": SCHEMA, "ok": false, "error": error });
+            if let Some(data) = &failure.data {
+                document["data"] = Value::clone(data);
+            }
+            let text = if self.one_line {
+                format!("{document}\n")
+            } else {
+                pretty(&document)
+            };
+            let _ = self.raw(text.as_bytes());
+            return;
+        }
+        if self.annotates {
+            let _ = self.raw(annotation(failure).as_bytes());
+            return;
+        }
+        let bold = AnsiColor::Red.on_default().bold();
+        let mut text = format!("{bold}error{bold:#}: {}\n", plain(&failure.message));
+        for finding in &failure.findings {
+            text += &render(finding);
+        }
+        let style = AnsiColor::Cyan.on_default();
+        text += &format!("{style}hint{style:#}: {}\n", plain(&told));
+        let _ = self.stderr.write_all(for_log(&text).as_bytes());
+    }
+}
+
+/// A failure, as the command that shows it.
+fn annotation(failure: &Failure) -> String {
+    let hint = failure.hint.as_ref().map(|hint| format!("\n{hint}"));
+    let text = format!("{}{}", failure.message, hint.unwrap_or_default());
+    let findings = failure.findings.iter().map(Annotation::in_ledger);
+    let all: Vec<Annotation> = [Annotation::new(Weight::Error, failure.code, text)]
+        .into_iter()
+        .chain(findings)
+        .collect();
+    commands(&all)
+}
+
+/// Chatter, in which a workflow's runner finds no command.
+fn for_log(text: &str) -> Cow<'_, str> {
+    match is_in_workflow() {
+        // Its colours are no foreign text.
+        true => Cow::Owned(log(&strip_str(text).to_string())),
+        false => Cow::Borrowed(text),
+    }
+}
+
+/// A JSON document with a final line break.
+pub(crate) fn pretty(value: &Value) -> String {
+    let mut text = serde_json::to_string_pretty(value).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+/// One finding as text: place, severity, message, cure.
+pub(crate) fn render(finding: &Finding) -> String {
+    let style = match finding.severity {
+        Severity::Error => AnsiColor::Red.on_default(),
+        Severity::Warning => AnsiColor::Yellow.on_default(),
+        Severity::Note => AnsiColor::Blue.on_default(),
+    };
+    let mut place = String::new();
+    if let Some(commit) = &finding.commit {
+        place += &format!("{} ", commit.chars().take(10).collect::<String>());
+    }
+    if let (Some(line), Some(column)) = (finding.line, finding.column) {
+        place += &format!("{line}:{column} ");
+    }
+    let path = plain(&finding.path);
+    let weight = match finding.severity {
+        Severity::Error => "",
+        Severity::Warning => "warning ",
+        Severity::Note => "note ",
+    };
+    let mut text = format!(
+        "  {place}{path} {style}{weight}{}{style:#} {}\n",
+        finding.code,
+        plain(&finding.message)
+    );
+    if let Some(fix) = &finding.fix {
+        text += &format!("      {}\n", plain(fix));
+    }
+    text
+}
+
+/// Whether the environment lets a terminal have colours.
+fn takes_colors() -> bool {
+    let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    !refused && !is_dumb()
+}
+
+/// A number of things: `1 commit`, `2 commits`.
+pub(crate) fn counted(count: usize, what: &str) -> String {
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{count} {what}{ending}")
+}

@@ -1,0 +1,168 @@
+//! How far long work has come, for a person who waits for it: one line on a terminal,
+//! gone when the work is done.
+
+use std::io::Write;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+use std::{io, thread};
+
+use handoff_ledger::{Reached, Tally, Work};
+
+use super::Output;
+use crate::view::{Screen, cut, is_dumb};
+
+/// What is done sooner needs no line.
+const LONG: Duration = Duration::from_secs(1);
+
+/// How often the line is drawn.
+const DRAWN: Duration = Duration::from_millis(100);
+
+/// Goes to the beginning of the line, and clears what it had.
+const CLEAR: &str = "\r\x1b[K";
+
+impl Output {
+    /// Works, and shows how far that has come by its tally, where someone watches.
+    pub(crate) fn during<T>(&self, tally: &Tally, work: impl FnOnce() -> T) -> T {
+        let screen = Screen::of_stderr().filter(|_| !self.is_json() && !is_dumb());
+        let Some(screen) = screen else {
+            return work();
+        };
+        let (working, done) = channel();
+        thread::scope(|scope| {
+            scope.spawn(move || draw(tally, screen, &done));
+            let result = work();
+            drop(working);
+            result
+        })
+    }
+}
+
+/// Draws until the work is done.
+fn draw(tally: &Tally, screen: Screen, done: &Receiver<()>) {
+    let begun = Instant::now();
+    let (mut stage, mut drawn) = ((None, begun), false);
+    while done.recv_timeout(DRAWN) == Err(RecvTimeoutError::Timeout) {
+        let Some(reached) = tally.reached() else {
+            continue;
+        };
+        if stage.0 != Some(reached.work) {
+            stage = (Some(reached.work), Instant::now());
+        }
+        if begun.elapsed() < LONG {
+            continue;
+        }
+        let line = line(reached, stage.1.elapsed());
+        let shown = cut(&line, screen.width().saturating_sub(1), "");
+        drawn |= put(&format!("{CLEAR}{shown}"));
+    }
+    if drawn {
+        put(CLEAR);
+    }
+}
+
+/// Writes to the terminal; says whether that went well.
+fn put(text: &str) -> bool {
+    let mut stderr = io::stderr().lock();
+    let written = stderr.write_all(text.as_bytes());
+    written.and_then(|()| stderr.flush()).is_ok()
+}
+
+/// What is done, how much of it, how fast.
+fn line(reached: Reached, elapsed: Duration) -> String {
+    let Reached { work, done, of } = reached;
+    let (doing, what) = match work {
+        Work::Verifying => ("verifying", "commits"),
+        Work::Importing => ("importing", "items"),
+        Work::Exporting => ("exporting", "steps"),
+        Work::Fetching => ("asking the remote", ""),
+        Work::MakingAgain => ("making again on the remote's state", "steps"),
+        Work::Sending => ("sending to the remote", "steps"),
+    };
+    let seconds = elapsed.as_secs();
+    let count = match of {
+        // Who sends or fetches learns at the end how much of it went through.
+        Some(of) if work == Work::Sending => format!("{} {what}", grouped(of)),
+        Some(of) if of > 0 => {
+            let percent = done.min(of) * 100 / of;
+            format!("{} of {} {what} ({percent}%)", grouped(done), grouped(of))
+        }
+        _ if what.is_empty() || work == Work::Sending => String::new(),
+        _ => format!("{} {what}", grouped(done)),
+    };
+    let rate = match u64::try_from(done).unwrap_or(u64::MAX).checked_div(seconds) {
+        Some(rate) if rate > 0 => {
+            let rate = usize::try_from(rate).unwrap_or(usize::MAX);
+            format!(", {} a second", grouped(rate))
+        }
+        _ => format!(", {seconds} s"),
+    };
+    match count.as_str() {
+        "" => format!("{doing}{rate}"),
+        count => format!("{doing}: {count}{rate}"),
+    }
+}
+
+/// A number with its digits in groups: `12,345`.
+fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let mut shown = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.char_indices() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            shown.push(',');
+        }
+        shown.push(digit);
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{Reached, Work, line};
+
+    #[test]
+    fn a_line_says_what_and_how_much_and_how_fast() {
+        for (work, done, of, seconds, said) in [
+            (
+                Work::Verifying,
+                12_345,
+                None,
+                3,
+                "verifying: 12,345 commits, 4,115 a second",
+            ),
+            (
+                Work::Importing,
+                999,
+                Some(1_000_000),
+                2,
+                "importing: 999 of 1,000,000 items (0%), 499 a second",
+            ),
+            (
+                Work::Importing,
+                3,
+                Some(4),
+                60,
+                "importing: 3 of 4 items (75%), 60 s",
+            ),
+            (Work::Fetching, 0, None, 7, "asking the remote, 7 s"),
+            (
+                Work::Sending,
+                0,
+                Some(12),
+                1,
+                "sending to the remote: 12 steps, 1 s",
+            ),
+            (
+                Work::MakingAgain,
+                5,
+                Some(0),
+                0,
+                "making again on the remote's state: 5 steps, 0 s",
+            ),
+        ] {
+            let reached = Reached { work, done, of };
+            assert_eq!(line(reached, Duration::from_secs(seconds)), said);
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Files that a command writes where it is told to: whole, or not at all.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use crate::exit;
+use crate::failure::Failure;
+
+/// Whether a path stands for standard output.
+pub(crate) fn is_stdout(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// Replaces a file by what is written, however much that is: who reads it meanwhile
+/// finds the old or the new one. It keeps its permissions; what is no file, such as a
+/// pipe, is written to.
+///
+/// # Errors
+/// A [`Failure`] when it can't be written, or that of `write`; then the old one stays.
+pub(crate) fn replace_with<T>(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let failed = |error: io::Error| failed(path, &error);
+    // A link stays one, and leads to the new file.
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let old = fs::metadata(&target).ok();
+    if old.as_ref().is_some_and(|old| !old.is_file()) {
+        let file = File::options().write(true).open(&target).map_err(failed)?;
+        let mut out = BufWriter::new(file);
+        let written = write(&mut out)?;
+        out.flush().map_err(failed)?;
+        return Ok(written);
+    }
+    let new = beside(&target).map_err(failed)?;
+    let file = File::create_new(&new).map_err(failed)?;
+    let mut out = BufWriter::with_capacity(1 << 18, file);
+    let done = write(&mut out).and_then(|written| {
+        out.flush().map_err(failed)?;
+        if let Some(old) = old {
+            let kept = out.get_ref().set_permissions(old.permissions());
+            kept.map_err(failed)?;
+        }
+        fs::rename(&new, &target).map_err(failed)?;
+        Ok(written)
+    });
+    if done.is_err() {
+        // Where it can't be removed, a file is left over.
+        let _ = fs::remove_file(&new);
+    }
+    done
+}
+
+/// Replaces a file by these bytes, in the same way.
+///
+/// # Errors
+/// A [`Failure`] when it can't be written; then the old one stays.
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    replace_with(path, |out| {
+        out.write_all(bytes).map_err(|error| failed(path, &error))
+    })
+}
+
+/// That a file can't be written.
+pub(crate) fn failed(path: &Path, error: &io::Error) -> Failure {
+    let text = format!("cannot write {}: {error}", path.display());
+    Failure::new(exit::ENVIRONMENT, "output", text)
+        .hint("see that its folder is there, and that this user may write to it")
+}
+
+/// A name in the same folder that nobody looks for: hidden, and with an ending of
+/// its own.
+fn beside(path: &Path) -> io::Result<PathBuf> {
+    let name = path.file_name();
+    let name = name.ok_or_else(|| io::Error::from(io::ErrorKind::IsADirectory))?;
+    let mut hidden = std::ffi::OsString::from(".");
+    hidden.push(name);
+    hidden.push(format!(".{}.new", std::process::id()));
+    Ok(path.with_file_name(hidden))
+}

@@ -1,0 +1,149 @@
+//! What a harness's hook is told. Whatever is amiss is no reason to break a session.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant, SystemTime};
+use std::{fs, thread};
+
+use clap::ValueEnum;
+use handoff_git::{Repository, blob_id};
+use handoff_harness::agents::{Event, Harness, Kept};
+use serde_json::Value;
+
+use super::{held, prime};
+use crate::context::Context;
+use crate::environment::project_of_harness;
+use crate::failure::Failure;
+use crate::output::Output;
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum When {
+    /// A session begins
+    SessionStart,
+    /// The agent is about to stop
+    Stop,
+}
+
+/// Answers a hook.
+///
+/// # Errors
+/// A [`Failure`] where nothing can be printed.
+pub(crate) fn answer(
+    context: &Context,
+    output: &mut Output,
+    name: &str,
+    event: When,
+) -> Result<(), Failure> {
+    let Some(harness) = Harness::find(name).filter(|harness| harness.hooks.is_some()) else {
+        return Ok(());
+    };
+    let input = input();
+    go_to_repository(&input);
+    let (event, text) = match event {
+        When::SessionStart => (
+            Event::SessionStart,
+            prime(context).ok().map(|told| told.text),
+        ),
+        When::Stop => {
+            let kept = Harness::kept_before(&input);
+            if kept == Kept::Perhaps {
+                return Ok(());
+            }
+            let text = held(context).ok().flatten();
+            let is_first = |session: &str| {
+                let repository = context.repository().ok();
+                repository.is_some_and(|r| remember(r.common_dir(), name, session))
+            };
+            let text = text.filter(|_| match &kept {
+                Kept::Ask(session) => is_first(session),
+                Kept::No | Kept::Perhaps => true,
+            });
+            (Event::Stop, text)
+        }
+    };
+    match text {
+        Some(text) => output.raw(format!("{}\n", harness.answer(event, &text)).as_bytes()),
+        None => Ok(()),
+    }
+}
+
+/// What the harness says on standard input. Some leave it open: it is waited for until an object
+/// is whole, and not for long.
+fn input() -> Value {
+    const PATIENCE: Duration = Duration::from_secs(2);
+    let parts = parts();
+    let until = Instant::now() + PATIENCE;
+    let mut bytes: Vec<u8> = Vec::new();
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        match parts.recv_timeout(left) {
+            Ok(part) => bytes.extend(part),
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
+        }
+        if bytes.trim_ascii_end().ends_with(b"}")
+            && let Ok(input) = serde_json::from_slice(&bytes)
+        {
+            return input;
+        }
+    }
+    serde_json::from_slice(&bytes).unwrap_or_default()
+}
+
+/// What comes on standard input, as it comes.
+fn parts() -> Receiver<Vec<u8>> {
+    /// No harness says more than this.
+    const MOST: u64 = 1 << 24;
+    let (sender, parts) = channel();
+    // It ends with the process where nothing comes.
+    thread::spawn(move || {
+        let mut stdin = std::io::stdin().take(MOST);
+        let mut part = vec![0; 1 << 16];
+        while let Ok(length @ 1..) = stdin.read(&mut part) {
+            if sender.send(part[..length].to_vec()).is_err() {
+                break;
+            }
+        }
+    });
+    parts
+}
+
+/// Some harnesses run hooks in another folder than the one that they are about.
+fn go_to_repository(input: &Value) {
+    if Repository::open_here().is_ok() {
+        return;
+    }
+    let told = input["cwd"].as_str().map(PathBuf::from);
+    for folder in [told, project_of_harness()].into_iter().flatten() {
+        if std::env::set_current_dir(folder).is_ok() && Repository::open_here().is_ok() {
+            return;
+        }
+    }
+}
+
+/// Remembers that the agent of a session was kept from stopping. Says whether that is new, and can
+/// be remembered: whoever forgets would keep it for ever.
+fn remember(common_dir: &Path, harness: &str, session: &str) -> bool {
+    /// As many sessions as are remembered, the newest.
+    const MOST: usize = 256;
+    let folder = common_dir.join("handoff").join("kept");
+    let Ok(name) = blob_id(format!("{harness}\0{session}").as_bytes()) else {
+        return false;
+    };
+    let made = fs::create_dir_all(&folder)
+        .and_then(|()| fs::File::create_new(folder.join(name.to_string())));
+    if made.is_err() {
+        return false;
+    }
+    let entries = folder.read_dir().into_iter().flatten().flatten();
+    let mut notes: Vec<(SystemTime, PathBuf)> = entries
+        .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
+        .collect();
+    notes.sort();
+    let old = notes.len().saturating_sub(MOST);
+    for (_, path) in &notes[..old] {
+        // Another process may have been first.
+        let _ = fs::remove_file(path);
+    }
+    true
+}

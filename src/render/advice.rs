@@ -1,0 +1,121 @@
+//! What should happen next, as commands that can be run.
+
+use handoff_base::Moment;
+use handoff_base::ids::AgentName;
+use handoff_base::text::plain;
+use handoff_model::{Advice, Choice, Question, Record, choices, decider};
+use handoff_protocol::{Action, Protocol, State};
+use serde_json::{Value, json};
+
+/// What may be done about a handoff that stands still: the action, and its
+/// command.
+pub(crate) fn options(protocol: &Protocol, record: &Record, at: Moment) -> Vec<(Action, String)> {
+    let by = decider(protocol, &record.from);
+    let choices = choices(protocol, record, at);
+    let option = |choice: Choice| {
+        let action = match &choice {
+            Choice::Retry | Choice::Redrive => Action::Retry,
+            Choice::Reassign(_) => Action::Reassign,
+            Choice::Answer | Choice::Ask(..) => Action::Ask,
+            Choice::Terminate => Action::Terminate,
+        };
+        (action, command(record, &choice, by))
+    };
+    choices.into_iter().map(option).collect()
+}
+
+fn command(record: &Record, choice: &Choice, by: &AgentName) -> String {
+    let id = &record.id;
+    match choice {
+        Choice::Retry => format!("git handoff retry {id} --as {by} --reason WHY"),
+        Choice::Redrive => format!("git handoff redrive {id} --as {by} --reason WHY"),
+        Choice::Reassign(to) => {
+            format!("git handoff reassign {id} --to {to} --as {by} --reason WHY")
+        }
+        Choice::Answer => answer(record, by),
+        Choice::Ask(from, person) => {
+            format!(
+                "git handoff new --issue {} --from {from} --to {person}",
+                id.issue()
+            )
+        }
+        Choice::Terminate => format!("git handoff cancel {id} --as {by} --reason WHY"),
+    }
+}
+
+/// The command that answers a blocked handoff: a value for each key, or words.
+pub(crate) fn answer(record: &Record, by: &AgentName) -> String {
+    let plain_key = |key: &str| {
+        let simple = |c: char| c.is_alphanumeric() || "-_.".contains(c);
+        !key.is_empty() && key.chars().all(simple)
+    };
+    let needed: Vec<&Question> = { record.questions().iter() }
+        .filter(|q| !q.optional)
+        .collect();
+    let told = match &needed[..] {
+        [] => "ANSWER".to_owned(),
+        needed if needed.iter().all(|q| plain_key(&q.key)) => {
+            let pairs: Vec<String> = needed.iter().map(|q| format!("{}=VALUE", q.key)).collect();
+            pairs.join(" ")
+        }
+        _ => "answers.json".to_owned(),
+    };
+    format!("git handoff answer {} {told} --as {by}", record.id)
+}
+
+/// The options as lines under a title.
+pub(crate) fn options_text(options: &[(Action, String)]) -> String {
+    if options.is_empty() {
+        return String::new();
+    }
+    let lines = options.iter().map(|(action, command)| {
+        let action = action.as_str();
+        format!("  {action:<9} {command}\n")
+    });
+    format!("\nwhat may be done\n{}", lines.collect::<String>())
+}
+
+/// The options as data.
+pub(crate) fn options_json(options: &[(Action, String)]) -> Value {
+    let one =
+        |(action, command): &(Action, String)| json!({ "action": action, "command": command });
+    options.iter().map(one).collect()
+}
+
+/// Questions as lines.
+pub(crate) fn questions_text(questions: &[Question]) -> String {
+    let line = |question: &Question| {
+        let kind = question.kind.as_ref().map(|kind| format!(" ({kind})"));
+        let what = question
+            .description
+            .as_ref()
+            .map(|what| format!(": {what}"));
+        let optional = if question.optional { ", optional" } else { "" };
+        let (kind, what) = (kind.unwrap_or_default(), what.unwrap_or_default());
+        format!(
+            "  {}\n",
+            plain(&format!("{}{kind}{optional}{what}", question.key))
+        )
+    };
+    questions.iter().map(line).collect()
+}
+
+/// The commands that carry advice out.
+pub(crate) fn commands(advice: &Advice, record: &Record) -> Vec<String> {
+    let (id, by) = (&advice.id, &advice.agent);
+    let apply = format!("git handoff next {} --apply --as {by}", id.issue());
+    if advice.by_contract {
+        let claim = format!("git handoff claim {id} --as {by}");
+        let to = advice.to.as_ref().map(|to| format!(" --to {to}"));
+        let to = to.unwrap_or_default();
+        let send = format!("git handoff new --issue {} --from {by}{to}", id.issue());
+        let waits = record.state == State::Pending;
+        return waits.then_some(claim).into_iter().chain([send]).collect();
+    }
+    match advice.action {
+        Action::Ask => vec![answer(record, by)],
+        Action::Escalate | Action::FallBack => vec![format!("git handoff show {id}"), apply],
+        Action::Advance => Vec::new(),
+        _ => vec![apply],
+    }
+}

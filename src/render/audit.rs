@@ -1,0 +1,122 @@
+//! The report of an audit, for people who know neither Git nor JSON.
+
+use handoff_base::finding::Finding;
+use handoff_base::ids::IssueKey;
+use handoff_base::text::plain;
+use handoff_git::Repository;
+use handoff_ledger::{Audit, meaning};
+
+use crate::failure::DEEPEN;
+use crate::output::{counted, render};
+
+/// The report of an audit of the ledger on this branch, or of one issue in it.
+pub(crate) fn report(
+    audit: &Audit,
+    repository: &Repository,
+    branch: &str,
+    issue: Option<&IssueKey>,
+) -> String {
+    let mut text = format!("{}\n", verdict(audit));
+    text += &checked(audit, repository, branch, issue);
+    let mut commits: Vec<Option<&str>> = Vec::new();
+    for finding in &audit.findings {
+        let commit = finding.commit.as_deref();
+        if !commits.contains(&commit) {
+            commits.push(commit);
+        }
+    }
+    for (number, commit) in commits.iter().enumerate() {
+        let of_it = |f: &&Finding| f.commit.as_deref() == *commit;
+        text += &format!("\n{}. {}", number + 1, step(*commit, repository));
+        let mut said: Vec<&str> = Vec::new();
+        for finding in audit.findings.iter().filter(of_it) {
+            let meant = meaning(&finding.code);
+            if !said.contains(&meant) {
+                text += &format!("   {meant}\n");
+                said.push(meant);
+            }
+        }
+        for finding in audit.findings.iter().filter(of_it) {
+            let mut bare = finding.clone();
+            bare.commit = None;
+            for line in render(&bare).lines() {
+                text += &format!("   {line}\n");
+            }
+        }
+    }
+    text
+}
+
+fn short(id: &str) -> String {
+    id.chars().take(10).collect()
+}
+
+/// The verdict, and what was looked at, in one line.
+pub(crate) fn verdict(audit: &Audit) -> String {
+    let checked = format!(
+        "{}, {}, up to {}",
+        counted(audit.commits, "commit"),
+        counted(audit.handoffs, "handoff"),
+        short(&audit.tip)
+    );
+    let faults = audit.findings.iter().filter(|f| f.is_error()).count();
+    match faults {
+        0 if audit.cut_off => format!(
+            "what this clone has of the ledger is sound: {checked}; older history is not here"
+        ),
+        0 => format!("the ledger is sound: {checked}"),
+        1 => format!("the ledger is damaged: 1 finding in {checked}"),
+        faults => format!("the ledger is damaged: {faults} findings in {checked}"),
+    }
+}
+
+fn checked(
+    audit: &Audit,
+    repository: &Repository,
+    branch: &str,
+    issue: Option<&IssueKey>,
+) -> String {
+    let tip = { audit.tip.parse() }
+        .ok()
+        .and_then(|tip| repository.commit(tip).ok());
+    let when = tip.map(|commit| commit.committer.at.format("%Y-%m-%d %H:%M %z").to_string());
+    let from = match &audit.since {
+        Some(since) => format!("after commit {}", short(since)),
+        None if audit.cut_off => "from where this clone begins".to_owned(),
+        None => "from the first commit".to_owned(),
+    };
+    let mut text = format!(
+        "  looked at: {}branch {}, {from} to the last, recorded {}\n",
+        issue.map_or_else(String::new, |key| format!(
+            "issue {key} alone, and the rules; "
+        )),
+        plain(branch),
+        when.as_deref().unwrap_or("at an unknown time"),
+    );
+    if audit.is_clean() {
+        text += "  every step is one that the rules of its time allowed, and nothing was changed since\n";
+    }
+    if audit.cut_off {
+        text += &format!("  older history: {DEEPEN}\n");
+    }
+    text
+}
+
+/// Which step a commit is, who made it, and when it was recorded.
+fn step(commit: Option<&str>, repository: &Repository) -> String {
+    let Some(id) = commit else {
+        return "the ledger\n".to_owned();
+    };
+    let short = short(id);
+    let Some(found) = id.parse().ok().and_then(|id| repository.commit(id).ok()) else {
+        return format!("commit {short}\n");
+    };
+    let subject = found.message.lines().next().unwrap_or_default();
+    format!(
+        "commit {short} \"{}\"\n   in the name of {}, recorded by {} on {}\n",
+        plain(subject),
+        plain(&found.author.name),
+        plain(&found.committer.name),
+        found.committer.at.format("%Y-%m-%d %H:%M %z"),
+    )
+}

@@ -1,0 +1,110 @@
+//! How attempts failed and what was kept of it, as text.
+
+use handoff_base::text::plain;
+use handoff_ledger::{Contents, PastFailure, Shown};
+use handoff_model::SnapshotManifest;
+
+/// How many paths of a snapshot are named one by one.
+const MOST_PATHS: usize = 50;
+
+/// What was kept of the newest failure of which anything was.
+pub(crate) fn kept_text(failures: &[PastFailure]) -> String {
+    let kept = failures
+        .iter()
+        .find_map(|f| Some((f.attempt, f.kept.as_ref()?)));
+    kept.map_or_else(String::new, |(attempt, kept)| {
+        format!("\nattempt {attempt} failed\n{}", contents_text(kept))
+    })
+}
+
+fn indented(text: &str) -> String {
+    text.lines()
+        .map(|line| format!("    {}\n", plain(line)))
+        .collect()
+}
+
+/// What was kept of a failure, and how to get it back.
+pub(crate) fn contents_text(kept: &Contents) -> String {
+    let mut text = format!("  kept in {}\n", plain(&kept.path));
+    let host = kept.host.name.as_deref().unwrap_or("an unnamed machine");
+    let tools: Vec<String> = kept
+        .tools
+        .iter()
+        .map(|(tool, v)| format!("{tool} {v}"))
+        .collect();
+    text += &plain(&format!(
+        "  on {host} ({}, {}), {}\n",
+        kept.host.os,
+        kept.host.arch,
+        tools.join(", ")
+    ));
+    let code = &kept.code;
+    let branch = match &code.branch {
+        Some(branch) => format!("branch {branch}"),
+        None => "no branch".to_owned(),
+    };
+    let commit = code
+        .commit
+        .as_ref()
+        .map(|id| id.chars().take(10).collect::<String>());
+    let commit = commit.unwrap_or_else(|| "no commit yet".to_owned());
+    text += &plain(&format!("  on {branch} at {commit}\n"));
+    for file in &kept.attachments {
+        text += &attachment_text(file);
+    }
+    if let Some(snapshot) = &kept.snapshot {
+        text += &snapshot_text(snapshot);
+    }
+    if let Some(command) = &kept.restore {
+        text += &format!("  restore it: {command}\n");
+    }
+    text
+}
+
+fn attachment_text(file: &Shown) -> String {
+    let (name, bytes) = (plain(&file.attachment.name), file.attachment.bytes);
+    let mut text = format!("  attached {name}, {bytes} bytes");
+    match &file.tail {
+        Some(tail) if tail.is_empty() => text.push('\n'),
+        Some(tail) => {
+            let cut = if file.cut {
+                format!(", the last {} of them", tail.len())
+            } else {
+                String::new()
+            };
+            text += &format!("{cut}:\n{}", indented(tail));
+        }
+        None => text += ", not text\n",
+    }
+    text
+}
+
+fn snapshot_text(snapshot: &SnapshotManifest) -> String {
+    let mut text = format!(
+        "  unfinished work: {} files, {} deleted, {} staged",
+        snapshot.files.len(),
+        snapshot.deleted.len(),
+        snapshot.staged.len() + snapshot.removed.len()
+    );
+    if let Some(operation) = &snapshot.operation {
+        text += &format!(", in the middle of a {}", plain(operation));
+    }
+    text.push('\n');
+    let files = snapshot
+        .files
+        .iter()
+        .map(|file| format!("{} ({} bytes)", file.path, file.bytes));
+    let deleted = snapshot
+        .deleted
+        .iter()
+        .map(|path| format!("{path} (deleted)"));
+    let mut lines = files.chain(deleted);
+    for line in lines.by_ref().take(MOST_PATHS) {
+        text += &format!("    {}\n", plain(&line));
+    }
+    let more = lines.count();
+    if more > 0 {
+        text += &format!("    and {more} more, which --json lists\n");
+    }
+    text
+}

@@ -1,0 +1,544 @@
+//! Records, issues and receipts, as text and as JSON.
+//!
+//! `rows` are handoffs in a table, `kept` is what remains of a failure, `advice` the commands that
+//! may come next, `audit` the report of an audit. What enters here says what a value looks like,
+//! and asks a `Look` how a terminal shows it.
+
+pub(crate) mod advice;
+pub(crate) mod audit;
+pub(crate) mod kept;
+pub(crate) mod rows;
+
+use handoff_base::ids::{AgentName, HandoffId};
+use handoff_base::moment;
+use handoff_base::text::plain;
+use handoff_ledger::{Briefing, Done};
+use handoff_model::{
+    Annotation, Artifact, Evidence, FailureContext, Issue, IssueStatus, Record, Task, Transition,
+    Verdict, issue_folder,
+};
+use handoff_protocol::State;
+use serde_json::{Value, json};
+
+use crate::output::{Output, counted};
+use crate::view::{Look, colored};
+
+/// What a write did, as data.
+pub(crate) fn done_json(done: &Done) -> Value {
+    let receipt = &done.receipt;
+    let changes: Vec<Value> = receipt
+        .changes
+        .iter()
+        .map(|c| json!({ "id": c.id, "from": c.from, "to": c.to }))
+        .collect();
+    json!({
+        "id": receipt.record.id,
+        "issue": receipt.issue.issue,
+        "state": receipt.record.state,
+        "from": receipt.record.from,
+        "to": receipt.record.to,
+        "contract_type": receipt.record.contract_type,
+        "contract_sha256": receipt.record.contract.sha256,
+        "context": receipt.record.latest().and_then(|t| t.context.as_ref()),
+        "path": format!("{}/{}", issue_folder(&receipt.issue.issue), receipt.record.contract.file),
+        "attempt": receipt.record.attempt,
+        "token": receipt.record.lease.as_ref().map(|lease| lease.token),
+        "expires_at": receipt.record.lease.as_ref().and_then(|l| l.expires_at).map(moment::rfc3339),
+        "not_before": receipt.record.not_before.map(moment::rfc3339),
+        "artifacts": receipt.record.artifacts,
+        "evidence": receipt.record.evidence,
+        "violations": receipt.record.violations,
+        "commit": done.commit.map(|c| c.to_string()),
+        "repeated": receipt.repeated,
+        "transitions": changes,
+        "issue_status": receipt.issue.status,
+        "next": next_steps(done),
+        "warnings": done.warnings,
+    })
+}
+
+/// The commands that take the work on from here.
+fn next_steps(done: &Done) -> Vec<String> {
+    let receipt = &done.receipt;
+    let (record, issue) = (&receipt.record, &receipt.issue);
+    let (id, from, to, key) = (&record.id, &record.from, &record.to, &issue.issue);
+    if issue.status == IssueStatus::Completed {
+        return Vec::new();
+    }
+    let hand_on = |from: &AgentName, targets: &[(AgentName, Option<String>)]| -> Vec<String> {
+        let one = |(to, kind): &(AgentName, Option<String>)| {
+            let kind = kind.as_ref().map(|kind| format!(" --type {kind}"));
+            let kind = kind.unwrap_or_default();
+            format!("git handoff new --issue {key} --from {from} --to {to}{kind}")
+        };
+        targets.iter().map(one).collect()
+    };
+    let back = [(to.clone(), None)];
+    let lead = receipt.lead.as_ref().unwrap_or(from);
+    // The failed or blocked handoff that this one reports.
+    let reported = issue
+        .open
+        .iter()
+        .find(|o| Some(&o.id) == record.follows.as_ref());
+    let recovery = reported.and_then(|open| recover(&open.id, open.state, lead));
+    match record.state {
+        // Of several tasks, some may have to wait.
+        State::Pending if record.task.is_some() => {
+            vec![format!("git handoff claim --next --as {to}")]
+        }
+        State::Pending => vec![format!("git handoff claim {id} --as {to}")],
+        State::InProgress if receipt.onward.is_empty() => {
+            let complete = format!("git handoff complete {id} --as {to}");
+            recovery.into_iter().chain([complete]).collect()
+        }
+        // A report on a task may need no more than to be taken note of.
+        State::InProgress
+            if record.task.is_some() && issue.tasks.iter().all(|t| t.handoff != *id) =>
+        {
+            let complete = format!("git handoff complete {id} --as {to}");
+            [complete]
+                .into_iter()
+                .chain(hand_on(to, &receipt.onward))
+                .collect()
+        }
+        State::InProgress => hand_on(to, &receipt.onward),
+        State::Dead => vec![
+            format!("git handoff redrive {id} --as {lead} --reason WHY"),
+            format!("git handoff cancel {id} --as {lead} --reason WHY"),
+        ],
+        State::Blocked => vec![advice::answer(record, lead)],
+        State::Failed => recover(id, record.state, lead).into_iter().collect(),
+        State::Completed if record.answers.is_some() => { reported.iter() }
+            .filter_map(|open| recover(&open.id, open.state, to))
+            .collect(),
+        State::Completed if issue.unfollowed.contains(id) => hand_on(to, &receipt.onward),
+        State::Completed if receipt.onward.is_empty() && recovery.is_some() => {
+            recovery.into_iter().collect()
+        }
+        // What was turned down goes back to its sender, and so does an issue that
+        // its sender completed, once it is reopened.
+        State::Rejected | State::Cancelled => hand_on(from, &back),
+        State::Completed
+            if record
+                .follows
+                .as_ref()
+                .is_some_and(|f| issue.unfollowed.contains(f)) =>
+        {
+            hand_on(from, &back)
+        }
+        State::Completed => Vec::new(),
+    }
+}
+
+/// The command that takes up what failed or is blocked.
+fn recover(id: &HandoffId, state: State, lead: &AgentName) -> Option<String> {
+    match state {
+        State::Failed => Some(format!("git handoff retry {id} --as {lead} --reason WHY")),
+        State::Blocked => Some(format!("git handoff answer {id} ANSWER --as {lead}")),
+        State::Dead => Some(format!("git handoff redrive {id} --as {lead} --reason WHY")),
+        _ => None,
+    }
+}
+
+/// Says what was found and did not keep it from being done.
+pub(crate) fn say_warnings(done: &Done, output: &mut Output) {
+    for finding in &done.warnings {
+        output.say(crate::output::render(finding).trim_end());
+    }
+}
+
+/// Says what takes the work on from here.
+pub(crate) fn say_next(done: &Done, output: &mut Output) {
+    let record = &done.receipt.record;
+    // Who reads this is done: the claim is another's to make.
+    let first = match record.state {
+        State::Pending => format!("next, for {}:", record.to),
+        _ => "next:".to_owned(),
+    };
+    for (i, step) in next_steps(done).iter().enumerate() {
+        let word = if i == 0 { &first } else { "  or:" };
+        output.say(&format!("{word} {step}"));
+    }
+}
+
+/// What a write did, as text.
+pub(crate) fn done_text(done: &Done) -> String {
+    let receipt = &done.receipt;
+    let record = &receipt.record;
+    let mut text = format!("{}\n", headline(record));
+    for change in receipt.changes.iter().filter(|c| c.id != record.id) {
+        text += &format!("  {change}\n");
+    }
+    if !record.violations.is_empty() {
+        let done = plain(&record.violations.join(", "));
+        text += &format!(
+            "  recorded as a violation: the role of {} does not allow {done}; the work goes to {}\n",
+            record.from, record.to
+        );
+    }
+    if let Some(context) = record.latest().and_then(|t| t.context.as_ref()) {
+        text += &format!("  {}\n", plain(&kept(record, context)));
+    }
+    for missing in record.artifacts.iter().filter(|a| a.sha256.is_none()) {
+        let path = plain(&missing.path);
+        text += &format!("  {path}: there is no such file here, so that it was not checked\n");
+    }
+    if !record.evidence.is_empty() && record.transitions.len() == 1 {
+        text += &format!("  claims: {}\n", plain(&claims(&record.evidence)));
+    }
+    if let Some(lease) = &record.lease {
+        let end = lease
+            .expires_at
+            .map(|end| format!("held until {}, ", moment::shown(end)));
+        text += &format!("  {}token {}\n", end.unwrap_or_default(), lease.token);
+    }
+    if let Some(at) = record.not_before {
+        text += &format!("  not before {}\n", moment::shown(at));
+    }
+    match done.commit {
+        Some(commit) => text += &format!("  commit {}\n", commit.short()),
+        None => text += "  already in the ledger, where it stands as above; nothing was written\n",
+    }
+    text
+}
+
+/// One handoff in a line.
+pub(crate) fn headline(record: &Record) -> String {
+    let (id, from, to) = (&record.id, &record.from, &record.to);
+    format!("{id} {from} → {to}: {}", colored(record.state))
+}
+
+/// One handoff with its history.
+pub(crate) fn record_text(record: &Record, look: &Look) -> String {
+    let (id, from, to) = (&record.id, &record.from, &record.to);
+    let (arrow, stands) = (look.arrow(), look.state(record.state));
+    let summary = plain(&record.summary);
+    let mut text = format!("{id} {from} {arrow} {to}: {stands}\n  {summary}\n");
+    let mut line = |name: &str, value: &str| {
+        if !value.is_empty() {
+            text.push_str(&format!("  {name:<9} {value}\n"));
+        }
+    };
+    line(
+        "type",
+        &format!("{} ({})", record.contract_type, record.contract.format),
+    );
+    line("sha256", &record.contract.sha256);
+    line(
+        "priority",
+        record
+            .priority
+            .as_deref()
+            .map(plain)
+            .unwrap_or_default()
+            .as_str(),
+    );
+    line(
+        "follows",
+        &record
+            .follows
+            .as_ref()
+            .map(ToString::to_string)
+            .unwrap_or_default(),
+    );
+    if let Some(code) = &record.code {
+        // A record that was tampered with may hold any text here.
+        let commit: String = code.commit.chars().take(10).collect();
+        let stood = format!("{} at {}", plain(&code.branch), plain(&commit));
+        line("branch", &stood);
+    }
+    if let Some(lease) = &record.lease {
+        let end = lease.expires_at.map(|end| {
+            let ran_out = record.is_expired(look.now());
+            let word = if ran_out { "ran out" } else { "until" };
+            format!(", {word} {}", look.moment(end))
+        });
+        let held = format!(
+            "{} since {}{}, token {}",
+            lease.holder,
+            look.moment(lease.since),
+            end.unwrap_or_default(),
+            lease.token
+        );
+        line("held by", &held);
+        if let Some(progress) = &lease.progress {
+            line(
+                "progress",
+                &format!("{} ({})", plain(&progress.text), look.ago(progress.at)),
+            );
+        }
+    }
+    if let Some(at) = record.not_before {
+        line("not before", &look.moment(at));
+    }
+    let ids = |ids: &[HandoffId]| {
+        let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+        ids.join(", ")
+    };
+    line("answers", &ids(record.answers.as_slice()));
+    if let Some(intended) = &record.intended {
+        line("meant for", intended.as_str());
+    }
+    if let Some(task) = &record.task {
+        let of = task.parent.as_ref().map(|p| format!(" of {p}"));
+        line(
+            "task",
+            &plain(&format!("{}{}", task.id, of.unwrap_or_default())),
+        );
+    }
+    line("waits for", &ids(&record.waits_for));
+    if let Some(expected) = &record.expects {
+        let wanted = format!("{} at {}", expected.artifact_type, expected.destination);
+        line("expects", &plain(&wanted));
+    }
+    for delivered in &record.artifacts {
+        line("artifact", &plain(&artifact(delivered)));
+    }
+    for checked in &record.evidence {
+        line("claim", &plain(&claim(checked)));
+    }
+    line(
+        "session",
+        &record.session.as_deref().map(plain).unwrap_or_default(),
+    );
+    if !record.violations.is_empty() {
+        line(
+            "violation",
+            &plain(&format!(
+                "{} attempted {}",
+                record.from,
+                record.violations.join(", ")
+            )),
+        );
+    }
+    if record.attempt > 1 {
+        line("attempt", &record.attempt.to_string());
+    }
+    if record.state == State::Blocked && !record.questions().is_empty() {
+        text += "  asked\n";
+        text += &indented(&advice::questions_text(record.questions()));
+    }
+    for t in &record.transitions {
+        text += &transition_text(t, look);
+        if let Some(context) = &t.context {
+            let attempt = context.folder.rsplit('/').next().unwrap_or_default();
+            let see = format!("git handoff restore {} --attempt {attempt}", record.id);
+            text += &indented(&format!("{}: see `{see}`", kept(record, context)));
+        }
+    }
+    text
+}
+
+/// One change of a state, with its time and its reasons.
+pub(crate) fn transition_text(t: &Transition, look: &Look) -> String {
+    let event = t.event.map_or("send", handoff_protocol::Event::as_str);
+    let sent = t
+        .sent
+        .as_ref()
+        .map(|id| format!(" by sending {id}"))
+        .unwrap_or_default();
+    let mut text = format!(
+        "  {} {event} by {} {} {}{sent}\n",
+        look.moment(t.at),
+        t.by,
+        look.arrow(),
+        look.state(t.to)
+    );
+    if let Some(receiver) = &t.receiver {
+        text += &indented(&format!("now with {receiver}"));
+    }
+    if let Some(reason) = &t.reason {
+        text += &indented(reason);
+    }
+    for allowed in &t.allowed_secrets {
+        text += &indented(&format!(
+            "allowed although it looks like a secret: {allowed}"
+        ));
+    }
+    for (key, value) in &t.values {
+        text += &indented(&fact(key, value));
+    }
+    if let Some(failure) = &t.failure {
+        let retry = if failure.recoverable {
+            "recoverable"
+        } else {
+            "not recoverable"
+        };
+        text += &indented(&format!("{}: {} ({retry})", failure.code, failure.message));
+        for more in [&failure.details, &failure.suggested_action]
+            .into_iter()
+            .flatten()
+        {
+            text += &indented(more);
+        }
+    }
+    text
+}
+
+/// Where the context of a failure is, and how much there is of it.
+fn kept(record: &Record, context: &FailureContext) -> String {
+    let folder = issue_folder(record.id.issue());
+    let (files, bytes) = (context.files, context.bytes);
+    let held = match files {
+        0 => String::new(),
+        _ => format!(", with {files} files of {bytes} bytes"),
+    };
+    format!("kept in {folder}/{}{held}", context.folder)
+}
+
+/// Foreign text under a line of ours, so that no line of it looks like one.
+fn indented(text: &str) -> String {
+    text.lines()
+        .map(|line| format!("      {}\n", plain(line)))
+        .collect()
+}
+
+/// What goes with a handoff that was claimed.
+pub(crate) fn briefing_text(brief: &Briefing) -> String {
+    let mut text = format!("\n{}\n", plain(brief.contract.text.trim_end()));
+    if let Some(basis) = &brief.decided_on {
+        let contract = plain(basis.text.trim_end());
+        text += &format!("\nit was decided on {}:\n\n{contract}\n", basis.id);
+    }
+    let previous = &brief.previous;
+    if let Some(session) = &previous.session {
+        let (agent, id) = (&previous.agent, &previous.id);
+        text += &format!(
+            "\nit continues the work of {agent} ({id}), whose session is {}\n",
+            plain(session)
+        );
+    }
+    let mut section = |title: &str, lines: Vec<String>| {
+        if !lines.is_empty() {
+            text += &format!("\n{title}\n");
+            text.extend(lines.iter().map(|line| format!("  {}\n", plain(line))));
+        }
+    };
+    let facts = brief.facts.iter().map(|(name, value)| fact(name, value));
+    section("known of the issue", facts.collect());
+    let issue = brief.contract.id.issue();
+    let before = format!("see `git handoff context {issue}`");
+    section(
+        "what was asked for, contract by contract",
+        { (brief.contract.id.number() > 1).then_some(before) }
+            .into_iter()
+            .collect(),
+    );
+    section("delivered", brief.artifacts.iter().map(artifact).collect());
+    section("tasks", brief.tasks.iter().map(task).collect());
+    section("corrected", brief.annotations.iter().map(note).collect());
+    let documents = brief.documents.iter();
+    section(
+        "shared documents",
+        documents.map(|(name, value)| fact(name, value)).collect(),
+    );
+    text
+}
+
+fn fact(name: &str, value: &Value) -> String {
+    let shown = value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned);
+    format!("{name}: {shown}")
+}
+
+fn artifact(artifact: &Artifact) -> String {
+    let held = match (&artifact.sha256, artifact.bytes) {
+        (Some(sha256), Some(bytes)) => format!("{bytes} bytes, sha256 {sha256}"),
+        _ => "no such file when it was handed over".to_owned(),
+    };
+    format!("{}: {held}", artifact.path)
+}
+
+/// What was found of a claim.
+fn claim(checked: &Evidence) -> String {
+    let (name, result) = (checked.check.as_str(), checked.result.as_str());
+    match &checked.reason {
+        Some(why) => format!("{name} {result}: {why}"),
+        None => format!("{name} {result}"),
+    }
+}
+
+/// What was found of all claims, in one line.
+fn claims(evidence: &[Evidence]) -> String {
+    let all = [Verdict::Passed, Verdict::Contradicted, Verdict::Skipped];
+    let said = all.into_iter().filter_map(|verdict| {
+        let of = evidence.iter().filter(|e| e.result == verdict);
+        let names: Vec<&str> = of.map(|e| e.check.as_str()).collect();
+        (!names.is_empty()).then(|| format!("{} {}", verdict.as_str(), names.join(", ")))
+    });
+    said.collect::<Vec<_>>().join("; ")
+}
+
+fn task(task: &Task) -> String {
+    let of = task.parent.as_ref().map(|p| format!(" of {p}"));
+    let on = match task.depends_on.join(", ") {
+        none if none.is_empty() => none,
+        on => format!(", after {on}"),
+    };
+    let (name, of, state) = (&task.id, of.unwrap_or_default(), task.state.as_str());
+    format!("task {name}{of}: {state} ({}{on})", task.handoff)
+}
+
+/// Notes that correct what was recorded.
+pub(crate) fn notes_text(notes: &[Annotation]) -> String {
+    notes.iter().map(|n| format!("  {}\n", note(n))).collect()
+}
+
+fn note(note: &Annotation) -> String {
+    let about = note.id.as_ref().map(|id| format!(" of {id}"));
+    let (at, by) = (moment::shown(note.at), &note.by);
+    let about = about.unwrap_or_default();
+    // A line of a note must not look like a line of the record.
+    let text = plain(&note.told()).replace('\n', "\n      | ");
+    format!("{at} {by} notes{about}: {text}")
+}
+
+/// An issue with what is known of it.
+pub(crate) fn issue_text(issue: &Issue, records: &[Record], look: &Look) -> String {
+    let mut text = format!(
+        "issue {}: {} ({}, {}, since {})\n",
+        issue.issue,
+        issue.status.as_str(),
+        issue.protocol,
+        counted(
+            usize::try_from(issue.handoffs).unwrap_or(usize::MAX),
+            "handoff"
+        ),
+        look.moment(issue.opened_at),
+    );
+    if let Some(at) = issue.completed_at {
+        text += &format!("  completed {}\n", look.moment(at));
+    }
+    for (name, value) in &issue.facts {
+        text += &format!("  {}\n", plain(&fact(name, value)));
+    }
+    for one in &issue.tasks {
+        text += &format!("  {}\n", plain(&task(one)));
+    }
+    for open in &issue.open {
+        let late = open.expires_at.is_some_and(|end| end <= look.now());
+        let late = match late {
+            true => format!(", {}", look.urgent("lease ran out")),
+            false => String::new(),
+        };
+        text += &format!(
+            "  {} is {}{late} with {}\n",
+            open.id,
+            look.state(open.state),
+            open.to
+        );
+    }
+    for id in &issue.unfollowed {
+        text += &format!("  {id} is completed, and nothing was sent on from it yet\n");
+    }
+    for decision in &issue.decisions {
+        let (at, by, why) = (look.moment(decision.at), &decision.by, plain(&decision.why));
+        text += &format!(
+            "  {at} {by} decided to {}: {why}\n",
+            decision.action.as_str()
+        );
+    }
+    text += &notes_text(&issue.annotations);
+    look.sentences(&text) + &rows::table(records, look)
+}

@@ -1,0 +1,81 @@
+//! Handoffs as rows of a table.
+
+use handoff_base::Moment;
+use handoff_model::Record;
+use handoff_protocol::State;
+use serde_json::{Value, json};
+
+use crate::view::Look;
+
+/// A handoff's state, and what time makes of it.
+fn standing(record: &Record, look: &Look) -> String {
+    let shown = look.state(record.state);
+    match record.waits_until(look.now()) {
+        _ if record.is_expired(look.now()) => {
+            format!("{shown}, {}", look.urgent("lease ran out"))
+        }
+        Some(at) if look.is_for_terminal() => format!("{shown}, claimable {}", look.ago(at)),
+        Some(at) => format!("{shown} from {}", look.ago(at)),
+        None => shown,
+    }
+}
+
+/// One handoff as a row of a table.
+pub(crate) fn row(record: &Record, look: &Look) -> Vec<String> {
+    let since = record.latest().map(|t| look.time(t.at));
+    vec![
+        look.id(&record.id),
+        standing(record, look),
+        format!("{} {} {}", record.from, look.arrow(), record.to),
+        look.cell(record.priority.as_deref().unwrap_or_default()),
+        since.unwrap_or_default(),
+        look.cell(&about(record)),
+    ]
+}
+
+/// What a handoff is about right now: why it stands still, or its summary.
+fn about(record: &Record) -> String {
+    let stands = matches!(record.state, State::Failed | State::Blocked | State::Dead);
+    let last = record.latest().filter(|_| stands);
+    let why = last.and_then(|t| {
+        let failure = t.failure.as_ref().map(|f| f.message.clone());
+        failure.or_else(|| t.reason.clone())
+    });
+    let text = why.unwrap_or_else(|| record.summary.clone());
+    let text = match &record.task {
+        Some(task) => format!("{}: {text}", task.id),
+        None => text,
+    };
+    let waits = if record.state == State::Pending {
+        &record.waits_for[..]
+    } else {
+        &[]
+    };
+    match waits {
+        [] => text,
+        [first, ..] => format!("waits for {first}: {text}"),
+    }
+}
+
+/// Handoffs as a table.
+pub(crate) fn table(records: &[Record], look: &Look) -> String {
+    let rows: Vec<Vec<String>> = records.iter().map(|r| row(r, look)).collect();
+    look.table(&rows)
+}
+
+/// Handoffs as a table and as data; without any, these words.
+pub(crate) fn records(records: &[Record], look: &Look, none: &str) -> (String, Vec<Value>) {
+    let text = match records {
+        [] => format!("{none}\n"),
+        _ => table(records, look),
+    };
+    let data = records.iter().map(|r| record_json(r, look.now())).collect();
+    (text, data)
+}
+
+/// One handoff as data, with whether its lease ran out.
+pub(crate) fn record_json(record: &Record, now: Moment) -> Value {
+    let mut data = json!(record);
+    data["expired"] = record.is_expired(now).into();
+    data
+}
