@@ -1,7 +1,7 @@
 //! Sample contracts of `issue-to-pr`, filled with an issue's number.
 
 use handoff_base::ids::IssueKey;
-use handoff_contract::{Format, write_json, write_xml};
+use handoff_contract::{Format, Input, write_json, write_xml};
 use handoff_model::{Contract, Schemas, review};
 use handoff_protocol::Protocol;
 use handoff_templates::{FolderSchemas, built_in};
@@ -183,7 +183,7 @@ impl Samples {
         let reviewed = review(
             &self.protocol,
             &self.schemas,
-            text.as_bytes(),
+            &Input::read(text.as_bytes()),
             None::<&IssueKey>,
         )
         .unwrap();

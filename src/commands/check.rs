@@ -4,6 +4,7 @@ use clap::{Args, ValueEnum};
 use handoff_base::finding::Finding;
 use handoff_base::ids::IssueKey;
 use handoff_base::text::plain;
+use handoff_contract::Input;
 use handoff_git::Repository;
 use handoff_github::annotations::{Annotation, commands};
 use handoff_ledger::Offer;
@@ -83,7 +84,7 @@ impl Arguments {
         for name in &self.files {
             let review = match input::contract(context, name) {
                 Ok(bytes) => against.review_claims(&Offer {
-                    bytes: &bytes,
+                    input: &Input::read(&bytes),
                     agent: agent.as_ref(),
                     issue: issue.as_ref(),
                     protocol: protocol.as_ref(),

@@ -1,7 +1,7 @@
 use clap::Args;
 use handoff_base::ids::{HandoffId, IssueKey};
 use handoff_base::to_second;
-use handoff_contract::Allowance;
+use handoff_contract::{Allowance, Input};
 use handoff_ledger::Offer;
 use handoff_model::Reports;
 
@@ -87,7 +87,7 @@ impl Arguments {
         let protocol = self.protocol.as_deref().map(str::parse).transpose()?;
         let answers: Option<HandoffId> = self.answers.as_deref().map(str::parse).transpose()?;
         let offer = Offer {
-            bytes: &bytes,
+            input: &Input::read(&bytes),
             agent: agent.as_ref(),
             issue: issue.as_ref(),
             protocol: protocol.as_ref(),

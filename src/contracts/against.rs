@@ -60,9 +60,9 @@ impl<'r> Against<'r> {
             Self::BuiltIn(protocols) => {
                 let mut reviews = Vec::new();
                 for (protocol, schemas) in protocols {
-                    let review = review(protocol, schemas, offer.bytes, offer.issue)
+                    let review = review(protocol, schemas, offer.input, offer.issue)
                         .map_err(|e| Failure::new(exit::INTEGRITY, "schema_broken", chain(&e)))?;
-                    let review = review.screened(protocol, offer.bytes, offer.allow);
+                    let review = review.screened(protocol, offer.input, offer.allow);
                     if review.kind.is_some() && review.is_complete() {
                         return Ok(review);
                     }

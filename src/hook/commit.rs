@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use handoff_base::ObjectId;
 use handoff_base::finding::Finding;
+use handoff_contract::Input;
 use handoff_git::{Cleanup, PathPatterns, Repository, cleaned, comment_of};
 use handoff_ledger::{Ledger, NextCommit, Offer};
 
@@ -43,7 +44,7 @@ pub(crate) fn pre_commit(context: &Context) -> Result<(), Failure> {
             continue;
         }
         let review = against.review(&Offer {
-            bytes: &bytes,
+            input: &Input::read(&bytes),
             agent: agent.as_ref(),
             issue: None,
             protocol: None,

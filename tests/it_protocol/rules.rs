@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use handoff_base::finding::{Finding, Severity};
+use handoff_contract::Input;
 use handoff_model::{Review, review};
 use handoff_protocol::{ContractType, Protocol};
 use handoff_templates::{BUILT_IN, FolderSchemas, built_in};
@@ -40,7 +41,7 @@ impl Rules {
     }
 
     pub(crate) fn review(&self, bytes: &[u8]) -> Review {
-        review(&self.protocol, &self.schemas, bytes, None).unwrap()
+        review(&self.protocol, &self.schemas, &Input::read(bytes), None).unwrap()
     }
 
     /// The JSON Schema of a contract type.

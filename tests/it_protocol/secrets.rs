@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use handoff_contract::{Allowance, SECRET, Secrets};
+use handoff_contract::{Allowance, Input, SECRET, Secrets};
 use serde_json::{Value, json};
 use test_support::contracts::{Format, opening, sample};
 use test_support::{Ran, TestEnvironment};
@@ -357,7 +357,7 @@ fn a_secret_is_found_in_a_key_and_in_what_is_no_contract() {
         format!("nothing that is a contract {secret}"),
         format!("HANDOFF: A → B\n\nNOTES: {secret}\n"),
     ] {
-        let secrets = Secrets::in_contract(bytes.as_bytes());
+        let secrets = Secrets::in_input(&Input::read(bytes.as_bytes()));
         assert_eq!(secrets.iter().count(), 1, "{bytes}");
         for told in secrets.iter() {
             let finding = format!("{told:?} {:?} {:?}", told.finding(), told.allowance());
@@ -384,7 +384,7 @@ fn a_password_is_known_by_its_key() {
     let told = secrets.iter().next().unwrap().allowance();
     assert_eq!(told.to_string(), "password-assignment@/database/password");
     let xml = format!("<a><b><password>{password}</password></b><b pwd=\"{password}\"/></a>");
-    let secrets = Secrets::in_contract(xml.as_bytes());
+    let secrets = Secrets::in_input(&Input::read(xml.as_bytes()));
     let places: Vec<String> = secrets.iter().map(|s| s.place()).collect();
     assert_eq!(places, ["/a/b[1]/password", "/a/b[2]/@pwd"]);
 }
@@ -421,7 +421,7 @@ fn what_contracts_hold_anyway_is_no_secret() {
         let files = fs::read_dir(valid).into_iter().flatten();
         for file in files {
             let path = file.unwrap().path();
-            let secrets = Secrets::in_contract(&fs::read(&path).unwrap());
+            let secrets = Secrets::in_input(&Input::read(&fs::read(&path).unwrap()));
             assert!(secrets.is_empty(), "{}: {secrets:?}", path.display());
             seen += 1;
         }
@@ -457,7 +457,7 @@ fn what_contracts_hold_anyway_is_no_secret() {
             "round": round,
         });
         for text in [contract.to_string(), format!("{contract:#}")] {
-            let secrets = Secrets::in_contract(text.as_bytes());
+            let secrets = Secrets::in_input(&Input::read(text.as_bytes()));
             assert!(secrets.is_empty(), "{secrets:?} in {text}");
         }
     }

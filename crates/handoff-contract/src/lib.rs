@@ -7,6 +7,7 @@
 
 mod contains;
 mod explain;
+mod input;
 mod json;
 mod line;
 mod map;
@@ -27,6 +28,7 @@ mod xml;
 #[cfg(test)]
 mod tests;
 
+pub use input::Input;
 pub use place::Place;
 pub use report::{Coverage, MAX_REPORT, ReportFault, TestCounts};
 pub use schema::{Checked, Schema, SchemaError};

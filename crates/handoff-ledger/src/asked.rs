@@ -8,6 +8,7 @@ use std::rc::Rc;
 use handoff_base::ObjectId;
 use handoff_base::finding::Finding;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_contract::Input;
 use handoff_git::{Change, EntryKind, Repository, Tree};
 use handoff_model::{
     Annotation, Contract, Decision, Delivery, Issue, Lease, Manifest, Record, Request, Review,
@@ -239,7 +240,7 @@ impl States<'_, '_> {
         let bytes = after.contract(&record)?;
         let Review {
             findings, contract, ..
-        } = review(rules.protocol(), rules, &bytes, Some(key))?;
+        } = review(rules.protocol(), rules, &Input::read(&bytes), Some(key))?;
         let Some(mut contract) = contract else {
             let file = format!("{folder}/{}", record.contract.file);
             let errors = findings.into_iter().filter(Finding::is_error);

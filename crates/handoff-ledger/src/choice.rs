@@ -2,7 +2,7 @@
 
 use handoff_base::finding::{Finding, Severity};
 use handoff_base::ids::{AgentName, IssueKey};
-use handoff_contract::{Allowance, Source};
+use handoff_contract::{Allowance, Input};
 use handoff_model::intake::Opened;
 use handoff_model::planner::{answers, misplaced};
 use handoff_model::semantic::gates;
@@ -18,7 +18,7 @@ use super::write::Ledger;
 #[derive(Clone, Copy)]
 pub struct Offer<'a> {
     /// The document.
-    pub bytes: &'a [u8],
+    pub input: &'a Input<'a>,
     /// Who sends it, where that is known.
     pub agent: Option<&'a AgentName>,
     /// The issue it is about, for one that names none.
@@ -113,7 +113,7 @@ impl<'r> Ledger<'r> {
         offer: &Offer<'_>,
     ) -> Result<Chosen<'r>, LedgerError> {
         let Chosen { rules, review } = self.fitting(snapshot, offer)?;
-        let review = review.screened(rules.protocol(), offer.bytes, offer.allow);
+        let review = review.screened(rules.protocol(), offer.input, offer.allow);
         Ok(Chosen { rules, review })
     }
 
@@ -186,7 +186,7 @@ impl<'r> Ledger<'r> {
         offer: &Offer<'_>,
     ) -> Result<Chosen<'r>, LedgerError> {
         let rules = snapshot.rules(name)?;
-        let with = |hint: Option<&IssueKey>| review(rules.protocol(), &rules, offer.bytes, hint);
+        let with = |hint: Option<&IssueKey>| review(rules.protocol(), &rules, offer.input, hint);
         let mut first = with(offer.issue)?;
         if first.contract.is_some() || !first.is_complete() || offer.issue.is_some() {
             return Ok(Chosen {
@@ -199,7 +199,7 @@ impl<'r> Ledger<'r> {
         let own = first.new_issue.clone();
         let key = match &issues[..] {
             [only] => Some(only.clone()),
-            [] => match snapshot.sent_anywhere(offer.bytes, &senders)? {
+            [] => match snapshot.sent_anywhere(offer.input.bytes(), &senders)? {
                 Some(key) => Some(key),
                 None => own,
             },
@@ -279,11 +279,11 @@ impl<'r> Ledger<'r> {
 
 /// Whoever a contract names as its sender, and whoever sends it.
 pub(super) fn senders(rules: &Rules<'_>, offer: &Offer<'_>) -> Vec<AgentName> {
-    let Ok(source) = Source::parse(offer.bytes) else {
+    let Ok(source) = offer.input.source() else {
         return Vec::new();
     };
     let protocol = rules.protocol();
-    let wrapper = Opened::new(protocol, &source).wrapper;
+    let wrapper = Opened::new(protocol, source).wrapper;
     let own = protocol.definition().contracts.iter().map(|c| &c.fields);
     let fields = own.chain([&protocol.definition().fields]);
     let names = fields.filter_map(|f| source.probe(wrapper.as_deref(), f.from.as_deref()?));

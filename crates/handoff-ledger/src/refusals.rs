@@ -7,7 +7,7 @@
 use handoff_base::finding::Finding;
 use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::{Moment, moment};
-use handoff_contract::{SECRET, Source};
+use handoff_contract::SECRET;
 use handoff_git::Scratch;
 use handoff_model::intake::Opened;
 use handoff_protocol::Fields;
@@ -113,10 +113,10 @@ impl Ledger<'_> {
         let protocol = rules.protocol();
         refused.protocol = Some(protocol.definition().name.clone());
         refused.contract_type = review.kind;
-        let Ok(source) = Source::parse(offer.bytes) else {
+        let Ok(source) = offer.input.source() else {
             return Ok(());
         };
-        let wrapper = Opened::new(protocol, &source).wrapper;
+        let wrapper = Opened::new(protocol, source).wrapper;
         let kind = { refused.contract_type.as_deref() }.and_then(|k| protocol.contract_type(k));
         let field = |field: for<'f> fn(&'f Fields) -> &'f Option<String>| {
             let common = field(&protocol.definition().fields).as_deref();

@@ -217,8 +217,7 @@ impl<'r> Ledger<'r> {
                     .as_ref()
                     .is_none_or(|(for_held, _)| *for_held != held)
                 {
-                    let judged =
-                        self.judge(parcel, tip, held.as_ref(), offer.reports, &demanded)?;
+                    let judged = self.judge(parcel, tip, held.as_ref(), offer, &demanded)?;
                     parcel.judged = Some((held, judged));
                 }
                 let judged = parcel.judged.as_ref().map(|(_, judged)| judged);
@@ -241,7 +240,7 @@ impl<'r> Ledger<'r> {
         parcel: &mut Parcel<'r>,
         tip: &Snapshot<'r>,
         held: Option<&HandoffId>,
-        reports: Option<&Reports>,
+        offer: &Offer<'_>,
         demanded: &[(Check, Policy)],
     ) -> Result<Judged, LedgerError> {
         let rules = &parcel.chosen.rules;
@@ -288,11 +287,11 @@ impl<'r> Ledger<'r> {
             claimed,
             ground,
             artifacts: &parcel.artifacts,
-            reports: reports.unwrap_or(&none),
+            reports: offer.reports.unwrap_or(&none),
         };
         let mut judged = judge.judge(demanded)?;
         let findings = std::mem::take(&mut judged.findings);
-        judged.findings = placed(protocol, rules, &parcel.contract, findings)?;
+        judged.findings = placed(protocol, rules, kind, offer.input, findings)?;
         judged.findings.sort_by_key(|f| (f.line, f.column));
         Ok(judged)
     }
@@ -375,7 +374,7 @@ impl<'r> Ledger<'r> {
             judged: None,
         };
         let held = held.map(|open| open.id);
-        let judged = self.judge(&mut parcel, tip, held.as_ref(), offer.reports, &demanded)?;
+        let judged = self.judge(&mut parcel, tip, held.as_ref(), offer, &demanded)?;
         Ok(judged.findings)
     }
 }

@@ -7,7 +7,7 @@ use handoff_base::finding::Finding;
 use handoff_base::ids::AgentName;
 use handoff_base::text::quoted;
 use handoff_base::{Edit, ObjectId, digest};
-use handoff_contract::{Schema, Source};
+use handoff_contract::{Input, Schema};
 use handoff_model::layout::DEFINITION;
 use handoff_model::screening::{Screen, screen_protocol};
 use handoff_model::semantic::part;
@@ -101,12 +101,13 @@ impl<'r> Ledger<'r> {
         name: &AgentName,
         bytes: &[u8],
     ) -> Result<Option<ObjectId>, LedgerError> {
+        let input = Input::read(bytes);
         let ((), commit) = self.write(session, None, |tip, _| {
             let rules = tip.rules(protocol.as_str())?;
             let mut screen = Screen::new(rules.protocol().definition(), &[]);
-            screen.contract(bytes);
+            screen.contract(&input);
             screen.finish()?;
-            let step = document_step(tip, &rules, agent, name, bytes)?;
+            let step = document_step(tip, &rules, agent, name, &input)?;
             Ok(match step {
                 None => Decided::Nothing(()),
                 Some(step) => Decided::Write(Draft {
@@ -352,7 +353,7 @@ pub(super) fn document_step(
     rules: &Rules<'_>,
     agent: &AgentName,
     name: &AgentName,
-    bytes: &[u8],
+    input: &Input<'_>,
 ) -> Result<Option<SharedStep>, LedgerError> {
     let protocol = rules.protocol();
     if protocol
@@ -368,11 +369,14 @@ pub(super) fn document_step(
             known: known.map(ToString::to_string).collect(),
         });
     };
-    let source = Source::parse(bytes).map_err(|findings| LedgerError::Document { findings })?;
-    let findings = rules.file(&document.schema)?.check(&source, None).findings;
+    let source = input.source().map_err(|findings| LedgerError::Document {
+        findings: findings.to_vec(),
+    })?;
+    let findings = rules.file(&document.schema)?.check(source, None).findings;
     if findings.iter().any(Finding::is_error) {
         return Err(LedgerError::Document { findings });
     }
+    let bytes = input.bytes();
     let path = layout::document(protocol.name(), name);
     if tip.file(&path)?.is_some_and(|known| *known == *bytes) {
         return Ok(None);

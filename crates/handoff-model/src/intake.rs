@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use handoff_base::finding::{Finding, Severity};
 use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::text::{one_line, quoted};
-use handoff_contract::{Allowance, Format, Place, Shape, Source};
+use handoff_contract::{Allowance, Format, Input, Place, Shape, Source};
 use handoff_protocol::{
     ContractType, Envelope, FailureFields, Fields, Protocol, Resolved, State, Style, Unresolved,
 };
@@ -127,12 +127,12 @@ impl Review {
 pub fn review<S: Schemas>(
     protocol: &Protocol,
     schemas: &S,
-    bytes: &[u8],
+    input: &Input<'_>,
     hint: Option<&IssueKey>,
 ) -> Result<Review, S::Error> {
-    let source = match Source::parse(bytes) {
+    let source = match input.source() {
         Ok(source) => source,
-        Err(findings) => return Ok(Review::refused(findings)),
+        Err(findings) => return Ok(Review::refused(findings.to_vec())),
     };
     let formats = &protocol.definition().formats;
     if !formats.iter().any(|f| *f == source.format().to_string()) {
@@ -145,13 +145,13 @@ pub fn review<S: Schemas>(
         let finding = finding.fix(format!("write it as {}", formats.join(" or ")));
         return Ok(Review::refused(vec![finding]));
     }
-    let opened = Opened::new(protocol, &source);
+    let opened = Opened::new(protocol, source);
     let wrapper = opened.wrapper.as_deref();
     let probe = |pointer: &str| source.probe(wrapper, pointer);
     let known = known_fields(protocol, &probe);
-    let mut misplaced = wrapped_wrong(protocol, &source, wrapper);
+    let mut misplaced = wrapped_wrong(protocol, source, wrapper);
     if !misplaced.is_empty() {
-        place_all(&mut misplaced, &source, &Shape::open(), wrapper);
+        place_all(&mut misplaced, source, &Shape::open(), wrapper);
         // Its parties are in there: more than outweighs the faults.
         let known = 4 * (misplaced.len() + 1);
         return Ok(Review {
@@ -177,7 +177,7 @@ pub fn review<S: Schemas>(
     let Some(kind) = kind else {
         semantic::gates(protocol, &mut findings);
         let shape = Shape::open();
-        place_all(&mut findings, &source, &shape, wrapper);
+        place_all(&mut findings, source, &shape, wrapper);
         return Ok(Review {
             no_route,
             known,
@@ -185,8 +185,8 @@ pub fn review<S: Schemas>(
         });
     };
     let schema = schemas.schema(kind)?;
-    let checked = schema.check(&source, wrapper);
-    place_all(&mut findings, &source, schema.shape(), wrapper);
+    let checked = schema.check(source, wrapper);
+    place_all(&mut findings, source, schema.shape(), wrapper);
     add_all(&mut findings, checked.findings);
     let value = checked.value;
     let text = |field: for<'f> fn(&'f Fields) -> &'f Option<String>| {
@@ -223,14 +223,14 @@ pub fn review<S: Schemas>(
     }
     let issue = issue_of(protocol, kind, &value, hint, new_issue.as_ref(), &mut found);
     found.extend(unfinished(protocol, kind, status.as_deref()));
-    place_all(&mut found, &source, schema.shape(), wrapper);
+    place_all(&mut found, source, schema.shape(), wrapper);
     // That the work has not ended says more than which words there are.
     if let Some(said) = found.iter().find(|f| f.code == UNFINISHED) {
         findings.retain(|f| f.path != said.path);
     }
     add_all(&mut findings, found);
     semantic::gates(protocol, &mut findings);
-    place_all(&mut findings, &source, schema.shape(), wrapper);
+    place_all(&mut findings, source, schema.shape(), wrapper);
     let own = kind.summary.as_deref().and_then(|p| value.pointer(p));
     let summary = text(|f| &f.summary)
         .or_else(|| scalar(own?))
@@ -243,7 +243,7 @@ pub fn review<S: Schemas>(
             if !findings.iter().any(Finding::is_error) =>
         {
             Some(Contract {
-                bytes: bytes.to_vec(),
+                bytes: input.bytes().to_vec(),
                 format: source.format(),
                 protocol: protocol.definition().name.clone(),
                 kind: kind.name.clone(),
@@ -422,17 +422,14 @@ fn place_all(findings: &mut [Finding], source: &Source, shape: &Shape, wrapper: 
 pub fn placed<S: Schemas>(
     protocol: &Protocol,
     schemas: &S,
-    contract: &Contract,
+    kind: &ContractType,
+    input: &Input<'_>,
     mut findings: Vec<Finding>,
 ) -> Result<Vec<Finding>, S::Error> {
-    if let (false, Some(kind), Ok(source)) = (
-        findings.is_empty(),
-        protocol.contract_type(&contract.kind),
-        Source::parse(&contract.bytes),
-    ) {
-        let wrapper = Opened::new(protocol, &source).wrapper;
+    if let (false, Ok(source)) = (findings.is_empty(), input.source()) {
+        let wrapper = Opened::new(protocol, source).wrapper;
         let schema = schemas.schema(kind)?;
-        place_all(&mut findings, &source, schema.shape(), wrapper.as_deref());
+        place_all(&mut findings, source, schema.shape(), wrapper.as_deref());
     }
     Ok(findings)
 }

@@ -4,7 +4,7 @@
 //! not become a fault of the history.
 
 use handoff_base::finding::Finding;
-use handoff_contract::{Allowance, SECRET, Secrets};
+use handoff_contract::{Allowance, Input, SECRET, Secrets};
 use handoff_protocol::{Definition, Protocol};
 use serde_json::{Value, json};
 
@@ -64,8 +64,8 @@ impl Screen {
     }
 
     /// Screens a contract, or a document that is written like one.
-    pub fn contract(&mut self, bytes: &[u8]) {
-        self.weigh(Secrets::in_contract(bytes));
+    pub fn contract(&mut self, input: &Input<'_>) {
+        self.weigh(Secrets::in_input(input));
     }
 
     /// Screens a file of any kind; findings name it so.
@@ -141,9 +141,9 @@ impl Screen {
 impl Review {
     /// The same review after its document was screened, so that none of its findings tells a secret.
     #[must_use]
-    pub fn screened(mut self, protocol: &Protocol, bytes: &[u8], asked: &[Allowance]) -> Self {
+    pub fn screened(mut self, protocol: &Protocol, input: &Input<'_>, asked: &[Allowance]) -> Self {
         let mut screen = Screen::new(protocol.definition(), asked);
-        screen.contract(bytes);
+        screen.contract(input);
         let Screened { allowed, unused } = screen.findings(&mut self.findings);
         if let Some(contract) = &mut self.contract {
             contract.allowed_secrets = allowed;

@@ -14,7 +14,7 @@ use handoff_base::finding::Finding;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::source::Source;
+use super::input::Input;
 use super::text;
 use super::value::each_text;
 pub use rules::is_rule;
@@ -146,9 +146,9 @@ pub struct Secrets(Vec<Secret>);
 
 impl Secrets {
     /// Finds the secrets in a contract, or in anything else that may be one, with their places.
-    pub fn in_contract(bytes: &[u8]) -> Self {
+    pub fn in_input(input: &Input<'_>) -> Self {
         let mut found = Self::default();
-        if let Ok(source) = Source::parse(bytes) {
+        if let Ok(source) = input.source() {
             let mut offsets = Vec::new();
             source.each_text(&mut |path, key, value, offset| {
                 found.under(path, key, value);
@@ -158,7 +158,7 @@ impl Secrets {
                 secret.position = source.position(&secret.path, offset);
             }
         }
-        found.raw("", bytes);
+        found.raw("", input.bytes());
         found.hide_paths()
     }
 

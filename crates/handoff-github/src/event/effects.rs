@@ -2,6 +2,7 @@
 
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::{Moment, to_second};
+use handoff_contract::Input;
 use handoff_ledger::{LedgerError, Offer, Rules, Target};
 use handoff_model::{Issue, IssueStatus, Question, Request, Told, View, read_answer};
 use handoff_protocol::{
@@ -90,7 +91,7 @@ impl Work<'_, '_> {
             return Ok(());
         }
         let offer = Offer {
-            bytes: draft.text.as_bytes(),
+            input: &Input::read(draft.text.as_bytes()),
             agent: Some(&rule.agent),
             issue: Some(&self.key),
             protocol: None,

@@ -2,6 +2,7 @@
 
 use handoff_base::Moment;
 use handoff_base::ids::IssueKey;
+use handoff_contract::Input;
 use handoff_ledger::{ChangeSurvey, HandoffSurvey, IssueSurvey, LedgerError, Snapshot};
 use handoff_model::{Contract, IssueStatus, TraceParent, View, review};
 use handoff_protocol::{Event as Happened, State, Traces};
@@ -47,7 +48,7 @@ impl Traced {
                 continue;
             };
             let bytes = folder.contract(record)?;
-            let review = review(rules.protocol(), &rules, &bytes, Some(key))?;
+            let review = review(rules.protocol(), &rules, &Input::read(&bytes), Some(key))?;
             let at = record.sent_at().unwrap_or(issue.opened_at);
             let said = review.contract.map(|contract| said(traces, &contract, at));
             told.push(said.unwrap_or_default());

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use chrono::{DateTime, FixedOffset};
 use handoff_base::ObjectId;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_contract::Input;
 use handoff_git::blob_id;
 use handoff_model::{Contract, Request, View};
 use handoff_protocol::{Event, State};
@@ -161,10 +162,10 @@ impl<'a, 'r> Importer<'a, 'r> {
     pub(super) fn choose(
         &self,
         tip: &Snapshot<'r>,
-        bytes: &[u8],
+        input: &Input<'_>,
     ) -> Result<Chosen<'r>, LedgerError> {
         let offer = Offer {
-            bytes,
+            input,
             agent: None,
             issue: self.issue.as_ref(),
             protocol: None,
@@ -242,8 +243,9 @@ impl<'a, 'r> Importer<'a, 'r> {
         delivery: &Delivery<'_>,
     ) -> Result<(u32, IssueKey, Option<Done>), LedgerError> {
         let bytes = delivery.bytes;
+        let input = &Input::read(bytes);
         let tip = self.ledger.tip()?;
-        let Chosen { rules, review } = self.choose(&tip, bytes)?;
+        let Chosen { rules, review } = self.choose(&tip, input)?;
         let mut contract = accepted(review)?;
         // An issue that only the ledger's state decided on may be another one by
         // now: where the contract went before is where it belongs.
@@ -265,7 +267,7 @@ impl<'a, 'r> Importer<'a, 'r> {
         }
         let protocol = &rules.protocol().definition().name;
         let offer = Offer {
-            bytes,
+            input,
             agent: contract.from.as_ref().or(self.agent.as_ref()),
             issue: Some(&key),
             protocol: Some(protocol),

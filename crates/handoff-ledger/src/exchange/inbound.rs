@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use handoff_base::ids::IssueKey;
 use handoff_base::text::quoted;
+use handoff_contract::Input;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -242,7 +243,7 @@ fn issue_of(
         return Ok(None);
     };
     let tip = importer.ledger.tip()?;
-    let Chosen { rules, review } = importer.choose(&tip, &bytes)?;
+    let Chosen { rules, review } = importer.choose(&tip, &Input::read(&bytes))?;
     Ok(review
         .contract
         .filter(|contract| names_issue(&rules, contract))

@@ -8,7 +8,7 @@ use handoff_base::digest;
 use handoff_base::finding::Finding;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::text::quoted;
-use handoff_contract::Source as Contract;
+use handoff_contract::Input;
 use handoff_git::{GitError, Repository};
 use handoff_model::{FailureContext, Request, View};
 
@@ -308,13 +308,13 @@ impl<'a, 'r> Replay<'a, 'r> {
             Asked::Send(send) => {
                 let bytes = self.folder.contract(&send.contract)?;
                 same_digest(&send.contract, &bytes, &send.sha256)?;
-                let format = Contract::parse(&bytes).map(|source| source.format());
-                if format.is_ok_and(|format| format != send.format) {
+                let input = Input::read(&bytes);
+                if { input.source() }.is_ok_and(|source| source.format() != send.format) {
                     let text = format!("{} is not {}", quoted(&send.contract), send.format);
                     return Err(Fault::unreadable("import.line", text).into());
                 }
                 let offer = Offer {
-                    bytes: &bytes,
+                    input: &input,
                     agent: Some(agent),
                     issue: Some(issue),
                     protocol: Some(&send.protocol),

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use chrono::DateTime;
 use handoff_base::ids::IssueKey;
 use handoff_base::text::quoted;
+use handoff_contract::Input;
 use handoff_model::View;
 use handoff_model::value::scalar;
 use handoff_protocol::ContractType;
@@ -144,7 +145,7 @@ fn document<'r>(
     bytes: Vec<u8>,
     claimed: bool,
 ) -> Result<Document, ExchangeError> {
-    let Chosen { rules, review } = importer.choose(tip, &bytes)?;
+    let Chosen { rules, review } = importer.choose(tip, &Input::read(&bytes))?;
     let protocol = rules.protocol();
     let kind = review
         .kind

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use handoff_base::ids::{HandoffId, IssueKey};
 use handoff_base::{ObjectId, to_second};
+use handoff_contract::Input;
 use handoff_git::{Commit, Repository, Tree};
 use handoff_model::{Request, Told, View, layout, trailers};
 use handoff_protocol::Event;
@@ -283,7 +284,7 @@ impl<'a, 'r> Rerun<'a, 'r> {
                 let answers = record.answers.clone().map(|id| self.origins.now(id));
                 let answers = answers.transpose()?;
                 let offer = Offer {
-                    bytes: &contract.bytes,
+                    input: &Input::read(&contract.bytes),
                     agent: Some(agent),
                     issue: Some(key),
                     protocol: Some(&contract.protocol),

@@ -7,6 +7,7 @@ use handoff_base::finding::Finding;
 use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::text::quoted;
 use handoff_base::{Edit, Moment, ObjectId, to_second};
+use handoff_contract::Input;
 use handoff_git::{Change, EntryKind, Person, Repository, Stored, Tree, blob_id};
 use handoff_model::{Actor, FileChanges, Issue, Planned, Record, Stop, View, layout, plan};
 use handoff_protocol::Event;
@@ -293,7 +294,7 @@ impl<'r, 's> Auditor<'r, 's> {
                 let rules = self.rules_in(Tree::new(self.repository, before), protocol)?;
                 let agent: Option<AgentName> = candidate.author.name.parse().ok();
                 let decided = match &agent {
-                    Some(agent) => document_step(&old, &rules, agent, name, &bytes),
+                    Some(agent) => document_step(&old, &rules, agent, name, &Input::read(&bytes)),
                     None => Ok(None),
                 };
                 let demand = match &agent {
