@@ -7,7 +7,7 @@ use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::{Edit, to_second};
 use handoff_contract::Format;
 use handoff_git::Person;
-use handoff_model::{Actor, Issue, Record, Request, Step, View, record_file};
+use handoff_model::{Actor, Issue, Record, Request, SendRequest, Step, View, record_file};
 use handoff_protocol::{Event, Policy};
 
 use super::contracts::{Samples, Stage};
@@ -87,15 +87,15 @@ impl InMemory {
                     .from
                     .clone()
                     .expect("the contract names its sender"),
-                Request::Send {
-                    artifacts: Vec::new(),
-                    evidence: Some(Vec::new()),
+                Request::Send(SendRequest {
+                    artifacts: &[],
+                    evidence: Some(&[]),
                     policy: Policy::Off,
                     answers: None,
                     token: None,
                     contract,
                     code: None,
-                },
+                }),
             ),
             None => {
                 let last = self.records.last().unwrap();

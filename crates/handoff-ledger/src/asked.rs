@@ -12,7 +12,7 @@ use handoff_contract::Input;
 use handoff_git::{Change, EntryKind, Repository, Tree};
 use handoff_model::{
     Annotation, Contract, Decision, Delivery, Issue, Lease, Manifest, Record, Request, Review,
-    Told, TraceParent, View, layout, record, review,
+    SendRequest, Told, TraceParent, View, layout, record, review,
 };
 use handoff_protocol::{Event, Policy};
 
@@ -59,15 +59,15 @@ impl Asked {
     /// The request, in a ledger with this policy for contradicted claims.
     pub(super) fn request(&self, policy: Policy) -> Request<'_> {
         match &self.what {
-            What::Sent(contract, record) => Request::Send {
+            What::Sent(contract, record) => Request::Send(SendRequest {
                 contract,
-                code: record.code.clone(),
-                artifacts: record.artifacts.clone(),
-                evidence: Some(record.evidence.clone()),
+                code: record.code.as_ref(),
+                artifacts: &record.artifacts,
+                evidence: Some(&record.evidence),
                 policy,
                 answers: record.answers.as_ref().map(HandoffId::number),
                 token: None,
-            },
+            }),
             &What::Changed(number, event, ref told) => Request::Change {
                 number,
                 event,

@@ -8,7 +8,8 @@ use handoff_git::FactError;
 use handoff_model::evidence::{Claimed, demanded};
 use handoff_model::intake::placed;
 use handoff_model::{
-    Actor, Artifact, Contract, Evidence, Planned, Refusal, Reports, Request, View, plan,
+    Actor, Artifact, Contract, Evidence, Planned, Refusal, Reports, Request, SendRequest, View,
+    plan,
 };
 use handoff_protocol::{Check, Gate, Policy, Protocol, State};
 
@@ -174,20 +175,20 @@ impl<'r> Ledger<'r> {
         let demanded = parcel.demanded(tip);
         let folder = tip.issue(&parcel.contract.issue)?;
         let policy = tip.manifest().evidence;
-        let plan_with = |parcel: &Parcel<'r>, evidence| {
-            let request = Request::Send {
+        let plan_with = |parcel: &Parcel<'r>, evidence: Option<&[Evidence]>| {
+            let request = Request::Send(SendRequest {
                 contract: &parcel.contract,
-                code: parcel.code.clone(),
-                artifacts: parcel.artifacts.clone(),
+                code: parcel.code.as_ref(),
+                artifacts: &parcel.artifacts,
                 evidence,
                 policy,
                 answers: offer.answers,
                 token: offer.token,
-            };
+            });
             let planned = plan(&protocol, &parcel.contract.issue, &folder, &actor, &request);
             planned.map_err(|stop| gated(&protocol, stop.into()))
         };
-        let evidence = match origin {
+        let evidence: Vec<Evidence> = match origin {
             Origin::Export(known) => {
                 let known = demanded.iter().map(|&(check, policy)| {
                     let mut known = known.evidence.iter().filter(|e| e.check == check);
@@ -230,7 +231,7 @@ impl<'r> Ledger<'r> {
                     .unwrap_or_default()
             }
         };
-        let planned = plan_with(parcel, Some(evidence))?;
+        let planned = plan_with(parcel, Some(&evidence))?;
         Plan::new(&parcel.chosen.rules, name, planned)
     }
 

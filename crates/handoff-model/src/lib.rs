@@ -56,7 +56,9 @@ pub use refusal::{Limit, Refusal};
 pub use requirement::{Answered, required};
 pub use schemas::Schemas;
 pub use screening::Unscreened;
-pub use step::{Actor, FileChanges, MAX_TEXT, Planned, Receipt, Request, Step, Stop, Told, View};
+pub use step::{
+    Actor, FileChanges, MAX_TEXT, Planned, Receipt, Request, SendRequest, Step, Stop, Told, View,
+};
 pub use stored::StoredError;
 pub use traceparent::{NoTraceParent, TraceParent};
 pub use turn::{Turn, turn};

@@ -169,7 +169,7 @@ impl Review {
 /// [`Unscreened::Secret`] and [`Unscreened::Unused`].
 pub fn screen_request(protocol: &Protocol, request: &mut Request<'_>) -> Result<(), Unscreened> {
     let (value, told) = match request {
-        Request::Send { .. } => return Ok(()),
+        Request::Send(_) => return Ok(()),
         Request::Change { told, .. } => (json!(told), Some(told)),
         Request::Decide { why, .. } => (json!({ "why": why }), None),
         Request::Annotate { note, facts, .. } => (json!({ "note": note, "facts": facts }), None),

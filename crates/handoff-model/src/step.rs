@@ -21,24 +21,8 @@ pub const MAX_TEXT: usize = 64 * 1024;
 
 /// What an agent asks for.
 pub enum Request<'a> {
-    /// Hands work on, with a contract that passed the pipeline.
-    Send {
-        /// The contract.
-        contract: &'a Contract,
-        /// Where the code branch stands.
-        code: Option<Code>,
-        /// The files that the contract delivers, as they are.
-        artifacts: Vec<Artifact>,
-        /// What was found of its claims; none where they were not looked at yet,
-        /// and the plan is one to learn from, not to be written.
-        evidence: Option<Vec<Evidence>>,
-        /// What becomes of contradicted claims where the protocol does not say.
-        policy: Policy,
-        /// The number of the request that it answers, where that is said.
-        answers: Option<u32>,
-        /// The claim that its sender acts under, where that is said.
-        token: Option<u32>,
-    },
+    /// Hands work on.
+    Send(SendRequest<'a>),
     /// Changes the state of one handoff.
     Change {
         /// Its number in the issue.
@@ -72,6 +56,26 @@ pub enum Request<'a> {
         /// Why.
         reason: String,
     },
+}
+
+/// A contract that passed the pipeline, and what was gathered for it.
+#[derive(Clone, Copy)]
+pub struct SendRequest<'a> {
+    /// The contract.
+    pub contract: &'a Contract,
+    /// Where the code branch stands.
+    pub code: Option<&'a Code>,
+    /// The files that the contract delivers, as they are.
+    pub artifacts: &'a [Artifact],
+    /// What was found of its claims; none where they were not looked at yet, and
+    /// the plan is one to learn from, not to be written.
+    pub evidence: Option<&'a [Evidence]>,
+    /// What becomes of contradicted claims where the protocol does not say.
+    pub policy: Policy,
+    /// The number of the request that it answers, where that is said.
+    pub answers: Option<u32>,
+    /// The claim that its sender acts under, where that is said.
+    pub token: Option<u32>,
 }
 
 /// What goes with a change of state.

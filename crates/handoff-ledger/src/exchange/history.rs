@@ -219,15 +219,8 @@ impl<'r> History<'r> {
         };
         let mut files = Vec::new();
         let request = match asked.request(Policy::Off) {
-            Request::Send {
-                contract,
-                code,
-                artifacts,
-                evidence,
-                policy: _,
-                answers,
-                token: _,
-            } => {
+            Request::Send(send) => {
+                let contract = send.contract;
                 let name = asked.sent().map(|r| r.contract.file.clone());
                 files.push((name.unwrap_or_default(), contract.bytes.clone()));
                 Asked::Send(Send {
@@ -235,10 +228,10 @@ impl<'r> History<'r> {
                     format: contract.format,
                     sha256: digest(&contract.bytes),
                     protocol: contract.protocol.clone(),
-                    code,
-                    artifacts,
-                    evidence: evidence.unwrap_or_default(),
-                    answers,
+                    code: send.code.cloned(),
+                    artifacts: send.artifacts.to_vec(),
+                    evidence: send.evidence.unwrap_or_default().to_vec(),
+                    answers: send.answers,
                     allowed_secrets: contract.allowed_secrets.clone(),
                 })
             }

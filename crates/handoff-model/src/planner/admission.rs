@@ -8,11 +8,10 @@ use handoff_base::text::quoted;
 use handoff_protocol::{ContractType, State, Style};
 
 use crate::intake::Contract;
-use crate::planner::send::Sending;
 use crate::planner::{Planner, lease};
 use crate::record::{Issue, IssueStatus, OpenHandoff, Record};
 use crate::refusal::Refusal;
-use crate::step::{Stop, View};
+use crate::step::{SendRequest, Stop, View};
 use crate::stored::VERSION;
 use crate::value::scalar;
 
@@ -266,7 +265,7 @@ impl<V> Planner<'_, V> {
     pub(super) fn admit<E>(
         &self,
         issue: Option<Issue>,
-        sending: &Sending<'_>,
+        send: &SendRequest<'_>,
         from: &AgentName,
         to: &AgentName,
         basis: Option<&Record>,
@@ -274,7 +273,7 @@ impl<V> Planner<'_, V> {
     where
         V: View<E>,
     {
-        let contract = sending.contract;
+        let contract = send.contract;
         let opens = self
             .protocol
             .routes(from.as_str(), to.as_str())
@@ -304,7 +303,7 @@ impl<V> Planner<'_, V> {
         }
         let mine = issue.open.iter().rev().find(|open| open.to == *from);
         let Some(open) = mine else {
-            return Err(self.not_held(&issue, from, sending.token)?.into());
+            return Err(self.not_held(&issue, from, send.token)?.into());
         };
         let (id, agent) = (open.id.clone(), from.clone());
         Err(match open.state {

@@ -7,10 +7,9 @@ use handoff_protocol::{ContractType, Event, State};
 use crate::artifacts::unfit;
 use crate::intake::Contract;
 use crate::planner::Planner;
-use crate::planner::send::{Beginning, Sending};
 use crate::record::{Failure, Issue, IssueStatus, Question, Record};
 use crate::refusal::Refusal;
-use crate::step::{Planned, Stop, Told, View};
+use crate::step::{Planned, SendRequest, Stop, Told, View};
 
 /// The code of the failure of a request whose answer has none.
 const NOT_RESOLVED: &str = "NOT_RESOLVED";
@@ -20,34 +19,34 @@ impl<V> Planner<'_, V> {
     pub(super) fn answer<E>(
         &self,
         issue: Option<Issue>,
-        sending: &Sending<'_>,
+        send: &SendRequest<'_>,
         kind: &ContractType,
         from: &AgentName,
     ) -> Result<Planned, Stop<E>>
     where
         V: View<E>,
     {
-        let contract = sending.contract;
+        let contract = send.contract;
         let none = || Refusal::NoIssue {
             issue: self.key.clone(),
         };
         let mut issue = issue.ok_or_else(none)?;
-        let request = self.answered(&issue, kind, sending, from)?;
+        let request = self.answered(&issue, kind, send, from)?;
         if let Some(number) = self.sent(contract)? {
             let earlier = self.record(&self.id(number))?;
             // Once a request is taken up again, the same answer may be given again; and to
             // another request, where it is named.
             let again = request.as_ref().is_some_and(|request| {
-                sending.answers.is_some() || earlier.answers.as_ref() == Some(&request.id)
+                send.answers.is_some() || earlier.answers.as_ref() == Some(&request.id)
             });
             if !again {
                 let receipt = self.repeated(earlier, issue);
                 return Ok(Planned::Repeat(Box::new(receipt)));
             }
         }
-        self.unless_taken_over(&issue, from, request.as_ref(), sending.token)?;
+        self.unless_taken_over(&issue, from, request.as_ref(), send.token)?;
         let Some(mut request) = request else {
-            return Err(self.unanswerable(&issue, kind, sending, from)?.into());
+            return Err(self.unanswerable(&issue, kind, send, from)?.into());
         };
         self.unless_completed(&issue)?;
         let (event, why) = self.verdict(kind, contract);
@@ -80,7 +79,7 @@ impl<V> Planner<'_, V> {
         let id = self.id(issue.handoffs + 1);
         self.advance(&mut request, event, Some(&id), &told)?;
         let (to, state) = (request.from.clone(), State::Completed);
-        let mut new = self.begin(&mut issue, sending, Beginning { from, to, state });
+        let mut new = self.begin(&mut issue, send, from, to, state);
         new.follows = Some(request.id.clone());
         new.answers = Some(request.id.clone());
         // An issue that is one request ends with it.
@@ -88,7 +87,7 @@ impl<V> Planner<'_, V> {
             issue.status = IssueStatus::Completed;
             issue.completed_at = Some(self.actor.at);
         }
-        Ok(self.written(issue, vec![request, new], sending))
+        Ok(self.written(issue, vec![request, new], send))
     }
 
     /// Says whether a request of a type has an issue to itself: the issue's key
@@ -130,14 +129,14 @@ impl<V> Planner<'_, V> {
         &self,
         issue: &Issue,
         kind: &ContractType,
-        sending: &Sending<'_>,
+        send: &SendRequest<'_>,
         from: &AgentName,
     ) -> Result<Option<Record>, Stop<E>>
     where
         V: View<E>,
     {
-        let contract = sending.contract;
-        let meant = |id: &HandoffId| sending.answers.is_none_or(|n| id.number() == n);
+        let contract = send.contract;
+        let meant = |id: &HandoffId| send.answers.is_none_or(|n| id.number() == n);
         for open in issue.open.iter().rev().filter(|open| meant(&open.id)) {
             if open.to == *from && open.state == State::InProgress {
                 let record = self.record(&open.id)?;
@@ -154,13 +153,13 @@ impl<V> Planner<'_, V> {
         &self,
         issue: &Issue,
         kind: &ContractType,
-        sending: &Sending<'_>,
+        send: &SendRequest<'_>,
         from: &AgentName,
     ) -> Result<Refusal, Stop<E>>
     where
         V: View<E>,
     {
-        let contract = sending.contract;
+        let contract = send.contract;
         for open in issue.open.iter().rev().filter(|open| open.to == *from) {
             let record = self.record(&open.id)?;
             if answers(kind, contract, &record) {
@@ -187,7 +186,7 @@ impl<V> Planner<'_, V> {
                 });
             }
         }
-        self.not_held(issue, from, sending.token)
+        self.not_held(issue, from, send.token)
     }
 }
 

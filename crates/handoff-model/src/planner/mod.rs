@@ -25,7 +25,6 @@ use handoff_protocol::{AgentKind, Event, Protocol, State};
 
 use crate::delivery::Delivered;
 use crate::message::{Change, Message};
-use crate::planner::send::Sending;
 use crate::record::{Issue, IssueStatus, OpenHandoff, Record, Reopening, Transition};
 use crate::refusal::Refusal;
 use crate::step::{Actor, Planned, Receipt, Request, Step, Stop, Told, View};
@@ -122,26 +121,7 @@ impl<V> Planner<'_, V> {
             issue.ok_or_else(|| Refusal::NoIssue { issue: issue_key() })
         };
         match request {
-            Request::Send {
-                contract,
-                code,
-                artifacts,
-                evidence,
-                policy,
-                answers,
-                token,
-            } => self.send(
-                issue,
-                &Sending {
-                    contract,
-                    code: code.as_ref(),
-                    artifacts,
-                    evidence: evidence.as_deref(),
-                    policy: *policy,
-                    answers: *answers,
-                    token: *token,
-                },
-            ),
+            Request::Send(request) => self.send(issue, request),
             Request::Change {
                 number,
                 event,

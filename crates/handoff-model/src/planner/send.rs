@@ -1,13 +1,13 @@
 //! Sending a contract: who may, what becomes of what the sender held, and the
 //! handoff that begins.
 
+use handoff_base::Edit;
 use handoff_base::ids::{AgentName, HandoffId};
-use handoff_base::{Code, Edit};
-use handoff_protocol::{AgentKind, ContractType, Event, OwnRetry, Policy, State, Style};
+use handoff_protocol::{AgentKind, ContractType, Event, OwnRetry, State, Style};
 use serde_json::Value;
 
 use crate::artifacts::delivered;
-use crate::evidence::{Evidence, demanded, unfit};
+use crate::evidence::{demanded, unfit};
 use crate::intake::Contract;
 use crate::layout;
 use crate::planner::{Changed, Planner};
@@ -15,42 +15,24 @@ use crate::record::{
     Artifact, ContractFile, Expected, Failure, Issue, IssueStatus, Question, Record, Transition,
 };
 use crate::refusal::Refusal;
-use crate::step::{Planned, Step, Stop, Told, View};
+use crate::step::{Planned, SendRequest, Step, Stop, Told, View};
 use crate::stored::VERSION;
 use crate::value::scalar;
 
 /// The code of the failure of an agent that did what its role does not allow.
 const ROLE_VIOLATION: &str = "ROLE_VIOLATION";
 
-/// A contract and what was gathered for it.
-pub(super) struct Sending<'a> {
-    pub(super) contract: &'a Contract,
-    pub(super) code: Option<&'a Code>,
-    pub(super) artifacts: &'a [Artifact],
-    pub(super) evidence: Option<&'a [Evidence]>,
-    pub(super) policy: Policy,
-    pub(super) answers: Option<u32>,
-    pub(super) token: Option<u32>,
-}
-
-/// What is decided about the handoff that a contract begins.
-pub(super) struct Beginning<'a> {
-    pub(super) from: &'a AgentName,
-    pub(super) to: AgentName,
-    pub(super) state: State,
-}
-
 impl<V> Planner<'_, V> {
     /// Sends a contract.
     pub(super) fn send<E>(
         &self,
         issue: Option<Issue>,
-        sending: &Sending<'_>,
+        send: &SendRequest<'_>,
     ) -> Result<Planned, Stop<E>>
     where
         V: View<E>,
     {
-        let contract = sending.contract;
+        let contract = send.contract;
         let kind = self
             .protocol
             .contract_type(&contract.kind)
@@ -71,14 +53,14 @@ impl<V> Planner<'_, V> {
             .into());
         }
         let planned = if !kind.answers.is_empty() {
-            self.answer(issue, sending, kind, from)
+            self.answer(issue, send, kind, from)
         } else if kind.note {
-            self.note(issue, sending, kind, from)
+            self.note(issue, send, kind, from)
         } else {
-            self.hand_on(issue, sending, kind, from)
+            self.hand_on(issue, send, kind, from)
         }?;
-        if let (Planned::Write(_), Some(evidence)) = (&planned, sending.evidence) {
-            let demanded = demanded(self.protocol, sending.policy, contract);
+        if let (Planned::Write(_), Some(evidence)) = (&planned, send.evidence) {
+            let demanded = demanded(self.protocol, send.policy, contract);
             if let Some(fault) = unfit(&demanded, evidence) {
                 let issue = self.key.clone();
                 return Err(Refusal::Evidence { issue, fault }.into());
@@ -91,7 +73,7 @@ impl<V> Planner<'_, V> {
     fn note<E>(
         &self,
         issue: Option<Issue>,
-        sending: &Sending<'_>,
+        send: &SendRequest<'_>,
         kind: &ContractType,
         from: &AgentName,
     ) -> Result<Planned, Stop<E>>
@@ -100,7 +82,7 @@ impl<V> Planner<'_, V> {
     {
         if let Some(issue) = &issue {
             // Agents can find the same; each says it for itself.
-            let sent = self.view.sent_before(&sending.contract.bytes);
+            let sent = self.view.sent_before(&send.contract.bytes);
             for number in sent.map_err(Stop::Unreadable)? {
                 let earlier = self.record(&self.id(number))?;
                 if earlier.from == *from {
@@ -108,33 +90,33 @@ impl<V> Planner<'_, V> {
                     return Ok(Planned::Repeat(Box::new(receipt)));
                 }
             }
-            self.unless_taken(issue, sending.contract)?;
+            self.unless_taken(issue, send.contract)?;
             self.unless_completed(issue)?;
         }
-        let mut issue = issue.unwrap_or_else(|| self.opened(sending.contract));
-        self.take_id(&mut issue, sending.contract);
-        let named = sending.contract.to.as_ref();
+        let mut issue = issue.unwrap_or_else(|| self.opened(send.contract));
+        self.take_id(&mut issue, send.contract);
+        let named = send.contract.to.as_ref();
         let to = { named.or(kind.implied_to.as_ref()) }
             .or_else(|| self.protocol.lead())
             .unwrap_or(from)
             .clone();
         let state = State::Completed;
-        let new = self.begin(&mut issue, sending, Beginning { from, to, state });
-        Ok(self.written(issue, vec![new], sending))
+        let new = self.begin(&mut issue, send, from, to, state);
+        Ok(self.written(issue, vec![new], send))
     }
 
     /// Hands work on: a step of a relay, or a request.
     fn hand_on<E>(
         &self,
         issue: Option<Issue>,
-        sending: &Sending<'_>,
+        send: &SendRequest<'_>,
         kind: &ContractType,
         from: &AgentName,
     ) -> Result<Planned, Stop<E>>
     where
         V: View<E>,
     {
-        let contract = sending.contract;
+        let contract = send.contract;
         let calls = self.protocol.definition().style == Style::Call;
         let basis = match &issue {
             Some(issue) => self.basis(issue, from, kind, contract)?,
@@ -145,7 +127,7 @@ impl<V> Planner<'_, V> {
                 let receipt = self.repeated(earlier, issue.clone());
                 return Ok(Planned::Repeat(Box::new(receipt)));
             }
-            self.unless_taken_over(issue, from, basis.as_ref(), sending.token)?;
+            self.unless_taken_over(issue, from, basis.as_ref(), send.token)?;
         }
         // Whatever else speaks against it, another contract under a known id is no news.
         if let Some(issue) = &issue {
@@ -154,7 +136,7 @@ impl<V> Planner<'_, V> {
         let to = { contract.to.clone() }
             .or_else(|| self.protocol.lead().cloned())
             .unwrap_or_else(|| from.clone());
-        let mut issue = self.admit(issue, sending, from, &to, basis.as_ref())?;
+        let mut issue = self.admit(issue, send, from, &to, basis.as_ref())?;
         self.take_id(&mut issue, contract);
         self.fits_basis(kind, contract, basis.as_ref())?;
         if calls {
@@ -206,7 +188,7 @@ impl<V> Planner<'_, V> {
         let first = self.first_receiver(from, &to, &contract.kind, &violations);
         let intended = (first != to && violations.is_empty()).then(|| to.clone());
         let to = first;
-        let mut new = self.begin(&mut issue, sending, Beginning { from, to, state });
+        let mut new = self.begin(&mut issue, send, from, to, state);
         new.follows = follows;
         new.intended = intended;
         new.violations = violations;
@@ -240,7 +222,7 @@ impl<V> Planner<'_, V> {
         &self,
         issue: Issue,
         records: Vec<Record>,
-        sending: &Sending<'_>,
+        send: &SendRequest<'_>,
     ) -> Planned {
         let new = records.last().expect("a contract begins a handoff");
         let (subject, summary) = (new.id.clone(), new.summary.clone());
@@ -255,7 +237,7 @@ impl<V> Planner<'_, V> {
         };
         let mut step: Step = self.commit(changed, &summary);
         step.files
-            .push((path, Edit::Bytes(sending.contract.bytes.clone())));
+            .push((path, Edit::Bytes(send.contract.bytes.clone())));
         Planned::Write(Box::new(step))
     }
 
@@ -263,11 +245,12 @@ impl<V> Planner<'_, V> {
     pub(super) fn begin(
         &self,
         issue: &mut Issue,
-        sending: &Sending<'_>,
-        beginning: Beginning<'_>,
+        send: &SendRequest<'_>,
+        from: &AgentName,
+        to: AgentName,
+        state: State,
     ) -> Record {
-        let contract = sending.contract;
-        let Beginning { from, to, state } = beginning;
+        let contract = send.contract;
         self.protocol
             .gather(&mut issue.facts, &contract.kind, &contract.value);
         let priority = contract.priority.clone().or_else(|| {
@@ -302,8 +285,8 @@ impl<V> Planner<'_, V> {
             task: None,
             waits_for: Vec::new(),
             expects: None,
-            artifacts: sending.artifacts.iter().filter(is_named).cloned().collect(),
-            evidence: sending.evidence.unwrap_or_default().to_vec(),
+            artifacts: send.artifacts.iter().filter(is_named).cloned().collect(),
+            evidence: send.evidence.unwrap_or_default().to_vec(),
             max_retries: None,
             retry: None,
             timeout_seconds: { kind.and_then(|k| k.timeout.as_ref()) }
@@ -312,7 +295,7 @@ impl<V> Planner<'_, V> {
             missing: kind.map_or_else(Vec::new, |kind| lacks(kind, &contract.value)),
             session: contract.session.clone(),
             violations: Vec::new(),
-            code: sending.code.cloned(),
+            code: send.code.cloned(),
             attempt: 1,
             redriven_at: None,
             not_before: None,
