@@ -49,7 +49,11 @@ pub(super) fn parse_any(source: &str) -> Result<Value, Vec<Finding>> {
         .deserialize(&mut reader)
         .and_then(|value| reader.end().map(|()| value))
         .map_err(|error| vec![syntax(source, &error)])?;
-    let findings = suspicious.then(|| inspect(source)).unwrap_or_default();
+    let findings = if suspicious {
+        inspect(source)
+    } else {
+        Vec::new()
+    };
     if findings.is_empty() {
         Ok(value)
     } else {
