@@ -1,4 +1,5 @@
-//! The clock, the environment and the user's name: read here and nowhere else.
+//! The clock, the environment and the user's name, for whatever a step records. What a terminal
+//! or a collector asks of the environment is read where it is needed.
 
 use std::collections::BTreeMap;
 use std::env;
