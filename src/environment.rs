@@ -132,7 +132,7 @@ fn identity(repository: &Repository) -> (String, String) {
 /// What a write gets from the outside world.
 ///
 /// # Errors
-/// A [`Failure`] of usage when the environment sets a date that is none.
+/// A [`Failure`] of usage when the environment sets an invalid date.
 pub(crate) fn session(repository: &Repository) -> Result<Session, Failure> {
     let (name, email) = identity(repository);
     // What `git -c` says, and what harnesses set.
@@ -161,7 +161,7 @@ pub(crate) fn session(repository: &Repository) -> Result<Session, Failure> {
 /// The trace that the program was started in, where its starter says so.
 ///
 /// # Errors
-/// What `TRACEPARENT` is, where that is none.
+/// What `TRACEPARENT` is, where it is invalid.
 pub(crate) fn traceparent() -> Result<Option<TraceParent>, String> {
     let text = env::var_os("TRACEPARENT").filter(|text| !text.is_empty());
     let Some(text) = text else { return Ok(None) };
@@ -195,7 +195,7 @@ fn is_set(names: &[&str]) -> bool {
 /// The time of a step that is made now.
 ///
 /// # Errors
-/// A [`Failure`] of usage when the environment sets a date that is none.
+/// A [`Failure`] of usage when the environment sets an invalid date.
 pub(crate) fn now() -> Result<Moment, Failure> {
     Ok(to_second(SystemClock::from_environment()?.author()))
 }
@@ -215,7 +215,7 @@ pub(crate) fn is_edited() -> bool {
 /// The author of the commit that is about to be made, as git tells it to its hooks.
 ///
 /// # Errors
-/// A [`Failure`] of usage when the environment sets a date that is none.
+/// A [`Failure`] of usage when the environment sets an invalid date.
 pub(crate) fn author(repository: &Repository) -> Result<Person, Failure> {
     let given = |name: &str| env::var(name).ok().filter(|text| !text.trim().is_empty());
     let (name, email) = (given("GIT_AUTHOR_NAME"), given("GIT_AUTHOR_EMAIL"));
@@ -297,7 +297,7 @@ fn is_program(file: &Path) -> bool {
     file.is_file()
 }
 
-/// A number drawn by lot, from 0 to 1000.
+/// A random number, from 0 to 1000.
 pub(crate) fn drawn() -> u32 {
     u32::try_from(RandomState::new().hash_one(()) % 1001).unwrap_or(0)
 }

@@ -12,7 +12,7 @@ use crate::failure::Failure;
 /// where the text is none of these.
 ///
 /// # Errors
-/// A [`Failure`] of usage when the environment sets a date that is none.
+/// A [`Failure`] of usage when the environment sets an invalid date.
 pub(crate) fn read(text: &str) -> Result<Option<Moment>, Failure> {
     if let Ok(at) = DateTime::parse_from_rfc3339(text) {
         return Ok(Some(at.with_timezone(&Utc)));

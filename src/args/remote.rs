@@ -71,7 +71,7 @@ impl RemoteArgs {
     /// What a write gets from the outside world.
     ///
     /// # Errors
-    /// A [`Failure`] of usage when the environment sets a date that is none.
+    /// A [`Failure`] of usage when the environment sets an invalid date.
     pub(crate) fn session(
         &self,
         repository: &Repository,

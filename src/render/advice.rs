@@ -7,7 +7,7 @@ use handoff_model::{Advice, Choice, Question, Record, choices, decider};
 use handoff_protocol::{Action, Protocol, State};
 use serde_json::{Value, json};
 
-/// What may be done about a handoff that stands still: the action, and its
+/// What may be done about a handoff that needs attention: the action, and its
 /// command.
 pub(crate) fn options(protocol: &Protocol, record: &Record, at: Moment) -> Vec<(Action, String)> {
     let by = decider(protocol, &record.from);

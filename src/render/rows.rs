@@ -33,7 +33,7 @@ pub(crate) fn row(record: &Record, look: &Look) -> Vec<String> {
     ]
 }
 
-/// What a handoff is about right now: why it stands still, or its summary.
+/// What a handoff is about right now: why it needs attention, or its summary.
 fn about(record: &Record) -> String {
     let stands = matches!(record.state, State::Failed | State::Blocked | State::Dead);
     let last = record.latest().filter(|_| stands);
