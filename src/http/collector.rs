@@ -4,7 +4,7 @@ use std::io::Read;
 use std::time::{Duration, Instant};
 use std::{env, io, thread};
 
-use handoff_base::text::{plain, quoted};
+use handoff_base::text::{cut, plain, quoted};
 use serde_json::Value;
 use ureq::Agent;
 use ureq::http::{HeaderName, HeaderValue, StatusCode, Uri};
@@ -216,10 +216,7 @@ impl Collector {
                 text = text.replace(secret, "…");
             }
         }
-        match text.chars().count() > SHOWN {
-            true => text.chars().take(SHOWN).chain(['…']).collect(),
-            false => text,
-        }
+        cut(&text, SHOWN)
     }
 
     /// What a collector says of why it refuses, in one line: its message, else the

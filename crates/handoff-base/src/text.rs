@@ -1,12 +1,25 @@
-//! Foreign text, made safe to show.
+//! Foreign text, made safe to show, and cut to fit.
 
 /// Shows foreign text inside quotes, escaped and cut to 60 characters.
 pub fn quoted(text: &str) -> String {
-    let mut shown: String = text.chars().take(60).flat_map(char::escape_debug).collect();
-    if text.chars().nth(60).is_some() {
-        shown.push('…');
-    }
+    let shown: String = cut(text, 60).chars().flat_map(char::escape_debug).collect();
     format!("\"{shown}\"")
+}
+
+/// The beginning of a text: so many characters, and `…` where more follows.
+pub fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// A text in so many characters: the last of them is `…` where it has more.
+pub fn fit(text: &str, most: usize) -> String {
+    match text.chars().nth(most) {
+        Some(_) => cut(text, most.saturating_sub(1)),
+        None => text.to_owned(),
+    }
 }
 
 /// Says whether a character reorders or hides the text around it.
@@ -17,12 +30,25 @@ pub fn is_misleading(c: char) -> bool {
 /// Foreign text for people: what could move a cursor, hide or turn text around is made
 /// visible. Line breaks and tabs stay.
 pub fn plain(text: &str) -> String {
+    visible(text, |c| matches!(c, '\n' | '\t').then_some(c))
+}
+
+/// Foreign text for people in one line: as [`plain`] has it, with a blank for each line break
+/// and tab, and none around it.
+pub fn one_line(text: &str) -> String {
+    let breaks = |c| matches!(c, '\n' | '\t' | '\r' | '\u{2028}' | '\u{2029}');
+    visible(text.trim(), |c| breaks(c).then_some(' '))
+}
+
+/// A text in which only what `instead` says something for can move a cursor, hide or turn text
+/// around.
+fn visible(text: &str, instead: impl Fn(char) -> Option<char>) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
-        if (c.is_control() && c != '\n' && c != '\t') || is_misleading(c) {
-            shown.extend(c.escape_unicode());
-        } else {
-            shown.push(c);
+        match instead(c) {
+            Some(other) => shown.push(other),
+            None if c.is_control() || is_misleading(c) => shown.extend(c.escape_unicode()),
+            None => shown.push(c),
         }
     }
     shown
@@ -31,22 +57,19 @@ pub fn plain(text: &str) -> String {
 /// Longest summary line, in characters.
 const SUMMARY: usize = 200;
 
-/// Foreign text as one harmless line: white space folded, control and
+/// Foreign text as the summary of a commit: one line, white space folded, control and
 /// direction characters dropped, at most 200 characters.
 ///
 /// A line that begins with `-` or `#` could be read as the divider before a
 /// patch or as a comment, and is set off by a middle dot.
-pub fn one_line(text: &str) -> String {
+pub fn summary_line(text: &str) -> String {
     let spaced: String = text
         .chars()
         .map(|c| if c.is_whitespace() { ' ' } else { c })
         .filter(|c| !c.is_control() && !is_misleading(*c))
         .collect();
-    let mut line = spaced.split_whitespace().collect::<Vec<_>>().join(" ");
-    if line.chars().nth(SUMMARY).is_some() {
-        line = line.chars().take(SUMMARY - 1).collect();
-        line.push('…');
-    }
+    let words: Vec<&str> = spaced.split_whitespace().collect();
+    let mut line = fit(&words.join(" "), SUMMARY);
     if line.starts_with(['-', '#']) {
         line.insert_str(0, "· ");
     }
@@ -61,5 +84,37 @@ mod tests {
     fn foreign_text_is_shown_escaped_and_short() {
         assert_eq!(quoted("a\n\u{1b}b"), "\"a\\n\\u{1b}b\"");
         assert!(quoted(&"x".repeat(10_000)).chars().count() < 70);
+    }
+
+    #[test]
+    fn what_is_cut_off_is_marked() {
+        assert_eq!(
+            (cut("äöü", 2), cut("äöü", 3)),
+            ("äö…".to_owned(), "äöü".to_owned())
+        );
+        assert_eq!(
+            (fit("äöü", 2), fit("äöü", 3)),
+            ("ä…".to_owned(), "äöü".to_owned())
+        );
+        assert_eq!((cut("a", 0), fit("a", 0)), ("…".to_owned(), "…".to_owned()));
+    }
+
+    #[test]
+    fn one_line_hides_nothing() {
+        assert_eq!(one_line(" a\nb\u{1b}[31m\n"), "a b\\u{1b}[31m");
+        assert_eq!(one_line("x\u{202e}y\u{2028}z"), "x\\u{202e}y z");
+        assert_eq!(plain("x\u{202e}y\n\tz\r"), "x\\u{202e}y\n\tz\\u{d}");
+    }
+
+    #[test]
+    fn a_summary_is_one_harmless_line() {
+        assert_eq!(summary_line("a\n\nIssue: 9\r\n\tb"), "a Issue: 9 b");
+        assert_eq!(summary_line("--- \nx"), "· --- x");
+        assert_eq!(
+            summary_line("# ------------------------ >8 ---"),
+            "· # ------------------------ >8 ---"
+        );
+        assert_eq!(summary_line("\u{1b}[31mred\u{202e}"), "[31mred");
+        assert_eq!(summary_line(&"x".repeat(5000)).chars().count(), 200);
     }
 }

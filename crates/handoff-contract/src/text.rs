@@ -1,5 +1,7 @@
 //! Positions in a text, and values made fit to be shown.
 
+use handoff_base::text::{cut, is_misleading};
+
 /// Line and column of a byte offset, both from 1; the column counts characters.
 pub(super) fn position(text: &str, offset: usize) -> (u32, u32) {
     let mut offset = offset.min(text.len());
@@ -79,13 +81,8 @@ pub(super) fn is_name_char(c: char) -> bool {
 
 /// Shortens a text to 60 characters and escapes what a terminal or a log would act on.
 pub(super) fn short(text: &str) -> String {
-    const LIMIT: usize = 60;
     let mut shown = String::new();
-    for (count, c) in text.chars().enumerate() {
-        if count == LIMIT {
-            shown.push('…');
-            break;
-        }
+    for c in cut(text, 60).chars() {
         if c.is_control() || is_format(c) || !is_xml_char(c) {
             shown.extend(c.escape_unicode());
         } else {
@@ -105,9 +102,9 @@ pub(super) fn bound(path: &mut String) {
     }
 }
 
-/// Characters that reorder or hide text around them.
+/// Characters that reorder or hide text around them, or break a line.
 fn is_format(c: char) -> bool {
-    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+    is_misleading(c) || matches!(c, '\u{2028}' | '\u{2029}' | '\u{206a}'..='\u{206f}')
 }
 
 /// The name among `names` that `name` most likely stands for.

@@ -2,6 +2,7 @@
 //! files of a pull request. A step writes them as commands into its log.
 
 use handoff_base::finding::{Finding, Severity};
+use handoff_base::text::{cut, plain};
 use handoff_protocol::Level;
 
 use super::text::{line, log};
@@ -142,7 +143,7 @@ impl Annotation {
             "::{} {}::{}\n",
             self.weight.as_str(),
             properties.join(","),
-            value(&cut(&self.message))
+            value(&cut(&self.message, MOST_MESSAGE))
         )
     }
 
@@ -182,15 +183,8 @@ pub fn commands(annotations: &[Annotation]) -> String {
     shown + &logged
 }
 
-fn cut(text: &str) -> String {
-    match text.char_indices().nth(MOST_MESSAGE) {
-        Some((at, _)) => format!("{}…", &text[..at]),
-        None => text.to_owned(),
-    }
-}
-
 fn value(text: &str) -> String {
-    let shown = handoff_base::text::plain(&text.replace("\r\n", "\n"));
+    let shown = plain(&text.replace("\r\n", "\n"));
     shown
         .replace('%', "%25")
         .replace('\r', "%0D")

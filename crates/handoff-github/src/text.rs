@@ -1,7 +1,7 @@
 //! Foreign words where GitHub would take them for something else: a command in a log,
 //! Markdown, HTML, a mention, a reference.
 
-use handoff_base::text::{is_misleading, plain};
+use handoff_base::text::{cut, one_line, plain};
 
 /// A text for a log, no line of which is a command to the runner: it takes `::` at a
 /// line's beginning for one, also behind blanks, and `##[` anywhere.
@@ -50,19 +50,7 @@ pub fn open_fence(text: &str) -> Option<String> {
 /// A text in one line, in which nothing is hidden or turned round, its end cut off
 /// after so many characters.
 pub fn line(text: &str, most: usize) -> String {
-    let mut line = String::with_capacity(text.len().min(most));
-    for (count, c) in text.trim().chars().enumerate() {
-        if count == most {
-            line.push('…');
-            break;
-        }
-        match c {
-            '\n' | '\t' | '\r' | '\u{2028}' | '\u{2029}' => line.push(' '),
-            c if c.is_control() || is_misleading(c) => line.extend(c.escape_unicode()),
-            c => line.push(c),
-        }
-    }
-    line
+    one_line(&cut(text.trim(), most))
 }
 
 /// A text in Markdown as nothing but text. In a code span nobody is mentioned and

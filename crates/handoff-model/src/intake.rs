@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use handoff_base::finding::{Finding, Severity};
 use handoff_base::ids::{AgentName, IssueKey};
-use handoff_base::text::{one_line, quoted};
+use handoff_base::text::{quoted, summary_line};
 use handoff_contract::{Allowance, Format, Input, Place, Shape, Source};
 use handoff_protocol::{
     ContractType, Envelope, FailureFields, Fields, Protocol, Resolved, State, Style, Unresolved,
@@ -253,7 +253,7 @@ pub fn review<S: Schemas>(
                 to,
                 status,
                 priority,
-                summary: one_line(&summary),
+                summary: summary_line(&summary),
                 session,
                 failure,
                 allowed_secrets: Vec::new(),

@@ -1,6 +1,6 @@
 //! What a payload says of a fact or of a contract's field.
 
-use handoff_base::text::is_misleading;
+use handoff_base::text::{fit, is_misleading};
 use handoff_protocol::{Source, SourceRule, Take, select};
 use serde_json::Value;
 
@@ -124,12 +124,7 @@ fn plain(found: &Value) -> Option<Value> {
 pub(super) fn says(line: &str) -> Option<String> {
     let seen = visible(line);
     let words: Vec<&str> = seen.split_whitespace().collect();
-    let mut text = words.join(" ");
-    if let Some((end, _)) = text.char_indices().nth(LONGEST) {
-        let last = text[..end].char_indices().next_back();
-        text.truncate(last.map_or(0, |(at, _)| at));
-        text.push('…');
-    }
+    let text = fit(&words.join(" "), LONGEST);
     (!text.is_empty()).then_some(text)
 }
 

@@ -2,7 +2,9 @@
 
 use std::fmt::Write;
 
-use super::text::{cut, label, one_line, wrap};
+use handoff_base::text::one_line;
+
+use super::text::{cut_to_columns, label, wrap};
 use super::{Edge, EdgeKind, Graph, Kind, Mark, Node, Shape};
 
 /// Draws a graph as a DOT digraph.
@@ -93,7 +95,7 @@ fn edge_text(graph: &Graph, edge: &Edge) -> String {
     for line in label(graph, edge) {
         let forbidden = edge.kind == EdgeKind::Forbidden && all.is_empty();
         let line = format!("{}{}", if forbidden { "✗ " } else { "" }, one_line(&line));
-        all.extend(wrap(&cut(&line, 400), 40));
+        all.extend(wrap(&cut_to_columns(&line, 400), 40));
     }
     let label = (!all.is_empty()).then(|| format!("label=\"{}\"", lines(&all)));
     let attributes = [label.as_deref(), style, colour];

@@ -8,7 +8,9 @@
 use std::collections::HashSet;
 use std::fmt::Write;
 
-use super::text::{cut, label, one_line, wrap};
+use handoff_base::text::one_line;
+
+use super::text::{cut_to_columns, label, wrap};
 use super::{Edge, EdgeKind, Graph, Kind, Mark, Node, NodeId, Shape};
 
 /// How many edges Mermaid draws unless it is told otherwise: fewer than this.
@@ -38,11 +40,11 @@ fn draw(graph: &Graph, columns: usize, most_nodes: usize) -> String {
         Kind::Issue | Kind::Protocol => "LR",
         Kind::Tasks => "TB",
     };
-    let title = quoted(&cut(&one_line(&graph.title), 160));
+    let title = quoted(&cut_to_columns(&one_line(&graph.title), 160));
     let mut text = format!("---\ntitle: \"{title}\"\n---\nflowchart {direction}\n");
     let (nodes, edges) = chosen(graph, most_nodes);
     for (i, group) in graph.groups.iter().enumerate() {
-        let title = escaped(&cut(&one_line(&group.title), columns));
+        let title = escaped(&cut_to_columns(&one_line(&group.title), columns));
         let inside: Vec<&&Node> = { nodes.iter() }.filter(|n| n.group == Some(i)).collect();
         if inside.is_empty() {
             continue;
@@ -98,8 +100,10 @@ fn node_text(graph: &Graph, node: &Node, columns: usize) -> String {
         _ => String::new(),
     };
     let name = format!("{symbol}{}", one_line(&node.name));
-    let mut lines = vec![escaped(&cut(&name, columns))];
-    lines.extend({ node.lines.iter() }.map(|line| escaped(&cut(&one_line(line), columns))));
+    let mut lines = vec![escaped(&cut_to_columns(&name, columns))];
+    lines.extend(
+        { node.lines.iter() }.map(|line| escaped(&cut_to_columns(&one_line(line), columns))),
+    );
     let inside = lines.join("<br/>");
     let (open, close) = match node.shape {
         Shape::Orchestrator => ("{{", "}}"),
@@ -123,7 +127,7 @@ fn edge_text(graph: &Graph, edge: &Edge, columns: usize) -> String {
     for line in label(graph, edge) {
         let forbidden = edge.kind == EdgeKind::Forbidden && lines.is_empty();
         let line = format!("{}{}", if forbidden { "✗ " } else { "" }, one_line(&line));
-        let wrapped = wrap(&cut(&line, columns * 2), 40.min(columns));
+        let wrapped = wrap(&cut_to_columns(&line, columns * 2), 40.min(columns));
         lines.extend(wrapped.iter().map(|line| escaped(line)));
     }
     match lines.is_empty() {
@@ -153,7 +157,7 @@ fn remarks(graph: &Graph, nodes: &[&Node], edges: &[&Edge], columns: usize, text
         return;
     }
     let lines: Vec<String> = { lines.iter() }
-        .map(|line| escaped(&cut(&one_line(line), columns * 2)))
+        .map(|line| escaped(&cut_to_columns(&one_line(line), columns * 2)))
         .collect();
     let _ = writeln!(text, "  remarks[\"{}\"]", lines.join("<br/>"));
     text.push_str("  style remarks fill:none,stroke:none\n");

@@ -1,7 +1,6 @@
 //! Words for a picture: foreign text in one harmless line, times, counts.
 
 use chrono::TimeDelta;
-use handoff_base::text::is_misleading;
 use handoff_protocol::State;
 use unicode_width::UnicodeWidthChar;
 
@@ -23,26 +22,13 @@ pub fn span(time: TimeDelta) -> String {
     }
 }
 
-/// Foreign text in one line, in which nothing is hidden, moved or turned round.
-pub(super) fn one_line(text: &str) -> String {
-    let mut line = String::with_capacity(text.len());
-    for c in text.trim().chars() {
-        match c {
-            '\n' | '\t' | '\r' | '\u{2028}' | '\u{2029}' => line.push(' '),
-            c if c.is_control() || is_misleading(c) => line.extend(c.escape_unicode()),
-            c => line.push(c),
-        }
-    }
-    line
-}
-
 /// How many columns a text takes.
 pub(super) fn width(text: &str) -> usize {
     text.chars().map(|c| c.width().unwrap_or(0)).sum()
 }
 
 /// A text in at most so many columns, its end cut off where it is longer.
-pub(super) fn cut(text: &str, columns: usize) -> String {
+pub(super) fn cut_to_columns(text: &str, columns: usize) -> String {
     if width(text) <= columns {
         return text.to_owned();
     }
@@ -69,7 +55,7 @@ pub(super) fn wrap(text: &str, columns: usize) -> Vec<String> {
                 line.push(' ');
                 line.push_str(word);
             }
-            _ => lines.push(cut(word, columns)),
+            _ => lines.push(cut_to_columns(word, columns)),
         }
     }
     lines
@@ -171,7 +157,7 @@ pub(super) fn label(graph: &Graph, edge: &Edge) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{cut, one_line, span, width, wrap};
+    use super::{cut_to_columns, span, width, wrap};
     use chrono::TimeDelta;
 
     #[test]
@@ -194,20 +180,17 @@ mod tests {
     }
 
     #[test]
-    fn foreign_text_is_one_line_and_hides_nothing() {
-        assert_eq!(one_line("a\nb\u{1b}[31m"), "a b\\u{1b}[31m");
-        assert_eq!(one_line("x\u{202e}y"), "x\\u{202e}y");
-    }
-
-    #[test]
     fn what_is_cut_takes_no_more_columns_than_it_may() {
         for text in ["short", "a long line of words", "日本語のテキスト"] {
             for columns in 1..12 {
-                assert!(width(&cut(text, columns)) <= columns, "{text} {columns}");
+                assert!(
+                    width(&cut_to_columns(text, columns)) <= columns,
+                    "{text} {columns}"
+                );
                 assert!(wrap(text, columns).iter().all(|l| width(l) <= columns));
             }
         }
-        assert_eq!(cut("日本語", 5), "日本…");
+        assert_eq!(cut_to_columns("日本語", 5), "日本…");
         assert_eq!(wrap("one two three", 7), ["one two", "three"]);
     }
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use handoff_base::Moment;
 use handoff_base::ids::{AgentName, IssueKey};
+use handoff_base::text::cut;
 use handoff_ledger::IssueSurvey;
 
 use super::Shown;
@@ -144,11 +145,7 @@ fn reason(all: &[&Stuck], surveys: &HashMap<&IssueKey, &IssueSurvey>) -> Option<
         *reasons.entry(code.unwrap_or(&one.why)).or_default() += 1;
     }
     let (most, count) = reasons.iter().max_by_key(|(_, count)| **count)?;
-    let mut text: String = most.chars().take(REASON).collect();
-    if text.len() < most.len() {
-        text.push('…');
-    }
-    let (text, count) = (escaped(text), thousands(*count));
+    let (text, count) = (escaped(cut(most, REASON)), thousands(*count));
     Some(match reasons.len() {
         1 => text.to_string(),
         2 => format!("{count} {text}, and one other reason"),

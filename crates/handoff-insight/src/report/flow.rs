@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use handoff_base::ids::AgentName;
+use handoff_base::text::fit;
 use handoff_ledger::{HandoffSurvey, IssueSurvey};
 use handoff_protocol::State;
 
@@ -48,12 +49,7 @@ pub(super) fn flow(page: &mut String, issue: &IssueSurvey) {
     for (lane, agent) in lanes.iter().enumerate() {
         let x = middle(lane);
         lines += &format!("M{x} 20V{height}");
-        let name: String = match agent.as_str() {
-            name if name.chars().count() > NAME => {
-                name.chars().take(NAME - 1).chain(['…']).collect()
-            }
-            name => name.to_owned(),
-        };
+        let name = fit(agent.as_str(), NAME);
         *page += &format!("<text x=\"{x}\" y=\"14\">{}</text>", escaped(name));
     }
     *page += &format!("<path class=\"lane\" d=\"{lines}\"/>");

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use handoff_base::Moment;
 use handoff_base::ids::IssueKey;
+use handoff_base::text::cut;
 use handoff_ledger::IssueSurvey;
 use handoff_model::IssueStatus;
 use handoff_protocol::State;
@@ -89,10 +90,7 @@ fn row(page: &mut String, issue: &IssueSurvey, is_stuck: bool, shown: &Shown<'_>
 fn first_part(text: &str) -> String {
     const MOST: usize = 120;
     let line = text.lines().next().unwrap_or_default();
-    match line.char_indices().nth(MOST) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line.to_owned(),
-    }
+    cut(line, MOST)
 }
 
 /// Writes what narrows the table down; without a script, it does not show.

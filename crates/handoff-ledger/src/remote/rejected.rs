@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use handoff_base::ObjectId;
 use handoff_base::ids::HandoffId;
-use handoff_base::text::one_line;
+use handoff_base::text::summary_line;
 use handoff_git::{Commit, KeptCommit, RemoteError};
 use handoff_model::{View, trailers};
 use serde::Serialize;
@@ -96,7 +96,7 @@ impl Ledger<'_> {
             text += &format!("; {}", finding.message);
         }
         let name = name_of(commit);
-        let reason = one_line(&text);
+        let reason = summary_line(&text);
         let refname = format!("{}{name}", self.rejected_folder());
         let message = format!("{reason}\n");
         self.repository()

@@ -1,9 +1,10 @@
 //! An issue as a story: a lane for each agent, a line for each handoff.
 
+use handoff_base::text::one_line;
 use handoff_protocol::State;
 
 use super::{Paint, beneath};
-use crate::graph::text::{cut, label, one_line, span, width, word};
+use crate::graph::text::{cut_to_columns, label, span, width, word};
 use crate::graph::{Edge, Graph, Mark, NodeId, Step};
 
 /// How many handoffs are told one by one; of more, the first, the last and those
@@ -64,7 +65,7 @@ impl Lanes {
     fn heading(&self, graph: &Graph, columns: usize, lines: &mut Vec<String>) {
         for (i, node) in graph.nodes.iter().enumerate() {
             let before = self.bars(i);
-            let name = cut(&one_line(&node.name), columns - width(&before) - 2);
+            let name = cut_to_columns(&one_line(&node.name), columns - width(&before) - 2);
             lines.push(format!("  {before}{name}"));
         }
         lines.push(format!("  {}", self.bars(self.count)));
@@ -207,10 +208,10 @@ fn step_text(step: &Step, room: usize) -> String {
         .filter(|left| *left >= 14)
     {
         Some(left) if !times.is_empty() => {
-            let text = cut(text.trim_end(), left);
+            let text = cut_to_columns(text.trim_end(), left);
             format!("{text}{}  {times}", " ".repeat(left - width(&text)))
         }
-        _ => cut(text.trim_end(), room),
+        _ => cut_to_columns(text.trim_end(), room),
     }
 }
 
@@ -292,7 +293,7 @@ fn without_lanes(graph: &Graph, columns: usize, paint: Paint<'_>, lines: &mut Ve
             Told::Step(step) => {
                 let name = |id| one_line(&graph.node(id).name);
                 let ways = format!("  {} → {}", name(step.from), name(step.to));
-                lines.push(cut(&ways, columns));
+                lines.push(cut_to_columns(&ways, columns));
                 let text = format!("    {}", step_text(step, columns - 4));
                 lines.push(paint(step.mark, &text));
                 for trouble in &step.troubles {

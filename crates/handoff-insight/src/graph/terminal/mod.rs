@@ -8,7 +8,9 @@ mod issue;
 mod protocol;
 mod tasks;
 
-use super::text::{cut, one_line, wrap};
+use handoff_base::text::one_line;
+
+use super::text::{cut_to_columns, wrap};
 use super::{Graph, Kind, Mark};
 
 /// Colours a text by how what it stands for stands.
@@ -17,7 +19,10 @@ pub type Paint<'a> = &'a dyn Fn(Mark, &str) -> String;
 /// Draws a graph in lines of at most so many columns, where its names allow it.
 pub fn terminal(graph: &Graph, columns: usize, paint: Paint<'_>) -> String {
     let columns = columns.max(40);
-    let mut lines = vec![cut(&one_line(&graph.title), columns), String::new()];
+    let mut lines = vec![
+        cut_to_columns(&one_line(&graph.title), columns),
+        String::new(),
+    ];
     match graph.kind {
         Kind::Issue => issue::draw(graph, columns, paint, &mut lines),
         Kind::Protocol => protocol::draw(graph, columns, paint, &mut lines),

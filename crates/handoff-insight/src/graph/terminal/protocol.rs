@@ -1,7 +1,9 @@
 //! A protocol as a list of ways by sender.
 
+use handoff_base::text::one_line;
+
 use super::{Paint, beneath};
-use crate::graph::text::{cut, list, one_line, span, types, width};
+use crate::graph::text::{cut_to_columns, list, span, types, width};
 use crate::graph::{Edge, EdgeKind, Graph, Mark, Node, Shape};
 
 pub(super) fn draw(graph: &Graph, columns: usize, paint: Paint<'_>, lines: &mut Vec<String>) {
@@ -13,14 +15,14 @@ pub(super) fn draw(graph: &Graph, columns: usize, paint: Paint<'_>, lines: &mut 
         if leaving().next().is_none() && is_reached {
             continue;
         }
-        lines.push(cut(&heading(node), columns));
+        lines.push(cut_to_columns(&heading(node), columns));
         let count = leaving().count();
         for (i, edge) in leaving().enumerate() {
             let (corner, bar) = match i + 1 == count {
                 true => ("└", " "),
                 false => ("├", "│"),
             };
-            let name = cut(&receiver(graph, edge), names);
+            let name = cut_to_columns(&receiver(graph, edge), names);
             let pad = " ".repeat(names - width(&name));
             let mut line = format!("  {corner}{} {name}{pad}  {}", arrow(edge), figures(edge));
             line.truncate(line.trim_end().len());

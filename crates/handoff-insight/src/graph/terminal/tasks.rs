@@ -1,7 +1,9 @@
 //! Tasks as a tree: what each is part of, and what it waits for.
 
+use handoff_base::text::one_line;
+
 use super::{Paint, beneath};
-use crate::graph::text::{list, one_line};
+use crate::graph::text::list;
 use crate::graph::{EdgeKind, Graph, Mark, Node, NodeId};
 
 /// How many tasks are told one by one; of more, those that are done are a number.
