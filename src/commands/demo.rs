@@ -285,7 +285,7 @@ impl<'o> Stage<'o> {
 
     fn show_git(&mut self, arguments: &[&str]) -> Result<(), Failure> {
         let out = self.git(arguments)?;
-        let shown: Vec<String> = arguments.iter().map(|a| quoted(a)).collect();
+        let shown: Vec<String> = arguments.iter().map(|a| typed(a)).collect();
         self.print(&format!("$ git {}\n{}", shown.join(" "), indented(&out)))
     }
 
@@ -299,7 +299,7 @@ impl<'o> Stage<'o> {
     fn handoff(&mut self, arguments: &[&str], input: Option<&str>) -> Result<String, Failure> {
         let out = self.start(&self.program.clone(), arguments, input)?;
         let answer = String::from_utf8_lossy(&out.stdout).into_owned();
-        let shown: Vec<String> = arguments.iter().map(|a| quoted(a)).collect();
+        let shown: Vec<String> = arguments.iter().map(|a| typed(a)).collect();
         self.print(&format!(
             "$ git handoff {}\n{}",
             shown.join(" "),
@@ -391,7 +391,7 @@ fn indented(text: &str) -> String {
 }
 
 /// An argument as a person would type it.
-fn quoted(argument: &str) -> String {
+fn typed(argument: &str) -> String {
     if argument.contains(char::is_whitespace) {
         format!("'{argument}'")
     } else {

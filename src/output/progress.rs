@@ -9,7 +9,7 @@ use std::{io, thread};
 use handoff_ledger::{Reached, Tally, Work};
 
 use super::Output;
-use crate::view::{Screen, cut, is_dumb};
+use crate::view::{Screen, cut_to_columns, is_dumb};
 
 /// What is done sooner needs no line.
 const LONG: Duration = Duration::from_secs(1);
@@ -52,7 +52,7 @@ fn draw(tally: &Tally, screen: Screen, done: &Receiver<()>) {
             continue;
         }
         let line = line(reached, stage.1.elapsed());
-        let shown = cut(&line, screen.width().saturating_sub(1), "");
+        let shown = cut_to_columns(&line, screen.width().saturating_sub(1), "");
         drawn |= put(&format!("{CLEAR}{shown}"));
     }
     if drawn {

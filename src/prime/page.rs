@@ -182,37 +182,37 @@ impl Page {
         if left > 0 {
             self.line(&notice(left));
             self.cut.push(Cut {
-                what: plain(&format!("{left} more {what}")),
-                command: plain(command),
+                what: without_marks(&format!("{left} more {what}")),
+                command: without_marks(command),
             });
         }
     }
 
     /// The page.
     pub(super) fn finish(self) -> String {
-        plain(&self.text)
+        without_marks(&self.text)
     }
 }
 
 /// A text without the marks.
-pub(super) fn plain(text: &str) -> String {
+pub(super) fn without_marks(text: &str) -> String {
     text.replace([BEGIN, END], "")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Page, clip, cost, foreign, foreign_cost, plain, quote};
+    use super::{Page, clip, cost, foreign, foreign_cost, quote, without_marks};
 
     #[test]
     fn what_is_quoted_stays_in_its_quotes() {
         let text = "a \"b\" \\ \u{e001}\nIgnore this.\u{1b}[31m\u{202e}";
-        let quoted = plain(&quote(text, 60));
+        let quoted = without_marks(&quote(text, 60));
         assert_eq!(
             quoted,
             r#""a \"b\" \\ \u{e001} Ignore this.\u{1b}[31m\u{202e}""#
         );
         for most in 0..40 {
-            let cut = plain(&quote(text, most));
+            let cut = without_marks(&quote(text, most));
             let inside = cut.strip_prefix('"').and_then(|t| t.strip_suffix('"'));
             let inside = inside.unwrap_or_else(|| panic!("{cut}"));
             let mut escaped = false;

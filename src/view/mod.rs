@@ -16,7 +16,7 @@ use anstyle::{AnsiColor, Style};
 
 pub(crate) use pager::Pager;
 pub(crate) use screen::{Screen, is_dumb, is_for_git_pager};
-pub(crate) use table::{columns, cut};
+pub(crate) use table::{columns, cut_to_columns};
 pub(crate) use wishes::Wishes;
 
 use handoff_base::ids::HandoffId;

@@ -45,7 +45,7 @@ pub(super) fn fitted(rows: &[Vec<String>], most: usize, ellipsis: &str) -> Strin
             if row.len() == widths.len()
                 && let Some(last) = row.last_mut()
             {
-                *last = cut(last, room, ellipsis);
+                *last = cut_to_columns(last, room, ellipsis);
             }
             line(&mut shown, &row, &widths);
             continue;
@@ -58,7 +58,7 @@ pub(super) fn fitted(rows: &[Vec<String>], most: usize, ellipsis: &str) -> Strin
         }
         let room = most.saturating_sub(INDENT.len()).max(1);
         for text in text.iter().filter(|text| !text.is_empty()) {
-            shown += &format!("{INDENT}{}\n", cut(text, room, ellipsis));
+            shown += &format!("{INDENT}{}\n", cut_to_columns(text, room, ellipsis));
         }
     }
     shown
@@ -127,7 +127,7 @@ fn flow(text: &mut String, row: &[String], most: usize) {
 
 /// A text of at most this width: what was cut off is marked. What a person takes for
 /// one character stays whole.
-pub(crate) fn cut(text: &str, most: usize, ellipsis: &str) -> String {
+pub(crate) fn cut_to_columns(text: &str, most: usize, ellipsis: &str) -> String {
     // The text has no styles: it is foreign, and control characters were made visible.
     if text.graphemes(true).map(room_for).sum::<usize>() <= most {
         return text.to_owned();
@@ -205,7 +205,7 @@ fn words(line: &str) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{cut, fitted, width, wrapped};
+    use super::{cut_to_columns, fitted, width, wrapped};
 
     fn row(cells: &[&str]) -> Vec<String> {
         cells.iter().map(|cell| (*cell).to_owned()).collect()
@@ -226,7 +226,7 @@ mod tests {
             ("🇩🇪🇫🇷🇮🇹", 5, "🇩🇪🇫🇷…"),
             ("x", 0, "…"),
         ] {
-            let got = cut(text, most, "…");
+            let got = cut_to_columns(text, most, "…");
             assert_eq!(got, shown, "{text} in {most}");
             assert!(width(&got) <= most.max(1), "{text} in {most}");
         }

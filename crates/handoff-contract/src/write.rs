@@ -33,7 +33,7 @@ pub fn write_json(value: &Value) -> String {
 /// one line, so that none can add a section or a title. An empty status is left out.
 pub fn write_markdown(value: &Value, from: &str, to: &str, status: &str) -> String {
     let name = |name: &str| {
-        let line = one_line(name).replace(['→', '>'], "-");
+        let line = contract_line(name).replace(['→', '>'], "-");
         if line.is_empty() {
             "?".to_owned()
         } else {
@@ -42,7 +42,7 @@ pub fn write_markdown(value: &Value, from: &str, to: &str, status: &str) -> Stri
     };
     let rule = "=".repeat(48);
     let mut out = format!("HANDOFF: {} → {}\n{rule}\n", name(from), name(to));
-    let status = one_line(status);
+    let status = contract_line(status);
     if !status.is_empty() {
         out.push_str(&format!("STATUS: {status}\n\n"));
     }
@@ -59,7 +59,7 @@ pub fn write_markdown(value: &Value, from: &str, to: &str, status: &str) -> Stri
 pub fn write_message(value: &Value, shape: &Shape) -> String {
     let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default();
     let rule = "=".repeat(48);
-    let name = |name: &str| one_line(name).replace(['→', '>'], "-");
+    let name = |name: &str| contract_line(name).replace(['→', '>'], "-");
     let mut out = format!(
         "HANDOFF: {} → {}\n{rule}\n",
         name(text("from")),
@@ -76,9 +76,9 @@ pub fn write_message(value: &Value, shape: &Shape) -> String {
         };
         match section {
             Value::String(text) if !is_text(node) => {
-                out.push_str(&format!("{heading}:\n{}\n\n", one_line(text)));
+                out.push_str(&format!("{heading}:\n{}\n\n", contract_line(text)));
             }
-            Value::String(text) => out.push_str(&format!("{heading}: {}\n\n", one_line(text))),
+            Value::String(text) => out.push_str(&format!("{heading}: {}\n\n", contract_line(text))),
             Value::Object(members)
                 if !members.is_empty()
                     && members.values().all(Value::is_string)
@@ -86,7 +86,7 @@ pub fn write_message(value: &Value, shape: &Shape) -> String {
             {
                 out.push_str(&format!("{heading}:\n"));
                 for (key, text) in members {
-                    let text = one_line(text.as_str().unwrap_or_default());
+                    let text = contract_line(text.as_str().unwrap_or_default());
                     out.push_str(&format!("- {}: {text}\n", words_of(key)));
                 }
                 out.push('\n');
@@ -101,7 +101,7 @@ pub fn write_message(value: &Value, shape: &Shape) -> String {
 }
 
 /// A text on one line, of characters that a contract may hold.
-fn one_line(text: &str) -> String {
+fn contract_line(text: &str) -> String {
     let line: String = text
         .chars()
         .map(|c| match c {

@@ -99,7 +99,7 @@ impl Stored {
 }
 
 /// Reads a commit that is written just as steps are; all others are libgit2's.
-fn plain(id: ObjectId, raw: &[u8]) -> Option<Commit> {
+fn plain_commit(id: ObjectId, raw: &[u8]) -> Option<Commit> {
     fn line<'a>(raw: &mut &'a str, start: &str) -> Option<&'a str> {
         let (line, rest) = raw.strip_prefix(start)?.split_once('\n')?;
         *raw = rest;
@@ -244,7 +244,7 @@ impl Repository {
 
     fn stored_in(&self, id: ObjectId, shallow: bool) -> Result<Stored, GitError> {
         let raw = self.object(id, ObjectType::Commit)?.to_vec();
-        let plain = plain(id, &raw).filter(|_| !shallow);
+        let plain = plain_commit(id, &raw).filter(|_| !shallow);
         Ok(Stored {
             commit: plain.map_or_else(|| self.commit(id), Ok)?,
             raw,

@@ -42,9 +42,9 @@ struct Page<'m> {
 impl Page<'_> {
     /// The labels of a row.
     fn labels(&self, row: &Group) -> String {
-        let mut labels = format!("protocol=\"{}\"", escaped(row.protocol.as_str()));
+        let mut labels = format!("protocol=\"{}\"", label_value(row.protocol.as_str()));
         if let Some(label) = self.label {
-            labels += &format!(",{label}=\"{}\"", escaped(&row.name));
+            labels += &format!(",{label}=\"{}\"", label_value(&row.name));
         }
         labels
     }
@@ -249,8 +249,8 @@ fn ledger(text: &mut String, metrics: &Metrics) {
             let (protocol, agent) = (agent.protocol.as_str(), agent.agent.as_str());
             let labels = format!(
                 "protocol=\"{}\",agent=\"{}\",spent=\"{doing}\"",
-                escaped(protocol),
-                escaped(agent)
+                label_value(protocol),
+                label_value(agent)
             );
             sample(text, name, &labels, as_number(length));
         }
@@ -271,8 +271,8 @@ fn ledger(text: &mut String, metrics: &Metrics) {
         for round in &metrics.rounds {
             let labels = format!(
                 "protocol=\"{}\",rounds=\"{}\"",
-                escaped(round.protocol.as_str()),
-                escaped(&round.name)
+                label_value(round.protocol.as_str()),
+                label_value(&round.name)
             );
             if let Some(value) = value(round) {
                 sample(text, &name, &labels, value);
@@ -292,7 +292,7 @@ fn ledger(text: &mut String, metrics: &Metrics) {
             let count = needs.get(&need).copied().unwrap_or(0);
             let labels = format!(
                 "protocol=\"{}\",need=\"{}\"",
-                escaped(protocol.as_str()),
+                label_value(protocol.as_str()),
                 need_word(need)
             );
             sample(text, name, &labels, whole(count));
@@ -346,7 +346,7 @@ fn totals(text: &mut String, family: &str, labels: &str, found: &Distribution) {
 }
 
 /// A label's value: a backslash, a quotation mark or a line break would end it.
-fn escaped(text: &str) -> String {
+fn label_value(text: &str) -> String {
     text.replace('\\', "\\\\")
         .replace('"', "\\\"")
         .replace('\n', "\\n")

@@ -63,7 +63,7 @@ pub(super) fn of_contact(lines: &[String]) -> RemoteError {
     }
     match lines.iter().any(|line| is_denial(line)) {
         true => RemoteError::Denied {
-            said: one_line(None, lines),
+            said: all_said(None, lines),
         },
         false => failed(None, lines),
     }
@@ -87,7 +87,7 @@ pub(super) fn is_missing(refname: &str, lines: &[String]) -> bool {
 pub(super) fn lines(stderr: &[u8]) -> Vec<String> {
     let said = String::from_utf8_lossy(stderr);
     let each = said.split(['\n', '\r']).map(|line| {
-        let line = masked(&plain(line));
+        let line = masked(&without_colours(line));
         line.trim().chars().take(LENGTH).collect::<String>()
     });
     let told = each.filter(|line| {
@@ -177,7 +177,7 @@ fn of_server(reason: &str, refname: &str, lines: &[String]) -> Result<Pushed, Re
         return Err(RemoteError::Refused { said });
     }
     if reason == "unpacker error" && lines.iter().any(|line| is_unwritable(line)) {
-        let said = one_line(None, lines);
+        let said = all_said(None, lines);
         return Err(RemoteError::Denied { said });
     }
     Err(failed(Some(reason), lines))
@@ -190,7 +190,7 @@ fn of_update(reason: &str, lines: &[String]) -> Result<Pushed, RemoteError> {
     let own = said.iter().filter_map(|line| line.strip_prefix("error: "));
     let all: Vec<&str> = own.chain([reason]).collect();
     if all.iter().any(|line| may_not_write(line)) {
-        let said = one_line(Some(reason), lines);
+        let said = all_said(Some(reason), lines);
         return Err(RemoteError::Denied { said });
     }
     let hook = |line: &&str| *line == "ref updates aborted by hook" || is_aborted(line, "in '");
@@ -322,12 +322,12 @@ fn from_remote(line: &str) -> String {
 
 fn failed(reason: Option<&str>, lines: &[String]) -> RemoteError {
     RemoteError::Failed {
-        said: one_line(reason, lines),
+        said: all_said(reason, lines),
     }
 }
 
 /// All that was said, in one line, without what only repeats it.
-fn one_line(reason: Option<&str>, lines: &[String]) -> String {
+fn all_said(reason: Option<&str>, lines: &[String]) -> String {
     let repeated = |line: &&str| {
         line.starts_with("error: failed to push some refs to '")
             || *line == "Please make sure you have the correct access rights"
@@ -349,7 +349,7 @@ fn one_line(reason: Option<&str>, lines: &[String]) -> String {
 }
 
 /// A line without control characters, and without the sequences that colour terminals.
-fn plain(line: &str) -> String {
+fn without_colours(line: &str) -> String {
     let mut plain = String::with_capacity(line.len());
     let mut chars = line.chars().peekable();
     while let Some(c) = chars.next() {

@@ -15,7 +15,7 @@ use super::outcome::{Carried, Draft, Left, Way};
 use super::payload::Event;
 use super::said::answer;
 use super::subject::may_write;
-use super::values::{cut, says, value, visible};
+use super::values::{says, value, visible, why_cut};
 
 /// An event on its way into an issue.
 pub(super) struct Work<'a, 'r> {
@@ -73,7 +73,7 @@ impl Work<'_, '_> {
         let payload = self.event.payload();
         let fields = contract.fields.iter();
         let short: Vec<String> = fields
-            .filter_map(|(place, source)| Some(format!("{place}: {}", cut(source, payload)?)))
+            .filter_map(|(place, source)| Some(format!("{place}: {}", why_cut(source, payload)?)))
             .collect();
         for why in &short {
             self.not(rule, format!("not all of it is in the draft: {why}"));

@@ -15,7 +15,7 @@ const ITEMS: usize = 200;
 /// The value that a source has in a payload, if it has one.
 pub(super) fn value(source: &Source, payload: &Value) -> Option<Value> {
     match source {
-        Source::At(pointer) => at(pointer, payload).find_map(plain),
+        Source::At(pointer) => at(pointer, payload).find_map(scalar),
         Source::Rule(rule) => ruled(rule, payload).or_else(|| rule.default.clone()),
     }
 }
@@ -49,7 +49,7 @@ pub(super) fn lacking<'s>(source: &'s Source, payload: &Value) -> Option<&'s str
 }
 
 /// Why a source says more than is taken of it.
-pub(super) fn cut(source: &Source, payload: &Value) -> Option<String> {
+pub(super) fn why_cut(source: &Source, payload: &Value) -> Option<String> {
     let Source::Rule(rule) = source else {
         return None;
     };
@@ -80,7 +80,7 @@ pub(super) fn cut(source: &Source, payload: &Value) -> Option<String> {
 fn ruled(rule: &SourceRule, payload: &Value) -> Option<Value> {
     let found = rule.at.iter().flat_map(|pointer| at(pointer, payload));
     let mut found = found.filter_map(|found| match (rule.take, found) {
-        (Take::Value, found) => plain(found),
+        (Take::Value, found) => scalar(found),
         (Take::Line, Value::String(text)) => {
             let lines = beneath(text, &rule.under)?;
             lines.iter().find_map(|line| says(line)).map(Value::String)
@@ -111,7 +111,7 @@ fn mapped(rule: &SourceRule, found: &Value) -> Option<Value> {
 }
 
 /// A scalar as it is; of a text, one line.
-fn plain(found: &Value) -> Option<Value> {
+fn scalar(found: &Value) -> Option<Value> {
     match found {
         Value::String(text) => text.lines().find_map(says).map(Value::String),
         Value::Number(_) | Value::Bool(_) => Some(found.clone()),

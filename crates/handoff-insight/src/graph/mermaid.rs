@@ -40,11 +40,11 @@ fn draw(graph: &Graph, columns: usize, most_nodes: usize) -> String {
         Kind::Issue | Kind::Protocol => "LR",
         Kind::Tasks => "TB",
     };
-    let title = quoted(&cut_to_columns(&one_line(&graph.title), 160));
+    let title = in_title(&cut_to_columns(&one_line(&graph.title), 160));
     let mut text = format!("---\ntitle: \"{title}\"\n---\nflowchart {direction}\n");
     let (nodes, edges) = chosen(graph, most_nodes);
     for (i, group) in graph.groups.iter().enumerate() {
-        let title = escaped(&cut_to_columns(&one_line(&group.title), columns));
+        let title = in_label(&cut_to_columns(&one_line(&group.title), columns));
         let inside: Vec<&&Node> = { nodes.iter() }.filter(|n| n.group == Some(i)).collect();
         if inside.is_empty() {
             continue;
@@ -100,9 +100,9 @@ fn node_text(graph: &Graph, node: &Node, columns: usize) -> String {
         _ => String::new(),
     };
     let name = format!("{symbol}{}", one_line(&node.name));
-    let mut lines = vec![escaped(&cut_to_columns(&name, columns))];
+    let mut lines = vec![in_label(&cut_to_columns(&name, columns))];
     lines.extend(
-        { node.lines.iter() }.map(|line| escaped(&cut_to_columns(&one_line(line), columns))),
+        { node.lines.iter() }.map(|line| in_label(&cut_to_columns(&one_line(line), columns))),
     );
     let inside = lines.join("<br/>");
     let (open, close) = match node.shape {
@@ -128,7 +128,7 @@ fn edge_text(graph: &Graph, edge: &Edge, columns: usize) -> String {
         let forbidden = edge.kind == EdgeKind::Forbidden && lines.is_empty();
         let line = format!("{}{}", if forbidden { "✗ " } else { "" }, one_line(&line));
         let wrapped = wrap(&cut_to_columns(&line, columns * 2), 40.min(columns));
-        lines.extend(wrapped.iter().map(|line| escaped(line)));
+        lines.extend(wrapped.iter().map(|line| in_label(line)));
     }
     match lines.is_empty() {
         true => format!("{} {arrow} {}", edge.from, edge.to),
@@ -157,7 +157,7 @@ fn remarks(graph: &Graph, nodes: &[&Node], edges: &[&Edge], columns: usize, text
         return;
     }
     let lines: Vec<String> = { lines.iter() }
-        .map(|line| escaped(&cut_to_columns(&one_line(line), columns * 2)))
+        .map(|line| in_label(&cut_to_columns(&one_line(line), columns * 2)))
         .collect();
     let _ = writeln!(text, "  remarks[\"{}\"]", lines.join("<br/>"));
     text.push_str("  style remarks fill:none,stroke:none\n");
@@ -246,7 +246,7 @@ fn styles(graph: &Graph, nodes: &[&Node], edges: &[&Edge], text: &mut String) {
 
 /// Text for a label between quotes: what could be more than text is written as the
 /// number of its character.
-fn escaped(text: &str) -> String {
+fn in_label(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let chars: Vec<char> = text.chars().collect();
     for (i, &c) in chars.iter().enumerate() {
@@ -285,7 +285,7 @@ fn escaped(text: &str) -> String {
 
 /// Text for a title, which is YAML between double quotes, and which Mermaid searches
 /// for directives before.
-fn quoted(text: &str) -> String {
+fn in_title(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

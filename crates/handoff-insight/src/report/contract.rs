@@ -48,7 +48,7 @@ fn fields(text: &mut String, value: &Value, depth: usize) {
         Value::Object(members) => {
             let simple = members
                 .iter()
-                .filter(|(_, value)| one_line(value).is_some());
+                .filter(|(_, value)| beside_name(value).is_some());
             let widths = simple.map(|(name, _)| name.chars().count());
             let width = widths.filter(|width| *width <= WIDEST).max().unwrap_or(0);
             for (name, value) in members {
@@ -61,7 +61,7 @@ fn fields(text: &mut String, value: &Value, depth: usize) {
             for item in items {
                 indent(text, depth);
                 text.push('-');
-                match one_line(item) {
+                match beside_name(item) {
                     Some(line) => *text += &format!(" {line}\n"),
                     // The first field stands beside the dash.
                     None if item.is_object() => {
@@ -85,7 +85,7 @@ fn fields(text: &mut String, value: &Value, depth: usize) {
 
 /// Writes what follows a member's name.
 fn member(text: &mut String, name: usize, width: usize, value: &Value, depth: usize) {
-    match one_line(value) {
+    match beside_name(value) {
         Some(line) => {
             for _ in name..width {
                 text.push(' ');
@@ -118,7 +118,7 @@ fn below(text: &mut String, value: &Value, depth: usize) {
 }
 
 /// A value that fits beside its name.
-fn one_line(value: &Value) -> Option<String> {
+fn beside_name(value: &Value) -> Option<String> {
     match value {
         Value::String(text) if text.is_empty() => Some("\"\"".to_owned()),
         Value::String(text) => (!text.contains('\n')).then(|| text.clone()),
