@@ -1,6 +1,6 @@
 //! What happens in a ledger as CloudEvents 1.0, in the structured JSON form.
 
-use handoff_base::ObjectId;
+use handoff_base::{ObjectId, hexadecimal};
 use handoff_ledger::{Happening, Kind, LedgerError, Snapshot};
 use handoff_model::TraceParent;
 use serde::Serialize;
@@ -63,7 +63,7 @@ pub fn source(tip: &Snapshot<'_>) -> Result<String, LedgerError> {
     id.copy_from_slice(&tip.identity()?[..16]);
     id[6] = id[6] & 0x0f | 0x80;
     id[8] = id[8] & 0x3f | 0x80;
-    let digits: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
+    let digits = hexadecimal(&id);
     let parts = [0..8, 8..12, 12..16, 16..20, 20..32];
     let parts = parts.map(|part| digits[part].to_owned());
     Ok(format!("urn:uuid:{}", parts.join("-")))

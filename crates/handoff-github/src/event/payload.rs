@@ -1,7 +1,7 @@
 //! One event, as GitHub delivers it.
 
 use chrono::{DateTime, Utc};
-use handoff_base::Moment;
+use handoff_base::{Moment, hexadecimal};
 use handoff_model::{DeliveryName, NoDeliveryName};
 use handoff_protocol::EventKind;
 use serde_json::Value;
@@ -92,7 +92,7 @@ impl Event {
             name: name.to_owned(),
             kind: EventKind::of(name),
             action: action.filter(|a| is_word(a)).map(str::to_owned),
-            digest: digest.iter().map(|byte| format!("{byte:02x}")).collect(),
+            digest: hexadecimal(&digest),
             payload,
         })
     }

@@ -1,5 +1,6 @@
 //! The ids of traces and spans: the same at every export.
 
+use handoff_base::hexadecimal;
 use handoff_base::ids::IssueKey;
 use sha2::{Digest, Sha256};
 
@@ -27,11 +28,11 @@ impl TraceId {
             .chain_update(number.to_be_bytes())
             .chain_update(part);
         let id: [u8; 8] = first(&digest.finalize());
-        digits(&id)
+        hexadecimal(&id)
     }
 
     pub(super) fn digits(&self) -> String {
-        digits(&self.0)
+        hexadecimal(&self.0)
     }
 }
 
@@ -58,10 +59,6 @@ fn first<const N: usize>(digest: &[u8]) -> [u8; N] {
         id[0] = 1;
     }
     id
-}
-
-fn digits(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]
