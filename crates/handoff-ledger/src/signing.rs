@@ -4,10 +4,10 @@
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use chrono::SecondsFormat;
 use handoff_base::finding::Finding;
 use handoff_base::ids::AgentName;
-use handoff_base::{Moment, to_second};
+use handoff_base::moment::rfc3339;
+use handoff_base::to_second;
 use handoff_git::{Key, Prepared, Proposal, Repository, SignError, SignatureError, Stored};
 use handoff_protocol::{Signer, Signers, SigningKey, Verdict};
 
@@ -176,7 +176,7 @@ impl Demand {
                     expired: Some(end), ..
                 } if at > *end => (
                     "signature.not_valid",
-                    format!("{wanted}, and its key {print} expired at {}", time(*end)),
+                    format!("{wanted}, and its key {print} expired at {}", rfc3339(*end)),
                     "sign with a key that has not expired",
                 ),
                 _ => return None,
@@ -198,7 +198,7 @@ impl Demand {
                 "signature.not_valid",
                 format!(
                     "{wanted}, and is dated {}; its key {print} is {}",
-                    time(at),
+                    rfc3339(at),
                     validity(line)
                 ),
                 LIST,
@@ -213,14 +213,13 @@ const LIST: &str = "sign with a key that is listed: `git handoff protocol show` 
 
 /// When a key may sign, in words.
 fn validity(line: &Signer) -> String {
-    match (line.valid_after.map(time), line.valid_before.map(time)) {
+    match (
+        line.valid_after.map(rfc3339),
+        line.valid_before.map(rfc3339),
+    ) {
         (Some(from), Some(until)) => format!("valid from {from} to {until}"),
         (Some(from), None) => format!("valid from {from}"),
         (None, Some(until)) => format!("valid until {until}"),
         (None, None) => "always valid".to_owned(),
     }
-}
-
-fn time(at: Moment) -> String {
-    at.to_rfc3339_opts(SecondsFormat::Secs, true)
 }

@@ -3,9 +3,10 @@
 
 use std::path::Path;
 
-use chrono::{SecondsFormat, TimeDelta};
+use chrono::TimeDelta;
 use handoff_base::Moment;
 use handoff_base::ids::AgentName;
+use handoff_base::moment::rfc3339;
 use handoff_git::Repository;
 use handoff_ledger::{IssueFolder, LedgerError};
 use handoff_model::{Issue, OpenHandoff, View};
@@ -148,7 +149,7 @@ pub fn told(
             set(name, json!(phase));
         }
     }
-    set("now", json!(now.to_rfc3339_opts(SecondsFormat::Secs, true)));
+    set("now", json!(rfc3339(now)));
 
     let open = issue.iter().flat_map(|issue| &issue.open);
     let held = open.filter(|open| open.to == *from && open.state == State::InProgress);

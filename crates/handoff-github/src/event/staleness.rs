@@ -1,7 +1,7 @@
 //! Whether an event still counts beside what was noted of an issue already.
 
-use chrono::{SecondsFormat, Utc};
-use handoff_base::Moment;
+use chrono::Utc;
+use handoff_base::moment::rfc3339;
 use handoff_model::{Issue, Record};
 use handoff_protocol::EventKind;
 use serde_json::{Map, Value, json};
@@ -21,7 +21,7 @@ const HEAD: &str = "head";
 pub(super) fn state_of(event: &Event) -> Map<String, Value> {
     let mut facts = Map::new();
     if let (Some(kind), Some(at)) = (event.kind(), event.noted_since()) {
-        facts.insert(since(kind), json!(in_seconds(at)));
+        facts.insert(since(kind), json!(rfc3339(at)));
     }
     let state = event.text("/pull_request/state");
     if let Some(state @ ("open" | "closed")) = state {
@@ -33,10 +33,6 @@ pub(super) fn state_of(event: &Event) -> Map<String, Value> {
 /// The fact that says since when what a kind of event told is so.
 fn since(kind: EventKind) -> String {
     format!("{}_at", kind.as_str())
-}
-
-fn in_seconds(at: Moment) -> String {
-    at.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
 /// The newest value of a fact that was noted.
@@ -56,7 +52,7 @@ impl Work<'_, '_> {
         let newest = chrono::DateTime::parse_from_rfc3339(newest).ok()?;
         let at = self.event.noted_since()?;
         (at.timestamp() < newest.timestamp()).then(|| {
-            let (at, newest) = (in_seconds(at), in_seconds(newest.with_timezone(&Utc)));
+            let (at, newest) = (rfc3339(at), rfc3339(newest.with_timezone(&Utc)));
             format!("it was said before what is noted already: at {at}, and that at {newest}")
         })
     }

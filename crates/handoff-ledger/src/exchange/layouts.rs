@@ -3,9 +3,9 @@
 
 use std::collections::HashMap;
 
-use chrono::SecondsFormat;
+use handoff_base::ObjectId;
 use handoff_base::ids::HandoffId;
-use handoff_base::{Moment, ObjectId};
+use handoff_base::moment::rfc3339;
 use handoff_model::{Record, View};
 use handoff_protocol::State;
 use serde_json::{Value, json};
@@ -114,10 +114,6 @@ impl<'r> Reader<'_, 'r> {
     }
 }
 
-fn shown(at: Moment) -> String {
-    at.to_rfc3339_opts(SecondsFormat::Secs, true)
-}
-
 /// The folder for a handoff in this state.
 fn state_folder(state: State) -> &'static str {
     let [pending, in_progress, completed, failed] = STATES;
@@ -191,7 +187,7 @@ fn log(
             State::Cancelled,
         ];
         entries.push(json!({
-            "timestamp": shown(begin),
+            "timestamp": rfc3339(begin),
             "from": record.from,
             "to": record.to,
             "trigger": record.contract_type,
@@ -228,7 +224,7 @@ fn archive(
             "from": record.from,
             "to": record.to,
             "status": status.unwrap_or_else(|| record.state.to_string()),
-            "timestamp": record.sent_at().map(shown),
+            "timestamp": record.sent_at().map(rfc3339),
         }))?;
     }
     lines.end().map(drop)
