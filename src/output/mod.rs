@@ -14,9 +14,9 @@ use std::io::Write;
 use anstream::adapter::strip_str;
 use anstream::{AutoStream, ColorChoice};
 use anstyle::AnsiColor;
-use handoff_base::Moment;
 use handoff_base::finding::{Finding, Severity};
 use handoff_base::text::plain;
+use handoff_base::{Moment, short_id};
 use handoff_github::annotations::{Annotation, Weight, commands};
 use handoff_github::text::log;
 use handoff_ledger::{Publication, Unpublished};
@@ -384,7 +384,7 @@ pub(crate) fn render(finding: &Finding) -> String {
     };
     let mut place = String::new();
     if let Some(commit) = &finding.commit {
-        place += &format!("{} ", commit.chars().take(10).collect::<String>());
+        place += &format!("{} ", short_id(commit));
     }
     if let (Some(line), Some(column)) = (finding.line, finding.column) {
         place += &format!("{line}:{column} ");

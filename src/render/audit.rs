@@ -2,6 +2,7 @@
 
 use handoff_base::finding::Finding;
 use handoff_base::ids::IssueKey;
+use handoff_base::short_id;
 use handoff_base::text::plain;
 use handoff_git::Repository;
 use handoff_ledger::{Audit, meaning};
@@ -47,17 +48,13 @@ pub(crate) fn report(
     text
 }
 
-fn short(id: &str) -> String {
-    id.chars().take(10).collect()
-}
-
 /// The verdict, and what was looked at, in one line.
 pub(crate) fn verdict(audit: &Audit) -> String {
     let checked = format!(
         "{}, {}, up to {}",
         counted(audit.commits, "commit"),
         counted(audit.handoffs, "handoff"),
-        short(&audit.tip)
+        short_id(&audit.tip)
     );
     let faults = audit.findings.iter().filter(|f| f.is_error()).count();
     match faults {
@@ -81,7 +78,7 @@ fn checked(
         .and_then(|tip| repository.commit(tip).ok());
     let when = tip.map(|commit| commit.committer.at.format("%Y-%m-%d %H:%M %z").to_string());
     let from = match &audit.since {
-        Some(since) => format!("after commit {}", short(since)),
+        Some(since) => format!("after commit {}", short_id(since)),
         None if audit.cut_off => "from where this clone begins".to_owned(),
         None => "from the first commit".to_owned(),
     };
@@ -107,7 +104,7 @@ fn step(commit: Option<&str>, repository: &Repository) -> String {
     let Some(id) = commit else {
         return "the ledger\n".to_owned();
     };
-    let short = short(id);
+    let short = short_id(id);
     let Some(found) = id.parse().ok().and_then(|id| repository.commit(id).ok()) else {
         return format!("commit {short}\n");
     };

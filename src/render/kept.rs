@@ -1,5 +1,6 @@
 //! How attempts failed and what was kept of it, as text.
 
+use handoff_base::short_id;
 use handoff_base::text::plain;
 use handoff_ledger::{Contents, PastFailure, Shown};
 use handoff_model::SnapshotManifest;
@@ -43,10 +44,7 @@ pub(crate) fn contents_text(kept: &Contents) -> String {
         Some(branch) => format!("branch {branch}"),
         None => "no branch".to_owned(),
     };
-    let commit = code
-        .commit
-        .as_ref()
-        .map(|id| id.chars().take(10).collect::<String>());
+    let commit = code.commit.as_deref().map(short_id);
     let commit = commit.unwrap_or_else(|| "no commit yet".to_owned());
     text += &plain(&format!("  on {branch} at {commit}\n"));
     for file in &kept.attachments {

@@ -10,8 +10,8 @@ pub(crate) mod kept;
 pub(crate) mod rows;
 
 use handoff_base::ids::{AgentName, HandoffId};
-use handoff_base::moment;
 use handoff_base::text::plain;
+use handoff_base::{moment, short_id};
 use handoff_ledger::{Briefing, Done};
 use handoff_model::{
     Annotation, Artifact, Evidence, FailureContext, Issue, IssueStatus, Record, Task, Transition,
@@ -243,7 +243,7 @@ pub(crate) fn record_text(record: &Record, look: &Look) -> String {
     );
     if let Some(code) = &record.code {
         // A record that was tampered with may hold any text here.
-        let commit: String = code.commit.chars().take(10).collect();
+        let commit = short_id(&code.commit);
         let stood = format!("{} at {}", plain(&code.branch), plain(&commit));
         line("branch", &stood);
     }

@@ -17,4 +17,4 @@ pub use code::Code;
 pub use digest::{digest, hexadecimal};
 pub use edit::Edit;
 pub use moment::{Moment, to_second};
-pub use object_id::{NoObjectId, ObjectId};
+pub use object_id::{NoObjectId, ObjectId, short_id};

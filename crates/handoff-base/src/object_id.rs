@@ -33,8 +33,13 @@ impl ObjectId {
 
     /// The first ten hexadecimal digits, for people.
     pub fn short(self) -> String {
-        self.to_string()[..10].to_owned()
+        short_id(&self.to_string())
     }
+}
+
+/// The first ten digits of an id that is a text, and may be any text.
+pub fn short_id(id: &str) -> String {
+    id.chars().take(10).collect()
 }
 
 impl fmt::Display for ObjectId {

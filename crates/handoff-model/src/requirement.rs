@@ -1,6 +1,7 @@
 //! What an issue shows of what its protocol requires.
 
 use handoff_base::ids::{HandoffId, IssueKey};
+use handoff_base::short_id;
 use handoff_protocol::{COMPLETED, Protocol, Requirement, State};
 use serde::Serialize;
 
@@ -124,7 +125,7 @@ fn weigh(
     match (code, &record.code) {
         (None, _) => (true, by),
         (Some((commit, tree)), Some(known)) if known.commit == *commit || known.tree == *tree => {
-            let (own, asked) = (short(&known.commit), short(commit));
+            let (own, asked) = (short_id(&known.commit), short_id(commit));
             let same = match own == asked {
                 true => String::new(),
                 false => format!(", which has the files of {asked}"),
@@ -132,7 +133,7 @@ fn weigh(
             (true, format!("{by}, of commit {own}{same}"))
         }
         (Some((commit, _)), Some(known)) => {
-            let (known, commit) = (short(&known.commit), short(commit));
+            let (known, commit) = (short_id(&known.commit), short_id(commit));
             (false, format!("{by} is about commit {known}, not {commit}"))
         }
         (Some(_), None) => {
@@ -141,8 +142,4 @@ fn weigh(
             (false, text)
         }
     }
-}
-
-fn short(commit: &str) -> String {
-    commit.chars().take(10).collect()
 }

@@ -2,7 +2,7 @@
 
 use handoff_base::finding::{Finding, Severity};
 use handoff_base::text::quoted;
-use handoff_base::{ObjectId, digest};
+use handoff_base::{ObjectId, digest, short_id};
 use handoff_git::{FactError, GitError, Repository};
 use handoff_model::{Artifact, Record, Verdict};
 use handoff_protocol::{Check, Policy};
@@ -54,7 +54,7 @@ pub(crate) fn changed(repository: &Repository, record: &Record) -> Result<Vec<Fi
         );
         findings.push(finding.fix(match &record.code {
             Some(code) if artifact.committed => {
-                let commit: String = code.commit.chars().take(10).collect();
+                let commit = short_id(&code.commit);
                 format!(
                     "see what was delivered: `git show {commit}:{}`",
                     quoted(&artifact.path).trim_matches('`')
