@@ -2,6 +2,7 @@
 
 use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId};
+use handoff_base::text::shell_quoted;
 use handoff_ledger::Desk;
 use handoff_model::Record;
 use handoff_protocol::{Agent, Protocol};
@@ -58,6 +59,6 @@ pub(super) const NEW_ISSUE: &str = "ISSUE";
 /// The option that names the ledger's branch, as a shell takes it.
 pub(super) fn branch_option(branch: Option<&str>) -> String {
     branch.map_or_else(String::new, |branch| {
-        format!(" --branch '{}'", branch.replace('\'', "'\\''"))
+        format!(" --branch {}", shell_quoted(branch))
     })
 }

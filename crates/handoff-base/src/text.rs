@@ -6,6 +6,11 @@ pub fn quoted(text: &str) -> String {
     format!("\"{shown}\"")
 }
 
+/// Any text as one word of a POSIX shell's command line, in single quotes.
+pub fn shell_quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
 /// The beginning of a text: so many characters, and `…` where more follows.
 pub fn cut(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {

@@ -11,6 +11,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use handoff_base::finding::Finding;
+use handoff_base::text::shell_quoted;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -126,18 +127,18 @@ impl Secret {
         }
         finding.fix(format!(
             "take it out, and replace it where it is in use; as {} it can be allowed, if it is none",
-            quoted(&self.allowance().to_string())
+            shell_word(&self.allowance().to_string())
         ))
     }
 }
 
 /// A word of a command line, in quotes where a shell would take it apart.
-fn quoted(word: &str) -> String {
+fn shell_word(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "@%+=:,./_-".contains(c);
     if word.chars().all(plain) {
         return word.to_owned();
     }
-    format!("'{}'", word.replace('\'', "'\\''"))
+    shell_quoted(word)
 }
 
 /// Every secret in what is about to be kept.

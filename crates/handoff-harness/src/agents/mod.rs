@@ -21,6 +21,7 @@ pub use doctor::{Surroundings, examine, is_installed};
 pub use plan::{Action, AgentsError, Change, Plan};
 
 use handoff_base::ids::AgentName;
+use handoff_base::text::shell_quoted;
 
 /// The text of the skill.
 const SKILL: &str = include_str!("../../../../templates/agents/SKILL.md");
@@ -174,7 +175,7 @@ impl Harness {
         let options = acts.options().into_iter();
         let options: String = options
             .map(|(option, value)| match option {
-                BRANCH => format!(" {option} '{}'", value.replace('\'', "'\\''")),
+                BRANCH => format!(" {option} {}", shell_quoted(value)),
                 option => format!(" {option} {value}"),
             })
             .collect();
