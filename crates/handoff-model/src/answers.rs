@@ -2,6 +2,7 @@
 //! kind of value was asked for.
 
 use handoff_base::finding::Finding;
+use handoff_base::pointer::escaped_part;
 use handoff_base::text::quoted;
 use serde_json::{Map, Value};
 
@@ -75,7 +76,7 @@ pub fn can_be_words(questions: &[Question]) -> bool {
 /// Without questions by name, anything is an answer.
 pub fn faults(questions: &[Question], values: &Map<String, Value>) -> Vec<Finding> {
     let mut found = Vec::new();
-    let place = |key: &str| format!("/{}", key.replace('~', "~0").replace('/', "~1"));
+    let place = |key: &str| format!("/{}", escaped_part(key));
     for question in questions {
         let key = &question.key;
         let kind = question.kind.as_deref();

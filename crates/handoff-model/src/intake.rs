@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use handoff_base::finding::{Finding, Severity};
 use handoff_base::ids::{AgentName, IssueKey};
+use handoff_base::pointer::escaped_part;
 use handoff_base::text::{quoted, summary_line};
 use handoff_contract::{Allowance, Format, Input, Place, Shape, Source};
 use handoff_protocol::{
@@ -385,7 +386,7 @@ fn wrapped_wrong(protocol: &Protocol, source: &Source, wrapper: Option<&str>) ->
     let beside = members.iter().filter(|(key, _)| *key != holder);
     beside
         .map(|(key, _)| {
-            let pointer = format!("/{}", key.replace('~', "~0").replace('/', "~1"));
+            let pointer = format!("/{}", escaped_part(key));
             let text = format!(
                 "nothing may stand beside {}, which holds the contract",
                 quoted(holder)

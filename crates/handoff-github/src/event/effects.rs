@@ -1,6 +1,7 @@
 //! What a rule does beside what it notes: contracts, answers, endings and new beginnings.
 
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::pointer::parts;
 use handoff_base::{Moment, to_second};
 use handoff_contract::Input;
 use handoff_ledger::{LedgerError, Offer, Rules, Target};
@@ -431,9 +432,8 @@ fn pairs<'a>(questions: &[Question], line: &'a str) -> Option<Vec<(&'a str, &'a 
 /// Puts a value at a JSON Pointer, where there is an object for it.
 fn put(value: &mut Value, pointer: &str, new: Value) {
     let mut here = value;
-    let mut parts = pointer.split('/').skip(1).peekable();
+    let mut parts = parts(pointer).peekable();
     while let Some(part) = parts.next() {
-        let part = part.replace("~1", "/").replace("~0", "~");
         let Value::Object(members) = here else { return };
         if parts.peek().is_none() {
             members.insert(part, new);
