@@ -1,5 +1,4 @@
-//! Who may send what: the handoff that a sender sends on from, and everything
-//! that speaks against it.
+//! Who may send what: everything that speaks against it.
 
 use std::collections::BTreeMap;
 
@@ -220,44 +219,6 @@ impl<V> Planner<'_, V> {
             }
         };
         Ok((!again).then_some(earlier))
-    }
-
-    /// The handoff that a sender sends on from: the newest one it works on, or
-    /// the newest it completed and has sent nothing on from.
-    pub(super) fn basis<E>(
-        &self,
-        issue: &Issue,
-        from: &AgentName,
-        kind: &ContractType,
-        contract: &Contract,
-    ) -> Result<Option<Record>, Stop<E>>
-    where
-        V: View<E>,
-    {
-        if let Some(id) = self.task_handoff(issue, kind, contract) {
-            let works = |open: &OpenHandoff| open.id == id && open.state == State::InProgress;
-            if issue.open.iter().any(works) || issue.unfollowed.contains(&id) {
-                let record = self.record(&id)?;
-                if record.to == *from {
-                    return Ok(Some(record));
-                }
-            }
-        }
-        let held = |open: &&OpenHandoff| open.to == *from && open.state == State::InProgress;
-        if let Some(open) = issue.open.iter().rev().find(held) {
-            return self.record(&open.id).map(Some);
-        }
-        // What waits to be claimed comes before what was completed earlier.
-        if issue.open.iter().any(|open| open.to == *from) {
-            return Ok(None);
-        }
-        for id in issue.unfollowed.iter().rev() {
-            let record = self.record(id)?;
-            if record.to == *from {
-                return Ok(Some(record));
-            }
-        }
-        Ok(None)
     }
 
     /// Refuses a contract whose sender may not send now; opens the issue for

@@ -1,12 +1,13 @@
 //! Answering a request: what becomes of the request, and the handoff back to
 //! its requester.
 
-use handoff_base::ids::{AgentName, HandoffId};
+use handoff_base::ids::AgentName;
 use handoff_protocol::{ContractType, Event, State};
 
 use crate::artifacts::unfit;
 use crate::intake::Contract;
 use crate::planner::Planner;
+use crate::planner::held::answers;
 use crate::record::{Failure, Issue, IssueStatus, Question, Record};
 use crate::refusal::Refusal;
 use crate::step::{Planned, SendRequest, Stop, Told, View};
@@ -15,13 +16,14 @@ use crate::step::{Planned, SendRequest, Stop, Told, View};
 const NOT_RESOLVED: &str = "NOT_RESOLVED";
 
 impl<V> Planner<'_, V> {
-    /// Answers the request that a sender works on.
+    /// Answers the request that a sender works on, if there is one.
     pub(super) fn answer<E>(
         &self,
         issue: Option<Issue>,
         send: &SendRequest<'_>,
         kind: &ContractType,
         from: &AgentName,
+        request: Option<Record>,
     ) -> Result<Planned, Stop<E>>
     where
         V: View<E>,
@@ -31,7 +33,6 @@ impl<V> Planner<'_, V> {
             issue: self.key.clone(),
         };
         let mut issue = issue.ok_or_else(none)?;
-        let request = self.answered(&issue, kind, send, from)?;
         if let Some(number) = self.sent(contract)? {
             let earlier = self.record(&self.id(number))?;
             // Once a request is taken up again, the same answer may be given again; and to
@@ -124,30 +125,6 @@ impl<V> Planner<'_, V> {
         )
     }
 
-    /// The newest request that an agent works on and that this contract answers.
-    fn answered<E>(
-        &self,
-        issue: &Issue,
-        kind: &ContractType,
-        send: &SendRequest<'_>,
-        from: &AgentName,
-    ) -> Result<Option<Record>, Stop<E>>
-    where
-        V: View<E>,
-    {
-        let contract = send.contract;
-        let meant = |id: &HandoffId| send.answers.is_none_or(|n| id.number() == n);
-        for open in issue.open.iter().rev().filter(|open| meant(&open.id)) {
-            if open.to == *from && open.state == State::InProgress {
-                let record = self.record(&open.id)?;
-                if answers(kind, contract, &record) {
-                    return Ok(Some(record));
-                }
-            }
-        }
-        Ok(None)
-    }
-
     /// Why there is nothing to answer.
     fn unanswerable<E>(
         &self,
@@ -188,13 +165,6 @@ impl<V> Planner<'_, V> {
         }
         self.not_held(issue, from, send.token)
     }
-}
-
-/// Says whether a contract answers this request: type, id and requester fit.
-pub fn answers(kind: &ContractType, contract: &Contract, request: &Record) -> bool {
-    kind.answers.contains(&request.contract_type)
-        && (contract.id.is_none() || contract.id == request.contract_id)
-        && contract.to.as_ref().is_none_or(|to| *to == request.from)
 }
 
 /// What is still to be known for a request whose answer leaves it open.

@@ -4,17 +4,18 @@
 //! the files of the commit, its message and a receipt, or with a typed refusal.
 //! The write path runs it on the tip, runs it again when the tip moved, and the
 //! audit runs it once more for every commit of the history and compares: there
-//! is one place that knows what a legal step is. `admission` says who may send, `send`
-//! what sending does, `answer` what an answer does, `tasks` what becomes of
-//! tasks, `limits` when enough was sent; `change` what happens to one handoff,
-//! `lease` how long a claim holds, `retry` when it is tried again, `decide` what
-//! was decided about it, `annotate` what corrects it.
+//! is one place that knows what a legal step is. `held` says what a sender holds,
+//! `admission` who may send, `send` what sending does, `answer` what an answer does,
+//! `tasks` what becomes of tasks, `limits` when enough was sent; `change` what happens to
+//! one handoff, `lease` how long a claim holds, `retry` when it is tried again, `decide`
+//! what was decided about it, `annotate` what corrects it.
 
 mod admission;
 mod annotate;
 mod answer;
 mod change;
 mod decide;
+mod held;
 mod lease;
 mod limits;
 mod retry;
@@ -29,10 +30,10 @@ use crate::record::{Issue, IssueStatus, OpenHandoff, Record, Reopening, Transiti
 use crate::refusal::Refusal;
 use crate::step::{Actor, Planned, Receipt, Request, Step, Stop, Told, View};
 use crate::{layout, record};
-pub use answer::answers;
 use handoff_base::Edit;
 use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+pub use held::{answers, held};
 pub use lease::ran_out_at;
 pub use limits::rounds;
 pub use tasks::{misplaced, task_handoff};
@@ -95,6 +96,12 @@ struct Changed {
     was_with: Option<AgentName>,
     /// Whether work only goes on, so that no state changes.
     goes_on: bool,
+}
+
+/// The record of a handoff that the issue names.
+fn recorded<E>(view: &impl View<E>, id: &HandoffId) -> Result<Record, Stop<E>> {
+    let found = view.record(id.number()).map_err(Stop::Unreadable)?;
+    Ok(found.ok_or_else(|| Refusal::NoHandoff { id: id.clone() })?)
 }
 
 /// The code of the failure of an agent whose lease ran out.
@@ -165,8 +172,7 @@ impl<V> Planner<'_, V> {
     where
         V: View<E>,
     {
-        let found = self.view.record(id.number()).map_err(Stop::Unreadable)?;
-        Ok(found.ok_or_else(|| Refusal::NoHandoff { id: id.clone() })?)
+        recorded(self.view, id)
     }
 
     /// Opens a completed issue again.

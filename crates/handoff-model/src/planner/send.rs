@@ -10,6 +10,7 @@ use crate::artifacts::delivered;
 use crate::evidence::{demanded, unfit};
 use crate::intake::Contract;
 use crate::layout;
+use crate::planner::held::held;
 use crate::planner::{Changed, Planner};
 use crate::record::{
     Artifact, ContractFile, Expected, Failure, Issue, IssueStatus, Question, Record, Transition,
@@ -52,12 +53,16 @@ impl<V> Planner<'_, V> {
             }
             .into());
         }
+        let held = match &issue {
+            Some(issue) => held(self.view, issue, kind, contract, send.answers, from)?,
+            None => None,
+        };
         let planned = if !kind.answers.is_empty() {
-            self.answer(issue, send, kind, from)
+            self.answer(issue, send, kind, from, held)
         } else if kind.note {
             self.note(issue, send, kind, from)
         } else {
-            self.hand_on(issue, send, kind, from)
+            self.hand_on(issue, send, kind, from, held)
         }?;
         if let (Planned::Write(_), Some(evidence)) = (&planned, send.evidence) {
             let demanded = demanded(self.protocol, send.policy, contract);
@@ -105,23 +110,20 @@ impl<V> Planner<'_, V> {
         Ok(self.written(issue, vec![new], send))
     }
 
-    /// Hands work on: a step of a relay, or a request.
+    /// Hands work on, from what its sender holds: a step of a relay, or a request.
     fn hand_on<E>(
         &self,
         issue: Option<Issue>,
         send: &SendRequest<'_>,
         kind: &ContractType,
         from: &AgentName,
+        basis: Option<Record>,
     ) -> Result<Planned, Stop<E>>
     where
         V: View<E>,
     {
         let contract = send.contract;
         let calls = self.protocol.definition().style == Style::Call;
-        let basis = match &issue {
-            Some(issue) => self.basis(issue, from, kind, contract)?,
-            None => None,
-        };
         if let Some(issue) = &issue {
             if let Some(earlier) = self.sent_before(issue, kind, contract, basis.as_ref())? {
                 let receipt = self.repeated(earlier, issue.clone());

@@ -13,17 +13,6 @@ use crate::refusal::Refusal;
 use crate::step::{Stop, Told, View};
 
 impl<V> Planner<'_, V> {
-    /// The handoff of the task that a contract completes, or of the one that it
-    /// breaks down.
-    pub(super) fn task_handoff(
-        &self,
-        issue: &Issue,
-        kind: &ContractType,
-        contract: &Contract,
-    ) -> Option<HandoffId> {
-        task_handoff(issue, kind, contract)
-    }
-
     /// Says whether a contract breaks down the task of the handoff that its
     /// sender holds, who then keeps it until all parts are done.
     pub(super) fn breaks_down(

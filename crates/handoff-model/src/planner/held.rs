@@ -1,0 +1,95 @@
+//! What a sender holds: the handoff that its contract is sent on from, or answers.
+
+use handoff_base::ids::{AgentName, HandoffId};
+use handoff_protocol::{ContractType, State};
+
+use crate::intake::Contract;
+use crate::planner::{recorded, task_handoff};
+use crate::record::{Issue, OpenHandoff, Record};
+use crate::step::{Stop, View};
+
+/// The handoff that a contract's sender holds: of an answer, the request that it answers; of a
+/// note, none; else the one that it is sent on from. `number` names the request, where its
+/// sender works on several.
+///
+/// # Errors
+/// [`Stop`]: an open handoff has no record, or can't be read.
+pub fn held<E>(
+    view: &impl View<E>,
+    issue: &Issue,
+    kind: &ContractType,
+    contract: &Contract,
+    number: Option<u32>,
+    from: &AgentName,
+) -> Result<Option<Record>, Stop<E>> {
+    if !kind.answers.is_empty() {
+        answered(view, issue, kind, contract, number, from)
+    } else if kind.note {
+        Ok(None)
+    } else {
+        basis(view, issue, kind, contract, from)
+    }
+}
+
+/// The newest request that an agent works on and that this contract answers.
+fn answered<E>(
+    view: &impl View<E>,
+    issue: &Issue,
+    kind: &ContractType,
+    contract: &Contract,
+    number: Option<u32>,
+    from: &AgentName,
+) -> Result<Option<Record>, Stop<E>> {
+    let meant = |id: &HandoffId| number.is_none_or(|n| id.number() == n);
+    for open in issue.open.iter().rev().filter(|open| meant(&open.id)) {
+        if open.to == *from && open.state == State::InProgress {
+            let record = recorded(view, &open.id)?;
+            if answers(kind, contract, &record) {
+                return Ok(Some(record));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Says whether a contract answers this request: type, id and requester fit.
+pub fn answers(kind: &ContractType, contract: &Contract, request: &Record) -> bool {
+    kind.answers.contains(&request.contract_type)
+        && (contract.id.is_none() || contract.id == request.contract_id)
+        && contract.to.as_ref().is_none_or(|to| *to == request.from)
+}
+
+/// The handoff that a sender sends on from: the newest one it works on, or
+/// the newest it completed and has sent nothing on from.
+fn basis<E>(
+    view: &impl View<E>,
+    issue: &Issue,
+    kind: &ContractType,
+    contract: &Contract,
+    from: &AgentName,
+) -> Result<Option<Record>, Stop<E>> {
+    if let Some(id) = task_handoff(issue, kind, contract) {
+        let works = |open: &OpenHandoff| open.id == id && open.state == State::InProgress;
+        if issue.open.iter().any(works) || issue.unfollowed.contains(&id) {
+            let record = recorded(view, &id)?;
+            if record.to == *from {
+                return Ok(Some(record));
+            }
+        }
+    }
+    let held = |open: &&OpenHandoff| open.to == *from && open.state == State::InProgress;
+    if let Some(open) = issue.open.iter().rev().find(held) {
+        return recorded(view, &open.id).map(Some);
+    }
+    // What waits to be claimed comes before what was completed earlier.
+    if issue.open.iter().any(|open| open.to == *from) {
+        return Ok(None);
+    }
+    for id in issue.unfollowed.iter().rev() {
+        let record = recorded(view, id)?;
+        if record.to == *from {
+            return Ok(Some(record));
+        }
+    }
+    Ok(None)
+}
