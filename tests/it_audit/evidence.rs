@@ -540,3 +540,18 @@ fn the_policy_of_a_ledger_is_set_once_and_another_is_told() {
     "#);
     assert_eq!(env.data(&["status"])["evidence"], "warn");
 }
+
+#[test]
+fn after_complete_check_counts_from_what_was_completed_as_send_does() {
+    let desk = Desk::new("enforce");
+    let [first, second] = desk.work();
+    desk.reviewed(&[&first, &second]);
+    desk.commit(BRANCH, &[("src/export.py", "safe rows\n")], "fix");
+    let complete = ["complete", "87.4", "--as", "fixer-agent"];
+    desk.env.handoff(&complete).success();
+    let found = desk.refused(&fixed(2), &["evidence.commits_added"]);
+    assert!(found[0].contains("1 more commits"), "{found:?}");
+    desk.env.send(fixed(1)).success();
+    assert_eq!(desk.check("87.5", "commits_added"), "passed");
+    desk.env.assert_sound();
+}

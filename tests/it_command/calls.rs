@@ -942,3 +942,22 @@ fn what_is_tampered_with_is_found() {
     env.handoff(&["verify", "--accept-rewritten"]).success();
     env.assert_sound();
 }
+
+#[test]
+fn a_request_whose_record_is_gone_is_damage_before_any_artifact_is_looked_at() {
+    let env = claimed("loans", &[]);
+    let refusal = refused(&env, response("loans", &[]), 3, "artifact_refused");
+    assert_eq!(refusal["findings"][0]["code"], "artifact.missing");
+    let files = env.git(&env.repo(), &["ls-tree", "-r", "--name-only", "handoffs"]);
+    let path = files.lines().find(|l| l.ends_with("/0001.json")).unwrap();
+    let worktree = env.root().join("ledger");
+    let folder = worktree.to_str().unwrap();
+    env.git(
+        &env.repo(),
+        &["worktree", "add", "-q", "--detach", folder, "handoffs"],
+    );
+    env.git(&worktree, &["rm", "-q", path]);
+    env.git(&worktree, &["commit", "-q", "-m", "x"]);
+    env.git(&worktree, &["update-ref", "refs/heads/handoffs", "HEAD"]);
+    refused(&env, response("loans", &[]), 6, "no_handoff");
+}

@@ -4,15 +4,15 @@ use handoff_base::finding::{Finding, Severity};
 use handoff_base::ids::{AgentName, IssueKey};
 use handoff_contract::{Allowance, Input};
 use handoff_model::intake::Opened;
-use handoff_model::planner::{answers, misplaced};
+use handoff_model::planner::{held, misplaced};
 use handoff_model::semantic::gates;
-use handoff_model::{Artifact, Contract, Reports, Review, View, review};
+use handoff_model::{Artifact, Contract, Record, Reports, Review, View, review};
 use handoff_protocol::{AgentKind, State};
 
 use super::artifacts::gather;
 use super::error::LedgerError;
 use super::snapshot::{Rules, Snapshot};
-use super::write::Ledger;
+use super::write::{Ledger, canonical};
 
 /// A contract as it is offered to the ledger.
 #[derive(Clone, Copy)]
@@ -233,7 +233,7 @@ impl<'r> Ledger<'r> {
         snapshot: &Snapshot<'r>,
         rules: &Rules<'r>,
         contract: &Contract,
-        number: Option<u32>,
+        offer: &Offer<'_>,
     ) -> Result<Vec<Artifact>, LedgerError> {
         let Some(kind) = rules.protocol().contract_type(&contract.kind) else {
             return Ok(Vec::new());
@@ -247,20 +247,8 @@ impl<'r> Ledger<'r> {
             outcome.event() == handoff_protocol::Event::Complete
         };
         if completes && !kind.answers.is_empty() {
-            let folder = snapshot.issue(&contract.issue)?;
-            let open = folder.issue()?.map(|issue| issue.open).unwrap_or_default();
-            let mine = open.iter().rev().filter(|open| {
-                number.is_none_or(|n| open.id.number() == n)
-                    && Some(&open.to) == contract.from.as_ref()
-                    && open.state == State::InProgress
-            });
-            for open in mine {
-                let record = folder.record(open.id.number())?;
-                if let Some(record) = record.filter(|r| answers(kind, contract, r)) {
-                    expected = record.expects;
-                    break;
-                }
-            }
+            let request = snapshot.held(rules, contract, offer)?;
+            expected = request.and_then(|request| request.expects);
         }
         let (artifacts, findings) = gather(
             self.repository(),
@@ -274,6 +262,29 @@ impl<'r> Ledger<'r> {
         } else {
             Err(LedgerError::Artifact { findings })
         }
+    }
+}
+
+impl Snapshot<'_> {
+    /// What the sender of a contract holds; nothing, where nobody is known to send it.
+    pub(super) fn held(
+        &self,
+        rules: &Rules<'_>,
+        contract: &Contract,
+        offer: &Offer<'_>,
+    ) -> Result<Option<Record>, LedgerError> {
+        let protocol = rules.protocol();
+        let actor = canonical(protocol, offer.agent.or(contract.from.as_ref()));
+        let kind = protocol.contract_type(&contract.kind);
+        let (Some(actor), Some(kind)) = (actor, kind) else {
+            return Ok(None);
+        };
+        let folder = self.issue(&contract.issue)?;
+        let Some(issue) = folder.issue()? else {
+            return Ok(None);
+        };
+        let from = contract.sender(&actor);
+        Ok(held(&folder, &issue, kind, contract, offer.answers, from)?)
     }
 }
 

@@ -127,7 +127,7 @@ impl<'r> Ledger<'r> {
             Origin::Here | Origin::Foreign => {
                 let branch = self.branch_for(tip, &chosen, &contract);
                 let code = branch.and_then(|branch| self.repository().code(&branch));
-                let artifacts = self.artifacts(tip, &chosen.rules, &contract, offer.answers)?;
+                let artifacts = self.artifacts(tip, &chosen.rules, &contract, offer)?;
                 (code, artifacts)
             }
         };
@@ -359,22 +359,16 @@ impl<'r> Ledger<'r> {
         if demanded.is_empty() {
             return Ok(Vec::new());
         }
-        let from = canonical(protocol, contract.from.as_ref().or(offer.agent));
-        let issue = tip.issue(&contract.issue)?.issue()?;
-        let open = issue.map(|issue| issue.open).unwrap_or_default();
-        let held = open
-            .into_iter()
-            .rev()
-            .find(|open| open.state == State::InProgress && Some(&open.to) == from.as_ref());
+        let held = tip.held(&chosen.rules, contract, offer)?;
         let branch = self.branch_for(tip, &chosen, contract);
         let mut parcel = Parcel {
             code: branch.and_then(|branch| self.repository().code(&branch)),
-            artifacts: self.artifacts(tip, &chosen.rules, contract, offer.answers)?,
+            artifacts: self.artifacts(tip, &chosen.rules, contract, offer)?,
             contract: contract.clone(),
             chosen,
             judged: None,
         };
-        let held = held.map(|open| open.id);
+        let held = held.map(|record| record.id);
         let judged = self.judge(&mut parcel, tip, held.as_ref(), offer, &demanded)?;
         Ok(judged.findings)
     }

@@ -53,6 +53,13 @@ pub struct Contract {
     pub value: Value,
 }
 
+impl Contract {
+    /// Who sends it: whom it names, else whoever acts.
+    pub fn sender<'a>(&'a self, actor: &'a AgentName) -> &'a AgentName {
+        self.from.as_ref().unwrap_or(actor)
+    }
+}
+
 /// What the pipeline found.
 #[derive(Clone, Debug)]
 pub struct Review {

@@ -53,7 +53,7 @@ fn answered<E>(
 }
 
 /// Says whether a contract answers this request: type, id and requester fit.
-pub fn answers(kind: &ContractType, contract: &Contract, request: &Record) -> bool {
+pub(super) fn answers(kind: &ContractType, contract: &Contract, request: &Record) -> bool {
     kind.answers.contains(&request.contract_type)
         && (contract.id.is_none() || contract.id == request.contract_id)
         && contract.to.as_ref().is_none_or(|to| *to == request.from)

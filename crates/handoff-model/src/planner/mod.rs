@@ -33,7 +33,7 @@ use crate::{layout, record};
 use handoff_base::Edit;
 use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
-pub use held::{answers, held};
+pub use held::held;
 pub use lease::ran_out_at;
 pub use limits::rounds;
 pub use tasks::{misplaced, task_handoff};

@@ -38,7 +38,7 @@ impl<V> Planner<'_, V> {
             .protocol
             .contract_type(&contract.kind)
             .expect("the contract was reviewed under this protocol");
-        let from = contract.from.as_ref().unwrap_or(self.actor.name);
+        let from = contract.sender(self.actor.name);
         if self.actor.name != from {
             return Err(Refusal::NotTheSender {
                 agent: self.actor.name.clone(),
