@@ -5,11 +5,13 @@
 //! blobs, byte for byte as it is on disk.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::Metadata;
+use std::fs::{File, Metadata};
+use std::io;
 use std::path::Path;
 
 use git2::{
-    Delta, DiffOptions, IndexEntry, IndexEntryExtendedFlag, IndexEntryFlag, ObjectType, Oid,
+    Delta, DiffOptions, ErrorClass, IndexEntry, IndexEntryExtendedFlag, IndexEntryFlag, ObjectType,
+    Oid,
 };
 use handoff_base::ObjectId;
 
@@ -179,7 +181,14 @@ impl Repository {
                 .diff_index_to_workdir(Some(&index), Some(&mut options))
         };
         // Without any path, libgit2 would look at all of them.
-        let diff = (!nothing).then(compare).transpose()?;
+        let diff = match (!nothing).then(compare).transpose() {
+            // What is replaced between the look at it and its hash is not of the size that was seen.
+            Err(error) if error.class() == ErrorClass::Os && are_readable(root, &entries.plain) => {
+                let shown = "a file".to_owned();
+                return Err(CaptureError::Changing { shown });
+            }
+            other => other?,
+        };
         for delta in diff.iter().flat_map(git2::Diff::deltas) {
             let path = delta.new_file().path_bytes();
             let path = path.or(delta.old_file().path_bytes()).unwrap_or_default();
@@ -427,6 +436,17 @@ impl Entries {
             || self.marked.contains_key(path)
             || self.stages.iter().any(|(p, ..)| p == path)
     }
+}
+
+/// Whether no file is kept from whoever runs this.
+fn are_readable(root: &Path, entries: &[IndexEntry]) -> bool {
+    let is_kept = |path: &Path| {
+        let is_file = path.symlink_metadata().is_ok_and(|found| found.is_file());
+        let failed = is_file.then(|| File::open(path)).and_then(Result::err);
+        failed.is_some_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
+    };
+    let mut paths = entries.iter().map(|entry| on_disk(root, &entry.path));
+    !paths.any(|path| is_kept(&path))
 }
 
 /// Refuses more than may be kept.
