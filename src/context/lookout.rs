@@ -40,6 +40,7 @@ pub(crate) struct Lookout<'r> {
     has_here: bool,
     watch: RefWatch,
     is_told: bool,
+    is_announced: bool,
     patrol: Option<Patrol>,
 }
 
@@ -108,6 +109,7 @@ impl<'r> Lookout<'r> {
             has_here,
             watch,
             is_told: false,
+            is_announced: false,
             patrol,
         })
     }
@@ -221,6 +223,14 @@ impl<'r> Lookout<'r> {
             output.say(&format!("looking at the branch every second: {trouble}"));
             self.is_told = true;
         }
+        // Whoever reads this misses nothing: what happens from now on wakes it.
+        if self.has_looked() && !self.is_announced {
+            output.say(&format!(
+                "waiting for changes of {}",
+                plain(&self.subject())
+            ));
+            self.is_announced = true;
+        }
         self.watch.wait(limit);
     }
 
@@ -237,6 +247,15 @@ impl<'r> Lookout<'r> {
     /// Ends what runs, and returns when it has ended.
     pub(crate) fn stop(&mut self) {
         self.patrol = None;
+    }
+
+    /// What is looked at, in words.
+    fn subject(&self) -> String {
+        let own = self.has_here.then(|| self.ledger.refname().to_owned());
+        let branch = self.ledger.branch();
+        let there = self.remote().map(|remote| format!("{branch} at {remote}"));
+        let both: Vec<String> = own.into_iter().chain(there).collect();
+        both.join(" and of ")
     }
 
     fn no_branch(&self) -> Failure {

@@ -10,8 +10,9 @@ use handoff_ledger::{DEFAULT_BRANCH, IssueSurvey, Ledger};
 use handoff_model::View;
 use test_support::TestEnvironment;
 use test_support::contracts::opening;
-use test_support::exchange::{PROTOCOLS, lived};
+use test_support::exchange::lived;
 use test_support::hooks::every_step;
+use test_support::team::BUILT_IN;
 
 /// The survey of the ledger in the current folder, on this many threads.
 fn survey(threads: usize) -> Vec<IssueSurvey> {
@@ -55,7 +56,7 @@ fn enter(repo: &Path) -> PathBuf {
 #[test]
 fn a_survey_says_what_the_records_say() {
     let mut handoffs = 0;
-    for protocol in PROTOCOLS {
+    for protocol in BUILT_IN {
         let env = lived(protocol);
         let note = enter(&env.repo());
         let told = read();

@@ -9,6 +9,7 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 use test_support::TestEnvironment;
 use test_support::contracts::opening;
+use test_support::files::script;
 
 const NAMES: [&str; 5] = ["claude-code", "codex", "copilot", "cursor", "agents-md"];
 
@@ -37,9 +38,7 @@ fn files(env: &TestEnvironment) -> BTreeMap<String, Vec<u8>> {
 }
 
 fn write(env: &TestEnvironment, path: &str, text: &str) {
-    let path = env.repo().join(path);
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(path, text).unwrap();
+    test_support::files::write(&env.repo().join(path), text);
 }
 
 fn agents(env: &TestEnvironment, verb: &str, more: &[&str]) -> test_support::Ran {
@@ -380,8 +379,7 @@ fn the_doctor_finds_each_fault() {
     let other = env.root().join("other");
     fs::create_dir(&other).unwrap();
     let program = other.join("git-handoff");
-    fs::write(&program, "#!/bin/sh\necho git-handoff 0.0.1\n").unwrap();
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    script(&program, "#!/bin/sh\necho git-handoff 0.0.1\n");
     let git = std::env::var("PATH").unwrap();
     for (path, code) in [
         (format!("{}:{git}", other.display()), "agents.version"),
@@ -546,8 +544,7 @@ fn a_hook_exits_0_whatever_it_is_given() {
     env.handoff(&["agents", "install", "codex"]).success();
     let other = env.root().join("other");
     fs::create_dir(&other).unwrap();
-    fs::write(other.join("git-handoff"), "#!/bin/sh\nexit 2\n").unwrap();
-    fs::set_permissions(other.join("git-handoff"), fs::Permissions::from_mode(0o755)).unwrap();
+    script(&other.join("git-handoff"), "#!/bin/sh\nexit 2\n");
     for command in commands(&env, ".codex/hooks.json", "Stop") {
         let mut shell = env.command("/bin/sh");
         shell.args(["-c", &command]).env("PATH", &other);

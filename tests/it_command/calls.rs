@@ -6,6 +6,8 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use serde_json::{Value, json};
+use test_support::contracts::value;
+use test_support::team::record;
 use test_support::{Ran, TestEnvironment};
 
 const REACT: &str = "@react-specialist";
@@ -19,16 +21,9 @@ fn env() -> TestEnvironment {
     env
 }
 
-fn sample(name: &str) -> Value {
-    let folder = "tests/samples/orchestrator-specialist/valid";
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
-    let text = fs::read_to_string(path.join(format!("{name}.json"))).unwrap();
-    serde_json::from_str(&text).unwrap()
-}
-
 /// A sample under an id of its own, with some places changed.
 fn contract(name: &str, id: &str, changes: &[(&str, Value)]) -> String {
-    let mut value = sample(name);
+    let mut value = value("orchestrator-specialist", name, &[]);
     value["handoff_id"] = id.into();
     for (pointer, new) in changes {
         *value.pointer_mut(pointer).unwrap() = new.clone();
@@ -67,9 +62,7 @@ fn artifact(env: &TestEnvironment, path: &str) -> String {
 }
 
 fn write(env: &TestEnvironment, path: &str, text: &str) {
-    let path = env.repo().join(path);
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(path, text).unwrap();
+    test_support::files::write(&env.repo().join(path), text);
 }
 
 /// A request that was sent and claimed.
@@ -122,10 +115,6 @@ fn repeated(env: &TestEnvironment, contract: impl AsRef<[u8]>, id: &str) {
     assert_eq!(env.tip(), before);
 }
 
-fn record(env: &TestEnvironment, id: &str) -> Value {
-    env.data(&["show", id])["record"].clone()
-}
-
 #[test]
 fn a_request_is_answered_and_its_issue_is_complete() {
     let env = env();
@@ -147,7 +136,7 @@ fn a_request_is_answered_and_its_issue_is_complete() {
     // The contract that a claim prints is the one that was sent.
     let (start, end) = (text.find("\n{\n").unwrap(), text.find("\n}\n").unwrap());
     let printed: Value = serde_json::from_str(&text[start..end + 2]).unwrap();
-    assert_eq!(printed, sample("request"));
+    assert_eq!(printed, value("orchestrator-specialist", "request", &[]));
     text.replace_range(start + 1..end + 2, "[request]");
     insta::assert_snapshot!(text, @r#"
     $ git handoff send -
@@ -861,12 +850,12 @@ fn skeletons_of_requests_and_answers_pass_once_they_are_filled() {
     for (kind, outcome) in [("response", "completed"), ("failure", "failed")] {
         let env = env();
         let text = new(&env, FRONTEND, REACT, "request");
-        let asked = filled(&text, &sample("request"));
+        let asked = filled(&text, &value("orchestrator-specialist", "request", &[]));
         assert_eq!(asked["handoff_id"], "loans");
         env.send(asked.to_string()).success();
         env.claim("loans", REACT).success();
         let text = new(&env, REACT, FRONTEND, kind);
-        let answer = filled(&text, &sample(kind));
+        let answer = filled(&text, &value("orchestrator-specialist", kind, &[]));
         assert_eq!(answer["source"]["agent_id"], FRONTEND);
         assert_eq!(answer["target"]["agent_id"], REACT);
         let check = env.handoff_with(&["check", "-"], answer.to_string());

@@ -6,7 +6,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::Path;
 use std::process::Stdio;
 
-use test_support::stand_in::{StandIn, git_of_version, mode, script};
+use test_support::files::{chmod, script};
+use test_support::stand_in::{StandIn, git_of_version};
 use test_support::{Ran, TestEnvironment};
 
 /// Every file and link in a folder, with its mode and bytes; git's samples left out.
@@ -164,7 +165,7 @@ fn a_users_hook_sees_everything_that_git_says_and_stays_as_it_was() {
         let pushes = repo.join(".git/hooks/pre-push");
         let receives = server.join("hooks/pre-receive");
         script(&pushes, &push);
-        mode(&pushes, 0o750);
+        chmod(&pushes, 0o750);
         // Another's, where the test may give files away.
         let _ = chown(&pushes, Some(1), Some(1));
         let owner = || {
@@ -420,9 +421,9 @@ fn what_is_in_the_way_is_named_and_nothing_changes() {
     script(&env.root().join("shared"), "#!/bin/sh\n");
     symlink(env.root().join("shared"), folder.join("pre-commit")).unwrap();
     script(&folder.join("commit-msg"), "#!/bin/sh\n");
-    mode(&folder.join("commit-msg"), 0o644);
+    chmod(&folder.join("commit-msg"), 0o644);
     script(&folder.join("pre-push"), "#!/bin/sh\n");
-    mode(&folder.join("pre-push"), 0o555);
+    chmod(&folder.join("pre-push"), 0o555);
     fs::create_dir(folder.join("reference-transaction")).unwrap();
     let before = files(&folder);
     insta::assert_snapshot!(env.filtered(&env.handoff(&["hooks", "install", "--files"]).exits(9).stderr), @r#"
@@ -780,7 +781,7 @@ fn status_says_why_a_hook_would_not_run() {
         let text = fs::read_to_string(&path).unwrap();
         fs::write(path, change(&text)).unwrap();
     };
-    mode(&folder.join("pre-commit"), 0o644);
+    chmod(&folder.join("pre-commit"), 0o644);
     edit("commit-msg", &|text| {
         text.replace("#!/bin/sh\n", "#!/bin/sh\nexit 0\n")
     });

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use test_support::TestEnvironment;
 use test_support::contracts::{Format, implementer_error, opening, prepared};
+use test_support::files::script;
 
 /// Files by path: mode, time and bytes.
 type Files = BTreeMap<PathBuf, (u32, i64, Vec<u8>)>;
@@ -440,8 +441,7 @@ fn a_worktree_that_is_gone_is_in_no_ones_way() {
 fn hook(git_dir: &Path, name: &str, body: &str) {
     let path = git_dir.join("hooks").join(name);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(&path, format!("#!/bin/sh\n{body}\n")).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    script(&path, format!("#!/bin/sh\n{body}\n"));
 }
 
 #[test]

@@ -7,6 +7,7 @@ use insta::assert_snapshot;
 use serde_json::Value;
 use test_support::TestEnvironment;
 use test_support::contracts::{Format, opening, prepared, sample};
+use test_support::files::script;
 use test_support::terminal::Terminal;
 
 /// A ledger with one handoff for each way to look at it.
@@ -392,8 +393,7 @@ fn long_work_says_how_far_it_is_on_a_terminal_only() {
     let remote = remote.to_str().unwrap();
     env.git(env.root(), &["init", "-q", "--bare", remote]);
     let slow = format!("{remote}/hooks/pre-receive");
-    fs::write(&slow, "#!/bin/sh\ncat > /dev/null\nsleep 2\n").unwrap();
-    fs::set_permissions(&slow, fs::Permissions::from_mode(0o755)).unwrap();
+    script(slow.as_ref(), "#!/bin/sh\ncat > /dev/null\nsleep 2\n");
     env.git(&env.repo(), &["config", "handoff.remote", remote]);
     let seen = Terminal::new(&env, 60).handoff(&["sync"]);
     assert_eq!(seen.status, 0, "{}", seen.raw);

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use test_support::TestEnvironment;
 use test_support::contracts::{Format, opening};
-use test_support::exchange::started;
+use test_support::team::with_protocol;
 use test_support::workflow::completed;
 
 fn stuck(env: &TestEnvironment) -> Vec<Value> {
@@ -113,7 +113,7 @@ fn an_issue_in_which_nothing_is_open_is_idle_where_its_protocol_has_an_end() {
     assert_next(&done, "87", turn, found[0]["next"].as_str().unwrap());
 
     // An answered request is done, and no protocol says of its issue that it is.
-    let env = started("delegation");
+    let env = with_protocol("delegation");
     let trace = "7b1c9f52-0d3e-4f38-9c64-d07e1f2a3b4c";
     let mut request = test_support::exchange::sample("delegation", "request");
     request["traceId"] = json!(trace);

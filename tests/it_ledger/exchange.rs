@@ -4,29 +4,27 @@
 use std::fs;
 use std::path::Path;
 use std::process::Stdio;
-use std::time::Duration;
 
 use serde_json::{Value, json};
-use test_support::TestEnvironment;
-use test_support::contracts::{opening, prepared};
+use test_support::contracts::{opening, prepared, with};
 use test_support::exchange::{
-    PROTOCOLS, SPECIALISTS, commits, counts, decision, exported, fresh, handoff, import, lived,
-    refused, run, sample, started, text, trees, with,
+    SPECIALISTS, counts, decision, exported, fresh, handoff, import, lived, refused, sample, text,
+    trees,
 };
+use test_support::team::{BUILT_IN, commits_in, run, with_protocol};
 use test_support::workflow::completed;
+use test_support::{TestEnvironment, until};
 
 const FORMATS: [&str; 4] = ["folders", "log", "archive", "files"];
 
 fn write(dir: &Path, name: &str, bytes: impl AsRef<[u8]>) {
-    let path = dir.join(name);
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(path, bytes).unwrap();
+    test_support::files::write(&dir.join(name), bytes);
 }
 
 fn there_and_back(protocol: &str) {
     let env = lived(protocol);
     let own = trees(&env, &env.repo());
-    let steps = commits(&env, &env.repo());
+    let steps = commits_in(&env, &env.repo());
     for format in FORMATS {
         let dir = exported(&env, format, format);
         let repo = fresh(&env, &format!("from-{format}"), protocol);
@@ -43,7 +41,7 @@ fn there_and_back(protocol: &str) {
             again.stdout,
             format!("{steps} there already; nothing was written\n")
         );
-        assert_eq!(commits(&env, &repo), steps);
+        assert_eq!(commits_in(&env, &repo), steps);
         let log = [
             "log",
             "--reverse",
@@ -76,27 +74,27 @@ fn there_and_back(protocol: &str) {
 
 #[test]
 fn a_ledger_of_the_way_to_a_merge_goes_there_and_back() {
-    there_and_back(PROTOCOLS[0]);
+    there_and_back(BUILT_IN[0]);
 }
 
 #[test]
 fn a_ledger_of_calls_to_specialists_goes_there_and_back() {
-    there_and_back(PROTOCOLS[1]);
+    there_and_back(BUILT_IN[1]);
 }
 
 #[test]
 fn a_ledger_of_tasks_goes_there_and_back() {
-    there_and_back(PROTOCOLS[2]);
+    there_and_back(BUILT_IN[2]);
 }
 
 #[test]
 fn a_ledger_of_delegations_goes_there_and_back() {
-    there_and_back(PROTOCOLS[3]);
+    there_and_back(BUILT_IN[3]);
 }
 
 #[test]
 fn a_ledger_of_evaluated_work_goes_there_and_back() {
-    there_and_back(PROTOCOLS[4]);
+    there_and_back(BUILT_IN[4]);
 }
 
 /// A folder in which nothing but these files is.
@@ -116,20 +114,20 @@ fn record(env: &TestEnvironment, repo: &Path, id: &str) -> Value {
 
 /// Imports twice: the second time nothing is written, and all is there.
 fn twice(env: &TestEnvironment, repo: &Path, dir: &Path, more: &[&str]) -> Value {
-    let before = commits(env, repo);
+    let before = commits_in(env, repo);
     let (dry, status) = import(env, repo, dir, &[more, &["--dry-run"]].concat());
-    assert_eq!(commits(env, repo), before);
+    assert_eq!(commits_in(env, repo), before);
     let (data, same) = import(env, repo, dir, more);
     assert_eq!((counts(&dry), status), (counts(&data), same));
     assert_eq!(refused(&dry), refused(&data));
-    let after = commits(env, repo);
+    let after = commits_in(env, repo);
     let made = data["commits"].as_u64().unwrap();
     assert_eq!(before as u64 + made, after as u64);
     let (again, _) = import(env, repo, dir, more);
     assert_eq!(again["commits"], 0);
     assert_eq!(again["imported"], json!([]));
     assert_eq!(refused(&again), refused(&data));
-    assert_eq!(commits(env, repo), after);
+    assert_eq!(commits_in(env, repo), after);
     env.handoff_in(repo, &["verify"]).success();
     data
 }
@@ -247,7 +245,7 @@ fn a_log_tells_every_handoff_and_comes_back_as_notes() {
 
 #[test]
 fn a_log_that_is_none_is_told() {
-    let env = started("task-breakdown");
+    let env = with_protocol("task-breakdown");
     for (bytes, code) in [
         ("{\"handoff_log\": {}}", "import.entries"),
         ("[1, ", "import.entries"),
@@ -297,7 +295,7 @@ fn an_archive_comes_in_by_its_log() {
 
 #[test]
 fn a_contract_whose_sender_holds_nothing_is_refused_and_the_others_go_on() {
-    let env = started("directive");
+    let env = with_protocol("directive");
     let to_evaluator = handoff("research", "ResearchGPT", "DesignGPT", "success");
     let unheld = handoff("design", "DesignGPT", "ImplementationGPT", "success");
     let later = handoff("later", "ImplementationGPT", "ResearchGPT", "success");
@@ -332,7 +330,7 @@ fn a_contract_whose_sender_holds_nothing_is_refused_and_the_others_go_on() {
 
 #[test]
 fn a_broken_line_of_an_archives_log_holds_up_its_issue() {
-    let env = started("directive");
+    let env = with_protocol("directive");
     let of = |issue: &str, mut value: Value| {
         value["workflow_id"] = json!(issue);
         text(&value).into_bytes()
@@ -409,7 +407,7 @@ fn states_folder(env: &TestEnvironment, name: &str, files: &[(&str, &str)]) -> s
 
 #[test]
 fn folders_of_states_come_in_by_time() {
-    let env = started(SPECIALISTS);
+    let env = with_protocol(SPECIALISTS);
     let working = text(&with(
         sample(SPECIALISTS, "request-in-progress"),
         &[("/handoff_id", json!("works"))],
@@ -449,7 +447,7 @@ fn folders_of_states_come_in_by_time() {
 
 #[test]
 fn a_document_that_is_request_and_answer_in_one_is_split() {
-    let env = started(SPECIALISTS);
+    let env = with_protocol(SPECIALISTS);
     let mut merged = sample(SPECIALISTS, "request");
     let answer = sample(SPECIALISTS, "response");
     for (name, value) in answer.as_object().unwrap() {
@@ -500,33 +498,39 @@ fn a_document_that_is_request_and_answer_in_one_is_split() {
     );
 }
 
-#[test]
-fn an_import_that_was_killed_goes_on_where_it_was() {
-    let env = lived("issue-to-pr");
-    let dir = exported(&env, "archive", "out");
-    let all = commits(&env, &env.repo());
-    let repo = fresh(&env, "killed", "issue-to-pr");
-    let mut rounds = 0;
+/// Imports and kills, until all is there; says whether it took more than one import.
+fn killed_on_its_way(env: &TestEnvironment, repo: &Path, dir: &Path, all: usize) -> bool {
+    let mut imports = 0;
     loop {
-        let before = commits(&env, &repo);
+        let before = commits_in(env, repo);
         if before == all {
-            break;
+            return imports > 1;
         }
+        imports += 1;
         let mut command = env.program(&["import", dir.to_str().unwrap()]);
         command
-            .current_dir(&repo)
+            .current_dir(repo)
             .stdout(Stdio::null())
             .stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
         // A few steps more each time, wherever in a step that is.
-        while commits(&env, &repo) < (before + 3).min(all) {
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        until("the import goes on", || {
+            commits_in(env, repo) >= (before + 3).min(all)
+        });
         child.kill().unwrap();
         child.wait().unwrap();
-        rounds += 1;
     }
-    assert!(rounds > 1, "the first round was too quick");
+}
+
+#[test]
+fn an_import_that_was_killed_goes_on_where_it_was() {
+    let env = lived("issue-to-pr");
+    let dir = exported(&env, "archive", "out");
+    let all = commits_in(&env, &env.repo());
+    // A whole import may pass between two looks at it: then another one is killed.
+    let mut repos = (1..=20).map(|n| fresh(&env, &format!("killed-{n}"), "issue-to-pr"));
+    let repo = repos.find(|repo| killed_on_its_way(&env, repo, &dir, all));
+    let repo = repo.expect("an import is killed on its way");
     assert_eq!(trees(&env, &repo), trees(&env, &env.repo()));
     env.handoff_in(&repo, &["verify"]).success();
     let (data, _) = import(&env, &repo, &dir, &[]);
@@ -619,7 +623,7 @@ fn nothing_that_the_protocol_refuses_comes_in() {
     let told = refused(&data);
     assert_eq!(told[0], "steps.jsonl:3 import_unreadable import.file");
     assert_eq!(told[3], "steps.jsonl:6 import_unreadable import.line");
-    assert_eq!(commits(&env, &repo), 1);
+    assert_eq!(commits_in(&env, &repo), 1);
 }
 
 #[test]
@@ -754,7 +758,7 @@ fn what_no_command_could_have_asked_for_is_refused() {
         "steps.jsonl:8 out_of_order",
     ];
     assert_eq!(refused(&data), told);
-    assert_eq!(commits(&env, &repo), 2);
+    assert_eq!(commits_in(&env, &repo), 2);
     // A time with a fraction is the second that a commit can hold.
     let (env, dir) = altered(|_, line| line.replace(":00+00:00", ":00.5+00:00"));
     let repo = fresh(&env, "fraction", "issue-to-pr");
@@ -764,10 +768,10 @@ fn what_no_command_could_have_asked_for_is_refused() {
 
 #[test]
 fn a_note_without_a_sender_is_sent_by_whoever_says_so() {
-    let env = started("delegation");
+    let env = with_protocol("delegation");
     let issue = ["--issue", "berth-4"];
-    let sample = test_support::exchange::sample_bytes("delegation", "decision-without-target.json");
-    let dir = folder(&env, "notes", &[("decision.json", sample)]);
+    let sample = test_support::contracts::valid("delegation", "decision-without-target.json");
+    let dir = folder(&env, "notes", &[("decision.json", sample.into())]);
     let (data, status) = import(&env, &env.repo(), &dir, &issue);
     assert_eq!(
         (status, refused(&data)),

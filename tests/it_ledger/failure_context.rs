@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use test_support::TestEnvironment;
 use test_support::contracts::opening;
 use test_support::failure::*;
+use test_support::files::{chmod, write};
 
 const FOLDER: &str = "issues/87/00/87/0001-failure/1";
 
@@ -758,8 +759,10 @@ fn a_worktree_that_is_written_to_is_kept_whole_or_refused() {
             self.0.store(true, Ordering::Relaxed);
         }
     }
-    // What a build writes: each version of a file replaces the one before.
-    let version = |n: usize| format!("version {n}\n").repeat(1 + n % 7);
+    // What a build writes: each version of a file replaces the one before. Some are as long as what
+    // is committed, so that they have to be hashed to be told from it.
+    let version = |n: usize| format!("version {n:011}\n").repeat(1 + n % 7);
+    assert_eq!(version(7).len(), "base of changed.txt\n".len());
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let mut n = 0;

@@ -4,10 +4,10 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use handoff_git::blob_id;
 use test_support::contracts::opening;
+use test_support::until;
 use test_support::{Ran, TestEnvironment};
 
 /// Puts three objects into the folder that git counts, and a tag that leads to them.
@@ -66,16 +66,6 @@ fn maintained(env: &TestEnvironment) -> usize {
         line.contains(r#""event":"start""#) && line.contains(r#""maintenance","run","--auto""#)
     });
     starts.count()
-}
-
-/// Waits until something is so, and fails where it never is.
-#[track_caller]
-fn until(what: &str, mut is: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !is() {
-        assert!(start.elapsed() < Duration::from_secs(20), "never: {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 fn send(env: &TestEnvironment, issue: u32) {

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use test_support::TestEnvironment;
 use test_support::failure::*;
+use test_support::files::{chmod, write};
 
 #[test]
 fn every_kind_of_change_comes_back_bit_for_bit() {

@@ -3,56 +3,19 @@
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::process::{Child, Command, Stdio};
-use std::thread::sleep;
-use std::time::Duration;
+use std::process::Command;
 
+use rustix::process::Signal;
 use serde_json::Value;
 use test_support::contracts::{Format, implementer_error, opening, prepared, sample};
+use test_support::files::script;
+use test_support::running::Running;
 use test_support::workflow::{run, workflow};
 use test_support::{Ran, TestEnvironment};
 
-/// Long enough for a program to have begun to wait; where it has not, the test
-/// shows less and passes all the same.
-const SETTLE: Duration = Duration::from_millis(300);
-
-/// A program that waits, and must end by itself.
-struct Waiting {
-    child: Child,
-}
-
-impl Waiting {
-    fn start(env: &TestEnvironment, args: &[&str]) -> Self {
-        let mut all = vec!["wait", "--timeout", "60s"];
-        all.extend(args);
-        Self::of(env.program(&all))
-    }
-
-    fn of(mut command: Command) -> Self {
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let child = command.spawn().unwrap();
-        sleep(SETTLE);
-        Self { child }
-    }
-
-    #[track_caller]
-    fn goes_on(mut self) -> Self {
-        assert!(
-            self.child.try_wait().unwrap().is_none(),
-            "it ended too soon"
-        );
-        self
-    }
-
-    #[track_caller]
-    fn ends(self, status: i32) -> (String, String) {
-        let output = self.child.wait_with_output().unwrap();
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
-        assert_eq!(output.status.code(), Some(status), "{stdout}{stderr}");
-        (stdout, stderr)
-    }
+/// A wait, which says on standard error when it has begun.
+fn waiting(env: &TestEnvironment, args: &[&str]) -> Running {
+    Running::of(env.program(&[&["wait", "--timeout", "60s"], args].concat()))
 }
 
 fn opened() -> TestEnvironment {
@@ -93,12 +56,10 @@ fn what_is_done_already_ends_the_wait_at_once() {
 #[test]
 fn a_wait_ends_when_the_handoff_is_completed() {
     let env = opened();
-    let waiting = Waiting::start(&env, &["87.1"]).goes_on();
+    let wait = waiting(&env, &["87.1"]).waits();
     env.claim("87.1", "prep-agent").success();
-    sleep(SETTLE);
-    let waiting = waiting.goes_on();
     env.handoff(&COMPLETE).success();
-    let (stdout, _) = waiting.ends(0);
+    let (stdout, _) = wait.ends(0);
     assert!(
         stdout.starts_with("87.1 issue-manager → prep-agent: completed\n"),
         "{stdout}"
@@ -108,17 +69,22 @@ fn a_wait_ends_when_the_handoff_is_completed() {
 #[test]
 fn a_handoff_that_is_handed_on_is_completed() {
     let env = claimed();
-    let waiting = Waiting::start(&env, &["87.1"]).goes_on();
+    let wait = waiting(&env, &["87.1"]).waits();
     env.send(prepared(87)).success();
-    waiting.ends(0);
+    wait.ends(0);
 }
 
 #[test]
 fn failed_rejected_and_cancelled_are_no() {
     let env = claimed();
-    let waiting = Waiting::start(&env, &["87.1", "--json"]).goes_on();
+    let wait = waiting(&env, &["87.1"]).waits();
+    let json = env.program(&["wait", "--timeout", "60s", "87.1", "--json"]);
+    let json = Running::silent(json);
     env.handoff(&FAIL).success();
-    let (stdout, _) = waiting.ends(1);
+    let (stdout, _) = wait.ends(1);
+    assert!(stdout.contains("FAILED: no disk"), "{stdout}");
+    let (stdout, stderr) = json.ends(1);
+    assert_eq!(stderr, "");
     let document: Value = serde_json::from_str(&stdout).unwrap();
     assert_eq!(document["ok"], false);
     assert_eq!(document["error"]["code"], "wait_failed");
@@ -128,7 +94,7 @@ fn failed_rejected_and_cancelled_are_no() {
     insta::assert_snapshot!(shown, @"
     $ git handoff wait 87.1
     87.1 issue-manager → prep-agent: failed
-      2026-03-02 09:08:00Z fail by prep-agent → failed
+      2026-03-02 09:09:00Z fail by prep-agent → failed
           FAILED: no disk (not recoverable)
     --- stderr
     next: git handoff show 87.1
@@ -137,10 +103,10 @@ fn failed_rejected_and_cancelled_are_no() {
 
     for (event, agent) in [("reject", "prep-agent"), ("cancel", "issue-manager")] {
         let env = opened();
-        let waiting = Waiting::start(&env, &["87.1"]).goes_on();
+        let wait = waiting(&env, &["87.1"]).waits();
         let args = [event, "87.1", "--as", agent, "--reason", "not now"];
         env.handoff(&args).success();
-        let (stdout, _) = waiting.ends(1);
+        let (stdout, _) = wait.ends(1);
         assert!(stdout.contains("not now"), "{stdout}");
     }
 }
@@ -148,8 +114,8 @@ fn failed_rejected_and_cancelled_are_no() {
 #[test]
 fn a_question_ends_the_wait_only_where_that_is_asked_for() {
     let env = claimed();
-    let patient = Waiting::start(&env, &["87.1"]);
-    let waiting = Waiting::start(&env, &["87.1", "--blocked"]).goes_on();
+    let patient = waiting(&env, &["87.1"]);
+    let wait = waiting(&env, &["87.1", "--blocked"]).waits();
     let block = [
         "block",
         "87.1",
@@ -159,9 +125,9 @@ fn a_question_ends_the_wait_only_where_that_is_asked_for() {
         "which disk?",
     ];
     env.handoff(&block).success();
-    let (stdout, _) = waiting.ends(1);
+    let (stdout, _) = wait.ends(1);
     assert!(stdout.contains("which disk?"), "{stdout}");
-    let patient = patient.goes_on();
+    let patient = patient.waits();
     env.handoff(&["answer", "87.1", "the second", "--as", "orchestrator"])
         .success();
     env.claim("87.1", "prep-agent").success();
@@ -176,6 +142,7 @@ fn time_that_is_up_exits_7_and_says_where_things_stand() {
     insta::assert_snapshot!(shown.shown, @"
     $ git handoff wait 87.1 --timeout 50ms
     --- stderr
+    waiting for changes of refs/heads/handoffs
     error: the time is up: 87.1 is in_progress
     hint: nothing was changed; the same command waits on; `git handoff explain timed_out` tells more
     --- exit 7
@@ -191,15 +158,15 @@ fn time_that_is_up_exits_7_and_says_where_things_stand() {
 fn several_end_together_and_any_ends_with_the_first() {
     let env = claimed();
     env.send(opening(88)).success();
-    let all = Waiting::start(&env, &["87.1", "88.1"]);
-    let any = Waiting::start(&env, &["87.1", "88.1", "--any"]).goes_on();
+    let all = waiting(&env, &["87.1", "88.1"]);
+    let any = waiting(&env, &["87.1", "88.1", "--any"]).waits();
     env.handoff(&COMPLETE).success();
     let (stdout, _) = any.ends(0);
     assert!(
         stdout.contains("87.1") && !stdout.contains("88.1"),
         "{stdout}"
     );
-    let all = all.goes_on();
+    let all = all.waits();
     env.handoff(&["reject", "88.1", "--as", "prep-agent", "--reason", "no"])
         .success();
     let (stdout, _) = all.ends(1);
@@ -212,16 +179,16 @@ fn several_end_together_and_any_ends_with_the_first() {
 #[test]
 fn an_inbox_ends_the_wait_when_something_can_be_claimed() {
     let env = TestEnvironment::with_ledger();
-    let waiting = Waiting::start(&env, &["--inbox", "--as", "prep-agent", "--json"]).goes_on();
+    let there = ["wait", "--inbox", "--as", "prep-agent"];
+    let wait = waiting(&env, &there[1..]).waits();
     env.send(opening(87)).success();
-    let (stdout, _) = waiting.ends(0);
-    let document: Value = serde_json::from_str(&stdout).unwrap();
-    let target = &document["data"]["targets"][0];
+    let (stdout, _) = wait.ends(0);
+    assert_eq!(stdout, "87.1 issue-manager → prep-agent: pending\n");
+    let target = &env.data(&there)["targets"][0];
     assert_eq!(target["id"], "87.1");
     assert_eq!(target["agent"], "prep-agent");
     assert_eq!(target["record"]["state"], "pending");
     // What is there already, and then nothing more.
-    let there = ["wait", "--inbox", "--as", "prep-agent"];
     insta::assert_snapshot!(env.handoff(&there).success().shown, @"
     $ git handoff wait --inbox --as prep-agent
     87.1 issue-manager → prep-agent: pending
@@ -245,19 +212,17 @@ fn an_issue_ends_when_it_is_completed_or_when_nothing_in_it_moves() {
     let steps = workflow(|_| Format::Xml);
     let (last, before) = steps.split_last().unwrap();
     run(&env, before);
-    let waiting = Waiting::start(&env, &["87"]).goes_on();
+    let wait = waiting(&env, &["87"]).waits();
     run(&env, std::slice::from_ref(last));
-    let (stdout, _) = waiting.ends(0);
+    let (stdout, _) = wait.ends(0);
     assert_eq!(stdout, "issue 87 is completed\n");
 
     // A failure that is reported goes on with whoever decides about it.
     let env = claimed();
     env.send(prepared(87)).success();
     env.claim("87.2", "implementer-agent").success();
-    let waiting = Waiting::start(&env, &["87"]).goes_on();
+    let wait = waiting(&env, &["87"]).waits();
     env.send(implementer_error(Format::Json, 87)).success();
-    sleep(SETTLE);
-    let waiting = waiting.goes_on();
     env.claim("87.3", "orchestrator").success();
     let complete = [
         "complete",
@@ -268,7 +233,7 @@ fn an_issue_ends_when_it_is_completed_or_when_nothing_in_it_moves() {
         "seen",
     ];
     env.handoff(&complete).success();
-    let (stdout, stderr) = waiting.ends(1);
+    let (stdout, stderr) = wait.ends(1);
     assert_eq!(stdout, "issue 87 does not go on: 87.2\n");
     assert_eq!(stderr, "next: git handoff status 87\n");
 }
@@ -304,19 +269,17 @@ fn refs_that_are_packed_before_and_meanwhile_are_watched() {
         env.git(&env.repo(), &["pack-refs", "--all"]);
         let folder = env.repo().join(".git/refs/heads").join(branch);
         assert!(!folder.exists(), "the ref is packed");
-        let waiting = Waiting::start(&env, &["87.1", "--branch", branch]).goes_on();
+        let wait = waiting(&env, &["87.1", "--branch", branch]).waits();
         on(&["claim", "87.1", "--as", "prep-agent"]).success();
         env.git(&env.repo(), &["pack-refs", "--all"]);
-        sleep(SETTLE);
-        let waiting = waiting.goes_on();
         on(&COMPLETE).success();
-        waiting.ends(0);
+        wait.ends(0);
         // Moved in packed-refs alone.
-        let waiting = Waiting::start(&env, &["--inbox", "--as", "prep-agent", "--branch", branch]);
+        let wait = waiting(&env, &["--inbox", "--as", "prep-agent", "--branch", branch]);
         let file = env.file("88.xml", opening(88));
         on(&["send", &file]).success();
         env.git(&env.repo(), &["pack-refs", "--all"]);
-        waiting.ends(0);
+        wait.ends(0);
     }
 }
 
@@ -330,17 +293,17 @@ fn a_linked_worktree_waits_for_the_ledger_that_it_shares() {
     );
     let mut command = env.program(&["wait", "87.1", "--timeout", "60s"]);
     command.current_dir(&linked);
-    let waiting = Waiting::of(command).goes_on();
+    let wait = Running::of(command).waits();
     env.handoff(&COMPLETE).success();
-    waiting.ends(0);
+    wait.ends(0);
 }
 
 #[test]
 fn a_branch_that_is_deleted_ends_the_wait() {
     let env = claimed();
-    let waiting = Waiting::start(&env, &["87.1"]).goes_on();
+    let wait = waiting(&env, &["87.1"]).waits();
     env.git(&env.repo(), &["update-ref", "-d", "refs/heads/handoffs"]);
-    let (_, stderr) = waiting.ends(9);
+    let (_, stderr) = wait.ends(9);
     assert!(stderr.contains("there is no branch handoffs"), "{stderr}");
 }
 
@@ -398,15 +361,13 @@ fn a_remote_is_looked_at_and_only_its_tracking_ref_is_written() {
         "--timeout",
         "60s",
     ];
-    let waiting = Waiting::of(away(&env, &args)).goes_on();
+    let wait = Running::of(away(&env, &args)).waits();
     // More than one thing happens there while it waits.
     env.send(opening(88)).success();
     env.git(&env.repo(), &["push", "-q", &bare, "handoffs"]);
-    sleep(SETTLE);
-    let waiting = waiting.goes_on();
     env.handoff(&COMPLETE).success();
     env.git(&env.repo(), &["push", "-q", &bare, "handoffs"]);
-    let (stdout, _) = waiting.ends(0);
+    let (stdout, _) = wait.ends(0);
     assert!(
         stdout.contains("87.1 issue-manager → prep-agent: completed"),
         "{stdout}"
@@ -444,12 +405,11 @@ fn a_remote_that_does_not_answer_does_not_outlast_the_timeout() {
     let bin = env.root().join("bin");
     fs::create_dir(&bin).unwrap();
     let pids = env.root().join("pids");
-    let script = format!(
+    let text = format!(
         "#!/bin/sh\nsleep 1000 &\necho $! >> '{}'\nwait\n",
         pids.display()
     );
-    fs::write(bin.join("git"), script).unwrap();
-    fs::set_permissions(bin.join("git"), fs::Permissions::from_mode(0o755)).unwrap();
+    script(&bin.join("git"), text);
     let mut command = away(&env, &args);
     let path = std::env::var("PATH").unwrap();
     command.env("PATH", format!("{}:{path}", bin.display()));
@@ -482,20 +442,10 @@ fn a_remote_that_is_none_is_refused() {
 fn an_interrupted_wait_on_a_remote_leaves_nothing_behind() {
     let (env, _) = with_remote();
     let args = ["87.1", "--remote", "origin", "--timeout", "60s"];
-    let waiting = Waiting::of(away(&env, &args)).goes_on();
-    signal(&waiting.child, "TERM");
-    let output = waiting.child.wait_with_output().unwrap();
+    let wait = Running::of(away(&env, &args)).waits();
+    wait.signal(Signal::TERM);
     use std::os::unix::process::ExitStatusExt;
-    assert_eq!(output.status.signal(), Some(15));
-}
-
-fn signal(child: &Child, name: &str) {
-    let pid = child.id().to_string();
-    let sent = Command::new("kill")
-        .args(["-s", name, &pid])
-        .status()
-        .unwrap();
-    assert!(sent.success());
+    assert_eq!(wait.end().0.signal(), Some(15));
 }
 
 /// The program with the system's clock.
@@ -514,8 +464,8 @@ fn a_lease_that_runs_out_ends_the_wait_before_anyone_records_it() {
     let before = env.tip();
     let wait =
         |targets: &[&str]| by_the_clock(&env, &[&["wait", "--timeout", "60s"], targets].concat());
-    let handoff = Waiting::of(wait(&["87.1", "--json"]));
-    let issue = Waiting::of(wait(&["87"]));
+    let handoff = Running::silent(wait(&["87.1", "--json"]));
+    let issue = Running::of(wait(&["87"]));
     let (stdout, _) = handoff.ends(1);
     let document: Value = serde_json::from_str(&stdout).unwrap();
     let target = &document["data"]["targets"][0];
@@ -579,7 +529,7 @@ fn what_may_begin_later_is_skipped_until_then_and_then_ends_the_wait() {
     let env = delaying(3);
     retried(&env);
     let wait = ["wait", "--inbox", "--as", "prep-agent", "--timeout", "60s"];
-    let (stdout, _) = Waiting::of(by_the_clock(&env, &wait)).ends(0);
+    let (stdout, _) = Running::of(by_the_clock(&env, &wait)).ends(0);
     assert!(stdout.starts_with("87.1 "), "{stdout}");
     env.run(by_the_clock(&env, &next), &next, None)
         .success()

@@ -1,17 +1,11 @@
 //! Following the ledger, and going on where one left off.
 
-use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, ChildStdout, Command, Stdio};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
-
+use rustix::process::Signal;
 use serde_json::Value;
-use test_support::TestEnvironment;
 use test_support::contracts::{Format, opening, prepared};
+use test_support::running::Running;
 use test_support::workflow::completed;
-
-/// Long enough for a program to have begun to watch.
-const SETTLE: Duration = Duration::from_millis(300);
+use test_support::{TestEnvironment, until};
 
 fn parsed(text: &str) -> Vec<Value> {
     let line = |line| serde_json::from_str(line).unwrap();
@@ -29,46 +23,9 @@ fn texts(lines: &[Value], field: &str) -> Vec<String> {
     lines.iter().map(text).collect()
 }
 
-/// A watch that goes on.
-struct Watch {
-    child: Child,
-    lines: BufReader<ChildStdout>,
-}
-
-impl Watch {
-    fn start(env: &TestEnvironment, args: &[&str]) -> Self {
-        let mut command = env.program(&[&["watch"], args].concat());
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap());
-        sleep(SETTLE);
-        Self { child, lines }
-    }
-
-    fn line(&mut self) -> Value {
-        let mut text = String::new();
-        self.lines.read_line(&mut text).unwrap();
-        serde_json::from_str(&text).unwrap()
-    }
-
-    fn signal(&self, name: &str) {
-        let pid = self.child.id().to_string();
-        let sent = Command::new("kill")
-            .args(["-s", name, &pid])
-            .status()
-            .unwrap();
-        assert!(sent.success());
-    }
-
-    /// What it still prints, what it says, and how it ends.
-    fn end(mut self) -> (String, String, Option<i32>) {
-        let mut rest = String::new();
-        self.lines.read_to_string(&mut rest).unwrap();
-        drop(self.lines);
-        let output = self.child.wait_with_output().unwrap();
-        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-        (rest, stderr, output.status.code())
-    }
+/// A watch, which says on standard error when it has begun.
+fn watching(env: &TestEnvironment) -> Running {
+    Running::of(env.program(&["watch"])).waits()
 }
 
 #[test]
@@ -176,7 +133,7 @@ fn what_is_no_transition_is_told_as_what_it_is() {
 fn a_watch_tells_what_happens_meanwhile() {
     let env = TestEnvironment::with_ledger();
     env.send(opening(87)).success();
-    let mut watch = Watch::start(&env, &[]);
+    let mut watch = watching(&env);
     env.claim("87.1", "prep-agent").success();
     let line = watch.line();
     assert_eq!(
@@ -186,12 +143,11 @@ fn a_watch_tells_what_happens_meanwhile() {
     env.git(&env.repo(), &["pack-refs", "--all"]);
     env.send(opening(88)).success();
     assert_eq!(watch.line()["id"], "88.1");
-    watch.signal("TERM");
-    let (rest, stderr, status) = watch.end();
-    assert_eq!((rest.as_str(), stderr.as_str(), status), ("", "", Some(0)));
-    let watch = Watch::start(&env, &[]);
-    watch.signal("INT");
-    assert_eq!(watch.end().2, Some(0));
+    watch.signal(Signal::TERM);
+    assert_eq!(watch.ends(0), (String::new(), String::new()));
+    let watch = watching(&env);
+    watch.interrupt();
+    watch.ends(0);
 }
 
 #[test]
@@ -215,14 +171,13 @@ fn nothing_is_lost_or_told_twice_however_often_a_watch_is_resumed() {
         }
         let expected = (WRITERS * EACH * 4) as usize;
         while seen.len() < expected {
-            let mut watch = Watch::start(&env, &["--from", &from]);
+            let mut watch = Running::silent(env.program(&["watch", "--from", &from]));
             // Some of what comes, and then it is ended amid the rest.
             for _ in 0..7.min(expected - seen.len()) {
                 seen.push(watch.line());
             }
-            watch.signal("TERM");
-            let (rest, _, status) = watch.end();
-            assert_eq!(status, Some(0));
+            watch.signal(Signal::TERM);
+            let (rest, _) = watch.ends(0);
             seen.extend(parsed(&rest));
             let last = seen.last().unwrap();
             assert_eq!(last["n"], last["of"], "it ends with a whole commit");
@@ -238,24 +193,16 @@ fn nothing_is_lost_or_told_twice_however_often_a_watch_is_resumed() {
 fn a_watch_ends_when_nobody_reads() {
     let env = completed(|_| Format::Xml);
     // One that is printing, and one that has nothing to print.
-    for args in [&["--all"][..], &[]] {
-        let mut watch = Watch::start(&env, args);
-        if !args.is_empty() {
-            watch.line();
-        }
+    let mut printing = Running::silent(env.program(&["watch", "--all"]));
+    printing.line();
+    for mut watch in [printing, watching(&env)] {
         drop(watch.lines);
-        let start = Instant::now();
-        let status = loop {
-            if let Some(status) = watch.child.try_wait().unwrap() {
-                break status;
-            }
-            if start.elapsed() > Duration::from_secs(60) {
-                let _ = watch.child.kill();
-                panic!("it goes on: {args:?}");
-            }
-            sleep(Duration::from_millis(20));
-        };
-        assert_eq!(status.code(), Some(0));
+        let mut status = None;
+        until("it ends", || {
+            status = watch.child.try_wait().unwrap();
+            status.is_some()
+        });
+        assert_eq!(status.and_then(|s| s.code()), Some(0));
     }
 }
 
@@ -284,19 +231,17 @@ fn a_branch_that_is_rewritten_or_deleted_ends_the_watch() {
     let env = TestEnvironment::with_ledger();
     let root = env.tip();
     env.send(opening(87)).success();
-    let watch = Watch::start(&env, &[]);
+    let watch = watching(&env);
     env.git(&env.repo(), &["update-ref", "refs/heads/handoffs", &root]);
-    let (_, stderr, status) = watch.end();
-    assert_eq!(status, Some(10), "{stderr}");
+    let (_, stderr) = watch.ends(10);
     assert!(
         stderr.contains("is not in the branch's history"),
         "{stderr}"
     );
 
-    let watch = Watch::start(&env, &[]);
+    let watch = watching(&env);
     env.git(&env.repo(), &["update-ref", "-d", "refs/heads/handoffs"]);
-    let (_, stderr, status) = watch.end();
-    assert_eq!(status, Some(9), "{stderr}");
+    let (_, stderr) = watch.ends(9);
     assert!(
         stderr.contains(&format!("git handoff watch --from {root}")),
         "{stderr}"

@@ -1,10 +1,10 @@
 //! Agents that ask one another: the protocol delegation, by the program in real repositories.
 
 use std::fs;
-use std::path::Path;
 
 use serde_json::{Value, json};
 use test_support::TestEnvironment;
+use test_support::contracts::value;
 
 const TRACE: &str = "5a1c7e90-0b2d-4f38-9c64-d07e1f2a3b4c";
 const WRITER: &str = "document_generator";
@@ -18,15 +18,8 @@ fn env() -> TestEnvironment {
     env
 }
 
-fn sample(name: &str) -> Value {
-    let folder = "tests/samples/delegation/valid";
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
-    let text = fs::read_to_string(path.join(format!("{name}.json"))).unwrap();
-    serde_json::from_str(&text).unwrap()
-}
-
 fn asks(from: &str, to: &str, about: &str) -> String {
-    let mut value = sample("request");
+    let mut value = value("delegation", "request", &[]);
     value["traceId"] = TRACE.into();
     value["sourceAgent"] = from.into();
     value["handoffTo"] = to.into();
@@ -35,7 +28,7 @@ fn asks(from: &str, to: &str, about: &str) -> String {
 }
 
 fn answers(from: &str, status: &str, more: Value) -> String {
-    let mut value = sample("response-least");
+    let mut value = value("delegation", "response-least", &[]);
     value["traceId"] = TRACE.into();
     value["respondingAgent"] = from.into();
     value["status"] = status.into();
@@ -429,7 +422,7 @@ fn several_requests_in_one_trace_each_get_their_answer() {
 fn a_decision_is_kept_and_changes_nothing_else() {
     let env = env();
     asked(&env, WRITER, RESEARCH, "Tides");
-    let decision = sample("decision-with-reason").to_string();
+    let decision = value("delegation", "decision-with-reason", &[]).to_string();
     let send = |more: &[&str]| {
         let mut args = vec!["send", "-", "--json"];
         args.extend(more);
@@ -459,7 +452,7 @@ fn a_decision_is_kept_and_changes_nothing_else() {
     assert_eq!(after["facts"]["requests"], before.1["facts"]["requests"]);
     assert_eq!(
         after["facts"]["confidence"],
-        sample("decision-with-reason")["confidence"]
+        value("delegation", "decision-with-reason", &[])["confidence"]
     );
     // The same again is a repeat; another agent that finds the same says so for itself.
     let tip = env.tip();
@@ -480,7 +473,7 @@ fn a_decision_is_kept_and_changes_nothing_else() {
     let error = send(&["--as", "orchestrator"]).exits(3).json();
     assert_eq!(error["error"]["findings"][0]["code"], "envelope.issue");
     // The one that it names is the one that sends it.
-    let named = sample("decision-naming-its-agent").to_string();
+    let named = value("delegation", "decision-naming-its-agent", &[]).to_string();
     let args = ["send", "-", "--json", "--issue", TRACE, "--as", RESEARCH];
     let error = env.handoff_with(&args, &named).exits(4).json();
     assert_eq!(error["error"]["code"], "not_the_sender");
@@ -495,8 +488,11 @@ fn a_decision_is_kept_and_changes_nothing_else() {
 fn a_decision_can_come_before_the_first_request() {
     let env = env();
     let args = ["send", "-", "--issue", TRACE, "--as", WRITER];
-    env.handoff_with(&args, sample("decision-to-hand-on").to_string())
-        .success();
+    env.handoff_with(
+        &args,
+        value("delegation", "decision-to-hand-on", &[]).to_string(),
+    )
+    .success();
     asked(&env, WRITER, RESEARCH, "Tides");
     assert_eq!(record(&env, 2)["follows"], Value::Null);
     env.send(answers(RESEARCH, "resolved", json!({}))).success();

@@ -3,9 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use test_support::contracts::opening;
+use test_support::remote::{assert_whole, bare, clone, tip};
 use test_support::{Ran, TestEnvironment};
 
-/// A bare repository `bare.git`, which is `origin` to the clones `repo` and `other`.
+/// A bare repository, which is `origin` to the clones `repo` and `other`.
 pub(crate) struct Clones {
     pub(crate) env: TestEnvironment,
     pub(crate) bare: PathBuf,
@@ -15,33 +17,57 @@ pub(crate) struct Clones {
 impl Clones {
     /// Makes them, with a ledger that both have.
     pub(crate) fn new() -> Self {
-        Self::under(&["init", "--remote", "origin"])
+        Self::under(&[])
     }
 
     /// Makes them; the first clone starts the ledger with these arguments.
     pub(crate) fn under(init: &[&str]) -> Self {
-        let clones = Self::without_ledger();
-        clones.env.handoff(init).success();
-        let there = ["init", "--remote", "origin"];
-        clones.there(&there).success();
-        clones
+        Self::without_ledger().started(init)
+    }
+
+    /// Makes them; both reach the bare repository by an address.
+    pub(crate) fn through(env: TestEnvironment, bare: PathBuf, address: &str) -> Self {
+        Self::reaching(env, bare, address).started(&[])
     }
 
     /// Makes them without a ledger.
     pub(crate) fn without_ledger() -> Self {
         let env = TestEnvironment::with_repository();
-        let (bare, other) = (env.root().join("bare.git"), env.root().join("other"));
-        env.git(env.root(), &["init", "-q", "--bare", "bare.git"]);
-        let address = bare.to_str().unwrap();
+        let bare = bare(&env, "server.git");
+        let address = bare.to_str().unwrap().to_owned();
+        Self::reaching(env, bare, &address)
+    }
+
+    fn started(self, init: &[&str]) -> Self {
+        let join = ["init", "--remote", "origin"];
+        self.env.handoff(&[&join, init].concat()).success();
+        self.there(&join).success();
+        self
+    }
+
+    fn reaching(env: TestEnvironment, bare: PathBuf, address: &str) -> Self {
         env.git(&env.repo(), &["remote", "add", "origin", address]);
         env.git(&env.repo(), &["push", "-q", "origin", "main"]);
-        env.git(env.root(), &["clone", "-q", address, "other"]);
+        let other = clone(&env, address, "other");
         Self { env, bare, other }
     }
 
-    /// Runs a command in the other clone.
+    /// Runs the program in the other clone.
     pub(crate) fn there(&self, args: &[&str]) -> Ran {
         self.env.handoff_in(&self.other, args)
+    }
+
+    /// Sends a contract from a clone.
+    pub(crate) fn send(&self, clone: &Path, contract: &str, more: &[&str]) -> Ran {
+        let args = [&["send", "-"], more].concat();
+        let mut command = self.env.program(&args);
+        command.current_dir(clone);
+        self.env.run(command, &args, Some(contract.as_bytes()))
+    }
+
+    /// Sends the contract that opens an issue.
+    pub(crate) fn open(&self, clone: &Path, issue: u32, more: &[&str]) -> Ran {
+        self.send(clone, &opening(issue), more)
     }
 
     /// Where a ref is in one of the repositories; empty where it is not there.
@@ -52,7 +78,7 @@ impl Clones {
 
     /// Where the ledger's branch is in one of them.
     pub(crate) fn tip(&self, repository: &Path) -> String {
-        self.at(repository, "refs/heads/handoffs")
+        tip(&self.env, repository)
     }
 
     /// The commits of the remote's ledger after one, the oldest first.
@@ -60,6 +86,14 @@ impl Clones {
         let range = format!("{commit}..handoffs");
         let shown = self.env.git(&self.bare, &["rev-list", "--reverse", &range]);
         shown.lines().map(str::to_owned).collect()
+    }
+
+    /// Has both clones reach the repository by another address.
+    pub(crate) fn move_to(&self, address: &str) {
+        for clone in [&self.env.repo(), &self.other] {
+            self.env
+                .git(clone, &["remote", "set-url", "origin", address]);
+        }
     }
 
     /// Takes the remote out of reach.
@@ -77,9 +111,18 @@ impl Clones {
     pub(crate) fn assert_sound(&self, clone: &Path) {
         for repository in [clone, &self.bare] {
             self.env.handoff_in(repository, &["verify"]).success();
-            let fsck = ["fsck", "--strict", "--no-dangling"];
-            let fsck = self.env.git_any(repository, &fsck);
-            assert_eq!(fsck.status, 0, "{}{}", fsck.stdout, fsck.stderr);
+            assert_whole(&self.env, repository);
+        }
+    }
+
+    /// All three repositories have the same ledger, which passes every check.
+    #[track_caller]
+    pub(crate) fn assert_together(&self) {
+        let there = self.tip(&self.bare);
+        assert!(!there.is_empty());
+        for clone in [&self.env.repo(), &self.other] {
+            assert_eq!(self.tip(clone), there, "{}", clone.display());
+            self.assert_sound(clone);
         }
     }
 }

@@ -5,11 +5,12 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::thread;
-use std::time::Duration;
 
+use crate::clones::Clones;
 use test_support::remote::{
-    Access, Daemon, Fault, Http, Proxy, Team, Way, address, assert_whole, hook, tip, unhook,
+    Access, Daemon, Fault, Http, Proxy, Way, address, assert_whole, hook, tip, unhook,
 };
+use test_support::until;
 use test_support::{Ran, TestEnvironment};
 
 /// How many steps a repository's ledger has.
@@ -20,13 +21,13 @@ fn steps(env: &TestEnvironment, at: &Path) -> usize {
 
 /// A team, its server behind a proxy, and how many issues it has opened.
 struct Line {
-    team: Team,
+    team: Clones,
     proxy: Proxy,
     opened: u32,
 }
 
 impl Line {
-    fn new(scheme: &str, port: u16, team: Team) -> Self {
+    fn new(scheme: &str, port: u16, team: Clones) -> Self {
         let proxy = Proxy::start(port);
         team.move_to(&address(scheme, proxy.port, "server.git"));
         Self {
@@ -144,7 +145,7 @@ impl Line {
 
 #[test]
 fn the_proxy_does_what_it_is_told() {
-    let team = Team::new();
+    let team = Clones::new();
     let daemon = Daemon::start(&team.env);
     let line = Line::new("git", daemon.port, team);
     let repo = line.team.env.repo();
@@ -174,24 +175,24 @@ fn the_proxy_does_what_it_is_told() {
 
 #[test]
 fn a_connection_to_git_daemon_may_break_at_any_byte() {
-    let team = Team::new();
+    let team = Clones::new();
     let daemon = Daemon::start(&team.env);
     Line::new("git", daemon.port, team).cut_everywhere();
 }
 
 #[test]
 fn a_connection_to_a_web_server_may_break_at_any_byte() {
-    let team = Team::new();
+    let team = Clones::new();
     let http = Http::start(&team.env, Access::Open);
     Line::new("http", http.port, team).cut_everywhere();
 }
 
 #[test]
 fn a_server_that_no_longer_answers_costs_no_more_than_the_budget() {
-    let team = Team::new();
+    let team = Clones::new();
     let daemon = Daemon::start(&team.env);
     Line::new("git", daemon.port, team).stall_everywhere();
-    let team = Team::new();
+    let team = Clones::new();
     let http = Http::start(&team.env, Access::Open);
     Line::new("http", http.port, team).stall_everywhere();
 }
@@ -204,7 +205,7 @@ sleep 1"#;
 
 #[test]
 fn a_server_that_is_killed_while_it_receives_has_it_or_not() {
-    let team = Team::new();
+    let team = Clones::new();
     let http = Http::start(&team.env, Access::Open);
     let mut line = Line::new("http", http.port, team);
     // Before the branch moves, and after it has.
@@ -222,7 +223,7 @@ fn a_server_that_is_killed_while_it_receives_has_it_or_not() {
 
 #[test]
 fn a_server_that_is_gone_while_it_receives_has_it_later() {
-    let team = Team::new();
+    let team = Clones::new();
     let mut daemon = Daemon::start(&team.env);
     let mut line = Line::new("git", daemon.port, team);
     let begun = line.team.bare.join("begun");
@@ -233,9 +234,7 @@ fn a_server_that_is_gone_while_it_receives_has_it_later() {
     );
     let status = thread::scope(|scope| {
         let ran = scope.spawn(|| line.send(&[]).status);
-        while !begun.exists() {
-            thread::sleep(Duration::from_millis(5));
-        }
+        until("it is received", || begun.exists());
         daemon.kill();
         ran.join().unwrap()
     });
@@ -292,7 +291,7 @@ fn namespace(env: &TestEnvironment, script: &str) -> Option<Command> {
 fn a_remote_whose_disk_is_full_takes_it_later() {
     let mut ended = Vec::new();
     for left in [0, 4, 8, 16, 32, 64, 4096] {
-        let team = Team::new();
+        let team = Clones::new();
         team.open(&team.env.repo(), 1, &[]).success();
         let contract = team
             .env

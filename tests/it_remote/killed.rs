@@ -9,7 +9,9 @@ use crate::killing::{Acknowledged, Bystanders, Killer, unfinished};
 use serde_json::Value;
 use test_support::TestEnvironment;
 use test_support::contracts::opening;
-use test_support::failure::{AGENT, assert_same, write};
+use test_support::failure::{AGENT, assert_same};
+use test_support::files::write;
+use test_support::team::commits;
 
 /// Shoots at a command and then runs it again, to its end: it is told what it
 /// was told before, if it was told anything.
@@ -34,11 +36,6 @@ fn shoot_and_repeat(
         stand.note(&again);
     }
     (told, again)
-}
-
-fn commits(env: &TestEnvironment) -> usize {
-    let count = env.git(&env.repo(), &["rev-list", "--count", "handoffs"]);
-    count.trim().parse().unwrap()
 }
 
 fn held(env: &TestEnvironment, issue: u32) -> String {

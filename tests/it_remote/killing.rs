@@ -5,13 +5,13 @@ use std::fs;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use serde_json::Value;
 
 use test_support::TestEnvironment;
-use test_support::failure::write;
+use test_support::files::write;
 
 /// Kills commands until enough of them died of it.
 pub(crate) struct Killer {
@@ -19,10 +19,14 @@ pub(crate) struct Killer {
     killed: u32,
     ended: u32,
     random: u64,
-    /// Microseconds below which a kill falls: a little more than what the
-    /// commands took, which the machine's load decides anew all the time.
-    span: f64,
+    /// How long the last command took that was spared: a kill falls in that time.
+    usual: Duration,
+    /// How much of that time is used; less for each kill that came too late.
+    part: f64,
 }
+
+/// One command of so many is spared, which shows how long they take at present.
+const SPARED: u32 = 8;
 
 impl Killer {
     pub(crate) fn new(seed: u64, wanted: u32) -> Self {
@@ -31,7 +35,8 @@ impl Killer {
             killed: 0,
             ended: 0,
             random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15),
-            span: 20_000.0,
+            usual: Duration::ZERO,
+            part: 1.0,
         }
     }
 
@@ -69,7 +74,7 @@ impl Killer {
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
         let part = f64::from(u32::try_from(self.random >> 33).unwrap()) / f64::from(u32::MAX >> 1);
-        Duration::from_secs_f64(self.span * part / 1e6)
+        self.usual.mul_f64(self.part * part)
     }
 
     /// Runs a command with `--json` and kills it, with its children or alone;
@@ -80,25 +85,30 @@ impl Killer {
             .process_group(0)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
+        let is_spared = self.shots().is_multiple_of(SPARED);
         let pause = self.pause();
+        let start = Instant::now();
         let child = command.spawn().unwrap();
         let pid = Pid::from_child(&child);
-        std::thread::sleep(pause);
-        let _ = match with_children {
-            true => kill_process_group(pid, Signal::KILL),
-            false => kill_process(pid, Signal::KILL),
-        };
+        if !is_spared {
+            std::thread::sleep(pause);
+            let _ = match with_children {
+                true => kill_process_group(pid, Signal::KILL),
+                false => kill_process(pid, Signal::KILL),
+            };
+        }
         let output = child.wait_with_output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         match (output.status.code(), output.status.signal()) {
+            (Some(0), _) if is_spared => {
+                self.ended += 1;
+                (self.usual, self.part) = (start.elapsed(), 1.0);
+            }
             (Some(0), _) => {
                 self.ended += 1;
-                self.span = (self.span * 0.93).max(2_000.0);
+                self.part /= 2.0;
             }
-            (None, Some(9)) => {
-                self.killed += 1;
-                self.span *= 1.02;
-            }
+            (None, Some(9)) => self.killed += 1,
             other => panic!(
                 "{other:?}: {}{said}",
                 String::from_utf8_lossy(&output.stdout)

@@ -6,10 +6,11 @@ use std::fs;
 use std::path::Path;
 use std::thread;
 
+use crate::clones::Clones;
 use serde_json::Value;
 use test_support::Ran;
 use test_support::contracts::{opening, prepared};
-use test_support::remote::{Team, assert_whole, hook, tip};
+use test_support::remote::{assert_whole, hook, tip};
 
 const STEPS: usize = 200;
 
@@ -20,7 +21,7 @@ struct Step {
 }
 
 /// Runs the program in a clone, by a clock that is off.
-fn run(team: &Team, clone: &Path, hours: i64, args: &[&str], input: Option<&str>) -> Ran {
+fn run(team: &Clones, clone: &Path, hours: i64, args: &[&str], input: Option<&str>) -> Ran {
     let mut command = team.env.program(args);
     let now = team.env.now() + hours * 3600;
     for name in ["GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"] {
@@ -31,7 +32,7 @@ fn run(team: &Team, clone: &Path, hours: i64, args: &[&str], input: Option<&str>
 }
 
 /// Takes all steps about forty issues offline.
-fn work(team: &Team, clone: &Path, name: &str, hours: i64, first: u32) -> Vec<Step> {
+fn work(team: &Clones, clone: &Path, name: &str, hours: i64, first: u32) -> Vec<Step> {
     let mut steps = Vec::new();
     for issue in first..first + 40 {
         // Some contracts are the same in both clones, byte for byte.
@@ -83,14 +84,14 @@ fn work(team: &Team, clone: &Path, name: &str, hours: i64, first: u32) -> Vec<St
     steps
 }
 
-fn pushes(team: &Team) -> usize {
+fn pushes(team: &Clones) -> usize {
     let noted = fs::read_to_string(team.bare.join("pushes"));
     noted.unwrap_or_default().lines().count()
 }
 
 #[test]
 fn two_hundred_steps_each_come_together() {
-    let team = Team::new();
+    let team = Clones::new();
     team.env
         .handoff_in(&team.bare, &["hooks", "install", "--server"])
         .success();

@@ -3,18 +3,11 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::process::{Child, Output, Stdio};
-use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use test_support::TestEnvironment;
 use test_support::contracts::{opening, prepared};
-
-/// Starts all of these before any is waited for.
-fn at_once(env: &TestEnvironment, all: &[Vec<String>]) -> Vec<Output> {
-    let children: Vec<Child> = all.iter().map(|args| start(env, args)).collect();
-    let end = |child: Child| child.wait_with_output().unwrap();
-    children.into_iter().map(end).collect()
-}
+use test_support::team::{at_once, commits};
 
 fn start(env: &TestEnvironment, args: &[String]) -> Child {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
@@ -47,11 +40,6 @@ fn count(outputs: &[Output], status: i32) -> usize {
         .iter()
         .filter(|o| o.status.code() == Some(status))
         .count()
-}
-
-fn commits(env: &TestEnvironment) -> usize {
-    let count = env.git(&env.repo(), &["rev-list", "--count", "handoffs"]);
-    count.trim().parse().unwrap()
 }
 
 fn ids(data: &Value) -> BTreeSet<String> {
@@ -195,11 +183,9 @@ fn a_lock_that_a_killed_writer_left_is_cleared_away() {
     for text in [String::new(), format!("{commit}\n")] {
         fs::write(&queue, commit).unwrap();
         fs::write(&lock, text).unwrap();
-        let start = Instant::now();
         env.handoff(&["cancel", "87", "--as", "issue-manager"])
             .success();
         env.send(opening(87)).success();
-        assert!(start.elapsed() < Duration::from_secs(8));
         assert_eq!(fs::read_to_string(&queue).unwrap(), "");
     }
     // Another program's lock is not ours to remove, whatever was announced.
@@ -218,13 +204,7 @@ fn a_lock_that_stays_is_named_within_the_patience() {
     let tip = env.tip();
     let lock = env.repo().join(".git/refs/heads/handoffs.lock");
     fs::write(&lock, "").unwrap();
-    let start = Instant::now();
     let ran = env.claim("87", "prep-agent").exits(7);
-    assert!(
-        start.elapsed() < Duration::from_secs(15),
-        "{:?}",
-        start.elapsed()
-    );
     insta::assert_snapshot!(ran.shown, @"
     $ git handoff claim 87 --as prep-agent
     --- stderr
@@ -244,8 +224,12 @@ fn a_lock_that_goes_is_waited_for() {
     let env = TestEnvironment::with_ledger();
     let lock = env.repo().join(".git/refs/heads/handoffs.lock");
     fs::write(&lock, "").unwrap();
-    let child = start(&env, &send(&env, 87));
-    std::thread::sleep(Duration::from_millis(300));
+    let mut child = start(&env, &send(&env, 87));
+    // Each time that it tries, it notes in the queue what it is about to publish.
+    let queue = env.repo().join(".git/handoff/queue.lock");
+    while fs::read_to_string(&queue).unwrap().is_empty() {
+        assert!(child.try_wait().unwrap().is_none(), "it does not wait");
+    }
     fs::remove_file(&lock).unwrap();
     let ended = child.wait_with_output().unwrap();
     assert_eq!(ended.status.code(), Some(0), "{}", said(&[ended]));

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use crate::clones::Clones;
 use insta::assert_snapshot;
 use test_support::remote::{
-    Access, Daemon, Http, Team, address, bare, closed_port, hook, log_in, tip, unhook,
+    Access, Daemon, Http, address, bare, closed_port, hook, log_in, tip, unhook,
 };
 use test_support::{Ran, TestEnvironment};
 
@@ -22,7 +23,7 @@ fn served(guarded: bool) -> (TestEnvironment, std::path::PathBuf) {
 
 /// A contract goes there from one clone, and another claims it.
 fn passes_on(env: TestEnvironment, bare: std::path::PathBuf, address: &str) {
-    let team = Team::with(env, bare, address);
+    let team = Clones::through(env, bare, address);
     let (env, repo) = (&team.env, team.env.repo());
     team.open(&repo, 7, &[]).success();
     assert_eq!(tip(env, &team.bare), tip(env, &repo), "{address}");
@@ -101,7 +102,7 @@ fn by_an_address_that_stands_for_another() {
 
 #[test]
 fn a_relative_path_counts_from_the_working_tree() {
-    let team = Team::new();
+    let team = Clones::new();
     let env = &team.env;
     let set = ["remote", "set-url", "origin", "../served/server.git"];
     env.git(&env.repo(), &set);
@@ -112,7 +113,7 @@ fn a_relative_path_counts_from_the_working_tree() {
 }
 
 /// Runs a send that is refused, after which nothing is anywhere that was not before.
-fn refused(team: &Team, status: i32) -> Ran {
+fn refused(team: &Clones, status: i32) -> Ran {
     let repo = team.env.repo();
     let before = [&repo, &team.bare].map(|at| tip(&team.env, at));
     let ran = team.open(&repo, 9, &[]).exits(status);
@@ -123,7 +124,7 @@ fn refused(team: &Team, status: i32) -> Ran {
 
 #[test]
 fn what_a_hook_of_the_remote_says_is_shown() {
-    let team = Team::new();
+    let team = Clones::new();
     let text = "echo 'parcels are counted on Mondays'\nprintf '\\033[31mcome\\a back\\033[0m\\n' >&2\nexit 1";
     hook(&team.bare, "pre-receive", text);
     assert_snapshot!(team.env.filtered(&refused(&team, 4).stderr), @"
@@ -170,7 +171,7 @@ fn what_a_hook_of_the_remote_says_is_shown() {
 
 #[test]
 fn a_protected_branch_is_told() {
-    let team = Team::new();
+    let team = Clones::new();
     team.env.git(
         &team.bare,
         &["config", "receive.hideRefs", "refs/heads/handoffs"],
@@ -194,7 +195,7 @@ fn a_protected_branch_is_told() {
 
 #[test]
 fn a_branch_that_is_checked_out_there_is_told() {
-    let team = Team::new();
+    let team = Clones::new();
     let env = &team.env;
     env.git(
         env.root(),
@@ -222,7 +223,7 @@ fn a_branch_that_is_checked_out_there_is_told() {
 
 #[test]
 fn who_may_not_write_is_told() {
-    let team = Team::new();
+    let team = Clones::new();
     let http = Http::start(&team.env, Access::Users);
     team.move_to(&http.address("server.git"));
     // Nobody is asked.
@@ -262,7 +263,7 @@ fn who_may_not_write_is_told() {
 
 #[test]
 fn secrets_in_an_address_are_not_repeated() {
-    let team = Team::new();
+    let team = Clones::new();
     let http = Http::start(&team.env, Access::Users);
     let with_secret = |at: &str| at.replace("http://", "http://writer:s3cret@");
     team.move_to(&with_secret(&http.address("server.git")));
@@ -277,7 +278,7 @@ fn secrets_in_an_address_are_not_repeated() {
 
 #[test]
 fn a_branch_that_was_rewritten_there_stops_all_writes() {
-    let team = Team::new();
+    let team = Clones::new();
     team.open(&team.env.repo(), 7, &[]).success();
     team.there(&["sync"]).success();
     let head = "refs/heads/handoffs";
@@ -299,7 +300,7 @@ fn a_branch_that_was_rewritten_there_stops_all_writes() {
 
 #[test]
 fn no_remote_no_success() {
-    let team = Team::new();
+    let team = Clones::new();
     team.move_to(&address("git", closed_port(), "server.git"));
     let repo = team.env.repo();
     let before = tip(&team.env, &team.bare);
@@ -336,7 +337,7 @@ fn no_remote_no_success() {
 #[test]
 fn of_two_clones_that_claim_at_once_one_wins() {
     const ROUNDS: u32 = 15;
-    let team = Team::new();
+    let team = Clones::new();
     let repo = team.env.repo();
     for issue in 1..=ROUNDS {
         team.open(&repo, issue, &[]).success();
@@ -359,7 +360,7 @@ fn of_two_clones_that_claim_at_once_one_wins() {
 }
 
 /// Runs the same in each of these clones at once.
-fn race(team: &Team, clones: &[&Path], args: &[&str]) -> Vec<Ran> {
+fn race(team: &Clones, clones: &[&Path], args: &[&str]) -> Vec<Ran> {
     std::thread::scope(|scope| {
         let start = |clone: &&Path| {
             let clone = clone.to_path_buf();
@@ -373,7 +374,7 @@ fn race(team: &Team, clones: &[&Path], args: &[&str]) -> Vec<Ran> {
 /// Settings that keep a plain `git push` or `git fetch` from doing what is asked here.
 #[test]
 fn no_setting_gets_in_the_way() {
-    let team = Team::new();
+    let team = Clones::new();
     let (env, repo) = (&team.env, team.env.repo());
     env.git(&repo, &["tag", "-a", "-m", "v1", "v1"]);
     env.git(&repo, &["branch", "side"]);

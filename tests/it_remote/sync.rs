@@ -1,8 +1,7 @@
 //! Steps that were made offline: made again on the remote's state, in order, once.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::{Value, json};
 use test_support::contracts::{opening, prepared};
@@ -10,46 +9,13 @@ use test_support::team::Folder;
 use test_support::time::{RESEARCH, WRITER, asks, traced};
 use test_support::{Ran, TestEnvironment};
 
-/// Two clones of one repository, `repo` (here) and `other` (there).
-struct Pair {
-    env: TestEnvironment,
-    bare: PathBuf,
-    other: PathBuf,
-}
+use crate::clones::Clones;
+use test_support::files::script;
 
-impl Pair {
-    fn new() -> Self {
-        Self::under("issue-to-pr")
-    }
-
-    fn under(protocol: &str) -> Self {
-        let env = TestEnvironment::with_repository();
-        let (bare, other) = (env.root().join("bare.git"), env.root().join("other"));
-        env.git(env.root(), &["init", "-q", "--bare", "bare.git"]);
-        let address = bare.to_str().unwrap();
-        env.git(&env.repo(), &["remote", "add", "origin", address]);
-        env.git(&env.repo(), &["push", "-q", "origin", "main"]);
-        env.handoff(&["init", "--remote", "origin", "--protocol", protocol])
-            .success();
-        env.git(env.root(), &["clone", "-q", address, "other"]);
-        let pair = Self { env, bare, other };
-        pair.there(&["init", "--remote", "origin"]).success();
-        pair
-    }
-
+/// What is done in the first clone (here) and in the other (there).
+impl Clones {
     fn here(&self, args: &[&str]) -> Ran {
         self.env.handoff(args)
-    }
-
-    fn there(&self, args: &[&str]) -> Ran {
-        self.env.handoff_in(&self.other, args)
-    }
-
-    fn send(&self, clone: &Path, contract: &str, more: &[&str]) -> Ran {
-        let args = [&["send", "-"], more].concat();
-        let mut command = self.env.program(&args);
-        command.current_dir(clone);
-        self.env.run(command, &args, Some(contract.as_bytes()))
     }
 
     fn send_here(&self, contract: &str, more: &[&str]) -> Ran {
@@ -64,13 +30,6 @@ impl Pair {
         ran.json()["data"].clone()
     }
 
-    fn tip(&self, repository: &Path) -> String {
-        let tip = self
-            .env
-            .git(repository, &["rev-parse", "refs/heads/handoffs"]);
-        tip.trim().to_owned()
-    }
-
     /// The subjects of the remote's commits, the oldest first, without the first.
     fn steps(&self) -> Vec<String> {
         let args = ["log", "--reverse", "--format=%s", "handoffs"];
@@ -78,22 +37,8 @@ impl Pair {
         shown.lines().skip(1).map(str::to_owned).collect()
     }
 
-    /// Both clones and the remote have the same, and it passes every check.
-    #[track_caller]
-    fn assert_together(&self) {
-        let there = self.tip(&self.bare);
-        for clone in [&self.env.repo(), &self.other] {
-            assert_eq!(self.tip(clone), there, "{}", clone.display());
-            self.env.handoff_in(clone, &["verify"]).success();
-            let fsck = self.env.git_any(clone, &["fsck", "--strict"]);
-            assert_eq!(fsck.status, 0, "{}", fsck.shown);
-        }
-        let fsck = self.env.git_any(&self.bare, &["fsck", "--strict"]);
-        assert_eq!(fsck.status, 0, "{}", fsck.shown);
-    }
-
     /// Puts a program named git before the real one, in a folder for the PATH.
-    fn git_that(&self, script: &str) -> String {
+    fn git_that(&self, lines: &str) -> String {
         let folder = self.env.root().join("bin");
         fs::create_dir_all(&folder).unwrap();
         let found = std::process::Command::new("sh")
@@ -101,12 +46,8 @@ impl Pair {
             .output()
             .unwrap();
         let real = String::from_utf8(found.stdout).unwrap();
-        let text = format!(
-            "#!/bin/sh\nreal() {{ {} \"$@\"; }}\n{script}\n",
-            real.trim()
-        );
-        fs::write(folder.join("git"), text).unwrap();
-        fs::set_permissions(folder.join("git"), fs::Permissions::from_mode(0o755)).unwrap();
+        let text = format!("#!/bin/sh\nreal() {{ {} \"$@\"; }}\n{lines}\n", real.trim());
+        script(&folder.join("git"), text);
         folder.to_str().unwrap().to_owned()
     }
 
@@ -123,7 +64,7 @@ impl Pair {
 /// Steps about different issues go together, each with its id.
 #[test]
 fn what_two_clones_did_offline_comes_together() {
-    let pair = Pair::new();
+    let pair = Clones::new();
     pair.send_here(&opening(1), &["--offline"]).exits(8);
     pair.here(&["claim", "1", "--as", "prep-agent", "--offline"])
         .exits(8);
@@ -133,14 +74,14 @@ fn what_two_clones_did_offline_comes_together() {
         .exits(8);
     let first = pair.tip(&pair.env.repo());
     let sent = pair.here(&["sync", "--json"]).success();
-    let data = Pair::data(&sent);
+    let data = Clones::data(&sent);
     assert_eq!((&data["sent"], &data["made_again"]), (&json!(3), &json!(0)));
     assert_eq!(
         pair.tip(&pair.bare),
         first,
         "nobody was first: the commits stay as they are"
     );
-    let data = Pair::data(&pair.there(&["sync", "--json"]).success());
+    let data = Clones::data(&pair.there(&["sync", "--json"]).success());
     assert_eq!(
         [&data["sent"], &data["made_again"], &data["brought"]],
         [&json!(2), &json!(2), &json!(3)]
@@ -173,7 +114,7 @@ fn what_two_clones_did_offline_comes_together() {
 /// A number that was taken meanwhile: the handoff gets the next one, and what follows goes with it.
 #[test]
 fn a_handoff_whose_number_was_taken_gets_the_next_one() {
-    let pair = Pair::under("delegation");
+    let pair = Clones::under(&["--protocol", "delegation"]);
     pair.env.pace(6);
     pair.send_here(&asks(WRITER, RESEARCH, &[]), &[]).success();
     pair.there(&["fetch"]).success();
@@ -195,12 +136,12 @@ fn a_handoff_whose_number_was_taken_gets_the_next_one() {
         "--offline",
     ])
     .exits(8);
-    let data = Pair::data(&pair.there(&["sync", "--json"]).success());
+    let data = Clones::data(&pair.there(&["sync", "--json"]).success());
     assert_eq!(
         data["renamed"],
         json!([{ "was": traced(2), "is": traced(3) }])
     );
-    let states = |id: &str| Pair::data(&pair.there(&["show", id, "--json"]).success());
+    let states = |id: &str| Clones::data(&pair.there(&["show", id, "--json"]).success());
     assert_eq!(states(&traced(2))["record"]["state"], "pending");
     assert_eq!(states(&traced(3))["record"]["state"], "in_progress");
     let message = pair
@@ -218,7 +159,7 @@ fn a_handoff_whose_number_was_taken_gets_the_next_one() {
 /// What the new state refuses is kept with the reason, and everything that rests on it.
 #[test]
 fn what_is_refused_is_kept_until_someone_decides() {
-    let pair = Pair::new();
+    let pair = Clones::new();
     pair.send_here(&opening(1), &[]).success();
     pair.there(&["fetch"]).success();
     pair.here(&[
@@ -267,10 +208,10 @@ fn what_is_refused_is_kept_until_someone_decides() {
         ],
     );
     assert!(kept.contains(&own), "{kept}");
-    let listed = Pair::data(&pair.there(&["rejected", "--json"]).success());
+    let listed = Clones::data(&pair.there(&["rejected", "--json"]).success());
     assert_eq!(listed["rejected"].as_array().unwrap().len(), 3);
     let name = |n: usize| rejected[n]["name"].as_str().unwrap();
-    let shown = Pair::data(
+    let shown = Clones::data(
         &pair
             .there(&["rejected", "show", name(1), "--json"])
             .success(),
@@ -297,7 +238,7 @@ fn what_is_refused_is_kept_until_someone_decides() {
     assert_eq!(pair.tip(&pair.bare), tip);
     pair.there(&["rejected", "drop", name(1)]).success();
     pair.there(&["rejected", "drop", name(2)]).success();
-    let listed = Pair::data(&pair.there(&["rejected", "--json"]).success());
+    let listed = Clones::data(&pair.there(&["rejected", "--json"]).success());
     assert_eq!(listed["rejected"], json!([]));
     pair.here(&["sync"]).success();
     pair.assert_together();
@@ -306,7 +247,7 @@ fn what_is_refused_is_kept_until_someone_decides() {
 /// A refused step that the ledger takes later.
 #[test]
 fn a_refused_step_is_taken_once_it_is_legal() {
-    let pair = Pair::new();
+    let pair = Clones::new();
     pair.send_here(&opening(1), &[]).success();
     pair.there(&["fetch"]).success();
     pair.here(&["claim", "1", "--as", "prep-agent"]).success();
@@ -329,9 +270,9 @@ fn a_refused_step_is_taken_once_it_is_legal() {
     pair.here(&["retry", "1.1", "--as", "prep-agent"]).success();
     pair.env.wait_minutes(60);
     pair.there(&["rejected", "retry", &name]).success();
-    let shown = Pair::data(&pair.there(&["show", "1.1", "--json"]).success());
+    let shown = Clones::data(&pair.there(&["show", "1.1", "--json"]).success());
     assert_eq!(shown["record"]["state"], "in_progress");
-    let listed = Pair::data(&pair.there(&["rejected", "--json"]).success());
+    let listed = Clones::data(&pair.there(&["rejected", "--json"]).success());
     assert_eq!(listed["rejected"], json!([]));
     pair.here(&["sync"]).success();
     pair.assert_together();
@@ -340,7 +281,7 @@ fn a_refused_step_is_taken_once_it_is_legal() {
 /// Whoever is killed between the push and the end of a sync has not lost or doubled anything.
 #[test]
 fn a_sync_that_is_killed_is_finished_by_the_next_one() {
-    let pair = Pair::new();
+    let pair = Clones::new();
     pair.send_here(&opening(1), &[]).success();
     for issue in 2..5 {
         pair.send_there(&opening(issue), &["--offline"]).exits(8);
@@ -378,7 +319,7 @@ fn a_sync_that_is_killed_is_finished_by_the_next_one() {
         "--offline",
     ])
     .exits(8);
-    let data = Pair::data(&pair.there(&["sync", "--json"]).success());
+    let data = Clones::data(&pair.there(&["sync", "--json"]).success());
     assert_eq!(
         data["made_again"], 1,
         "the others were there already: {data}"
@@ -392,7 +333,7 @@ fn a_sync_that_is_killed_is_finished_by_the_next_one() {
 /// A write whose push went through and whose process was killed is found by the next.
 #[test]
 fn a_write_that_is_killed_after_its_push_is_found() {
-    let pair = Pair::new();
+    let pair = Clones::new();
     let git = pair.git_that(
         "case \" $* \" in *' push '*) real \"$@\" >/dev/null 2>&1; kill -9 $PPID; exit 1;; esac\nreal \"$@\"",
     );
@@ -409,7 +350,7 @@ fn a_write_that_is_killed_after_its_push_is_found() {
 /// An answer that is lost: the push went through, and git could not tell.
 #[test]
 fn a_push_without_an_answer_is_looked_up() {
-    let pair = Pair::new();
+    let pair = Clones::new();
     let lost = "real \"$@\" >/dev/null 2>&1; echo 'fatal: the remote end hung up unexpectedly' >&2; exit 128";
     let git = pair.git_that(&format!(
         "case \" $* \" in *' push '*) {lost};; esac\nreal \"$@\""
@@ -427,7 +368,7 @@ fn a_push_without_an_answer_is_looked_up() {
         .with_git(&pair.env.repo(), &git, &args, Some(&opening(2)))
         .exits(8);
     assert_eq!(ran.json()["data"]["commit"], pair.tip(&pair.bare));
-    let data = Pair::data(&pair.here(&["sync", "--json"]).success());
+    let data = Clones::data(&pair.here(&["sync", "--json"]).success());
     assert_eq!(data["made_again"], 0);
     pair.there(&["sync"]).success();
     assert_eq!(pair.steps().len(), 2);
@@ -437,7 +378,7 @@ fn a_push_without_an_answer_is_looked_up() {
 /// That an older step arrived after all says nothing of the one that is sent now.
 #[test]
 fn what_arrived_is_not_taken_for_another_step() {
-    let pair = Pair::new();
+    let pair = Clones::new();
     pair.send_here(&opening(1), &["--offline"]).exits(8);
     // The first push arrives, and its answer is lost; the second one comes too late.
     let (first, second) = (
@@ -463,7 +404,7 @@ fn what_arrived_is_not_taken_for_another_step() {
     ));
     let args = ["send", "-", "--json"];
     let ran = pair.with_git(&pair.env.repo(), &git, &args, Some(&opening(2)));
-    let data = Pair::data(&ran.success());
+    let data = Clones::data(&ran.success());
     assert!(second.exists());
     assert_eq!(data["commit"], pair.tip(&pair.bare));
     pair.there(&["sync"]).success();
@@ -482,18 +423,17 @@ fn what_arrived_is_not_taken_for_another_step() {
 /// recorded offline in the same clone at that moment.
 #[test]
 fn a_step_that_is_there_is_told_as_taken() {
-    let pair = Pair::new();
+    let pair = Clones::new();
     pair.send_here(&opening(1), &[]).success();
     // The remote takes one more push, and a step is recorded here meanwhile.
     let once = pair.env.root().join("once");
     let hook = pair.bare.join("hooks/pre-receive");
     fs::create_dir_all(hook.parent().unwrap()).unwrap();
-    let script = format!(
+    let text = format!(
         "#!/bin/sh\ntest -e {0} && {{ echo not today >&2; exit 1; }}\ntouch {0}\n",
         once.display()
     );
-    fs::write(&hook, script).unwrap();
-    fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
+    script(&hook, text);
     let git = pair.git_that(&format!(
         "case \" $* \" in *' push '*) test -e {0} || (PATH={1}; git-handoff annotate 1 --as prep-agent --note offline --offline >/dev/null 2>&1);; esac\nreal \"$@\"",
         once.display(),
@@ -505,7 +445,7 @@ fn a_step_that_is_there_is_told_as_taken() {
     // The other one waits here, and goes when the remote takes it.
     pair.here(&["sync"]).exits(4).says("not today");
     fs::remove_file(&hook).unwrap();
-    let data = Pair::data(&pair.here(&["sync", "--json"]).success());
+    let data = Clones::data(&pair.here(&["sync", "--json"]).success());
     assert_eq!(data["made_again"], 1);
     pair.there(&["sync"]).success();
     assert_eq!(pair.steps().len(), 3);
@@ -515,7 +455,7 @@ fn a_step_that_is_there_is_told_as_taken() {
 /// Two clones make the very same commit in the same second: one of them was first.
 #[test]
 fn the_same_claim_in_the_same_second_has_one_winner() {
-    let pair = Pair::new();
+    let pair = Clones::new();
     pair.send_here(&opening(1), &[]).success();
     pair.there(&["fetch"]).success();
     // Its first fetch happens before the other claim, its push after it.
@@ -536,7 +476,7 @@ fn the_same_claim_in_the_same_second_has_one_winner() {
 /// Whatever happens, no push is forced.
 #[test]
 fn nothing_is_forced() {
-    let pair = Pair::new();
+    let pair = Clones::new();
     let log = pair.env.root().join("pushes");
     let git = pair.git_that(&format!(
         "case \" $* \" in *' push '*|*' fetch '*) echo \"$*\" >> {};; esac\nreal \"$@\"",
@@ -562,7 +502,7 @@ fn nothing_is_forced() {
 /// The remote went back, or was written anew: nothing is built on it.
 #[test]
 fn a_rewritten_remote_is_not_followed() {
-    let pair = Pair::new();
+    let pair = Clones::new();
     pair.send_here(&opening(1), &[]).success();
     let (tip, parent) = (pair.tip(&pair.bare), "handoffs~1");
     pair.env
@@ -582,9 +522,9 @@ fn a_rewritten_remote_is_not_followed() {
 /// Two ledgers that began apart are not mixed.
 #[test]
 fn another_ledger_is_not_taken_for_this_one() {
-    let pair = Pair::new();
+    let pair = Clones::new();
     let env = &pair.env;
-    env.git(env.root(), &["clone", "-q", "bare.git", "third"]);
+    env.git(env.root(), &["clone", "-q", "served/server.git", "third"]);
     let third = env.root().join("third");
     // As in a clone that was made before there was a ledger.
     let told = ["update-ref", "-d", "refs/remotes/origin/handoffs"];
@@ -635,12 +575,12 @@ fn two_clones_start_one_ledger() {
 /// Protocols and documents change offline, too.
 #[test]
 fn what_all_issues_share_is_synced() {
-    let pair = Pair::new();
+    let pair = Clones::new();
     let folder = Folder::copy(&pair.env, "delegation", "theirs");
     pair.there(&["protocol", "add", &folder.path(), "--offline"])
         .exits(8);
     pair.send_here(&opening(1), &[]).success();
-    let data = Pair::data(&pair.there(&["sync", "--json"]).success());
+    let data = Clones::data(&pair.there(&["sync", "--json"]).success());
     assert_eq!(data["made_again"], 1);
     pair.here(&["sync"]).success();
     pair.here(&["protocol", "show", "delegation"]).success();
@@ -652,7 +592,7 @@ fn what_all_issues_share_is_synced() {
 /// What was kept of a failure comes along, whatever the handoff's number.
 #[test]
 fn failures_with_all_that_was_kept_are_synced() {
-    let pair = Pair::under("delegation");
+    let pair = Clones::under(&["--protocol", "delegation"]);
     pair.env.pace(6);
     pair.send_here(&asks(WRITER, RESEARCH, &[]), &[]).success();
     pair.there(&["fetch"]).success();
@@ -677,7 +617,7 @@ fn failures_with_all_that_was_kept_are_synced() {
         "--offline",
     ])
     .exits(8);
-    let data = Pair::data(&pair.there(&["sync", "--json"]).success());
+    let data = Clones::data(&pair.there(&["sync", "--json"]).success());
     assert_eq!(data["rejected"], json!([]));
     pair.here(&["sync"]).success();
     pair.assert_together();
@@ -693,7 +633,7 @@ fn failures_with_all_that_was_kept_are_synced() {
 /// A clock that is hours behind, or ahead: order is the branch's, and nothing is refused for it.
 #[test]
 fn clocks_may_be_hours_apart() {
-    let pair = Pair::new();
+    let pair = Clones::new();
     pair.send_here(&opening(1), &[]).success();
     pair.there(&["fetch"]).success();
     pair.env.wait(-5 * 3600);
@@ -722,7 +662,7 @@ fn clocks_may_be_hours_apart() {
 /// A lock that a killed process left on the remote: it is told, and the step is not lost.
 #[test]
 fn a_lock_that_was_left_on_the_remote_is_told() {
-    let pair = Pair::new();
+    let pair = Clones::new();
     let lock = pair.bare.join("refs/heads/handoffs.lock");
     fs::write(&lock, "").unwrap();
     let ran = pair.send_here(&opening(1), &["--json"]).exits(8);
@@ -739,7 +679,7 @@ fn a_lock_that_was_left_on_the_remote_is_told() {
 /// Who lost a claim does not finish, fail or hand on what the winner holds.
 #[test]
 fn what_rests_on_a_refused_claim_is_not_done_on_anothers() {
-    let pair = Pair::new();
+    let pair = Clones::new();
     for issue in 1..4 {
         pair.send_here(&opening(issue), &[]).success();
     }
@@ -766,7 +706,7 @@ fn what_rests_on_a_refused_claim_is_not_done_on_anothers() {
     assert_eq!(pair.steps().len(), 6, "nothing of it was done");
     pair.send_there(&opening(9), &[]).success();
     for issue in ["1.1", "2.1", "3.1"] {
-        let shown = Pair::data(&pair.there(&["show", issue, "--json"]).success());
+        let shown = Clones::data(&pair.there(&["show", issue, "--json"]).success());
         assert_eq!(shown["record"]["state"], "in_progress", "{issue}");
     }
     pair.send_here(&prepared(1), &[]).success();
@@ -777,7 +717,7 @@ fn what_rests_on_a_refused_claim_is_not_done_on_anothers() {
 /// Two claims that are equal to the second, one of them offline: one of them was first.
 #[test]
 fn equal_claims_have_one_winner_also_where_one_is_made_offline() {
-    let pair = Pair::new();
+    let pair = Clones::new();
     pair.send_here(&opening(1), &[]).success();
     pair.there(&["fetch"]).success();
     pair.env.pace(0);
@@ -793,7 +733,7 @@ fn equal_claims_have_one_winner_also_where_one_is_made_offline() {
 /// One step that a hook of the remote refuses holds up none of the others.
 #[test]
 fn what_a_hook_refuses_is_kept_and_the_rest_goes_on() {
-    let pair = Pair::new();
+    let pair = Clones::new();
     for issue in 1..4 {
         pair.send_there(&opening(issue), &["--offline"]).exits(8);
     }
@@ -809,9 +749,8 @@ fn what_a_hook_refuses_is_kept_and_the_rest_goes_on() {
     pair.there(&note).exits(8);
     let hook = pair.bare.join("hooks/pre-receive");
     fs::create_dir_all(hook.parent().unwrap()).unwrap();
-    let script = "#!/bin/sh\nwhile read old new ref; do\n  git log --format=%B $old..$new | grep -q '^Issue: 2$' && { echo 'issue 2 is frozen'; exit 1; }\ndone\nexit 0\n";
-    fs::write(&hook, script).unwrap();
-    fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
+    let text = "#!/bin/sh\nwhile read old new ref; do\n  git log --format=%B $old..$new | grep -q '^Issue: 2$' && { echo 'issue 2 is frozen'; exit 1; }\ndone\nexit 0\n";
+    script(&hook, text);
     let refused = pair.send_there(&opening(4), &["--json"]).exits(4);
     assert_eq!(refused.json()["error"]["code"], "remote_refused");
     assert_eq!(pair.steps(), [""; 0]);
@@ -835,7 +774,7 @@ fn what_a_hook_refuses_is_kept_and_the_rest_goes_on() {
 /// What plain git put on the branch is judged before it is sent.
 #[test]
 fn a_commit_that_is_no_step_is_not_sent() {
-    let pair = Pair::new();
+    let pair = Clones::new();
     pair.send_here(&opening(1), &["--offline"]).exits(8);
     let repo = pair.env.repo();
     let tree = [
@@ -860,7 +799,7 @@ fn a_commit_that_is_no_step_is_not_sent() {
 /// A password in the remote's address is nobody's to read.
 #[test]
 fn a_password_in_an_address_is_not_shown() {
-    let pair = Pair::new();
+    let pair = Clones::new();
     let address = "http://bot:hunter2@127.0.0.1:9/ledger.git";
     let repo = pair.env.repo();
     pair.env.git(&repo, &["config", "handoff.remote", address]);
@@ -890,7 +829,7 @@ fn a_password_in_an_address_is_not_shown() {
 /// on the handoff that has this contract.
 #[test]
 fn a_refused_step_finds_the_contract_that_was_there_already() {
-    let pair = Pair::new();
+    let pair = Clones::new();
     pair.send_there(&opening(1), &["--offline"]).exits(8);
     pair.there(&["claim", "1", "--as", "prep-agent", "--offline"])
         .exits(8);
@@ -910,7 +849,7 @@ fn a_refused_step_finds_the_contract_that_was_there_already() {
     pair.here(&["retry", "1.1", "--as", "prep-agent"]).success();
     pair.env.wait_minutes(60);
     pair.there(&["rejected", "retry", name]).success();
-    let shown = Pair::data(&pair.there(&["show", "1.1", "--json"]).success());
+    let shown = Clones::data(&pair.there(&["show", "1.1", "--json"]).success());
     assert_eq!(shown["record"]["state"], "in_progress");
     pair.here(&["sync"]).success();
     pair.assert_together();

@@ -1,21 +1,13 @@
 //! Waiting for what other clones do: the remote is looked at beside the ledger here.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Stdio};
-use std::thread::sleep;
-use std::time::Duration;
 
 use crate::clones::Clones;
 use serde_json::Value;
-use test_support::TestEnvironment;
 use test_support::contracts::opening;
-
-/// Long enough for a program to have begun to wait. Where that takes longer, a test
-/// shows less and passes all the same.
-const SETTLE: Duration = Duration::from_millis(400);
+use test_support::files::script;
+use test_support::running::Running;
+use test_support::{TestEnvironment, until};
 
 /// So rarely that no test sees a second look.
 const RARELY: [&str; 2] = ["--poll", "1h"];
@@ -31,59 +23,6 @@ fn claimed() -> Clones {
     clones
 }
 
-/// A program in a folder that goes on until something happens.
-struct Running {
-    child: Child,
-    lines: BufReader<ChildStdout>,
-}
-
-impl Running {
-    fn start(env: &TestEnvironment, folder: &Path, args: &[&str]) -> Self {
-        let mut command = env.program(args);
-        command.current_dir(folder);
-        Self::of(command)
-    }
-
-    fn of(mut command: Command) -> Self {
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap());
-        Self { child, lines }
-    }
-
-    /// Gives it time, after which it must still be there.
-    #[track_caller]
-    fn goes_on(mut self) -> Self {
-        sleep(SETTLE);
-        let ended = self.child.try_wait().unwrap();
-        assert!(ended.is_none(), "it ended too soon");
-        self
-    }
-
-    fn line(&mut self) -> Value {
-        let mut text = String::new();
-        self.lines.read_line(&mut text).unwrap();
-        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
-    }
-
-    fn interrupt(&self) {
-        let pid = self.child.id().to_string();
-        let sent = Command::new("kill").args(["-s", "INT", &pid]).status();
-        assert!(sent.unwrap().success());
-    }
-
-    #[track_caller]
-    fn ends(mut self, status: i32) -> (String, String) {
-        let mut stdout = String::new();
-        self.lines.read_to_string(&mut stdout).unwrap();
-        drop(self.lines);
-        let output = self.child.wait_with_output().unwrap();
-        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(status), "{stdout}{stderr}");
-        (stdout, stderr)
-    }
-}
-
 /// A wait in the other clone.
 fn waiting(clones: &Clones, args: &[&str]) -> Running {
     let all = [&["wait", "--timeout", "120s"], args].concat();
@@ -96,7 +35,7 @@ const TRACKING: &str = "refs/handoff/remotes/origin/handoffs";
 fn a_wait_sees_what_another_clone_does_and_moves_no_branch() {
     let clones = claimed();
     let before = clones.tip(&clones.other);
-    let wait = waiting(&clones, &[&["87.1"][..], &OFTEN].concat()).goes_on();
+    let wait = waiting(&clones, &[&["87.1"][..], &OFTEN].concat()).waits();
     clones.env.handoff(&COMPLETE).success();
     let (stdout, stderr) = wait.ends(0);
     assert!(stdout.contains("87.1 issue-manager → prep-agent: completed"));
@@ -111,7 +50,7 @@ fn a_wait_sees_what_another_clone_does_and_moves_no_branch() {
 fn what_a_wait_found_can_be_claimed_at_once() {
     let clones = Clones::new();
     let inbox = ["--inbox", "--as", "prep-agent"];
-    let wait = waiting(&clones, &[&inbox[..], &OFTEN].concat()).goes_on();
+    let wait = waiting(&clones, &[&inbox[..], &OFTEN].concat()).waits();
     clones.env.send(opening(87)).success();
     let (stdout, stderr) = wait.ends(0);
     assert!(stdout.starts_with("87.1 "), "{stdout}");
@@ -126,7 +65,7 @@ fn steps_made_here_end_the_wait_whether_published_or_not() {
     for offline in [false, true] {
         let clones = claimed();
         clones.there(&["fetch"]).success();
-        let wait = waiting(&clones, &[&["87.1"][..], &RARELY].concat()).goes_on();
+        let wait = waiting(&clones, &[&["87.1"][..], &RARELY].concat()).waits();
         let mode: &[&str] = if offline { &["--offline"] } else { &[] };
         let ran = clones.there(&[&COMPLETE[..], mode].concat());
         ran.exits(if offline { 8 } else { 0 });
@@ -140,9 +79,22 @@ fn with_the_remote_out_of_reach_the_ledger_here_is_waited_for() {
     let clones = claimed();
     clones.there(&["fetch"]).success();
     clones.take_away();
-    let wait = waiting(&clones, &["87.1", "--poll", "50ms", "--json"]).goes_on();
+    let wait = waiting(&clones, &["87.1", "--poll", "50ms"]).waits();
+    let json = [
+        "wait",
+        "87.1",
+        "--timeout",
+        "120s",
+        "--poll",
+        "50ms",
+        "--json",
+    ];
+    let mut json = clones.env.program(&json);
+    json.current_dir(&clones.other);
+    let json = Running::silent(json);
     clones.there(&COMPLETE).exits(8);
-    let (stdout, _) = wait.ends(0);
+    wait.ends(0);
+    let (stdout, _) = json.ends(0);
     let document: Value = serde_json::from_str(&stdout).unwrap();
     let trouble = document["data"]["trouble"].as_str().unwrap();
     assert!(trouble.starts_with("git says: fatal: "), "{trouble}");
@@ -154,7 +106,7 @@ fn with_the_remote_out_of_reach_the_ledger_here_is_waited_for() {
     let block = ["block", "88.1", "--as", "prep-agent", "--reason", "which?"];
     clones.env.handoff(&block).success();
     clones.take_away();
-    let wait = waiting(&clones, &["88.1", "--poll", "50ms", "--blocked"]).goes_on();
+    let wait = waiting(&clones, &["88.1", "--poll", "50ms", "--blocked"]).waits();
     clones.bring_back();
     let (_, stderr) = wait.ends(1);
     let told = "origin cannot be read, trying on: git says: fatal: ";
@@ -209,7 +161,7 @@ fn a_clone_that_has_nothing_of_the_ledger_waits_too() {
         .success();
     clones.there(&["wait", "87.1"]).exits(6);
     let inbox = ["--inbox", "--as", "prep-agent"];
-    let wait = waiting(&clones, &[&inbox[..], &OFTEN].concat()).goes_on();
+    let wait = waiting(&clones, &[&inbox[..], &OFTEN].concat()).waits();
     clones.env.send(opening(87)).success();
     wait.ends(0);
     let claim = ["claim", "--next", "--as", "prep-agent"];
@@ -227,11 +179,11 @@ fn a_remote_that_was_rewritten_or_lost_its_branch_ends_the_wait() {
     ] {
         let clones = claimed();
         clones.there(&["fetch"]).success();
-        let wait = waiting(&clones, &[&["87.1", "--json"][..], &OFTEN].concat()).goes_on();
+        let wait = waiting(&clones, &[&["87.1"][..], &OFTEN].concat()).waits();
         clones.env.git(&clones.bare, change);
-        let (stdout, _) = wait.ends(10);
-        let document: Value = serde_json::from_str(&stdout).unwrap();
-        assert_eq!(document["error"]["code"], code);
+        wait.ends(10);
+        let json = clones.there(&["wait", "87.1", "--json"]).exits(10).json();
+        assert_eq!(json["error"]["code"], code);
     }
 }
 
@@ -241,14 +193,13 @@ fn counting_git(env: &TestEnvironment) -> (String, impl Fn() -> usize) {
     fs::create_dir(&bin).unwrap();
     let (looks, may) = (env.root().join("looks"), env.root().join("may"));
     let path = std::env::var("PATH").unwrap();
-    let script = format!(
+    let text = format!(
         "#!/bin/sh\ncase \" $* \" in\n*' ls-remote '*) echo look >> '{}'\n\
          while [ ! -e '{}' ]; do sleep 0.02; done;;\nesac\nPATH='{path}' exec git \"$@\"\n",
         looks.display(),
         may.display(),
     );
-    fs::write(bin.join("git"), script).unwrap();
-    fs::set_permissions(bin.join("git"), fs::Permissions::from_mode(0o755)).unwrap();
+    script(&bin.join("git"), text);
     let count = move || fs::read_to_string(&looks).map_or(0, |text| text.lines().count());
     (format!("{}:{path}", bin.display()), count)
 }
@@ -268,10 +219,15 @@ fn one_look_serves_all_who_wait_in_a_clone() {
             let mut command = clones.env.program(&args);
             let folder = if i % 2 == 0 { &clones.other } else { &linked };
             command.current_dir(folder).env("PATH", &path);
-            Running::of(command)
+            Running::silent(command)
         })
         .collect();
-    let all: Vec<Running> = all.into_iter().map(Running::goes_on).collect();
+    for one in &all {
+        until("it looks or waits for who does", || {
+            one.has_open("handoff/look.lock")
+        });
+    }
+    until("one looks", || looks() > 0);
     assert_eq!(looks(), 1, "one looks, and the others wait for it");
     fs::write(clones.env.root().join("may"), "").unwrap();
     for one in all {
@@ -282,7 +238,7 @@ fn one_look_serves_all_who_wait_in_a_clone() {
 
 /// A watch in the other clone that has begun.
 fn watching(clones: &Clones, args: &[&str]) -> Running {
-    Running::start(&clones.env, &clones.other, &[&["watch"], args].concat()).goes_on()
+    Running::start(&clones.env, &clones.other, &[&["watch"], args].concat()).waits()
 }
 
 /// What a watch in the other clone prints that ends by itself.
@@ -337,8 +293,7 @@ fn a_step_made_offline_is_told_once_it_is_published() {
     let recorded = clones.tip(&clones.other);
     // Someone else is first, so that the step becomes another commit.
     clones.env.send(opening(88)).success();
-    let mut watch = {
-        sleep(SETTLE);
+    let watch = {
         clones.there(&["sync"]).success();
         let first = watch.line();
         let second = watch.line();
@@ -356,10 +311,7 @@ fn a_step_made_offline_is_told_once_it_is_published() {
         watch
     };
     watch.interrupt();
-    let mut rest = String::new();
-    watch.lines.read_to_string(&mut rest).unwrap();
-    assert_eq!(rest, "");
-    watch.child.wait().unwrap();
+    assert_eq!(watch.ends(0).0, "");
 }
 
 #[test]

@@ -4,10 +4,11 @@
 use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use test_support::TestEnvironment;
 use test_support::contracts::opening;
+use test_support::team::commits_in;
+use test_support::until;
 
 /// A ledger with a remote, in a repository with these worktrees beside it.
 fn with_worktrees(names: &[&str]) -> (TestEnvironment, Vec<PathBuf>) {
@@ -45,16 +46,6 @@ fn turn(env: &TestEnvironment) -> File {
     File::options().read(true).write(true).open(path).unwrap()
 }
 
-/// Waits until something is so, and fails where it never is.
-#[track_caller]
-fn until(what: &str, mut is: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !is() {
-        assert!(start.elapsed() < Duration::from_secs(20), "never: {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
 /// Whether a process has the queue's file open: it waits there, or it is its turn.
 fn is_in_queue(child: &Child) -> bool {
     let open = fs::read_dir(format!("/proc/{}/fd", child.id()));
@@ -67,12 +58,6 @@ fn ended(child: Child) -> (Option<i32>, String) {
     let output = child.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     (output.status.code(), said)
-}
-
-fn commits(env: &TestEnvironment, place: &str) -> u32 {
-    let dir = env.root().join(place);
-    let count = env.git(&dir, &["rev-list", "--count", "handoffs"]);
-    count.trim().parse().unwrap()
 }
 
 #[test]
@@ -91,15 +76,15 @@ fn agents_in_linked_worktrees_share_one_ledger() {
         let status = env.git(folder, &["status", "--porcelain"]);
         assert_eq!(status, "");
     }
-    assert_eq!(commits(&env, "origin.git"), 3);
-    assert_eq!(commits(&env, "repo"), 3);
+    assert_eq!(commits_in(&env, &env.root().join("origin.git")), 3);
+    assert_eq!(commits_in(&env, &env.root().join("repo")), 3);
     env.assert_sound();
 }
 
 #[cfg(target_os = "linux")]
 #[test]
 fn one_look_at_the_remote_serves_all_that_wait() {
-    const WRITERS: u32 = 8;
+    const WRITERS: usize = 8;
     let (env, folders) = with_worktrees(&["left", "right"]);
     // Someone else's step, which the look has to bring.
     let other = env.root().join("other");
@@ -112,8 +97,8 @@ fn one_look_at_the_remote_serves_all_that_wait() {
     turn.lock().unwrap();
     let children: Vec<Child> = (1..=WRITERS)
         .map(|n| {
-            let folder = &folders[n as usize % folders.len()];
-            let mut command = sender(&env, folder, n, &[]);
+            let folder = &folders[n % folders.len()];
+            let mut command = sender(&env, folder, u32::try_from(n).unwrap(), &[]);
             command.env("GIT_TRACE2_EVENT", &trace);
             command.spawn().unwrap()
         })
@@ -129,14 +114,13 @@ fn one_look_at_the_remote_serves_all_that_wait() {
         let starts = text.lines().filter(|l| l.contains(r#""event":"start""#));
         starts.filter(|line| line.contains(what)).count()
     };
-    assert_eq!(
-        starts("receive-pack"),
-        WRITERS as usize,
-        "each sends its own"
-    );
+    assert_eq!(starts("receive-pack"), WRITERS, "each sends its own");
     assert_eq!(starts("upload-pack"), 1, "one of them looks");
-    assert_eq!(commits(&env, "origin.git"), 2 + WRITERS);
-    assert_eq!(commits(&env, "repo"), 2 + WRITERS);
+    assert_eq!(
+        commits_in(&env, &env.root().join("origin.git")),
+        2 + WRITERS
+    );
+    assert_eq!(commits_in(&env, &env.root().join("repo")), 2 + WRITERS);
     env.assert_sound();
 }
 
@@ -152,7 +136,7 @@ fn who_is_stuck_in_its_turn_does_not_hold_up_the_others() {
     env.handoff_in(&folders[0], &["show", "1.1"]).success();
     stuck.unlock().unwrap();
     env.handoff_in(&folders[0], &["sync"]).success();
-    assert_eq!(commits(&env, "origin.git"), 2);
+    assert_eq!(commits_in(&env, &env.root().join("origin.git")), 2);
     env.assert_sound();
 }
 
@@ -185,6 +169,6 @@ fn who_is_killed_in_its_turn_gives_it_up() {
     assert_eq!(status, Some(0), "{said}");
     env.run(sender(&env, &folders[1], 1, &[]), &["send"], None)
         .success();
-    assert_eq!(commits(&env, "origin.git"), 3);
+    assert_eq!(commits_in(&env, &env.root().join("origin.git")), 3);
     env.assert_sound();
 }

@@ -5,6 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use test_support::TestEnvironment;
+use test_support::tools::GITHUB;
 
 /// A payload as a file.
 pub(crate) fn file(env: &TestEnvironment, payload: &Value) -> String {
@@ -114,7 +115,9 @@ pub(crate) fn comment(env: &TestEnvironment, issue: Value, body: &str) -> Value 
 
 /// Every sample of what GitHub delivers, by the event's name.
 pub(crate) fn samples() -> Vec<(String, Value)> {
-    let folder = crate::tools::tools().join("node_modules/@octokit/webhooks-examples");
+    let folder = GITHUB
+        .folder()
+        .join("node_modules/@octokit/webhooks-examples");
     let mut found = Vec::new();
     for api in fs::read_dir(folder).unwrap() {
         let index = api.unwrap().path().join("index.json");

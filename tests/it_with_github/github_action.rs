@@ -9,6 +9,7 @@ use std::thread;
 use crate::runner::{Runner, files, values};
 use serde_json::json;
 use test_support::contracts::opening;
+use test_support::files::script;
 use test_support::remote::{Access, Http, bare};
 use test_support::{Ran, TestEnvironment};
 
@@ -40,8 +41,7 @@ fn program(env: &TestEnvironment, version: &str) -> PathBuf {
     let folder = env.root().join("built");
     fs::create_dir_all(&folder).unwrap();
     let file = folder.join("git-handoff");
-    fs::write(&file, format!("#!/bin/sh\necho git-handoff {version}\n")).unwrap();
-    fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    script(&file, format!("#!/bin/sh\necho git-handoff {version}\n"));
     file
 }
 
@@ -173,13 +173,12 @@ fn releases_come_from_a_web_server_and_a_missing_one_is_built() {
     fs::copy(root().join("Cargo.toml"), copy.join("Cargo.toml")).unwrap();
     let cargo = env.root().join("bin/cargo");
     fs::create_dir_all(cargo.parent().unwrap()).unwrap();
-    let script = format!(
+    let text = format!(
         "#!/bin/sh\necho \"$@\" >'{0}/asked'\nwhile [ \"$1\" != --root ]; do shift; done\n\
          mkdir -p \"$2/bin\"\ncp '{0}/built/git-handoff' \"$2/bin\"\n",
         env.root().display()
     );
-    fs::write(&cargo, script).unwrap();
-    fs::set_permissions(&cargo, fs::Permissions::from_mode(0o755)).unwrap();
+    script(&cargo, text);
     fs::write(env.root().join("bin/rustup"), "#!/bin/sh\n").unwrap();
     fs::set_permissions(
         env.root().join("bin/rustup"),

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::runner::{Event, Run, Runner, TOKEN};
-use crate::tools::yaml;
+use crate::yaml;
 use serde_json::{Value, json};
 use test_support::TestEnvironment;
 use test_support::contracts::{Format, sample};

@@ -4,9 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use crate::runner::{Event, Runner, TOKEN, files, values};
-use crate::tools::script;
 use serde_json::{Value, json};
 use test_support::contracts::{Format, opening, prepared, sample};
+use test_support::tools::GITHUB;
 use test_support::workflow::completed;
 use test_support::{Ran, TestEnvironment};
 
@@ -39,7 +39,7 @@ fn hostile() -> TestEnvironment {
 /// Asserts that GitHub's parser makes nothing of foreign words but text in code.
 #[track_caller]
 fn assert_text_only(markdown: &str) {
-    let html = script("read-markdown.py", &[], markdown);
+    let html = GITHUB.run("read-markdown.py", &[], markdown);
     for tag in ["<a", "<img", "<script", "<del", "<strong>b", "<input"] {
         assert!(!html.contains(tag), "{tag} in {html}");
     }
@@ -179,7 +179,7 @@ fn foreign_words_are_nothing_but_text() {
     let ledger = env
         .handoff(&["github", "summary", "--output", "-"])
         .success();
-    let html = script("read-markdown.py", &[], &ledger.stdout);
+    let html = GITHUB.run("read-markdown.py", &[], &ledger.stdout);
     assert!(!html.contains("<a") && !html.contains("<img"), "{html}");
     // What is no value is no output.
     let values = values(
@@ -359,7 +359,7 @@ fn a_page_does_not_begin_within_a_block_of_code() {
         within(&env, &told, &["github", "summary", "87"]).success();
         let page = fs::read_to_string(&file).unwrap();
         assert!(page.contains(end), "{page}");
-        let html = script("read-markdown.py", &[], &page);
+        let html = GITHUB.run("read-markdown.py", &[], &page);
         assert!(html.contains("<h2"), "{html}");
     }
     // Its fence counts, too.

@@ -1,13 +1,13 @@
 //! A rehearsal: workflows from the event's file to the summary, by the templates' own steps, with agents in between.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::thread;
 
 use crate::runner::{Event, Runner, TOKEN, files};
 use serde_json::{Value, json};
 use test_support::TestEnvironment;
 use test_support::contracts::{Format, prepared, sample};
+use test_support::files::script;
 
 /// A repository on the server, with a ledger, and a clone in which agents work.
 fn desk() -> Runner {
@@ -212,8 +212,7 @@ fn what_broke_off_is_done_once_when_it_is_started_again() {
     // The server takes no push.
     let hook = runner.server().join("hooks/pre-receive");
     fs::create_dir_all(hook.parent().unwrap()).unwrap();
-    fs::write(&hook, "#!/bin/sh\necho no >&2\nexit 1\n").unwrap();
-    fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
+    script(&hook, "#!/bin/sh\necho no >&2\nexit 1\n");
     let event = opened(87, 1);
     let run = runner.run("handoff-intake.yml", &event);
     run.job("record", "failure").job("comment", "skipped");

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::tools::{script, yaml};
+use crate::yaml;
 use serde_json::{Map, Value, json};
+use test_support::tools::GITHUB;
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -29,7 +30,7 @@ fn workflows() -> Vec<PathBuf> {
 
 /// What the linter finds in each workflow, by name and text.
 fn findings(workflows: &[(String, String)]) -> Vec<Vec<Value>> {
-    let found = script("lint.mjs", &[], &json!(workflows).to_string());
+    let found = GITHUB.run("lint.mjs", &[], &json!(workflows).to_string());
     serde_json::from_str(&found).unwrap()
 }
 

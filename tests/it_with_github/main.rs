@@ -14,4 +14,14 @@ mod github_rehearsal;
 mod github_rules;
 mod github_workflows;
 mod runner;
-mod tools;
+
+use std::path::Path;
+
+use serde_json::Value;
+use test_support::tools::GITHUB;
+
+/// A YAML file as data. YAML takes the key `on` for true.
+fn yaml(path: &Path) -> Value {
+    let text = std::fs::read_to_string(path).unwrap();
+    serde_json::from_str(&GITHUB.run("read-yaml.py", &[], &text)).unwrap()
+}

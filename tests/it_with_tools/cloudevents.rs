@@ -21,7 +21,7 @@ fn lines(env: &TestEnvironment, args: &[&str]) -> String {
 fn events(env: &TestEnvironment, args: &[&str]) -> Vec<Value> {
     let all = [&["--format", "cloudevents"], args].concat();
     let text = lines(env, &all);
-    let read = crate::decoders::read("read-cloudevents.py", &text);
+    let read = crate::decoded("read-cloudevents.py", &text);
     assert_eq!(read.len(), text.lines().count());
     read
 }
@@ -137,7 +137,7 @@ fn every_type_is_described() {
     assert_eq!(said, described);
     // What it says of ledgers in which much has happened.
     let mut met = BTreeSet::new();
-    for protocol in test_support::exchange::PROTOCOLS {
+    for protocol in test_support::team::BUILT_IN {
         for event in events(&test_support::exchange::lived(protocol), &[]) {
             met.insert(event["type"].as_str().unwrap().to_owned());
         }

@@ -8,6 +8,7 @@ use std::thread;
 
 use serde_json::{Value, json};
 use test_support::contracts::opening;
+use test_support::time::code;
 use test_support::{Ran, TestEnvironment};
 use tiny_http::{Header, Response, Server};
 
@@ -106,12 +107,6 @@ fn push(env: &TestEnvironment, args: &[&str], set: &[(&str, &str)]) -> Ran {
 }
 
 #[track_caller]
-fn code(ran: &Ran) -> String {
-    let document = ran.json();
-    assert_eq!(document["ok"], false, "{}", ran.shown);
-    document["error"]["code"].as_str().unwrap().to_owned()
-}
-
 #[test]
 fn a_collector_gets_what_a_file_would_hold() {
     let env = ledger();
@@ -125,7 +120,7 @@ fn a_collector_gets_what_a_file_would_hold() {
     let is =
         |(name, value): &(String, String)| name.eq_ignore_ascii_case(&kind.0) && *value == kind.1;
     assert!(sent[0].headers.iter().any(is), "{:?}", sent[0].headers);
-    let pushed = crate::decoders::read("read-otlp.py", &sent[0].body);
+    let pushed = crate::decoded("read-otlp.py", &sent[0].body);
     let file = env.handoff(&["export", "otlp"]).success().stdout;
     let of = |documents: &[Value]| -> Vec<Value> {
         let scopes = documents
@@ -133,10 +128,7 @@ fn a_collector_gets_what_a_file_would_hold() {
             .map(|d| &d["resourceSpans"][0]["scopeSpans"][0]["spans"]);
         scopes.flat_map(|s| s.as_array().unwrap().clone()).collect()
     };
-    assert_eq!(
-        of(&pushed),
-        of(&crate::decoders::read("read-otlp.py", &file))
-    );
+    assert_eq!(of(&pushed), of(&crate::decoded("read-otlp.py", &file)));
     let data = ran.json()["data"].clone();
     assert_eq!(data["endpoint"], format!("{}/v1/traces", collector.address));
     assert_eq!((&data["issues"], &data["requests"]), (&json!(2), &json!(1)));

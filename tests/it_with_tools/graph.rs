@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use test_support::TestEnvironment;
 use test_support::contracts::opening;
 use test_support::team::{Folder, Refused, run};
+use test_support::tools::WEB;
 
 use crate::ledgers::{
     TRACE, asked, begun, broken_down, called, completed, evaluated, failed, five_parts, hostile,
@@ -32,7 +33,7 @@ fn drawn(env: &TestEnvironment, args: &[&str]) -> String {
 /// What the real Mermaid finds in each picture.
 fn read(pictures: &[String]) -> Vec<Value> {
     let input = serde_json::to_string(pictures).unwrap();
-    let output = crate::web::node("read-mermaid.mjs", &[], &input);
+    let output = WEB.run("read-mermaid.mjs", &[], &input);
     let answers: Vec<Value> = serde_json::from_str(&output).unwrap();
     assert_eq!(answers.len(), pictures.len());
     for (answer, picture) in answers.iter().zip(pictures) {

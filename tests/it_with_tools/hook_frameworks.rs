@@ -7,7 +7,9 @@ use std::process::{Command, Output};
 
 use test_support::TestEnvironment;
 use test_support::contracts::opening;
-use test_support::stand_in::{StandIn, script, tools};
+use test_support::files::script;
+use test_support::stand_in::StandIn;
+use test_support::tools::HOOK;
 
 /// The blocks of code under a heading of docs/hooks.md.
 fn snippets(heading: &str) -> Vec<String> {
@@ -60,7 +62,7 @@ impl Managed {
         let mut command = self.env.command(program);
         let path = command.get_envs().find(|(name, _)| *name == "PATH");
         let path = path.and_then(|(_, value)| value).unwrap().to_owned();
-        let managers = [tools().join("node_modules/.bin"), tools().join("venv/bin")];
+        let managers = ["node_modules/.bin", "venv/bin"].map(|bin| HOOK.folder().join(bin));
         let folders = first.map(Path::to_owned).into_iter().chain(managers);
         let folders = folders.chain(std::env::split_paths(&path));
         command.env("PATH", std::env::join_paths(folders).unwrap());

@@ -1,12 +1,10 @@
 //! A ledger under each protocol, with rounds, failures, requests and tasks, for drawings.
 
-use std::fs;
-use std::path::Path;
-
 use serde_json::{Value, json};
 
 use test_support::TestEnvironment;
 use test_support::contracts::Format;
+use test_support::contracts::value;
 use test_support::team::{Folder, run, sent, with_protocol};
 use test_support::workflow::{run as play, workflow};
 
@@ -30,22 +28,13 @@ pub(crate) fn failed() -> TestEnvironment {
     begun(5)
 }
 
-fn sample(protocol: &str, name: &str) -> Value {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/samples");
-    let path = path
-        .join(protocol)
-        .join("valid")
-        .join(format!("{name}.json"));
-    serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
-}
-
 /// Requests to specialists: one that fails, is tried again and delivers, in issue
 /// `loan-list`.
 pub(crate) fn called() -> TestEnvironment {
     let env = with_protocol("orchestrator-specialist");
     let react = "@react-specialist";
     let of = |name: &str| {
-        let mut value = sample("orchestrator-specialist", name);
+        let mut value = value("orchestrator-specialist", name, &[]);
         value["handoff_id"] = "loan-list".into();
         if name == "failure" {
             value["source"]["agent_id"] = "@frontend-specialist".into();
@@ -66,7 +55,7 @@ pub(crate) fn asked() -> TestEnvironment {
     env.pace(1);
     env.handoff(&["init", "--protocol", "delegation"]).success();
     let ask = |from: &str, to: &str, about: &str| {
-        let mut value = sample("delegation", "request");
+        let mut value = value("delegation", "request", &[]);
         value["traceId"] = TRACE.into();
         value["sourceAgent"] = from.into();
         value["handoffTo"] = to.into();
@@ -76,7 +65,7 @@ pub(crate) fn asked() -> TestEnvironment {
         env.claim(data["id"].as_str().unwrap(), to).success();
     };
     let answer = |from: &str, status: &str| {
-        let mut value = sample("delegation", "response-least");
+        let mut value = value("delegation", "response-least", &[]);
         value["traceId"] = TRACE.into();
         value["respondingAgent"] = from.into();
         value["status"] = status.into();

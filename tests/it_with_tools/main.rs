@@ -4,7 +4,6 @@
 
 mod cloudevents;
 mod collector;
-mod decoders;
 mod graph;
 #[cfg(unix)]
 mod hook_frameworks;
@@ -20,6 +19,15 @@ mod prime;
 mod report;
 #[cfg(unix)]
 mod serve;
-mod tokens;
 mod traces;
-mod web;
+
+use serde_json::Value;
+use test_support::tools::TRACE;
+
+/// What a script of `tests/trace-tools` reads in a text: a document a line.
+#[track_caller]
+fn decoded(script: &str, text: &str) -> Vec<Value> {
+    let lines = TRACE.run(script, &[], text);
+    let parsed = lines.lines().map(serde_json::from_str);
+    parsed.collect::<Result<_, _>>().unwrap()
+}

@@ -7,6 +7,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use test_support::TestEnvironment;
 use test_support::contracts::{Format, opening, prepared};
+use test_support::tools::MCP;
 use test_support::workflow::completed;
 
 use crate::mcp_client::{HANDSHAKE, STATELESS, Wire, document, meta};
@@ -1019,7 +1020,7 @@ fn by_python(mode: &str) -> (TestEnvironment, Value) {
     env.send(opening(87)).success();
     let contract = env.file("contract.xml", prepared(87));
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mcp-tools/round.py");
-    let mut command = env.command(crate::mcp_client::tools().join("venv/bin/python"));
+    let mut command = env.command(MCP.folder().join("venv/bin/python"));
     let program = test_support::program();
     command.arg(script).args([mode, &contract, program, "mcp"]);
     let ran = env.run(command, &["round.py"], None).success();
@@ -1062,9 +1063,7 @@ fn an_agent_takes_its_part_with_the_python_client_in_both_eras() {
 fn inspector(env: &TestEnvironment, args: &[&str]) -> test_support::Ran {
     let package = "node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js";
     let mut command = env.command("node");
-    command
-        .arg(crate::mcp_client::tools().join(package))
-        .arg("--cli");
+    command.arg(MCP.folder().join(package)).arg("--cli");
     command.args([test_support::program(), "mcp"]).args(args);
     env.run(command, args, None)
 }

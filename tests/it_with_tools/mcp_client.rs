@@ -1,15 +1,12 @@
-//! Clients of the Model Context Protocol: one that writes and reads its lines, and the tools that
-//! its project publishes.
+//! A client of the Model Context Protocol that writes and reads its lines.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 
-use test_support::{TestEnvironment, installed};
+use test_support::TestEnvironment;
 
 /// The newest version with a handshake, and the one without.
 pub(crate) const HANDSHAKE: &str = "2025-11-25";
@@ -231,10 +228,4 @@ pub(crate) fn document(message: &Value) -> Value {
     assert_eq!(document["schema"], "git-handoff/1");
     assert_eq!(result["isError"], document["ok"] != true, "{message}");
     document.clone()
-}
-
-/// The folder with the project's own clients, which `scripts/mcp-tools` fills once.
-pub(crate) fn tools() -> &'static Path {
-    static TOOLS: OnceLock<PathBuf> = OnceLock::new();
-    TOOLS.get_or_init(|| installed("mcp-tools"))
 }

@@ -1,19 +1,18 @@
 //! Figures of real ledgers, compared with what was counted by hand.
 
 use std::fs;
-use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::OnceLock;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
+use test_support::TestEnvironment;
 use test_support::contracts::{Format, opening, prepared};
 use test_support::team::{refused, with_protocol};
 use test_support::time::{RESEARCH, TRACE, WRITER, answers, asks, done, own, traced};
+use test_support::tools::{METRICS, answer};
 use test_support::workflow::completed;
-use test_support::{TestEnvironment, installed};
 
 /// Issue 87: prepared, then failed, tried again, blocked, answered, and worked on; with the seconds
 /// that pass between the steps.
@@ -427,38 +426,13 @@ fn corruption_is_what_the_last_audit_found() {
     assert_eq!(metrics(&env, &[])["corruption"]["faults"], 0);
 }
 
-/// Where `scripts/metrics-tools` puts the strict reader.
-fn tools() -> &'static Path {
-    static TOOLS: OnceLock<PathBuf> = OnceLock::new();
-    TOOLS.get_or_init(|| installed("metrics-tools"))
-}
-
-/// Runs a program with a text on standard input; what it printed.
-#[track_caller]
-fn reads(mut command: Command, text: &str) -> String {
-    command.stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    let output = std::thread::scope(|scope| {
-        scope.spawn(move || stdin.write_all(text.as_bytes()));
-        child.wait_with_output().unwrap()
-    });
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.is_empty(), "{said}\n{text}");
-    String::from_utf8(output.stdout).unwrap()
-}
-
 /// Both readers take it; the families that the strict one finds.
 #[track_caller]
 fn assert_well_formed(text: &str) -> Value {
     let mut promtool = Command::new("promtool");
     promtool.args(["check", "metrics"]);
-    reads(promtool, text);
-    let mut strict = Command::new(tools().join("venv/bin/python"));
-    let script =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/metrics-tools/read-openmetrics.py");
-    strict.arg(script);
-    serde_json::from_str(&reads(strict, text)).unwrap()
+    answer(promtool, text);
+    serde_json::from_str(&METRICS.run("read-openmetrics.py", &[], text)).unwrap()
 }
 
 /// The value of a family's sample with these labels.

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::web::node;
 use test_support::TestEnvironment;
 use test_support::contracts::{Format, implementer_error, opening, prepared, sample};
+use test_support::tools::WEB;
 use test_support::workflow::{run, workflow};
 
 /// What nobody may read as markup, or not see.
@@ -16,6 +16,10 @@ pub(crate) const HOSTILE: &str = "</script><script>document.title='taken'</scrip
 /// One ledger with the five protocols: an issue that was completed with every detour, and others
 /// that stand still, each for another reason.
 pub(crate) fn troubled() -> TestEnvironment {
+    TestEnvironment::prepared("troubled", made_troubled)
+}
+
+fn made_troubled() -> TestEnvironment {
     let env = TestEnvironment::with_ledger();
     for name in [
         "orchestrator-specialist",
@@ -138,6 +142,6 @@ pub(crate) fn report(env: &TestEnvironment, args: &[&str]) -> (PathBuf, String) 
 /// Looks at a page with a real browser: what `look.mjs` says of it.
 #[track_caller]
 pub(crate) fn look(address: &str, plan: &Value) -> Value {
-    let said = node("look.mjs", &[address], &plan.to_string());
+    let said = WEB.run("look.mjs", &[address], &plan.to_string());
     serde_json::from_str(&said).unwrap()
 }

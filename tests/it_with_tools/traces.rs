@@ -87,7 +87,7 @@ fn exported(env: &TestEnvironment, args: &[&str]) -> String {
 
 /// The spans of all documents, as decoded.
 fn decoded(text: &str) -> Vec<Span> {
-    let documents = crate::decoders::read("read-otlp.py", text);
+    let documents = crate::decoded("read-otlp.py", text);
     assert_eq!(documents.len(), text.lines().count());
     let scopes = documents.iter().flat_map(|document| {
         let [resource] = &document["resourceSpans"].as_array().unwrap()[..] else {
@@ -377,7 +377,7 @@ fn a_trace_has_the_attributes_and_events_that_the_delegation_protocol_names() {
 
 #[test]
 fn every_protocol_s_life_is_a_whole_trace() {
-    for protocol in test_support::exchange::PROTOCOLS {
+    for protocol in test_support::team::BUILT_IN {
         let env = test_support::exchange::lived(protocol);
         let text = exported(&env, &[]);
         let spans = decoded(&text);
@@ -528,7 +528,7 @@ fn what_is_told_is_described() {
         })
         .collect();
     let mut met = BTreeSet::new();
-    for protocol in test_support::exchange::PROTOCOLS {
+    for protocol in test_support::team::BUILT_IN {
         for span in spans(&test_support::exchange::lived(protocol), &[]) {
             met.extend(span.attributes.keys().cloned());
             for event in span.list("events") {

@@ -1,7 +1,7 @@
 // Looks at a page with a real browser: a JSON plan on standard input, a JSON document on standard
 // output with everything that the browser complained of, and what was found.
 //
-//   node look.mjs FOLDER ADDRESS      (FOLDER is what scripts/web-tools filled)
+//   node look.mjs FOLDER ADDRESS      (FOLDER is what scripts/test-tools filled)
 //
 // The plan: "schemes" (light, dark), "axe" (whether to check accessibility), "script" (false to
 // look without scripts), "viewport", "steps": a list of [what, argument]:

@@ -1,6 +1,6 @@
 // Measures how long a browser takes until a page is loaded and has been painted, each time in a new window.
 //
-//   node open-time.mjs FOLDER ADDRESS      (FOLDER is what scripts/web-tools filled)
+//   node open-time.mjs FOLDER ADDRESS      (FOLDER is what scripts/test-tools filled)
 import { createRequire } from 'node:module';
 import { join, resolve } from 'node:path';
 

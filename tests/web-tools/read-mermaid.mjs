@@ -1,7 +1,7 @@
 // Reads pictures with the real mermaid: a JSON list of texts on standard input, a JSON list on
 // standard output with what each of them holds, or why it is none.
 //
-//   node read-mermaid.mjs FOLDER      (FOLDER is what scripts/web-tools filled)
+//   node read-mermaid.mjs FOLDER      (FOLDER is what scripts/test-tools filled)
 import { createRequire } from 'node:module';
 import { join, resolve } from 'node:path';
 import { text } from 'node:stream/consumers';

@@ -1,6 +1,9 @@
 //! Contracts for whole workflows, made from the valid samples.
 
 use std::fs;
+use std::path::PathBuf;
+
+use serde_json::Value;
 
 /// A contract's format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,14 +12,41 @@ pub enum Format {
     Json,
 }
 
-/// A sample by its name, about another issue.
+/// The folder of a protocol's valid samples.
+pub fn folder(protocol: &str) -> PathBuf {
+    crate::project()
+        .join("tests/samples")
+        .join(protocol)
+        .join("valid")
+}
+
+/// A valid sample of a protocol, byte for byte.
+pub fn valid(protocol: &str, file: &str) -> String {
+    fs::read_to_string(folder(protocol).join(file)).unwrap()
+}
+
+/// A valid sample of a protocol as a value, with some members replaced, by JSON Pointer.
+pub fn value(protocol: &str, name: &str, members: &[(&str, Value)]) -> Value {
+    let text = valid(protocol, &format!("{name}.json"));
+    with(serde_json::from_str(&text).unwrap(), members)
+}
+
+/// A value with these members replaced, by JSON Pointer.
+pub fn with(mut value: Value, members: &[(&str, Value)]) -> Value {
+    for (pointer, member) in members {
+        let (parent, name) = pointer.rsplit_once('/').unwrap();
+        value.pointer_mut(parent).unwrap()[name] = member.clone();
+    }
+    value
+}
+
+/// A sample of the protocol issue-to-pr by its name, about another issue.
 pub fn sample(name: &str, format: Format, issue: u32) -> String {
     let extension = match format {
         Format::Xml => "xml",
         Format::Json => "json",
     };
-    let folder = crate::project().join("tests/samples/issue-to-pr/valid");
-    let text = fs::read_to_string(folder.join(format!("{name}.{extension}"))).unwrap();
+    let text = valid("issue-to-pr", &format!("{name}.{extension}"));
     let (was, is) = match format {
         Format::Xml => (
             "<issue_number>87<".to_owned(),

@@ -6,48 +6,22 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::contracts::Format;
+use crate::TestEnvironment;
+use crate::contracts::{Format, opening, prepared, valid, value, with};
+use crate::team::{run, with_protocol};
 use crate::workflow::{self, workflow};
-use crate::{Ran, TestEnvironment};
 
-/// A valid sample of a protocol as a value.
+/// A valid sample of a protocol.
 pub fn sample(protocol: &str, name: &str) -> Value {
-    serde_json::from_slice(&sample_bytes(protocol, &format!("{name}.json"))).unwrap()
-}
-
-/// A valid sample of a protocol, byte for byte.
-pub fn sample_bytes(protocol: &str, file: &str) -> Vec<u8> {
-    let folder = crate::project().join("tests/samples");
-    fs::read(folder.join(protocol).join("valid").join(file)).unwrap()
-}
-
-/// A value with these members replaced, by JSON Pointer.
-pub fn with(mut value: Value, members: &[(&str, Value)]) -> Value {
-    for (pointer, member) in members {
-        let (parent, name) = pointer.rsplit_once('/').unwrap();
-        value.pointer_mut(parent).unwrap()[name] = member.clone();
-    }
-    value
+    value(protocol, name, &[])
 }
 
 pub fn text(value: &Value) -> String {
     serde_json::to_string_pretty(value).unwrap()
 }
 
-pub fn run(env: &TestEnvironment, line: &str) -> Ran {
-    let args: Vec<&str> = line.split(' ').collect();
-    env.handoff(&args).success()
-}
-
 fn send(env: &TestEnvironment, value: &Value) {
     env.send(text(value)).success();
-}
-
-/// A repository whose ledger has this protocol.
-pub fn started(protocol: &str) -> TestEnvironment {
-    let env = TestEnvironment::with_repository();
-    run(&env, &format!("init --protocol {protocol}"));
-    env
 }
 
 /// A new repository beside the first, whose ledger has this protocol.
@@ -63,12 +37,6 @@ pub fn fresh(env: &TestEnvironment, name: &str, protocol: &str) -> PathBuf {
 pub fn trees(env: &TestEnvironment, repo: &Path) -> String {
     let paths = ["issues", "open", "protocols", "documents"];
     env.git(repo, &[&["ls-tree", "handoffs", "--"][..], &paths].concat())
-}
-
-/// How many commits a ledger has.
-pub fn commits(env: &TestEnvironment, repo: &Path) -> usize {
-    let count = env.git(repo, &["rev-list", "--count", "handoffs"]);
-    count.trim().parse().unwrap()
 }
 
 /// Exports the ledger, and returns the folder.
@@ -150,7 +118,11 @@ pub fn update(env: &TestEnvironment, protocol: &str) {
 /// A ledger of this protocol with failures, retries, answers and whatever else
 /// the protocol has; the last step puts a new version of it in force.
 pub fn lived(protocol: &str) -> TestEnvironment {
-    let env = started(protocol);
+    TestEnvironment::prepared(&format!("lived-{protocol}"), || made_to_live(protocol))
+}
+
+fn made_to_live(protocol: &str) -> TestEnvironment {
+    let env = with_protocol(protocol);
     match protocol {
         "issue-to-pr" => to_merge(&env),
         "orchestrator-specialist" => specialists(&env),
@@ -163,14 +135,6 @@ pub fn lived(protocol: &str) -> TestEnvironment {
     env.assert_sound();
     env
 }
-
-pub const PROTOCOLS: [&str; 5] = [
-    "issue-to-pr",
-    "orchestrator-specialist",
-    "task-breakdown",
-    "delegation",
-    "directive",
-];
 
 fn to_merge(env: &TestEnvironment) {
     let format = |round| match round % 2 {
@@ -187,7 +151,6 @@ fn to_merge(env: &TestEnvironment) {
         "it came back",
     ])
     .success();
-    let opening = |issue| crate::contracts::opening(issue);
     env.send(opening(90)).success();
     run(env, "claim 90.1 --as prep-agent");
     run(env, "block 90.1 --reason which? --as prep-agent");
@@ -211,7 +174,7 @@ fn to_merge(env: &TestEnvironment) {
     env.git(&env.repo(), &["branch", "enhancement/87-csv-export"]);
     env.send(opening(91)).success();
     run(env, "claim 91.1 --as prep-agent");
-    env.send(crate::contracts::prepared(91)).success();
+    env.send(prepared(91)).success();
     run(env, "cancel 91.2 --as prep-agent");
     env.send(opening(92)).success();
     run(env, "reject 92.1 --as prep-agent --reason twice");
@@ -281,13 +244,13 @@ fn specialists(env: &TestEnvironment) {
 
 fn tasks(env: &TestEnvironment) {
     const NAME: &str = "task-breakdown";
-    env.send(sample_bytes(NAME, "environment-to-planning.json"))
+    env.send(valid(NAME, "environment-to-planning.json"))
         .success();
     run(env, "claim environment.1 --as task-orchestrator");
-    env.send(sample_bytes(NAME, "planning-to-execution.json"))
+    env.send(valid(NAME, "planning-to-execution.json"))
         .success();
     run(env, "claim environment.3 --as execution-guardian");
-    env.send(sample_bytes(NAME, "execution-to-planning.json"))
+    env.send(valid(NAME, "execution-to-planning.json"))
         .success();
     run(env, "claim environment.6 --as task-orchestrator");
     run(env, "complete environment.6 --as task-orchestrator");
@@ -311,12 +274,12 @@ fn tasks(env: &TestEnvironment) {
     }
     env.handoff_with(
         &["send", "-", "--issue", "log"],
-        sample_bytes(NAME, "logged-handoff.json"),
+        valid(NAME, "logged-handoff.json"),
     )
     .success();
     env.handoff_with(
         &["send", "-", "--issue", "message"],
-        sample_bytes(NAME, "environment-message.md"),
+        valid(NAME, "environment-message.md"),
     )
     .success();
 }
@@ -338,7 +301,7 @@ fn delegation(env: &TestEnvironment) {
         if id == "64" {
             env.handoff_with(
                 &["send", "-", "--issue", issue],
-                sample_bytes(NAME, "decision-naming-its-agent.json"),
+                valid(NAME, "decision-naming-its-agent.json"),
             )
             .success();
         }

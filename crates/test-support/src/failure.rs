@@ -8,6 +8,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use crate::contracts::opening;
+use crate::files::{chmod, write};
 use crate::{Ran, TestEnvironment};
 
 pub const AGENT: &str = "prep-agent";
@@ -41,15 +42,6 @@ pub fn restore(env: &TestEnvironment, name: &str) -> PathBuf {
     env.handoff(&["restore", "87.1", "--worktree", dir.to_str().unwrap()])
         .success();
     dir
-}
-
-pub fn write(path: &Path, bytes: impl AsRef<[u8]>) {
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(path, bytes).unwrap();
-}
-
-pub fn chmod(path: &Path, mode: u32) {
-    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
 /// A path with a name of any bytes.

@@ -1,10 +1,10 @@
 //! Git's hooks in real repositories, and steps of the ledger that are made with plain git.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::contracts::{Format, opening};
+use crate::files::script;
 use crate::workflow::completed;
 use crate::{Ran, TestEnvironment};
 
@@ -18,18 +18,18 @@ pub const LOCAL: [&str; 4] = [
 
 /// Puts hooks into a repository's folder for them.
 pub fn install(git_dir: &Path, names: &[&str]) {
-    let hooks = git_dir.join("hooks");
-    fs::create_dir_all(&hooks).unwrap();
     for name in names {
-        let script = crate::project().join("hooks").join(name);
-        fs::copy(script, hooks.join(name)).unwrap();
-        let mode = fs::Permissions::from_mode(0o755);
-        fs::set_permissions(hooks.join(name), mode).unwrap();
+        let text = fs::read(crate::project().join("hooks").join(name)).unwrap();
+        script(&git_dir.join("hooks").join(name), text);
     }
 }
 
 /// A ledger with every kind of step that the tool makes.
 pub fn every_step() -> TestEnvironment {
+    TestEnvironment::prepared("every-step", made_with_every_step)
+}
+
+fn made_with_every_step() -> TestEnvironment {
     let format = |round: usize| match round % 2 {
         0 => Format::Json,
         _ => Format::Xml,
@@ -177,9 +177,7 @@ impl Desk {
 
     /// Writes a file of the ledger and stages it.
     pub fn put(&self, path: &str, bytes: impl AsRef<[u8]>) {
-        let file = self.ledger.join(path);
-        fs::create_dir_all(file.parent().unwrap()).unwrap();
-        fs::write(file, bytes).unwrap();
+        crate::files::write(&self.ledger.join(path), bytes);
         self.env.git(&self.ledger, &["add", "-f", path]);
     }
 

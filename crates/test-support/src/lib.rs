@@ -5,10 +5,14 @@ pub mod contracts;
 pub mod exchange;
 #[cfg(unix)]
 pub mod failure;
+pub mod files;
 #[cfg(unix)]
 pub mod hooks;
+mod prepared;
 #[cfg(unix)]
 pub mod remote;
+#[cfg(unix)]
+pub mod running;
 #[cfg(unix)]
 pub mod stand_in;
 pub mod tamper;
@@ -16,6 +20,7 @@ pub mod team;
 #[cfg(unix)]
 pub mod terminal;
 pub mod time;
+pub mod tools;
 pub mod workflow;
 
 use std::ffi::OsStr;
@@ -25,6 +30,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -56,18 +63,18 @@ pub fn program() -> &'static str {
     PROGRAM.to_str().unwrap()
 }
 
-/// The folder that a script of `scripts` fills with what tests need and the project does not
-/// bring: packages, in the versions that its folder in `tests` names.
-pub fn installed(script: &str) -> PathBuf {
-    let folder = built().join("../tmp").join(script);
-    let path = project().join("scripts").join(script);
-    let output = Command::new(path).arg(&folder).output().unwrap();
-    assert!(
-        output.status.success(),
-        "what these tests need can't be installed (scripts/{script}):\n{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    folder
+/// Longer than anything takes that goes well, on a machine with much other work too: what hangs
+/// ends.
+pub const PATIENCE: Duration = Duration::from_secs(300);
+
+/// Looks again and again until something is so.
+#[track_caller]
+pub fn until(what: &str, mut is: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is() {
+        assert!(start.elapsed() < PATIENCE, "never: {what}");
+        thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// A folder with a home and repositories in it, and the time there.
@@ -89,38 +96,68 @@ pub struct Ran {
 impl TestEnvironment {
     /// Makes an environment without a repository.
     pub fn new() -> Self {
+        let env = Self::empty();
+        fs::create_dir(env.root.join("home")).unwrap();
+        let config = "[user]\n\tname = Robin Doe\n\temail = robin@example.com\n\
+                      [init]\n\tdefaultBranch = main\n[advice]\n\tdetachedHead = false\n";
+        fs::write(env.root.join("home/.gitconfig"), config).unwrap();
+        env
+    }
+
+    fn empty() -> Self {
         let folder = tempfile::Builder::new()
             .prefix("handoff-")
             .tempdir()
             .unwrap();
-        let root = folder.path().canonicalize().unwrap();
-        fs::create_dir(root.join("home")).unwrap();
-        let config = "[user]\n\tname = Robin Doe\n\temail = robin@example.com\n\
-                      [init]\n\tdefaultBranch = main\n[advice]\n\tdetachedHead = false\n";
-        fs::write(root.join("home/.gitconfig"), config).unwrap();
         Self {
+            root: folder.path().canonicalize().unwrap(),
             _folder: folder,
-            root,
             now: AtomicI64::new(START),
             pace: AtomicI64::new(60),
         }
     }
 
+    /// A copy of an environment that is made once in a run of tests, at the same time. It has a
+    /// repository, and nothing in it depends on where it is.
+    pub fn prepared(kind: &str, make: impl FnOnce() -> Self) -> Self {
+        let env = Self::empty();
+        let clock = "clock";
+        let make = |to: &Path| {
+            let made = make();
+            files::copy(&made.root, to);
+            let time = [made.now(), made.pace.load(Ordering::Relaxed)];
+            fs::write(to.join(clock), serde_json::to_string(&time).unwrap()).unwrap();
+        };
+        prepared::copy(kind, make, &env.root);
+        // Copied files are others than those that the index knows.
+        env.git(&env.repo(), &["update-index", "-q", "--refresh"]);
+        let clock = env.root.join(clock);
+        let [now, pace] = serde_json::from_slice(&fs::read(&clock).unwrap()).unwrap();
+        fs::remove_file(clock).unwrap();
+        env.now.store(now, Ordering::Relaxed);
+        env.pace(pace);
+        env
+    }
+
     /// Makes an environment with a repository `repo` that has one commit.
     pub fn with_repository() -> Self {
-        let env = Self::new();
-        env.git(&env.root, &["init", "-q", "repo"]);
-        fs::write(env.repo().join("README.md"), "# Parcel desk\n").unwrap();
-        env.git(&env.repo(), &["add", "."]);
-        env.git(&env.repo(), &["commit", "-q", "-m", "Start"]);
-        env
+        Self::prepared("repository", || {
+            let env = Self::new();
+            env.git(&env.root, &["init", "-q", "repo"]);
+            fs::write(env.repo().join("README.md"), "# Parcel desk\n").unwrap();
+            env.git(&env.repo(), &["add", "."]);
+            env.git(&env.repo(), &["commit", "-q", "-m", "Start"]);
+            env
+        })
     }
 
     /// Makes an environment with a repository that has a ledger.
     pub fn with_ledger() -> Self {
-        let env = Self::with_repository();
-        env.handoff(&["init"]).success();
-        env
+        Self::prepared("ledger", || {
+            let env = Self::with_repository();
+            env.handoff(&["init"]).success();
+            env
+        })
     }
 
     pub fn root(&self) -> &Path {
@@ -238,7 +275,7 @@ impl TestEnvironment {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut stdin = child.stdin.take();
-        let output = std::thread::scope(|scope| {
+        let output = thread::scope(|scope| {
             if let (Some(stdin), Some(input)) = (stdin.take(), input) {
                 // A reader that stops early is not the writer's fault.
                 scope.spawn(move || {

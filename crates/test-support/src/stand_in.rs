@@ -1,30 +1,11 @@
 //! Hooks at work: a program in git-handoff's place that keeps what it was given.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
 
-use crate::{TestEnvironment, installed};
-
-/// The folder with the managers, which `scripts/hook-tools` fills once.
-pub fn tools() -> &'static Path {
-    static TOOLS: OnceLock<PathBuf> = OnceLock::new();
-    TOOLS.get_or_init(|| installed("hook-tools"))
-}
-
-/// Writes a file that can be run.
-pub fn script(path: &Path, text: impl AsRef<[u8]>) {
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(path, text).unwrap();
-    mode(path, 0o755);
-}
-
-/// Sets a file's mode.
-pub fn mode(path: &Path, mode: u32) {
-    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
-}
+use crate::TestEnvironment;
+use crate::files::script;
 
 /// A program that stands in for git-handoff when git runs hooks: it keeps its arguments in `called`
 /// and its standard input in `input`, and refuses while there is a file `refuse`.

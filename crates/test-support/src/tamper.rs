@@ -5,7 +5,6 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::LazyLock;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -43,42 +42,9 @@ pub fn remove(path: &str) -> Edit<'_> {
     Edit(path, None)
 }
 
-/// The ledger that every test starts from; its commits, oldest first:
-///
-/// 0 start · 1 87.1 sent · 2 88.1 sent · 3 87.1 claimed · 4 87.2 sent · 5 88.1 claimed ·
-/// 6 87.2 claimed · 7 87.3 sent · 8 88.2 sent · 9 89.1 sent
-static BASE: LazyLock<Ledger> = LazyLock::new(|| {
-    let ledger = Ledger::empty();
-    ledger.git(&["init", "-q", "-b", "main"]);
-    ledger.handoff(0, &["init"], "");
-    let send = |minute, name: &str, issue: u32| {
-        ledger.handoff(minute, &["send", "-"], &contract(name, issue));
-    };
-    let claim = |minute, id: &str, agent: &str| {
-        ledger.handoff(minute, &["claim", id, "--as", agent], "");
-    };
-    send(1, "issue-manager-to-prep-agent", 87);
-    send(2, "issue-manager-to-prep-agent", 88);
-    claim(3, "87.1", "prep-agent");
-    send(4, "prep-agent-to-implementer-agent", 87);
-    claim(5, "88.1", "prep-agent");
-    claim(6, "87.2", "implementer-agent");
-    send(7, "implementer-agent-to-reviewer-agent", 87);
-    send(8, "prep-agent-to-implementer-agent", 88);
-    send(9, "issue-manager-to-prep-agent", 89);
-    ledger
-});
-
 /// A sample contract, about this issue.
 pub fn contract(name: &str, issue: u32) -> String {
-    let root = crate::project();
-    let path = format!("tests/samples/issue-to-pr/valid/{name}.xml");
-    let text = fs::read_to_string(root.join(path)).unwrap();
-    let text = text.replace(
-        "<issue_number>87</issue_number>",
-        &format!("<issue_number>{issue}</issue_number>"),
-    );
-    text.replace("/issues/87<", &format!("/issues/{issue}<"))
+    crate::contracts::sample(name, crate::contracts::Format::Xml, issue)
 }
 
 /// The folder of an issue of two digits.
@@ -95,10 +61,36 @@ impl Ledger {
         Self { dir, path }
     }
 
-    /// A copy of the ledger that every test starts from.
+    /// A copy of the ledger that every test starts from; its commits, oldest first:
+    ///
+    /// 0 start · 1 87.1 sent · 2 88.1 sent · 3 87.1 claimed · 4 87.2 sent · 5 88.1 claimed ·
+    /// 6 87.2 claimed · 7 87.3 sent · 8 88.2 sent · 9 89.1 sent
     pub fn new() -> Self {
         let ledger = Self::empty();
-        copy(&BASE.path, &ledger.path);
+        let make = |to: &Path| crate::files::copy(&Self::made().path, to);
+        crate::prepared::copy("tampered", make, &ledger.path);
+        ledger
+    }
+
+    fn made() -> Self {
+        let ledger = Self::empty();
+        ledger.git(&["init", "-q", "-b", "main"]);
+        ledger.handoff(0, &["init"], "");
+        let send = |minute, name: &str, issue: u32| {
+            ledger.handoff(minute, &["send", "-"], &contract(name, issue));
+        };
+        let claim = |minute, id: &str, agent: &str| {
+            ledger.handoff(minute, &["claim", id, "--as", agent], "");
+        };
+        send(1, "issue-manager-to-prep-agent", 87);
+        send(2, "issue-manager-to-prep-agent", 88);
+        claim(3, "87.1", "prep-agent");
+        send(4, "prep-agent-to-implementer-agent", 87);
+        claim(5, "88.1", "prep-agent");
+        claim(6, "87.2", "implementer-agent");
+        send(7, "implementer-agent-to-reviewer-agent", 87);
+        send(8, "prep-agent-to-implementer-agent", 88);
+        send(9, "issue-manager-to-prep-agent", 89);
         ledger
     }
 
@@ -413,18 +405,5 @@ impl Ledger {
             false => self.path.join("objects"),
         };
         objects.join(&id[..2]).join(&id[2..])
-    }
-}
-
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let to = to.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
-            copy(&entry.path(), &to);
-        } else {
-            fs::copy(entry.path(), &to).unwrap();
-        }
     }
 }

@@ -1,6 +1,7 @@
 //! What the tests of whole protocols share: sending and being refused, states,
 //! and many processes at once.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Output, Stdio};
@@ -20,9 +21,11 @@ pub const BUILT_IN: [&str; 5] = [
 
 /// A repository whose ledger has this protocol.
 pub fn with_protocol(name: &str) -> TestEnvironment {
-    let env = TestEnvironment::with_repository();
-    env.handoff(&["init", "--protocol", name]).success();
-    env
+    TestEnvironment::prepared(name, || {
+        let env = TestEnvironment::with_repository();
+        env.handoff(&["init", "--protocol", name]).success();
+        env
+    })
 }
 
 /// Sends a contract that must be accepted; the answer's data.
@@ -130,7 +133,12 @@ pub fn record(env: &TestEnvironment, id: &str) -> Value {
 
 /// How many commits the ledger has.
 pub fn commits(env: &TestEnvironment) -> usize {
-    let count = env.git(&env.repo(), &["rev-list", "--count", "handoffs"]);
+    commits_in(env, &env.repo())
+}
+
+/// How many commits the ledger of a repository has.
+pub fn commits_in(env: &TestEnvironment, repo: &Path) -> usize {
+    let count = env.git(repo, &["rev-list", "--count", "handoffs"]);
     count.trim().parse().unwrap()
 }
 
@@ -143,10 +151,13 @@ pub fn trailers(env: &TestEnvironment, name: &str) -> Vec<String> {
 }
 
 /// Starts all of these before any is waited for.
-pub fn at_once(env: &TestEnvironment, all: &[Vec<&str>]) -> Vec<Output> {
-    let start = |args: &Vec<&str>| -> Child {
-        let mut command = env.program(args);
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+pub fn at_once(env: &TestEnvironment, all: &[Vec<impl AsRef<OsStr>>]) -> Vec<Output> {
+    let start = |args: &Vec<_>| -> Child {
+        let mut command = env.program(&[]);
+        command
+            .args(args)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         command.spawn().unwrap()
     };
     let children: Vec<Child> = all.iter().map(start).collect();
@@ -201,9 +212,7 @@ impl<'e> Folder<'e> {
     }
 
     pub fn write(&self, file: &str, bytes: impl AsRef<[u8]>) {
-        let path = Path::new(&self.path()).join(file);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, bytes).unwrap();
+        crate::files::write(&Path::new(&self.path()).join(file), bytes);
     }
 
     pub fn read(&self, file: &str) -> Value {

@@ -11,10 +11,7 @@ use std::time::{Duration, Instant};
 use pty_process::Size;
 use pty_process::blocking;
 
-use crate::TestEnvironment;
-
-/// The longest that a test waits for something to be shown.
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::{PATIENCE, TestEnvironment};
 
 /// A terminal of a size, with variables of its own.
 pub struct Terminal<'e> {
@@ -60,7 +57,8 @@ impl<'e> Terminal<'e> {
         self.run(self.env.program(args), &[])
     }
 
-    /// Runs a command; each time that a text is on the screen, types the keys that go with it.
+    /// Runs a command; each time that something was shown since the last keys and a text is on the
+    /// screen, types the keys that go with it.
     pub fn run(&self, mut command: Command, typed: &[(&str, &str)]) -> Seen {
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         let (pty, pts) = blocking::open().unwrap();
@@ -79,21 +77,23 @@ impl<'e> Terminal<'e> {
                 }
             });
             let start = Instant::now();
+            let mut is_new = false;
             loop {
                 match shown.recv_timeout(Duration::from_millis(100)) {
                     Ok(bytes) => {
                         screen.process(&bytes);
                         raw.extend(bytes);
+                        is_new = true;
                     }
                     Err(RecvTimeoutError::Disconnected) => break,
                     Err(RecvTimeoutError::Timeout) => {}
                 }
                 let now = screen.screen().contents();
-                if let Some((_, keys)) = typed.next_if(|(text, _)| now.contains(text)) {
-                    // A terminal drops what was typed before an interrupt, so that nothing may follow at once.
-                    std::thread::sleep(Duration::from_millis(300));
+                // What is typed before the answer to an interrupt is dropped.
+                if let Some((_, keys)) = typed.next_if(|(text, _)| is_new && now.contains(text)) {
                     let mut keyboard = pty;
                     keyboard.write_all(keys.as_bytes()).unwrap();
+                    is_new = false;
                 }
                 if start.elapsed() > PATIENCE {
                     let _ = child.kill();

@@ -1,11 +1,12 @@
 //! What the tests of time and failure share: own protocols, work whose lease ran
 //! out, and what a write adds to the ledger.
 
-use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
 
+pub use crate::contracts::value as sample;
+use crate::contracts::value;
 use crate::team::{Folder, commits};
 use crate::{Ran, TestEnvironment};
 
@@ -24,18 +25,6 @@ pub fn own(protocol: &str, change: impl FnOnce(&mut Value)) -> TestEnvironment {
     env
 }
 
-/// A valid sample of a protocol with some members replaced, by JSON Pointer.
-pub fn sample(protocol: &str, name: &str, members: &[(&str, Value)]) -> Value {
-    let path = format!("tests/samples/{protocol}/valid/{name}.json");
-    let text = fs::read(crate::project().join(path)).unwrap();
-    let mut value: Value = serde_json::from_slice(&text).unwrap();
-    for (pointer, member) in members {
-        let (parent, name) = pointer.rsplit_once('/').unwrap();
-        value.pointer_mut(parent).unwrap()[name] = member.clone();
-    }
-    value
-}
-
 /// A request for help in the trace.
 pub fn asks(from: &str, to: &str, more: &[(&str, Value)]) -> String {
     let mut members = vec![
@@ -44,7 +33,7 @@ pub fn asks(from: &str, to: &str, more: &[(&str, Value)]) -> String {
         ("/handoffTo", to.into()),
     ];
     members.extend(more.iter().cloned());
-    sample("delegation", "request", &members).to_string()
+    value("delegation", "request", &members).to_string()
 }
 
 /// An answer to a request for help in the trace.
@@ -55,7 +44,7 @@ pub fn answers(from: &str, status: &str, more: &[(&str, Value)]) -> String {
         ("/status", status.into()),
     ];
     members.extend(more.iter().cloned());
-    sample("delegation", "response-least", &members).to_string()
+    value("delegation", "response-least", &members).to_string()
 }
 
 /// A handoff of the trace.

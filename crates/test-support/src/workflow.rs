@@ -69,7 +69,14 @@ pub fn run(env: &TestEnvironment, steps: &[Step]) {
 }
 
 pub fn completed(format: impl Fn(usize) -> Format) -> TestEnvironment {
-    let env = TestEnvironment::with_ledger();
-    run(&env, &workflow(format));
-    env
+    let letter = |round| match format(round) {
+        Format::Xml => 'x',
+        Format::Json => 'j',
+    };
+    let formats: String = (1..=12).map(letter).collect();
+    TestEnvironment::prepared(&format!("completed-{formats}"), || {
+        let env = TestEnvironment::with_ledger();
+        run(&env, &workflow(&format));
+        env
+    })
 }

@@ -1,7 +1,7 @@
 //! An agent: it takes steps by chance, and is killed at times.
 
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,6 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use super::account::{Account, Act, Told};
+use super::chaos::{Troubles, Victim};
 use super::dice::Dice;
 use super::{Field, processes};
 use test_support::contracts::{opening, prepared};
@@ -23,6 +24,10 @@ pub(crate) struct Agent<'f> {
     number: usize,
     clone: usize,
     dice: Dice,
+    troubles: Troubles,
+    /// Whether a kill came too late and is to be made up for, and how many in a row did.
+    is_owed: bool,
+    late: u32,
     /// What it holds, as far as it knows, and as whom.
     held: Vec<(String, &'static str)>,
     markers: u32,
@@ -50,12 +55,16 @@ impl Step {
 
 impl<'f> Agent<'f> {
     pub(crate) fn new(field: &'f Field, account: &'f Account, number: usize, seed: u64) -> Self {
+        let own = seed.wrapping_mul(1000) + u64::try_from(number).unwrap();
         Self {
             field,
             account,
             number,
             clone: number % field.clones.len(),
-            dice: Dice::new(seed.wrapping_mul(1000) + u64::try_from(number).unwrap()),
+            dice: Dice::new(own),
+            troubles: Troubles(Dice::new(own ^ 0xbad)),
+            is_owed: false,
+            late: 0,
             held: Vec::new(),
             markers: 0,
             usual: Duration::from_millis(300),
@@ -78,6 +87,9 @@ impl<'f> Agent<'f> {
                 16..24 => self.retry_refused(),
                 _ => {}
             }
+        }
+        while self.is_owed {
+            self.sync(1);
         }
     }
 
@@ -186,7 +198,7 @@ impl<'f> Agent<'f> {
         if self.dice.percent(18) {
             args.push("--offline");
         }
-        let (told, document, is_disturbed) = self.run(&args);
+        let (told, document) = self.run(&args);
         let data = &document["data"];
         let (id, text) = (data["id"].as_str(), |name: &str| {
             data[name].as_str().map(str::to_owned)
@@ -212,7 +224,6 @@ impl<'f> Agent<'f> {
             told: told.clone(),
             commit: text("commit"),
             is_claim: step.is_claim,
-            is_disturbed,
         });
         told
     }
@@ -226,7 +237,7 @@ impl<'f> Agent<'f> {
             if times > 1 {
                 let (field, account) = (self.field, self.account);
                 let mut twin = Agent::new(field, account, self.number, 0);
-                twin.dice = other;
+                twin.troubles = Troubles(other);
                 scope.spawn(move || twin.run(&args));
             }
             self.run(&args);
@@ -257,34 +268,35 @@ impl<'f> Agent<'f> {
     }
 
     /// Runs a command, which may be killed, or its git; returns what it told.
-    fn run(&mut self, args: &[&str]) -> (Told, Value, bool) {
-        let gate = self.field.gate.read().unwrap();
-        let clone = &self.field.clones[self.clone];
-        let mut command = self.field.program(clone, self.number, args);
+    fn run(&mut self, args: &[&str]) -> (Told, Value) {
+        let field = self.field;
+        let gate = field.gate.read().unwrap();
+        let clone = &field.clones[self.clone];
+        let mut command = field.program(clone, self.number, args);
         command
             .process_group(0)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        let victim = self.dice.below(100);
+        let (mut victim, trouble) = self.troubles.draw();
         let span = u64::try_from(self.usual.as_micros()).unwrap();
-        let pause = Duration::from_micros(self.dice.below(span));
-        let start = Instant::now();
-        let child = command.spawn().unwrap();
-        let pid = Pid::from_child(&child);
-        let mut is_disturbed = false;
-        if victim < 30 {
-            thread::sleep(pause);
-            // Before the tool, which is not waited for yet: its id is no other's.
-            if victim < 20 {
-                is_disturbed = processes::kill_children(pid);
-            }
-            if victim >= 10 {
-                let _ = kill_process(pid, Signal::KILL);
-            }
+        let mut pause = Duration::from_micros(self.dice.below(span.max(1)));
+        if victim.is_none() && self.is_owed {
+            // Sooner each time, until it is soon enough.
+            victim = Some(Victim::Tool);
+            pause /= 1 << self.late.min(16);
         }
-        let output = child.wait_with_output().unwrap();
+        let start = Instant::now();
+        let mut dice = self.troubles.0.clone();
+        let output = field.troubled(clone, trouble, &mut dice, || {
+            let mut child = command.spawn().unwrap();
+            if let Some(victim) = victim {
+                thread::sleep(pause);
+                self.kill(&mut child, victim);
+            }
+            child.wait_with_output().unwrap()
+        });
         drop(gate);
-        if victim >= 30 {
+        if victim.is_none() {
             self.usual = (self.usual * 3 + start.elapsed().min(Duration::from_secs(2))) / 4;
         }
         let said = format!(
@@ -308,6 +320,35 @@ impl<'f> Agent<'f> {
             }
             _ => panic!("{said}"),
         };
-        (told, document, is_disturbed)
+        (told, document)
+    }
+
+    /// Kills a command, or what git it runs, or notes that it has yet to.
+    fn kill(&mut self, child: &mut Child, victim: Victim) {
+        let pid = Pid::from_child(child);
+        let made = &self.field.made;
+        let mut is_over = || child.try_wait().unwrap().is_some();
+        if let Victim::Git { .. } = victim {
+            // It runs git sooner or later, where it has to do with the remote.
+            while !is_over() {
+                if processes::kill_children(pid) {
+                    made.git_killed.fetch_add(1, Ordering::SeqCst);
+                    break;
+                }
+                thread::sleep(Duration::from_millis(1));
+            }
+        }
+        if victim == (Victim::Git { and_tool: false }) {
+            return;
+        }
+        if is_over() {
+            self.is_owed = true;
+            self.late += 1;
+            return;
+        }
+        (self.is_owed, self.late) = (false, 0);
+        // It was not waited for: its id is no other's.
+        let _ = kill_process(pid, Signal::KILL);
+        made.killed.fetch_add(1, Ordering::SeqCst);
     }
 }

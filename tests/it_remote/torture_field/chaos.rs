@@ -2,44 +2,126 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
 use super::dice::Dice;
-use super::{Field, Line, processes};
+use super::{Clone, Field, Line, processes};
 use test_support::remote::{Fault, Way};
 
-/// Breaks something now and then until it is over.
-pub(crate) fn break_things(field: &Field, over: &AtomicBool, mut dice: Dice) {
-    while !over.load(Ordering::SeqCst) {
-        thread::sleep(Duration::from_millis(20 + dice.below(150)));
-        let clone = dice.one(&field.clones);
-        match (dice.below(100), &clone.line) {
-            (0..45, Line::Proxy(proxy)) => {
+/// What happens to a step of an agent, apart from being killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// The next connection breaks: it is cut, or nothing goes on there.
+    Broken(Fault),
+    /// The remote cannot be reached meanwhile.
+    Absent,
+    /// The remote refuses a push.
+    Refused,
+    /// A repository is tidied up meanwhile.
+    Tidied,
+}
+
+/// What a kill hits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Victim {
+    Tool,
+    /// The git commands that it runs, and perhaps itself.
+    Git {
+        and_tool: bool,
+    },
+}
+
+/// What is to happen to each step of an agent: a seed decides, and nothing else.
+#[derive(Clone)]
+pub(crate) struct Troubles(pub(crate) Dice);
+
+impl Troubles {
+    /// What happens to the next step.
+    pub(crate) fn draw(&mut self) -> (Option<Victim>, Option<Trouble>) {
+        let dice = &mut self.0;
+        let victim = match dice.below(100) {
+            0..10 => Some(Victim::Git { and_tool: false }),
+            10..20 => Some(Victim::Git { and_tool: true }),
+            20..30 => Some(Victim::Tool),
+            _ => None,
+        };
+        let trouble = match dice.below(100) {
+            0..17 => {
                 let way = *dice.one(&[Way::Up, Way::Down]);
                 let digits = dice.below(13);
                 let bytes = dice.below(1 << digits);
-                let fault = match dice.percent(5) {
+                Some(Trouble::Broken(match dice.percent(5) {
                     true => Fault::Stall(way, bytes),
                     false => Fault::Cut(way, bytes),
-                };
-                proxy.next(&[fault]);
+                }))
             }
-            (45..54, line) => {
-                unreachable(line, true);
-                thread::sleep(Duration::from_millis(100 + dice.below(400)));
-                unreachable(line, false);
+            17..24 => Some(Trouble::Absent),
+            24..29 => Some(Trouble::Refused),
+            29..44 => Some(Trouble::Tidied),
+            _ => None,
+        };
+        (victim, trouble)
+    }
+}
+
+/// Faults that were made, counted where they are.
+#[derive(Default)]
+pub(crate) struct Made {
+    pub(crate) killed: AtomicU32,
+    pub(crate) git_killed: AtomicU32,
+    pub(crate) absent: AtomicU32,
+    pub(crate) tidied: AtomicU32,
+}
+
+impl Field {
+    /// Takes a step while this happens to it.
+    pub(crate) fn troubled<T>(
+        &self,
+        clone: &Clone,
+        trouble: Option<Trouble>,
+        dice: &mut Dice,
+        step: impl FnOnce() -> T,
+    ) -> T {
+        match (trouble, &clone.line) {
+            (Some(Trouble::Broken(fault)), Line::Proxy(proxy)) => proxy.next(&[fault]),
+            (Some(Trouble::Refused), _) => fs::write(self.bare.join("refuse"), "").unwrap(),
+            (Some(Trouble::Absent), line) => {
+                let mut how_many = clone.absences.lock().unwrap();
+                if *how_many == 0 {
+                    unreachable(line, true);
+                }
+                *how_many += 1;
+                drop(how_many);
+                self.made.absent.fetch_add(1, Ordering::SeqCst);
+                let done = step();
+                let mut how_many = clone.absences.lock().unwrap();
+                *how_many -= 1;
+                if *how_many == 0 {
+                    unreachable(line, false);
+                }
+                return done;
             }
-            (54..60, _) => fs::write(field.bare.join("refuse"), "").unwrap(),
-            (60..80, _) => {
-                let all = field.clones.iter().map(|clone| &clone.folders[0]);
-                let all: Vec<&PathBuf> = all.chain([&field.bare]).collect();
+            (Some(Trouble::Tidied), _) => {
+                let all = self.clones.iter().map(|clone| &clone.folders[0]);
+                let all: Vec<&PathBuf> = all.chain([&self.bare]).collect();
                 let repository = *dice.one(&all);
-                tidy(field, repository, &mut dice);
+                return thread::scope(|scope| {
+                    scope.spawn(|| tidy(self, repository, dice));
+                    step()
+                });
             }
             _ => {}
         }
+        step()
+    }
+}
+
+/// Removes what is stuck, now and then until it is over.
+pub(crate) fn keep_going(field: &Field, over: &AtomicBool) {
+    while !over.load(Ordering::SeqCst) {
+        thread::sleep(Duration::from_millis(50));
         free_what_is_stuck(field);
     }
 }
@@ -76,6 +158,7 @@ fn tidy(field: &Field, repository: &Path, dice: &mut Dice) {
     };
     // It may meet a lock, and give up.
     field.env().git_any(repository, args);
+    field.made.tidied.fetch_add(1, Ordering::SeqCst);
 }
 
 /// The locks that git leaves where it was killed, which only a person removes. The

@@ -1,5 +1,6 @@
 //! A field of clones around one repository, its agents, what is done to them, and
 //! the account of what they were told.
+#![expect(clippy::print_stderr)]
 
 mod account;
 mod agent;
@@ -23,6 +24,7 @@ use test_support::remote::{Daemon, Proxy, address, bare};
 
 pub(crate) use account::Account;
 use agent::Agent;
+use chaos::Made;
 use dice::Dice;
 
 /// How much of it there is.
@@ -43,6 +45,8 @@ pub(crate) struct Clone {
     /// By how many seconds its clock is off.
     offset: i64,
     line: Line,
+    /// How many steps take place while the remote cannot be reached.
+    absences: Mutex<u32>,
     /// What is the user's there.
     before: Vec<String>,
 }
@@ -68,6 +72,9 @@ pub(crate) struct Field {
     gate: RwLock<()>,
     /// How often that was.
     pub(crate) freed: AtomicU32,
+    made: Made,
+    /// How many connections the proxies broke, which are gone in the end.
+    broken: usize,
     shared: Shared,
 }
 
@@ -92,7 +99,8 @@ impl Field {
         // After the judge that stays: it refuses once for each time that it is told to.
         let hook = bare.join("hooks/pre-receive");
         let script = fs::read_to_string(&hook).unwrap();
-        let more = "if rm refuse 2>/dev/null; then echo 'not today' >&2; exit 1; fi\n";
+        let more =
+            "if rm refuse 2>/dev/null; then echo no >>refused; echo 'not today' >&2; exit 1; fi\n";
         fs::write(&hook, script + more).unwrap();
         let path = bare.to_str().unwrap().to_owned();
         env.git(&repo, &["remote", "add", "origin", &path]);
@@ -108,6 +116,8 @@ impl Field {
             tips: Mutex::default(),
             gate: RwLock::default(),
             freed: AtomicU32::new(0),
+            made: Made::default(),
+            broken: 0,
             shared: Shared::default(),
         };
         let mut dice = Dice::new(plan.seed);
@@ -175,6 +185,7 @@ impl Field {
             is_shallow,
             offset,
             line,
+            absences: Mutex::default(),
             before: Vec::new(),
         };
         let args = ["init", "--remote", "origin"];
@@ -228,7 +239,7 @@ impl Field {
         let field = &*self;
         thread::scope(|scope| {
             scope.spawn(|| field.watch(&over));
-            scope.spawn(|| chaos::break_things(field, &over, Dice::new(plan.seed ^ 0xbad)));
+            scope.spawn(|| chaos::keep_going(field, &over));
             let agents: Vec<_> = (0..2 * field.clones.len())
                 .map(|number| {
                     let mut agent = Agent::new(field, &account, number, plan.seed);
@@ -271,7 +282,10 @@ impl Field {
             let to = match &clone.line {
                 Line::Path(link) => link.clone(),
                 // The proxy goes, and with it what hangs there.
-                Line::Proxy(_) => self.bare.clone(),
+                Line::Proxy(proxy) => {
+                    self.broken += proxy.broken();
+                    self.bare.clone()
+                }
             };
             if matches!(clone.line, Line::Proxy(_)) {
                 clone.line = Line::Path(to.clone());
@@ -306,6 +320,23 @@ impl Field {
             }
         }
         processes::wait_for_none(self.env(), &[]);
+    }
+
+    /// The faults that were made.
+    pub(crate) fn faults(&self) -> [(&'static str, usize); 6] {
+        let count = |number: &AtomicU32| number.load(Ordering::SeqCst) as usize;
+        let refused = fs::read_to_string(self.bare.join("refused"));
+        [
+            ("killed", count(&self.made.killed)),
+            ("git killed", count(&self.made.git_killed)),
+            ("remote absent", count(&self.made.absent)),
+            ("tidied up", count(&self.made.tidied)),
+            ("broken connections", self.broken),
+            (
+                "refused pushes",
+                refused.map_or(0, |text| text.lines().count()),
+            ),
+        ]
     }
 
     /// Lets go of the folder.

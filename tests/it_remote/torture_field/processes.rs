@@ -1,12 +1,10 @@
 //! Processes of this environment: what a program started, and what still runs.
 
 use std::fs;
-use std::thread;
-use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use test_support::TestEnvironment;
+use test_support::{TestEnvironment, until};
 
 /// Kills the git commands that a process runs now, with all that they started; says
 /// whether there were any. Each is the head of a group of its own.
@@ -44,16 +42,5 @@ fn running(env: &TestEnvironment, but: &[&str]) -> Vec<String> {
 /// Waits until none of them runs.
 #[track_caller]
 pub(crate) fn wait_for_none(env: &TestEnvironment, but: &[&str]) {
-    let start = Instant::now();
-    loop {
-        let found = running(env, but);
-        if found.is_empty() {
-            return;
-        }
-        assert!(
-            start.elapsed() < Duration::from_secs(300),
-            "still there: {found:?}"
-        );
-        thread::sleep(Duration::from_millis(20));
-    }
+    until("no process is left", || running(env, but).is_empty());
 }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::{Map, Value, json};
 
-use crate::tools::yaml;
+use crate::yaml;
 use expression::{evaluate, expanded, text};
 use test_support::TestEnvironment;
 

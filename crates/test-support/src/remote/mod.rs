@@ -6,7 +6,6 @@ mod proxy;
 
 use std::fs;
 use std::net::{TcpListener, TcpStream};
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -42,11 +41,8 @@ pub fn clone(env: &TestEnvironment, address: &str, name: &str) -> PathBuf {
 
 /// Puts a hook into a repository.
 pub fn hook(repository: &Path, name: &str, script: &str) {
-    let folder = repository.join("hooks");
-    fs::create_dir_all(&folder).unwrap();
-    let path = folder.join(name);
-    fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    let path = repository.join("hooks").join(name);
+    crate::files::script(&path, format!("#!/bin/sh\n{script}\n"));
 }
 
 /// Takes a hook away.
@@ -147,69 +143,4 @@ pub fn assert_whole(env: &TestEnvironment, repository: &Path) {
 pub fn tip(env: &TestEnvironment, repository: &Path) -> String {
     let args = ["rev-parse", "--verify", "-q", "refs/heads/handoffs"];
     env.git_any(repository, &args).stdout.trim().to_owned()
-}
-
-/// Two clones, `repo` and `other`, that share a ledger through `origin`.
-pub struct Team {
-    pub env: TestEnvironment,
-    pub bare: PathBuf,
-    pub other: PathBuf,
-}
-
-impl Team {
-    /// Both reach the repository by its path.
-    pub fn new() -> Self {
-        let env = TestEnvironment::with_repository();
-        let bare = bare(&env, "server.git");
-        let address = bare.to_str().unwrap().to_owned();
-        Self::with(env, bare, &address)
-    }
-
-    /// Both reach it by an address.
-    pub fn with(env: TestEnvironment, bare: PathBuf, address: &str) -> Self {
-        let repo = env.repo();
-        env.git(&repo, &["remote", "add", "origin", address]);
-        env.git(&repo, &["push", "-q", "origin", "main"]);
-        env.handoff(&["init", "--remote", "origin"]).success();
-        let other = clone(&env, address, "other");
-        let team = Self { env, bare, other };
-        team.there(&["init", "--remote", "origin"]).success();
-        team
-    }
-
-    /// Runs the program in the other clone.
-    pub fn there(&self, args: &[&str]) -> crate::Ran {
-        self.env.handoff_in(&self.other, args)
-    }
-
-    /// Sends the contract that opens an issue, from a clone.
-    pub fn open(&self, clone: &Path, issue: u32, more: &[&str]) -> crate::Ran {
-        let contract = crate::contracts::opening(issue);
-        let args = [&["send", "-"], more].concat();
-        let mut command = self.env.program(&args);
-        command.current_dir(clone);
-        self.env.run(command, &args, Some(contract.as_bytes()))
-    }
-
-    /// Has both clones reach the repository by another address.
-    pub fn move_to(&self, address: &str) {
-        for clone in [&self.env.repo(), &self.other] {
-            self.env
-                .git(clone, &["remote", "set-url", "origin", address]);
-        }
-    }
-
-    /// All three repositories have the same ledger, which passes every check.
-    pub fn assert_together(&self) {
-        let repo = self.env.repo();
-        let there = tip(&self.env, &self.bare);
-        assert!(!there.is_empty());
-        for clone in [&repo, &self.other] {
-            assert_eq!(tip(&self.env, clone), there, "{}", clone.display());
-            let verify = self.env.handoff_in(clone, &["verify"]);
-            assert_eq!(verify.status, 0, "{}", verify.shown);
-            assert_whole(&self.env, clone);
-        }
-        assert_whole(&self.env, &self.bare);
-    }
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
@@ -38,6 +38,7 @@ pub struct Proxy {
 
 struct Shared {
     over: AtomicBool,
+    broken: AtomicUsize,
     plan: Mutex<Plan>,
     open: Mutex<Vec<TcpStream>>,
 }
@@ -57,6 +58,7 @@ impl Proxy {
         let port = listener.local_addr().unwrap().port();
         let shared = Arc::new(Shared {
             over: AtomicBool::new(false),
+            broken: AtomicUsize::new(0),
             plan: Mutex::default(),
             open: Mutex::default(),
         });
@@ -93,6 +95,11 @@ impl Proxy {
     /// Does no harm from now on, and forgets what was carried.
     pub fn heal(&self) {
         *self.shared.plan.lock().unwrap() = Plan::default();
+    }
+
+    /// How many connections it broke that were under way.
+    pub fn broken(&self) -> usize {
+        self.shared.broken.load(Ordering::SeqCst)
     }
 
     /// How many bytes each connection carried since then, up and down.
@@ -158,6 +165,7 @@ fn carry(
     let mut bytes = [0; 8192];
     loop {
         if carried >= limit {
+            shared.broken.fetch_add(1, Ordering::SeqCst);
             if matches!(fault, Fault::Stall(..)) {
                 // Both ends stay open until the proxy goes.
                 stalled.store(true, Ordering::SeqCst);

@@ -1,0 +1,38 @@
+//! Files that tests write.
+
+use std::fs;
+use std::path::Path;
+
+/// Writes a file, and the folders that it is in.
+pub fn write(path: &Path, bytes: impl AsRef<[u8]>) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, bytes).unwrap();
+}
+
+/// Sets a file's mode.
+#[cfg(unix)]
+pub fn chmod(path: &Path, mode: u32) {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+/// Writes a file that can be run.
+#[cfg(unix)]
+pub fn script(path: &Path, text: impl AsRef<[u8]>) {
+    write(path, text);
+    chmod(path, 0o755);
+}
+
+/// Copies a folder and all that is in it.
+pub fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &to);
+        } else {
+            fs::copy(entry.path(), &to).unwrap();
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Folders that are made once in a run of tests, and copied by every test that begins with them.
+//!
+//! With cargo-nextest each test is a process of its own, so that they share what is on disk.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+use std::time::{Duration, SystemTime};
+
+use crate::{built, files};
+
+/// How long the folders of a run stay that is over.
+const KEPT: Duration = Duration::from_secs(3600);
+
+/// Where the folders of this run are.
+static RUN: LazyLock<PathBuf> = LazyLock::new(|| {
+    let all = built().join("../tmp/prepared");
+    let own = std::env::var("NEXTEST_RUN_ID");
+    let run = all.join(own.unwrap_or_else(|_| std::process::id().to_string()));
+    if !run.is_dir() {
+        for other in fs::read_dir(&all).into_iter().flatten().flatten() {
+            let written = other.metadata().and_then(|found| found.modified());
+            let age = written.map(|at| SystemTime::now().duration_since(at).unwrap_or_default());
+            if age.is_ok_and(|age| age > KEPT) {
+                // Another process may be at it too.
+                let _ = fs::remove_dir_all(other.path());
+            }
+        }
+        fs::create_dir_all(&run).unwrap();
+    }
+    run
+});
+
+/// Copies a folder of this kind to where nothing is yet. The first one is made; nothing in it may
+/// depend on where it is.
+pub(crate) fn copy(kind: &str, make: impl FnOnce(&Path), to: &Path) {
+    let made = RUN.join(kind);
+    let lock = File::create(RUN.join(format!("{kind}.lock"))).unwrap();
+    lock.lock().unwrap();
+    if !made.is_dir() {
+        // Half of it may be there, where a test was stopped.
+        let new = RUN.join(format!("{kind}.new"));
+        let _ = fs::remove_dir_all(&new);
+        make(&new);
+        fs::rename(&new, &made).unwrap();
+    }
+    drop(lock);
+    files::copy(&made, to);
+}

@@ -1,0 +1,96 @@
+//! Programs of npm and PyPI that tests run and the project does not bring.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use crate::{built, project};
+
+pub static AGENT: Tools = Tools::new("agent-tools");
+pub static GITHUB: Tools = Tools::new("github-tools");
+pub static HOOK: Tools = Tools::new("hook-tools");
+pub static MCP: Tools = Tools::new("mcp-tools");
+pub static METRICS: Tools = Tools::new("metrics-tools");
+pub static TRACE: Tools = Tools::new("trace-tools");
+pub static WEB: Tools = Tools::new("web-tools");
+
+/// What a folder of `tests` lists, in the versions that it names, and its scripts.
+pub struct Tools {
+    name: &'static str,
+    folder: OnceLock<PathBuf>,
+}
+
+impl Tools {
+    const fn new(name: &'static str) -> Self {
+        Self {
+            name,
+            folder: OnceLock::new(),
+        }
+    }
+
+    /// The folder that has `node_modules` and `venv`, which `scripts/test-tools` fills once.
+    pub fn folder(&self) -> &Path {
+        self.folder.get_or_init(|| {
+            let all = built().join("../tmp");
+            fs::create_dir_all(&all).unwrap();
+            let folder = all.join(self.name);
+            // Other tests may want it at the same time.
+            let lock = File::create(all.join(format!("{}.lock", self.name))).unwrap();
+            lock.lock().unwrap();
+            let mut command = Command::new(project().join("scripts/test-tools"));
+            let output = command.arg(self.name).arg(&folder).output().unwrap();
+            assert!(
+                output.status.success(),
+                "{} can't be installed:\n{}",
+                self.name,
+                String::from_utf8_lossy(&output.stderr)
+            );
+            folder
+        })
+    }
+
+    /// A script with the Python that has the packages, or with node, which gets the folder of the
+    /// packages as its first argument.
+    pub fn command(&self, script: &str) -> Command {
+        let path = project().join("tests").join(self.name).join(script);
+        if script.ends_with(".py") {
+            let mut command = Command::new(self.folder().join("venv/bin/python"));
+            command.arg(path);
+            command
+        } else {
+            let mut command = Command::new("node");
+            command.arg(path).arg(self.folder());
+            command
+        }
+    }
+
+    /// Runs a script with a text on standard input; what it printed.
+    #[track_caller]
+    pub fn run(&self, script: &str, args: &[&str], input: &str) -> String {
+        let mut command = self.command(script);
+        command.args(args);
+        answer(command, input)
+    }
+}
+
+/// What a program prints that gets a text on standard input, and has to go
+/// well without a word on standard error.
+#[track_caller]
+pub fn answer(mut command: Command, input: &str) -> String {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let output = std::thread::scope(|scope| {
+        // A reader that fails says why itself.
+        scope.spawn(move || stdin.write_all(input.as_bytes()));
+        child.wait_with_output().unwrap()
+    });
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success() && said.is_empty(),
+        "{command:?}: {said}\n{input}"
+    );
+    String::from_utf8(output.stdout).unwrap()
+}
