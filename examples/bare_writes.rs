@@ -43,8 +43,8 @@ fn main() {
     );
     let seconds: i64 = date.split(' ').next().unwrap().parse().unwrap();
     let author = Signature::new(name, email, &Time::new(seconds, 0)).unwrap();
-    let committer =
-        Signature::new("Bench", "bench@handoff.invalid", &Time::new(seconds, 0)).unwrap();
+    // No step is recorded before the one that it follows, whatever its author's date.
+    let committer = Signature::now("Bench", "bench@handoff.invalid").unwrap();
     let commit = repository
         .commit(
             None,

@@ -31,7 +31,8 @@ use crate::{environment, exit};
   git handoff export otlp --since 7d --completed --push http://localhost:4318
   git handoff export otlp --push          (to OTEL_EXPORTER_OTLP_ENDPOINT)
 
-Headers, such as a collector's key, come from OTEL_EXPORTER_OTLP_HEADERS.")]
+Headers, such as a collector's key, come from OTEL_EXPORTER_OTLP_HEADERS.
+A collector behind https:// needs a program that was built with `--features https`.")]
 pub(crate) struct Arguments {
     /// Only this issue
     #[arg(long, value_name = "ISSUE")]

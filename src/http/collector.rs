@@ -4,11 +4,10 @@ use std::io::Read;
 use std::time::{Duration, Instant};
 use std::{env, io, thread};
 
-use handoff_base::text::{cut, plain, quoted};
+use handoff_base::text::{cut, plain};
 use serde_json::Value;
 use ureq::Agent;
 use ureq::http::{HeaderName, HeaderValue, StatusCode, Uri};
-use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
 use crate::exit;
 use crate::failure::{Failure, chain};
@@ -48,8 +47,13 @@ impl Endpoint {
     /// a path is a collector's own.
     ///
     /// # Errors
-    /// A [`Failure`] of usage when there is none, or when it can't be one.
+    /// A [`Failure`] of usage when there is none, or when it can't be one; of the
+    /// environment when this program can't reach it.
     pub(crate) fn named(url: Option<&str>) -> Result<Self, Failure> {
+        Self::reached(url, cfg!(feature = "https"))
+    }
+
+    fn reached(url: Option<&str>, has_https: bool) -> Result<Self, Failure> {
         let set = |name: &str| env::var(name).ok().filter(|text| !text.trim().is_empty());
         let base = || {
             let base = set("OTEL_EXPORTER_OTLP_ENDPOINT")?;
@@ -76,6 +80,13 @@ impl Endpoint {
         if uri.authority().is_none_or(|a| a.as_str().contains('@')) {
             return Err(wrong("holds a user's name or a password")
                 .hint("put what a collector asks for into OTEL_EXPORTER_OTLP_HEADERS"));
+        }
+        if scheme == "https" && !has_https {
+            let text = "the collector's address begins with https://, and this git-handoff was built without https";
+            return Err(Failure::new(exit::ENVIRONMENT, "https_missing", text).hint(
+                "take a released one, or build it with `cargo install --path . --features https`; \
+                 `git handoff export otlp --output FILE` writes a file instead",
+            ));
         }
         if uri.path() == "/" && uri.query().is_none() {
             let whole = format!("{}{PATH}", named.trim().trim_end_matches('/'));
@@ -107,11 +118,11 @@ impl Collector {
             .http_status_as_error(false)
             // What a header holds is for this address alone.
             .max_redirects(0)
-            .max_redirects_will_error(false)
-            .tls_config(TlsConfig::builder().root_certs(roots()?).build())
-            .build();
+            .max_redirects_will_error(false);
+        #[cfg(feature = "https")]
+        let config = config.tls_config(crate::http::authorities::tls()?);
         Ok(Self {
-            agent: config.into(),
+            agent: config.build().into(),
             endpoint: endpoint.0,
             headers: headers()?,
             budget,
@@ -316,41 +327,26 @@ fn decoded(text: &str) -> Option<Vec<u8>> {
     Some(found)
 }
 
-/// The authorities that a collector's certificate may be from: those of the file that
-/// the environment names, else the ones that browsers trust.
-fn roots() -> Result<RootCerts, Failure> {
-    let names = [
-        "OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE",
-        "OTEL_EXPORTER_OTLP_CERTIFICATE",
-    ];
-    let mut set = names
-        .iter()
-        .filter_map(|name| env::var_os(name).filter(|path| !path.is_empty()));
-    let Some(path) = set.next() else {
-        return Ok(RootCerts::WebPki);
-    };
-    let shown = quoted(&path.to_string_lossy());
-    let wrong = |why: String| {
-        let text = format!("the certificates in {shown} cannot be used: {why}");
-        Failure::new(exit::ENVIRONMENT, "collector_unreachable", text)
-            .hint("name a PEM file in OTEL_EXPORTER_OTLP_CERTIFICATE")
-    };
-    let bytes = std::fs::read(&path).map_err(|error| wrong(error.to_string()))?;
-    let mut found: Vec<Certificate<'static>> = Vec::new();
-    for item in parse_pem(&bytes) {
-        if let PemItem::Certificate(certificate) = item.map_err(|e| wrong(chain(&e)))? {
-            found.push(certificate);
-        }
-    }
-    match found.is_empty() {
-        true => Err(wrong("it holds none".to_owned())),
-        false => Ok(RootCerts::new_with_certs(&found)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::decoded;
+    use super::{Endpoint, decoded};
+    use crate::exit;
+
+    #[test]
+    fn https_needs_a_build_with_it() {
+        let url = Some("https://collector.example");
+        assert!(Endpoint::reached(url, true).is_ok());
+        let failure = Endpoint::reached(url, false).map(drop).unwrap_err();
+        assert_eq!(
+            (failure.exit, failure.code),
+            (exit::ENVIRONMENT, "https_missing")
+        );
+        assert!(
+            failure.next().contains("--features https"),
+            "{}",
+            failure.next()
+        );
+    }
 
     #[test]
     fn values_of_headers_are_percent_decoded() {

@@ -2,5 +2,7 @@
 //!
 //! What enters here knows the protocol, and nothing of ledgers.
 
+#[cfg(feature = "https")]
+mod authorities;
 pub(crate) mod collector;
 pub(crate) mod server;

@@ -1,0 +1,128 @@
+"""What waiting, choosing, failing and recovering cost."""
+
+import os
+import random
+import statistics
+import subprocess
+import time
+
+from measuring import REF, Failed, at_most, below, inside, middle, run, total
+
+SETTLE = 0.1  # until a program has begun to wait, in seconds
+CHOOSING, SNAPSHOT, WAKING, RECOVERING = at_most(1.5), at_most(1), below(20, " ms"), below(50, " ms")
+
+
+def row(words, samples, more=""):
+    print(f"| {words}, ms | {middle(samples):.1f} | CPU {middle(samples, 'cpu'):.1f}{more} |")
+
+
+def waking(bench, rounds):
+    repository, agent = bench.opened("wake", rounds)
+    latencies = []
+    for number in range(1, rounds + 1):
+        id = f"{number}.1"
+        run(bench.handoff, "claim", id, "--as", agent, at=repository)
+        wait = [bench.handoff, "wait", id]
+        waiter = subprocess.Popen(wait, cwd=repository, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(SETTLE)
+        run(bench.handoff, "complete", id, "--as", agent, at=repository)
+        written = time.perf_counter_ns()
+        if waiter.wait() != 0:
+            raise Failed(wait, waiter.returncode, "")
+        latencies.append((time.perf_counter_ns() - written) / 1e6)
+    latencies.sort()
+    median, late = statistics.median(latencies), latencies[int(0.95 * rounds)]
+    words = "`wait`: from the writer's exit to the waiter's"
+    print(f"| {words}, ms | {median:.1f} | 95 %: {late:.1f}, {rounds} rounds: {bench.judge(words, median, WAKING)} |")
+
+
+def choosing(bench, few, many):
+    repositories = {count: bench.opened(f"open-{count}", count) for count in (few, many)}
+    samples = {count: [] for count in repositories}
+    for _, counts in bench.turns():
+        for count, (repository, agent) in repositories.items():
+            tip = run("git", "rev-parse", REF, at=repository).strip()
+            sample = bench.measure(bench.handoff, "claim", "--next", "--as", agent, at=repository)
+            run("git", "update-ref", REF, tip, at=repository)
+            if counts:
+                samples[count].append(sample)
+    wall, cpu = [middle(samples[many], what) / middle(samples[few], what) for what in ("wall", "cpu")]
+    row(f"`claim --next`, {few} open", samples[few])
+    words = f"`claim --next`, {many:,} open"
+    row(words, samples[many], f"; {wall:.2f}× the wall, {cpu:.2f}× the CPU of {few}: {bench.judge(words, wall, CHOOSING)}")
+
+
+class Worktree:
+    """The files of the current folder, committed, of which some change again and again."""
+
+    def __init__(self, files, changed):
+        self.random = random.Random(1)
+        self.paths = [f"src/m{number % 40:02}/p{number // 40 % 10}/f{number}.rs" for number in range(files)]
+        for path in self.paths:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            self.write(path)
+        run("git", "add", ".")
+        run("git", "commit", "--quiet", "--message", "base")
+        self.changing = self.random.sample(self.paths, changed)
+        # What was written in the second of the index would be read again by every command.
+        time.sleep(1.1)
+        run("git", "update-index", "--really-refresh")
+
+    def write(self, path):
+        with open(path, "w", encoding="utf-8") as file:
+            file.writelines(f"line {self.random.random()}\n" for _ in range(40))
+
+    def change(self):
+        """Gives the files contents that no object has yet."""
+        for path in self.changing:
+            self.write(path)
+
+
+def failing(bench, files, changed):
+    turns = bench.warming + bench.runs
+    repository, agent = bench.opened("fail", 2 * turns)
+    acting = ["--as", agent]
+    stashes, plain, kept = [], [], []
+    with inside(repository):
+        worktree = Worktree(files, changed)
+
+        def recover(id, *more):
+            """What `fail`, `retry` and the next `claim` take."""
+            run(bench.handoff, "claim", id, *acting)
+            worktree.change()
+            return [
+                bench.measure(bench.handoff, "fail", id, *acting, "--recoverable", "--message", "the build fails", *more),
+                bench.measure(bench.handoff, "retry", id, *acting),
+                bench.measure(bench.handoff, "claim", id, *acting),
+            ]
+
+        for turn, counts in bench.turns():
+            with_work = recover(f"{2 * turn + 1}.1", "--snapshot")
+            worktree.change()
+            stash = bench.measure("git", "stash", "create")
+            without = recover(f"{2 * turn + 2}.1")
+            if counts:
+                kept.append(with_work)
+                stashes.append(stash)
+                plain.append(without)
+        written = run("git", "ls-tree", "-r", "--name-only", REF).splitlines()
+    written = [path for path in written if "-failure/" in path and path.endswith(tuple(worktree.changing))]
+    assert len(written) >= changed * turns, written
+
+    snapshots = [fail for fail, _, _ in kept]
+    wall, cpu = [middle(snapshots, what) / middle(stashes, what) for what in ("wall", "cpu")]
+    row(f"`git stash create`, {changed} of {files:,} files changed", stashes)
+    words = "`fail --snapshot` of the same worktree"
+    row(words, snapshots, f"; {wall:.2f}× the wall, {cpu:.2f}× the CPU of `git stash create`: {bench.judge(words, wall, SNAPSHOT)}")
+    for more, recoveries in [("", plain), (", that snapshot kept and shown", kept)]:
+        words = f"`fail`, `retry`, the next agent's `claim`{more}"
+        whole = [total(steps) for steps in recoveries]
+        parts = " + ".join(f"{middle(part):.1f}" for part in zip(*recoveries))
+        row(words, whole, f"; {parts}: {bench.judge(words, middle(whole), RECOVERING)}")
+
+
+def table(bench):
+    print(f"| waiting, failing and recovering, median of {bench.runs} | median | |\n|---|---:|---|")
+    waking(bench, bench.size(60, 1))
+    choosing(bench, *bench.size((10, 1_000), (2, 4)))
+    failing(bench, *bench.size((10_000, 20), (40, 2)))
