@@ -3,10 +3,10 @@
 
 use handoff_base::ids::HandoffId;
 use handoff_base::{Moment, to_second};
-use handoff_model::{Actor, Refusal, Request, View};
+use handoff_model::{Actor, Receipt, Refusal, Request, View};
 use handoff_protocol::Event;
 
-use super::draft::Plan;
+use super::draft::Decided;
 use super::error::LedgerError;
 use super::session::Session;
 use super::snapshot::Snapshot;
@@ -49,7 +49,7 @@ impl<'r> Ledger<'r> {
         tip: &Snapshot<'r>,
         at: Moment,
         id: &HandoffId,
-    ) -> Result<Plan, LedgerError> {
+    ) -> Result<Decided<Receipt>, LedgerError> {
         let record = tip.issue(id.issue())?.record(id.number())?;
         let record = record.ok_or_else(|| Refusal::NoHandoff { id: id.clone() })?;
         let request = Request::Change {
@@ -63,7 +63,9 @@ impl<'r> Ledger<'r> {
             traceparent: None,
             delivery: None,
         };
-        let plan = self.plan_on(tip, &actor, id.issue(), request)?;
-        Ok(plan.by_anybody())
+        Ok(match self.plan_on(tip, &actor, id.issue(), request)? {
+            Decided::Write(draft, receipt) => Decided::Write(draft.by_anybody(), receipt),
+            decided => decided,
+        })
     }
 }

@@ -8,13 +8,13 @@ use handoff_git::FactError;
 use handoff_model::evidence::{Claimed, demanded};
 use handoff_model::intake::placed;
 use handoff_model::{
-    Actor, Artifact, Contract, Evidence, Planned, Refusal, Reports, Request, SendRequest, View,
-    plan,
+    Actor, Artifact, Contract, Evidence, Planned, Receipt, Refusal, Reports, Request, SendRequest,
+    View, plan,
 };
 use handoff_protocol::{Check, Gate, Policy, Protocol, State};
 
 use super::choice::{Chosen, Offer, accepted, branch_of};
-use super::draft::Plan;
+use super::draft::Decided;
 use super::error::LedgerError;
 use super::evidence::{Ground, Judge, Judged, MISSING, Merged, changed};
 use super::session::Session;
@@ -162,7 +162,7 @@ impl<'r> Ledger<'r> {
         at: Moment,
         offer: &Offer<'_>,
         origin: Origin<'_>,
-    ) -> Result<Plan, LedgerError> {
+    ) -> Result<Decided<Receipt>, LedgerError> {
         let protocol = parcel.chosen.rules.protocol().clone();
         let name = canonical(&protocol, offer.agent.or(parcel.contract.from.as_ref()));
         let name = name.ok_or(Refusal::NoSender)?;
@@ -210,7 +210,7 @@ impl<'r> Ledger<'r> {
                 // repeated needs no checks.
                 let planned = plan_with(parcel, None)?;
                 let Planned::Write(step) = &planned else {
-                    return Plan::new(&parcel.chosen.rules, name, planned);
+                    return Decided::of(&parcel.chosen.rules, name, planned);
                 };
                 let held = step.receipt.record.follows.clone();
                 if parcel
@@ -232,7 +232,7 @@ impl<'r> Ledger<'r> {
             }
         };
         let planned = plan_with(parcel, Some(&evidence))?;
-        Plan::new(&parcel.chosen.rules, name, planned)
+        Decided::of(&parcel.chosen.rules, name, planned)
     }
 
     /// Checks the claims of a contract whose sender held this handoff.

@@ -31,6 +31,18 @@ pub(super) struct SharedStep {
     pub(super) message: String,
 }
 
+impl SharedStep {
+    fn draft(self, author: Option<AgentName>, demand: Option<Demand>) -> Draft {
+        Draft {
+            author,
+            files: self.files,
+            message: self.message,
+            previous: None,
+            demand,
+        }
+    }
+}
+
 /// Whether a protocol is to be new, or in force already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
@@ -74,14 +86,7 @@ impl<'r> Ledger<'r> {
             };
             Ok(match step {
                 None => Decided::Nothing(outcome),
-                Some(step) => Decided::Write(Draft {
-                    author: None,
-                    files: step.files,
-                    message: step.message,
-                    previous: None,
-                    demand,
-                    outcome,
-                }),
+                Some(step) => Decided::Write(step.draft(None, demand), outcome),
             })
         })?;
         done.commit = commit;
@@ -110,14 +115,10 @@ impl<'r> Ledger<'r> {
             let step = document_step(tip, &rules, agent, name, &input)?;
             Ok(match step {
                 None => Decided::Nothing(()),
-                Some(step) => Decided::Write(Draft {
-                    author: Some(agent.clone()),
-                    files: step.files,
-                    message: step.message,
-                    previous: None,
-                    demand: Demand::of(&rules, By::Agent(agent.clone()))?,
-                    outcome: (),
-                }),
+                Some(step) => {
+                    let demand = Demand::of(&rules, By::Agent(agent.clone()))?;
+                    Decided::Write(step.draft(Some(agent.clone()), demand), ())
+                }
             })
         })?;
         Ok(commit)

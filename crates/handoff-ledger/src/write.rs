@@ -11,10 +11,10 @@ use handoff_base::text::quoted;
 use handoff_base::{Moment, ObjectId, to_second};
 use handoff_git::{Prepared, Proposal, PublishError, Queue, Repository};
 use handoff_model::screening::screen_request;
-use handoff_model::{Actor, Planned, Receipt, Record, Refusal, Request, Told, View, plan};
+use handoff_model::{Actor, Receipt, Record, Refusal, Request, Told, View, plan};
 use handoff_protocol::{Event, Protocol};
 
-use super::draft::{Decided, Plan};
+use super::draft::Decided;
 use super::error::LedgerError;
 use super::evidence::changed;
 use super::memory::Memory;
@@ -349,11 +349,11 @@ impl<'r> Ledger<'r> {
                 traceparent: session.traceparent,
                 delivery: session.delivery.as_ref(),
             };
-            let plan = self.plan_on(tip, &actor, id.issue(), request(id.number()))?;
-            if let Planned::Write(step) = &plan.planned {
-                allow(&step.receipt.record)?;
+            let decided = self.plan_on(tip, &actor, id.issue(), request(id.number()))?;
+            if let Decided::Write(_, receipt) = &decided {
+                allow(&receipt.record)?;
             }
-            Ok(plan)
+            Ok(decided)
         })
     }
 
@@ -385,7 +385,7 @@ impl<'r> Ledger<'r> {
         actor: &Actor<'_>,
         key: &IssueKey,
         mut request: Request<'_>,
-    ) -> Result<Plan, LedgerError> {
+    ) -> Result<Decided<Receipt>, LedgerError> {
         self.plan_with(tip, actor, key, |protocol| {
             screen_request(protocol, &mut request)?;
             Ok(request)
@@ -399,7 +399,7 @@ impl<'r> Ledger<'r> {
         actor: &Actor<'_>,
         key: &IssueKey,
         request: impl FnOnce(&Protocol) -> Result<Request<'q>, LedgerError>,
-    ) -> Result<Plan, LedgerError> {
+    ) -> Result<Decided<Receipt>, LedgerError> {
         let folder = tip.issue(key)?;
         let issue = folder
             .issue()?
@@ -413,7 +413,7 @@ impl<'r> Ledger<'r> {
         };
         let request = request(protocol)?;
         let planned = plan(protocol, key, &folder, &actor, &request)?;
-        Plan::new(&rules, name, planned)
+        Decided::of(&rules, name, planned)
     }
 
     /// Publishes a step of an issue.
@@ -421,22 +421,16 @@ impl<'r> Ledger<'r> {
         &self,
         session: &Session,
         known: Option<Snapshot<'r>>,
-        mut decide: impl FnMut(&Snapshot<'r>, Moment) -> Result<Plan, LedgerError>,
+        mut decide: impl FnMut(&Snapshot<'r>, Moment) -> Result<Decided<Receipt>, LedgerError>,
     ) -> Result<Done, LedgerError> {
-        let (receipt, commit) = self.write(session, known, |tip, at| {
-            Ok(match decide(tip, at) {
-                Ok(plan) => match plan.draft() {
-                    Ok(draft) => Decided::Write(draft),
-                    Err(receipt) => Decided::Nothing(*receipt),
-                },
-                Err(LedgerError::Refused(Refusal::Overdue { id })) => {
-                    let Ok(draft) = self.expire(tip, at, &id)?.draft() else {
-                        return Err(Refusal::Overdue { id }.into());
-                    };
-                    Decided::First(draft.split().0)
+        let (receipt, commit) = self.write(session, known, |tip, at| match decide(tip, at) {
+            Err(LedgerError::Refused(Refusal::Overdue { id })) => {
+                match self.expire(tip, at, &id)? {
+                    Decided::Write(draft, _) => Ok(Decided::First(draft)),
+                    _ => Err(Refusal::Overdue { id }.into()),
                 }
-                Err(error) => return Err(error),
-            })
+            }
+            decided => decided,
         })?;
         Ok(Done {
             receipt,
@@ -475,7 +469,7 @@ impl<'r> Ledger<'r> {
                     self.settle(None)?;
                     return Ok((outcome, None));
                 }
-                Decided::Write(draft) => draft.split(),
+                Decided::Write(draft, outcome) => (draft, Some(outcome)),
                 Decided::First(draft) => (draft, None),
             };
             if let (Some(origin), Some(_)) = (self.origin.get(), &outcome) {

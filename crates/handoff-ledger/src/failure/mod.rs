@@ -18,10 +18,11 @@ pub use restore::{Place, RestoreFailure, Restored, restore, restore_attachments}
 
 use handoff_base::ids::{AgentName, HandoffId};
 use handoff_base::to_second;
-use handoff_model::{Actor, Planned, Refusal, Request, Told, View};
+use handoff_model::{Actor, Refusal, Request, Told, View};
 use handoff_protocol::Event;
 use keep::screen_failure;
 
+use super::draft::Decided;
 use super::error::LedgerError;
 use super::session::Session;
 use super::write::{Done, Ledger, Target};
@@ -66,18 +67,18 @@ impl Ledger<'_> {
             traceparent: session.traceparent,
             delivery: session.delivery.as_ref(),
         };
-        let planned = loop {
+        let decided = loop {
             match self.plan_with(&tip, &actor, id.issue(), |_| Ok(request(&told))) {
                 Err(LedgerError::Refused(Refusal::Overdue { id })) if late > 0 => {
                     late -= 1;
                     self.record_expiry(session, &id)?;
                     tip = self.tip()?;
                 }
-                planned => break planned?,
+                decided => break decided?,
             }
         };
-        if let Planned::Write(step) = planned.planned {
-            let record = &step.receipt.record;
+        if let Decided::Write(_, receipt) = decided {
+            let record = &receipt.record;
             let (context, allowed) = keep::keep(self.repository(), record, at, keep, screen)?;
             told.context = Some(context);
             told.allowed_secrets.extend(allowed);
