@@ -4,15 +4,14 @@ use handoff_base::finding::{Finding, Severity};
 use handoff_base::ids::{AgentName, IssueKey};
 use handoff_contract::{Allowance, Input};
 use handoff_model::intake::Opened;
-use handoff_model::planner::{held, misplaced};
+use handoff_model::planner::misplaced;
 use handoff_model::semantic::gates;
-use handoff_model::{Artifact, Contract, Record, Reports, Review, View, review};
-use handoff_protocol::{AgentKind, State};
+use handoff_model::{Contract, Reports, Review, View, review};
+use handoff_protocol::{AgentKind, Protocol, State};
 
-use super::artifacts::gather;
 use super::error::LedgerError;
 use super::snapshot::{Rules, Snapshot};
-use super::write::{Ledger, canonical};
+use super::write::Ledger;
 
 /// A contract as it is offered to the ledger.
 #[derive(Clone, Copy)]
@@ -52,53 +51,8 @@ impl<'r> Ledger<'r> {
     /// [`LedgerError`] when the ledger can't be read; faults of the contract
     /// are in the review.
     pub fn check(&self, snapshot: &Snapshot<'r>, offer: &Offer<'_>) -> Result<Review, LedgerError> {
-        let chosen = self.choose(snapshot, offer)?;
-        self.placed_in_tasks(snapshot, &chosen)
-    }
-
-    /// The same, and compares what the contract claims with the repository.
-    ///
-    /// # Errors
-    /// [`LedgerError`] when the ledger or the repository can't be read.
-    pub fn check_claims(
-        &self,
-        snapshot: &Snapshot<'r>,
-        offer: &Offer<'_>,
-    ) -> Result<Review, LedgerError> {
-        let chosen = self.choose(snapshot, offer)?;
-        let mut review = self.placed_in_tasks(snapshot, &chosen)?;
-        if let Some(contract) = review.contract.take() {
-            let found = self.contradictions(snapshot, chosen, &contract, offer)?;
-            let refused = found.iter().any(Finding::is_error);
-            review.findings.extend(found);
-            review.contract = Some(contract).filter(|_| !refused);
-        }
-        Ok(review)
-    }
-
-    /// Compares what a contract says of tasks with where they stand.
-    fn placed_in_tasks(
-        &self,
-        snapshot: &Snapshot<'r>,
-        chosen: &Chosen<'r>,
-    ) -> Result<Review, LedgerError> {
-        let mut review = chosen.review.clone();
-        let protocol = chosen.rules.protocol();
-        if let Some(contract) = &review.contract
-            && let Some(kind) = protocol.contract_type(&contract.kind)
-            && let Some(fields) = &kind.tasks
-            && let Some(from) = &contract.from
-            && let Some(issue) = snapshot.issue(&contract.issue)?.issue()?
-        {
-            let plan = fields.read(&contract.value);
-            let mut found = misplaced(&issue, fields, &plan, from);
-            gates(protocol, &mut found);
-            if found.iter().any(Finding::is_error) {
-                review.contract = None;
-            }
-            review.findings.extend(found);
-        }
-        Ok(review)
+        let Chosen { rules, review } = self.choose(snapshot, offer)?;
+        placed_in_tasks(snapshot, rules.protocol(), review)
     }
 
     /// Decides which of the ledger's protocols a contract follows: the one that
@@ -223,69 +177,29 @@ impl<'r> Ledger<'r> {
             review: first,
         })
     }
-
-    /// The files that a contract delivers, as they are now.
-    ///
-    /// # Errors
-    /// [`LedgerError::Artifact`] when one is not what the request asked for.
-    pub(super) fn artifacts(
-        &self,
-        snapshot: &Snapshot<'r>,
-        rules: &Rules<'r>,
-        contract: &Contract,
-        offer: &Offer<'_>,
-    ) -> Result<Vec<Artifact>, LedgerError> {
-        let Some(kind) = rules.protocol().contract_type(&contract.kind) else {
-            return Ok(Vec::new());
-        };
-        if kind.artifacts.is_none() {
-            return Ok(Vec::new());
-        }
-        let mut expected = None;
-        let completes = {
-            let outcome = rules.protocol().outcome(kind, contract.status.as_deref());
-            outcome.event() == handoff_protocol::Event::Complete
-        };
-        if completes && !kind.answers.is_empty() {
-            let request = snapshot.held(rules, contract, offer)?;
-            expected = request.and_then(|request| request.expects);
-        }
-        let (artifacts, findings) = gather(
-            self.repository(),
-            rules,
-            expected.as_ref(),
-            kind,
-            &contract.value,
-        )?;
-        if findings.is_empty() {
-            Ok(artifacts)
-        } else {
-            Err(LedgerError::Artifact { findings })
-        }
-    }
 }
 
-impl Snapshot<'_> {
-    /// What the sender of a contract holds; nothing, where nobody is known to send it.
-    pub(super) fn held(
-        &self,
-        rules: &Rules<'_>,
-        contract: &Contract,
-        offer: &Offer<'_>,
-    ) -> Result<Option<Record>, LedgerError> {
-        let protocol = rules.protocol();
-        let actor = canonical(protocol, offer.agent.or(contract.from.as_ref()));
-        let kind = protocol.contract_type(&contract.kind);
-        let (Some(actor), Some(kind)) = (actor, kind) else {
-            return Ok(None);
-        };
-        let folder = self.issue(&contract.issue)?;
-        let Some(issue) = folder.issue()? else {
-            return Ok(None);
-        };
-        let from = contract.sender(&actor);
-        Ok(held(&folder, &issue, kind, contract, offer.answers, from)?)
+/// Compares what a contract says of tasks with where they stand.
+pub(super) fn placed_in_tasks(
+    snapshot: &Snapshot<'_>,
+    protocol: &Protocol,
+    mut review: Review,
+) -> Result<Review, LedgerError> {
+    if let Some(contract) = &review.contract
+        && let Some(kind) = protocol.contract_type(&contract.kind)
+        && let Some(fields) = &kind.tasks
+        && let Some(from) = &contract.from
+        && let Some(issue) = snapshot.issue(&contract.issue)?.issue()?
+    {
+        let plan = fields.read(&contract.value);
+        let mut found = misplaced(&issue, fields, &plan, from);
+        gates(protocol, &mut found);
+        if found.iter().any(Finding::is_error) {
+            review.contract = None;
+        }
+        review.findings.extend(found);
     }
+    Ok(review)
 }
 
 /// Whoever a contract names as its sender, and whoever sends it.
@@ -346,11 +260,4 @@ pub(super) fn accepted(review: Review) -> Result<Contract, LedgerError> {
             Err(LedgerError::Contract { findings })
         }
     }
-}
-
-/// The code branch that a contract names.
-pub(super) fn branch_of(contract: &Contract, rules: &Rules<'_>) -> Option<String> {
-    let kind = rules.protocol().contract_type(&contract.kind)?;
-    let pointer = rules.protocol().field(kind, |f| &f.branch)?;
-    contract.value.pointer(pointer)?.as_str().map(str::to_owned)
 }

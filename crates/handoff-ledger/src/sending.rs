@@ -1,24 +1,26 @@
 //! Sending a contract: what is gathered for it, and the step that it becomes.
 
 use handoff_base::finding::{Finding, Severity};
-use handoff_base::ids::{HandoffId, IssueKey};
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::{Code, Moment, ObjectId, digest, to_second};
 use handoff_contract::Allowance;
 use handoff_git::FactError;
-use handoff_model::evidence::{Claimed, demanded};
+use handoff_model::evidence::{Claimed, Demanded, demanded};
 use handoff_model::intake::placed;
+use handoff_model::planner::held;
 use handoff_model::{
-    Actor, Artifact, Contract, Evidence, Planned, Receipt, Refusal, Reports, Request, SendRequest,
-    View, plan,
+    Artifact, Contract, Evidence, Planned, Receipt, Record, Refusal, Reports, Request, Review,
+    SendRequest, View, plan,
 };
-use handoff_protocol::{Check, Gate, Policy, Protocol, State};
+use handoff_protocol::{Check, Event, Gate, Protocol, State};
 
-use super::choice::{Chosen, Offer, accepted, branch_of};
+use super::artifacts::gather;
+use super::choice::{Chosen, Offer, accepted, placed_in_tasks};
 use super::draft::Decided;
 use super::error::LedgerError;
 use super::evidence::{Ground, Judge, Judged, MISSING, Merged, changed};
 use super::session::Session;
-use super::snapshot::{IssueFolder, Snapshot};
+use super::snapshot::{IssueFolder, Rules, Snapshot};
 use super::write::{Done, Ledger, canonical};
 
 /// What a contract is sent with that it does not hold itself.
@@ -51,12 +53,18 @@ const IMPORTED: &str = "imported";
 /// How many handoffs are read to find where a branch stood that is gone.
 const LOOK_BACK: u32 = 64;
 
-/// A contract on its way, with what was gathered for it.
-struct Parcel<'r> {
-    chosen: Chosen<'r>,
+/// A contract with all that goes with it.
+struct PreparedContract<'r> {
+    rules: Rules<'r>,
     contract: Contract,
+    /// Who acts, by the name that the protocol has for it, where anybody is known to.
+    actor: Option<AgentName>,
+    /// The code branch that it names, or that its issue is known to have.
+    branch: Option<String>,
     code: Option<Code>,
     artifacts: Vec<Artifact>,
+    /// The checks that its claims need.
+    demanded: Demanded,
     /// What was found of its claims, for a sender that held this handoff.
     judged: Option<(Option<HandoffId>, Judged)>,
 }
@@ -79,180 +87,200 @@ impl<'r> Ledger<'r> {
         origin: Origin<'_>,
     ) -> Result<Done, LedgerError> {
         let snapshot = self.tip()?;
-        let mut parcel = self.packed(&snapshot, offer, origin)?;
-        if !parcel.demanded(&snapshot).is_empty() {
+        let mut prepared = self.prepared(&snapshot, offer, origin)?;
+        if !prepared.demanded.is_empty() {
             // A walk through history takes its time: not while others wait to write.
             // What refuses the step says so where it is decided.
             let at = to_second(session.clock.author());
             if let Err(error @ LedgerError::Evidence { .. }) =
-                self.decide(&mut parcel, &snapshot, session, at, offer, origin)
+                self.decide(&mut prepared, &snapshot, session, at, offer, origin)
             {
                 return Err(error);
             }
         }
         let mut done = self.publish(session, Some(snapshot), |tip, at| {
-            let rules = &parcel.chosen.rules;
+            let rules = &prepared.rules;
             if tip.rules_id(rules.protocol().name())? != Some(rules.id()) {
-                parcel = self.packed(tip, offer, origin)?;
+                prepared = self.prepared(tip, offer, origin)?;
             }
-            self.decide(&mut parcel, tip, session, at, offer, origin)
+            self.decide(&mut prepared, tip, session, at, offer, origin)
         })?;
-        if let Some((_, judged)) = parcel.judged.filter(|_| !done.receipt.repeated) {
+        if let Some((_, judged)) = prepared.judged.filter(|_| !done.receipt.repeated) {
             done.warnings = judged.findings;
         }
         Ok(done)
     }
 
+    /// Takes a contract through the pipeline, and compares what it says of tasks
+    /// with where they stand, and what it claims with the repository.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when the ledger or the repository can't be read; faults of
+    /// the contract are in the review.
+    pub fn check_claims(
+        &self,
+        snapshot: &Snapshot<'r>,
+        offer: &Offer<'_>,
+    ) -> Result<Review, LedgerError> {
+        let Chosen { rules, review } = self.choose(snapshot, offer)?;
+        let mut review = placed_in_tasks(snapshot, rules.protocol(), review)?;
+        let policy = snapshot.manifest().evidence;
+        let needed = |contract: &Contract| demanded(rules.protocol(), policy, contract);
+        let demanded = review.contract.as_ref().map(needed).unwrap_or_default();
+        if let Some(contract) = review.contract.take_if(|_| !demanded.is_empty()) {
+            let mut prepared =
+                self.gathered(snapshot, rules, contract, demanded, offer, Origin::Here)?;
+            let held = prepared.held(snapshot, offer)?.map(|record| record.id);
+            let found = self
+                .judge(&mut prepared, snapshot, held.as_ref(), offer)?
+                .findings;
+            let refused = found.iter().any(Finding::is_error);
+            review.findings.extend(found);
+            review.contract = Some(prepared.contract).filter(|_| !refused);
+        }
+        Ok(review)
+    }
+
     /// Reviews a contract and gathers what goes with it.
-    fn packed(
+    fn prepared(
         &self,
         tip: &Snapshot<'r>,
         offer: &Offer<'_>,
         origin: Origin<'_>,
-    ) -> Result<Parcel<'r>, LedgerError> {
-        let chosen = self.choose(tip, offer)?;
-        let mut contract = accepted(chosen.review.clone())?;
-        match (origin, &chosen.review.unused) {
+    ) -> Result<PreparedContract<'r>, LedgerError> {
+        let Chosen { rules, mut review } = self.choose(tip, offer)?;
+        let unused = review.unused.take();
+        let mut contract = accepted(review)?;
+        match (origin, unused) {
             (Origin::Export(known), _) => {
                 contract.allowed_secrets.clone_from(&known.allowed_secrets);
             }
-            (_, Some(allowance)) => {
-                let allowance = allowance.clone();
-                return Err(LedgerError::UnusedAllowance { allowance });
-            }
+            (_, Some(allowance)) => return Err(LedgerError::UnusedAllowance { allowance }),
             (_, None) => {}
         }
-        let (code, artifacts) = match origin {
-            Origin::Export(known) => (known.code.clone(), known.artifacts.clone()),
-            Origin::Here | Origin::Foreign => {
-                let branch = self.branch_for(tip, &chosen, &contract);
-                let code = branch.and_then(|branch| self.repository().code(&branch));
-                let artifacts = self.artifacts(tip, &chosen.rules, &contract, offer)?;
-                (code, artifacts)
-            }
-        };
-        Ok(Parcel {
-            chosen,
-            contract,
-            code,
-            artifacts,
-            judged: None,
-        })
+        let demanded = demanded(rules.protocol(), tip.manifest().evidence, &contract);
+        self.gathered(tip, rules, contract, demanded, offer, origin)
     }
 
-    /// The code branch that a contract names, or that its issue is known to have.
-    fn branch_for(
+    /// Gathers what goes with a contract, unless that was done elsewhere.
+    fn gathered(
         &self,
         tip: &Snapshot<'r>,
-        chosen: &Chosen<'r>,
-        contract: &Contract,
-    ) -> Option<String> {
-        branch_of(contract, &chosen.rules).or_else(|| {
-            let issue = tip.issue(&contract.issue).ok()?.issue().ok()??;
-            Some(issue.facts.get("branch")?.as_str()?.to_owned())
-        })
+        rules: Rules<'r>,
+        contract: Contract,
+        demanded: Demanded,
+        offer: &Offer<'_>,
+        origin: Origin<'_>,
+    ) -> Result<PreparedContract<'r>, LedgerError> {
+        let mut prepared = PreparedContract {
+            actor: canonical(rules.protocol(), offer.agent.or(contract.from.as_ref())),
+            rules,
+            contract,
+            branch: None,
+            code: None,
+            artifacts: Vec::new(),
+            demanded,
+            judged: None,
+        };
+        if let Origin::Export(known) = origin {
+            prepared.code.clone_from(&known.code);
+            prepared.artifacts.clone_from(&known.artifacts);
+        } else {
+            prepared.branch = prepared.code_branch(tip);
+            let branch = prepared.branch.as_deref();
+            prepared.code = branch.and_then(|branch| self.repository().code(branch));
+            prepared.artifacts = prepared.delivered(tip, offer)?;
+        }
+        Ok(prepared)
     }
 
     /// The step that a contract becomes on a tip.
     fn decide(
         &self,
-        parcel: &mut Parcel<'r>,
+        prepared: &mut PreparedContract<'r>,
         tip: &Snapshot<'r>,
         session: &Session,
         at: Moment,
         offer: &Offer<'_>,
         origin: Origin<'_>,
     ) -> Result<Decided<Receipt>, LedgerError> {
-        let protocol = parcel.chosen.rules.protocol().clone();
-        let name = canonical(&protocol, offer.agent.or(parcel.contract.from.as_ref()));
-        let name = name.ok_or(Refusal::NoSender)?;
-        let actor = Actor {
-            name: &name,
-            at,
-            traceparent: session.traceparent,
-            delivery: session.delivery.as_ref(),
-        };
-        let demanded = parcel.demanded(tip);
-        let folder = tip.issue(&parcel.contract.issue)?;
-        let policy = tip.manifest().evidence;
-        let plan_with = |parcel: &Parcel<'r>, evidence: Option<&[Evidence]>| {
+        let name = prepared.actor.clone().ok_or(Refusal::NoSender)?;
+        let actor = session.actor(&name, at);
+        let folder = tip.issue(&prepared.contract.issue)?;
+        let plan_with = |prepared: &PreparedContract<'r>, evidence: Option<&[Evidence]>| {
+            let protocol = prepared.rules.protocol();
             let request = Request::Send(SendRequest {
-                contract: &parcel.contract,
-                code: parcel.code.as_ref(),
-                artifacts: &parcel.artifacts,
+                contract: &prepared.contract,
+                code: prepared.code.as_ref(),
+                artifacts: &prepared.artifacts,
                 evidence,
-                policy,
+                policy: tip.manifest().evidence,
                 answers: offer.answers,
                 token: offer.token,
             });
-            let planned = plan(&protocol, &parcel.contract.issue, &folder, &actor, &request);
-            planned.map_err(|stop| gated(&protocol, stop.into()))
+            let planned = plan(protocol, folder.key(), &folder, &actor, &request);
+            planned.map_err(|stop| gated(protocol, stop.into()))
         };
+        let demanded = prepared.demanded.iter();
+        let skipped = |&(check, policy)| Evidence::skipped(check, policy, IMPORTED);
         let evidence: Vec<Evidence> = match origin {
             Origin::Export(known) => {
-                let known = demanded.iter().map(|&(check, policy)| {
-                    let mut known = known.evidence.iter().filter(|e| e.check == check);
-                    let known = known.next().map(|e| Evidence {
-                        policy,
+                let known = demanded.map(|demand| {
+                    let known = known.evidence.iter().find(|e| e.check == demand.0);
+                    let known = known.map(|e| Evidence {
+                        policy: demand.1,
                         ..e.clone()
                     });
-                    known.unwrap_or_else(|| Evidence::skipped(check, policy, IMPORTED))
+                    known.unwrap_or_else(|| skipped(demand))
                 });
                 known.collect()
             }
-            Origin::Foreign => {
-                let skipped = |&(check, policy)| Evidence::skipped(check, policy, IMPORTED);
-                demanded.iter().map(skipped).collect()
-            }
-            Origin::Here if demanded.is_empty() => Vec::new(),
+            Origin::Foreign => demanded.map(skipped).collect(),
+            Origin::Here if prepared.demanded.is_empty() => Vec::new(),
             Origin::Here => {
                 // What the sender held follows from the plan; what is refused or
                 // repeated needs no checks.
-                let planned = plan_with(parcel, None)?;
+                let planned = plan_with(prepared, None)?;
                 let Planned::Write(step) = &planned else {
-                    return Decided::of(&parcel.chosen.rules, name, planned);
+                    return Decided::of(&prepared.rules, name, planned);
                 };
                 let held = step.receipt.record.follows.clone();
-                if parcel
-                    .judged
-                    .as_ref()
-                    .is_none_or(|(for_held, _)| *for_held != held)
-                {
-                    let judged = self.judge(parcel, tip, held.as_ref(), offer, &demanded)?;
-                    parcel.judged = Some((held, judged));
-                }
-                let judged = parcel.judged.as_ref().map(|(_, judged)| judged);
-                if let Some(refused) = judged.filter(|judged| judged.refuses()) {
-                    let findings = refused.findings.clone();
+                let known = prepared.judged.take().filter(|(known, _)| *known == held);
+                let judged = match known {
+                    Some((_, judged)) => judged,
+                    None => self.judge(prepared, tip, held.as_ref(), offer)?,
+                };
+                if judged.refuses() {
+                    let findings = judged.findings;
                     return Err(LedgerError::Evidence { findings });
                 }
-                judged
-                    .map(|judged| judged.evidence.clone())
-                    .unwrap_or_default()
+                let evidence = judged.evidence.clone();
+                prepared.judged = Some((held, judged));
+                evidence
             }
         };
-        let planned = plan_with(parcel, Some(&evidence))?;
-        Decided::of(&parcel.chosen.rules, name, planned)
+        let planned = plan_with(prepared, Some(&evidence))?;
+        Decided::of(&prepared.rules, name, planned)
     }
 
-    /// Checks the claims of a contract whose sender held this handoff.
+    /// Checks the claims of a contract whose sender held this handoff: an error for
+    /// each contradiction where that is enforced, else a warning.
     fn judge(
         &self,
-        parcel: &mut Parcel<'r>,
+        prepared: &mut PreparedContract<'r>,
         tip: &Snapshot<'r>,
         held: Option<&HandoffId>,
         offer: &Offer<'_>,
-        demanded: &[(Check, Policy)],
     ) -> Result<Judged, LedgerError> {
-        let rules = &parcel.chosen.rules;
+        let (rules, demanded) = (&prepared.rules, &prepared.demanded);
         let protocol = rules.protocol();
-        let Some(kind) = protocol.contract_type(&parcel.contract.kind) else {
+        let Some(kind) = protocol.contract_type(&prepared.contract.kind) else {
             return Ok(Judged::default());
         };
-        let claimed = Claimed::of(protocol, kind, &parcel.contract);
+        let claimed = Claimed::of(protocol, kind, &prepared.contract);
         let id = |code: &Code| code.commit.parse::<ObjectId>().ok();
-        let folder = tip.issue(&parcel.contract.issue)?;
-        let branch = self.branch_for(tip, &parcel.chosen, &parcel.contract);
+        let folder = tip.issue(&prepared.contract.issue)?;
+        let branch = prepared.branch.clone();
         let own = |code: &Code| Some(&code.branch) == branch.as_ref();
         let since = match held {
             Some(held) => folder.record(held.number())?.and_then(|record| record.code),
@@ -270,7 +298,7 @@ impl<'r> Ledger<'r> {
         };
         let ground = Ground {
             is_ledger: branch.as_deref() == Some(self.branch()),
-            tip: parcel.code.as_ref().and_then(id),
+            tip: prepared.code.as_ref().and_then(id),
             merged,
             base_branch,
             base: base.as_ref().and_then(id),
@@ -280,14 +308,14 @@ impl<'r> Ledger<'r> {
         if demanded.iter().any(|(check, _)| *check == Check::Artifacts)
             && let Some(tip) = ground.tip
         {
-            self.look_at(&mut parcel.artifacts, tip)?;
+            self.look_at(&mut prepared.artifacts, tip)?;
         }
         let none = Reports::default();
         let judge = Judge {
             repository: self.repository(),
             claimed,
             ground,
-            artifacts: &parcel.artifacts,
+            artifacts: &prepared.artifacts,
             reports: offer.reports.unwrap_or(&none),
         };
         let mut judged = judge.judge(demanded)?;
@@ -341,36 +369,68 @@ impl<'r> Ledger<'r> {
         }
         Ok(())
     }
+}
 
-    /// What the repository says against a contract that passed the pipeline: an
-    /// error for each contradiction where that is enforced, else a warning.
+impl PreparedContract<'_> {
+    /// The code branch that the contract names, or that its issue is known to have.
+    fn code_branch(&self, tip: &Snapshot<'_>) -> Option<String> {
+        let Self {
+            rules, contract, ..
+        } = self;
+        let kind = rules.protocol().contract_type(&contract.kind);
+        let at = kind.and_then(|kind| rules.protocol().field(kind, |f| &f.branch));
+        let named = at.and_then(|at| contract.value.pointer(at)?.as_str());
+        if let Some(named) = named {
+            return Some(named.to_owned());
+        }
+        let issue = tip.issue(&contract.issue).ok()?.issue().ok()??;
+        Some(issue.facts.get("branch")?.as_str()?.to_owned())
+    }
+
+    /// What the sender holds; nothing, where nobody is known to send it.
+    fn held(&self, tip: &Snapshot<'_>, offer: &Offer<'_>) -> Result<Option<Record>, LedgerError> {
+        let contract = &self.contract;
+        let kind = self.rules.protocol().contract_type(&contract.kind);
+        let (Some(actor), Some(kind)) = (&self.actor, kind) else {
+            return Ok(None);
+        };
+        let folder = tip.issue(&contract.issue)?;
+        let Some(issue) = folder.issue()? else {
+            return Ok(None);
+        };
+        let from = contract.sender(actor);
+        Ok(held(&folder, &issue, kind, contract, offer.answers, from)?)
+    }
+
+    /// The files that the contract delivers, as they are now.
     ///
     /// # Errors
-    /// [`LedgerError`] when the ledger or the repository can't be read.
-    pub(super) fn contradictions(
+    /// [`LedgerError::Artifact`] when one is not what the request asked for.
+    fn delivered(
         &self,
-        tip: &Snapshot<'r>,
-        chosen: Chosen<'r>,
-        contract: &Contract,
+        tip: &Snapshot<'_>,
         offer: &Offer<'_>,
-    ) -> Result<Vec<Finding>, LedgerError> {
-        let protocol = chosen.rules.protocol();
-        let demanded = demanded(protocol, tip.manifest().evidence, contract);
-        if demanded.is_empty() {
+    ) -> Result<Vec<Artifact>, LedgerError> {
+        let Self {
+            rules, contract, ..
+        } = self;
+        let kind = rules.protocol().contract_type(&contract.kind);
+        let Some(kind) = kind.filter(|kind| kind.artifacts.is_some()) else {
             return Ok(Vec::new());
-        }
-        let held = tip.held(&chosen.rules, contract, offer)?;
-        let branch = self.branch_for(tip, &chosen, contract);
-        let mut parcel = Parcel {
-            code: branch.and_then(|branch| self.repository().code(&branch)),
-            artifacts: self.artifacts(tip, &chosen.rules, contract, offer)?,
-            contract: contract.clone(),
-            chosen,
-            judged: None,
         };
-        let held = held.map(|record| record.id);
-        let judged = self.judge(&mut parcel, tip, held.as_ref(), offer, &demanded)?;
-        Ok(judged.findings)
+        let outcome = rules.protocol().outcome(kind, contract.status.as_deref());
+        let request = match outcome.event() == Event::Complete && !kind.answers.is_empty() {
+            true => self.held(tip, offer)?,
+            false => None,
+        };
+        let expected = request.and_then(|request| request.expects);
+        let (repository, value) = (tip.repository(), &contract.value);
+        let (artifacts, findings) = gather(repository, rules, expected.as_ref(), kind, value)?;
+        if findings.is_empty() {
+            Ok(artifacts)
+        } else {
+            Err(LedgerError::Artifact { findings })
+        }
     }
 }
 
@@ -399,14 +459,6 @@ impl Snapshot<'_> {
             }
         }
         Ok(findings)
-    }
-}
-
-impl Parcel<'_> {
-    /// The checks that its claims need.
-    fn demanded(&self, tip: &Snapshot<'_>) -> Vec<(Check, Policy)> {
-        let protocol = self.chosen.rules.protocol();
-        demanded(protocol, tip.manifest().evidence, &self.contract)
     }
 }
 

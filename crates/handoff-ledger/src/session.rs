@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, FixedOffset};
+use handoff_base::Moment;
 use handoff_base::ids::AgentName;
 use handoff_git::Person;
-use handoff_model::{Delivery, TraceParent};
+use handoff_model::{Actor, Delivery, TraceParent};
 
 use super::tally::Tally;
 
@@ -101,6 +102,16 @@ impl Session {
         Self {
             delivery: Some(delivery),
             ..self.clone()
+        }
+    }
+
+    /// An agent that acts now.
+    pub(super) fn actor<'a>(&'a self, name: &'a AgentName, at: Moment) -> Actor<'a> {
+        Actor {
+            name,
+            at,
+            traceparent: self.traceparent,
+            delivery: self.delivery.as_ref(),
         }
     }
 

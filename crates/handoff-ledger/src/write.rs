@@ -343,12 +343,7 @@ impl<'r> Ledger<'r> {
                     &chosen
                 }
             };
-            let actor = Actor {
-                name: agent,
-                at,
-                traceparent: session.traceparent,
-                delivery: session.delivery.as_ref(),
-            };
+            let actor = session.actor(agent, at);
             let decided = self.plan_on(tip, &actor, id.issue(), request(id.number()))?;
             if let Decided::Write(_, receipt) = &decided {
                 allow(&receipt.record)?;
@@ -369,12 +364,7 @@ impl<'r> Ledger<'r> {
         request: impl Fn() -> Request<'static>,
     ) -> Result<Done, LedgerError> {
         self.publish(session, None, |tip, at| {
-            let actor = Actor {
-                name: agent,
-                at,
-                traceparent: session.traceparent,
-                delivery: session.delivery.as_ref(),
-            };
+            let actor = session.actor(agent, at);
             self.plan_on(tip, &actor, issue, request())
         })
     }

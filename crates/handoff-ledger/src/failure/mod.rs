@@ -18,7 +18,7 @@ pub use restore::{Place, RestoreFailure, Restored, restore, restore_attachments}
 
 use handoff_base::ids::{AgentName, HandoffId};
 use handoff_base::to_second;
-use handoff_model::{Actor, Refusal, Request, Told, View};
+use handoff_model::{Refusal, Request, Told, View};
 use handoff_protocol::Event;
 use keep::screen_failure;
 
@@ -61,12 +61,7 @@ impl Ledger<'_> {
         // overdue is recorded first, as by every other write.
         let mut tip = tip;
         let mut late = issue.open.len();
-        let actor = Actor {
-            name: agent,
-            at,
-            traceparent: session.traceparent,
-            delivery: session.delivery.as_ref(),
-        };
+        let actor = session.actor(agent, at);
         let decided = loop {
             match self.plan_with(&tip, &actor, id.issue(), |_| Ok(request(&told))) {
                 Err(LedgerError::Refused(Refusal::Overdue { id })) if late > 0 => {
