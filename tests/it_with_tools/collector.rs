@@ -391,11 +391,20 @@ fn https_is_spoken_where_the_certificate_is_trusted() {
     let env = ledger();
     let [key, own] = ["key.pem", "own.pem"].map(|name| env.root().join(name));
     let subject = "/CN=localhost";
-    let extensions = ["subjectAltName=DNS:localhost", "basicConstraints=critical,CA:FALSE"];
+    let extensions = [
+        "subjectAltName=DNS:localhost",
+        "basicConstraints=critical,CA:FALSE",
+    ];
     let made = Command::new("openssl")
         .args(["req", "-x509", "-nodes", "-days", "1", "-subj", subject])
         .args(["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"])
-        .args(["-addext", extensions[0], "-addext", extensions[1], "-keyout"])
+        .args([
+            "-addext",
+            extensions[0],
+            "-addext",
+            extensions[1],
+            "-keyout",
+        ])
         .args([key.as_os_str(), "-out".as_ref(), own.as_os_str()])
         .output()
         .unwrap();
@@ -416,7 +425,10 @@ fn https_is_spoken_where_the_certificate_is_trusted() {
     let trusted = own.to_str().unwrap();
     let name = "OTEL_EXPORTER_OTLP_CERTIFICATE";
     let ran = push(&env, &[&address, "--json"], &[(name, trusted)]).success();
-    assert_eq!(ran.json()["data"]["endpoint"], format!("{address}/v1/traces"));
+    assert_eq!(
+        ran.json()["data"]["endpoint"],
+        format!("{address}/v1/traces")
+    );
     for (set, reason) in [
         (&[][..], "UnknownIssuer"),
         (&[(name, nothing.as_str())], "it holds none"),
