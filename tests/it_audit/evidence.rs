@@ -1,9 +1,18 @@
 //! Contracts whose claims the repository bears out, and those that it contradicts.
 
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::{Duration, SystemTime};
+
 use crate::desk::{BRANCH, Desk, fixed, implemented};
+use chrono::{DateTime, FixedOffset};
+use handoff_contract::Input;
+use handoff_git::Repository;
+use handoff_ledger::{Clock, DEFAULT_BRANCH, Ledger, Offer, Session};
 use insta::assert_snapshot;
+use serde_json::json;
 use test_support::TestEnvironment;
-use test_support::contracts::prepared;
+use test_support::contracts::{Format, prepared, sample};
 
 #[test]
 fn what_holds_is_recorded_as_passed_with_the_commits_that_it_was_judged_at() {
@@ -553,5 +562,79 @@ fn after_complete_check_counts_from_what_was_completed_as_send_does() {
     assert!(found[0].contains("1 more commits"), "{found:?}");
     desk.env.send(fixed(1)).success();
     assert_eq!(desk.check("87.5", "commits_added"), "passed");
+    desk.env.assert_sound();
+}
+
+/// A clock at whose first look the reviewer hands on and the fixer claims.
+struct Meanwhile {
+    desk: Rc<Desk>,
+    over: Cell<bool>,
+}
+
+impl Clock for Meanwhile {
+    fn author(&self) -> DateTime<FixedOffset> {
+        if !self.over.replace(true) {
+            let handed = sample("reviewer-agent-to-fixer-agent", Format::Xml, 87);
+            self.desk.env.send(handed).success();
+            self.desk.env.claim("87.4", "fixer-agent").success();
+        }
+        let now = DateTime::from_timestamp(self.desk.env.now() + 60, 0);
+        now.unwrap().fixed_offset()
+    }
+
+    fn committer(&self) -> DateTime<FixedOffset> {
+        self.author()
+    }
+}
+
+#[test]
+fn claims_are_judged_on_the_branch_whose_code_was_read() {
+    let _own = crate::FOLDER.lock();
+    // What the reviewer hands on has the issue go on in a branch of another name.
+    let desk = Rc::new(Desk::with("enforce", |protocol| {
+        protocol["facts"]["branch"]["last"] = json!(["/branch", "/review_status"]);
+    }));
+    let [first, second] = desk.work();
+    desk.env.send(implemented(2, &[&first, &second])).success();
+    desk.env.claim("87.3", "reviewer-agent").success();
+    std::env::set_current_dir(desk.env.repo()).unwrap();
+    let repository = Repository::open_here().unwrap();
+    let session = Session {
+        clock: Rc::new(Meanwhile {
+            desk: Rc::clone(&desk),
+            over: Cell::new(false),
+        }),
+        name: "Robin Doe".to_owned(),
+        email: "robin@example.com".to_owned(),
+        patience: Duration::from_secs(60),
+        offline: false,
+        began: SystemTime::now(),
+        wall: SystemTime::now,
+        jitter: |_| 0,
+        sign: false,
+        traceparent: None,
+        delivery: None,
+        quarantined: false,
+        tally: std::sync::Arc::default(),
+    };
+    let text = fixed(0);
+    let offer = Offer {
+        input: &Input::read(text.as_bytes()),
+        agent: None,
+        issue: None,
+        protocol: None,
+        answers: None,
+        token: None,
+        allow: &[],
+        reports: None,
+    };
+    let ledger = Ledger::new(&repository, DEFAULT_BRANCH).unwrap();
+    let done = ledger.send(&session, &offer).unwrap();
+    assert_eq!(done.receipt.record.id.to_string(), "87.5");
+    assert_eq!(desk.check("87.5", "commits_added"), "passed");
+    assert_eq!(
+        desk.env.data(&["show", "87.5"])["record"]["code"]["branch"],
+        BRANCH
+    );
     desk.env.assert_sound();
 }

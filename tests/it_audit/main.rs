@@ -21,3 +21,6 @@ mod signed_history;
 mod survey;
 mod traceparent;
 mod verify;
+
+/// Held by a test that goes into a folder: the tests of one process share it.
+static FOLDER: std::sync::Mutex<()> = std::sync::Mutex::new(());

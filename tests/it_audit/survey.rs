@@ -47,7 +47,7 @@ fn read() -> Vec<IssueSurvey> {
     found
 }
 
-/// Goes into a repository. Tests share the folder that they are in, so that there is one test.
+/// Goes into a repository.
 fn enter(repo: &Path) -> PathBuf {
     std::env::set_current_dir(repo).unwrap();
     repo.join(".git/handoff/survey/refs/heads/handoffs")
@@ -55,6 +55,7 @@ fn enter(repo: &Path) -> PathBuf {
 
 #[test]
 fn a_survey_says_what_the_records_say() {
+    let _own = crate::FOLDER.lock();
     let mut handoffs = 0;
     for protocol in BUILT_IN {
         let env = lived(protocol);

@@ -933,10 +933,16 @@ fn what_is_tampered_with_is_found() {
 }
 
 #[test]
-fn a_request_whose_record_is_gone_is_damage_before_any_artifact_is_looked_at() {
-    let env = claimed("loans", &[]);
-    let refusal = refused(&env, response("loans", &[]), 3, "artifact_refused");
-    assert_eq!(refusal["findings"][0]["code"], "artifact.missing");
+fn check_and_send_say_that_the_record_of_a_request_is_gone() {
+    let env = TestEnvironment::with_repository();
+    let init = ["init", "--protocol", "orchestrator-specialist"];
+    env.handoff(&[&init[..], &["--evidence", "warn"]].concat())
+        .success();
+    env.send(request("loans", &[])).success();
+    env.claim("loans", REACT).success();
+    artifact(&env, ARTIFACT);
+    let answer = response("loans", &[]);
+    env.handoff_with(&["check", "-"], &answer).success();
     let files = env.git(&env.repo(), &["ls-tree", "-r", "--name-only", "handoffs"]);
     let path = files.lines().find(|l| l.ends_with("/0001.json")).unwrap();
     let worktree = env.root().join("ledger");
@@ -948,5 +954,7 @@ fn a_request_whose_record_is_gone_is_damage_before_any_artifact_is_looked_at() {
     env.git(&worktree, &["rm", "-q", path]);
     env.git(&worktree, &["commit", "-q", "-m", "x"]);
     env.git(&worktree, &["update-ref", "refs/heads/handoffs", "HEAD"]);
-    refused(&env, response("loans", &[]), 6, "no_handoff");
+    refused(&env, &answer, 6, "no_handoff");
+    let ran = env.handoff_with(&["check", "-", "--json"], &answer);
+    no(ran, 6, "no_handoff", || {});
 }
