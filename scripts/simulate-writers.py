@@ -1,8 +1,9 @@
 """Simulates many clones that write to one branch of one remote, and prints the tables of docs/scale.md.
 
-`simulate-writers.py` takes a minute and prints the same each time: its chance is seeded. `simulate-writers.py check OWN TRIP CLONES EACH CORES`
-plays clones that write without a pause, to be compared with what `scripts/bench --remote` measured: OWN is what a write costs besides
-waiting for answers and TRIP the wait for one answer, in ms; CORES is how many processors the clones and the remote share, 0 for no limit.
+`simulate-writers.py [WRITERS]` takes a minute with 1,000 writers and prints the same each time: its random numbers are seeded.
+`simulate-writers.py check OWN TRIP CLONES EACH CORES` plays clones that write without a pause, to be compared with what
+`scripts/bench --remote` measured: OWN is what a write costs besides waiting for answers and TRIP the wait for one answer, in ms;
+CORES is how many processors the clones and the remote share, 0 for no limit.
 
 A write is a sequence of attempts. An attempt reads the branch's tip (fetch), plans, and moves the tip (push). It is lost when the tip
 moved in between: *early*, when the push sees another tip before it sends anything, or *late*, when someone is quicker while it sends.
@@ -169,11 +170,11 @@ REMOTES = {
     "HTTPS, 100 ms": (40, 100, 2),
     "ssh, 100 ms": (40, 100, 6),
 }
-WRITERS = 1_000
+WRITERS = int(sys.argv[1]) if len(sys.argv) == 2 else 1_000
 
 
 def rates():
-    """1,000 writers who write at random times, by remote and by how much of the branch's time they ask for."""
+    """Many writers who write at random times, by remote and by how much of the branch's time they ask for."""
     print("| remote | attempt, s | at most, writes/s | load | each of 1,000 writes every | through/s | attempts, by the formula "
           "| median, s | 99 %, s | not through after 25 s |")
     print("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
@@ -182,7 +183,7 @@ def rates():
         limit = 1 / open_span(parts)
         for load in (0.1, 0.3, 0.5, 0.7, 0.9):
             every = WRITERS / (load * limit)
-            until = 3_000 / (load * limit)
+            until = 3 * WRITERS / (load * limit)
             run = Run(parts, f"rates/{name}/{load}").play(WRITERS, math.inf, think=every, until=until)
             writes = len(run.done) + run.failed
             # Spans that succeed never overlap, so a move falls into a span with just the probability `load`.
@@ -196,7 +197,7 @@ def rates():
 
 def bursts():
     """So many clones that write once each, all at one moment."""
-    sizes = (8, 32, 100, 300, 1_000)
+    sizes = [size for size in (8, 32, 100, 300, 1_000) if size <= WRITERS]
     print("| remote | " + " | ".join(f"{size:,} at once" for size in sizes) + " |")
     print("|---|" + "---|" * len(sizes))
     for name, remote in REMOTES.items():
@@ -231,7 +232,7 @@ def ways():
         far = [Run(slow, f"ways/far/{n}").play(8, 50, pausing=way) for n in range(5)]
         burst = [Run(slow, f"ways/burst/{n}").play(32, 1, pausing=way) for n in range(9)]
         every = WRITERS * open_span(slow) / 0.7
-        busy = Run(slow, "ways/busy").play(WRITERS, math.inf, think=every, until=4_000 * every / WRITERS, pausing=way)
+        busy = Run(slow, "ways/busy").play(WRITERS, math.inf, think=every, until=4 * every, pausing=way)
         print(
             f"| {name} | {statistics.mean(run.now for run in near) / alone:.2f}×, {statistics.mean(run.tries() for run in near):.1f}, "
             f"{seconds(max(run.quantile(1) for run in near))} s "
