@@ -56,7 +56,7 @@ impl<'r> Against<'r> {
     /// A [`Failure`] when the rules can't be read; faults of the contract are in the review.
     pub(crate) fn review(&self, offer: &Offer<'_>) -> Result<Review, Failure> {
         match self {
-            Self::Ledger(ledger, snapshot) => Ok(ledger.check(snapshot, offer)?),
+            Self::Ledger(_, snapshot) => Ok(snapshot.check(offer)?),
             Self::BuiltIn(protocols) => {
                 let mut reviews = Vec::new();
                 for (protocol, schemas) in protocols {

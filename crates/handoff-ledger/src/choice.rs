@@ -11,7 +11,6 @@ use handoff_protocol::{AgentKind, Protocol, State};
 
 use super::error::LedgerError;
 use super::snapshot::{Rules, Snapshot};
-use super::write::Ledger;
 
 /// A contract as it is offered to the ledger.
 #[derive(Clone, Copy)]
@@ -36,23 +35,23 @@ pub struct Offer<'a> {
 }
 
 /// A protocol, and what its pipeline makes of a contract.
-pub struct Chosen<'r> {
+pub struct ContractMatch<'r> {
     /// The protocol.
     pub rules: Rules<'r>,
     /// What the pipeline found.
     pub review: Review,
 }
 
-impl<'r> Ledger<'r> {
+impl<'r> Snapshot<'r> {
     /// Takes a contract through the pipeline, and compares what it says of tasks
     /// with where they stand.
     ///
     /// # Errors
     /// [`LedgerError`] when the ledger can't be read; faults of the contract
     /// are in the review.
-    pub fn check(&self, snapshot: &Snapshot<'r>, offer: &Offer<'_>) -> Result<Review, LedgerError> {
-        let Chosen { rules, review } = self.choose(snapshot, offer)?;
-        placed_in_tasks(snapshot, rules.protocol(), review)
+    pub fn check(&self, offer: &Offer<'_>) -> Result<Review, LedgerError> {
+        let ContractMatch { rules, review } = self.match_contract(offer)?;
+        placed_in_tasks(self, rules.protocol(), review)
     }
 
     /// Decides which of the ledger's protocols a contract follows: the one that
@@ -61,23 +60,15 @@ impl<'r> Ledger<'r> {
     ///
     /// # Errors
     /// [`LedgerError`] when the ledger can't be read.
-    pub fn choose(
-        &self,
-        snapshot: &Snapshot<'r>,
-        offer: &Offer<'_>,
-    ) -> Result<Chosen<'r>, LedgerError> {
-        let Chosen { rules, review } = self.fitting(snapshot, offer)?;
+    pub fn match_contract(&self, offer: &Offer<'_>) -> Result<ContractMatch<'r>, LedgerError> {
+        let ContractMatch { rules, review } = self.unscreened_match(offer)?;
         let review = review.screened(rules.protocol(), offer.input, offer.allow);
-        Ok(Chosen { rules, review })
+        Ok(ContractMatch { rules, review })
     }
 
-    fn fitting(
-        &self,
-        snapshot: &Snapshot<'r>,
-        offer: &Offer<'_>,
-    ) -> Result<Chosen<'r>, LedgerError> {
+    fn unscreened_match(&self, offer: &Offer<'_>) -> Result<ContractMatch<'r>, LedgerError> {
         let bound = |key: &IssueKey| -> Result<Option<String>, LedgerError> {
-            let issue = snapshot.issue(key)?.issue()?;
+            let issue = self.issue(key)?.issue()?;
             Ok(issue.map(|issue| issue.protocol.to_string()))
         };
         let named = match (offer.protocol, offer.issue) {
@@ -86,74 +77,65 @@ impl<'r> Ledger<'r> {
             (None, None) => None,
         };
         if let Some(name) = named {
-            if snapshot.rules_id(&name)?.is_none() {
-                let known = snapshot.protocols()?;
+            if self.rules_id(&name)?.is_none() {
+                let known = self.protocols()?;
                 return Err(LedgerError::NoProtocol { name, known });
             }
-            let chosen = self.under(snapshot, &name, offer)?;
-            if offer.protocol.is_some() || chosen.review.is_complete() {
-                return Ok(chosen);
+            let found = self.match_under(&name, offer)?;
+            if offer.protocol.is_some() || found.review.is_complete() {
+                return Ok(found);
             }
             // A contract of another protocol is told that it is one.
-            for other in snapshot.protocols()?.iter().filter(|other| **other != name) {
-                let other = self.under(snapshot, other, offer)?;
+            for other in self.protocols()?.iter().filter(|other| **other != name) {
+                let other = self.match_under(other, offer)?;
                 if other.review.contract.is_some() {
                     return Ok(other);
                 }
             }
-            return Ok(chosen);
+            return Ok(found);
         }
-        let mut best: Option<Chosen<'r>> = None;
-        for name in snapshot.protocols()? {
-            let chosen = self.under(snapshot, &name, offer)?;
-            if let Some(contract) = &chosen.review.contract {
+        let mut best: Option<ContractMatch<'r>> = None;
+        for name in self.protocols()? {
+            let found = self.match_under(&name, offer)?;
+            if let Some(contract) = &found.review.contract {
                 return match bound(&contract.issue)?.filter(|own| *own != name) {
-                    Some(own) => self.under(snapshot, &own, offer),
-                    None => Ok(chosen),
+                    Some(own) => self.match_under(&own, offer),
+                    None => Ok(found),
                 };
             }
-            let strangeness = |chosen: &Chosen<'r>| chosen.review.strangeness();
+            let strangeness = |found: &ContractMatch<'r>| found.review.strangeness();
             if best
                 .as_ref()
-                .is_none_or(|known| strangeness(&chosen) < strangeness(known))
+                .is_none_or(|known| strangeness(&found) < strangeness(known))
             {
-                best = Some(chosen);
+                best = Some(found);
             }
         }
         match best {
-            Some(chosen) => Ok(chosen),
-            None => self.under(
-                snapshot,
-                snapshot.manifest().default_protocol.as_str(),
-                offer,
-            ),
+            Some(found) => Ok(found),
+            None => self.match_under(self.manifest().default_protocol.as_str(), offer),
         }
     }
 
     /// What a protocol's pipeline makes of a contract. One that names no issue
     /// is about the one that was named, about the one issue in which its sender
     /// works, or about one that it opens.
-    fn under(
-        &self,
-        snapshot: &Snapshot<'r>,
-        name: &str,
-        offer: &Offer<'_>,
-    ) -> Result<Chosen<'r>, LedgerError> {
-        let rules = snapshot.rules(name)?;
+    fn match_under(&self, name: &str, offer: &Offer<'_>) -> Result<ContractMatch<'r>, LedgerError> {
+        let rules = self.rules(name)?;
         let with = |hint: Option<&IssueKey>| review(rules.protocol(), &rules, offer.input, hint);
         let mut first = with(offer.issue)?;
         if first.contract.is_some() || !first.is_complete() || offer.issue.is_some() {
-            return Ok(Chosen {
+            return Ok(ContractMatch {
                 rules,
                 review: first,
             });
         }
         let senders = senders(&rules, offer);
-        let issues = issues_of(snapshot, &senders, State::InProgress)?;
+        let issues = issues_of(self, &senders, State::InProgress)?;
         let own = first.new_issue.clone();
         let key = match &issues[..] {
             [only] => Some(only.clone()),
-            [] => match snapshot.sent_anywhere(offer.input.bytes(), &senders)? {
+            [] => match self.sent_anywhere(offer.input.bytes(), &senders)? {
                 Some(key) => Some(key),
                 None => own,
             },
@@ -161,7 +143,7 @@ impl<'r> Ledger<'r> {
         };
         if let Some(key) = key {
             let review = with(Some(&key))?;
-            return Ok(Chosen { rules, review });
+            return Ok(ContractMatch { rules, review });
         }
         if !issues.is_empty() {
             let keys: Vec<&str> = issues.iter().map(IssueKey::as_str).collect();
@@ -172,7 +154,7 @@ impl<'r> Ledger<'r> {
             let named = { first.findings.iter_mut() }.filter(|f| f.code == "envelope.issue");
             named.for_each(|finding| finding.fix = Some(text.clone()));
         }
-        Ok(Chosen {
+        Ok(ContractMatch {
             rules,
             review: first,
         })

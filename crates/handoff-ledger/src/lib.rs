@@ -41,7 +41,7 @@ mod verify;
 mod write;
 
 pub use briefing::{Briefing, Emitted, Previous, briefing};
-pub use choice::{Chosen, Offer};
+pub use choice::{ContractMatch, Offer};
 pub use context::{context, contract_value};
 pub use desk::{Desk, Look, Pile, desk};
 pub use error::LedgerError;

@@ -13,7 +13,7 @@ use handoff_model::intake::Opened;
 use handoff_protocol::Fields;
 use serde::{Deserialize, Serialize};
 
-use super::choice::{Chosen, Offer};
+use super::choice::{ContractMatch, Offer};
 use super::error::LedgerError;
 use super::session::Session;
 use super::write::Ledger;
@@ -109,7 +109,7 @@ impl Ledger<'_> {
 
     /// Says of a refused contract what it names of what the ledger knows.
     fn describe(&self, refused: &mut Refused, offer: &Offer<'_>) -> Result<(), LedgerError> {
-        let Chosen { rules, review } = self.choose(&self.tip()?, offer)?;
+        let ContractMatch { rules, review } = self.tip()?.match_contract(offer)?;
         let protocol = rules.protocol();
         refused.protocol = Some(protocol.definition().name.clone());
         refused.contract_type = review.kind;

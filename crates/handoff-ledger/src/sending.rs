@@ -15,7 +15,7 @@ use handoff_model::{
 use handoff_protocol::{Check, Event, Gate, Protocol, State};
 
 use super::artifacts::gather;
-use super::choice::{Chosen, Offer, accepted, placed_in_tasks};
+use super::choice::{ContractMatch, Offer, accepted, placed_in_tasks};
 use super::draft::Decided;
 use super::error::LedgerError;
 use super::evidence::{Ground, Judge, Judged, MISSING, Merged, changed};
@@ -122,7 +122,7 @@ impl<'r> Ledger<'r> {
         snapshot: &Snapshot<'r>,
         offer: &Offer<'_>,
     ) -> Result<Review, LedgerError> {
-        let Chosen { rules, review } = self.choose(snapshot, offer)?;
+        let ContractMatch { rules, review } = snapshot.match_contract(offer)?;
         let mut review = placed_in_tasks(snapshot, rules.protocol(), review)?;
         let policy = snapshot.manifest().evidence;
         let needed = |contract: &Contract| demanded(rules.protocol(), policy, contract);
@@ -148,7 +148,7 @@ impl<'r> Ledger<'r> {
         offer: &Offer<'_>,
         origin: Origin<'_>,
     ) -> Result<PreparedContract<'r>, LedgerError> {
-        let Chosen { rules, mut review } = self.choose(tip, offer)?;
+        let ContractMatch { rules, mut review } = tip.match_contract(offer)?;
         let unused = review.unused.take();
         let mut contract = accepted(review)?;
         match (origin, unused) {

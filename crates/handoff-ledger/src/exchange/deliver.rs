@@ -14,7 +14,7 @@ use handoff_protocol::{Event, State};
 use super::fault::Fault;
 use super::pending::to_claim;
 use super::{ExchangeError, Source};
-use crate::choice::{Chosen, Offer, accepted, issues_of, senders};
+use crate::choice::{ContractMatch, Offer, accepted, issues_of, senders};
 use crate::error::LedgerError;
 use crate::sending::Origin;
 use crate::session::{Session, SetTime};
@@ -159,11 +159,11 @@ impl<'a, 'r> Importer<'a, 'r> {
 
     /// The protocol and the issue of a contract. `--issue` counts for contracts
     /// that name none.
-    pub(super) fn choose(
+    pub(super) fn match_contract(
         &self,
         tip: &Snapshot<'r>,
         input: &Input<'_>,
-    ) -> Result<Chosen<'r>, LedgerError> {
+    ) -> Result<ContractMatch<'r>, LedgerError> {
         let offer = Offer {
             input,
             agent: None,
@@ -174,33 +174,28 @@ impl<'a, 'r> Importer<'a, 'r> {
             allow: &[],
             reports: None,
         };
-        let chosen = self.ledger.choose(tip, &offer)?;
+        let found = tip.match_contract(&offer)?;
         if self.issue.is_some() {
-            if chosen.review.contract.is_some() {
-                return Ok(chosen);
+            if found.review.contract.is_some() {
+                return Ok(found);
             }
-            let own = self.ledger.choose(
-                tip,
-                &Offer {
-                    issue: None,
-                    ..offer
-                },
-            )?;
+            let issue = None;
+            let own = tip.match_contract(&Offer { issue, ..offer })?;
             let better = own.review.contract.is_some();
-            return Ok(if better { own } else { chosen });
+            return Ok(if better { own } else { found });
         }
-        let named = match &chosen.review.contract {
-            Some(contract) => names_issue(&chosen.rules, contract),
-            None => !chosen.review.is_complete(),
+        let named = match &found.review.contract {
+            Some(contract) => names_issue(&found.rules, contract),
+            None => !found.review.is_complete(),
         };
-        let senders = senders(&chosen.rules, &offer);
+        let senders = senders(&found.rules, &offer);
         let in_state = |state| issues_of(tip, &senders, state);
         if named || !in_state(State::InProgress)?.is_empty() {
-            return Ok(chosen);
+            return Ok(found);
         }
         // The sender will claim what waits for it: that is where it works.
         let waiting = in_state(State::Pending)?;
-        let own = &chosen.review.new_issue;
+        let own = &found.review.new_issue;
         let key = match &waiting[..] {
             [only] => Some(only),
             several => several.iter().find(|key| Some(*key) == own.as_ref()),
@@ -208,9 +203,9 @@ impl<'a, 'r> Importer<'a, 'r> {
         match key {
             Some(key) => {
                 let issue = Some(key);
-                Ok(self.ledger.choose(tip, &Offer { issue, ..offer })?)
+                tip.match_contract(&Offer { issue, ..offer })
             }
-            None => Ok(chosen),
+            None => Ok(found),
         }
     }
 
@@ -245,7 +240,7 @@ impl<'a, 'r> Importer<'a, 'r> {
         let bytes = delivery.bytes;
         let input = &Input::read(bytes);
         let tip = self.ledger.tip()?;
-        let Chosen { rules, review } = self.choose(&tip, input)?;
+        let ContractMatch { rules, review } = self.match_contract(&tip, input)?;
         let mut contract = accepted(review)?;
         // An issue that only the ledger's state decided on may be another one by
         // now: where the contract went before is where it belongs.

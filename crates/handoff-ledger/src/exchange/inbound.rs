@@ -14,7 +14,7 @@ use super::files::Folder;
 use super::layouts::{ARCHIVE, DOCUMENTS, ENTRIES, LINES, LOG, PROTOCOLS};
 use super::line::STEPS;
 use super::{ExchangeError, Layout, Source, states};
-use crate::choice::Chosen;
+use crate::choice::ContractMatch;
 
 /// The ends of the names of files that may be contracts.
 pub(super) const ENDS: [&str; 3] = [".xml", ".json", ".md"];
@@ -243,7 +243,7 @@ fn issue_of(
         return Ok(None);
     };
     let tip = importer.ledger.tip()?;
-    let Chosen { rules, review } = importer.choose(&tip, &Input::read(&bytes))?;
+    let ContractMatch { rules, review } = importer.match_contract(&tip, &Input::read(&bytes))?;
     Ok(review
         .contract
         .filter(|contract| names_issue(&rules, contract))

@@ -18,7 +18,7 @@ use super::fault::Fault;
 use super::files::Folder;
 use super::inbound::ENDS;
 use super::layouts::{HANDOFFS, REQUESTS, STATES};
-use crate::choice::Chosen;
+use crate::choice::ContractMatch;
 use crate::error::LedgerError;
 use crate::snapshot::{Rules, Snapshot};
 
@@ -145,7 +145,7 @@ fn document<'r>(
     bytes: Vec<u8>,
     claimed: bool,
 ) -> Result<Document, ExchangeError> {
-    let Chosen { rules, review } = importer.choose(tip, &Input::read(&bytes))?;
+    let ContractMatch { rules, review } = importer.match_contract(tip, &Input::read(&bytes))?;
     let protocol = rules.protocol();
     let kind = review
         .kind
