@@ -181,7 +181,7 @@ fn a_relative_path_is_the_same_remote_in_every_folder() {
     let docs = repo.join("docs");
     fs::create_dir(&docs).unwrap();
     env.handoff(&["init"]).success();
-    env.git(&repo, &["config", "handoff.remote", "../bare.git"]);
+    env.git(&repo, &["config", "handoff.remote", "../served/server.git"]);
     env.send(opening(87)).success();
     assert_eq!(clones.tip(&clones.bare), env.tip());
     let name = clones.bare.canonicalize().unwrap();
