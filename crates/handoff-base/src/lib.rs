@@ -1,5 +1,5 @@
 //! What every part of git-handoff shares: [`ids`], [`ObjectId`], [`finding`]s, [`Moment`]s and
-//! [`text`], JSON [`pointer`]s, and what a step says of files ([`Edit`]) and code branches ([`Code`]).
+//! [`text`], JSON [`mod@pointer`]s, and what a step says of files ([`Edit`]) and code branches ([`Code`]).
 //!
 //! Nothing here reads a file, a clock or an environment, and nothing knows Git or protocols.
 
