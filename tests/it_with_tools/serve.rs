@@ -182,7 +182,7 @@ fn the_page_keeps_up_with_the_ledger_and_stays_where_it_was() {
     env.send(opening(87)).success();
     let contract = env.file("next.xml", opening(88));
     let served = Served::start(&env, &[]);
-    let next = program(&env, "next", &format!("git-handoff send '{contract}'"));
+    let next = program(&env, "next", &format!("git-handoff send '{contract}' 2>&1"));
     let lose = program(
         &env,
         "lose",
@@ -238,7 +238,7 @@ fn what_was_read_and_what_had_the_focus_stay_where_they_were() {
     }
     let contract = env.file("next.xml", opening(88));
     let served = Served::start(&env, &[]);
-    let next = program(&env, "next", &format!("git-handoff send '{contract}'"));
+    let next = program(&env, "next", &format!("git-handoff send '{contract}' 2>&1"));
     let lose = program(
         &env,
         "lose",
