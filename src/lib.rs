@@ -29,7 +29,8 @@ mod view;
 
 use std::ffi::OsString;
 
-use clap::{CommandFactory, Parser};
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory, FromArgMatches, Parser};
 use handoff_contract::Secrets;
 
 use crate::context::{Context, Global};
@@ -46,7 +47,7 @@ use crate::output::Output;
 /// An agent begins with `git handoff prime --as AGENT`.
 #[derive(Parser)]
 #[command(
-    name = "git-handoff",
+    name = NAME,
     bin_name = "git handoff",
     version,
     max_term_width = 100
@@ -59,6 +60,8 @@ struct Cli {
     #[command(subcommand)]
     command: commands::Command,
 }
+
+const NAME: &str = "git-handoff";
 
 const AFTER_HELP: &str = "\
 A first round, in a repository without a ledger:
@@ -91,7 +94,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         // Whoever asks nothing wants to know what there is.
         arguments.push("-h".into());
     }
-    let cli = match Cli::try_parse_from(&arguments) {
+    let cli = match parsed(&arguments) {
         Ok(cli) => cli,
         // Harnesses take a 2 for a command to go on.
         Err(error) if is_harness_hook(&arguments) => {
@@ -119,6 +122,19 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     }
 }
 
+/// Parses the arguments. Help and errors speak of all commands, so what is not plainly a
+/// command is parsed again with all of them defined.
+fn parsed(arguments: &[OsString]) -> Result<Cli, clap::Error> {
+    let root = clap::Command::new(NAME).disable_help_flag(true);
+    let root = root.version(env!("CARGO_PKG_VERSION"));
+    let mut root = commands::Command::named(arguments, Global::augment_args(root));
+    let matches = root.try_get_matches_from_mut(arguments);
+    match matches.and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches)) {
+        Err(error) if error.kind() != ErrorKind::DisplayVersion => Cli::try_parse_from(arguments),
+        parsed => parsed,
+    }
+}
+
 /// Says whether arguments that are not understood are of a harness's hook.
 fn is_harness_hook(arguments: &[OsString]) -> bool {
     let mut pairs = arguments.windows(2);
@@ -131,7 +147,7 @@ fn is_harness_hook(arguments: &[OsString]) -> bool {
 #[cfg(feature = "mcp")]
 fn document(arguments: &[OsString], call: crate::context::call::Call) -> Vec<u8> {
     let mut output = Output::kept();
-    match Cli::try_parse_from(arguments) {
+    match parsed(arguments) {
         Ok(cli) => {
             let context = Context::of_call(cli.global, call);
             perform(&cli.command, &context, &mut output, arguments);

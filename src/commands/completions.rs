@@ -1,6 +1,7 @@
 use clap::Args;
 use clap_complete::Shell;
 
+use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Output;
 
@@ -22,7 +23,7 @@ impl Arguments {
     ///
     /// # Errors
     /// A [`Failure`] with its exit code.
-    pub(crate) fn run(&self, output: &mut Output) -> Result<(), Failure> {
+    pub(crate) fn run(&self, _: &Context, output: &mut Output) -> Result<(), Failure> {
         let mut bytes = Vec::new();
         clap_complete::generate(self.shell, &mut crate::command(), "git-handoff", &mut bytes);
         output.raw(&bytes)

@@ -2,6 +2,7 @@ use clap::Args;
 use handoff_base::text::quoted;
 use serde_json::json;
 
+use crate::context::Context;
 use crate::exit;
 use crate::failure::codes::Code;
 use crate::failure::{Failure, codes};
@@ -35,7 +36,7 @@ impl Arguments {
     ///
     /// # Errors
     /// A [`Failure`] when there is no such code.
-    pub(crate) fn run(&self, output: &mut Output) -> Result<(), Failure> {
+    pub(crate) fn run(&self, _: &Context, output: &mut Output) -> Result<(), Failure> {
         output.paged();
         let wanted = self.code.as_deref().unwrap_or_default();
         let mut found: Vec<Code> = codes::all().filter(|c| c.code == wanted).collect();

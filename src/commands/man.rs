@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::json;
 
+use crate::context::Context;
 use crate::exit;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -27,7 +28,7 @@ impl Arguments {
     ///
     /// # Errors
     /// A [`Failure`] with its exit code.
-    pub(crate) fn run(&self, output: &mut Output) -> Result<(), Failure> {
+    pub(crate) fn run(&self, _: &Context, output: &mut Output) -> Result<(), Failure> {
         let command = crate::command().disable_help_subcommand(true);
         let Some(dir) = &self.dir else {
             let mut page = Vec::new();

@@ -51,164 +51,135 @@ mod verify;
 mod wait;
 mod watch;
 
-use clap::Subcommand;
+use std::ffi::OsString;
+
+use clap::{Args, Subcommand};
 
 use crate::args::remote::Write;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// Every command.
-#[derive(Subcommand)]
-pub(crate) enum Command {
-    Prime(prime::Arguments),
-    Agents(agents::Arguments),
-    Init(Write<init::Arguments>),
-    New(new::Arguments),
-    Check(check::Arguments),
-    Send(Write<send::Arguments>),
-    Inbox(inbox::Arguments),
-    Claim(Write<claim::Arguments>),
-    Extend(Write<extend::Arguments>),
-    Complete(Write<change::Complete>),
-    Fail(Write<fail::Arguments>),
-    Block(Write<change::Block>),
-    Answer(Write<answer::Arguments>),
-    Retry(Write<change::Retry>),
-    Reassign(Write<change::Reassign>),
-    Redrive(Write<change::Redrive>),
-    Reap(Write<reap::Arguments>),
-    Reject(Write<change::Reject>),
-    Cancel(Write<change::Cancel>),
-    Reopen(Write<reopen::Arguments>),
-    Annotate(Write<annotate::Arguments>),
-    Restore(restore::Arguments),
-    Status(status::Arguments),
-    Show(show::Arguments),
-    Context(context::Arguments),
-    List(list::Arguments),
-    Log(log::Arguments),
-    Next(Write<next::Arguments>),
-    Wait(wait::Arguments),
-    Watch(watch::Arguments),
-    Metrics(metrics::Arguments),
-    Alerts(alerts::Arguments),
-    Verify(verify::Arguments),
-    Gate(gate::Arguments),
-    Github(github::Arguments),
-    Graph(graph::Arguments),
-    Sync(sync::Arguments),
-    Fetch(fetch::Arguments),
-    Rejected(Write<rejected::Arguments>),
-    Hook(hook::Arguments),
-    Hooks(hooks::Arguments),
-    Protocol(Write<protocol::Arguments>),
-    Document(Write<document::Arguments>),
-    Report(report::Arguments),
-    Serve(serve::Arguments),
-    Export(export::Arguments),
-    Import(Write<import::Arguments>),
-    Explain(explain::Arguments),
-    Demo(demo::Arguments),
-    Completions(completions::Arguments),
-    Man(man::Arguments),
+/// Makes [`Command`] of a table. Each row is what the command does with the ledger, its name, and its
+/// arguments: it `reads`, it `works` here, or it `sends` its steps to the remote too.
+macro_rules! commands {
+    ($($(#[$on:meta])? $does:ident $word:literal $name:ident($arguments:ty),)*) => {
+        /// Every command.
+        #[derive(Subcommand)]
+        pub(crate) enum Command {
+            $($(#[$on])? #[command(name = $word)] $name($arguments),)*
+        }
+
+        impl Command {
+            /// Adds the commands whose names are among the arguments to the root, of which one may
+            /// be meant: to define them all takes longer than most of them run.
+            pub(crate) fn named(arguments: &[OsString], mut root: clap::Command) -> clap::Command {
+                $($(#[$on])? if arguments.iter().any(|a| a == $word) {
+                    let own = clap::Command::new($word);
+                    root = root.subcommand(<$arguments as Args>::augment_args(own));
+                })*
+                root
+            }
+
+            /// Says whether it writes nothing but its answer.
+            pub(crate) fn only_reads(&self) -> bool {
+                if let Self::Agents(agents) = self {
+                    return agents.only_reads();
+                }
+                match self {
+                    $($(#[$on])? Self::$name(_) => stringify!($does) == "reads",)*
+                }
+            }
+
+            /// Runs the command.
+            ///
+            /// # Errors
+            /// A [`Failure`] with its exit code.
+            pub(crate) fn run(
+                &self,
+                context: &Context,
+                output: &mut Output,
+            ) -> Result<(), Failure> {
+                match self {
+                    $($(#[$on])? Self::$name(arguments) => {
+                        run!($does arguments, context, output)
+                    })*
+                }
+            }
+        }
+    };
+}
+
+macro_rules! run {
+    (sends $arguments:ident, $context:ident, $output:ident) => {
+        $arguments
+            .own
+            .run(&$context.with($arguments.remote), $output)
+    };
+    ($does:ident $arguments:ident, $context:ident, $output:ident) => {
+        $arguments.run($context, $output)
+    };
+}
+
+commands! {
+    reads "prime" Prime(prime::Arguments),
+    works "agents" Agents(agents::Arguments),
+    sends "init" Init(Write<init::Arguments>),
+    works "new" New(new::Arguments),
+    reads "check" Check(check::Arguments),
+    sends "send" Send(Write<send::Arguments>),
+    reads "inbox" Inbox(inbox::Arguments),
+    sends "claim" Claim(Write<claim::Arguments>),
+    sends "extend" Extend(Write<extend::Arguments>),
+    sends "complete" Complete(Write<change::Complete>),
+    sends "fail" Fail(Write<fail::Arguments>),
+    sends "block" Block(Write<change::Block>),
+    sends "answer" Answer(Write<answer::Arguments>),
+    sends "retry" Retry(Write<change::Retry>),
+    sends "reassign" Reassign(Write<change::Reassign>),
+    sends "redrive" Redrive(Write<change::Redrive>),
+    sends "reap" Reap(Write<reap::Arguments>),
+    sends "reject" Reject(Write<change::Reject>),
+    sends "cancel" Cancel(Write<change::Cancel>),
+    sends "reopen" Reopen(Write<reopen::Arguments>),
+    sends "annotate" Annotate(Write<annotate::Arguments>),
+    works "restore" Restore(restore::Arguments),
+    reads "status" Status(status::Arguments),
+    reads "show" Show(show::Arguments),
+    reads "context" Context(context::Arguments),
+    reads "list" List(list::Arguments),
+    reads "log" Log(log::Arguments),
+    sends "next" Next(Write<next::Arguments>),
+    works "wait" Wait(wait::Arguments),
+    reads "watch" Watch(watch::Arguments),
+    reads "metrics" Metrics(metrics::Arguments),
+    reads "alerts" Alerts(alerts::Arguments),
+    works "verify" Verify(verify::Arguments),
+    reads "gate" Gate(gate::Arguments),
+    works "github" Github(github::Arguments),
+    reads "graph" Graph(graph::Arguments),
+    works "sync" Sync(sync::Arguments),
+    works "fetch" Fetch(fetch::Arguments),
+    sends "rejected" Rejected(Write<rejected::Arguments>),
+    works "hook" Hook(hook::Arguments),
+    works "hooks" Hooks(hooks::Arguments),
+    sends "protocol" Protocol(Write<protocol::Arguments>),
+    sends "document" Document(Write<document::Arguments>),
+    reads "report" Report(report::Arguments),
+    reads "serve" Serve(serve::Arguments),
+    works "export" Export(export::Arguments),
+    sends "import" Import(Write<import::Arguments>),
+    reads "explain" Explain(explain::Arguments),
+    works "demo" Demo(demo::Arguments),
+    reads "completions" Completions(completions::Arguments),
+    reads "man" Man(man::Arguments),
     #[cfg(feature = "mcp")]
-    Mcp(mcp::Arguments),
+    works "mcp" Mcp(mcp::Arguments),
 }
 
 impl Command {
     /// Says whether a harness's hook runs it, which nothing may break.
     pub(crate) fn is_harness_hook(&self) -> bool {
         matches!(self, Self::Agents(agents) if agents.is_hook())
-    }
-
-    /// Says whether it writes nothing but its answer.
-    pub(crate) fn only_reads(&self) -> bool {
-        if let Self::Agents(a) = self {
-            return a.only_reads();
-        }
-        matches!(
-            self,
-            Self::Prime(_)
-                | Self::Check(_)
-                | Self::Inbox(_)
-                | Self::Status(_)
-                | Self::Show(_)
-                | Self::Context(_)
-                | Self::List(_)
-                | Self::Log(_)
-                | Self::Watch(_)
-                | Self::Metrics(_)
-                | Self::Alerts(_)
-                | Self::Gate(_)
-                | Self::Graph(_)
-                | Self::Report(_)
-                | Self::Serve(_)
-                | Self::Explain(_)
-                | Self::Completions(_)
-                | Self::Man(_)
-        )
-    }
-
-    /// Runs the command.
-    ///
-    /// # Errors
-    /// A [`Failure`] with its exit code.
-    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
-        match self {
-            Self::Prime(a) => a.run(context, output),
-            Self::Agents(a) => a.run(context, output),
-            Self::Init(a) => a.own.run(&context.with(a.remote), output),
-            Self::New(a) => a.run(context, output),
-            Self::Check(a) => a.run(context, output),
-            Self::Send(a) => a.own.run(&context.with(a.remote), output),
-            Self::Inbox(a) => a.run(context, output),
-            Self::Claim(a) => a.own.run(&context.with(a.remote), output),
-            Self::Extend(a) => a.own.run(&context.with(a.remote), output),
-            Self::Complete(a) => a.own.run(&context.with(a.remote), output),
-            Self::Fail(a) => a.own.run(&context.with(a.remote), output),
-            Self::Block(a) => a.own.run(&context.with(a.remote), output),
-            Self::Answer(a) => a.own.run(&context.with(a.remote), output),
-            Self::Retry(a) => a.own.run(&context.with(a.remote), output),
-            Self::Reassign(a) => a.own.run(&context.with(a.remote), output),
-            Self::Redrive(a) => a.own.run(&context.with(a.remote), output),
-            Self::Reap(a) => a.own.run(&context.with(a.remote), output),
-            Self::Reject(a) => a.own.run(&context.with(a.remote), output),
-            Self::Cancel(a) => a.own.run(&context.with(a.remote), output),
-            Self::Reopen(a) => a.own.run(&context.with(a.remote), output),
-            Self::Annotate(a) => a.own.run(&context.with(a.remote), output),
-            Self::Restore(a) => a.run(context, output),
-            Self::Status(a) => a.run(context, output),
-            Self::Show(a) => a.run(context, output),
-            Self::Context(a) => a.run(context, output),
-            Self::List(a) => a.run(context, output),
-            Self::Log(a) => a.run(context, output),
-            Self::Next(a) => a.own.run(&context.with(a.remote), output),
-            Self::Wait(a) => a.run(context, output),
-            Self::Watch(a) => a.run(context, output),
-            Self::Metrics(a) => a.run(context, output),
-            Self::Alerts(a) => a.run(context, output),
-            Self::Verify(a) => a.run(context, output),
-            Self::Gate(a) => a.run(context, output),
-            Self::Github(a) => a.run(context, output),
-            Self::Graph(a) => a.run(context, output),
-            Self::Sync(a) => a.run(context, output),
-            Self::Fetch(a) => a.run(context, output),
-            Self::Rejected(a) => a.own.run(&context.with(a.remote), output),
-            Self::Hook(a) => a.run(context, output),
-            Self::Hooks(a) => a.run(context, output),
-            Self::Protocol(a) => a.own.run(&context.with(a.remote), output),
-            Self::Document(a) => a.own.run(&context.with(a.remote), output),
-            Self::Report(a) => a.run(context, output),
-            Self::Serve(a) => a.run(context, output),
-            Self::Export(a) => a.run(context, output),
-            Self::Import(a) => a.own.run(&context.with(a.remote), output),
-            Self::Explain(a) => a.run(output),
-            Self::Demo(a) => a.run(context, output),
-            Self::Completions(a) => a.run(output),
-            Self::Man(a) => a.run(output),
-            #[cfg(feature = "mcp")]
-            Self::Mcp(a) => a.run(context, output),
-        }
     }
 }
