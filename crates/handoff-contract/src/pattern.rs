@@ -13,6 +13,10 @@ use serde_json::{Map, Value, json};
 /// The keyword's name, as schemas and errors have it.
 pub(super) const KEYWORD: &str = "pattern";
 
+/// What most patterns of the protocols say: that there is more than blanks. As an expression over all
+/// of Unicode it would take longer to compile than the rest of a schema.
+const NOT_BLANK: &str = r"[^ \t\n\r]";
+
 /// A pattern, shared by all places that have the same.
 struct Pattern {
     text: String,
@@ -33,8 +37,11 @@ impl<'i> Keyword<'i> for LazyPattern {
     }
 
     fn is_valid(&self, instance: &'i Value) -> bool {
-        if !instance.is_string() {
+        let Some(text) = instance.as_str() else {
             return true;
+        };
+        if self.0.text == NOT_BLANK {
+            return text.contains(|c| !matches!(c, ' ' | '\t' | '\n' | '\r'));
         }
         // The library's own keyword does the matching, so that a pattern means here what it means
         // wherever the schema is compiled whole.

@@ -438,6 +438,32 @@ fn trusted_schemas_find_the_same() {
 }
 
 #[test]
+fn blanks_are_the_same_without_an_expression() {
+    let schema = json!({"type": "object", "additionalProperties": {"pattern": "[^ \\t\\n\\r]"}});
+    let full = Schema::compile(&schema).unwrap();
+    let trusted = Schema::compile_trusted(&schema).unwrap();
+    let texts = [
+        "",
+        " \t\r\n",
+        "x",
+        " \u{e9}",
+        "\u{a0}",
+        "\u{b}",
+        "\u{2003}\n",
+    ];
+    for (text, is_valid) in texts
+        .iter()
+        .zip([false, false, true, true, true, true, true])
+    {
+        let text = write_json(&json!({"a": text, "b": 3}));
+        let source = Source::parse(text.as_bytes()).unwrap();
+        let checked = trusted.check(&source, None);
+        assert_eq!(checked.is_valid(), is_valid, "{text}");
+        assert_eq!(checked.findings, full.check(&source, None).findings);
+    }
+}
+
+#[test]
 fn references_outside_are_refused() {
     for outside in [
         "https://schemas.invalid/other.json",
