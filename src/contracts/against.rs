@@ -3,9 +3,9 @@
 use handoff_base::ids::AgentName;
 use handoff_git::Repository;
 use handoff_ledger::{Ledger, Offer, Snapshot};
-use handoff_model::{Review, review};
+use handoff_model::{Review, first_match, review};
 use handoff_protocol::Protocol;
-use handoff_templates::{BUILT_IN, FolderSchemas};
+use handoff_templates::{BUILT_IN, FolderError, FolderSchemas};
 
 use crate::args::protocols;
 use crate::context::Context;
@@ -18,6 +18,18 @@ pub(crate) enum Against<'r> {
     Ledger(Ledger<'r>, Box<Snapshot<'r>>),
     /// The built-in rules, where there is no ledger.
     BuiltIn(Vec<(Protocol, FolderSchemas)>),
+}
+
+/// A built-in protocol, and what its pipeline makes of a contract.
+struct BuiltInMatch<'p> {
+    protocol: &'p Protocol,
+    review: Review,
+}
+
+impl AsRef<Review> for BuiltInMatch<'_> {
+    fn as_ref(&self) -> &Review {
+        &self.review
+    }
 }
 
 impl<'r> Against<'r> {
@@ -58,20 +70,20 @@ impl<'r> Against<'r> {
         match self {
             Self::Ledger(_, snapshot) => Ok(snapshot.check(offer)?),
             Self::BuiltIn(protocols) => {
-                let mut reviews = Vec::new();
-                for (protocol, schemas) in protocols {
-                    let review = review(protocol, schemas, offer.input, offer.issue)
-                        .map_err(|e| Failure::new(exit::INTEGRITY, "schema_broken", chain(&e)))?;
-                    let review = review.screened(protocol, offer.input, offer.allow);
-                    if review.kind.is_some() && review.is_complete() {
-                        return Ok(review);
-                    }
-                    reviews.push(review);
-                }
-                Ok(Review::nearest(reviews))
+                let found = first_match(protocols.iter().map(|(protocol, schemas)| {
+                    let review = review(protocol, schemas, offer.input, offer.issue)?;
+                    Ok(BuiltInMatch { protocol, review })
+                }));
+                let found = found.map_err(|error: FolderError| {
+                    Failure::new(exit::INTEGRITY, "schema_broken", chain(&error))
+                })?;
+                let BuiltInMatch { protocol, review } =
+                    found.expect("there are built-in protocols");
+                Ok(review.screened(protocol, offer.input, offer.allow))
             }
         }
     }
+
     /// The same, and compares what a contract claims with the repository, where
     /// there is a ledger.
     ///

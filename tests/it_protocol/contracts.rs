@@ -465,15 +465,16 @@ fn a_value_that_lists_the_choices_is_a_warning_and_no_refusal() {
 /// Where no protocol is named, a contract with faults is judged by the one that it seems to follow.
 #[test]
 fn a_refused_contract_is_told_what_its_own_protocol_finds() {
-    use handoff_model::Review;
+    use handoff_model::{Review, first_match};
     let all: Vec<Rules> = Rules::all().collect();
     let (mut own, mut others) = (0, Vec::new());
     for rules in &all {
         for sample in rules.samples("invalid") {
-            let reviews = all.iter().map(|r| r.review(&sample.bytes)).collect();
+            let matches = all.iter().map(|rules| Ok::<_, ()>(rules.review(&sample.bytes)));
+            let matched = first_match(matches).unwrap().unwrap();
             let lines = |review: &Review| review.findings.iter().map(line).collect::<Vec<_>>();
             let expected = lines(&rules.review(&sample.bytes));
-            if lines(&Review::nearest(reviews)) == expected {
+            if lines(&matched) == expected {
                 own += 1;
             } else {
                 others.push(format!("{} {}", rules.name, sample.name));

@@ -6,7 +6,7 @@ use handoff_contract::{Allowance, Input};
 use handoff_model::intake::Opened;
 use handoff_model::planner::misplaced;
 use handoff_model::semantic::gates;
-use handoff_model::{Contract, Reports, Review, View, review};
+use handoff_model::{Contract, Reports, Review, View, first_match, review};
 use handoff_protocol::{AgentKind, Protocol, State};
 
 use super::error::LedgerError;
@@ -40,6 +40,12 @@ pub struct ContractMatch<'r> {
     pub rules: Rules<'r>,
     /// What the pipeline found.
     pub review: Review,
+}
+
+impl AsRef<Review> for ContractMatch<'_> {
+    fn as_ref(&self) -> &Review {
+        &self.review
+    }
 }
 
 impl<'r> Snapshot<'r> {
@@ -94,27 +100,19 @@ impl<'r> Snapshot<'r> {
             }
             return Ok(found);
         }
-        let mut best: Option<ContractMatch<'r>> = None;
-        for name in self.protocols()? {
-            let found = self.match_under(&name, offer)?;
-            if let Some(contract) = &found.review.contract {
-                return match bound(&contract.issue)?.filter(|own| *own != name) {
-                    Some(own) => self.match_under(&own, offer),
-                    None => Ok(found),
-                };
-            }
-            let strangeness = |found: &ContractMatch<'r>| found.review.strangeness();
-            if best
-                .as_ref()
-                .is_none_or(|known| strangeness(&found) < strangeness(known))
-            {
-                best = Some(found);
-            }
+        let names = self.protocols()?;
+        let found = first_match(names.iter().map(|name| self.match_under(name, offer)))?;
+        let Some(found) = found else {
+            return self.match_under(self.manifest().default_protocol.as_str(), offer);
+        };
+        // An issue that there is already has a protocol of its own.
+        if let Some(contract) = &found.review.contract
+            && let Some(own) = bound(&contract.issue)?
+            && own != contract.protocol.as_str()
+        {
+            return self.match_under(&own, offer);
         }
-        match best {
-            Some(found) => Ok(found),
-            None => self.match_under(self.manifest().default_protocol.as_str(), offer),
-        }
+        Ok(found)
     }
 
     /// What a protocol's pipeline makes of a contract. One that names no issue

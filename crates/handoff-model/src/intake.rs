@@ -81,24 +81,23 @@ pub struct Review {
     known: usize,
 }
 
+impl AsRef<Self> for Review {
+    fn as_ref(&self) -> &Self {
+        self
+    }
+}
+
 impl Review {
     /// Says whether nothing in the document refuses it.
     pub fn is_complete(&self) -> bool {
         !self.findings.iter().any(Finding::is_error)
     }
 
-    /// Of what several protocols found in a contract, what the one found that
-    /// it seems to follow: the first to which it is the least strange.
-    pub fn nearest(reviews: Vec<Self>) -> Self {
-        let nearest = reviews.into_iter().min_by_key(Self::strangeness);
-        nearest.unwrap_or_else(|| Self::refused(Vec::new()))
-    }
-
     /// How far a document is from what the protocol knows: by fields and agents
     /// that it does not have, less the fields of the envelope that it has; then
     /// by all faults. Where the type can't be told, each fault is one of the
     /// envelope.
-    pub fn strangeness(&self) -> (i64, usize) {
+    fn strangeness(&self) -> (i64, usize) {
         let errors = || self.findings.iter().filter(|f| f.is_error());
         let count = |code: &str| errors().filter(|f| f.code == code).count();
         let strange = match self.kind {
@@ -125,6 +124,32 @@ impl Review {
             known: 0,
         }
     }
+}
+
+/// Of what several protocols make of a contract, in their order, what the one makes of it that it
+/// follows: the first under which it is complete and its issue known, else the first under which it
+/// is complete, else the one to which it is least strange. None when there are no protocols.
+///
+/// # Errors
+/// The first that the protocols meet up to that one.
+pub fn first_match<T: AsRef<Review>, E>(
+    matches: impl IntoIterator<Item = Result<T, E>>,
+) -> Result<Option<T>, E> {
+    let mut nearest = None;
+    for found in matches {
+        let found = found?;
+        let review = found.as_ref();
+        if review.contract.is_some() {
+            return Ok(Some(found));
+        }
+        // What is complete is nearer than anything that is not.
+        let is_complete = review.kind.is_some() && review.is_complete();
+        let distance = (!is_complete).then(|| review.strangeness());
+        if nearest.as_ref().is_none_or(|(least, _)| distance < *least) {
+            nearest = Some((distance, found));
+        }
+    }
+    Ok(nearest.map(|(_, found)| found))
 }
 
 /// Takes a document through the pipeline. `hint` is the issue it is sent for,

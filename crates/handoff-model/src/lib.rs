@@ -42,7 +42,7 @@ pub use failure::{
     Attachment, FailureFile, Host, Manifest as SnapshotManifest, Mark, Merge, SnapshotFile, Stand,
     Summary,
 };
-pub use intake::{Contract, Review, review};
+pub use intake::{Contract, Review, first_match, review};
 pub use layout::{issue_folder, record_file};
 pub use message::{Change, trailers};
 pub use planner::{UNSPECIFIED, plan};
