@@ -470,7 +470,9 @@ fn a_refused_contract_is_told_what_its_own_protocol_finds() {
     let (mut own, mut others) = (0, Vec::new());
     for rules in &all {
         for sample in rules.samples("invalid") {
-            let matches = all.iter().map(|rules| Ok::<_, ()>(rules.review(&sample.bytes)));
+            let matches = all
+                .iter()
+                .map(|rules| Ok::<_, ()>(rules.review(&sample.bytes)));
             let matched = first_match(matches).unwrap().unwrap();
             let lines = |review: &Review| review.findings.iter().map(line).collect::<Vec<_>>();
             let expected = lines(&rules.review(&sample.bytes));

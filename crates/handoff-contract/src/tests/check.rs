@@ -442,19 +442,14 @@ fn blanks_are_the_same_without_an_expression() {
     let schema = json!({"type": "object", "additionalProperties": {"pattern": "[^ \\t\\n\\r]"}});
     let full = Schema::compile(&schema).unwrap();
     let trusted = Schema::compile_trusted(&schema).unwrap();
-    let texts = [
-        "",
-        " \t\r\n",
-        "x",
-        " \u{e9}",
-        "\u{a0}",
-        "\u{b}",
-        "\u{2003}\n",
-    ];
-    for (text, is_valid) in texts
-        .iter()
-        .zip([false, false, true, true, true, true, true])
-    {
+    for (text, is_valid) in [
+        ("", false),
+        (" \t\r\n", false),
+        ("x", true),
+        (" \u{e9}", true),
+        ("\u{a0}", true),
+        ("\u{3000}\n", true),
+    ] {
         let text = write_json(&json!({"a": text, "b": 3}));
         let source = Source::parse(text.as_bytes()).unwrap();
         let checked = trusted.check(&source, None);
