@@ -13,6 +13,9 @@ use pty_process::blocking;
 
 use crate::{PATIENCE, TestEnvironment};
 
+/// How long a program may take to answer keys before they are typed again.
+const UNANSWERED: Duration = Duration::from_secs(1);
+
 /// A terminal of a size, with variables of its own.
 pub struct Terminal<'e> {
     env: &'e TestEnvironment,
@@ -58,7 +61,8 @@ impl<'e> Terminal<'e> {
     }
 
     /// Runs a command; each time that something was shown since the last keys and a text is on the
-    /// screen, types the keys that go with it.
+    /// screen, types the keys that go with it. Keys that nothing answers for a second are typed
+    /// again, as a person would.
     pub fn run(&self, mut command: Command, typed: &[(&str, &str)]) -> Seen {
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         let (pty, pts) = blocking::open().unwrap();
@@ -78,6 +82,7 @@ impl<'e> Terminal<'e> {
             });
             let start = Instant::now();
             let mut is_new = false;
+            let mut last: Option<(&(&str, &str), Instant)> = None;
             loop {
                 match shown.recv_timeout(Duration::from_millis(100)) {
                     Ok(bytes) => {
@@ -89,11 +94,17 @@ impl<'e> Terminal<'e> {
                     Err(RecvTimeoutError::Timeout) => {}
                 }
                 let now = screen.screen().contents();
-                // What is typed before the answer to an interrupt is dropped.
-                if let Some((_, keys)) = typed.next_if(|(text, _)| is_new && now.contains(text)) {
+                let again = || {
+                    let (keys, at) = last.filter(|_| !is_new)?;
+                    (at.elapsed() > UNANSWERED && now.contains(keys.0)).then_some(keys)
+                };
+                // `less` drops what is typed before it has answered an interrupt.
+                let next = typed.next_if(|(text, _)| is_new && now.contains(text));
+                if let Some(keys) = next.or_else(again) {
                     let mut keyboard = pty;
-                    keyboard.write_all(keys.as_bytes()).unwrap();
+                    keyboard.write_all(keys.1.as_bytes()).unwrap();
                     is_new = false;
+                    last = Some((keys, Instant::now()));
                 }
                 if start.elapsed() > PATIENCE {
                     let _ = child.kill();
