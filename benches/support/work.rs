@@ -7,7 +7,9 @@ use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::{Edit, to_second};
 use handoff_contract::Format;
 use handoff_git::Person;
-use handoff_model::{Actor, Issue, Record, Request, SendRequest, Step, View, record_file};
+use handoff_model::{
+    Actor, EventArgs, Issue, Record, Request, SendRequest, Step, Update, View, record_file,
+};
 use handoff_protocol::{Event, Policy};
 
 use super::contracts::{Samples, Stage};
@@ -81,6 +83,7 @@ impl InMemory {
             };
             samples.review(&samples.text(stage, self.number, format))
         });
+        let claim;
         let (name, request): (AgentName, Request<'_>) = match &contract {
             Some(contract) => (
                 contract
@@ -99,16 +102,8 @@ impl InMemory {
             ),
             None => {
                 let last = self.records.last().unwrap();
-                let number = last.id.number();
-                let event = Event::Claim;
-                (
-                    last.to.clone(),
-                    Request::Change {
-                        number,
-                        event,
-                        told: Box::default(),
-                    },
-                )
+                claim = Update::change(last.id.number(), Event::Claim, EventArgs::default());
+                (last.to.clone(), Request::Update(&claim))
             }
         };
         let actor = Actor {

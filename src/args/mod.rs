@@ -1,4 +1,4 @@
-//! Values on the command line: durations, moments, protocols, and the options for a remote that
+//! Values on the command line: durations, moments, protocols, texts, and the options for a remote that
 //! many commands have.
 //!
 //! What enters here turns the text of an argument into a value, and opens no ledger.
@@ -7,3 +7,4 @@ pub(crate) mod duration;
 pub(crate) mod moment;
 pub(crate) mod protocols;
 pub(crate) mod remote;
+pub(crate) mod text;

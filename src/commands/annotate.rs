@@ -1,9 +1,9 @@
 use clap::Args;
 use handoff_base::ids::{HandoffId, IssueKey};
-use handoff_model::Request;
+use handoff_model::Update;
 use serde_json::Map;
 
-use super::change::told;
+use crate::args::text;
 use crate::context::Context;
 use crate::context::writer::Writer;
 use crate::failure::Failure;
@@ -41,7 +41,7 @@ impl Arguments {
     /// # Errors
     /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
-        let note = told(&self.note)?;
+        let note = text::kept(&self.note)?;
         let handoff: Option<HandoffId> = match self.id.contains('.') {
             true => Some(self.id.parse()?),
             false => None,
@@ -50,15 +50,15 @@ impl Arguments {
             Some(id) => id.issue().clone(),
             None => self.id.parse()?,
         };
-        let number = handoff.as_ref().map(HandoffId::number);
+        let annotate = Update::Annotate {
+            handoff: handoff.as_ref().map(HandoffId::number),
+            note,
+            facts: Map::new(),
+        };
         let repository = context.repository()?;
         let Writer { ledger, session } = context.writer(&repository, output)?;
         let agent = context.acting_agent(&repository)?;
-        let done = ledger.ask(&session, &agent, &issue, || Request::Annotate {
-            number,
-            note: note.clone(),
-            facts: Map::new(),
-        })?;
+        let done = ledger.update(&session, &agent, &issue, &annotate)?;
         let about = handoff.map_or_else(|| format!("issue {issue}"), |id| id.to_string());
         let text = match done.commit {
             Some(commit) => format!("noted beside {about}\n  commit {}\n", commit.short()),

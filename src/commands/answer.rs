@@ -1,11 +1,12 @@
 use clap::Args;
 use handoff_base::text::quoted;
 use handoff_contract::Allowance;
-use handoff_model::{Question, Refusal, Told, View, read_answer};
+use handoff_model::{EventArgs, Question, Refusal, View, read_answer};
 use handoff_protocol::Event;
 use serde_json::{Map, Value};
 
-use super::change::{change_in, told};
+use super::change::change_in;
+use crate::args::text;
 use crate::context::writer::Writer;
 use crate::context::{Context, handoff_id};
 use crate::contracts::input;
@@ -46,12 +47,12 @@ impl Arguments {
         let writer = context.writer(&repository, output)?;
         let questions = self.questions(context, &writer)?;
         let read = self.read(context, &questions)?;
-        let told = Told {
+        let args = EventArgs {
             allow: self.allow_secret.clone(),
-            reason: read.reason.as_deref().map(told).transpose()?,
+            reason: read.reason.as_deref().map(text::kept).transpose()?,
             ..read
         };
-        change_in(&writer, context, output, &self.id, Event::Answer, told)
+        change_in(&writer, context, output, &self.id, Event::Answer, args)
     }
 
     fn questions(&self, context: &Context, writer: &Writer<'_>) -> Result<Vec<Question>, Failure> {
@@ -63,23 +64,23 @@ impl Arguments {
         Ok(record.questions().to_vec())
     }
 
-    fn read(&self, context: &Context, questions: &[Question]) -> Result<Told, Failure> {
+    fn read(&self, context: &Context, questions: &[Question]) -> Result<EventArgs, Failure> {
         if let [file] = &self.answer[..]
             && is_file(file)
         {
             let values = values(context, file)?;
-            return Ok(Told {
+            return Ok(EventArgs {
                 values,
-                ..Told::default()
+                ..EventArgs::default()
             });
         }
         let pairs = self.answer.iter().map(|text| keyed(questions, text));
         let pairs: Option<Vec<(&str, &str)>> = pairs.collect();
         let Some(pairs) = pairs else {
             let reason = Some(self.answer.join(" "));
-            return Ok(Told {
+            return Ok(EventArgs {
                 reason,
-                ..Told::default()
+                ..EventArgs::default()
             });
         };
         let mut values = Map::new();
@@ -90,9 +91,9 @@ impl Arguments {
                 return Err(Failure::usage(text).hint("give each key one value"));
             }
         }
-        Ok(Told {
+        Ok(EventArgs {
             values,
-            ..Told::default()
+            ..EventArgs::default()
         })
     }
 }

@@ -3,10 +3,10 @@
 use clap::Args;
 use handoff_base::ids::AgentName;
 use handoff_base::text::quoted;
-use handoff_ledger::Target;
-use handoff_model::{MAX_TEXT, Question, Request, Told};
+use handoff_model::{EventArgs, Question, Update};
 use handoff_protocol::Event;
 
+use crate::args::text::{self, OptionalReason, Reason};
 use crate::context::writer::Writer;
 use crate::context::{Context, handoff_id};
 use crate::environment::drawn;
@@ -26,15 +26,8 @@ pub(crate) struct Complete {
     /// The handoff
     #[arg(value_name = "ID")]
     id: String,
-    /// What is worth keeping about it
-    #[arg(
-        long,
-        short,
-        value_name = "TEXT",
-        visible_alias = "message",
-        visible_short_alias = 'm'
-    )]
-    reason: Option<String>,
+    #[command(flatten)]
+    why: OptionalReason,
     /// The token that your claim returned; another claim's is refused
     #[arg(long, value_name = "N")]
     token: Option<u32>,
@@ -54,15 +47,8 @@ pub(crate) struct Block {
     /// The handoff
     #[arg(value_name = "ID")]
     id: String,
-    /// What is missing
-    #[arg(
-        long,
-        short,
-        value_name = "TEXT",
-        visible_alias = "message",
-        visible_short_alias = 'm'
-    )]
-    reason: String,
+    #[command(flatten)]
+    why: Reason,
     /// A value that is needed: KEY, KEY:TYPE or KEY:TYPE=WHAT FOR; types are string,
     /// number, integer, boolean, list and object
     #[arg(long, value_name = "KEY[:TYPE][=TEXT]", value_parser = question)]
@@ -84,15 +70,8 @@ pub(crate) struct Retry {
     /// The handoff
     #[arg(value_name = "ID")]
     id: String,
-    /// Why it may succeed now
-    #[arg(
-        long,
-        short,
-        value_name = "TEXT",
-        visible_alias = "message",
-        visible_short_alias = 'm'
-    )]
-    reason: Option<String>,
+    #[command(flatten)]
+    why: OptionalReason,
 }
 
 /// Give a handoff to another agent
@@ -111,15 +90,8 @@ pub(crate) struct Reassign {
     /// The agent that is to do it
     #[arg(long, value_name = "AGENT")]
     to: AgentName,
-    /// Why
-    #[arg(
-        long,
-        short,
-        value_name = "TEXT",
-        visible_alias = "message",
-        visible_short_alias = 'm'
-    )]
-    reason: Option<String>,
+    #[command(flatten)]
+    why: OptionalReason,
 }
 
 /// Give a dead handoff new attempts
@@ -135,15 +107,8 @@ pub(crate) struct Redrive {
     /// The handoff
     #[arg(value_name = "ID")]
     id: String,
-    /// Why new attempts may succeed
-    #[arg(
-        long,
-        short,
-        value_name = "TEXT",
-        visible_alias = "message",
-        visible_short_alias = 'm'
-    )]
-    reason: String,
+    #[command(flatten)]
+    why: Reason,
 }
 
 /// Refuse a handoff that waits for you
@@ -157,15 +122,8 @@ pub(crate) struct Reject {
     /// The handoff
     #[arg(value_name = "ID")]
     id: String,
-    /// Why
-    #[arg(
-        long,
-        short,
-        value_name = "TEXT",
-        visible_alias = "message",
-        visible_short_alias = 'm'
-    )]
-    reason: String,
+    #[command(flatten)]
+    why: Reason,
 }
 
 /// Withdraw a handoff
@@ -180,89 +138,72 @@ pub(crate) struct Cancel {
     /// The handoff
     #[arg(value_name = "ID")]
     id: String,
-    /// Why
-    #[arg(
-        long,
-        short,
-        value_name = "TEXT",
-        visible_alias = "message",
-        visible_short_alias = 'm'
-    )]
-    reason: Option<String>,
+    #[command(flatten)]
+    why: OptionalReason,
 }
 
-macro_rules! reasoned {
-    ($name:ident, $event:expr, $told:expr) => {
-        impl $name {
+/// The arguments of an event for which there is only a reason.
+fn because(reason: impl Into<Option<String>>) -> EventArgs {
+    EventArgs {
+        reason: reason.into(),
+        ..EventArgs::default()
+    }
+}
+
+/// Gives commands their `run`: the event, and the arguments that come with it.
+macro_rules! changes {
+    ($($command:ident: $event:ident, $args:expr;)+) => {$(
+        impl $command {
             /// Runs the command.
             ///
             /// # Errors
             /// A [`Failure`] with its exit code.
-            pub(crate) fn run(
-                &self,
-                context: &Context,
-                output: &mut Output,
-            ) -> Result<(), Failure> {
-                let told: fn(&Self) -> Told = $told;
-                change(context, output, &self.id, $event, told(self))
+            pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+                let args: fn(&Self) -> EventArgs = $args;
+                change(context, output, &self.id, Event::$event, args(self))
             }
         }
-    };
+    )+};
 }
 
-/// What goes with a change for which there is a reason.
-fn because(reason: impl Into<Option<String>>) -> Told {
-    Told {
-        reason: reason.into(),
-        ..Told::default()
-    }
+changes! {
+    Complete: Complete, |a| EventArgs {
+        token: a.token,
+        ..because(a.why.reason.clone())
+    };
+    Retry: Retry, |a| EventArgs {
+        jitter: Some(drawn()),
+        ..because(a.why.reason.clone())
+    };
+    Reassign: Reassign, |a| EventArgs {
+        receiver: Some(a.to.clone()),
+        ..because(a.why.reason.clone())
+    };
+    Redrive: Redrive, |a| because(a.why.reason.clone());
+    Reject: Reject, |a| because(a.why.reason.clone());
+    Cancel: Cancel, |a| because(a.why.reason.clone());
 }
 
 impl Block {
-    /// Refuses a value that is asked for twice, which no answer could fit.
-    fn asked_once(&self) -> Result<(), Failure> {
-        for (i, question) in self.needs.iter().enumerate() {
-            if self.needs[..i]
-                .iter()
-                .any(|earlier| earlier.key == question.key)
-            {
-                let text = format!("{} is asked for twice", quoted(&question.key));
-                return Err(Failure::usage(text).hint("ask for each value once"));
-            }
-        }
-        Ok(())
-    }
-
     /// Runs the command.
     ///
     /// # Errors
     /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
-        self.asked_once()?;
-        let told = Told {
+        for (i, question) in self.needs.iter().enumerate() {
+            if self.needs[..i].iter().any(|q| q.key == question.key) {
+                let text = format!("{} is asked for twice", quoted(&question.key));
+                return Err(Failure::usage(text).hint("ask for each value once"));
+            }
+        }
+        let args = EventArgs {
             token: self.token,
             questions: self.needs.clone(),
-            ..because(self.reason.clone())
+            ..because(self.why.reason.clone())
         };
-        change(context, output, &self.id, Event::Block, told)
+        change(context, output, &self.id, Event::Block, args)
     }
 }
-
-reasoned!(Complete, Event::Complete, |a| Told {
-    token: a.token,
-    ..because(a.reason.clone())
-});
-reasoned!(Retry, Event::Retry, |a| Told {
-    jitter: Some(drawn()),
-    ..because(a.reason.clone())
-});
-reasoned!(Reassign, Event::Reassign, |a| Told {
-    receiver: Some(a.to.clone()),
-    ..because(a.reason.clone())
-});
-reasoned!(Redrive, Event::Redrive, |a| because(a.reason.clone()));
-reasoned!(Reject, Event::Reject, |a| because(a.reason.clone()));
-reasoned!(Cancel, Event::Cancel, |a| because(a.reason.clone()));
 
 /// Reads `KEY`, `KEY:TYPE`, `KEY=TEXT` or `KEY:TYPE=TEXT`.
 fn question(text: &str) -> Result<Question, String> {
@@ -285,33 +226,18 @@ fn question(text: &str) -> Result<Question, String> {
     })
 }
 
-/// Refuses an empty text and one that is too long to keep in a record.
-pub(super) fn told(text: &str) -> Result<String, Failure> {
-    if text.trim().is_empty() {
-        return Err(Failure::usage("the text is empty: say what or why"));
-    }
-    if text.len() > MAX_TEXT {
-        let text = format!(
-            "the text has {} bytes, and at most {MAX_TEXT} are kept",
-            text.len()
-        );
-        return Err(Failure::usage(text));
-    }
-    Ok(text.to_owned())
-}
-
 /// Changes the state of a handoff, and says what became of it.
 pub(super) fn change(
     context: &Context,
     output: &mut Output,
     id: &str,
     event: Event,
-    mut change: Told,
+    mut args: EventArgs,
 ) -> Result<(), Failure> {
-    change.reason = change.reason.as_deref().map(told).transpose()?;
+    args.reason = args.reason.as_deref().map(text::kept).transpose()?;
     let repository = context.repository()?;
     let writer = context.writer(&repository, output)?;
-    change_in(&writer, context, output, id, event, change)
+    change_in(&writer, context, output, id, event, args)
 }
 
 /// The same, in a ledger that was opened.
@@ -321,17 +247,14 @@ pub(super) fn change_in(
     output: &mut Output,
     id: &str,
     event: Event,
-    change: Told,
+    args: EventArgs,
 ) -> Result<(), Failure> {
     let Writer { ledger, session } = writer;
     let repository = ledger.repository();
     let agent = context.acting_agent(repository)?;
-    let target = Target::Handoff(handoff_id(&ledger.tip()?, id, Some(&agent))?);
-    let done = ledger.act(session, &agent, &target, |number| Request::Change {
-        number,
-        event,
-        told: Box::new(change.clone()),
-    })?;
+    let id = handoff_id(&ledger.tip()?, id, Some(&agent))?;
+    let change = Update::change(id.number(), event, args);
+    let done = ledger.update(session, &agent, id.issue(), &change)?;
     output.answer(&render::done_json(&done), &render::done_text(&done))?;
     render::say_next(&done, output);
     Ok(())

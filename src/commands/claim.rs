@@ -1,6 +1,6 @@
 use clap::Args;
 use handoff_ledger::{Target, briefing};
-use handoff_model::Told;
+use handoff_model::EventArgs;
 use serde_json::{Value, json};
 
 use crate::args::duration;
@@ -59,11 +59,11 @@ impl Arguments {
             Some(id) => Target::Handoff(handoff_id(&ledger.tip()?, id, Some(&agent))?),
             None => Target::Next,
         };
-        let told = Told {
+        let args = EventArgs {
             lease: self.lease,
-            ..Told::default()
+            ..EventArgs::default()
         };
-        let done = ledger.claim(&session, &agent, &target, &told)?;
+        let done = ledger.claim(&session, &agent, &target, &args)?;
         let record = &done.receipt.record;
         let tip = ledger.tip()?;
         let folder = tip.issue(record.id.issue())?;
@@ -75,13 +75,13 @@ impl Arguments {
         }
         // Whoever takes it up again needs what happened before: the failure, the
         // answer.
-        let told = if record.transitions.len() > 2 {
+        let outcome = if record.transitions.len() > 2 {
             render::record_text(record, &output.look(now()?))
         } else {
             render::done_text(&done)
         };
         let text = format!(
-            "{told}{}{}",
+            "{outcome}{}{}",
             render::briefing_text(&brief),
             kept_text(&brief.failures)
         );

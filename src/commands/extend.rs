@@ -1,9 +1,9 @@
 use clap::Args;
-use handoff_model::Told;
+use handoff_model::EventArgs;
 use handoff_protocol::Event;
 
-use super::change::{change, told};
-use crate::args::duration;
+use super::change::change;
+use crate::args::{duration, text};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -39,12 +39,12 @@ impl Arguments {
     /// # Errors
     /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
-        let with = Told {
+        let args = EventArgs {
             lease: self.lease,
-            progress: self.progress.as_deref().map(told).transpose()?,
+            progress: self.progress.as_deref().map(text::kept).transpose()?,
             token: self.token,
-            ..Told::default()
+            ..EventArgs::default()
         };
-        change(context, output, &self.id, Event::Extend, with)
+        change(context, output, &self.id, Event::Extend, args)
     }
 }

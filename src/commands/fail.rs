@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use handoff_contract::Allowance;
 use handoff_ledger::{Attached, CAPS, Keep};
-use handoff_model::{Failure as Reported, Told, UNSPECIFIED};
+use handoff_model::{EventArgs, Failure as Reported, UNSPECIFIED};
 
-use super::change::told;
+use crate::args::text;
 use crate::context::writer::Writer;
 use crate::context::{Context, handoff_id};
 use crate::environment::{host, tools};
@@ -78,17 +78,21 @@ impl Arguments {
     /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let reported = Reported {
-            code: told(&self.code)?,
-            message: told(&self.message)?,
-            details: self.details.as_deref().map(told).transpose()?,
+            code: text::kept(&self.code)?,
+            message: text::kept(&self.message)?,
+            details: self.details.as_deref().map(text::kept).transpose()?,
             recoverable: self.recoverable,
-            suggested_action: self.suggested_action.as_deref().map(told).transpose()?,
+            suggested_action: self
+                .suggested_action
+                .as_deref()
+                .map(text::kept)
+                .transpose()?,
         };
-        let told = Told {
+        let args = EventArgs {
             failure: Some(reported),
             token: self.token,
             allow: self.allow_secret.clone(),
-            ..Told::default()
+            ..EventArgs::default()
         };
         let repository = context.repository()?;
         let Writer { ledger, session } = context.writer(&repository, output)?;
@@ -100,7 +104,7 @@ impl Arguments {
             attached: attached(&self.attach)?,
             snapshot: self.snapshot,
         };
-        let done = ledger.fail(&session, &agent, &id, &told, &keep)?;
+        let done = ledger.fail(&session, &agent, &id, &args, &keep)?;
         output.answer(&render::done_json(&done), &render::done_text(&done))?;
         render::say_next(&done, output);
         Ok(())

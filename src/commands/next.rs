@@ -2,7 +2,7 @@ use clap::Args;
 use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::text::{plain, quoted};
 use handoff_insight::attention::{Stuck, idle};
-use handoff_ledger::{IssueSurvey, Target};
+use handoff_ledger::IssueSurvey;
 use handoff_model::{Advice, Issue, Record, Refusal, View, issue_folder, stands_still, turn};
 use handoff_protocol::{Action, Protocol};
 use serde_json::{Value, json};
@@ -78,9 +78,8 @@ impl Arguments {
         let mut data = data(&advice, &record);
         if self.apply {
             let agent = context.acting_agent(&repository)?;
-            let target = Target::Handoff(advice.id.clone());
-            let asked = |_| advice.request(drawn());
-            let done = ledger.act(&session, &agent, &target, asked)?;
+            let update = advice.update(drawn());
+            let done = ledger.update(&session, &agent, advice.id.issue(), &update)?;
             text += &render::done_text(&done);
             data["applied"] = render::done_json(&done);
             output.answer(&data, &text)?;

@@ -1,8 +1,8 @@
 use clap::Args;
 use handoff_base::ids::IssueKey;
-use handoff_model::Request;
+use handoff_model::Update;
 
-use super::change::told;
+use crate::args::text::{self, Reason};
 use crate::context::Context;
 use crate::context::writer::Writer;
 use crate::failure::Failure;
@@ -21,15 +21,8 @@ pub(crate) struct Arguments {
     /// The issue
     #[arg(value_name = "ISSUE")]
     issue: String,
-    /// Why
-    #[arg(
-        long,
-        short,
-        value_name = "TEXT",
-        visible_alias = "message",
-        visible_short_alias = 'm'
-    )]
-    reason: String,
+    #[command(flatten)]
+    why: Reason,
 }
 
 impl Arguments {
@@ -39,13 +32,11 @@ impl Arguments {
     /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let issue: IssueKey = self.issue.parse()?;
-        let reason = told(&self.reason)?;
+        let reason = text::kept(&self.why.reason)?;
         let repository = context.repository()?;
         let Writer { ledger, session } = context.writer(&repository, output)?;
         let agent = context.acting_agent(&repository)?;
-        let done = ledger.ask(&session, &agent, &issue, || Request::Reopen {
-            reason: reason.clone(),
-        })?;
+        let done = ledger.update(&session, &agent, &issue, &Update::Reopen { reason })?;
         let text = match done.commit {
             Some(commit) => format!("issue {issue} is open again\n  commit {}\n", commit.short()),
             None => format!("issue {issue} was reopened already; nothing was written\n"),

@@ -490,7 +490,7 @@ fn note(note: &Annotation) -> String {
     let (at, by) = (moment::shown(note.at), &note.by);
     let about = about.unwrap_or_default();
     // A line of a note must not look like a line of the record.
-    let text = plain(&note.told()).replace('\n', "\n      | ");
+    let text = plain(&note.text()).replace('\n', "\n      | ");
     format!("{at} {by} notes{about}: {text}")
 }
 

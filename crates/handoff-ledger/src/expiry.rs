@@ -3,7 +3,7 @@
 
 use handoff_base::ids::HandoffId;
 use handoff_base::{Moment, to_second};
-use handoff_model::{Actor, Receipt, Refusal, Request, View};
+use handoff_model::{Actor, EventArgs, Receipt, Refusal, Update, View};
 use handoff_protocol::Event;
 
 use super::draft::Decided;
@@ -52,18 +52,14 @@ impl<'r> Ledger<'r> {
     ) -> Result<Decided<Receipt>, LedgerError> {
         let record = tip.issue(id.issue())?.record(id.number())?;
         let record = record.ok_or_else(|| Refusal::NoHandoff { id: id.clone() })?;
-        let request = Request::Change {
-            number: id.number(),
-            event: Event::Expire,
-            told: Box::default(),
-        };
+        let update = Update::change(id.number(), Event::Expire, EventArgs::default());
         let actor = Actor {
             name: &record.to,
             at,
             traceparent: None,
             delivery: None,
         };
-        Ok(match self.plan_on(tip, &actor, id.issue(), request)? {
+        Ok(match self.plan_on(tip, &actor, id.issue(), &update)? {
             Decided::Write(draft, receipt) => Decided::Write(draft.by_anybody(), receipt),
             decided => decided,
         })

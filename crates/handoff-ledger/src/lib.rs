@@ -6,10 +6,9 @@
 //! what goes with one. `failure` keeps what is needed to go on after a failure, `evidence` compares
 //! what contracts claim with the repository, `signing` knows which key a commit must be signed with.
 //! `verify` plans every step of history again, and `exchange` writes it out and reads it back; both
-//! learn from `asked` what a commit claims to be.
+//! learn from `recorded_step` what a commit records.
 
 mod artifacts;
-mod asked;
 mod briefing;
 mod choice;
 mod code_branches;
@@ -27,6 +26,7 @@ mod identity;
 mod memory;
 mod order;
 mod ready;
+mod recorded_step;
 mod refusals;
 mod remote;
 mod requirement;

@@ -10,8 +10,8 @@ use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::text::quoted;
 use handoff_base::{Moment, ObjectId, to_second};
 use handoff_git::{Prepared, Proposal, PublishError, Queue, Repository};
-use handoff_model::screening::screen_request;
-use handoff_model::{Actor, Receipt, Record, Refusal, Request, Told, View, plan};
+use handoff_model::screening::screen_update;
+use handoff_model::{Actor, EventArgs, Receipt, Refusal, Request, Update, View, plan};
 use handoff_protocol::{Event, Protocol};
 
 use super::draft::Decided;
@@ -283,112 +283,76 @@ impl<'r> Ledger<'r> {
         session: &Session,
         agent: &AgentName,
         target: &Target,
-        told: &Told,
+        args: &EventArgs,
     ) -> Result<Done, LedgerError> {
-        let claim = |number| Request::Change {
-            number,
-            event: Event::Claim,
-            told: Box::new(told.clone()),
-        };
         let mut warnings = Vec::new();
-        let mut done = self.act_if(session, agent, target, claim, |record| {
-            warnings = changed(self.repository, record)?;
-            if warnings.iter().any(Finding::is_error) {
-                let findings = std::mem::take(&mut warnings);
-                return Err(LedgerError::Delivered { findings });
-            }
-            Ok(())
-        })?;
-        done.warnings = warnings;
-        Ok(done)
-    }
-
-    /// Carries out a request about a handoff or an issue that exists.
-    ///
-    /// # Errors
-    /// [`LedgerError`]; the ledger is then unchanged.
-    pub fn act(
-        &self,
-        session: &Session,
-        agent: &AgentName,
-        target: &Target,
-        request: impl Fn(u32) -> Request<'static>,
-    ) -> Result<Done, LedgerError> {
-        self.act_if(session, agent, target, request, |_| Ok(()))
-    }
-
-    /// Carries out a request, if nothing speaks against what would become of the
-    /// handoff.
-    fn act_if(
-        &self,
-        session: &Session,
-        agent: &AgentName,
-        target: &Target,
-        request: impl Fn(u32) -> Request<'static>,
-        mut allow: impl FnMut(&Record) -> Result<(), LedgerError>,
-    ) -> Result<Done, LedgerError> {
-        self.publish(session, None, |tip, at| {
-            let chosen;
+        let mut done = self.publish(session, None, |tip, at| {
             let id = match target {
-                Target::Handoff(id) => id,
+                Target::Handoff(id) => id.clone(),
                 Target::Next => {
                     let found = match self.chain {
                         None => ready_noting(tip, agent, at)?,
                         Some(_) => ready(tip, agent, at)?,
                     };
-                    chosen = match found.first {
+                    match found.first {
                         Some(id) => id,
                         None => return Err(found.refusal(agent).into()),
-                    };
-                    &chosen
+                    }
                 }
             };
-            let actor = session.actor(agent, at);
-            let decided = self.plan_on(tip, &actor, id.issue(), request(id.number()))?;
+            let claim = Update::change(id.number(), Event::Claim, args.clone());
+            let decided = self.plan_on(tip, &session.actor(agent, at), id.issue(), &claim)?;
             if let Decided::Write(_, receipt) = &decided {
-                allow(&receipt.record)?;
+                warnings = changed(self.repository, &receipt.record)?;
+                if warnings.iter().any(Finding::is_error) {
+                    let findings = std::mem::take(&mut warnings);
+                    return Err(LedgerError::Delivered { findings });
+                }
             }
             Ok(decided)
-        })
+        })?;
+        done.warnings = warnings;
+        Ok(done)
     }
 
-    /// Carries out a request about an issue as a whole.
+    /// Carries out an update in an issue that exists.
     ///
     /// # Errors
     /// [`LedgerError`]; the ledger is then unchanged.
-    pub fn ask(
+    pub fn update(
         &self,
         session: &Session,
         agent: &AgentName,
         issue: &IssueKey,
-        request: impl Fn() -> Request<'static>,
+        update: &Update,
     ) -> Result<Done, LedgerError> {
         self.publish(session, None, |tip, at| {
-            let actor = session.actor(agent, at);
-            self.plan_on(tip, &actor, issue, request())
+            self.plan_on(tip, &session.actor(agent, at), issue, update)
         })
     }
 
+    /// The step that an update becomes on a tip, or its refusal.
     pub(super) fn plan_on(
         &self,
         tip: &Snapshot<'r>,
         actor: &Actor<'_>,
         key: &IssueKey,
-        mut request: Request<'_>,
+        update: &Update,
     ) -> Result<Decided<Receipt>, LedgerError> {
+        let mut update = update.clone();
         self.plan_with(tip, actor, key, |protocol| {
-            screen_request(protocol, &mut request)?;
-            Ok(request)
+            screen_update(protocol, &mut update)?;
+            Ok(update)
         })
     }
 
-    /// Plans a request that its protocol may have a say in.
-    pub(super) fn plan_with<'q>(
+    /// Plans an update that its protocol may have a say in.
+    pub(super) fn plan_with(
         &self,
         tip: &Snapshot<'r>,
         actor: &Actor<'_>,
         key: &IssueKey,
-        request: impl FnOnce(&Protocol) -> Result<Request<'q>, LedgerError>,
+        update: impl FnOnce(&Protocol) -> Result<Update, LedgerError>,
     ) -> Result<Decided<Receipt>, LedgerError> {
         let folder = tip.issue(key)?;
         let issue = folder
@@ -401,8 +365,8 @@ impl<'r> Ledger<'r> {
             name: &name,
             ..*actor
         };
-        let request = request(protocol)?;
-        let planned = plan(protocol, key, &folder, &actor, &request)?;
+        let update = update(protocol)?;
+        let planned = plan(protocol, key, &folder, &actor, &Request::Update(&update))?;
         Decided::of(&rules, name, planned)
     }
 

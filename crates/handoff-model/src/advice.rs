@@ -7,7 +7,8 @@ use handoff_protocol::{Action, AgentKind, Circumstances, DecisionRule, Event, Pr
 
 use crate::planner::{TIMED_OUT, rounds};
 use crate::record::{Issue, OpenHandoff, Question, Record};
-use crate::step::{Request, Told, View};
+use crate::request::{EventArgs, Update};
+use crate::step::View;
 
 /// What should happen next, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,35 +32,32 @@ pub struct Advice {
 }
 
 impl Advice {
-    /// The request that carries it out, or that records it, where that takes more
+    /// The update that carries it out, or that records it, where that takes more
     /// than a change of state. `jitter` is for the delay of a retry, in thousandths.
-    pub fn request(&self, jitter: u32) -> Request<'static> {
-        let number = self.id.number();
+    pub fn update(&self, jitter: u32) -> Update {
+        let handoff = self.id.number();
         let event = match self.action {
             Action::Retry if !self.by_contract => Event::Retry,
             Action::Reassign if !self.by_contract => Event::Reassign,
             Action::Escalate if self.to.is_some() && !self.by_contract => Event::Reassign,
             Action::Skip | Action::Terminate if !self.by_contract => Event::Cancel,
             action => {
-                return Request::Decide {
-                    number,
+                return Update::Decide {
+                    handoff,
                     action,
                     why: self.why.clone(),
                 };
             }
         };
         let reason = self.instructions.as_ref().unwrap_or(&self.why);
-        Request::Change {
-            number,
-            event,
-            told: Box::new(Told {
-                reason: Some(reason.clone()),
-                receiver: self.to.clone(),
-                jitter: Some(jitter),
-                decision: Some((self.action, self.why.clone())),
-                ..Told::default()
-            }),
-        }
+        let arguments = EventArgs {
+            reason: Some(reason.clone()),
+            receiver: self.to.clone(),
+            jitter: Some(jitter),
+            decision: Some((self.action, self.why.clone())),
+            ..EventArgs::default()
+        };
+        Update::change(handoff, event, arguments)
     }
 }
 

@@ -26,7 +26,7 @@ pub struct Annotation {
 
 impl Annotation {
     /// The note, with the facts that it brings.
-    pub fn told(&self) -> String {
+    pub fn text(&self) -> String {
         let fact = |(name, value): (&String, &Value)| match value {
             Value::String(text) => format!("{name} {text}"),
             other => format!("{name} {other}"),

@@ -1,8 +1,8 @@
 //! What a ledger means: its records, what is asked of it, and what follows from that.
 //!
 //! Everything here is pure: no Git, no files, no clock. [`record`] is the stored form, [`intake`]
-//! takes a contract through the pipeline, [`step`] holds a request and the step that it becomes,
-//! [`planner`] decides which step that is or why there is none ([`Refusal`]). What has to be read
+//! takes a contract through the pipeline, [`request`] is what a caller asks for, [`step`] what that
+//! becomes, [`planner`] decides which step that is or why there is none ([`Refusal`]). What has to be read
 //! for that comes through [`View`] and [`Schemas`]. [`layout`] says where things are, [`message`]
 //! what a commit says, [`evidence`] which claims are checked, [`screening`] what may not be kept.
 
@@ -21,6 +21,7 @@ pub mod planner;
 pub mod protocol_check;
 pub mod record;
 pub mod refusal;
+pub mod request;
 pub mod requirement;
 pub mod schemas;
 pub mod screening;
@@ -45,7 +46,7 @@ pub use failure::{
 pub use intake::{Contract, Review, first_match, review};
 pub use layout::{issue_folder, record_file};
 pub use message::{Change, trailers};
-pub use planner::{UNSPECIFIED, plan};
+pub use planner::{UNSPECIFIED, plan, recorded_change, recorded_update};
 pub use protocol_check::{ProtocolFiles, check_protocol};
 pub use record::{
     Artifact, ContractFile, Counted, Decision, Expected, Failure, FailureContext, Issue,
@@ -53,12 +54,11 @@ pub use record::{
     TaskName, Transition,
 };
 pub use refusal::{Limit, Refusal};
+pub use request::{EventArgs, MAX_TEXT, Request, SendRequest, Update};
 pub use requirement::{Answered, required};
 pub use schemas::Schemas;
 pub use screening::Unscreened;
-pub use step::{
-    Actor, FileChanges, MAX_TEXT, Planned, Receipt, Request, SendRequest, Step, Stop, Told, View,
-};
+pub use step::{Actor, FileChanges, Planned, Receipt, Step, Stop, View};
 pub use stored::StoredError;
 pub use traceparent::{NoTraceParent, TraceParent};
 pub use turn::{Turn, turn};

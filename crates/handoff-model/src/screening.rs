@@ -6,12 +6,12 @@
 use handoff_base::finding::Finding;
 use handoff_contract::{Allowance, Input, SECRET, Secrets};
 use handoff_protocol::{Definition, Protocol};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::intake::Review;
 use crate::layout::DEFINITION;
 use crate::protocol_check::ProtocolFiles;
-use crate::step::Request;
+use crate::request::Update;
 
 /// The screening of one step: what goes with it, and what of it is allowed all the same.
 pub struct Screen {
@@ -162,28 +162,25 @@ impl Review {
     }
 }
 
-/// Screens the texts of a request, which then says which of them hold what was allowed. A contract was
-/// screened with its review.
+/// Screens the texts of an update, which then says which of them hold what was allowed.
 ///
 /// # Errors
 /// [`Unscreened::Secret`] and [`Unscreened::Unused`].
-pub fn screen_request(protocol: &Protocol, request: &mut Request<'_>) -> Result<(), Unscreened> {
-    let (value, told) = match request {
-        Request::Send(_) => return Ok(()),
-        Request::Change { told, .. } => (json!(told), Some(told)),
-        Request::Decide { why, .. } => (json!({ "why": why }), None),
-        Request::Annotate { note, facts, .. } => (json!({ "note": note, "facts": facts }), None),
-        Request::Reopen { reason } => (json!({ "reason": reason }), None),
+pub fn screen_update(protocol: &Protocol, update: &mut Update) -> Result<(), Unscreened> {
+    let value = update.content();
+    let arguments = match update {
+        Update::Change { arguments, .. } => Some(arguments),
+        _ => None,
     };
-    let asked = told.as_ref().map_or(&[][..], |told| &told.allow);
-    let mut screen = Screen::new(protocol.definition(), asked);
+    let allow = arguments.as_ref().map_or(&[][..], |args| &args.allow);
+    let mut screen = Screen::new(protocol.definition(), allow);
     // What was allowed when the step was first taken, elsewhere.
-    let known = told.as_ref().map_or(&[][..], |told| &told.allowed_secrets);
+    let known = arguments.as_ref().map_or(&[][..], |a| &a.allowed_secrets);
     screen.standing.extend_from_slice(known);
     screen.value(&value);
     let allowed = screen.finish()?;
-    if let Some(told) = told {
-        told.allowed_secrets.extend(allowed);
+    if let Some(arguments) = arguments {
+        arguments.allowed_secrets.extend(allowed);
     }
     Ok(())
 }

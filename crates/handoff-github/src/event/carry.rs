@@ -2,7 +2,7 @@
 
 use handoff_base::ids::HandoffId;
 use handoff_ledger::{Done, LedgerError, Rules, Snapshot};
-use handoff_model::{Delivery, Issue, Refusal, Request, View};
+use handoff_model::{Delivery, Issue, Refusal, Update, View};
 use handoff_protocol::{Effect, EventKind, EventRule, Protocol};
 use handoff_templates::built_in;
 use serde_json::{Map, Value};
@@ -259,14 +259,13 @@ impl Work<'_, '_> {
             facts.extend(state_of(self.event));
         }
         let session = self.way.session.delivering(delivery);
-        let done = self
-            .way
-            .ledger
-            .ask(&session, &rule.agent, &self.key, || Request::Annotate {
-                number: None,
-                note: note.clone(),
-                facts: facts.clone(),
-            });
+        let annotate = Update::Annotate {
+            handoff: None,
+            note,
+            facts: facts.clone(),
+        };
+        let ledger = &self.way.ledger;
+        let done = ledger.update(&session, &rule.agent, &self.key, &annotate);
         self.took(rule, "noted", facts, done)
     }
 

@@ -4,8 +4,8 @@ use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::pointer::parts;
 use handoff_base::{Moment, to_second};
 use handoff_contract::Input;
-use handoff_ledger::{LedgerError, Offer, Rules, Target};
-use handoff_model::{Issue, IssueStatus, Question, Request, Told, View, read_answer};
+use handoff_ledger::{LedgerError, Offer, Rules};
+use handoff_model::{EventArgs, Issue, IssueStatus, Question, Update, View, read_answer};
 use handoff_protocol::{
     ContractRule, ContractType, Event as Happens, EventKind, EventRule, Protocol, State,
 };
@@ -260,8 +260,8 @@ impl Work<'_, '_> {
             self.not(rule, "the answer has nothing that can be seen");
             return Ok(());
         }
-        let told = match told(&questions, &lines, &by, said_at) {
-            Ok(told) => told,
+        let args = match answer_args(&questions, &lines, &by, said_at) {
+            Ok(args) => args,
             Err(key) => {
                 let why = format!("`{key}` is answered twice, and which is meant is not said");
                 self.not(rule, why);
@@ -269,15 +269,9 @@ impl Work<'_, '_> {
             }
         };
         let session = self.way.session.delivering(delivery);
-        let target = Target::Handoff(id);
-        let done = self
-            .way
-            .ledger
-            .act(&session, &rule.agent, &target, |number| Request::Change {
-                number,
-                event: Happens::Answer,
-                told: Box::new(told.clone()),
-            });
+        let answer = Update::change(id.number(), Happens::Answer, args);
+        let ledger = &self.way.ledger;
+        let done = ledger.update(&session, &rule.agent, &self.key, &answer);
         self.took(rule, "answered", Map::new(), done)
     }
 
@@ -311,12 +305,9 @@ impl Work<'_, '_> {
             return Ok(());
         }
         let session = self.way.session.delivering(delivery);
-        let done = self
-            .way
-            .ledger
-            .ask(&session, &rule.agent, &self.key, || Request::Reopen {
-                reason: "reopened on GitHub".to_owned(),
-            });
+        let reason = "reopened on GitHub".to_owned();
+        let ledger = &self.way.ledger;
+        let done = ledger.update(&session, &rule.agent, &self.key, &Update::Reopen { reason });
         self.took(rule, "reopened", Map::new(), done)
     }
 
@@ -341,21 +332,15 @@ impl Work<'_, '_> {
             if issue.delivered(&part).is_some() {
                 continue;
             }
-            let told = Told {
+            let args = EventArgs {
                 reason: Some("the issue was closed on GitHub as not planned".to_owned()),
                 said_at: Some(said_at),
-                ..Told::default()
+                ..EventArgs::default()
             };
             let session = self.way.session.delivering(part);
-            let target = Target::Handoff(open.id.clone());
-            let done = self
-                .way
-                .ledger
-                .act(&session, &rule.agent, &target, |number| Request::Change {
-                    number,
-                    event: Happens::Cancel,
-                    told: Box::new(told.clone()),
-                });
+            let cancel = Update::change(open.id.number(), Happens::Cancel, args);
+            let ledger = &self.way.ledger;
+            let done = ledger.update(&session, &rule.agent, &self.key, &cancel);
             self.took(rule, "cancelled", Map::new(), done)?;
         }
         if issue.open.is_empty() && self.carried.did.len() == before {
@@ -387,33 +372,33 @@ fn asked(issue: &Issue, named: Option<&HandoffId>) -> Result<HandoffId, String> 
     }
 }
 
-/// What an answer tells: values where each line is one, else words. Who said it, and
+/// What comes with an answer: values where each line is one, else words. Who said it, and
 /// where, stays with it. An error is the key that has two values.
-fn told(
+fn answer_args(
     questions: &[Question],
     lines: &[String],
     by: &str,
     said_at: Moment,
-) -> Result<Told, String> {
+) -> Result<EventArgs, String> {
     let pairs: Option<Vec<Vec<(&str, &str)>>> =
         lines.iter().map(|line| pairs(questions, line)).collect();
-    let mut told = Told {
+    let mut args = EventArgs {
         said_at: Some(said_at),
-        ..Told::default()
+        ..EventArgs::default()
     };
     match pairs {
         Some(pairs) => {
             for (key, text) in pairs.into_iter().flatten() {
                 let value = read_answer(questions, key, text);
-                if told.values.insert(key.to_owned(), value).is_some() {
+                if args.values.insert(key.to_owned(), value).is_some() {
                     return Err(key.to_owned());
                 }
             }
-            told.reason = Some(format!("by {by}"));
+            args.reason = Some(format!("by {by}"));
         }
-        None => told.reason = Some(format!("{} (by {by})", lines.join("\n"))),
+        None => args.reason = Some(format!("{} (by {by})", lines.join("\n"))),
     }
-    Ok(told)
+    Ok(args)
 }
 
 /// The keys and values of a line: `port=8080 host=a`, or one whose value has blanks.

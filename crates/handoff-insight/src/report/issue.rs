@@ -189,7 +189,7 @@ fn decided(page: &mut String, issue: &Issue) {
     });
     let notes = issue.annotations.iter().map(|one| {
         let of = one.id.as_ref().map(|id| format!(" of {}", about(id)));
-        let told = one.told();
+        let told = one.text();
         let (by, note) = (escaped(one.by.as_str()), escaped(&told));
         (
             one.at,

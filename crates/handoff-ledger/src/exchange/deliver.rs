@@ -8,7 +8,7 @@ use handoff_base::ObjectId;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_contract::Input;
 use handoff_git::blob_id;
-use handoff_model::{Contract, Request, View};
+use handoff_model::{Contract, EventArgs, Update, View};
 use handoff_protocol::{Event, State};
 
 use super::fault::Fault;
@@ -20,7 +20,7 @@ use crate::sending::Origin;
 use crate::session::{Session, SetTime};
 use crate::snapshot::{Rules, Snapshot};
 use crate::tally::Work;
-use crate::write::{Done, Ledger, Target};
+use crate::write::{Done, Ledger};
 
 /// What to import, and how.
 #[derive(Clone, Debug, Default)]
@@ -317,14 +317,10 @@ impl<'a, 'r> Importer<'a, 'r> {
     }
 
     fn claim(&mut self, agent: &AgentName, id: &HandoffId) -> Result<(), LedgerError> {
-        let target = Target::Handoff(id.clone());
+        let claim = Update::change(id.number(), Event::Claim, EventArgs::default());
         let done = self
             .ledger
-            .act(&self.session, agent, &target, |number| Request::Change {
-                number,
-                event: Event::Claim,
-                told: Box::default(),
-            })?;
+            .update(&self.session, agent, id.issue(), &claim)?;
         self.report.commits += usize::from(done.commit.is_some());
         Ok(())
     }

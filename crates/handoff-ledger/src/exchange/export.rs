@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use handoff_base::ObjectId;
 use handoff_base::ids::{HandoffId, IssueKey};
 use handoff_git::{GitError, Repository};
-use handoff_model::{FailureContext, Refusal, View};
+use handoff_model::{FailureContext, Refusal, Update, View};
 use serde::Serialize;
 
 use super::history::{History, Taken, begun};
-use super::line::{Asked, Header, Key, STEPS, VERSION};
+use super::line::{Header, Key, LineRequest, STEPS, VERSION};
 use super::{ExchangeError, Layout, layouts, unreadable, unwritable};
 use crate::error::LedgerError;
 use crate::tally::{Tally, Work};
@@ -196,8 +196,8 @@ pub fn export(
     History::new(&history).walk(snapshot.commit(), covers, |mut taken| {
         let begun = begun(&taken);
         keep_files(&mut taken, wanted.layout, &snapshot, &mut out, &mut places)?;
-        if let Asked::Change(change) = &taken.line.request
-            && let Some(context) = &change.told.context
+        if let LineRequest::Update(Update::Change { arguments, .. }) = &taken.line.request
+            && let Some(context) = &arguments.context
         {
             keep_context(&history, context, &mut objects, &mut out)?;
         }
@@ -241,7 +241,7 @@ fn keep_files(
     let first = begun(taken).into_iter().next();
     let step = taken.line.step;
     match &mut taken.line.request {
-        Asked::Send(send) => {
+        LineRequest::Send(send) => {
             let (Some(id), Some((name, bytes))) = (first, taken.files.first()) else {
                 return Ok(());
             };
@@ -251,20 +251,20 @@ fn keep_files(
             out.write(&send.contract, bytes)?;
             places.insert(id, send.contract.clone());
         }
-        Asked::Protocol(protocol) => {
+        LineRequest::Protocol(protocol) => {
             protocol.folder = format!("{}/{}/{step}", layouts::PROTOCOLS, protocol.name);
             for (path, bytes) in &taken.files {
                 out.write(&format!("{}/{path}", protocol.folder), bytes)?;
             }
         }
-        Asked::Document(document) => {
+        LineRequest::Document(document) => {
             let (protocol, name) = (&document.protocol, &document.name);
             document.file = format!("{}/{protocol}/{name}/{step}.json", layouts::DOCUMENTS);
             for (_, bytes) in &taken.files {
                 out.write(&document.file, bytes)?;
             }
         }
-        Asked::Change(_) | Asked::Decide(_) | Asked::Annotate(_) | Asked::Reopen(_) => {}
+        LineRequest::Update(_) => {}
     }
     Ok(())
 }

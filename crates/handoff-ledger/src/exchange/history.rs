@@ -12,11 +12,9 @@ use handoff_model::{Request, View, layout};
 use handoff_protocol::Policy;
 
 use super::ExchangeError;
-use super::line::{
-    Annotate, Asked, Change, Decide, Document, Key, Line, Named, Protocol, Reopen, Send,
-};
-use crate::asked::{KnownRules, Shared, States, issues_of, shared_of};
+use super::line::{Document, Key, Line, LineRequest, Named, Protocol, Send};
 use crate::error::LedgerError;
+use crate::recorded_step::{KnownRules, Shared, States, issues_of, shared_of};
 use crate::snapshot::{IssueFolder, Parsed, Rules, Snapshot};
 
 /// A step that was taken, and the files that its line names.
@@ -112,7 +110,7 @@ impl<'r> History<'r> {
             path: path.clone(),
             sha256: digest(bytes),
         });
-        let request = Asked::Protocol(Protocol {
+        let request = LineRequest::Protocol(Protocol {
             name,
             folder: String::new(),
             files: named.collect(),
@@ -125,7 +123,7 @@ impl<'r> History<'r> {
         &mut self,
         commit: &Commit,
         key: Key,
-        request: Asked,
+        request: LineRequest,
         files: Vec<(String, Vec<u8>)>,
     ) -> Taken {
         Taken {
@@ -167,7 +165,7 @@ impl<'r> History<'r> {
                 let protocol: AgentName =
                     protocol.parse().map_err(|_| damaged(commit, &changes))?;
                 let key = Key::Document(protocol.clone(), name.clone());
-                let request = Asked::Document(Document {
+                let request = LineRequest::Document(Document {
                     sha256: digest(&bytes),
                     file: String::new(),
                     protocol,
@@ -207,8 +205,8 @@ impl<'r> History<'r> {
             before: &before,
             after: &after,
         };
-        let asked = match states.asked(&rules, changes)? {
-            Ok(asked) => asked,
+        let recorded = match states.recorded_step(&rules, changes)? {
+            Ok(recorded) => recorded,
             Err(findings) => {
                 let findings = findings
                     .into_iter()
@@ -218,12 +216,12 @@ impl<'r> History<'r> {
             }
         };
         let mut files = Vec::new();
-        let request = match asked.request(Policy::Off) {
+        let request = match recorded.request(Policy::Off) {
             Request::Send(send) => {
                 let contract = send.contract;
-                let name = asked.sent().map(|r| r.contract.file.clone());
+                let name = recorded.sent().map(|r| r.contract.file.clone());
                 files.push((name.unwrap_or_default(), contract.bytes.clone()));
-                Asked::Send(Send {
+                LineRequest::Send(Send {
                     contract: String::new(),
                     format: contract.format,
                     sha256: digest(&contract.bytes),
@@ -235,34 +233,7 @@ impl<'r> History<'r> {
                     allowed_secrets: contract.allowed_secrets.clone(),
                 })
             }
-            Request::Change {
-                number,
-                event,
-                told,
-            } => Asked::Change(Change {
-                handoff: number,
-                event,
-                told,
-            }),
-            Request::Decide {
-                number,
-                action,
-                why,
-            } => Asked::Decide(Decide {
-                handoff: number,
-                action,
-                why,
-            }),
-            Request::Annotate {
-                number,
-                note,
-                facts,
-            } => Asked::Annotate(Annotate {
-                handoff: number,
-                note,
-                facts,
-            }),
-            Request::Reopen { reason } => Asked::Reopen(Reopen { reason }),
+            Request::Update(update) => LineRequest::Update(update.clone()),
         };
         let first = was.map_or(0, |issue| issue.handoffs) + 1;
         Ok(Taken {
@@ -270,9 +241,9 @@ impl<'r> History<'r> {
                 issue: Some(key.clone()),
                 step: is.steps,
                 at: commit.author.at,
-                by: asked.actor.to_string(),
-                traceparent: asked.traceparent,
-                delivery: asked.delivery,
+                by: recorded.actor.to_string(),
+                traceparent: recorded.traceparent,
+                delivery: recorded.delivery,
                 request,
             },
             key: Key::Issue(key.clone()),

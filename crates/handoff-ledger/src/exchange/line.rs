@@ -7,10 +7,10 @@ use chrono::{DateTime, FixedOffset};
 use handoff_base::Code;
 use handoff_base::ids::{AgentName, IssueKey};
 use handoff_contract::{Allowance, Format};
-use handoff_model::{Artifact, Delivery, Evidence, MAX_TEXT, Told, TraceParent, layout};
-use handoff_protocol::{Action, Event};
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use handoff_model::{Artifact, Delivery, Evidence, MAX_TEXT, TraceParent, Update, layout};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 
 /// The file's name.
 pub(super) const STEPS: &str = "steps.jsonl";
@@ -78,27 +78,42 @@ pub(super) struct Line {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) delivery: Option<Delivery>,
     /// What was asked for.
-    pub(super) request: Asked,
+    pub(super) request: LineRequest,
 }
 
 /// What was asked for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Asked {
+pub(super) enum LineRequest {
     /// A contract was sent.
     Send(Send),
-    /// A handoff's state was changed.
-    Change(Change),
-    /// A handoff was decided about, and stayed as it was.
-    Decide(Decide),
-    /// A note was added.
-    Annotate(Annotate),
-    /// A completed issue was opened again.
-    Reopen(Reopen),
     /// A protocol was put in force.
     Protocol(Protocol),
     /// A shared document was set.
     Document(Document),
+    /// Anything else.
+    #[serde(untagged)]
+    Update(Update),
+}
+
+impl<'de> Deserialize<'de> for LineRequest {
+    /// By the member's name, so that an error says what is wrong with that member.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        let one = value.as_object().filter(|members| members.len() == 1);
+        let member = one.and_then(|members| members.iter().next());
+        let read = match member {
+            Some((name, send)) if name == "send" => Send::deserialize(send).map(Self::Send),
+            Some((name, protocol)) if name == "protocol" => {
+                Protocol::deserialize(protocol).map(Self::Protocol)
+            }
+            Some((name, document)) if name == "document" => {
+                Document::deserialize(document).map(Self::Document)
+            }
+            _ => Update::deserialize(&value).map(Self::Update),
+        };
+        read.map_err(D::Error::custom)
+    }
 }
 
 /// A contract that was sent, and what was gathered for it then.
@@ -128,53 +143,6 @@ pub(super) struct Send {
     /// What it holds that was allowed although it looks like a secret.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) allowed_secrets: Vec<Allowance>,
-}
-
-/// A change of one handoff's state.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Change {
-    /// The handoff's number in the issue.
-    pub(super) handoff: u32,
-    /// What happened to it.
-    pub(super) event: Event,
-    /// What went with it.
-    #[serde(default)]
-    pub(super) told: Box<Told>,
-}
-
-/// What was decided about a handoff, and why.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Decide {
-    /// The handoff's number in the issue.
-    pub(super) handoff: u32,
-    /// What is to be done.
-    pub(super) action: Action,
-    /// Why.
-    pub(super) why: String,
-}
-
-/// A note that corrects what was recorded.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Annotate {
-    /// The handoff's number in the issue; none, where it is about all of it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) handoff: Option<u32>,
-    /// What is so.
-    pub(super) note: String,
-    /// What is known by it.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
-    pub(super) facts: Map<String, Value>,
-}
-
-/// Why an issue was opened again.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Reopen {
-    /// Why.
-    pub(super) reason: String,
 }
 
 /// A protocol that was put in force, or that the ledger started with.
@@ -217,9 +185,11 @@ impl Line {
     /// What it changes; none where it does not say.
     pub(super) fn key(&self) -> Option<Key> {
         match (&self.request, &self.issue) {
-            (Asked::Protocol(p), None) => Some(Key::Protocol(p.name.clone())),
-            (Asked::Document(d), None) => Some(Key::Document(d.protocol.clone(), d.name.clone())),
-            (Asked::Protocol(_) | Asked::Document(_), Some(_)) | (_, None) => None,
+            (LineRequest::Protocol(p), None) => Some(Key::Protocol(p.name.clone())),
+            (LineRequest::Document(d), None) => {
+                Some(Key::Document(d.protocol.clone(), d.name.clone()))
+            }
+            (LineRequest::Protocol(_) | LineRequest::Document(_), Some(_)) | (_, None) => None,
             (_, Some(key)) => Some(Key::Issue(key.clone())),
         }
     }
@@ -233,45 +203,26 @@ impl Line {
         let hex = |text: &String, lengths: &[usize]| {
             lengths.contains(&text.len()) && text.bytes().all(|b| b.is_ascii_hexdigit())
         };
-        let told = |text: &String| !text.trim().is_empty() && text.len() <= MAX_TEXT;
         match &self.request {
-            Asked::Send(send) => {
+            LineRequest::Send(send) => {
                 let mut digests = send.artifacts.iter().filter_map(|a| a.sha256.as_ref());
                 let code = send.code.iter().flat_map(|code| [&code.commit, &code.tree]);
                 let right = digests.all(|d| hex(d, &[64])) && { code }.all(|c| hex(c, &[40, 64]));
                 (!right).then_some("a digest or a commit is none")
             }
-            Asked::Change(change) => {
-                let told_of = &change.told;
-                let failure = told_of.failure.iter().flat_map(|failure| {
-                    let more = [&failure.details, &failure.suggested_action];
-                    [&failure.code, &failure.message]
-                        .into_iter()
-                        .chain(more.into_iter().flatten())
-                });
-                let why = told_of.decision.iter().map(|(_, why)| why);
-                let more = told_of.progress.iter().chain(why);
-                let mut texts = told_of.reason.iter().chain(failure).chain(more);
-                let right = texts.all(told);
+            LineRequest::Update(update) => {
+                let kept = |text: &str| !text.trim().is_empty() && text.len() <= MAX_TEXT;
+                let right = update.texts().into_iter().all(kept);
                 (!right).then_some("a text is empty, or too long to be kept")
             }
-            Asked::Decide(decide) => {
-                (!told(&decide.why)).then_some("a text is empty, or too long to be kept")
-            }
-            Asked::Annotate(annotate) => {
-                (!told(&annotate.note)).then_some("a text is empty, or too long to be kept")
-            }
-            Asked::Reopen(reopen) => {
-                (!told(&reopen.reason)).then_some("a text is empty, or too long to be kept")
-            }
-            Asked::Protocol(protocol) => {
+            LineRequest::Protocol(protocol) => {
                 let mut paths: Vec<&str> = protocol.files.iter().map(|f| f.path.as_str()).collect();
                 paths.sort_unstable();
                 let twice = paths.windows(2).any(|two| two[0] == two[1]);
                 let right = !twice && paths.into_iter().all(layout::is_protocol_file);
                 (!right).then_some("a file has no place in a protocol's folder")
             }
-            Asked::Document(_) => None,
+            LineRequest::Document(_) => None,
         }
     }
 
@@ -281,15 +232,15 @@ impl Line {
         let bare = |line: &Self| {
             let mut line = line.clone();
             match &mut line.request {
-                Asked::Send(send) => send.contract.clear(),
-                Asked::Document(document) => document.file.clear(),
-                Asked::Protocol(protocol) => {
+                LineRequest::Send(send) => send.contract.clear(),
+                LineRequest::Document(document) => document.file.clear(),
+                LineRequest::Protocol(protocol) => {
                     protocol.folder.clear();
                     protocol.files.sort_by(|a, b| a.path.cmp(&b.path));
                     line.by.clear();
                     line.at = DateTime::default();
                 }
-                Asked::Change(_) | Asked::Decide(_) | Asked::Annotate(_) | Asked::Reopen(_) => {}
+                LineRequest::Update(_) => {}
             }
             line
         };

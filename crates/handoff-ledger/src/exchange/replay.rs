@@ -10,13 +10,13 @@ use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::text::quoted;
 use handoff_contract::Input;
 use handoff_git::{GitError, Repository};
-use handoff_model::{FailureContext, Request, View};
+use handoff_model::{FailureContext, Update, View};
 
 use super::deliver::{Import, Imported, Importer};
 use super::fault::Fault;
 use super::files::{Folder, TextLine, open};
 use super::history::History;
-use super::line::{Asked, Header, Key, Line, STEPS, Versioned};
+use super::line::{Header, Key, Line, LineRequest, STEPS, Versioned};
 use super::{ExchangeError, Source, inbound, layouts, line};
 use crate::choice::Offer;
 use crate::error::LedgerError;
@@ -25,7 +25,7 @@ use crate::session::Session;
 use crate::shared::Change;
 use crate::snapshot::Snapshot;
 use crate::tally::Work;
-use crate::write::{Ledger, Target};
+use crate::write::Ledger;
 
 /// Imports a folder or a file. Each item is one or more steps of the ordinary
 /// write path; one that is refused is reported, and the others go on. What the
@@ -231,7 +231,9 @@ impl<'a, 'r> Replay<'a, 'r> {
 
     fn about(&self, line: &Line) -> Option<HandoffId> {
         match &line.request {
-            Asked::Change(change) => Some(HandoffId::new(line.issue.clone()?, change.handoff)),
+            LineRequest::Update(Update::Change { handoff, .. }) => {
+                Some(HandoffId::new(line.issue.clone()?, *handoff))
+            }
             _ => None,
         }
     }
@@ -248,8 +250,10 @@ impl<'a, 'r> Replay<'a, 'r> {
             }
         };
         let taken = match (&line.request, key, &agent) {
-            (Asked::Protocol(protocol), ..) => self.protocol(place, protocol),
-            (Asked::Document(document), _, Some(agent)) => self.document(place, document, agent),
+            (LineRequest::Protocol(protocol), ..) => self.protocol(place, protocol),
+            (LineRequest::Document(document), _, Some(agent)) => {
+                self.document(place, document, agent)
+            }
             (_, Key::Issue(issue), Some(agent)) => {
                 let tip = self.importer.ledger.tip()?;
                 if let Err(fault) = unmoved(&tip, issue, line.step)? {
@@ -305,7 +309,7 @@ impl<'a, 'r> Replay<'a, 'r> {
             .session
             .instead_of(line.traceparent, line.delivery.clone());
         let done = match &line.request {
-            Asked::Send(send) => {
+            LineRequest::Send(send) => {
                 let bytes = self.folder.contract(&send.contract)?;
                 same_digest(&send.contract, &bytes, &send.sha256)?;
                 let input = Input::read(&bytes);
@@ -331,40 +335,15 @@ impl<'a, 'r> Replay<'a, 'r> {
                 };
                 ledger.send_with(session, &offer, Origin::Export(&known))?
             }
-            Asked::Change(change) => {
-                if let Some(context) = &change.told.context {
+            LineRequest::Update(update) => {
+                if let Update::Change { arguments, .. } = update
+                    && let Some(context) = &arguments.context
+                {
                     self.bring(context)?;
                 }
-                let id = HandoffId::new(issue.clone(), change.handoff);
-                ledger.act(session, agent, &Target::Handoff(id), |number| {
-                    Request::Change {
-                        number,
-                        event: change.event,
-                        told: change.told.clone(),
-                    }
-                })?
+                ledger.update(session, agent, issue, update)?
             }
-            Asked::Decide(decide) => {
-                let id = HandoffId::new(issue.clone(), decide.handoff);
-                ledger.act(session, agent, &Target::Handoff(id), |number| {
-                    Request::Decide {
-                        number,
-                        action: decide.action,
-                        why: decide.why.clone(),
-                    }
-                })?
-            }
-            Asked::Annotate(annotate) => {
-                ledger.ask(session, agent, issue, || Request::Annotate {
-                    number: annotate.handoff,
-                    note: annotate.note.clone(),
-                    facts: annotate.facts.clone(),
-                })?
-            }
-            Asked::Reopen(reopen) => ledger.ask(session, agent, issue, || Request::Reopen {
-                reason: reopen.reason.clone(),
-            })?,
-            Asked::Protocol(_) | Asked::Document(_) => return Ok(()),
+            LineRequest::Protocol(_) | LineRequest::Document(_) => return Ok(()),
         };
         let id = done.receipt.record.id.clone();
         if done.commit.is_none() {

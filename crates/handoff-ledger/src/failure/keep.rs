@@ -13,8 +13,8 @@ use handoff_model::failure::Manifest;
 use handoff_model::screening::Screen;
 use handoff_model::stored::VERSION;
 use handoff_model::{
-    Attachment, FailureContext, FailureFile, Host, Mark, Merge, Record, SnapshotFile, Stand,
-    Summary, Told, layout, record,
+    Attachment, EventArgs, FailureContext, FailureFile, Host, Mark, Merge, Record, SnapshotFile,
+    Stand, Summary, layout, record,
 };
 use handoff_protocol::Protocol;
 use serde_json::json;
@@ -319,9 +319,13 @@ impl From<CaptureError> for LedgerError {
 }
 
 /// Begins the screening of a failure with its texts and the files that are attached to it.
-pub(super) fn screen_failure(protocol: &Protocol, told: &Told, attached: &[Attached]) -> Screen {
-    let mut screen = Screen::new(protocol.definition(), &told.allow);
-    screen.value(&json!(told));
+pub(super) fn screen_failure(
+    protocol: &Protocol,
+    args: &EventArgs,
+    attached: &[Attached],
+) -> Screen {
+    let mut screen = Screen::new(protocol.definition(), &args.allow);
+    screen.value(&json!(args));
     for file in attached {
         screen.file(&file.name(), &file.bytes);
     }

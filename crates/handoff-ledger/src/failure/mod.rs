@@ -18,18 +18,18 @@ pub use restore::{Place, RestoreFailure, Restored, restore, restore_attachments}
 
 use handoff_base::ids::{AgentName, HandoffId};
 use handoff_base::to_second;
-use handoff_model::{Refusal, Request, Told, View};
+use handoff_model::{EventArgs, Refusal, Update, View};
 use handoff_protocol::Event;
 use keep::screen_failure;
 
 use super::draft::Decided;
 use super::error::LedgerError;
 use super::session::Session;
-use super::write::{Done, Ledger, Target};
+use super::write::{Done, Ledger};
 
 impl Ledger<'_> {
-    /// Fails a handoff, and keeps the context. A failure that was told already
-    /// is only repeated.
+    /// Fails a handoff, and keeps the context. A failure that was reported
+    /// already is only repeated.
     ///
     /// # Errors
     /// [`LedgerError`]; the ledger is then unchanged.
@@ -38,7 +38,7 @@ impl Ledger<'_> {
         session: &Session,
         agent: &AgentName,
         id: &HandoffId,
-        told: &Told,
+        args: &EventArgs,
         keep: &Keep,
     ) -> Result<Done, LedgerError> {
         self.guard(session)?;
@@ -49,21 +49,17 @@ impl Ledger<'_> {
             issue: id.issue().clone(),
         })?;
         let rules = tip.rules(issue.protocol.as_str())?;
-        let screen = screen_failure(rules.protocol(), told, &keep.attached);
-        let mut told = told.clone();
-        told.allow.clear();
-        let request = |told: &Told| Request::Change {
-            number: id.number(),
-            event: Event::Fail,
-            told: Box::new(told.clone()),
-        };
+        let screen = screen_failure(rules.protocol(), args, &keep.attached);
+        let mut args = args.clone();
+        args.allow.clear();
+        let update = |args: &EventArgs| Update::change(id.number(), Event::Fail, args.clone());
         // What the protocol refuses is refused before anything is read. What is
         // overdue is recorded first, as by every other write.
         let mut tip = tip;
         let mut late = issue.open.len();
         let actor = session.actor(agent, at);
         let decided = loop {
-            match self.plan_with(&tip, &actor, id.issue(), |_| Ok(request(&told))) {
+            match self.plan_with(&tip, &actor, id.issue(), |_| Ok(update(&args))) {
                 Err(LedgerError::Refused(Refusal::Overdue { id })) if late > 0 => {
                     late -= 1;
                     self.record_expiry(session, &id)?;
@@ -75,10 +71,9 @@ impl Ledger<'_> {
         if let Decided::Write(_, receipt) = decided {
             let record = &receipt.record;
             let (context, allowed) = keep::keep(self.repository(), record, at, keep, screen)?;
-            told.context = Some(context);
-            told.allowed_secrets.extend(allowed);
+            args.context = Some(context);
+            args.allowed_secrets.extend(allowed);
         }
-        let target = Target::Handoff(id.clone());
-        self.act(session, agent, &target, |_| request(&told))
+        self.update(session, agent, id.issue(), &update(&args))
     }
 }

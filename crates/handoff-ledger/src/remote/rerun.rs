@@ -2,23 +2,25 @@
 
 use std::collections::{HashMap, HashSet};
 
-use handoff_base::ids::{HandoffId, IssueKey};
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::{ObjectId, to_second};
 use handoff_contract::Input;
 use handoff_git::{Commit, Repository, Tree};
-use handoff_model::{Request, Told, View, layout, trailers};
+use handoff_model::{Update, View, layout, trailers};
 use handoff_protocol::Event;
 use serde::Serialize;
 
-use crate::asked::{Asked, KnownRules, Shared, States, What, issues_of, shared_of};
 use crate::choice::Offer;
 use crate::error::LedgerError;
 use crate::failure::kept_for;
+use crate::recorded_step::{
+    KnownRules, RecordedRequest, RecordedStep, Shared, States, issues_of, shared_of,
+};
 use crate::sending::{Gathered, Origin};
 use crate::session::{Session, SetTime};
 use crate::shared::Change as ProtocolStep;
 use crate::snapshot::{IssueFolder, Rules};
-use crate::write::{Ledger, Target};
+use crate::write::Ledger;
 
 /// A handoff that has another id since its steps were brought together with others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -221,10 +223,10 @@ impl<'a, 'r> Rerun<'a, 'r> {
                     before: &before,
                     after: &after,
                 };
-                let asked = states.asked(&rules, &changes)?;
-                let asked = asked.map_err(|findings| LedgerError::Contract { findings })?;
+                let recorded = states.recorded_step(&rules, &changes)?;
+                let recorded = recorded.map_err(|findings| LedgerError::Contract { findings })?;
                 self.set_time(commit, key)?;
-                self.of_issue(key, asked)
+                self.of_issue(key, recorded)
             }
             ([], Some(Shared::Protocol(name))) => {
                 let files = Rules::read(self.repository, new, &name)?.files()?;
@@ -274,13 +276,14 @@ impl<'a, 'r> Rerun<'a, 'r> {
         Ok(())
     }
 
-    fn of_issue(&mut self, key: &IssueKey, asked: Asked) -> Result<(), LedgerError> {
-        let (ledger, agent) = (self.ledger, &asked.actor);
+    fn of_issue(&mut self, key: &IssueKey, recorded: RecordedStep) -> Result<(), LedgerError> {
+        let (ledger, agent) = (self.ledger, &recorded.actor);
         // The trace is that in which it was made first, not that of whoever syncs.
-        let session = &self.session.instead_of(asked.traceparent, asked.delivery);
-        let now = |number: u32| self.origins.now(HandoffId::new(key.clone(), number));
-        match asked.what {
-            What::Sent(contract, record) => {
+        let session = &self
+            .session
+            .instead_of(recorded.traceparent, recorded.delivery);
+        match recorded.request {
+            RecordedRequest::Sent(contract, record) => {
                 let answers = record.answers.clone().map(|id| self.origins.now(id));
                 let answers = answers.transpose()?;
                 let offer = Offer {
@@ -319,63 +322,47 @@ impl<'a, 'r> Rerun<'a, 'r> {
                 self.origins.put(record.id, is.id.clone());
                 Ok(())
             }
-            What::Changed(number, Event::Expire, _) => {
-                ledger.record_expiry(session, &now(number)?).map(drop)
-            }
-            What::Changed(number, event, told) => {
-                let then = HandoffId::new(key.clone(), number);
-                let id = now(number)?;
-                let by_holder = [Event::Complete, Event::Fail, Event::Block, Event::Extend];
-                if by_holder.contains(&event) {
-                    self.origins.unless_lost(&then)?;
-                }
-                let mut told = Told {
-                    allow: told.allowed_secrets.clone(),
-                    ..*told
-                };
-                if let Some(context) = &told.context
-                    && let Some(record) = ledger.tip()?.issue(key)?.record(id.number())?
-                {
-                    let kept = kept_for(self.repository, context, &id, record.attempt)?;
-                    told.context = Some(kept);
-                }
-                let target = Target::Handoff(id);
-                let request = |number| Request::Change {
-                    number,
-                    event,
-                    told: Box::new(told.clone()),
-                };
-                ledger.act(session, agent, &target, request)?;
-                if event == Event::Claim {
-                    self.origins.lost.remove(&then);
-                }
-                Ok(())
-            }
-            What::Decided(decision) => {
-                let target = Target::Handoff(now(decision.id.number())?);
-                let request = |number| Request::Decide {
-                    number,
-                    action: decision.action,
-                    why: decision.why.clone(),
-                };
-                ledger.act(session, agent, &target, request).map(drop)
-            }
-            What::Annotated(annotation) => {
-                let about = annotation.id.map(|id| now(id.number())).transpose()?;
-                let request = || Request::Annotate {
-                    number: about.as_ref().map(HandoffId::number),
-                    note: annotation.note.clone(),
-                    facts: annotation.facts.clone(),
-                };
-                ledger.ask(session, agent, key, request).map(drop)
-            }
-            What::Reopened(reason) => {
-                let request = || Request::Reopen {
-                    reason: reason.clone(),
-                };
-                ledger.ask(session, agent, key, request).map(drop)
+            RecordedRequest::Update(update) => self.update(session, agent, key, update),
+        }
+    }
+
+    /// Makes an update again, about the handoffs as they are numbered now.
+    fn update(
+        &mut self,
+        session: &Session,
+        agent: &AgentName,
+        key: &IssueKey,
+        mut update: Update,
+    ) -> Result<(), LedgerError> {
+        let ledger = self.ledger;
+        let then = update.handoff().map(|n| HandoffId::new(key.clone(), n));
+        let now = then.clone().map(|id| self.origins.now(id)).transpose()?;
+        if let Some(now) = &now {
+            update = update.renumbered(now.number());
+        }
+        let event = update.event();
+        if let (Some(Event::Expire), Some(id)) = (event, &now) {
+            return ledger.record_expiry(session, id).map(drop);
+        }
+        if let (Some(event), Some(then)) = (event, &then)
+            && event.is_holders()
+        {
+            self.origins.unless_lost(then)?;
+        }
+        if let (Update::Change { arguments, .. }, Some(id)) = (&mut update, &now) {
+            arguments.allow.clone_from(&arguments.allowed_secrets);
+            if let Some(context) = &arguments.context
+                && let Some(record) = ledger.tip()?.issue(key)?.record(id.number())?
+            {
+                let kept = kept_for(self.repository, context, id, record.attempt)?;
+                arguments.context = Some(kept);
             }
         }
+        ledger.update(session, agent, key, &update)?;
+        if let (Some(Event::Claim), Some(then)) = (event, &then) {
+            self.origins.lost.remove(then);
+        }
+        Ok(())
     }
 }
 

@@ -13,10 +13,12 @@ use handoff_model::{Actor, FileChanges, Issue, Planned, Record, Stop, View, layo
 use handoff_protocol::Event;
 
 use super::scope::{Audit, AuditScope, Parent, Part, unreadable};
-use crate::asked::{KnownRules, Shared, States, What, difference, issues_of, shared_of};
 use crate::error::LedgerError;
 use crate::evidence::again;
 use crate::order;
+use crate::recorded_step::{
+    KnownRules, RecordedRequest, Shared, States, difference, issues_of, shared_of,
+};
 use crate::remote::without_origin;
 use crate::shared::{Change as ProtocolStep, document_step, protocol_step};
 use crate::signing::{By, Demand, judge};
@@ -376,8 +378,8 @@ impl<'r, 's> Auditor<'r, 's> {
             before: &before,
             after: &after,
         };
-        let asked = match states.asked(&rules, changes)? {
-            Ok(asked) => asked,
+        let recorded = match states.recorded_step(&rules, changes)? {
+            Ok(recorded) => recorded,
             Err(findings) => {
                 for finding in findings {
                     self.report(finding);
@@ -386,12 +388,12 @@ impl<'r, 's> Auditor<'r, 's> {
             }
         };
         let actor = Actor {
-            name: &asked.actor,
+            name: &recorded.actor,
             at: to_second(candidate.author.at),
-            traceparent: asked.traceparent,
-            delivery: asked.delivery.as_ref(),
+            traceparent: recorded.traceparent,
+            delivery: recorded.delivery.as_ref(),
         };
-        let contract = match asked.sent() {
+        let contract = match recorded.sent() {
             Some(record) => after.object(&record.contract.file)?,
             None => None,
         };
@@ -400,22 +402,28 @@ impl<'r, 's> Auditor<'r, 's> {
             contract,
         };
         let policy = self.rules.policy(self.repository, old)?;
-        let planned = plan(rules.protocol(), key, &view, &actor, &asked.request(policy));
+        let planned = plan(
+            rules.protocol(),
+            key,
+            &view,
+            &actor,
+            &recorded.request(policy),
+        );
         let step = match planned {
             Ok(Planned::Write(step)) => step,
             Ok(Planned::Repeat(_)) => {
                 let text = "the step repeats one that the ledger already held";
-                self.report(Finding::error("step.repeated", asked.path, text));
+                self.report(Finding::error("step.repeated", recorded.path, text));
                 return Ok(None);
             }
             Err(Stop::Refused(refusal)) => {
                 let text = format!("no protocol allows this step: {refusal}");
-                self.report(Finding::error("step.illegal", asked.path, text));
+                self.report(Finding::error("step.illegal", recorded.path, text));
                 return Ok(None);
             }
             Err(Stop::Unreadable(error)) => return Err(error),
         };
-        if let What::Sent(contract, _) = &asked.what
+        if let RecordedRequest::Sent(contract, _) = &recorded.request
             && !step.receipt.record.evidence.is_empty()
         {
             let record = &step.receipt.record;
@@ -430,20 +438,20 @@ impl<'r, 's> Auditor<'r, 's> {
                 contract,
                 record,
                 held,
-                &asked.path,
+                &recorded.path,
             )?;
             found.into_iter().for_each(|finding| self.report(finding));
         }
         // Who notices that a lease ran out records it for its holder.
-        let by = match asked.what {
-            What::Changed(_, Event::Expire, _) => By::Anybody,
-            _ => By::Agent(asked.actor.clone()),
+        let by = match &recorded.request {
+            RecordedRequest::Update(update) if update.event() == Some(Event::Expire) => By::Anybody,
+            _ => By::Agent(recorded.actor.clone()),
         };
         let demand = Demand::of(&rules, by)?;
         let before = was.map_or(0, |issue| issue.handoffs);
         self.audit.handoffs += is.handoffs.saturating_sub(before) as usize;
         Ok(Some(Expected {
-            author: Some(asked.actor),
+            author: Some(recorded.actor),
             files: step.files,
             message: step.message,
             previous: step.previous,

@@ -10,7 +10,8 @@ use crate::intake::Contract;
 use crate::planner::{Planner, lease};
 use crate::record::{Issue, IssueStatus, OpenHandoff, Record};
 use crate::refusal::Refusal;
-use crate::step::{SendRequest, Stop, View};
+use crate::request::SendRequest;
+use crate::step::{Stop, View};
 use crate::stored::VERSION;
 use crate::value::scalar;
 

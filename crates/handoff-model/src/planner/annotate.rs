@@ -1,11 +1,13 @@
 //! Corrections: what was recorded stays, and a note beside it says what is so.
 
+use handoff_base::ids::{AgentName, HandoffId};
 use serde_json::{Map, Value};
 
 use crate::annotation::Annotation;
 use crate::message::Message;
 use crate::planner::Planner;
 use crate::record::Issue;
+use crate::request::Update;
 use crate::step::{Planned, Stop, View};
 
 impl<V> Planner<'_, V> {
@@ -52,4 +54,16 @@ impl<V> Planner<'_, V> {
         let message = message.render();
         Ok(self.in_the_issue(issue, record, message))
     }
+}
+
+/// The note that a step added, and by whom.
+pub(super) fn recorded(was: Option<&Issue>, is: &Issue) -> Option<(AgentName, Update)> {
+    let known = was.map_or(0, |issue| issue.annotations.len());
+    let new = is.annotations.get(known)?;
+    let update = Update::Annotate {
+        handoff: new.id.as_ref().map(HandoffId::number),
+        note: new.note.clone(),
+        facts: new.facts.clone(),
+    };
+    Some((new.by.clone(), update))
 }

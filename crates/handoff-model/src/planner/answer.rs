@@ -10,7 +10,8 @@ use crate::planner::Planner;
 use crate::planner::held::answers;
 use crate::record::{Failure, Issue, IssueStatus, Question, Record};
 use crate::refusal::Refusal;
-use crate::step::{Planned, SendRequest, Stop, Told, View};
+use crate::request::{EventArgs, SendRequest};
+use crate::step::{Planned, Stop, View};
 
 /// The code of the failure of a request whose answer has none.
 const NOT_RESOLVED: &str = "NOT_RESOLVED";
@@ -69,16 +70,16 @@ impl<V> Planner<'_, V> {
                 suggested_action: None,
             })
         });
-        let mut told = Told {
+        let mut args = EventArgs {
             failure: self.reported(failure.as_ref())?,
-            ..Told::default()
+            ..EventArgs::default()
         };
         if event == Event::Block {
-            told.reason = why;
-            told.questions = open_questions(kind, contract, &request);
+            args.reason = why;
+            args.questions = open_questions(kind, contract, &request);
         }
         let id = self.id(issue.handoffs + 1);
-        self.advance(&mut request, event, Some(&id), &told)?;
+        self.advance(&mut request, event, Some(&id), &args)?;
         let (to, state) = (request.from.clone(), State::Completed);
         let mut new = self.begin(&mut issue, send, from, to, state);
         new.follows = Some(request.id.clone());

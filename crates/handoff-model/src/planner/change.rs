@@ -7,9 +7,10 @@ use handoff_base::text::quoted;
 use handoff_protocol::{AgentKind, Event, State};
 
 use crate::planner::{Changed, Planner, TIMED_OUT, UNSPECIFIED};
-use crate::record::{Failure, FailureContext, Issue, Record};
+use crate::record::{Decision, Failure, FailureContext, Issue, Lease, Record};
 use crate::refusal::Refusal;
-use crate::step::{Planned, Stop, Told, View};
+use crate::request::EventArgs;
+use crate::step::{Planned, Stop, View};
 use crate::{answers, layout};
 
 impl<V> Planner<'_, V> {
@@ -19,37 +20,37 @@ impl<V> Planner<'_, V> {
         mut issue: Issue,
         number: u32,
         event: Event,
-        told: &Told,
+        args: &EventArgs,
     ) -> Result<Planned, Stop<E>>
     where
         V: View<E>,
     {
         let mut record = self.record(&self.id(number))?;
         // Whoever names another claim did not do what was done under the newest.
-        let own = told.token.is_none_or(|token| token == record.claims());
-        if event != Event::Claim && own && self.is_repeated(&record, event, told) {
+        let own = args.token.is_none_or(|token| token == record.claims());
+        if event != Event::Claim && own && self.is_repeated(&record, event, args) {
             let receipt = self.repeated(record, issue);
             return Ok(Planned::Repeat(Box::new(receipt)));
         }
         if event.is_holders() {
-            self.unless_lost(&record, told.token)?;
+            self.unless_lost(&record, args.token)?;
         }
         self.authorize(&record, event)?;
-        unless_newer(&record, event, told)?;
+        unless_newer(&record, event, args)?;
         if event == Event::Extend {
-            return Ok(self.extend(issue, record, told)?);
+            return Ok(self.extend(issue, record, args)?);
         }
-        let mut told = told.clone();
-        told.failure = match event {
+        let mut args = args.clone();
+        args.failure = match event {
             Event::Expire => Some(self.expired(&record)?),
-            _ => self.reported(told.failure.as_ref())?,
+            _ => self.reported(args.failure.as_ref())?,
         };
-        let folder = match told.context.as_ref().filter(|_| event == Event::Fail) {
+        let folder = match args.context.as_ref().filter(|_| event == Event::Fail) {
             Some(context) => Some(self.kept(&record, context)?),
             None => None,
         };
-        self.unless_unfit(&issue, &record, event, &told)?;
-        let was_with = match &told.receiver {
+        self.unless_unfit(&issue, &record, event, &args)?;
+        let was_with = match &args.receiver {
             Some(receiver) => {
                 let basis = record
                     .follows
@@ -61,7 +62,7 @@ impl<V> Planner<'_, V> {
             }
             None => None,
         };
-        self.advance(&mut record, event, None, &told)?;
+        self.advance(&mut record, event, None, &args)?;
         match event {
             // What follows from a task that was broken down are its parts.
             Event::Complete
@@ -84,12 +85,12 @@ impl<V> Planner<'_, V> {
             }
             _ => {}
         }
-        if let Some((action, why)) = &told.decision {
+        if let Some((action, why)) = &args.decision {
             self.decided(&mut issue, &record.id, *action, why);
         }
-        let words = { told.failure.as_ref() }
+        let words = { args.failure.as_ref() }
             .map(|f| f.message.clone())
-            .or(told.reason);
+            .or(args.reason);
         let summary = words.unwrap_or_else(|| record.summary.clone());
         let mut changed = Changed {
             issue,
@@ -121,16 +122,16 @@ impl<V> Planner<'_, V> {
     }
 
     /// Says whether this was asked for and done before, with nothing after it.
-    fn is_repeated(&self, record: &Record, event: Event, told: &Told) -> bool {
+    fn is_repeated(&self, record: &Record, event: Event, args: &EventArgs) -> bool {
         record.latest().is_some_and(|last| {
             last.event == Some(event)
                 && last.by == *self.actor.name
                 && last.sent.is_none()
-                && last.reason == told.reason
-                && last.questions == told.questions
-                && last.values == told.values
-                && last.receiver == told.receiver
-                && same_failure(last.failure.as_ref(), told.failure.as_ref())
+                && last.reason == args.reason
+                && last.questions == args.questions
+                && last.values == args.values
+                && last.receiver == args.receiver
+                && same_failure(last.failure.as_ref(), args.failure.as_ref())
         })
     }
 
@@ -141,7 +142,7 @@ impl<V> Planner<'_, V> {
         issue: &Issue,
         record: &Record,
         event: Event,
-        told: &Told,
+        args: &EventArgs,
     ) -> Result<(), Refusal> {
         let id = || record.id.clone();
         match event {
@@ -177,8 +178,8 @@ impl<V> Planner<'_, V> {
             }
             Event::Answer if record.state == State::Blocked => {
                 let asked = record.questions();
-                let findings = answers::faults(asked, &told.values);
-                let words = told.reason.is_some() && told.values.is_empty();
+                let findings = answers::faults(asked, &args.values);
+                let words = args.reason.is_some() && args.values.is_empty();
                 if findings.is_empty() || words && answers::can_be_words(asked) {
                     Ok(())
                 } else {
@@ -269,13 +270,62 @@ impl<V> Planner<'_, V> {
     }
 }
 
+/// The event that a step caused, with what came with it, read from the handoff's record before and
+/// after, and what the step decided.
+pub(super) fn recorded(
+    before: Option<&Record>,
+    after: &Record,
+    decision: Option<&Decision>,
+) -> (Event, EventArgs) {
+    let mut args = EventArgs {
+        decision: decision.map(|d| (d.action, d.why.clone())),
+        ..EventArgs::default()
+    };
+    let lease = after.lease.as_ref();
+    if let Some(lease) = lease {
+        args.lease = lease.seconds;
+    }
+    // Only the lease of one who goes on working changes without an event.
+    let extended = |before: &Record| {
+        before.transitions.len() == after.transitions.len()
+            && before.state == after.state
+            && before.lease.is_some()
+            && before.lease != after.lease
+    };
+    if before.is_some_and(extended) {
+        let was = before.and_then(|r| r.lease.as_ref());
+        let end = |lease: &Lease| lease.expires_at;
+        if was.map(end) == lease.map(end) {
+            // Any time that is no longer than what was left.
+            args.lease = Some(1);
+        }
+        let was = was.and_then(|lease| lease.progress.as_ref());
+        let progress = lease.and_then(|lease| lease.progress.clone());
+        args.progress = progress.filter(|p| Some(p) != was).map(|p| p.text);
+        return (Event::Extend, args);
+    }
+    let Some(last) = after.latest().cloned() else {
+        return (Event::Claim, args);
+    };
+    args.reason = last.reason;
+    args.failure = last.failure;
+    args.context = last.context;
+    args.questions = last.questions;
+    args.values = last.values;
+    args.receiver = last.receiver;
+    args.jitter = last.jitter;
+    args.allowed_secrets = last.allowed_secrets;
+    // A record without an event can only be a new one.
+    (last.event.unwrap_or(Event::Claim), args)
+}
+
 /// Refuses to apply to a question or a handoff what was said before there was one.
-fn unless_newer(record: &Record, event: Event, told: &Told) -> Result<(), Refusal> {
+fn unless_newer(record: &Record, event: Event, args: &EventArgs) -> Result<(), Refusal> {
     let since = match event {
         Event::Answer => record.latest().map(|t| t.at),
         _ => record.sent_at(),
     };
-    match (since, told.said_at) {
+    match (since, args.said_at) {
         (Some(since), Some(said_at)) if since > said_at => Err(Refusal::SaidBefore {
             id: record.id.clone(),
             since,
@@ -287,16 +337,15 @@ fn unless_newer(record: &Record, event: Event, told: &Told) -> Result<(), Refusa
 
 /// Says whether a failure is the one that was reported before; what the
 /// protocol recommends was added to it then.
-fn same_failure(known: Option<&Failure>, told: Option<&Failure>) -> bool {
-    match (known, told) {
-        (Some(known), Some(told)) if told.suggested_action.is_none() => {
+fn same_failure(known: Option<&Failure>, now: Option<&Failure>) -> bool {
+    match (known, now) {
+        (Some(known), Some(now)) if now.suggested_action.is_none() => {
             let suggested_action = None;
-            *told
-                == Failure {
-                    suggested_action,
-                    ..known.clone()
-                }
+            *now == Failure {
+                suggested_action,
+                ..known.clone()
+            }
         }
-        _ => known == told,
+        _ => known == now,
     }
 }

@@ -1,12 +1,13 @@
 //! What was decided about a handoff, and why, as the issue keeps it.
 
-use handoff_base::ids::HandoffId;
+use handoff_base::ids::{AgentName, HandoffId};
 use handoff_protocol::Action;
 
 use crate::message::Message;
 use crate::planner::Planner;
 use crate::record::{Decision, Issue};
 use crate::refusal::Refusal;
+use crate::request::Update;
 use crate::step::{Planned, Stop, View};
 
 impl<V> Planner<'_, V> {
@@ -55,4 +56,21 @@ impl<V> Planner<'_, V> {
         let message = message.render();
         Ok(self.in_the_issue(issue, record, message))
     }
+}
+
+/// The decision that a step added to an issue.
+pub(super) fn new_decision<'a>(was: Option<&Issue>, is: &'a Issue) -> Option<&'a Decision> {
+    is.decisions
+        .get(was.map_or(0, |issue| issue.decisions.len()))
+}
+
+/// The decision that a step recorded, and by whom.
+pub(super) fn recorded(was: Option<&Issue>, is: &Issue) -> Option<(AgentName, Update)> {
+    let new = new_decision(was, is)?;
+    let update = Update::Decide {
+        handoff: new.id.number(),
+        action: new.action,
+        why: new.why.clone(),
+    };
+    Some((new.by.clone(), update))
 }

@@ -9,7 +9,8 @@ use handoff_protocol::{Event, LONGEST, State};
 use crate::planner::{Changed, Planner, TIMED_OUT};
 use crate::record::{Failure, Issue, Lease, Progress, Record};
 use crate::refusal::Refusal;
-use crate::step::{Planned, Told};
+use crate::request::EventArgs;
+use crate::step::Planned;
 
 /// The first handoff of an issue whose lease ran out, and which is not failed yet.
 pub(crate) fn overdue(issue: &Issue, at: Moment) -> Option<HandoffId> {
@@ -40,8 +41,8 @@ pub fn ran_out_at(message: &str) -> Option<Moment> {
 
 impl<V> Planner<'_, V> {
     /// The lease of whoever claims a handoff now.
-    pub(super) fn lease(&self, record: &Record, told: &Told) -> Result<Lease, Refusal> {
-        let seconds = self.length(record, told)?;
+    pub(super) fn lease(&self, record: &Record, args: &EventArgs) -> Result<Lease, Refusal> {
+        let seconds = self.length(record, args)?;
         Ok(Lease {
             holder: self.actor.name.clone(),
             since: self.actor.at,
@@ -59,17 +60,17 @@ impl<V> Planner<'_, V> {
     }
 
     /// How long a lease is that begins now, in seconds; none has no end.
-    fn length(&self, record: &Record, told: &Told) -> Result<Option<u64>, Refusal> {
+    fn length(&self, record: &Record, args: &EventArgs) -> Result<Option<u64>, Refusal> {
         let leases = self.protocol.definition().leases.as_ref();
         let own = record.timeout_seconds.or(leases.map(|l| l.seconds));
         let longest = leases.and_then(|l| l.longest_seconds).unwrap_or(LONGEST);
         // What the contract allows is allowed, however long.
         let most = longest.max(own.unwrap_or(0));
-        if told.lease.is_some_and(|asked| asked == 0 || asked > most) {
+        if args.lease.is_some_and(|asked| asked == 0 || asked > most) {
             let id = record.id.clone();
             return Err(Refusal::LeaseLength { id, most });
         }
-        Ok(told.lease.or(own))
+        Ok(args.lease.or(own))
     }
 
     /// Lets a holder have more time, and say how far it is.
@@ -77,7 +78,7 @@ impl<V> Planner<'_, V> {
         &self,
         issue: Issue,
         mut record: Record,
-        told: &Told,
+        args: &EventArgs,
     ) -> Result<Planned, Refusal> {
         let from = record.state;
         let illegal = |illegal| Refusal::Illegal {
@@ -85,9 +86,9 @@ impl<V> Planner<'_, V> {
             illegal,
         };
         from.on(Event::Extend).map_err(illegal)?;
-        let asked = Told {
-            lease: told.lease.or(record.lease.as_ref().and_then(|l| l.seconds)),
-            ..Told::default()
+        let asked = EventArgs {
+            lease: args.lease.or(record.lease.as_ref().and_then(|l| l.seconds)),
+            ..EventArgs::default()
         };
         let seconds = self.length(&record, &asked)?;
         let end = seconds.and_then(|seconds| self.after(seconds));
@@ -102,7 +103,7 @@ impl<V> Planner<'_, V> {
         if extended.expires_at.is_some() && end > extended.expires_at {
             (extended.seconds, extended.expires_at) = (seconds, end);
         }
-        if let Some(text) = &told.progress
+        if let Some(text) = &args.progress
             && extended.progress.as_ref().is_none_or(|p| p.text != *text)
         {
             let text = text.clone();
@@ -113,7 +114,7 @@ impl<V> Planner<'_, V> {
             return Ok(Planned::Repeat(Box::new(receipt)));
         }
         *lease = extended;
-        let summary = match (&told.progress, lease.expires_at) {
+        let summary = match (&args.progress, lease.expires_at) {
             (Some(text), _) => text.clone(),
             (None, Some(end)) => format!("{} works until {end:?}", lease.holder),
             (None, None) => format!("{} is at work", lease.holder),

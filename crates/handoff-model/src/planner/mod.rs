@@ -18,6 +18,8 @@ mod decide;
 mod held;
 mod lease;
 mod limits;
+mod recorded;
+mod reopen;
 mod retry;
 mod send;
 mod tasks;
@@ -26,9 +28,10 @@ use handoff_protocol::{AgentKind, Event, Protocol, State};
 
 use crate::delivery::Delivered;
 use crate::message::{Change, Message};
-use crate::record::{Issue, IssueStatus, OpenHandoff, Record, Reopening, Transition};
+use crate::record::{Issue, OpenHandoff, Record, Transition};
 use crate::refusal::Refusal;
-use crate::step::{Actor, Planned, Receipt, Request, Step, Stop, Told, View};
+use crate::request::{EventArgs, Request, Update};
+use crate::step::{Actor, Planned, Receipt, Step, Stop, View};
 use crate::{layout, record};
 use handoff_base::Edit;
 use handoff_base::Moment;
@@ -36,6 +39,7 @@ use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 pub use held::held;
 pub use lease::ran_out_at;
 pub use limits::rounds;
+pub use recorded::{recorded_change, recorded_update};
 pub use tasks::{misplaced, task_handoff};
 
 /// Decides what a request does to an issue.
@@ -69,13 +73,7 @@ pub fn plan<E>(
     // What repeats is no write, and leaves what is overdue to the next one.
     if let Some(id) = issue.and_then(|issue| lease::overdue(&issue, actor.at))
         && !matches!(planned, Ok(Planned::Repeat(_)) | Err(Stop::Unreadable(_)))
-        && !matches!(
-            request,
-            Request::Change {
-                event: Event::Expire,
-                ..
-            }
-        )
+        && !matches!(request, Request::Update(update) if update.event() == Some(Event::Expire))
     {
         return Err(Refusal::Overdue { id }.into());
     }
@@ -127,24 +125,28 @@ impl<V> Planner<'_, V> {
             let issue_key = || self.key.clone();
             issue.ok_or_else(|| Refusal::NoIssue { issue: issue_key() })
         };
-        match request {
-            Request::Send(request) => self.send(issue, request),
-            Request::Change {
-                number,
+        let update = match request {
+            Request::Send(request) => return self.send(issue, request),
+            Request::Update(update) => update,
+        };
+        let issue = known(issue)?;
+        match update {
+            Update::Change {
+                handoff,
                 event,
-                told,
-            } => self.change(known(issue)?, *number, *event, told),
-            Request::Decide {
-                number,
+                arguments,
+            } => self.change(issue, *handoff, *event, arguments),
+            Update::Decide {
+                handoff,
                 action,
                 why,
-            } => self.decide(known(issue)?, *number, *action, why),
-            Request::Annotate {
-                number,
+            } => self.decide(issue, *handoff, *action, why),
+            Update::Annotate {
+                handoff,
                 note,
                 facts,
-            } => self.annotate(known(issue)?, *number, note, facts),
-            Request::Reopen { reason } => self.reopen(known(issue)?, reason),
+            } => self.annotate(issue, *handoff, note, facts),
+            Update::Reopen { reason } => self.reopen(issue, reason),
         }
     }
 
@@ -173,51 +175,6 @@ impl<V> Planner<'_, V> {
         V: View<E>,
     {
         recorded(self.view, id)
-    }
-
-    /// Opens a completed issue again.
-    fn reopen<E>(&self, mut issue: Issue, reason: &str) -> Result<Planned, Stop<E>>
-    where
-        V: View<E>,
-    {
-        let record = self.record(&self.id(issue.handoffs))?;
-        let again = issue
-            .reopened
-            .last()
-            .is_some_and(|r| r.by == *self.actor.name && r.reason == reason);
-        if issue.status == IssueStatus::Open {
-            if again {
-                let receipt = self.repeated(record, issue);
-                return Ok(Planned::Repeat(Box::new(receipt)));
-            }
-            return Err(Refusal::NotCompleted {
-                issue: self.key.clone(),
-            }
-            .into());
-        }
-        let first = self.record(&self.id(1))?;
-        if self.is_one_request(&first.contract_type) {
-            return Err(Refusal::OneRequest {
-                issue: self.key.clone(),
-            }
-            .into());
-        }
-        issue.status = IssueStatus::Open;
-        issue.completed_at = None;
-        issue.unfollowed.extend(record.follows.clone());
-        issue.reopened.push(Reopening {
-            at: self.actor.at,
-            by: self.actor.name.clone(),
-            reason: reason.to_owned(),
-            handoffs: issue.handoffs,
-        });
-        let message = Message {
-            subject: format!("{} reopened by {}", self.key, self.actor.name),
-            transitions: vec![format!("{} completed..open", self.key)],
-            ..Message::about(&record, self.key, reason)
-        };
-        let message = message.render();
-        Ok(self.in_the_issue(issue, record, message))
     }
 
     /// A step that changes what is known of the issue, and none of its handoffs.
@@ -277,7 +234,7 @@ impl<V> Planner<'_, V> {
         record: &mut Record,
         event: Event,
         sent: Option<&HandoffId>,
-        told: &Told,
+        args: &EventArgs,
     ) -> Result<(), Refusal> {
         let from = record.state;
         let to = from
@@ -296,13 +253,13 @@ impl<V> Planner<'_, V> {
         record.state = to;
         record.not_before = None;
         record.lease = match to {
-            State::InProgress => Some(self.lease(record, told)?),
+            State::InProgress => Some(self.lease(record, args)?),
             _ => None,
         };
         match event {
             Event::Retry => {
                 record.attempt += 1;
-                record.not_before = self.not_before(record, told);
+                record.not_before = self.not_before(record, args);
             }
             Event::Redrive => {
                 record.attempt += 1;
@@ -311,7 +268,7 @@ impl<V> Planner<'_, V> {
             Event::Reassign if from == State::Failed => record.attempt += 1,
             _ => {}
         }
-        let told = told.clone();
+        let args = args.clone();
         record.transitions.push(Transition {
             at: self.actor.at,
             by: self.actor.name.clone(),
@@ -319,14 +276,14 @@ impl<V> Planner<'_, V> {
             from: Some(from),
             to,
             sent: sent.cloned(),
-            reason: told.reason,
-            failure: told.failure,
-            context: told.context,
-            questions: told.questions,
-            values: told.values,
-            receiver: told.receiver,
-            jitter: told.jitter.filter(|_| record.not_before.is_some()),
-            allowed_secrets: told.allowed_secrets,
+            reason: args.reason,
+            failure: args.failure,
+            context: args.context,
+            questions: args.questions,
+            values: args.values,
+            receiver: args.receiver,
+            jitter: args.jitter.filter(|_| record.not_before.is_some()),
+            allowed_secrets: args.allowed_secrets,
             // Whoever notices that a lease ran out does not act.
             traceparent: self.actor.traceparent.filter(|_| event != Event::Expire),
         });

@@ -7,7 +7,7 @@ use handoff_protocol::{Event, State};
 
 use crate::planner::Planner;
 use crate::record::{Record, Transition};
-use crate::step::Told;
+use crate::request::EventArgs;
 
 /// The whole of a delay, in thousandths.
 const WHOLE: u32 = 1000;
@@ -43,11 +43,11 @@ impl<V> Planner<'_, V> {
     }
 
     /// When a handoff that is retried now can be claimed, if that is later.
-    pub(super) fn not_before(&self, record: &Record, told: &Told) -> Option<Moment> {
+    pub(super) fn not_before(&self, record: &Record, args: &EventArgs) -> Option<Moment> {
         let policy = self.protocol.definition().retry.as_ref()?;
         let own = record.retry.clone().unwrap_or_default();
         let whole = policy.delay(&own, record.retries());
-        let seconds = match (policy.jitter, told.jitter) {
+        let seconds = match (policy.jitter, args.jitter) {
             (Some(_), Some(drawn)) => whole * u64::from(drawn.min(WHOLE)) / u64::from(WHOLE),
             _ => whole,
         };

@@ -16,7 +16,8 @@ use crate::record::{
     Artifact, ContractFile, Expected, Failure, Issue, IssueStatus, Question, Record, Transition,
 };
 use crate::refusal::Refusal;
-use crate::step::{Planned, SendRequest, Step, Stop, Told, View};
+use crate::request::{EventArgs, SendRequest};
+use crate::step::{Planned, Step, Stop, View};
 use crate::stored::VERSION;
 use crate::value::scalar;
 
@@ -173,7 +174,7 @@ impl<V> Planner<'_, V> {
             for open in issue.open.clone() {
                 if !held.contains(&open.id) {
                     let mut record = self.record(&open.id)?;
-                    self.advance(&mut record, Event::Cancel, Some(&id), &Told::default())?;
+                    self.advance(&mut record, Event::Cancel, Some(&id), &EventArgs::default())?;
                     touched.push(record);
                 }
             }
@@ -323,14 +324,14 @@ impl<V> Planner<'_, V> {
             let outcome = self.protocol.outcome(kind, contract.status.as_deref());
             let event = outcome.event();
             let failure = contract.failure.as_ref();
-            let mut told = Told::default();
+            let mut args = EventArgs::default();
             if event != Event::Complete {
-                told.failure = failure.cloned();
+                args.failure = failure.cloned();
             }
             if event == Event::Block {
-                told.questions = lacks(kind, &contract.value);
+                args.questions = lacks(kind, &contract.value);
             }
-            return self.advance(held, event, Some(sent), &told);
+            return self.advance(held, event, Some(sent), &args);
         }
         let failure = Failure {
             code: ROLE_VIOLATION.to_owned(),
@@ -339,11 +340,11 @@ impl<V> Planner<'_, V> {
             recoverable: true,
             suggested_action: None,
         };
-        let told = Told {
+        let args = EventArgs {
             failure: Some(failure),
-            ..Told::default()
+            ..EventArgs::default()
         };
-        self.advance(held, Event::Fail, Some(sent), &told)
+        self.advance(held, Event::Fail, Some(sent), &args)
     }
 
     /// What a contract's sender did that its role does not allow.
@@ -401,7 +402,12 @@ impl<V> Planner<'_, V> {
         if !stands.contains(&record.state) || !record.latest().is_some_and(by_report) {
             return Ok(None);
         }
-        self.advance(&mut record, Event::Cancel, Some(sent), &Told::default())?;
+        self.advance(
+            &mut record,
+            Event::Cancel,
+            Some(sent),
+            &EventArgs::default(),
+        )?;
         Ok(Some(record))
     }
 }

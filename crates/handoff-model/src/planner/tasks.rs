@@ -10,7 +10,8 @@ use crate::intake::Contract;
 use crate::planner::{Changed, Planner};
 use crate::record::{Issue, Record, Task, TaskName};
 use crate::refusal::Refusal;
-use crate::step::{Stop, Told, View};
+use crate::request::EventArgs;
+use crate::step::{Stop, View};
 
 impl<V> Planner<'_, V> {
     /// Says whether a contract breaks down the task of the handoff that its
@@ -71,7 +72,12 @@ impl<V> Planner<'_, V> {
         {
             let mut record = self.record(&open.id)?;
             if record.task.as_ref().and_then(|task| task.parent.as_ref()) == parent {
-                self.advance(&mut record, Event::Complete, Some(sent), &Told::default())?;
+                self.advance(
+                    &mut record,
+                    Event::Complete,
+                    Some(sent),
+                    &EventArgs::default(),
+                )?;
                 reports.push(record);
             }
         }
@@ -155,7 +161,12 @@ impl<V> Planner<'_, V> {
                 let mut old = self.record(&known.handoff)?;
                 replaced.push((old.id.clone(), record.id.clone()));
                 if !old.state.is_terminal() {
-                    self.advance(&mut old, Event::Cancel, Some(&record.id), &Told::default())?;
+                    self.advance(
+                        &mut old,
+                        Event::Cancel,
+                        Some(&record.id),
+                        &EventArgs::default(),
+                    )?;
                     changed.records.push(old);
                 }
             }
@@ -300,7 +311,12 @@ impl<V> Planner<'_, V> {
         let mut record = self.record(&task.handoff)?;
         if record.state == State::InProgress {
             let sent = changed.subject.clone();
-            self.advance(&mut record, Event::Complete, Some(&sent), &Told::default())?;
+            self.advance(
+                &mut record,
+                Event::Complete,
+                Some(&sent),
+                &EventArgs::default(),
+            )?;
             changed.records.push(record);
         }
         Ok(())

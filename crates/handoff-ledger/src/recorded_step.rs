@@ -1,6 +1,6 @@
-//! What a commit of the ledger claims to be, read from the state after it and
-//! the state before: who asked for what. The audit plans it again and compares,
-//! an export writes it down.
+//! The step that a commit of the ledger records, read from the state after it and the state
+//! before: who asked for what. The audit plans it again and compares, an export writes it
+//! down, and `sync` makes it again on another tip.
 
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
@@ -11,55 +11,49 @@ use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_contract::Input;
 use handoff_git::{Change, EntryKind, Repository, Tree};
 use handoff_model::{
-    Annotation, Contract, Decision, Delivery, Issue, Lease, Manifest, Record, Request, Review,
-    SendRequest, Told, TraceParent, View, layout, record, review,
+    Contract, Delivery, Issue, Manifest, Record, Request, Review, SendRequest, TraceParent, Update,
+    View, layout, record, recorded_change, recorded_update, review,
 };
 use handoff_protocol::{Event, Policy};
 
 use super::error::LedgerError;
 use super::snapshot::{IssueFolder, Rules};
 
-/// What a commit claims to be.
-pub(super) struct Asked {
+/// A step as a commit records it.
+pub(super) struct RecordedStep {
     /// The agent whose step it is.
     pub(super) actor: AgentName,
     /// The file that it is about.
     pub(super) path: String,
     /// What it did.
-    pub(super) what: What,
+    pub(super) request: RecordedRequest,
     /// The trace that it was made in, where it changed a handoff's state.
     pub(super) traceparent: Option<TraceParent>,
     /// The event from outside that it carried out.
     pub(super) delivery: Option<Delivery>,
 }
 
-/// What a commit did.
-pub(super) enum What {
-    /// A contract was sent, which began a handoff.
+/// A [`Request`] with what it needs.
+pub(super) enum RecordedRequest {
+    /// A contract was sent, which began this handoff.
     Sent(Box<Contract>, Box<Record>),
-    /// Something happened to one handoff.
-    Changed(u32, Event, Box<Told>),
-    /// A handoff was decided about.
-    Decided(Decision),
-    /// A note was added.
-    Annotated(Annotation),
-    /// The issue was opened again, for this reason.
-    Reopened(String),
+    /// Anything else.
+    Update(Update),
 }
 
-impl Asked {
+impl RecordedStep {
     /// The handoff that the commit began, if it sent a contract.
     pub(super) fn sent(&self) -> Option<&Record> {
-        match &self.what {
-            What::Sent(_, record) => Some(record),
-            _ => None,
+        match &self.request {
+            RecordedRequest::Sent(_, record) => Some(record),
+            RecordedRequest::Update(_) => None,
         }
     }
 
     /// The request, in a ledger with this policy for contradicted claims.
     pub(super) fn request(&self, policy: Policy) -> Request<'_> {
-        match &self.what {
-            What::Sent(contract, record) => Request::Send(SendRequest {
+        match &self.request {
+            RecordedRequest::Sent(contract, record) => Request::Send(SendRequest {
                 contract,
                 code: record.code.as_ref(),
                 artifacts: &record.artifacts,
@@ -68,70 +62,9 @@ impl Asked {
                 answers: record.answers.as_ref().map(HandoffId::number),
                 token: None,
             }),
-            &What::Changed(number, event, ref told) => Request::Change {
-                number,
-                event,
-                told: told.clone(),
-            },
-            What::Decided(decision) => Request::Decide {
-                number: decision.id.number(),
-                action: decision.action,
-                why: decision.why.clone(),
-            },
-            What::Annotated(annotation) => Request::Annotate {
-                number: annotation.id.as_ref().map(HandoffId::number),
-                note: annotation.note.clone(),
-                facts: annotation.facts.clone(),
-            },
-            What::Reopened(reason) => Request::Reopen {
-                reason: reason.clone(),
-            },
+            RecordedRequest::Update(update) => Request::Update(update),
         }
     }
-}
-
-/// What happened to a handoff, and what went with it.
-fn change(before: Option<&Record>, after: &Record, decision: Option<&Decision>) -> (Event, Told) {
-    let mut told = Told {
-        decision: decision.map(|d| (d.action, d.why.clone())),
-        ..Told::default()
-    };
-    let lease = after.lease.as_ref();
-    if let Some(lease) = lease {
-        told.lease = lease.seconds;
-    }
-    // Only the lease of one who goes on working changes without an event.
-    let extended = |before: &Record| {
-        before.transitions.len() == after.transitions.len()
-            && before.state == after.state
-            && before.lease.is_some()
-            && before.lease != after.lease
-    };
-    if before.is_some_and(extended) {
-        let was = before.and_then(|r| r.lease.as_ref());
-        let end = |lease: &Lease| lease.expires_at;
-        if was.map(end) == lease.map(end) {
-            // Any time that is no longer than what was left.
-            told.lease = Some(1);
-        }
-        let was = was.and_then(|lease| lease.progress.as_ref());
-        let progress = lease.and_then(|lease| lease.progress.clone());
-        told.progress = progress.filter(|p| Some(p) != was).map(|p| p.text);
-        return (Event::Extend, told);
-    }
-    let Some(last) = after.latest().cloned() else {
-        return (Event::Claim, told);
-    };
-    told.reason = last.reason;
-    told.failure = last.failure;
-    told.context = last.context;
-    told.questions = last.questions;
-    told.values = last.values;
-    told.receiver = last.receiver;
-    told.jitter = last.jitter;
-    told.allowed_secrets = last.allowed_secrets;
-    // A record without an event can only be a new one.
-    (last.event.unwrap_or(Event::Claim), told)
 }
 
 /// An issue before and after a commit.
@@ -147,24 +80,22 @@ pub(super) struct States<'a, 'r> {
 }
 
 impl States<'_, '_> {
-    /// Reads from the new state what was asked for, or why nothing can have
-    /// been. `rules` are those before the commit.
+    /// Reads from the new state which step was made, or why none can have been. `rules` are
+    /// those before the commit.
     ///
     /// # Errors
     /// [`LedgerError`] when a state can't be read.
-    pub(super) fn asked(
+    pub(super) fn recorded_step(
         &self,
         rules: &Rules<'_>,
         changes: &[Change],
-    ) -> Result<Result<Asked, Vec<Finding>>, LedgerError> {
+    ) -> Result<Result<RecordedStep, Vec<Finding>>, LedgerError> {
         let Self {
             was,
             is,
             before,
             after,
         } = *self;
-        let decided = was.map_or(0, |issue| issue.decisions.len());
-        let decision = is.decisions.get(decided);
         let had = was.map_or(0, |issue| issue.deliveries.len());
         let delivery = is.deliveries.get(had).map(|new| Delivery {
             id: new.id.clone(),
@@ -174,41 +105,21 @@ impl States<'_, '_> {
         let handoffs = was.map_or(0, |issue| issue.handoffs);
         let number = if is.handoffs > handoffs {
             handoffs + 1
-        } else if let Some(last) = is.reopened.last()
-            && was.is_some_and(|issue| issue.reopened.len() < is.reopened.len())
-        {
-            return Ok(Ok(Asked {
-                actor: last.by.clone(),
-                path: layout::issue_file(key),
-                what: What::Reopened(last.reason.clone()),
-                traceparent: None,
-                delivery,
-            }));
         } else {
             match &self.about(changes)?[..] {
                 [number] => *number,
                 [] => {
-                    if let Some(decision) = decision.cloned() {
-                        return Ok(Ok(Asked {
-                            actor: decision.by.clone(),
-                            path: layout::issue_file(key),
-                            what: What::Decided(decision),
-                            traceparent: None,
-                            delivery,
-                        }));
-                    }
-                    let noted = was.map_or(0, |issue| issue.annotations.len());
-                    if let Some(annotation) = is.annotations.get(noted).cloned() {
-                        return Ok(Ok(Asked {
-                            actor: annotation.by.clone(),
-                            path: layout::issue_file(key),
-                            what: What::Annotated(annotation),
-                            traceparent: None,
-                            delivery,
-                        }));
-                    }
-                    let all = changes.iter().map(|change| difference(change, false));
-                    return Ok(Err(all.collect()));
+                    let Some((actor, update)) = recorded_update(was, is) else {
+                        let all = changes.iter().map(|change| difference(change, false));
+                        return Ok(Err(all.collect()));
+                    };
+                    return Ok(Ok(RecordedStep {
+                        actor,
+                        path: layout::issue_file(key),
+                        request: RecordedRequest::Update(update),
+                        traceparent: None,
+                        delivery,
+                    }));
                 }
                 _ => {
                     let text = "the commit changes an issue without a step of one handoff";
@@ -224,16 +135,16 @@ impl States<'_, '_> {
             return Ok(Err(vec![finding]));
         };
         if number <= handoffs {
-            let (event, told) = change(before.record(number)?.as_ref(), &record, decision);
-            let last = match event {
-                Event::Extend => None,
+            let update = recorded_change(before.record(number)?.as_ref(), &record, was, is);
+            let last = match update.event() {
+                Some(Event::Extend) => None,
                 _ => record.latest(),
             };
-            return Ok(Ok(Asked {
+            return Ok(Ok(RecordedStep {
                 actor: last.map_or(&record.to, |t| &t.by).clone(),
                 path,
-                what: What::Changed(number, event, Box::new(told)),
                 traceparent: last.and_then(|t| t.traceparent),
+                request: RecordedRequest::Update(update),
                 delivery,
             }));
         }
@@ -256,10 +167,10 @@ impl States<'_, '_> {
         contract.allowed_secrets = sent.map_or_else(Vec::new, |t| t.allowed_secrets.clone());
         let traceparent = sent.and_then(|t| t.traceparent);
         let actor = contract.from.as_ref().unwrap_or(&record.from).clone();
-        Ok(Ok(Asked {
+        Ok(Ok(RecordedStep {
             actor,
             path,
-            what: What::Sent(Box::new(contract), Box::new(record)),
+            request: RecordedRequest::Sent(Box::new(contract), Box::new(record)),
             traceparent,
             delivery,
         }))

@@ -1,0 +1,64 @@
+//! A completed issue that is opened again.
+
+use handoff_base::ids::AgentName;
+
+use crate::message::Message;
+use crate::planner::Planner;
+use crate::record::{Issue, IssueStatus, Reopening};
+use crate::refusal::Refusal;
+use crate::request::Update;
+use crate::step::{Planned, Stop, View};
+
+impl<V> Planner<'_, V> {
+    /// Opens a completed issue again.
+    pub(super) fn reopen<E>(&self, mut issue: Issue, reason: &str) -> Result<Planned, Stop<E>>
+    where
+        V: View<E>,
+    {
+        let record = self.record(&self.id(issue.handoffs))?;
+        let again = issue
+            .reopened
+            .last()
+            .is_some_and(|r| r.by == *self.actor.name && r.reason == reason);
+        if issue.status == IssueStatus::Open {
+            if again {
+                let receipt = self.repeated(record, issue);
+                return Ok(Planned::Repeat(Box::new(receipt)));
+            }
+            return Err(Refusal::NotCompleted {
+                issue: self.key.clone(),
+            }
+            .into());
+        }
+        let first = self.record(&self.id(1))?;
+        if self.is_one_request(&first.contract_type) {
+            return Err(Refusal::OneRequest {
+                issue: self.key.clone(),
+            }
+            .into());
+        }
+        issue.status = IssueStatus::Open;
+        issue.completed_at = None;
+        issue.unfollowed.extend(record.follows.clone());
+        issue.reopened.push(Reopening {
+            at: self.actor.at,
+            by: self.actor.name.clone(),
+            reason: reason.to_owned(),
+            handoffs: issue.handoffs,
+        });
+        let message = Message {
+            subject: format!("{} reopened by {}", self.key, self.actor.name),
+            transitions: vec![format!("{} completed..open", self.key)],
+            ..Message::about(&record, self.key, reason)
+        };
+        let message = message.render();
+        Ok(self.in_the_issue(issue, record, message))
+    }
+}
+
+/// The reopening that a step recorded, and by whom.
+pub(super) fn recorded(was: Option<&Issue>, is: &Issue) -> Option<(AgentName, Update)> {
+    let new = is.reopened.get(was?.reopened.len())?;
+    let reason = new.reason.clone();
+    Some((new.by.clone(), Update::Reopen { reason }))
+}
