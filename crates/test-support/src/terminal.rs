@@ -61,8 +61,8 @@ impl<'e> Terminal<'e> {
     }
 
     /// Runs a command; each time that something was shown since the last keys and a text is on the
-    /// screen, types the keys that go with it. Keys that nothing answers for a second are typed
-    /// again, as a person would.
+    /// screen, types the keys that go with it. Keys are typed again, as a person would, where the
+    /// text is still there and nothing else has been shown for a second.
     pub fn run(&self, mut command: Command, typed: &[(&str, &str)]) -> Seen {
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         let (pty, pts) = blocking::open().unwrap();
@@ -82,29 +82,31 @@ impl<'e> Terminal<'e> {
             });
             let start = Instant::now();
             let mut is_new = false;
-            let mut last: Option<(&(&str, &str), Instant)> = None;
+            let mut last: Option<&(&str, &str)> = None;
+            let mut quiet_since = start;
             loop {
                 match shown.recv_timeout(Duration::from_millis(100)) {
                     Ok(bytes) => {
                         screen.process(&bytes);
                         raw.extend(bytes);
                         is_new = true;
+                        quiet_since = Instant::now();
                     }
                     Err(RecvTimeoutError::Disconnected) => break,
                     Err(RecvTimeoutError::Timeout) => {}
                 }
                 let now = screen.screen().contents();
-                let again = || {
-                    let (keys, at) = last.filter(|_| !is_new)?;
-                    (at.elapsed() > UNANSWERED && now.contains(keys.0)).then_some(keys)
-                };
-                // `less` drops what is typed before it has answered an interrupt.
+                // `less` drops what is typed before it has set up the terminal, or answered an
+                // interrupt.
+                let is_quiet = quiet_since.elapsed() > UNANSWERED;
+                let again = last.filter(|(text, _)| is_quiet && now.contains(text));
                 let next = typed.next_if(|(text, _)| is_new && now.contains(text));
-                if let Some(keys) = next.or_else(again) {
+                if let Some(keys) = next.or(again) {
                     let mut keyboard = pty;
                     keyboard.write_all(keys.1.as_bytes()).unwrap();
                     is_new = false;
-                    last = Some((keys, Instant::now()));
+                    quiet_since = Instant::now();
+                    last = Some(keys);
                 }
                 if start.elapsed() > PATIENCE {
                     let _ = child.kill();
