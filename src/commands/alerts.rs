@@ -78,7 +78,9 @@ impl Arguments {
         let ledger = context.ledger(&repository)?;
         let tip = ledger.tip()?;
         let now = now()?;
-        let key = { self.issue.as_deref() }
+        let key = self
+            .issue
+            .as_deref()
             .map(str::parse::<IssueKey>)
             .transpose()?;
         let mut rules = protocols(&tip)?;
@@ -147,11 +149,12 @@ impl Arguments {
 
 /// How a protocol comes to have something to watch.
 fn to_watch(name: &str) -> String {
-    match BUILT_IN.contains(&name) {
-        true => format!(
+    if BUILT_IN.contains(&name) {
+        format!(
             "`git handoff protocol update {name}` takes over those of the built-in one, or add `alerts` to your own (docs/protocols.md)"
-        ),
-        false => format!("add `alerts` to {name} (docs/protocols.md)"),
+        )
+    } else {
+        format!("add `alerts` to {name} (docs/protocols.md)")
     }
 }
 
@@ -179,7 +182,9 @@ fn shown(alert: &Firing, look: &Look) -> String {
     };
     let long = |seconds: u64| duration::shown(i64::try_from(seconds).unwrap_or(i64::MAX));
     let within = alert.within_seconds.map(|w| format!(" within {}", long(w)));
-    let longer = { alert.longer_than_seconds }.map(|l| format!(" for longer than {}", long(l)));
+    let longer = alert
+        .longer_than_seconds
+        .map(|l| format!(" for longer than {}", long(l)));
     let mut text = format!(
         "{style}{}{style:#} {}: {}{of}{}{} is {}, {side} {} ({})\n",
         alert.severity.as_str(),

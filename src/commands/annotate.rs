@@ -42,9 +42,10 @@ impl Arguments {
     /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let note = text::kept(&self.note)?;
-        let handoff: Option<HandoffId> = match self.id.contains('.') {
-            true => Some(self.id.parse()?),
-            false => None,
+        let handoff: Option<HandoffId> = if self.id.contains('.') {
+            Some(self.id.parse()?)
+        } else {
+            None
         };
         let issue: IssueKey = match &handoff {
             Some(id) => id.issue().clone(),

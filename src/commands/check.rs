@@ -112,7 +112,9 @@ impl Arguments {
         let text = match self.format {
             _ if json => document(&checked, faults),
             Format::Github => {
-                let found = { checked.iter() }.flat_map(|c| annotations(c, repository.as_deref()));
+                let found = checked
+                    .iter()
+                    .flat_map(|c| annotations(c, repository.as_deref()));
                 commands(&found.collect::<Vec<_>>())
             }
             _ => checked.iter().map(report).collect(),

@@ -39,9 +39,10 @@ impl Arguments {
         let Writer { ledger, session } = context.writer_apart(&repository, output)?;
         let remote = context.remote(&repository)?;
         let remote = masked(&remote.ok_or(LedgerError::NoRemote)?);
-        let depth = match self.full {
-            true => Depth::All,
-            false => Depth::Missing,
+        let depth = if self.full {
+            Depth::All
+        } else {
+            Depth::Missing
         };
         let brought = output.during(&session.tally, || ledger.fetch(&session, depth))?;
         let tip = ledger.tip_id()?;

@@ -96,15 +96,17 @@ impl Arguments {
         if is_github {
             let remarks: Vec<Annotation> = found.iter().map(remark).collect();
             annotations::show(output, &remarks, &text)?;
-            return match passed {
-                true => Ok(()),
-                false => Err(Failure::reported(exit::NO)),
+            return if passed {
+                Ok(())
+            } else {
+                Err(Failure::reported(exit::NO))
             };
         }
         if passed {
             return output.answer(&data, &text);
         }
-        let missing: Vec<&str> = { found.iter() }
+        let missing: Vec<&str> = found
+            .iter()
             .filter(|one| !one.met)
             .map(|one| one.requirement.as_str())
             .collect();
@@ -122,11 +124,10 @@ impl Arguments {
 
 /// What became of a requirement, as an annotation.
 fn remark(one: &Answered) -> Annotation {
-    match one.met {
-        true => Annotation::new(Weight::Notice, one.requirement.clone(), one.why.clone()),
-        false => {
-            let title = format!("not {}", one.requirement);
-            Annotation::new(Weight::Error, title, one.why.clone())
-        }
+    if one.met {
+        Annotation::new(Weight::Notice, one.requirement.clone(), one.why.clone())
+    } else {
+        let title = format!("not {}", one.requirement);
+        Annotation::new(Weight::Error, title, one.why.clone())
     }
 }

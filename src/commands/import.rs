@@ -78,13 +78,15 @@ impl Arguments {
     /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let repository = context.repository()?;
-        let Writer { ledger, session } = match self.dry_run {
-            true => context.writer_apart(&repository, output)?,
-            false => context.writer(&repository, output)?,
+        let Writer { ledger, session } = if self.dry_run {
+            context.writer_apart(&repository, output)?
+        } else {
+            context.writer(&repository, output)?
         };
-        let alone = match self.dry_run {
-            true => ledger.alone().rehearsal()?,
-            false => ledger.alone(),
+        let alone = if self.dry_run {
+            ledger.alone().rehearsal()?
+        } else {
+            ledger.alone()
         };
         let wanted = Import {
             source: self.format.map(|kind| match kind {
@@ -175,9 +177,10 @@ impl Arguments {
         if done.commits == 0 {
             return format!("{there} there already{refused}; nothing was written\n");
         }
-        let (verb, made) = match self.dry_run {
-            true => ("would import", "would make"),
-            false => ("imported", "made"),
+        let (verb, made) = if self.dry_run {
+            ("would import", "would make")
+        } else {
+            ("imported", "made")
         };
         let commits = done.commits;
         format!("{verb} {imported}, {there} there already{refused}; {made} {commits} commits\n")

@@ -71,12 +71,11 @@ impl Arguments {
             }
             let subject = commit.message.lines().next().unwrap_or_default();
             let at = to_second(commit.author.at);
-            match look.is_for_terminal() {
-                true => rows.push(row(&commit, &look)),
-                false => {
-                    let (short, time) = (commit.id.short(), look.time(at));
-                    text += &format!("{short} {time} {}\n", plain(subject));
-                }
+            if look.is_for_terminal() {
+                rows.push(row(&commit, &look))
+            } else {
+                let (short, time) = (commit.id.short(), look.time(at));
+                text += &format!("{short} {time} {}\n", plain(subject));
             }
             let transitions: Vec<&str> = told
                 .iter()

@@ -175,7 +175,8 @@ fn table(metrics: &Metrics, by: Option<By>, since: Option<Moment>, look: &Look) 
         let rows = metrics.groups.iter();
         // What a row has beside handoffs, which may be all that it has.
         let some = |count: fn(&Figures) -> u64| rows.clone().any(|g| count(&g.figures) > 0);
-        let more: Vec<Beside> = { BESIDE.into_iter() }
+        let more: Vec<Beside> = BESIDE
+            .into_iter()
             .filter(|(_, count)| some(*count))
             .collect();
         let mut title = vec![
@@ -230,7 +231,11 @@ fn table(metrics: &Metrics, by: Option<By>, since: Option<Moment>, look: &Look) 
     );
     let stuck = metrics.stuck.iter().map(|stuck| {
         let id = stuck.id.as_ref().map(ToString::to_string);
-        let with = { stuck.with.as_ref().or(stuck.turn.as_ref()) }.map(ToString::to_string);
+        let with = stuck
+            .with
+            .as_ref()
+            .or(stuck.turn.as_ref())
+            .map(ToString::to_string);
         vec![
             id.unwrap_or_else(|| stuck.issue.to_string()),
             stuck.need.title().to_owned(),

@@ -54,9 +54,10 @@ impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let key: IssueKey = self.issue.parse()?;
         let repository = context.repository()?;
-        let writer = match self.apply {
-            true => context.writer(&repository, output)?,
-            false => context.writer_apart(&repository, output)?,
+        let writer = if self.apply {
+            context.writer(&repository, output)?
+        } else {
+            context.writer_apart(&repository, output)?
         };
         let Writer { ledger, session } = writer;
         let tip = ledger.tip()?;
@@ -66,9 +67,10 @@ impl Arguments {
         let rules = tip.rules(issue.protocol.as_str())?;
         let protocol = rules.protocol();
         let asks_for_turn = self.task.is_some() || !self.between.is_empty();
-        let stands = match asks_for_turn {
-            true => None,
-            false => stands_still(protocol, &folder, &issue, now()?)?,
+        let stands = if asks_for_turn {
+            None
+        } else {
+            stands_still(protocol, &folder, &issue, now()?)?
         };
         let Some((advice, record)) = stands else {
             let survey = folder.survey()?;
@@ -179,7 +181,8 @@ fn kept(record: &Record) -> Vec<String> {
     let folder = issue_folder(record.id.issue());
     let newest = record.transitions.iter().rev();
     let failure = newest.filter_map(|t| t.context.as_ref()).next();
-    { [&record.contract.file].into_iter() }
+    [&record.contract.file]
+        .into_iter()
         .chain(failure.map(|context| &context.folder))
         .map(|name| format!("{folder}/{name}"))
         .collect()

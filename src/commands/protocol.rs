@@ -372,7 +372,9 @@ fn described(definition: &Definition) -> String {
     }
     if !definition.documents.is_empty() {
         text += "\nshared documents\n";
-        let rows = { definition.documents.iter() }
+        let rows = definition
+            .documents
+            .iter()
             .map(|(name, document)| vec![format!("  {name}"), plain(&document.title)]);
         text += &columns(&rows.collect::<Vec<_>>());
     }

@@ -164,9 +164,10 @@ pub(super) fn write(
 pub(super) fn name(repository: &Repository) -> String {
     let folder = repository.workdir().unwrap_or_else(|| {
         let path = repository.common_dir();
-        match path.ends_with(".git") {
-            true => path.parent().unwrap_or(path),
-            false => path,
+        if path.ends_with(".git") {
+            path.parent().unwrap_or(path)
+        } else {
+            path
         }
     });
     let name = folder.file_name().unwrap_or(folder.as_os_str());

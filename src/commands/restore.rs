@@ -124,9 +124,10 @@ impl Arguments {
             };
             let known: Vec<String> = past.iter().map(|f| f.attempt.to_string()).collect();
             let failure = Failure::new(exit::NOT_FOUND, "no_failure", text);
-            match known.is_empty() {
-                true => failure.hint(format!("see `git handoff show {id}`")),
-                false => failure.hint(format!("attempts that failed: {}", known.join(", "))),
+            if known.is_empty() {
+                failure.hint(format!("see `git handoff show {id}`"))
+            } else {
+                failure.hint(format!("attempts that failed: {}", known.join(", ")))
             }
         })
     }

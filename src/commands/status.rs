@@ -81,9 +81,10 @@ impl Arguments {
             text += &format!("  contracts' claims are checked: {}\n", policy.as_str());
         }
         let told = output.is_json() || look.is_for_terminal();
-        let stuck = match told && !records.is_empty() {
-            true => attention::of_open(&records, &attention::protocols(&tip)?, now),
-            false => Vec::new(),
+        let stuck = if told && !records.is_empty() {
+            attention::of_open(&records, &attention::protocols(&tip)?, now)
+        } else {
+            Vec::new()
         };
         text = look.sentences(&text) + &attention_text(&stuck, &look);
         text += &rows::table(&records, &look);

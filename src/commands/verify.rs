@@ -70,7 +70,9 @@ impl Arguments {
         output.paged();
         let repository = context.repository()?;
         let ledger = context.ledger(&repository)?;
-        let key = { self.issue.as_deref() }
+        let key = self
+            .issue
+            .as_deref()
             .map(str::parse::<IssueKey>)
             .transpose()?;
         if let Some(key) = &key {
@@ -100,7 +102,9 @@ impl Arguments {
         {
             return Err(error.into());
         }
-        let changed = { ledger.tip() }.and_then(|tip| tip.changed_artifacts(key.as_ref()));
+        let changed = ledger
+            .tip()
+            .and_then(|tip| tip.changed_artifacts(key.as_ref()));
         match changed {
             Ok(found) => audit.findings.extend(found),
             // What can't be read was reported.
@@ -121,9 +125,10 @@ impl Arguments {
             let remarks: Vec<Annotation> =
                 audit.findings.iter().map(Annotation::in_ledger).collect();
             annotations::show(output, &remarks, &format!("{}\n", audit::verdict(&audit)))?;
-            return match audit.is_clean() {
-                true => Ok(()),
-                false => Err(Failure::reported(exit::INTEGRITY)),
+            return if audit.is_clean() {
+                Ok(())
+            } else {
+                Err(Failure::reported(exit::INTEGRITY))
             };
         }
         if audit.is_clean() {

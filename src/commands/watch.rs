@@ -94,9 +94,10 @@ impl Arguments {
         let issue = issue.transpose()?;
         let repository = context.repository()?;
         let ledger = context.ledger(&repository)?;
-        let place = match self.looks.offline {
-            true => Place::Here,
-            false => Place::Both(context.remote(&repository)?),
+        let place = if self.looks.offline {
+            Place::Here
+        } else {
+            Place::Both(context.remote(&repository)?)
         };
         let mut lookout = Lookout::open(ledger, place, self.looks.poll, None)?;
         let waker = lookout.waker();

@@ -154,13 +154,15 @@ impl<'r> Lookout<'r> {
             return Ok(Vec::new());
         }
         // A state that was fetched long ago is no news.
-        let there = match patrol.is_read {
-            true => self.ledger.seen_there()?,
-            false => None,
+        let there = if patrol.is_read {
+            self.ledger.seen_there()?
+        } else {
+            None
         };
-        let here = match self.has_here {
-            true => self.ledger.tip_id()?,
-            false => None,
+        let here = if self.has_here {
+            self.ledger.tip_id()?
+        } else {
+            None
         };
         let repository = self.ledger.repository();
         let tips = match (here, there) {

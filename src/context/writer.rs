@@ -110,9 +110,10 @@ impl Context {
 fn not_as_it_was(synced: &Synced) -> Failure {
     let text =
         |what: &str| format!("steps that were made here offline {what}, and nothing else was done");
-    let failure = match synced.rejected.is_empty() {
-        true => Failure::new(exit::CONFLICT, "renamed", text("have other ids now")),
-        false => Failure::new(exit::CONFLICT, "rejected", text("were refused")),
+    let failure = if synced.rejected.is_empty() {
+        Failure::new(exit::CONFLICT, "renamed", text("have other ids now"))
+    } else {
+        Failure::new(exit::CONFLICT, "rejected", text("were refused"))
     };
     failure
         .hint("see `git handoff rejected` and `git handoff status`; run the same again if it still is what you want")

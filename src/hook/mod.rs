@@ -41,21 +41,25 @@ fn argument<'a>(arguments: &'a [OsString], at: usize, what: &str) -> Result<&'a 
 /// The lines that git writes to the hook's standard input, each in words; the last word may have spaces.
 fn lines(words: usize) -> Result<Vec<Vec<String>>, Failure> {
     let mut bytes = Vec::new();
-    { std::io::stdin().lock().read_to_end(&mut bytes) }.map_err(|error| {
-        refusal(
-            format!("standard input cannot be read: {error}"),
-            Vec::new(),
-        )
-    })?;
+    std::io::stdin()
+        .lock()
+        .read_to_end(&mut bytes)
+        .map_err(|error| {
+            refusal(
+                format!("standard input cannot be read: {error}"),
+                Vec::new(),
+            )
+        })?;
     let text = String::from_utf8_lossy(&bytes).into_owned();
     let split = text.lines().map(|line| {
         let parts: Vec<String> = line.splitn(words, ' ').map(str::to_owned).collect();
-        match parts.len() == words {
-            true => Ok(parts),
-            false => Err(Failure::usage(format!(
+        if parts.len() == words {
+            Ok(parts)
+        } else {
+            Err(Failure::usage(format!(
                 "git gives lines of {words} words to this hook, not {}",
                 quoted(line)
-            ))),
+            )))
         }
     });
     split.collect()

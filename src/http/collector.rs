@@ -72,7 +72,7 @@ impl Endpoint {
             Failure::usage(format!("the collector's address {why}"))
                 .hint("write it as http://localhost:4318 or https://collector.example/v1/traces")
         };
-        let uri: Uri = { named.trim().parse() }.map_err(|_| wrong("is no URL"))?;
+        let uri: Uri = named.trim().parse().map_err(|_| wrong("is no URL"))?;
         let scheme = uri.scheme_str().unwrap_or_default();
         if !["http", "https"].contains(&scheme) {
             return Err(wrong("begins with neither http:// nor https://"));
@@ -209,7 +209,9 @@ impl Collector {
         };
         let partial = said.get("partialSuccess").unwrap_or(&Value::Null);
         let rejected = &partial["rejectedSpans"];
-        let rejected = { rejected.as_u64() }.or_else(|| rejected.as_str()?.parse().ok());
+        let rejected = rejected
+            .as_u64()
+            .or_else(|| rejected.as_str()?.parse().ok());
         let message = partial["errorMessage"].as_str().unwrap_or_default();
         Ok(Answer {
             rejected: rejected.unwrap_or(0),
@@ -280,7 +282,9 @@ impl Collector {
 
 /// Whether the time was up while an answer was read.
 fn is_late(error: &io::Error) -> bool {
-    let inner = { error.get_ref() }.and_then(|inner| inner.downcast_ref::<ureq::Error>());
+    let inner = error
+        .get_ref()
+        .and_then(|inner| inner.downcast_ref::<ureq::Error>());
     matches!(inner, Some(ureq::Error::Timeout(_))) || error.kind() == io::ErrorKind::TimedOut
 }
 

@@ -77,9 +77,10 @@ impl Calls {
         waits: bool,
         context: &RequestContext<RoleServer>,
     ) -> Result<Value, ErrorData> {
-        let turns = match waits {
-            true => &self.turns.waiting,
-            false => &self.turns.one,
+        let turns = if waits {
+            &self.turns.waiting
+        } else {
+            &self.turns.one
         };
         let over = || ErrorData::internal_error("nobody waits for this any more", None);
         let _turn = tokio::select! {

@@ -174,9 +174,10 @@ pub(super) async fn read(
 
 /// What a document says.
 fn data(mut document: Value) -> Result<Value, ErrorData> {
-    match document["ok"] == true {
-        true => Ok(document["data"].take()),
-        false => Err(refused(document)),
+    if document["ok"] == true {
+        Ok(document["data"].take())
+    } else {
+        Err(refused(document))
     }
 }
 

@@ -79,9 +79,10 @@ impl ServerHandler for Server {
             }
         };
         let text = vec![ContentBlock::text(document.to_string())];
-        let mut result = match document["ok"] == true {
-            true => CallToolResult::success(text),
-            false => CallToolResult::error(text),
+        let mut result = if document["ok"] == true {
+            CallToolResult::success(text)
+        } else {
+            CallToolResult::error(text)
         };
         result.structured_content = Some(document);
         Ok(result.into())

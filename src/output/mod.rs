@@ -201,21 +201,24 @@ impl Output {
     /// Prints a text, or has a pager show it.
     fn show(&mut self, text: &str) -> Result<(), Failure> {
         let own = self.wishes.pager.as_deref();
-        let pager = match self.is_view && self.may_page {
-            true => Pager::of_user(own),
-            false => None,
+        let pager = if self.is_view && self.may_page {
+            Pager::of_user(own)
+        } else {
+            None
         };
         let Some(pager) = pager else {
             return self.raw(text.as_bytes());
         };
         let colors = self.stdout.has_colors();
-        let shown = match colors && !self.wishes.no_color_in_pager {
-            true => pager.show(text.as_bytes()),
-            false => pager.show(&strip_str(text).to_string().into_bytes()),
+        let shown = if colors && !self.wishes.no_color_in_pager {
+            pager.show(text.as_bytes())
+        } else {
+            pager.show(&strip_str(text).to_string().into_bytes())
         };
-        match shown {
-            true => Ok(()),
-            false => self.raw(text.as_bytes()),
+        if shown {
+            Ok(())
+        } else {
+            self.raw(text.as_bytes())
         }
     }
 
@@ -284,9 +287,10 @@ impl Output {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
             Err(error) => {
-                let stays = match self.only_reads {
-                    true => "",
-                    false => ", but what was done stays done",
+                let stays = if self.only_reads {
+                    ""
+                } else {
+                    ", but what was done stays done"
                 };
                 let text = format!("the answer cannot be written{stays}: {error}");
                 Err(Failure::new(crate::exit::ENVIRONMENT, "output", text))
@@ -361,10 +365,11 @@ fn annotation(failure: &Failure) -> String {
 
 /// Chatter, in which a workflow's runner finds no command.
 fn for_log(text: &str) -> Cow<'_, str> {
-    match is_in_workflow() {
-        // Its colours are no foreign text.
-        true => Cow::Owned(log(&strip_str(text).to_string())),
-        false => Cow::Borrowed(text),
+    if is_in_workflow() {
+        // The program's own colours are not part of the text.
+        Cow::Owned(log(&strip_str(text).to_string()))
+    } else {
+        Cow::Borrowed(text)
     }
 }
 

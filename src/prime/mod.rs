@@ -58,7 +58,8 @@ pub(crate) fn prime(context: &Context) -> Result<Prime, Failure> {
     let about = work
         .or(stands.iter().find_map(|pile| pile.first.first()))
         .cloned();
-    let rules = { knowing.iter() }
+    let rules = knowing
+        .iter()
         .find(|rules| Some(rules.protocol().name()) == about.as_ref().map(|r| r.protocol.as_str()))
         .or(knowing.first());
     let Some(rules) = rules else {
@@ -77,14 +78,17 @@ pub(crate) fn prime(context: &Context) -> Result<Prime, Failure> {
         now,
     };
     let mut ways = maker.ways(&agent, &desk, work)?;
-    let contract = match ways.is_empty() {
-        true => None,
-        false => Some(maker.contract(ways.remove(0), &agent, work)?),
+    let contract = if ways.is_empty() {
+        None
+    } else {
+        Some(maker.contract(ways.remove(0), &agent, work)?)
     };
     let facts = Facts {
         party: rules.protocol().agent(agent.as_str()),
         protocol: rules.protocol(),
-        elsewhere: { protocols.iter().copied() }
+        elsewhere: protocols
+            .iter()
+            .copied()
             .filter(|p| p.name() != rules.protocol().name())
             .collect(),
         work: work.cloned(),
@@ -116,7 +120,10 @@ pub(crate) fn held(context: &Context) -> Result<Option<String>, Failure> {
     };
     let now = now()?;
     let desk = desk(&tip, &agent, &protocols, now, look)?;
-    let held: Vec<&Record> = { desk.held.first.iter() }
+    let held: Vec<&Record> = desk
+        .held
+        .first
+        .iter()
         .filter(|record| !record.is_expired(now))
         .collect();
     Ok(text::still_held(
@@ -244,7 +251,8 @@ impl Maker<'_, '_> {
             }
         }
         let mut shortened = false;
-        let known: Known = { known.into_iter() }
+        let known: Known = known
+            .into_iter()
             .map(|(name, value)| (name, short(value, 0, &mut shortened)))
             .collect();
         let wanted = Wanted {
@@ -257,9 +265,10 @@ impl Maker<'_, '_> {
         let skeleton = wanted.write(self.rules, &known)?;
         let file = format!("contract.{}", way.format.name());
         let (protocol, branch) = (self.protocol_option(work), branch_option(self.branch));
-        let issue = match skeleton.names_issue {
-            true => String::new(),
-            false => format!(" --issue {key}"),
+        let issue = if skeleton.names_issue {
+            String::new()
+        } else {
+            format!(" --issue {key}")
         };
         let answers = way.answers.as_ref();
         let answers = answers
@@ -276,9 +285,10 @@ impl Maker<'_, '_> {
 
     /// The option that names the protocol, where an issue is opened and there are several.
     fn protocol_option(&self, work: Option<&Record>) -> String {
-        match work.is_none() && self.several {
-            true => format!(" --protocol {}", self.rules.protocol().name()),
-            false => String::new(),
+        if work.is_none() && self.several {
+            format!(" --protocol {}", self.rules.protocol().name())
+        } else {
+            String::new()
         }
     }
 }

@@ -319,10 +319,12 @@ fn contract(facts: &Facts<'_>, page: &mut Page) {
         "Every field it can have: {}",
         foreign_parts(&fields)
     ));
-    let longest = { skeleton.text.split(|c| c != '`') }.map(str::len).max();
+    let longest = skeleton.text.split(|c| c != '`').map(str::len).max();
     let fence = "`".repeat(longest.unwrap_or(0).max(2) + 1);
     page.line(&format!("{fence}{}", skeleton.format.name()));
-    let lines: Vec<String> = { skeleton.text.lines() }
+    let lines: Vec<String> = skeleton
+        .text
+        .lines()
         .map(|line| foreign(handoff_base::text::plain(line)))
         .collect();
     let command = foreign_parts(&way.command);
@@ -363,7 +365,10 @@ fn bounds(facts: &Facts<'_>, page: &mut Page) {
         });
     }
     from.dedup();
-    let mut to: Vec<&str> = { facts.protocol.receivers(me).into_iter() }
+    let mut to: Vec<&str> = facts
+        .protocol
+        .receivers(me)
+        .into_iter()
         .map(AgentName::as_str)
         .collect();
     to.dedup();

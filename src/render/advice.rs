@@ -49,9 +49,7 @@ pub(crate) fn answer(record: &Record, by: &AgentName) -> String {
         let simple = |c: char| c.is_alphanumeric() || "-_.".contains(c);
         !key.is_empty() && key.chars().all(simple)
     };
-    let needed: Vec<&Question> = { record.questions().iter() }
-        .filter(|q| !q.optional)
-        .collect();
+    let needed: Vec<&Question> = record.questions().iter().filter(|q| !q.optional).collect();
     let told = match &needed[..] {
         [] => "ANSWER".to_owned(),
         needed if needed.iter().all(|q| plain_key(&q.key)) => {

@@ -73,7 +73,9 @@ fn checked(
     branch: &str,
     issue: Option<&IssueKey>,
 ) -> String {
-    let tip = { audit.tip.parse() }
+    let tip = audit
+        .tip
+        .parse()
         .ok()
         .and_then(|tip| repository.commit(tip).ok());
     let when = tip.map(|commit| commit.committer.at.format("%Y-%m-%d %H:%M %z").to_string());

@@ -108,7 +108,8 @@ fn next_steps(done: &Done) -> Vec<String> {
         ],
         State::Blocked => vec![advice::answer(record, lead)],
         State::Failed => recover(id, record.state, lead).into_iter().collect(),
-        State::Completed if record.answers.is_some() => { reported.iter() }
+        State::Completed if record.answers.is_some() => reported
+            .iter()
             .filter_map(|open| recover(&open.id, open.state, to))
             .collect(),
         State::Completed if issue.unfollowed.contains(id) => hand_on(to, &receipt.onward),
@@ -420,7 +421,8 @@ pub(crate) fn briefing_text(brief: &Briefing) -> String {
     let before = format!("see `git handoff context {issue}`");
     section(
         "what was asked for, contract by contract",
-        { (brief.contract.id.number() > 1).then_some(before) }
+        (brief.contract.id.number() > 1)
+            .then_some(before)
             .into_iter()
             .collect(),
     );
@@ -518,9 +520,10 @@ pub(crate) fn issue_text(issue: &Issue, records: &[Record], look: &Look) -> Stri
     }
     for open in &issue.open {
         let late = open.expires_at.is_some_and(|end| end <= look.now());
-        let late = match late {
-            true => format!(", {}", look.urgent("lease ran out")),
-            false => String::new(),
+        let late = if late {
+            format!(", {}", look.urgent("lease ran out"))
+        } else {
+            String::new()
         };
         text += &format!(
             "  {} is {}{late} with {}\n",

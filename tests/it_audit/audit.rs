@@ -52,7 +52,9 @@ fn a_step_that_is_dated_before_the_last_of_its_issue_is_found() {
         .iter()
         .map(|path| earlier(ledger.file(path)))
         .collect();
-    let edits: Vec<_> = { paths.iter().zip(&files) }
+    let edits: Vec<_> = paths
+        .iter()
+        .zip(&files)
         .map(|(path, text)| set(path, text.as_bytes()))
         .collect();
     ledger.rewrite(10, |_, commit| {
@@ -81,7 +83,8 @@ fn the_program_never_dates_a_commit_before_the_one_before_it() {
         &env.repo(),
         &["log", "--format=%at %ct", "--reverse", "handoffs"],
     );
-    let times: Vec<Vec<i64>> = { times.lines() }
+    let times: Vec<Vec<i64>> = times
+        .lines()
         .map(|line| line.split(' ').map(|t| t.parse().unwrap()).collect())
         .collect();
     assert_eq!(

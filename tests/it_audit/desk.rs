@@ -116,7 +116,8 @@ impl Desk {
             .cloned()
             .unwrap_or_default();
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        { evidence.iter() }
+        evidence
+            .iter()
             .map(|e| {
                 let line = format!("{} {}", text(&e["check"]), text(&e["result"]));
                 match e["reason"].as_str() {
@@ -193,7 +194,8 @@ pub(crate) fn implemented(files: u32, commits: &[&str]) -> String {
     let text = sample("implementer-agent-to-reviewer-agent", Format::Xml, 87);
     let (start, rest) = text.split_once("<commits>").unwrap();
     let (_, end) = rest.split_once("</commits>").unwrap();
-    let commits: String = { commits.iter() }
+    let commits: String = commits
+        .iter()
         .map(|sha| format!("<commit sha=\"{sha}\">a change</commit>"))
         .collect();
     let start = start.replace("<files_changed>7<", &format!("<files_changed>{files}<"));

@@ -188,7 +188,10 @@ fn warnings_are_in_the_document_that_json_prints() {
         .env
         .handoff_with(&["send", "-", "--json"], implemented(9, &["1234567"]));
     let data = sent.success().json()["data"].take();
-    let codes: Vec<&str> = { data["warnings"].as_array().unwrap().iter() }
+    let codes: Vec<&str> = data["warnings"]
+        .as_array()
+        .unwrap()
+        .iter()
         .map(|f| f["code"].as_str().unwrap())
         .collect();
     assert_eq!(codes, ["evidence.files_changed", "evidence.commits"]);

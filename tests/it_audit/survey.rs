@@ -77,7 +77,8 @@ fn what_changed_is_read(env: &TestEnvironment) {
     let note = enter(&env.repo());
     let first = survey(2);
     assert!(!first.is_empty());
-    let events: BTreeSet<_> = { first.iter() }
+    let events: BTreeSet<_> = first
+        .iter()
         .flat_map(|i| &i.handoffs)
         .flat_map(|h| &h.changes)
         .filter_map(|c| c.event)

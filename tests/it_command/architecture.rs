@@ -90,7 +90,7 @@ fn names(code: &str, word: &str) -> bool {
 #[test]
 fn only_the_server_of_tools_names_its_protocol_and_its_runtime() {
     let sources = sources();
-    let naming = { sources.iter() }.filter(|source| {
+    let naming = sources.iter().filter(|source| {
         ["rmcp", "tokio"]
             .iter()
             .any(|word| names(&source.code, word))

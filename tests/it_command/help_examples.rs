@@ -344,9 +344,10 @@ fn tried(example: &Example, ready: &TestEnvironment) -> Result<(), String> {
         _ if endless => &[0, 124, 130],
         _ => &[0],
     };
-    match well.contains(&ran.status) {
-        true => Ok(()),
-        false => Err(format!("{command}: {line}\n{}", ran.shown)),
+    if well.contains(&ran.status) {
+        Ok(())
+    } else {
+        Err(format!("{command}: {line}\n{}", ran.shown))
     }
 }
 

@@ -353,7 +353,9 @@ fn in_gits_pager_it_looks_as_on_a_terminal() {
         let mut command = env.command("git");
         command.args(list);
         let terminal = Terminal::new(&env, columns).with("GIT_PAGER", "cat -A; echo PAGER");
-        let terminal = { variables.iter() }.fold(terminal, |t, (name, value)| t.with(name, value));
+        let terminal = variables
+            .iter()
+            .fold(terminal, |t, (name, value)| t.with(name, value));
         terminal.run(command, &[])
     };
     let seen = git(&[], 80);

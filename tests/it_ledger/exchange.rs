@@ -362,7 +362,10 @@ fn a_broken_line_of_an_archives_log_holds_up_its_issue() {
         "handoff_contracts/a2.json out_of_order",
     ];
     assert_eq!(refused(&data), told);
-    let there: Vec<&str> = { data["imported"].as_array().unwrap().iter() }
+    let there: Vec<&str> = data["imported"]
+        .as_array()
+        .unwrap()
+        .iter()
         .map(|item| item["handoff"].as_str().unwrap())
         .collect();
     assert_eq!(there, ["a.1", "b.1"]);

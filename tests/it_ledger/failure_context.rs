@@ -203,7 +203,10 @@ fn attached_files_are_kept_whatever_they_are_called() {
     fail(&env, &args).success();
     env.assert_sound();
     let kept = stored_json(&env, "failure.json");
-    let names: Vec<&str> = { kept["attachments"].as_array().unwrap().iter() }
+    let names: Vec<&str> = kept["attachments"]
+        .as_array()
+        .unwrap()
+        .iter()
         .map(|a| a["name"].as_str().unwrap())
         .collect();
     assert_eq!(

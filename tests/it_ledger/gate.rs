@@ -64,7 +64,7 @@ fn the_gate_follows_the_issue() {
 /// An issue that was approved; its branch has one commit.
 fn approved() -> TestEnvironment {
     let env = TestEnvironment::with_ledger();
-    let branch = { sample("prep-agent-to-implementer-agent", Format::Xml, 87) }
+    let branch = sample("prep-agent-to-implementer-agent", Format::Xml, 87)
         .split("<branch>")
         .nth(1)
         .and_then(|rest| Some(rest.split("</branch>").next()?.to_owned()))

@@ -40,7 +40,9 @@ fn a_whole_ledger_is_told_transition_by_transition() {
     let format = "--format=%(trailers:key=Transition,valueonly)";
     let said = env.git(&env.repo(), &["log", "--reverse", format, "handoffs"]);
     let mut said: Vec<&str> = said.lines().filter(|l| !l.is_empty()).collect();
-    let shown: Vec<String> = { lines.iter().skip(1) }
+    let shown: Vec<String> = lines
+        .iter()
+        .skip(1)
         .map(|l| {
             let word = |field: &str| l[field].as_str().unwrap_or("none").to_owned();
             format!("{} {}..{}", word("id"), word("from"), word("to"))

@@ -73,7 +73,9 @@ type Samples = (&'static str, Vec<Vec<u8>>);
 /// Every built-in protocol.
 static ALL: LazyLock<Vec<Samples>> = LazyLock::new(|| {
     let bytes = |rules: &Rules| {
-        { rules.samples("valid").into_iter() }
+        rules
+            .samples("valid")
+            .into_iter()
             .map(|s| s.bytes)
             .collect()
     };

@@ -187,7 +187,10 @@ fn two_protocols_are_in_force_and_each_issue_follows_one() {
     assert_eq!(record(&env, "87.1")["protocol"], "issue-to-pr");
     assert_eq!(record(&env, "beacon.1")["protocol"], "directive");
     let data = env.data(&["protocol", "list"]);
-    let issues: Vec<&Value> = { data["protocols"].as_array().unwrap().iter() }
+    let issues: Vec<&Value> = data["protocols"]
+        .as_array()
+        .unwrap()
+        .iter()
         .map(|p| &p["open_issues"])
         .collect();
     assert_eq!(issues[..3], [&json!(1), &json!(1), &json!(0)]);
@@ -463,8 +466,8 @@ fn an_agent_is_added_by_data_alone() {
         keep(&mut d["routes"], |r| {
             r["from"] != "reviewer-agent" || r["to"] != "validator-agent"
         });
-        let errors = d["contracts"].as_array_mut().unwrap().iter_mut();
-        let error = { errors }.find(|c| c["type"] == "error").unwrap();
+        let mut errors = d["contracts"].as_array_mut().unwrap().iter_mut();
+        let error = errors.find(|c| c["type"] == "error").unwrap();
         error["when"] = json!({"/status": ["failure", "blocked"]});
         let mut blocked = error.clone();
         blocked["type"] = json!("security-audit-blocked");

@@ -253,10 +253,7 @@ fn found(ran: &Ran) -> Vec<Value> {
     let error = &ran.json()["error"];
     assert_eq!(error["code"], "secret_found", "{}", ran.shown);
     let findings = error["findings"].as_array().unwrap().iter();
-    { findings }
-        .filter(|f| f["code"] == SECRET)
-        .cloned()
-        .collect()
+    findings.filter(|f| f["code"] == SECRET).cloned().collect()
 }
 
 #[test]

@@ -184,7 +184,12 @@ fn every_type_of_every_protocol_has_a_skeleton() {
             }
         }
         for kind in &protocol.definition().contracts {
-            for format in { protocol.definition().formats.iter() }.filter(|f| kind.has_format(f)) {
+            for format in protocol
+                .definition()
+                .formats
+                .iter()
+                .filter(|f| kind.has_format(f))
+            {
                 assert!(
                     found.contains(&(&kind.name, format)),
                     "{name}: {} {format}",

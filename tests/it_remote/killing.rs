@@ -92,9 +92,10 @@ impl Killer {
         let pid = Pid::from_child(&child);
         if !is_spared {
             std::thread::sleep(pause);
-            let _ = match with_children {
-                true => kill_process_group(pid, Signal::KILL),
-                false => kill_process(pid, Signal::KILL),
+            let _ = if with_children {
+                kill_process_group(pid, Signal::KILL)
+            } else {
+                kill_process(pid, Signal::KILL)
             };
         }
         let output = child.wait_with_output().unwrap();

@@ -57,16 +57,17 @@ fn work(team: &Clones, clone: &Path, name: &str, hours: i64, first: u32) -> Vec<
             (&claimed, None, None),
             (&noted, None, Some(&note)),
         ];
-        match name == "here" && (31..=33).contains(&issue) {
+        if name == "here" && (31..=33).contains(&issue) {
             // The way is free for the other's, under the next number.
-            true => all.extend([
+            all.extend([
                 (&done[..], None, Some(&over[..])),
                 (&noted_more[..], None, Some(&more[..])),
-            ]),
-            false => all.extend([
+            ]);
+        } else {
+            all.extend([
                 (&["send", "-"][..], Some(&relay[..]), Some(&onward[..])),
                 (&claimed_too[..], None, None),
-            ]),
+            ]);
         }
         for (args, input, marker) in all {
             let args = [args, &["--offline", "--json"]].concat();

@@ -284,9 +284,12 @@ fn a_heartbeat_and_a_reaper_at_once_have_one_outcome() {
         let extend = words(&extend);
         let holder = issue % 2;
         let all: Vec<Child> = (0..16)
-            .map(|number| match number % 2 == holder {
-                true => start_at(&env, now + 1800, &extend),
-                false => start_at(&env, now + 3601, &words(&["reap", "--json"])),
+            .map(|number| {
+                if number % 2 == holder {
+                    start_at(&env, now + 1800, &extend)
+                } else {
+                    start_at(&env, now + 3601, &words(&["reap", "--json"]))
+                }
             })
             .collect();
         let ended: Vec<Output> = all

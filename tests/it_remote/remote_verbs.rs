@@ -247,12 +247,14 @@ fn the_table_has_every_command_that_writes() {
     let mut known = BTreeSet::new();
     for sub in command.get_subcommands().filter(|sub| takes(sub)) {
         let name = sub.get_name();
-        let below: Vec<String> = { sub.get_subcommands() }
+        let below: Vec<String> = sub
+            .get_subcommands()
             .map(|leaf| format!("{name} {}", leaf.get_name()))
             .collect();
-        match below.is_empty() {
-            true => drop(known.insert(name.to_owned())),
-            false => known.extend(below),
+        if below.is_empty() {
+            known.insert(name.to_owned());
+        } else {
+            known.extend(below);
         }
     }
     let verbs = VERBS.iter().map(|verb| verb.name);

@@ -90,7 +90,7 @@ impl Gate {
     fn new() -> Self {
         let env = TestEnvironment::with_ledger();
         let repo = env.repo();
-        let branch = { sample("prep-agent-to-implementer-agent", Format::Xml, 87) }
+        let branch = sample("prep-agent-to-implementer-agent", Format::Xml, 87)
             .split("<branch>")
             .nth(1)
             .and_then(|rest| Some(rest.split("</branch>").next()?.to_owned()))

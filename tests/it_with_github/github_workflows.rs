@@ -54,7 +54,8 @@ fn action_as_workflow() -> String {
 
 #[test]
 fn the_linter_finds_nothing() {
-    let mut all: Vec<(String, String)> = { workflows().into_iter() }
+    let mut all: Vec<(String, String)> = workflows()
+        .into_iter()
         .map(|path| {
             (
                 path.display().to_string(),
@@ -95,7 +96,8 @@ fn the_linter_finds_what_is_put_in() {
         ),
         ("inputs.ledger", "inputs.leger", "expression"),
     ];
-    let mutated: Vec<(String, String)> = { faults.iter() }
+    let mutated: Vec<(String, String)> = faults
+        .iter()
         .map(|(was, is, _)| {
             let text = if intake.contains(was) {
                 &intake
@@ -199,7 +201,10 @@ fn the_table_of_permissions_is_that_of_the_workflows() {
             } else {
                 &body["permissions"]
             };
-            let may: Vec<String> = { may.as_object().unwrap().iter() }
+            let may: Vec<String> = may
+                .as_object()
+                .unwrap()
+                .iter()
                 .map(|(what, how)| format!("`{what}: {}`", how.as_str().unwrap()))
                 .collect();
             let row = format!("| `{name}` | `{job}` | {} |", may.join(", "));

@@ -40,7 +40,8 @@ fn every_line_is_an_event_that_the_sdk_reads() {
     let env = completed(|_| Format::Xml);
     let events = events(&env, &[]);
     let text = lines(&env, &[]);
-    let told: Vec<Value> = { text.lines() }
+    let told: Vec<Value> = text
+        .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
     assert_eq!(events.len(), told.len());

@@ -87,7 +87,8 @@ fn assert_drawn(data: &Value, mermaid: &Value, svg: &str) {
             "{name:?} in {first:?}"
         );
     }
-    let waits: Vec<Value> = { list(&data["edges"]).into_iter() }
+    let waits: Vec<Value> = list(&data["edges"])
+        .into_iter()
         .filter(|edge| edge["kind"] == "dependency")
         .map(|edge| edge["to"].clone())
         .collect();
@@ -116,9 +117,12 @@ fn assert_drawn(data: &Value, mermaid: &Value, svg: &str) {
 fn shown(name: &str) -> String {
     let misleading = |c: char| c.is_control() || ('\u{202a}'..='\u{202e}').contains(&c);
     let name = name.trim().replace(['\n', '\t'], " ");
-    let chars = name.chars().map(|c| match misleading(c) {
-        true => c.escape_unicode().to_string(),
-        false => c.to_string(),
+    let chars = name.chars().map(|c| {
+        if misleading(c) {
+            c.escape_unicode().to_string()
+        } else {
+            c.to_string()
+        }
     });
     chars.collect()
 }
@@ -300,7 +304,10 @@ fn requests_and_their_answers_are_pairs() {
       │   ◆   │   │    here: research_agent: 7 ✗ failed for 1s
     ");
     let edges = env.data(&["graph", TRACE])["edges"].clone();
-    let edges: Vec<String> = { edges.as_array().unwrap().iter() }
+    let edges: Vec<String> = edges
+        .as_array()
+        .unwrap()
+        .iter()
         .map(|e| {
             format!(
                 "{} {}→{} {} {}",
@@ -442,7 +449,10 @@ fn a_contract_that_another_decides_on_first_counts_for_its_own_route() {
     let data = data.data(&["graph", "--protocol"]);
     let nodes = data["nodes"].as_array().unwrap();
     let name = |id: &Value| nodes.iter().find(|n| n["id"] == *id).unwrap()["name"].clone();
-    let taken = { data["edges"].as_array().unwrap().iter() }
+    let taken = data["edges"]
+        .as_array()
+        .unwrap()
+        .iter()
         .filter(|edge| edge["count"] != 0)
         .map(|edge| {
             format!(
@@ -623,7 +633,8 @@ fn names_of_tasks_are_only_names() {
         let on = i.checked_sub(1).map(|before| names[before].as_str());
         parts.push((name, on.into_iter().filter(|_| i % 3 != 0).collect()));
     }
-    let parts: Vec<(&str, &[&str])> = { parts.iter() }
+    let parts: Vec<(&str, &[&str])> = parts
+        .iter()
         .map(|(name, on)| (*name, on.as_slice()))
         .collect();
     let env = broken_down(with_any_names(), "a \"whole\" --> [end] <b>", &parts);

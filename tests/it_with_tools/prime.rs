@@ -150,7 +150,8 @@ fn the_page_says_what_is_held_what_waits_and_what_to_do() {
 /// Runs the steps that a page prints, in a shell, and fills the contract in between.
 fn follow(env: &TestEnvironment, agent: &str, fill: impl Fn(&str) -> String) -> String {
     let page = prime(env, agent);
-    let steps: Vec<&str> = { page.lines() }
+    let steps: Vec<&str> = page
+        .lines()
         .filter(|line| line.starts_with(|c: char| c.is_ascii_digit()))
         .map(|line| line.split_once(". ").unwrap().1)
         .collect();
@@ -266,7 +267,8 @@ fn what_stands_still_is_told_to_whom_it_concerns() {
         page.contains("Standing still, and for you to decide:"),
         "{page}"
     );
-    let next: Vec<&str> = { page.lines() }
+    let next: Vec<&str> = page
+        .lines()
         .filter(|l| l.starts_with("   git handoff next "))
         .map(str::trim)
         .collect();
@@ -502,7 +504,9 @@ fn no_protocol_and_no_contract_makes_the_page_long() {
     write_huge_protocol(&folder, rename);
     env.handoff(&["init", "--protocol", given]).success();
     let mut pages = vec![("opening".to_owned(), prime(&env, &long_name(1)))];
-    let path = { samples("directive").into_iter() }.find(|p| p.ends_with("handoff.json"));
+    let path = samples("directive")
+        .into_iter()
+        .find(|p| p.ends_with("handoff.json"));
     let contract = rename(&fs::read_to_string(path.unwrap()).unwrap());
     for n in 0..8_u64 {
         let mut contract: Value = serde_json::from_str(&contract).unwrap();
@@ -533,7 +537,10 @@ fn no_protocol_and_no_contract_makes_the_page_long() {
         pages[0].1
     );
     let data = env.data(&["prime", "--as", &long_name(3)]);
-    let cut: Vec<&str> = { data["cut"].as_array().unwrap().iter() }
+    let cut: Vec<&str> = data["cut"]
+        .as_array()
+        .unwrap()
+        .iter()
         .map(|cut| cut["command"].as_str().unwrap())
         .collect();
     assert!(

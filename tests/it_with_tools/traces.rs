@@ -166,7 +166,8 @@ fn an_issue_is_a_trace_of_its_handoffs_and_their_parts() {
     assert_eq!(text.lines().count(), 1);
     let spans = decoded(&text);
     assert_whole(&spans);
-    let roots: Vec<&Span> = { spans.iter() }
+    let roots: Vec<&Span> = spans
+        .iter()
         .filter(|s| s.text("parentSpanId").is_empty())
         .collect();
     let [root] = roots[..] else {
@@ -290,7 +291,8 @@ fn what_has_not_ended_is_told_as_it_stands() {
     env.wait_minutes(60);
     let spans = spans(&env, &[]);
     assert_whole(&spans);
-    let open: Vec<&str> = { spans.iter() }
+    let open: Vec<&str> = spans
+        .iter()
         .filter(|s| s.attributes.get("git_handoff.open") == Some(&json!(true)))
         .map(|s| s.text("name"))
         .collect();

@@ -284,7 +284,8 @@ fn parse(text: &str, expected: &'static str) -> Result<Document, ReportFault> {
             if declared.contains('[') {
                 return Err(ReportFault::Declarations);
             }
-            let blank: String = { declared.chars() }
+            let blank: String = declared
+                .chars()
                 .map(|c| if c == '\n' { c } else { ' ' })
                 .collect();
             format!("{}{blank}{}", &text[..start], &text[end..])

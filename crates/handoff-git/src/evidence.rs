@@ -261,9 +261,10 @@ impl Repository {
         let (mut has, mut lacks) = (0, line.len());
         while lacks - has > 1 {
             let middle = has + (lacks - has) / 2;
-            match self.known(self.descends(line[middle], tip))? {
-                true => has = middle,
-                false => lacks = middle,
+            if self.known(self.descends(line[middle], tip))? {
+                has = middle
+            } else {
+                lacks = middle
             }
         }
         match line.get(lacks) {
@@ -356,9 +357,10 @@ impl Repository {
                     _ => {}
                 }
             }
-            match self.is_shallow() {
-                true => Err(Unknown::Shallow.into()),
-                false => Ok(false),
+            if self.is_shallow() {
+                Err(Unknown::Shallow.into())
+            } else {
+                Ok(false)
             }
         };
         self.known(walk())

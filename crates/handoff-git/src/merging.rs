@@ -275,9 +275,10 @@ impl Repository {
             MergeFileInput::new().content(&theirs),
             None,
         )?;
-        match merged.is_automergeable() {
-            true => Ok(Some(blob_id(merged.content())?)),
-            false => Ok(None),
+        if merged.is_automergeable() {
+            Ok(Some(blob_id(merged.content())?))
+        } else {
+            Ok(None)
         }
     }
 }

@@ -75,7 +75,9 @@ impl Repository {
     /// # Errors
     /// [`GitError`] when history can't be read.
     pub fn unpublished(&self, tips: &[ObjectId], limit: usize) -> Result<Unpublished, GitError> {
-        let remote: Vec<Oid> = { self.inner.references_glob("refs/remotes/*")? }
+        let remote: Vec<Oid> = self
+            .inner
+            .references_glob("refs/remotes/*")?
             .filter_map(|found| found.ok()?.resolve().ok()?.target())
             .collect();
         let themselves = || tips.to_vec();

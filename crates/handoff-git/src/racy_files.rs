@@ -58,7 +58,8 @@ pub(super) fn racy_files(
             })
         });
         let workers: Vec<_> = files.chain(listed).collect();
-        { workers.into_iter() }
+        workers
+            .into_iter()
             .map(|worker| worker.join().expect("looking at files does not panic"))
             .collect()
     });

@@ -63,9 +63,12 @@ impl Repository {
             listed.lines().any(|known| known == line)
         };
         let lock = packed.with_extension("lock");
-        let free = || match lock.exists() {
-            true => Lock::Held,
-            false => Lock::Free,
+        let free = || {
+            if lock.exists() {
+                Lock::Held
+            } else {
+                Lock::Free
+            }
         };
         Ok(is_packed() && is_free_once(free) && is_packed())
     }

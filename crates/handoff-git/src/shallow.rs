@@ -37,9 +37,10 @@ impl Repository {
 
     /// The failure to read an object, which a partial clone may just not have.
     pub(super) fn without(&self, error: git2::Error) -> GitError {
-        match error.code() == ErrorCode::NotFound && self.is_partial() {
-            true => GitError::left_out(error),
-            false => error.into(),
+        if error.code() == ErrorCode::NotFound && self.is_partial() {
+            GitError::left_out(error)
+        } else {
+            error.into()
         }
     }
 

@@ -493,9 +493,10 @@ pub(super) fn edit(
             return write(odb, ObjectType::Tree, &tree);
         };
         let name = std::mem::replace(&mut here, parent).name;
-        let entry = match tree.is_empty() {
-            true => None,
-            false => Some((Mode::Folder, write(odb, ObjectType::Tree, &tree)?)),
+        let entry = if tree.is_empty() {
+            None
+        } else {
+            Some((Mode::Folder, write(odb, ObjectType::Tree, &tree)?))
         };
         here.changed.push(((name, b'/'), entry));
     }

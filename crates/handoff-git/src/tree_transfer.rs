@@ -87,8 +87,9 @@ impl Repository {
 }
 
 fn kind_of(folder: bool) -> ObjectType {
-    match folder {
-        true => ObjectType::Tree,
-        false => ObjectType::Blob,
+    if folder {
+        ObjectType::Tree
+    } else {
+        ObjectType::Blob
     }
 }

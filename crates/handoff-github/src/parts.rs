@@ -35,9 +35,10 @@ pub(super) fn fit(parts: Vec<Part>, most: usize, more: &str) -> Fitted {
     };
     let all: usize = parts.iter().map(size).sum();
     let limit = most;
-    let most = match all <= limit {
-        true => limit,
-        false => limit.saturating_sub(RESERVE),
+    let most = if all <= limit {
+        limit
+    } else {
+        limit.saturating_sub(RESERVE)
     };
     let mut text = String::new();
     let mut left_out = Vec::new();
@@ -52,7 +53,7 @@ pub(super) fn fit(parts: Vec<Part>, most: usize, more: &str) -> Fitted {
         }
         let count = part.rows.len();
         let mut used = part.head.len() + part.tail.len() + 1;
-        let fitting = { part.rows.iter() }.take_while(|row| {
+        let fitting = part.rows.iter().take_while(|row| {
             used += row.len();
             used <= room
         });

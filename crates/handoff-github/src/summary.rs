@@ -68,13 +68,14 @@ pub fn of_ledger(standing: &Ledger, most: usize) -> Fitted {
     let counts: Vec<String> = counts
         .map(|(state, n)| format!("{n} {}", word(*state)))
         .collect();
-    head += &match counts.is_empty() {
-        true => "no handoff is open.".to_owned(),
-        false => format!(
+    head += &if counts.is_empty() {
+        "no handoff is open.".to_owned()
+    } else {
+        format!(
             "{} open: {}.",
             counted(standing.open.len(), "handoff"),
             counts.join(", ")
-        ),
+        )
     };
     head += &format!(" Commit {}.\n", code(&standing.commit.short(), 40));
     let mut parts = vec![Part {
@@ -224,9 +225,10 @@ fn attention(stuck: &[Stuck], is_of_many: bool) -> Option<Part> {
             cell(&stuck.next, MOST_REASON)
         )
     });
-    let title = match is_of_many {
-        true => format!("### Needs attention: {}", stuck.len()),
-        false => "### Needs attention".to_owned(),
+    let title = if is_of_many {
+        format!("### Needs attention: {}", stuck.len())
+    } else {
+        "### Needs attention".to_owned()
     };
     let heads = ["Handoff", "What", "Whose turn", "Since", "Why", "Command"];
     table("that need attention", &title, &heads, rows.collect())
@@ -235,7 +237,10 @@ fn attention(stuck: &[Stuck], is_of_many: bool) -> Option<Part> {
 /// What contracts claimed and the repository contradicts.
 fn contradicted(records: &[Record]) -> Option<Part> {
     let of = |record: &Record| -> Vec<String> {
-        let found = { record.evidence.iter() }.filter(|e| e.result == Verdict::Contradicted);
+        let found = record
+            .evidence
+            .iter()
+            .filter(|e| e.result == Verdict::Contradicted);
         let line = |reason: &str| format!("- {}: {}\n", record.id, code(reason, MOST_REASON));
         found
             .map(|e| line(e.reason.as_deref().unwrap_or_else(|| e.check.as_str())))

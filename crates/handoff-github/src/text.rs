@@ -62,9 +62,10 @@ pub fn code(text: &str, most: usize) -> String {
     }
     let fence = "`".repeat(longest_run(&line) + 1);
     // Only next to one of its own would a fence be read otherwise.
-    let pad = match line.starts_with('`') || line.ends_with('`') {
-        true => " ",
-        false => "",
+    let pad = if line.starts_with('`') || line.ends_with('`') {
+        " "
+    } else {
+        ""
     };
     format!("{fence}{pad}{line}{pad}{fence}")
 }

@@ -229,9 +229,10 @@ impl<'s> Sight<'s> {
             if steps.peek().is_some_and(|next| next.0 == at) {
                 continue;
             }
-            since = match crossed(count, amount, below) {
-                true => since.or(Some(at)),
-                false => None,
+            since = if crossed(count, amount, below) {
+                since.or(Some(at))
+            } else {
+                None
             };
         }
         since
@@ -376,7 +377,8 @@ impl<'s> Sight<'s> {
         let mut found = Vec::new();
         for issue in &self.issues {
             for handoff in issue.handoffs.iter().filter(|h| !h.is_note()) {
-                let begin = { self.claimable_from(issue, handoff) }
+                let begin = self
+                    .claimable_from(issue, handoff)
                     .and_then(|at| at.checked_add_signed(patience));
                 let Some(begin) = begin else {
                     continue;

@@ -224,7 +224,7 @@ pub fn idle(issue: &IssueSurvey, protocol: &Protocol) -> Option<Stuck> {
     if !is_idle(issue, protocol) {
         return None;
     }
-    let mut unfollowed = { issue.unfollowed.iter() }.filter_map(|n| issue.handoff(*n));
+    let mut unfollowed = issue.unfollowed.iter().filter_map(|n| issue.handoff(*n));
     let last = unfollowed.next_back().or(issue.handoffs.last());
     let turn = last.map(|handoff| match handoff.state {
         State::Completed => handoff.to.clone(),

@@ -35,7 +35,10 @@ impl<'a, T> CloudEvent<'a, T> {
         happening: &Happening,
         data: T,
     ) -> Self {
-        let subject = { happening.id.as_ref().map(ToString::to_string) }
+        let subject = happening
+            .id
+            .as_ref()
+            .map(ToString::to_string)
             .or_else(|| happening.issue.as_ref().map(ToString::to_string))
             .or_else(|| happening.name.clone());
         Self {

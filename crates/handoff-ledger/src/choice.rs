@@ -149,7 +149,10 @@ impl<'r> Snapshot<'r> {
                 "say which with --issue: its sender works on {}",
                 keys.join(", ")
             );
-            let named = { first.findings.iter_mut() }.filter(|f| f.code == "envelope.issue");
+            let named = first
+                .findings
+                .iter_mut()
+                .filter(|f| f.code == "envelope.issue");
             named.for_each(|finding| finding.fix = Some(text.clone()));
         }
         Ok(ContractMatch {

@@ -89,9 +89,10 @@ impl Ledger<'_> {
                 message: &message,
             };
             // Nothing is in force yet that could ask for it.
-            let prepared = match session.sign && !self.is_rehearsed() {
-                true => signed(self.repository(), &proposal, session, None, start)?,
-                false => self.repository().prepare(&proposal)?,
+            let prepared = if session.sign && !self.is_rehearsed() {
+                signed(self.repository(), &proposal, session, None, start)?
+            } else {
+                self.repository().prepare(&proposal)?
             };
             let reflog = "handoff: start the ledger";
             let published = match (there, &mut queue) {

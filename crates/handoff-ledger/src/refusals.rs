@@ -117,7 +117,10 @@ impl Ledger<'_> {
             return Ok(());
         };
         let wrapper = Opened::new(protocol, source).wrapper;
-        let kind = { refused.contract_type.as_deref() }.and_then(|k| protocol.contract_type(k));
+        let kind = refused
+            .contract_type
+            .as_deref()
+            .and_then(|k| protocol.contract_type(k));
         let field = |field: for<'f> fn(&'f Fields) -> &'f Option<String>| {
             let common = field(&protocol.definition().fields).as_deref();
             let at = kind.map_or(common, |kind| protocol.field(kind, field));

@@ -286,12 +286,15 @@ impl<'r> Ledger<'r> {
             Some(held) => folder.record(held.number())?.and_then(|record| record.code),
             None => None,
         };
-        let merged = match demanded.iter().any(|(check, _)| *check == Check::Merge) {
-            true => self.merged_at(&folder, branch.as_deref())?,
-            false => Merged::Unknown,
+        let merged = if demanded.iter().any(|(check, _)| *check == Check::Merge) {
+            self.merged_at(&folder, branch.as_deref())?
+        } else {
+            Merged::Unknown
         };
-        let base_branch =
-            { claimed.base().map(str::to_owned) }.or_else(|| self.repository().base_branch());
+        let base_branch = claimed
+            .base()
+            .map(str::to_owned)
+            .or_else(|| self.repository().base_branch());
         let base = match &base_branch {
             Some(branch) => self.repository().base_code(branch)?,
             None => None,
@@ -419,9 +422,10 @@ impl PreparedContract<'_> {
             return Ok(Vec::new());
         };
         let outcome = rules.protocol().outcome(kind, contract.status.as_deref());
-        let request = match outcome.event() == Event::Complete && !kind.answers.is_empty() {
-            true => self.held(tip, offer)?,
-            false => None,
+        let request = if outcome.event() == Event::Complete && !kind.answers.is_empty() {
+            self.held(tip, offer)?
+        } else {
+            None
         };
         let expected = request.and_then(|request| request.expects);
         let (repository, value) = (tip.repository(), &contract.value);

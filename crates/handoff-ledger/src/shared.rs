@@ -272,11 +272,11 @@ fn orphans(
             orphan(format!("{} needs the contract type {kind}", record.id));
         }
         let way = |p: &Protocol| {
-            let answers = p.definition().contracts.iter();
+            let mut answers = p.definition().contracts.iter();
             let answered = |c: &ContractType| c.answers.contains(&record.contract_type);
             (
                 !p.receivers(record.to.as_str()).is_empty(),
-                { answers }.any(answered),
+                answers.any(answered),
             )
         };
         let ((onward, answered), (still_onward, still_answered)) = (way(was), way(protocol));

@@ -458,9 +458,10 @@ impl<'r> Ledger<'r> {
             };
             let demand = draft.demand.as_ref();
             let wanted = session.sign || demand.is_some();
-            let prepared = match wanted && !self.is_rehearsed() {
-                true => signed(self.repository, &proposal, session, demand, start)?,
-                false => self.repository.prepare(&proposal)?,
+            let prepared = if wanted && !self.is_rehearsed() {
+                signed(self.repository, &proposal, session, demand, start)?
+            } else {
+                self.repository.prepare(&proposal)?
             };
             let subject = draft.message.lines().next().unwrap_or_default();
             let reflog = format!("handoff: {subject}");

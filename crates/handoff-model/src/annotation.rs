@@ -32,9 +32,10 @@ impl Annotation {
             other => format!("{name} {other}"),
         };
         let facts: Vec<String> = self.facts.iter().map(fact).collect();
-        match facts.is_empty() {
-            true => self.note.clone(),
-            false => format!("{} ({})", self.note, facts.join(", ")),
+        if facts.is_empty() {
+            self.note.clone()
+        } else {
+            format!("{} ({})", self.note, facts.join(", "))
         }
     }
 }

@@ -60,7 +60,9 @@ impl Brief {
             state: record.state,
             protocol: record.protocol.to_string(),
             priority: record.priority.clone(),
-            pause: { record.pause() }.map(|(since, end)| (since.timestamp(), end.timestamp())),
+            pause: record
+                .pause()
+                .map(|(since, end)| (since.timestamp(), end.timestamp())),
             waits_for: record.waits_for.first().cloned(),
         }
     }
@@ -68,7 +70,9 @@ impl Brief {
     /// Why such a handoff can't be claimed now.
     pub fn hindrance(&self, now: Moment) -> Option<ClaimVerdict> {
         let second = |at| Moment::from_timestamp(at, 0);
-        let pause = { self.pause }.and_then(|(since, end)| Some((second(since)?, second(end)?)));
+        let pause = self
+            .pause
+            .and_then(|(since, end)| Some((second(since)?, second(end)?)));
         match pause {
             _ if self.state != State::Pending => Some(ClaimVerdict::No),
             _ if self.waits_for.is_some() => Some(ClaimVerdict::Waits),

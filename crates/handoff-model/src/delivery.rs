@@ -39,9 +39,10 @@ impl FromStr for DeliveryName {
         let right = text.len() <= LONGEST
             && text.starts_with(|c: char| c.is_ascii_alphanumeric())
             && text.bytes().all(fits);
-        match right {
-            true => Ok(Self(text.to_owned())),
-            false => Err(NoDeliveryName),
+        if right {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(NoDeliveryName)
         }
     }
 }

@@ -472,9 +472,10 @@ fn failure(fields: &FailureFields, value: &Value) -> Option<Failure> {
     let text = |pointer: &str| scalar(value.pointer(pointer)?);
     let optional = |pointer: &Option<String>| text(pointer.as_deref()?);
     let recoverable = fields.recoverable.as_deref().and_then(|p| value.pointer(p));
-    let code = match fields.code.starts_with('/') {
-        true => text(&fields.code)?,
-        false => fields.code.clone(),
+    let code = if fields.code.starts_with('/') {
+        text(&fields.code)?
+    } else {
+        fields.code.clone()
     };
     Some(Failure {
         code,

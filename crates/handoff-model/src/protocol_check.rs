@@ -64,7 +64,8 @@ fn not_an_object(definition: &[u8]) -> Option<String> {
     let parts = ["fields", "evidence"].into_iter();
     let parts = parts.filter_map(|key| Some((format!("/{key}"), definition.get(key)?)));
     let types = definition["contracts"].as_array().into_iter().flatten();
-    let claims = { types.enumerate() }
+    let claims = types
+        .enumerate()
         .filter_map(|(i, item)| Some((format!("/contracts/{i}/claims"), item.get("claims")?)));
     let mut all = items.chain(parts).chain(claims);
     all.find(|(_, item)| !item.is_object()).map(|(at, _)| at)
@@ -249,9 +250,9 @@ impl Checker<'_> {
     fn pointers(&mut self, schemas: &Schemas) {
         let definition = self.definition;
         let anywhere = |pointer: &str| {
-            let known = schemas.iter().flatten();
+            let mut known = schemas.iter().flatten();
             // What can't be read was reported, and may have it.
-            schemas.iter().any(Option::is_none) || { known }.any(|s| has(s, pointer))
+            schemas.iter().any(Option::is_none) || known.any(|s| has(s, pointer))
         };
         let mut missing: Vec<(String, String)> = Vec::new();
         for (key, pointer) in definition.fields.given() {
@@ -280,7 +281,10 @@ impl Checker<'_> {
                 .item
                 .iter()
                 .map(|item| ("item/at".to_owned(), &item.at));
-            let cycle = { limits.cycle.iter() }.map(|c| ("cycle/reason".to_owned(), &c.reason));
+            let cycle = limits
+                .cycle
+                .iter()
+                .map(|c| ("cycle/reason".to_owned(), &c.reason));
             let rounds = limits.rounds.iter().flat_map(|(name, round)| {
                 let at = format!("rounds/{name}/when");
                 round.when.keys().map(move |pointer| (at.clone(), pointer))
@@ -491,7 +495,9 @@ fn own_pointers(kind: &ContractType) -> Vec<(String, String)> {
     for (key, field) in times {
         field.iter().for_each(|f| add(key.to_owned(), &f.at));
     }
-    { kind.retry_multiplier.iter() }.for_each(|p| add("retry_multiplier".to_owned(), p));
+    kind.retry_multiplier
+        .iter()
+        .for_each(|p| add("retry_multiplier".to_owned(), p));
     if let Some(inputs) = &kind.inputs {
         add("inputs/list".to_owned(), &inputs.list);
         let optional = [

@@ -126,9 +126,10 @@ fn weigh(
         (None, _) => (true, by),
         (Some((commit, tree)), Some(known)) if known.commit == *commit || known.tree == *tree => {
             let (own, asked) = (short_id(&known.commit), short_id(commit));
-            let same = match own == asked {
-                true => String::new(),
-                false => format!(", which has the files of {asked}"),
+            let same = if own == asked {
+                String::new()
+            } else {
+                format!(", which has the files of {asked}")
             };
             (true, format!("{by}, of commit {own}{same}"))
         }

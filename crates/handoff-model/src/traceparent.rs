@@ -119,9 +119,10 @@ impl TryFrom<Stored> for TraceParent {
 
     fn try_from(stored: Stored) -> Result<Self, NoTraceParent> {
         let parsed: Self = stored.0.parse()?;
-        match parsed.to_string() == stored.0 {
-            true => Ok(parsed),
-            false => Err(NoTraceParent),
+        if parsed.to_string() == stored.0 {
+            Ok(parsed)
+        } else {
+            Err(NoTraceParent)
         }
     }
 }

@@ -172,7 +172,9 @@ impl Protocol {
             4 * has(from) + 2 * has(to) + has(at)
         };
         let most = contracts.iter().map(|c| score(c)).max();
-        let best: Vec<_> = { contracts.iter().copied() }
+        let best: Vec<_> = contracts
+            .iter()
+            .copied()
             .filter(|c| Some(score(c)) == most)
             .collect();
         if differ(&best) {
@@ -351,7 +353,9 @@ fn undecided(candidates: &[&ContractType], envelope: &Envelope<'_>) -> Vec<Findi
             return made.fix(format!("use one of: {}", allowed.join(", ")));
         }
         let has = |c: &&&ContractType| c.when.contains_key(pointer);
-        let types: Vec<&str> = { candidates.iter().filter(has) }
+        let types: Vec<&str> = candidates
+            .iter()
+            .filter(has)
             .map(|c| c.name.as_str())
             .collect();
         made.fix(format!("a contract of type {} has it", types.join(" or ")))

@@ -87,9 +87,7 @@ impl TaskFields {
                 );
             }
         }
-        let all = { plan.opens.iter() }
-            .chain(&plan.parent)
-            .chain(&plan.completes);
+        let all = plan.opens.iter().chain(&plan.parent).chain(&plan.completes);
         for id in all.filter(|id| id.is_empty() || id.len() > MAX_ID) {
             let text = format!(
                 "{} cannot be a task's name: 1 to {MAX_ID} bytes",

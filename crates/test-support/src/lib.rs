@@ -292,9 +292,12 @@ impl TestEnvironment {
         let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         let status = output.status.code().unwrap_or(-1);
-        let quote = |arg: &&str| match arg.contains(' ') {
-            true => format!("'{arg}'"),
-            false => (*arg).to_owned(),
+        let quote = |arg: &&str| {
+            if arg.contains(' ') {
+                format!("'{arg}'")
+            } else {
+                (*arg).to_owned()
+            }
         };
         let words: Vec<String> = args.iter().map(quote).collect();
         let mut shown = format!("$ git handoff {}\n{stdout}", words.join(" "));

@@ -400,9 +400,10 @@ impl Ledger {
 
     /// Where a loose object is.
     pub fn loose(&self, id: &str) -> PathBuf {
-        let objects = match self.path.join(".git").is_dir() {
-            true => self.path.join(".git/objects"),
-            false => self.path.join("objects"),
+        let objects = if self.path.join(".git").is_dir() {
+            self.path.join(".git/objects")
+        } else {
+            self.path.join("objects")
         };
         objects.join(&id[..2]).join(&id[2..])
     }

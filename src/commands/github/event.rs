@@ -51,13 +51,15 @@ impl Arguments {
         let event = read(context, &self.given)?;
         let delivery = self.delivery(&event)?;
         let repository = context.repository()?;
-        let Writer { ledger, session } = match self.dry_run {
-            true => context.writer_apart(&repository, output)?,
-            false => context.writer(&repository, output)?,
+        let Writer { ledger, session } = if self.dry_run {
+            context.writer_apart(&repository, output)?
+        } else {
+            context.writer(&repository, output)?
         };
-        let ledger = match self.dry_run {
-            true => ledger.alone().rehearsal()?,
-            false => ledger,
+        let ledger = if self.dry_run {
+            ledger.alone().rehearsal()?
+        } else {
+            ledger
         };
         let way = Way {
             ledger: &ledger,

@@ -50,11 +50,13 @@ impl Arguments {
         if let Some(file) = file.filter(|_| !to_stdout) {
             append(&file, &text)?;
         }
-        let shown = match to_stdout {
-            true => text,
-            false => { values.iter() }
+        let shown = if to_stdout {
+            text
+        } else {
+            values
+                .iter()
                 .map(|(name, value)| format!("{name}={value}\n"))
-                .collect(),
+                .collect()
         };
         let fields = values.into_iter();
         let fields = fields.map(|(name, value)| (name.to_owned(), Value::from(value)));

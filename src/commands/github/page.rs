@@ -37,9 +37,10 @@ impl Page {
     /// The file to append to: the one that the runner named in this variable, unless
     /// another is asked for. None, where the document is the answer.
     pub(super) fn file(&self, output: &Output, variable: &str) -> Result<Option<PathBuf>, Failure> {
-        match output.is_json() && self.output.is_none() {
-            true => Ok(None),
-            false => target(self.output.as_ref(), variable).map(Some),
+        if output.is_json() && self.output.is_none() {
+            Ok(None)
+        } else {
+            target(self.output.as_ref(), variable).map(Some)
         }
     }
 }

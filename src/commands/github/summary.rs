@@ -72,9 +72,10 @@ impl Arguments {
         }
         match file {
             Some(file) => {
-                let text = match page.text.is_empty() {
-                    true => String::new(),
-                    false => format!("{close}{}", page.text),
+                let text = if page.text.is_empty() {
+                    String::new()
+                } else {
+                    format!("{close}{}", page.text)
                 };
                 append(&file, &text)?;
                 let shown = format!("{} bytes written to {}\n", page.text.len(), file.display());

@@ -29,7 +29,10 @@ pub(super) fn standing(
     }
     let counts = State::ALL.into_iter().filter(|state| !state.is_terminal());
     let counts = counts.map(|state| (state, open.iter().filter(|r| r.state == state).count()));
-    let completed = { survey.issues.iter() }.filter(|i| i.status == IssueStatus::Completed);
+    let completed = survey
+        .issues
+        .iter()
+        .filter(|i| i.status == IssueStatus::Completed);
     Ok(Standing {
         branch: ledger.branch().to_owned(),
         commit: tip.commit(),

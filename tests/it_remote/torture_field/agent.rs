@@ -146,9 +146,10 @@ impl<'f> Agent<'f> {
     /// Sends the contract that opens an issue, which may be open already.
     fn opening(&mut self) -> Step {
         let issues = &self.field.shared.issues;
-        let issue = match self.dice.percent(75) {
-            true => issues.fetch_add(1, Ordering::SeqCst) + 1,
-            false => issues.load(Ordering::SeqCst).max(1),
+        let issue = if self.dice.percent(75) {
+            issues.fetch_add(1, Ordering::SeqCst) + 1
+        } else {
+            issues.load(Ordering::SeqCst).max(1)
         };
         let marker = self.marker("sent");
         let contract = opening(issue).replace("Dispatchers ask", &marker);
@@ -179,9 +180,10 @@ impl<'f> Agent<'f> {
                 Step::new(&[&args[..], &[&marker]].concat(), Some(marker.clone()))
             }
             n => {
-                let (verb, option) = match n < 80 {
-                    true => ("complete", "--reason"),
-                    false => ("fail", "--message"),
+                let (verb, option) = if n < 80 {
+                    ("complete", "--reason")
+                } else {
+                    ("fail", "--message")
                 };
                 let marker = self.marker("did");
                 self.held.retain(|held| held.0 != id);

@@ -52,9 +52,10 @@ impl Troubles {
                 let way = *dice.one(&[Way::Up, Way::Down]);
                 let digits = dice.below(13);
                 let bytes = dice.below(1 << digits);
-                Some(Trouble::Broken(match dice.percent(5) {
-                    true => Fault::Stall(way, bytes),
-                    false => Fault::Cut(way, bytes),
+                Some(Trouble::Broken(if dice.percent(5) {
+                    Fault::Stall(way, bytes)
+                } else {
+                    Fault::Cut(way, bytes)
                 }))
             }
             17..24 => Some(Trouble::Absent),
@@ -131,9 +132,10 @@ fn unreachable(line: &Line, is: bool) {
     match line {
         Line::Path(link) => {
             let away = link.with_extension("away");
-            match is {
-                true => fs::rename(link, away).unwrap(),
-                false => fs::rename(away, link).unwrap(),
+            if is {
+                fs::rename(link, away).unwrap()
+            } else {
+                fs::rename(away, link).unwrap()
             }
         }
         Line::Proxy(proxy) if is => proxy.always(Fault::Refuse),

@@ -210,12 +210,13 @@ impl Runner {
                 .any(|f| condition.contains(f));
             let runs =
                 (asks || job.context["status"] == "success") && holds(condition, &job.context);
-            let (outcome, outputs) = match runs {
-                false => ("skipped", json!({})),
-                true => match step["uses"].as_str() {
+            let (outcome, outputs) = if !runs {
+                ("skipped", json!({}))
+            } else {
+                match step["uses"].as_str() {
                     Some(action) => self.uses(action, step, job),
                     None => self.script(step, job),
-                },
+                }
             };
             if outcome == "failure" {
                 job.context["status"] = json!("failure");
@@ -296,9 +297,10 @@ impl Runner {
         let mut inputs = Map::new();
         for (name, input) in action["inputs"].as_object().unwrap() {
             let given = &step["with"][name];
-            let value = match given.is_null() {
-                true => input["default"].as_str().unwrap(),
-                false => given.as_str().unwrap(),
+            let value = if given.is_null() {
+                input["default"].as_str().unwrap()
+            } else {
+                given.as_str().unwrap()
             };
             inputs.insert(name.clone(), expanded(value, &job.context).into());
         }
@@ -322,9 +324,10 @@ impl Runner {
             })
             .collect();
         (job.context["steps"], job.context["inputs"]) = outer;
-        match job.context["status"] == "success" {
-            true => ("success", outputs.into()),
-            false => ("failure", outputs.into()),
+        if job.context["status"] == "success" {
+            ("success", outputs.into())
+        } else {
+            ("failure", outputs.into())
         }
     }
 
@@ -387,7 +390,8 @@ impl Runner {
         let later = values(&read("env"));
         job.later.extend(later);
         job.summary += &read("summary");
-        let outputs: Map<String, Value> = { values(&read("output")).into_iter() }
+        let outputs: Map<String, Value> = values(&read("output"))
+            .into_iter()
             .map(|(name, value)| (name, value.into()))
             .collect();
         match ran.status {
@@ -430,9 +434,10 @@ pub(crate) fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
         if path.is_symlink() {
             continue;
         }
-        match path.is_dir() {
-            true => found.extend(files(&path)),
-            false => found.push((path.clone(), fs::read(&path).unwrap_or_default())),
+        if path.is_dir() {
+            found.extend(files(&path))
+        } else {
+            found.push((path.clone(), fs::read(&path).unwrap_or_default()))
         }
     }
     found

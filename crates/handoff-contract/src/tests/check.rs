@@ -141,7 +141,9 @@ fn a_quoted_value_is_told_from_the_value() {
     .unwrap();
     let text = r#"{"no": "false", "either": "true", "word": "1"}"#;
     let checked = schema.check(&Source::parse(text.as_bytes()).unwrap(), None);
-    let shown: Vec<_> = { checked.findings.iter() }
+    let shown: Vec<_> = checked
+        .findings
+        .iter()
         .map(|f| {
             let fix = f.fix.as_deref().unwrap_or_default();
             format!("{} {}: {} ({fix})", f.code, f.path, f.message)

@@ -66,9 +66,10 @@ impl Remote {
         let said = String::from_utf8_lossy(&said);
         let ends = |line: &&str| line.split('\t').nth(1) == Some(&self.refname);
         let Some(line) = said.lines().find(ends) else {
-            return match self.has_branch(patience)? {
-                true => Err(broken_off()),
-                false => Ok(None),
+            return if self.has_branch(patience)? {
+                Err(broken_off())
+            } else {
+                Ok(None)
             };
         };
         let id = line.split('\t').next().filter(|id| id.len() == 40);
@@ -276,9 +277,10 @@ fn broken_off() -> RemoteError {
 /// Runs git to its end and returns what it printed.
 fn run(command: Command, patience: &Patience<'_>) -> Result<Vec<u8>, RemoteError> {
     let ended = ended(command, None, patience)?;
-    match ended.status.success() {
-        true => Ok(ended.stdout),
-        false => Err(said::of_contact(&said::lines(&ended.stderr))),
+    if ended.status.success() {
+        Ok(ended.stdout)
+    } else {
+        Err(said::of_contact(&said::lines(&ended.stderr)))
     }
 }
 

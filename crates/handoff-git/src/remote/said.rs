@@ -61,11 +61,12 @@ pub(super) fn of_contact(lines: &[String]) -> RemoteError {
         let said = lines[..at].iter().map(|line| from_remote(line)).collect();
         return RemoteError::Refused { said };
     }
-    match lines.iter().any(|line| is_denial(line)) {
-        true => RemoteError::Denied {
+    if lines.iter().any(|line| is_denial(line)) {
+        RemoteError::Denied {
             said: all_said(None, lines),
-        },
-        false => failed(None, lines),
+        }
+    } else {
+        failed(None, lines)
     }
 }
 
@@ -134,9 +135,12 @@ fn of_server(reason: &str, refname: &str, lines: &[String]) -> Result<Pushed, Re
         return of_update(reason, lines);
     }
     let said = heard(lines);
-    let in_one = |own: &str| match said.is_empty() {
-        true => own.to_owned(),
-        false => said.join("; "),
+    let in_one = |own: &str| {
+        if said.is_empty() {
+            own.to_owned()
+        } else {
+            said.join("; ")
+        }
     };
     // What git itself keeps a ref from; its advice is long, and for those who run the server.
     let kept = [
@@ -151,9 +155,10 @@ fn of_server(reason: &str, refname: &str, lines: &[String]) -> Result<Pushed, Re
         || reason.starts_with("push declined due to repository rule violations")
         || reason.starts_with("TF402455:")
     {
-        let said = match reason.starts_with("TF") {
-            true => reason.to_owned(),
-            false => in_one(reason),
+        let said = if reason.starts_with("TF") {
+            reason.to_owned()
+        } else {
+            in_one(reason)
         };
         return Err(RemoteError::Protected { said });
     }
@@ -206,9 +211,10 @@ fn of_update(reason: &str, lines: &[String]) -> Result<Pushed, RemoteError> {
             || line.ends_with(": Input/output error")
             || line.contains("' exists; cannot create '")
     };
-    match all.iter().any(lasting) {
-        true => Err(failed(Some(reason), lines)),
-        false => Ok(Pushed::Behind),
+    if all.iter().any(lasting) {
+        Err(failed(Some(reason), lines))
+    } else {
+        Ok(Pushed::Behind)
     }
 }
 
@@ -338,14 +344,12 @@ fn all_said(reason: Option<&str>, lines: &[String]) -> String {
         .map(String::as_str)
         .filter(|line| !repeated(line));
     let all: Vec<&str> = reason.into_iter().chain(said).collect();
-    match all.is_empty() {
-        true => "it failed, and does not say why".to_owned(),
-        false => {
-            // git breaks lines behind a colon.
-            let all = all.join("; ").replace(":; ", ": ");
-            all.chars().take(3 * LENGTH).collect()
-        }
+    if all.is_empty() {
+        return "it failed, and does not say why".to_owned();
     }
+    // git breaks lines behind a colon.
+    let all = all.join("; ").replace(":; ", ": ");
+    all.chars().take(3 * LENGTH).collect()
 }
 
 /// A line without control characters, and without the sequences that colour terminals.

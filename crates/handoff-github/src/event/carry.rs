@@ -94,12 +94,13 @@ fn governing<'r>(
         let rules = tip.rules(issue.protocol.as_str())?;
         let definition = rules.protocol().definition();
         if definition.github.is_none() {
-            let update = match has_rules(definition.name.as_str()) {
-                true => format!(
+            let update = if has_rules(definition.name.as_str()) {
+                format!(
                     "; `git handoff protocol update {}` puts the version in force that has some",
                     definition.name
-                ),
-                false => String::new(),
+                )
+            } else {
+                String::new()
             };
             return Ok(Err(format!(
                 "protocol {} {} of the ledger has no rules about GitHub's events (`github`){update}",
@@ -119,20 +120,19 @@ fn governing<'r>(
             return Ok(Ok(rules));
         }
     }
-    Ok(Err(match any {
-        true => "the ledger does not have this issue, and such an event begins none".to_owned(),
-        false => {
-            let mut names = tip.protocols()?.into_iter();
-            let update = names.find(|name| has_rules(name)).map(|name| {
-                format!(
-                    "; `git handoff protocol update {name}` puts the version in force that has some"
-                )
-            });
+    Ok(Err(if any {
+        "the ledger does not have this issue, and such an event begins none".to_owned()
+    } else {
+        let mut names = tip.protocols()?.into_iter();
+        let update = names.find(|name| has_rules(name)).map(|name| {
             format!(
-                "no protocol of the ledger has rules about GitHub's events (`github`){}",
-                update.unwrap_or_default()
+                "; `git handoff protocol update {name}` puts the version in force that has some"
             )
-        }
+        });
+        format!(
+            "no protocol of the ledger has rules about GitHub's events (`github`){}",
+            update.unwrap_or_default()
+        )
     }))
 }
 
@@ -165,7 +165,7 @@ fn applying(
 ) -> Vec<EventRule> {
     let github = protocol.definition().github.iter();
     let about = github.flat_map(|github| &github.rules);
-    let about: Vec<&EventRule> = { about }
+    let about: Vec<&EventRule> = about
         .filter(|rule| rule.is_about(kind, event.action()))
         .collect();
     let fork = event.fork();
@@ -191,12 +191,13 @@ fn applying(
         let name = protocol.name();
         let action = event.action().map(|action| format!(" {action}"));
         let event = format!("{}{}", event.name(), action.unwrap_or_default());
-        why.push(match unmet.is_empty() {
-            true => format!("no rule of protocol {name} is about `{event}`"),
-            false => format!(
+        why.push(if unmet.is_empty() {
+            format!("no rule of protocol {name} is about `{event}`")
+        } else {
+            format!(
                 "no rule of protocol {name} applies: what it says is not what they ask: {}",
                 unmet.join(", ")
-            ),
+            )
         });
     }
     found
@@ -222,7 +223,7 @@ impl Work<'_, '_> {
     pub(super) fn facts(&self, rule: &EventRule) -> Map<String, Value> {
         let facts = rule.facts.iter();
         let payload = self.event.payload();
-        { facts }
+        facts
             .filter_map(|(name, source)| Some((name.clone(), value(source, payload)?)))
             .collect()
     }
@@ -364,8 +365,9 @@ fn too_late(error: &LedgerError) -> Option<String> {
         _ => &[],
     };
     let told: Vec<&str> = findings.iter().map(|finding| &*finding.message).collect();
-    Some(match told.is_empty() {
-        true => refusal.to_string(),
-        false => format!("{refusal}: {}", told.join("; ")),
+    Some(if told.is_empty() {
+        refusal.to_string()
+    } else {
+        format!("{refusal}: {}", told.join("; "))
     })
 }

@@ -59,7 +59,8 @@ impl Work<'_, '_> {
         let ends = (&rule.agent, &contract.to);
         let format = usual_format(&protocol, Some(&kind));
         let text = written(&self.rules, &kind, &value, format, ends)?;
-        let missing: Vec<Left> = { left_to_fill(&value).into_iter() }
+        let missing: Vec<Left> = left_to_fill(&value)
+            .into_iter()
             .map(|(path, asked)| Left { path, asked })
             .collect();
         let mut draft = Draft {

@@ -40,7 +40,9 @@ fn lines(text: &str) -> Vec<Option<String>> {
     let mut lines = Vec::new();
     for line in text.lines() {
         let begun = line.trim_start();
-        let indent = { line.chars().take_while(|c| c.is_whitespace()) }
+        let indent = line
+            .chars()
+            .take_while(|c| c.is_whitespace())
             .fold(0, |at, c| if c == '\t' { at / 4 * 4 + 4 } else { at + 1 });
         let mark = begun.chars().next().filter(|c| ['`', '~'].contains(c));
         let length = mark.map_or(0, |mark| begun.chars().take_while(|c| *c == mark).count());
@@ -178,7 +180,10 @@ fn with_marked_headings(lines: Vec<Option<String>>) -> Vec<Option<String>> {
             line.as_ref()
                 .is_none_or(|line| line.trim().is_empty() || is_heading(line))
         };
-        let alone = { marked.len().checked_sub(2) }.is_none_or(|at| apart(&marked[at]));
+        let alone = marked
+            .len()
+            .checked_sub(2)
+            .is_none_or(|at| apart(&marked[at]));
         match (under, marked.last_mut()) {
             (Some(mark), Some(Some(text)))
                 if alone && !text.trim().is_empty() && !is_heading(text) && !begins_item(text) =>
@@ -199,7 +204,8 @@ fn is_named(line: &str, words: &[String]) -> bool {
     };
     let around = |c: char| !c.is_alphanumeric() && !['(', ')', '~'].contains(&c);
     let text = line.trim_start()[level..].trim_matches(around);
-    let text = { text.split_once(char::is_whitespace) }
+    let text = text
+        .split_once(char::is_whitespace)
         .filter(|(number, _)| {
             number
                 .chars()
@@ -209,7 +215,10 @@ fn is_named(line: &str, words: &[String]) -> bool {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let text = text.to_lowercase();
     let one = text.strip_suffix('s').unwrap_or(&text);
-    { words.iter().map(|word| word.to_lowercase()) }.any(|word| word == text || word == one)
+    words
+        .iter()
+        .map(|word| word.to_lowercase())
+        .any(|word| word == text || word == one)
 }
 
 /// The lines beneath the first heading that says one of these words; all of them, if no word
@@ -301,7 +310,10 @@ fn begins_item(line: &str) -> bool {
 fn item(line: &str) -> Option<&str> {
     let rest = after_mark(line.trim())?.trim_start();
     let task = ["[ ]", "[x]", "[X]"];
-    let rest = { task.iter().find_map(|mark| rest.strip_prefix(mark)) }.unwrap_or(rest);
+    let rest = task
+        .iter()
+        .find_map(|mark| rest.strip_prefix(mark))
+        .unwrap_or(rest);
     Some(rest.trim()).filter(|rest| !rest.is_empty())
 }
 

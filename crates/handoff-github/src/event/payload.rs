@@ -153,8 +153,8 @@ impl Event {
     pub(super) fn noted_since(&self) -> Option<Moment> {
         match self.kind? {
             EventKind::WorkflowRun => {
-                let places = ["run_started_at", "created_at", "updated_at"].iter();
-                { places }.find_map(|place| self.time(&format!("/workflow_run/{place}")))
+                let mut places = ["run_started_at", "created_at", "updated_at"].iter();
+                places.find_map(|place| self.time(&format!("/workflow_run/{place}")))
             }
             _ => self.happened_at(),
         }

@@ -37,8 +37,8 @@ fn since(kind: EventKind) -> String {
 
 /// The newest value of a fact that was noted.
 fn noted<'i>(issue: &'i Issue, name: &str) -> Option<&'i Value> {
-    let notes = issue.annotations.iter().rev();
-    { notes }.find_map(|note| note.facts.get(name))
+    let mut notes = issue.annotations.iter().rev();
+    notes.find_map(|note| note.facts.get(name))
 }
 
 impl Work<'_, '_> {

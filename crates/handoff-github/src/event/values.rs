@@ -23,7 +23,9 @@ pub(super) fn value(source: &Source, payload: &Value) -> Option<Value> {
 /// What a payload has at a place; what should be a commit's id and is none is not there.
 fn at<'v>(pointer: &str, payload: &'v Value) -> impl Iterator<Item = &'v Value> + use<'v> {
     let any = !names_commit(pointer);
-    { select(payload, pointer).into_iter() }.filter(move |found| any || is_commit(found))
+    select(payload, pointer)
+        .into_iter()
+        .filter(move |found| any || is_commit(found))
 }
 
 /// Says whether GitHub has the id of a commit at such a place.

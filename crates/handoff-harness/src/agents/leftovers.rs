@@ -7,7 +7,10 @@ pub(super) fn beside(file: &Path) -> Vec<PathBuf> {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let begin = format!(".{name}.git-handoff-");
     let entries = file.parent().and_then(|folder| folder.read_dir().ok());
-    let mut found: Vec<PathBuf> = { entries.into_iter().flatten().flatten() }
+    let mut found: Vec<PathBuf> = entries
+        .into_iter()
+        .flatten()
+        .flatten()
         .filter(|entry| {
             let name = entry.file_name();
             let number = name.to_str().and_then(|name| name.strip_prefix(&begin));

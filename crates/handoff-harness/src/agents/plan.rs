@@ -260,7 +260,9 @@ const EMPTY: &str = "{\n}\n";
 fn with_hook(text: &str, wanted: &Wanted<'_>) -> Result<String, Fault> {
     let config = json::read(text)?;
     let handlers = wanted.handlers(&config);
-    let ours = { handlers.iter() }.find(|(_, handler)| wanted.acts(handler).is_some());
+    let ours = handlers
+        .iter()
+        .find(|(_, handler)| wanted.acts(handler).is_some());
     match ours {
         // Of its own bytes, only what means something else is changed.
         Some((_, handler)) if *handler == wanted.handler() => Ok(text.to_owned()),

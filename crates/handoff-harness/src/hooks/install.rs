@@ -420,9 +420,12 @@ fn into_file(
     configurable: bool,
 ) -> Verdict {
     let executable = file::is_executable(metadata);
-    let there = |action| match executable {
-        true => Verdict::Do(action, None),
-        false => Verdict::Refuse(not_executable(path)),
+    let there = |action| {
+        if executable {
+            Verdict::Do(action, None)
+        } else {
+            Verdict::Refuse(not_executable(path))
+        }
     };
     let found = match block::find(bytes) {
         Ok(found) => found,

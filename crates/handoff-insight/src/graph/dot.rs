@@ -100,9 +100,10 @@ fn edge_text(graph: &Graph, edge: &Edge) -> String {
     let label = (!all.is_empty()).then(|| format!("label=\"{}\"", lines(&all)));
     let attributes = [label.as_deref(), style, colour];
     let attributes: Vec<&str> = attributes.into_iter().flatten().collect();
-    match attributes.is_empty() {
-        true => format!("{} -> {};", edge.from, edge.to),
-        false => format!("{} -> {} [{}];", edge.from, edge.to, attributes.join(", ")),
+    if attributes.is_empty() {
+        format!("{} -> {};", edge.from, edge.to)
+    } else {
+        format!("{} -> {} [{}];", edge.from, edge.to, attributes.join(", "))
     }
 }
 

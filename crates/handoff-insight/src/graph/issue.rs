@@ -243,7 +243,9 @@ impl Builder<'_> {
             node.mark = node.mark.max(mark);
             let since = match handoff.expires_at.filter(|_| mark == Mark::Late) {
                 Some(end) => Some(format!(" {} ago", span(now - end))),
-                None => { handoff.changes.last() }
+                None => handoff
+                    .changes
+                    .last()
                     .map(|change| format!(" for {}", span(now - change.at))),
             };
             let how = match mark {
@@ -251,8 +253,10 @@ impl Builder<'_> {
                 Mark::Late => "lease ran out",
                 _ => word(handoff.state),
             };
-            let meant_for =
-                { handoff.intended.as_ref() }.map(|agent| format!(", meant for {agent}"));
+            let meant_for = handoff
+                .intended
+                .as_ref()
+                .map(|agent| format!(", meant for {agent}"));
             node.lines.push(format!(
                 "{} {} {how}{}{}",
                 handoff.number,

@@ -23,7 +23,9 @@ const MOST_TEXT: usize = 50_000;
 pub fn mermaid(graph: &Graph) -> String {
     let tries = [(160, usize::MAX), (48, 500), (24, 300), (16, 150)];
     let fits = |text: &String| text.encode_utf16().count() < MOST_TEXT;
-    let drawn = { tries.iter() }.map(|(columns, nodes)| draw(graph, *columns, *nodes));
+    let drawn = tries
+        .iter()
+        .map(|(columns, nodes)| draw(graph, *columns, *nodes));
     // The smallest always fits.
     let mut last = String::new();
     for text in drawn {
@@ -45,7 +47,7 @@ fn draw(graph: &Graph, columns: usize, most_nodes: usize) -> String {
     let (nodes, edges) = chosen(graph, most_nodes);
     for (i, group) in graph.groups.iter().enumerate() {
         let title = in_label(&cut_to_columns(&one_line(&group.title), columns));
-        let inside: Vec<&&Node> = { nodes.iter() }.filter(|n| n.group == Some(i)).collect();
+        let inside: Vec<&&Node> = nodes.iter().filter(|n| n.group == Some(i)).collect();
         if inside.is_empty() {
             continue;
         }
@@ -102,7 +104,9 @@ fn node_text(graph: &Graph, node: &Node, columns: usize) -> String {
     let name = format!("{symbol}{}", one_line(&node.name));
     let mut lines = vec![in_label(&cut_to_columns(&name, columns))];
     lines.extend(
-        { node.lines.iter() }.map(|line| in_label(&cut_to_columns(&one_line(line), columns))),
+        node.lines
+            .iter()
+            .map(|line| in_label(&cut_to_columns(&one_line(line), columns))),
     );
     let inside = lines.join("<br/>");
     let (open, close) = match node.shape {
@@ -130,20 +134,24 @@ fn edge_text(graph: &Graph, edge: &Edge, columns: usize) -> String {
         let wrapped = wrap(&cut_to_columns(&line, columns * 2), 40.min(columns));
         lines.extend(wrapped.iter().map(|line| in_label(line)));
     }
-    match lines.is_empty() {
-        true => format!("{} {arrow} {}", edge.from, edge.to),
-        false => format!(
+    if lines.is_empty() {
+        format!("{} {arrow} {}", edge.from, edge.to)
+    } else {
+        format!(
             "{} {arrow}|\"{}\"| {}",
             edge.from,
             lines.join("<br/>"),
             edge.to
-        ),
+        )
     }
 }
 
 /// The loops, and what is left out.
 fn remarks(graph: &Graph, nodes: &[&Node], edges: &[&Edge], columns: usize, text: &mut String) {
-    let mut lines: Vec<String> = { graph.loops.iter().take(5) }
+    let mut lines: Vec<String> = graph
+        .loops
+        .iter()
+        .take(5)
         .map(|around| format!("↻ {}", graph.told(around)))
         .collect();
     let more = graph.loops.len().saturating_sub(lines.len());
@@ -156,7 +164,8 @@ fn remarks(graph: &Graph, nodes: &[&Node], edges: &[&Edge], columns: usize, text
     if lines.is_empty() {
         return;
     }
-    let lines: Vec<String> = { lines.iter() }
+    let lines: Vec<String> = lines
+        .iter()
         .map(|line| in_label(&cut_to_columns(&one_line(line), columns * 2)))
         .collect();
     let _ = writeln!(text, "  remarks[\"{}\"]", lines.join("<br/>"));
@@ -208,7 +217,8 @@ fn styles(graph: &Graph, nodes: &[&Node], edges: &[&Edge], text: &mut String) {
         ),
     ];
     for (mark, name, style) in marks {
-        let marked: Vec<String> = { nodes.iter() }
+        let marked: Vec<String> = nodes
+            .iter()
             .filter(|node| node.mark == mark)
             .map(|node| node.id.to_string())
             .collect();
@@ -265,22 +275,21 @@ fn in_label(text: &str) -> String {
             }
             c => c.is_alphanumeric(),
         };
-        match is_plain {
-            true => shown.push(c),
-            false => {
-                let _ = write!(shown, "#{};", u32::from(c));
-                // Two of them begin a formula, however they are written.
-                if c == '$' {
-                    shown.push_str("#8203;");
-                }
-            }
+        if is_plain {
+            shown.push(c);
+            continue;
+        }
+        let _ = write!(shown, "#{};", u32::from(c));
+        // Two of them begin a formula, however they are written.
+        if c == '$' {
+            shown.push_str("#8203;");
         }
     }
-    match shown.trim().is_empty() {
+    if shown.trim().is_empty() {
         // Mermaid refuses an empty label.
-        true => "#8203;".to_owned(),
-        false => shown,
+        return "#8203;".to_owned();
     }
+    shown
 }
 
 /// Text for a title, which is YAML between double quotes, and which Mermaid searches

@@ -398,7 +398,9 @@ impl Graph {
     /// The edges that a drawing has: that a task is part of another is only drawn
     /// where nothing else leads to it.
     fn drawn(&self) -> Vec<&Edge> {
-        let waits: std::collections::HashSet<NodeId> = { self.edges.iter() }
+        let waits: std::collections::HashSet<NodeId> = self
+            .edges
+            .iter()
             .filter(|edge| edge.kind == EdgeKind::Dependency)
             .map(|edge| edge.to)
             .collect();
@@ -408,7 +410,9 @@ impl Graph {
 
     /// A loop in words: how often, and along whom.
     fn told(&self, around: &Loop) -> String {
-        let names: Vec<&str> = { around.agents.iter() }
+        let names: Vec<&str> = around
+            .agents
+            .iter()
             .map(|id| self.node(*id).name.as_str())
             .collect();
         let count = around.rounds.len();

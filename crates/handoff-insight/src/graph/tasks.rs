@@ -15,10 +15,12 @@ use super::{Edge, EdgeKind, Graph, Group, Kind, Mark, Node, NodeId, Shape, is_la
 /// Without any task, it has no node.
 pub fn task_graph(issue: &Issue, survey: &IssueSurvey, now: Moment) -> Graph {
     let tasks = &issue.tasks;
-    let places: HashMap<(Option<&str>, &str), NodeId> = { tasks.iter().enumerate() }
+    let places: HashMap<(Option<&str>, &str), NodeId> = tasks
+        .iter()
+        .enumerate()
         .map(|(i, task)| ((task.parent.as_deref(), task.id.as_str()), NodeId(i)))
         .collect();
-    let parents = { tasks.iter() }.filter_map(|task| task.parent.as_deref());
+    let parents = tasks.iter().filter_map(|task| task.parent.as_deref());
     let mut group_of: HashMap<&str, usize> = HashMap::new();
     let mut names: Vec<&str> = Vec::new();
     for parent in parents {
@@ -51,7 +53,7 @@ pub fn task_graph(issue: &Issue, survey: &IssueSurvey, now: Moment) -> Graph {
             edges.extend(edge);
         }
     }
-    let groups = { names.iter() }.map(|parent| {
+    let groups = names.iter().map(|parent| {
         let parts = || tasks.iter().filter(|t| t.parent.as_deref() == Some(parent));
         let done = parts().filter(|t| t.state == TaskState::Completed).count();
         Group {

@@ -93,7 +93,10 @@ pub(super) fn word(state: State) -> &'static str {
 fn taken(kind: Kind, edge: &Edge) -> String {
     let mut parts = vec![numbers(&edge.handoffs)];
     parts.extend((edge.count > 1 || kind == Kind::Protocol).then(|| format!("×{}", edge.count)));
-    let other = { edge.states.iter() }.filter(|(state, _)| *state != State::Completed);
+    let other = edge
+        .states
+        .iter()
+        .filter(|(state, _)| *state != State::Completed);
     let other: Vec<String> = other
         .map(|(state, count)| match edge.count {
             1 => word(*state).to_owned(),

@@ -250,7 +250,8 @@ impl Metrics {
             by_protocol.of(name, name.as_str());
         }
         let stuck = attention(survey, protocols, now);
-        let mut stuck_in: BTreeMap<AgentName, BTreeMap<Need, usize>> = { protocols.keys() }
+        let mut stuck_in: BTreeMap<AgentName, BTreeMap<Need, usize>> = protocols
+            .keys()
             .map(|name| (name.clone(), BTreeMap::new()))
             .collect();
         for one in &stuck {

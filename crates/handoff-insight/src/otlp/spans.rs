@@ -72,7 +72,10 @@ fn said(traces: &Traces, contract: &Contract, at: Moment) -> Told {
         }
         attributes
     };
-    let events = { traces.events.iter() }.filter(|event| event.is(&contract.kind, &contract.value));
+    let events = traces
+        .events
+        .iter()
+        .filter(|event| event.is(&contract.kind, &contract.value));
     let events = events.map(|event| Event {
         time_unix_nano: nanos(at),
         name: event.name.clone(),
@@ -275,9 +278,10 @@ impl Trace<'_> {
     fn part(&self, spell: &Spell<'_>, id: String, handoff: &str, name: &str) -> Span {
         let agent = spell.agent.as_str();
         let is_work = spell.state == State::InProgress;
-        let title = match is_work {
-            true => format!("invoke_agent {agent}"),
-            false => spell.state.as_str().to_owned(),
+        let title = if is_work {
+            format!("invoke_agent {agent}")
+        } else {
+            spell.state.as_str().to_owned()
         };
         let mut span = self.span(id, Some(handoff.to_owned()), title);
         let mut attributes = Attributes::default();

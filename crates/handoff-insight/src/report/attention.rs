@@ -160,9 +160,10 @@ fn cards(page: &mut String, stuck: &[Stuck], shown: &Shown<'_>, now: Moment) {
             Some(id) => (id.to_string(), format!("h-{id}")),
             None => (format!("Issue {}", one.issue), format!("i-{}", one.issue)),
         };
-        let what = match shown.has(&one.issue) {
-            true => format!("<a href=\"#{anchor}\">{what}</a>"),
-            false => what,
+        let what = if shown.has(&one.issue) {
+            format!("<a href=\"#{anchor}\">{what}</a>")
+        } else {
+            what
         };
         *page += &format!(
             "<li class=\"n {}\" id=\"s-{anchor}\"><p class=\"since\"><b>{}</b> <span>since {}</span></p><h3>{what} <b>{}</b></h3><p class=\"why\">{}</p><p class=\"where\">{}</p><p class=\"next\"><code>{}</code></p></li>\n",

@@ -315,7 +315,10 @@ fn context(text: &mut String, failure: &PastFailure, kept: &Contents) {
         "machine",
         &format!("{host} ({}, {})", kept.host.os, kept.host.arch),
     );
-    let tools = { kept.tools.iter() }.map(|(name, version)| format!("{name} {version}"));
+    let tools = kept
+        .tools
+        .iter()
+        .map(|(name, version)| format!("{name} {version}"));
     add(text, "tools", &tools.collect::<Vec<_>>().join(", "));
     let branch = kept.code.branch.as_deref().unwrap_or("no branch");
     let commit = kept.code.commit.as_deref().unwrap_or("no commit yet");

@@ -55,9 +55,10 @@ fn row(page: &mut String, issue: &IssueSurvey, is_stuck: bool, shown: &Shown<'_>
             }
         }
     }
-    let name = match shown.has(key) {
-        true => format!("<a href=\"#i-{key}\">{key}</a>"),
-        false => key.to_string(),
+    let name = if shown.has(key) {
+        format!("<a href=\"#i-{key}\">{key}</a>")
+    } else {
+        key.to_string()
     };
     let status = issue.status.as_str();
     let alarm = if is_stuck {

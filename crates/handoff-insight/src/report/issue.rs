@@ -239,9 +239,10 @@ pub(super) fn standing(survey: &IssueSurvey, now: Moment) -> String {
     let Some(one) = open.next() else {
         return String::new();
     };
-    let badge = match is_late(one, now) {
-        true => format!("<b class=\"s late\">{}</b>", Need::LeaseRanOut.title()),
-        false => badge(one.state),
+    let badge = if is_late(one, now) {
+        format!("<b class=\"s late\">{}</b>", Need::LeaseRanOut.title())
+    } else {
+        badge(one.state)
     };
     let name = escaped(one.to.as_str());
     match open.count() {

@@ -105,7 +105,9 @@ impl<'a> Report<'a> {
         now: Moment,
     ) -> Self {
         let only: HashSet<&IssueKey> = wanted.issues.iter().collect();
-        let mut issues: Vec<&IssueSurvey> = { survey.issues.iter() }
+        let mut issues: Vec<&IssueSurvey> = survey
+            .issues
+            .iter()
             .filter(|issue| only.is_empty() || only.contains(&issue.key))
             .collect();
         // Those of the same second stay in the order of their keys.

@@ -119,13 +119,15 @@ pub(super) fn section(page: &mut String, issues: &[&IssueSurvey], shown: &Shown<
         );
         for (issue, handoff, _) in held.iter().take(NAMED) {
             let id = issue.id(handoff);
-            let (sign, what) = match is_late(handoff, now) {
-                true => ('!', Need::LeaseRanOut.title()),
-                false => (sign(handoff.state), state(handoff.state)),
+            let (sign, what) = if is_late(handoff, now) {
+                ('!', Need::LeaseRanOut.title())
+            } else {
+                (sign(handoff.state), state(handoff.state))
             };
-            *page += &match shown.has(&issue.key) {
-                true => format!("<a href=\"#h-{id}\" title=\"{what}\">{sign} {id}</a> "),
-                false => format!("{sign} {id} "),
+            *page += &if shown.has(&issue.key) {
+                format!("<a href=\"#h-{id}\" title=\"{what}\">{sign} {id}</a> ")
+            } else {
+                format!("{sign} {id} ")
             };
         }
         if held.len() > NAMED {

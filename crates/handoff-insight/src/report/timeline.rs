@@ -64,13 +64,15 @@ pub(super) fn section(
     );
     for issue in drawn {
         let key = &issue.key;
-        let name = match shown.has(key) {
-            true => format!("<a href=\"#i-{key}\">{key}</a>"),
-            false => key.to_string(),
+        let name = if shown.has(key) {
+            format!("<a href=\"#i-{key}\">{key}</a>")
+        } else {
+            key.to_string()
         };
-        let before = match issue.opened_at < start {
-            true => format!(" <small>← {}</small>", issue.opened_at.format("%Y-%m-%d")),
-            false => String::new(),
+        let before = if issue.opened_at < start {
+            format!(" <small>← {}</small>", issue.opened_at.format("%Y-%m-%d"))
+        } else {
+            String::new()
         };
         *page += &format!("<tr id=\"l-{key}\"><th scope=\"row\">{name}{before}</th><td>");
         bar(page, issue, (start, end), now);
@@ -144,9 +146,10 @@ fn axis(start: Moment, end: Moment, now: Moment) -> String {
         let at = start + span * quarter / 4;
         shown += &format!(" <span>{}</span>", at.format(form));
     }
-    let last = match end == now {
-        true => "now".to_owned(),
-        false => minute(end),
+    let last = if end == now {
+        "now".to_owned()
+    } else {
+        minute(end)
     };
     shown + &format!(" <span>{last}</span></span>")
 }
@@ -232,9 +235,10 @@ fn steps(page: &mut String, issues: &[&IssueSurvey], shown: &Shown<'_>) {
     page.push_str("<h3>Last steps</h3>\n<ol class=\"steps\">\n");
     for (change, key, handoff) in all.into_iter().take(STEPS) {
         let id = format!("{key}.{}", handoff.number);
-        let name = match shown.has(key) {
-            true => format!("<a href=\"#h-{id}\">{id}</a>"),
-            false => id,
+        let name = if shown.has(key) {
+            format!("<a href=\"#h-{id}\">{id}</a>")
+        } else {
+            id
         };
         let what = match change.event {
             None => format!("sent to {}", escaped(handoff.sent_to.as_str())),

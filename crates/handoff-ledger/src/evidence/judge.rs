@@ -323,9 +323,10 @@ impl Judge<'_> {
         }
         // Where a file may have been moved, git counts it once.
         let moved = changed.values().any(Option::is_none);
-        let with_moves = match moved {
-            true => self.repository.differences_with_moves(fork, tip)? as u64,
-            false => number,
+        let with_moves = if moved {
+            self.repository.differences_with_moves(fork, tip)? as u64
+        } else {
+            number
         };
         if claimed == Some(with_moves) {
             return Ok(Found::Passed);
@@ -410,7 +411,8 @@ impl Judge<'_> {
         };
         let patterns = self.claimed.paths();
         // The definition was checked: each of them is one.
-        let patterns: Vec<PathPattern> = { patterns.iter() }
+        let patterns: Vec<PathPattern> = patterns
+            .iter()
             .filter_map(|text| PathPattern::new(text).ok())
             .collect();
         let changed = self

@@ -101,9 +101,10 @@ impl Judge<'_> {
         let Some(word) = self.claimed.text(claim.strategy.as_deref()) else {
             return Ok(None);
         };
-        let strategy = match claim.strategies.is_empty() {
-            true => Strategy::usual(word),
-            false => claim.strategies.get(word).copied(),
+        let strategy = if claim.strategies.is_empty() {
+            Strategy::usual(word)
+        } else {
+            claim.strategies.get(word).copied()
         };
         match strategy {
             Some(strategy) => Ok(Some(strategy)),

@@ -258,7 +258,8 @@ pub(super) fn begun(taken: &Taken) -> Vec<HandoffId> {
     let (Key::Issue(key), Some(began)) = (&taken.key, &taken.began) else {
         return Vec::new();
     };
-    { began.clone() }
+    began
+        .clone()
         .map(|number| HandoffId::new(key.clone(), number))
         .collect()
 }

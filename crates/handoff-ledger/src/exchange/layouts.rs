@@ -177,8 +177,10 @@ fn log(
         let record = reader.record(id)?;
         let begin = record.sent_at().unwrap_or_default();
         // One that goes on has lasted until its newest change.
-        let ended =
-            { record.transitions.iter() }.rfind(|t| t.to.is_terminal() || t.to == State::Failed);
+        let ended = record
+            .transitions
+            .iter()
+            .rfind(|t| t.to.is_terminal() || t.to == State::Failed);
         let end = ended.or(record.latest()).map_or(begin, |t| t.at);
         let bad = [
             State::Failed,

@@ -222,9 +222,10 @@ impl<'a, 'r> Replay<'a, 'r> {
             return Ok(());
         }
         self.importer.set_time(line.at);
-        match self.take(place, line, &key)? {
-            true => self.steps.insert(key, step).map(drop),
-            false => self.broken.insert(key).then_some(()),
+        if self.take(place, line, &key)? {
+            self.steps.insert(key, step).map(drop)
+        } else {
+            self.broken.insert(key).then_some(())
         };
         Ok(())
     }

@@ -79,7 +79,8 @@ pub(super) fn read(folder: &Folder, importer: &mut Importer<'_, '_>) -> Result<(
             }
         }
     }
-    let mut known: HashSet<(String, String)> = { documents.iter() }
+    let mut known: HashSet<(String, String)> = documents
+        .iter()
         .filter_map(|document| document.request.clone())
         .collect();
     // What is written later is sent later; a request before what answers it.

@@ -226,9 +226,10 @@ fn attach(folder: &mut Folder<'_>, attached: &[Attached]) -> Result<Vec<Attachme
             names.insert(name.clone()).then_some(name)
         });
         let name = name.unwrap_or_default();
-        let mode = match file.executable {
-            true => Mode::Executable,
-            false => Mode::Plain,
+        let mode = if file.executable {
+            Mode::Executable
+        } else {
+            Mode::Plain
         };
         let id = folder.repository.write_blob(&file.bytes)?;
         folder.place([b"attachments/", &name[..]].concat(), mode, id);
@@ -281,7 +282,9 @@ fn snapshot(
         deleted: paths(&unfinished.deleted),
         removed: paths(&unfinished.removed),
         intended: paths(&unfinished.intended),
-        hidden: { unfinished.hidden.iter() }
+        hidden: unfinished
+            .hidden
+            .iter()
             .map(|(path, mark)| {
                 let mark = match mark {
                     Hidden::AssumeUnchanged => Mark::AssumeUnchanged,

@@ -257,7 +257,8 @@ impl<'r> Kept<'r> {
             })
         };
         let files = |files: &[SnapshotFile]| -> Result<Vec<KeptFile>, LedgerError> {
-            { files.iter() }
+            files
+                .iter()
                 .map(|file| one(file).ok_or_else(|| self.damaged(&file.stored)))
                 .collect()
         };

@@ -54,12 +54,13 @@ pub(super) fn without_origin(message: &[u8]) -> &[u8] {
         let digit = |b: &u8| b.is_ascii_digit() || (b'a'..=b'f').contains(b);
         value.is_some_and(|value| value.len() == digits && value.iter().all(digit))
     };
-    match [(SYNCED_FROM, 40), (MADE_OFFLINE, 16)]
+    if [(SYNCED_FROM, 40), (MADE_OFFLINE, 16)]
         .into_iter()
         .any(is_origin)
     {
-        true => &message[..start],
-        false => message,
+        &message[..start]
+    } else {
+        message
     }
 }
 

@@ -75,9 +75,10 @@ impl Upstream<'_> {
     /// all the same, nobody was: it is locked there.
     fn note_loss(&self) -> Result<(), LedgerError> {
         let known = self.known()?;
-        let unmoved = match self.lost_at.replace(known) == known {
-            true => self.unmoved.get() + 1,
-            false => 0,
+        let unmoved = if self.lost_at.replace(known) == known {
+            self.unmoved.get() + 1
+        } else {
+            0
         };
         self.unmoved.set(unmoved);
         if unmoved >= UNMOVED {

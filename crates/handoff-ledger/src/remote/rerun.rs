@@ -73,9 +73,10 @@ impl Origins {
 
     /// Refuses what the holder of a handoff did under a claim that was refused.
     fn unless_lost(&self, then: &HandoffId) -> Result<(), LedgerError> {
-        match self.lost.contains(then) {
-            true => Err(LedgerError::NotTaken { id: then.clone() }),
-            false => Ok(()),
+        if self.lost.contains(then) {
+            Err(LedgerError::NotTaken { id: then.clone() })
+        } else {
+            Ok(())
         }
     }
 
@@ -84,9 +85,10 @@ impl Origins {
         if let Some(now) = self.taken.get(&then) {
             return Ok(now.clone());
         }
-        match self.left.contains(&then) {
-            true => Err(LedgerError::NotTaken { id: then }),
-            false => Ok(then),
+        if self.left.contains(&then) {
+            Err(LedgerError::NotTaken { id: then })
+        } else {
+            Ok(then)
         }
     }
 

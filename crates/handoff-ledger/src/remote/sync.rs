@@ -137,12 +137,11 @@ impl Ledger<'_> {
         self.guard(session)?;
         upstream.begin(session);
         let known = upstream.known()?;
-        let there = match depth == Depth::Missing && upstream.was_seen_since(session, known) {
-            true => known,
-            false => {
-                session.tally.begin(Work::Fetching, None);
-                upstream.look(session, depth)?
-            }
+        let there = if depth == Depth::Missing && upstream.was_seen_since(session, known) {
+            known
+        } else {
+            session.tally.begin(Work::Fetching, None);
+            upstream.look(session, depth)?
         };
         self.reached(upstream)?;
         let mut synced = Synced::default();
@@ -181,9 +180,10 @@ impl Ledger<'_> {
     ) -> Result<Synced, LedgerError> {
         session.tally.begin(Work::Fetching, None);
         upstream.look(session, Depth::Missing)?;
-        match upstream.is_reached() {
-            true => self.reconcile(session, upstream),
-            false => Ok(Synced::default()),
+        if upstream.is_reached() {
+            self.reconcile(session, upstream)
+        } else {
+            Ok(Synced::default())
         }
     }
 
@@ -253,9 +253,10 @@ impl Ledger<'_> {
             attempts,
             ..
         } = together;
-        let sent = match ahead && self.is_legal(session, here, there)? {
-            true => self.send_as_is(session, upstream, (here, Some(there)), attempts, synced),
-            false => self.go_on(session, upstream, together, synced),
+        let sent = if ahead && self.is_legal(session, here, there)? {
+            self.send_as_is(session, upstream, (here, Some(there)), attempts, synced)
+        } else {
+            self.go_on(session, upstream, together, synced)
         };
         match sent {
             Err(error) if upstream.sets_aside(&error) => {

@@ -41,7 +41,8 @@ impl Remembered {
     pub(super) fn read(note: &Scratch) -> Option<Self> {
         let bytes = note.read_up_to(LARGEST)?;
         let (sum, rest) = bytes.split_first_chunk()?;
-        let rest = { rest.strip_prefix(PROGRAM.as_bytes()) }
+        let rest = rest
+            .strip_prefix(PROGRAM.as_bytes())
             .filter(|_| crc32fast::hash(rest) == u32::from_le_bytes(*sum))?;
         postcard::from_bytes(rest).ok()
     }

@@ -33,9 +33,10 @@ pub enum Found {
 impl Found {
     /// Passed, unless something was found.
     pub fn unless(findings: Vec<Finding>) -> Self {
-        match findings.is_empty() {
-            true => Self::Passed,
-            false => Self::Contradicted(findings),
+        if findings.is_empty() {
+            Self::Passed
+        } else {
+            Self::Contradicted(findings)
         }
     }
 

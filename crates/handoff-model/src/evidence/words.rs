@@ -72,7 +72,9 @@ pub(super) fn differs(text: &str, counts: TestCounts) -> Option<String> {
     for count in [Count::Passed, Count::Failed, Count::Skipped, Count::Total] {
         let own: Vec<&Claim> = claims.iter().filter(|c| c.count == count).collect();
         if !add_up(&own, count.of(counts)) {
-            let wrong = { own.iter() }.find(|claim| claim.number != Some(count.of(counts)));
+            let wrong = own
+                .iter()
+                .find(|claim| claim.number != Some(count.of(counts)));
             return wrong.map(|claim| format!("{} is not so", claim.shown));
         }
     }
@@ -97,7 +99,9 @@ fn add_up(claims: &[&Claim], count: u64) -> bool {
             None => kinds.push((claim.kind, claim.number)),
         }
     }
-    let sum = { kinds.iter() }.try_fold(0_u64, |sum, (_, number)| sum.checked_add((*number)?));
+    let sum = kinds
+        .iter()
+        .try_fold(0_u64, |sum, (_, number)| sum.checked_add((*number)?));
     kinds.len() > 1 && sum == Some(count)
 }
 
@@ -178,9 +182,10 @@ fn claims_of(clause: &[Token]) -> Vec<Claim> {
         };
         if let Some(Token::Count(count, kind, text)) = word {
             let (count, kind, number) = (*count, *kind, *number);
-            let shown = match word_first {
-                true => format!("{text} {shown}"),
-                false => format!("{shown} {text}"),
+            let shown = if word_first {
+                format!("{text} {shown}")
+            } else {
+                format!("{shown} {text}")
             };
             found.push(Claim {
                 count,

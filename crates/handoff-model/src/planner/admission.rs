@@ -95,7 +95,10 @@ impl<V> Planner<'_, V> {
             return Ok(());
         };
         // Whoever works on nothing may still be asked for something by the receiver.
-        let waiting = { issue.open.iter() }.filter(|open| basis.is_none() && open.to == *from);
+        let waiting = issue
+            .open
+            .iter()
+            .filter(|open| basis.is_none() && open.to == *from);
         for open in waiting {
             let asked = self.record(&open.id)?;
             if asked.from == *to {
@@ -297,7 +300,9 @@ impl<V> Planner<'_, V> {
         Ok(Refusal::NotHeld {
             agent: from.clone(),
             issue: self.key.clone(),
-            open: { issue.open.iter() }
+            open: issue
+                .open
+                .iter()
                 .map(|open| (open.id.clone(), open.to.clone()))
                 .collect(),
         })

@@ -170,7 +170,10 @@ impl<V> Planner<'_, V> {
 
 /// What is still to be known for a request whose answer leaves it open.
 fn open_questions(kind: &ContractType, contract: &Contract, request: &Record) -> Vec<Question> {
-    let open = { kind.critical_inputs.as_ref() }.and_then(|c| contract.value.pointer(&c.at));
+    let open = kind
+        .critical_inputs
+        .as_ref()
+        .and_then(|c| contract.value.pointer(&c.at));
     let open = open.and_then(serde_json::Value::as_array);
     let Some(open) = open.filter(|open| !open.is_empty()) else {
         return request.missing.clone();

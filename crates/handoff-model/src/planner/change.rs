@@ -88,7 +88,9 @@ impl<V> Planner<'_, V> {
         if let Some((action, why)) = &args.decision {
             self.decided(&mut issue, &record.id, *action, why);
         }
-        let words = { args.failure.as_ref() }
+        let words = args
+            .failure
+            .as_ref()
             .map(|f| f.message.clone())
             .or(args.reason);
         let summary = words.unwrap_or_else(|| record.summary.clone());
@@ -245,9 +247,10 @@ impl<V> Planner<'_, V> {
     /// Says whether the actor may cause this event.
     fn authorize(&self, record: &Record, event: Event) -> Result<(), Refusal> {
         let name = self.actor.name;
-        let may = match event.is_receivers() {
-            true => *name == record.to,
-            false => self.may_decide(record),
+        let may = if event.is_receivers() {
+            *name == record.to
+        } else {
+            self.may_decide(record)
         };
         if may {
             return Ok(());

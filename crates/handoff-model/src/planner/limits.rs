@@ -75,7 +75,7 @@ impl<V> Planner<'_, V> {
             to: to.clone(),
             at: self.actor.at,
             item: item.map(|item| text(&item.at).unwrap_or_else(|| item.otherwise.clone())),
-            reason: { limits.cycle.as_ref() }.and_then(|cycle| text(&cycle.reason)),
+            reason: limits.cycle.as_ref().and_then(|cycle| text(&cycle.reason)),
             rounds: rounds.map(|(name, _)| name.clone()).collect(),
         }
     }
@@ -85,9 +85,7 @@ impl<V> Planner<'_, V> {
         let reopened = issue.reopened.last();
         let since = reopened.map_or(0, |r| r.handoffs);
         let opened = reopened.map_or(issue.opened_at, |r| r.at);
-        let before: Vec<&Counted> = { issue.counted.iter() }
-            .filter(|c| c.number > since)
-            .collect();
+        let before: Vec<&Counted> = issue.counted.iter().filter(|c| c.number > since).collect();
         let count = |fits: &dyn Fn(&Counted) -> bool| {
             let fitting = before.iter().filter(|c| fits(c)).count();
             u32::try_from(fitting).unwrap_or(u32::MAX)

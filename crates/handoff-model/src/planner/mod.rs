@@ -309,9 +309,10 @@ impl<V> Planner<'_, V> {
         for record in &records {
             let stored = record::write(record);
             let entry = layout::open_entry(&record.id, &record.to);
-            let from = match goes_on {
-                true => Some(record.state),
-                false => record.latest().and_then(|t| t.from),
+            let from = if goes_on {
+                Some(record.state)
+            } else {
+                record.latest().and_then(|t| t.from)
             };
             let was_open = from.is_some_and(|state| !state.is_terminal());
             let is_open = !record.state.is_terminal();
@@ -355,7 +356,8 @@ impl<V> Planner<'_, V> {
             layout::issue_file(self.key),
             Edit::Bytes(record::write(&issue)),
         ));
-        let record = { records.into_iter() }
+        let record = records
+            .into_iter()
             .find(|record| record.id == subject)
             .expect("the subject is one of the handoffs that change");
         let message = Message {

@@ -102,7 +102,8 @@ impl<V> Planner<'_, V> {
         let mut issue = issue.unwrap_or_else(|| self.opened(send.contract));
         self.take_id(&mut issue, send.contract);
         let named = send.contract.to.as_ref();
-        let to = { named.or(kind.implied_to.as_ref()) }
+        let to = named
+            .or(kind.implied_to.as_ref())
             .or_else(|| self.protocol.lead())
             .unwrap_or(from)
             .clone();
@@ -136,7 +137,9 @@ impl<V> Planner<'_, V> {
         if let Some(issue) = &issue {
             self.unless_taken(issue, contract)?;
         }
-        let to = { contract.to.clone() }
+        let to = contract
+            .to
+            .clone()
             .or_else(|| self.protocol.lead().cloned())
             .unwrap_or_else(|| from.clone());
         let mut issue = self.admit(issue, send, from, &to, basis.as_ref())?;
@@ -292,7 +295,8 @@ impl<V> Planner<'_, V> {
             evidence: send.evidence.unwrap_or_default().to_vec(),
             max_retries: None,
             retry: None,
-            timeout_seconds: { kind.and_then(|k| k.timeout.as_ref()) }
+            timeout_seconds: kind
+                .and_then(|k| k.timeout.as_ref())
                 .and_then(|field| field.read(&contract.value))
                 .filter(|seconds| *seconds > 0),
             missing: kind.map_or_else(Vec::new, |kind| lacks(kind, &contract.value)),
@@ -432,7 +436,10 @@ pub(super) fn lacks(kind: &ContractType, value: &Value) -> Vec<Question> {
     let entries = entries.into_iter().flatten();
     let question = |entry: &Value| {
         let text = |at: &Option<String>| scalar(entry.pointer(at.as_deref()?)?);
-        let blocking = { fields.blocking.as_deref() }.and_then(|at| entry.pointer(at)?.as_bool());
+        let blocking = fields
+            .blocking
+            .as_deref()
+            .and_then(|at| entry.pointer(at)?.as_bool());
         Some(Question {
             key: scalar(entry.pointer(&fields.key)?)?,
             kind: text(&fields.kind),

@@ -67,7 +67,9 @@ impl<V> Planner<'_, V> {
     {
         let parent = held.task.as_ref().map(|task| &task.id);
         let mut reports = Vec::new();
-        for open in { issue.open.iter() }
+        for open in issue
+            .open
+            .iter()
             .filter(|o| o.to == held.to && o.state == State::InProgress && o.id != held.id)
         {
             let mut record = self.record(&open.id)?;
@@ -90,7 +92,10 @@ impl<V> Planner<'_, V> {
         let Some(task) = roots.find(|t| t.handoff == record.id) else {
             return Vec::new();
         };
-        let parts = { issue.tasks.iter() }.filter(|t| t.parent.as_ref() == Some(&task.id));
+        let parts = issue
+            .tasks
+            .iter()
+            .filter(|t| t.parent.as_ref() == Some(&task.id));
         parts
             .filter(|part| issue.open.iter().any(|open| open.id == part.handoff))
             .map(|part| part.handoff.clone())
@@ -205,7 +210,10 @@ impl<V> Planner<'_, V> {
     where
         V: View<E>,
     {
-        let waiting: Vec<HandoffId> = { changed.issue.tasks.iter() }
+        let waiting: Vec<HandoffId> = changed
+            .issue
+            .tasks
+            .iter()
             .filter(|t| t.state == TaskState::Pending && !t.depends_on.is_empty())
             .map(|t| t.handoff.clone())
             .filter(|id| changed.records.iter().all(|r| r.id != *id))
@@ -270,12 +278,17 @@ impl<V> Planner<'_, V> {
     where
         V: View<E>,
     {
-        let waiting: Vec<HandoffId> = { changed.issue.tasks.iter() }
+        let waiting: Vec<HandoffId> = changed
+            .issue
+            .tasks
+            .iter()
             .filter(|t| t.state == TaskState::Pending && !t.depends_on.is_empty())
             .map(|t| t.handoff.clone())
             .collect();
         for id in waiting {
-            let known = { changed.records.iter_mut() }
+            let known = changed
+                .records
+                .iter_mut()
                 .chain(&mut changed.quiet)
                 .find(|r| r.id == id);
             if let Some(record) = known {
@@ -296,15 +309,18 @@ impl<V> Planner<'_, V> {
     where
         V: View<E>,
     {
-        let mut parts =
-            { changed.issue.tasks.iter() }.filter(|t| t.parent.as_deref() == Some(parent));
+        let mut parts = changed
+            .issue
+            .tasks
+            .iter()
+            .filter(|t| t.parent.as_deref() == Some(parent));
         if parts.any(|t| t.state != TaskState::Completed) {
             return Ok(());
         }
         let Some(task) = root(&changed.issue, parent) else {
             return Ok(());
         };
-        let known = { changed.records.iter() }.any(|r| r.id == task.handoff);
+        let known = changed.records.iter().any(|r| r.id == task.handoff);
         if known || task.state != TaskState::BrokenDown {
             return Ok(());
         }
@@ -366,7 +382,10 @@ pub fn misplaced(
         open.find(|open| open.id == task.handoff)
             .map(|open| (open.to.clone(), open.state))
     };
-    let part = { plan.completes.as_deref() }.and_then(|id| find(issue, parent, id));
+    let part = plan
+        .completes
+        .as_deref()
+        .and_then(|id| find(issue, parent, id));
     let late = part.is_some_and(|part| issue.unfollowed.contains(&part.handoff));
     if let Some(id) = parent {
         match root(issue, id) {

@@ -55,6 +55,6 @@ impl<'d> Checker<'d> {
 }
 
 pub(super) fn is_pointer(text: &str) -> bool {
-    let escapes = text.split('~').skip(1);
-    text.len() > 1 && text.starts_with('/') && { escapes }.all(|rest| rest.starts_with(['0', '1']))
+    let mut escapes = text.split('~').skip(1);
+    text.len() > 1 && text.starts_with('/') && escapes.all(|rest| rest.starts_with(['0', '1']))
 }

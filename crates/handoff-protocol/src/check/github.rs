@@ -120,7 +120,11 @@ impl Checker<'_> {
                 || ways.any(|r| r.contracts.contains(&kind.name))
                 || asked.any(|r| r.contracts.iter().any(|c| kind.answers.contains(c)))
         };
-        let kind = { self.definition.contracts.iter() }.find(|c| c.name == contract.contract);
+        let kind = self
+            .definition
+            .contracts
+            .iter()
+            .find(|c| c.name == contract.contract);
         if kind.is_some_and(|kind| !goes(kind)) {
             let text = format!("no such contract goes from {from} to {to}");
             self.fault(CODE, format!("{at}/contract"), text);

@@ -27,7 +27,10 @@ impl Checker<'_> {
                     self.fault("protocol.unknown_status", format!("{at}/status/{i}"), text);
                 }
             }
-            let both = { requirement.undone_by.iter() }.find(|t| requirement.shown_by.contains(t));
+            let both = requirement
+                .undone_by
+                .iter()
+                .find(|t| requirement.shown_by.contains(t));
             if let Some(kind) = both {
                 let text = format!("`{kind}` can't both show and undo it");
                 self.fault("protocol.requirement", format!("{at}/undone_by"), text);

@@ -73,7 +73,9 @@ impl Checker<'_> {
                 self.fault("protocol.unreachable_agent", format!("/agents/{i}"), text);
             }
         }
-        let sent: BTreeSet<&str> = { definition.routes.iter() }
+        let sent: BTreeSet<&str> = definition
+            .routes
+            .iter()
             .flat_map(|route| route.contracts.iter().map(String::as_str))
             .collect();
         for (i, contract) in definition.contracts.iter().enumerate() {
@@ -113,9 +115,12 @@ fn ways<'d>(definition: &'d Definition, kind: &ContractType) -> BTreeSet<Way<'d>
     let names_receiver = kind.fields.to.is_some();
     let asked = kind.answers.iter().flat_map(|asked| sent(asked));
     asked
-        .flat_map(|(from, to)| match names_receiver {
-            true => vec![(to, from)],
-            false => agents().map(|any| (to, any)).collect(),
+        .flat_map(|(from, to)| {
+            if names_receiver {
+                vec![(to, from)]
+            } else {
+                agents().map(|any| (to, any)).collect()
+            }
         })
         .collect()
 }

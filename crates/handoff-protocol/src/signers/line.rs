@@ -218,9 +218,10 @@ fn options(text: &str) -> Result<(&str, &str), Fault> {
         }
         escaped = c == '\\' && !escaped;
     }
-    Err(match in_quotes {
-        true => Fault::syntax("the quotes of an option are not closed"),
-        false => Fault::syntax("the line names no key"),
+    Err(if in_quotes {
+        Fault::syntax("the quotes of an option are not closed")
+    } else {
+        Fault::syntax("the line names no key")
     })
 }
 

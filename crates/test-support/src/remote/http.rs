@@ -153,9 +153,10 @@ impl Shared {
             .find(allowed);
         let user = user.ok_or(401_u16)?;
         let writes = request.url().contains("git-receive-pack");
-        match user == "reader" && writes {
-            true => Err(403),
-            false => Ok(Some(user.to_owned())),
+        if user == "reader" && writes {
+            Err(403)
+        } else {
+            Ok(Some(user.to_owned()))
         }
     }
 

@@ -28,9 +28,10 @@ pub(super) fn draw(graph: &Graph, columns: usize, paint: Paint<'_>, lines: &mut 
             Told::Skipped(count) => {
                 // The last gap is the one that says how to see them.
                 let is_last = !told[i + 1..].iter().any(|p| matches!(p, Told::Skipped(_)));
-                let see = match is_last {
-                    true => format!(": `git handoff list --issue {}`", graph.name),
-                    false => String::new(),
+                let see = if is_last {
+                    format!(": `git handoff list --issue {}`", graph.name)
+                } else {
+                    String::new()
                 };
                 lines.push(format!("{}⋮ {count} more{see}", lanes.empty()));
             }
@@ -93,9 +94,10 @@ impl Lanes {
             }
         }
         cells[start] = if end >= start { '├' } else { '┤' };
-        match start == end {
-            true => cells[start] = '↺',
-            false => cells[end] = if end > start { '▶' } else { '◀' },
+        if start == end {
+            cells[start] = '↺'
+        } else {
+            cells[end] = if end > start { '▶' } else { '◀' }
         }
         format!("  {} ", cells.iter().collect::<String>())
     }
@@ -122,7 +124,9 @@ fn told(graph: &Graph) -> Vec<Told<'_>> {
     }
     let end = steps.len() - LAST;
     let stands_out = |step: &&Step| !step.state.is_terminal() || !step.troubles.is_empty();
-    let between = { steps[FIRST..end].iter().filter(stands_out) }
+    let between = steps[FIRST..end]
+        .iter()
+        .filter(stands_out)
         .rev()
         .take(BETWEEN)
         .map(|step| step.number);
@@ -161,7 +165,10 @@ fn step_lines(
     for trouble in &step.troubles[skipped..] {
         let before = format!("{indent}{} ", trouble.mark.symbol());
         let told = beneath(&before, &trouble.text, room, 2);
-        lines.extend({ told.iter() }.map(|l| format!("{empty}{}", paint(trouble.mark, l))));
+        lines.extend(
+            told.iter()
+                .map(|l| format!("{empty}{}", paint(trouble.mark, l))),
+        );
     }
     if let Some(with) = step.now_with {
         let name = one_line(&graph.node(with).name);
@@ -253,10 +260,15 @@ fn summary(
     for around in graph.loops.iter().take(8) {
         let mut text = graph.told(around);
         let rounds = &around.rounds;
-        let spans: Vec<String> = { rounds.iter().take(4) }
-            .map(|(first, last)| match first == last {
-                true => first.to_string(),
-                false => format!("{first}–{last}"),
+        let spans: Vec<String> = rounds
+            .iter()
+            .take(4)
+            .map(|(first, last)| {
+                if first == last {
+                    first.to_string()
+                } else {
+                    format!("{first}–{last}")
+                }
             })
             .collect();
         let more = if rounds.len() > 4 { ", …" } else { "" };
@@ -277,7 +289,7 @@ fn ways(graph: &Graph, columns: usize, paint: Paint<'_>, lines: &mut Vec<String>
     for edge in &graph.edges {
         let text = format!("{}: {}", names(graph, edge), label(graph, edge).join(", "));
         let told = beneath("  ", &text, columns, 3);
-        lines.extend({ told.iter() }.map(|line| paint(edge.mark, line)));
+        lines.extend(told.iter().map(|line| paint(edge.mark, line)));
     }
 }
 
@@ -299,7 +311,7 @@ fn without_lanes(graph: &Graph, columns: usize, paint: Paint<'_>, lines: &mut Ve
                 for trouble in &step.troubles {
                     let before = format!("      {} ", trouble.mark.symbol());
                     let told = beneath(&before, &trouble.text, columns, 2);
-                    lines.extend({ told.iter() }.map(|line| paint(trouble.mark, line)));
+                    lines.extend(told.iter().map(|line| paint(trouble.mark, line)));
                 }
             }
             Told::Skipped(count) => lines.push(format!("  ⋮ {count} more")),

@@ -18,9 +18,10 @@ pub(super) fn draw(graph: &Graph, columns: usize, paint: Paint<'_>, lines: &mut 
         lines.push(cut_to_columns(&heading(node), columns));
         let count = leaving().count();
         for (i, edge) in leaving().enumerate() {
-            let (corner, bar) = match i + 1 == count {
-                true => ("└", " "),
-                false => ("├", "│"),
+            let (corner, bar) = if i + 1 == count {
+                ("└", " ")
+            } else {
+                ("├", "│")
             };
             let name = cut_to_columns(&receiver(graph, edge), names);
             let pad = " ".repeat(names - width(&name));

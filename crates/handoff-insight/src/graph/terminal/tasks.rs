@@ -28,8 +28,9 @@ pub(super) fn draw(graph: &Graph, columns: usize, paint: Paint<'_>, lines: &mut 
     // Parts of a task that nobody handed over stand for themselves.
     let tops = graph.nodes.iter().map(|node| node.id);
     let tops: Vec<NodeId> = tops.filter(|id| !is_part[id.0]).collect();
-    let (done, shown): (Vec<NodeId>, Vec<NodeId>) =
-        { tops.into_iter() }.partition(|id| is_hidden(id) && parts[id.0].is_empty());
+    let (done, shown): (Vec<NodeId>, Vec<NodeId>) = tops
+        .into_iter()
+        .partition(|id| is_hidden(id) && parts[id.0].is_empty());
     if !done.is_empty() {
         lines.push(some_done("", done.len(), paint));
     }
@@ -56,9 +57,10 @@ pub(super) fn draw(graph: &Graph, columns: usize, paint: Paint<'_>, lines: &mut 
             lines.push(some_done(corner, done.len(), paint));
         }
         for (i, id) in shown.iter().enumerate() {
-            let (corner, bar) = match i + 1 == shown.len() {
-                true => ("  └─ ", "     "),
-                false => ("  ├─ ", "  │  "),
+            let (corner, bar) = if i + 1 == shown.len() {
+                ("  └─ ", "     ")
+            } else {
+                ("  ├─ ", "  │  ")
             };
             let before = &befores[id.0];
             task(
