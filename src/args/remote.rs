@@ -44,7 +44,7 @@ impl From<Timeout> for RemoteArgs {
 // How a command that waits looks at the remote.
 #[derive(Args, Clone, Copy, Debug, Default)]
 #[command(next_help_heading = "Options for a ledger with a remote")]
-pub(crate) struct Looks {
+pub(crate) struct PollArgs {
     /// Look at the ledger here alone, not at its remote
     #[arg(long)]
     pub(crate) offline: bool,

@@ -144,7 +144,7 @@ fn painted(mark: Mark, text: &str) -> String {
     let style = match mark {
         Mark::None | Mark::Waiting => return text.to_owned(),
         Mark::Done => AnsiColor::Green.on_default(),
-        Mark::Ready => AnsiColor::Yellow.on_default(),
+        Mark::Claimable => AnsiColor::Yellow.on_default(),
         Mark::Working => AnsiColor::Blue.on_default(),
         Mark::Blocked => AnsiColor::Magenta.on_default(),
         Mark::Late => AnsiColor::Red.on_default(),

@@ -5,8 +5,8 @@ use clap::{Args, Subcommand};
 use handoff_base::text::plain;
 use handoff_git::{Program, ProgramError};
 use handoff_harness::hooks::{
-    Action, CarryOutError, Hook, Place, Plan, PlanError, Report, State, Surroundings, Way,
-    WriteError,
+    Action, CarryOutError, Hook, InstallMethod, Place, Plan, PlanError, Report, State,
+    Surroundings, WriteError,
 };
 use serde_json::{Value, json};
 
@@ -133,7 +133,11 @@ impl Arguments {
         let place = Place::find(&repository, &git, &settings).map_err(mute)?;
         match &self.verb {
             Verb::Install { which, how, files } => {
-                let way = if *files { Way::Files } else { Way::Best };
+                let way = if *files {
+                    InstallMethod::Files
+                } else {
+                    InstallMethod::Best
+                };
                 let plan = Plan::install(
                     &place,
                     (version, &settings),
@@ -195,7 +199,7 @@ fn finish(
             text += &format!(
                 "{}: {}\n",
                 change.hook,
-                told(action, &plain(shown), how.dry_run)
+                action_text(action, &plain(shown), how.dry_run)
             );
         }
         if how.dry_run {
@@ -220,7 +224,7 @@ fn finish(
 }
 
 /// What an action does, in words.
-fn told(action: Action, path: &str, dry_run: bool) -> String {
+fn action_text(action: Action, path: &str, dry_run: bool) -> String {
     let (would, did) = match action {
         Action::Create => ("make", "made"),
         Action::Add => ("add a block to", "added a block to"),

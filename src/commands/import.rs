@@ -104,7 +104,7 @@ impl Arguments {
             let synced = output.during(&session.tally, sent)?;
             say_synced(&synced, output);
         }
-        let text = self.told(&done);
+        let text = self.text(&done);
         let mut data = json!({
             "format": done.source.as_str(),
             "dry_run": self.dry_run,
@@ -168,7 +168,7 @@ impl Arguments {
     }
 
     /// The counts, in words.
-    fn told(&self, done: &Imported) -> String {
+    fn text(&self, done: &Imported) -> String {
         let (imported, there) = (done.imported.len(), done.skipped.len());
         let refused = match done.refused.len() {
             0 => String::new(),

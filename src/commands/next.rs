@@ -3,7 +3,7 @@ use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::text::{plain, quoted};
 use handoff_insight::attention::{Stuck, idle};
 use handoff_ledger::IssueSurvey;
-use handoff_model::{Advice, Issue, Record, Refusal, View, issue_folder, stands_still, turn};
+use handoff_model::{Advice, Issue, Record, Refusal, View, issue_folder, needs_attention, turn};
 use handoff_protocol::{Action, Protocol};
 use serde_json::{Value, json};
 
@@ -70,13 +70,13 @@ impl Arguments {
         let stands = if asks_for_turn {
             None
         } else {
-            stands_still(protocol, &folder, &issue, now()?)?
+            needs_attention(protocol, &folder, &issue, now()?)?
         };
         let Some((advice, record)) = stands else {
             let survey = folder.survey()?;
             return self.turn(&issue, survey.as_ref(), protocol, output);
         };
-        let mut text = told(&advice, &record);
+        let mut text = text(&advice, &record);
         let mut data = data(&advice, &record);
         if self.apply {
             let agent = context.acting_agent(&repository)?;
@@ -188,7 +188,7 @@ fn kept(record: &Record) -> Vec<String> {
         .collect()
 }
 
-fn told(advice: &Advice, record: &Record) -> String {
+fn text(advice: &Advice, record: &Record) -> String {
     let to = advice.to.as_ref().map(|to| format!(" to {to}"));
     let mut text = format!(
         "{}{}: {}\n",

@@ -95,7 +95,7 @@ impl Arguments {
                     })
                 })
             })?;
-            let text = format!("wrote {} to {}\n", told(&count), path.display());
+            let text = format!("wrote {} to {}\n", text(&count), path.display());
             let data = json!({
                 "output": path,
                 "issues": count.issues,
@@ -220,11 +220,11 @@ impl Arguments {
         if !all.message.is_empty() {
             output.say(&format!("{shown} says: {}", plain(&all.message)));
         }
-        output.answer(&data, &format!("sent {} to {shown}\n", told(&count)))
+        output.answer(&data, &format!("sent {} to {shown}\n", text(&count)))
     }
 }
 
-fn told(count: &Count) -> String {
+fn text(count: &Count) -> String {
     let issues = counted(count.issues, "issue");
     format!("{issues} as {}", counted(count.spans, "span"))
 }

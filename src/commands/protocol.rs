@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use handoff_base::moment::rfc3339;
 use handoff_base::text::{plain, quoted};
-use handoff_ledger::{ProtocolChange, ProtocolStep, open_issues};
+use handoff_ledger::{ProtocolChange, PutMode, open_issues};
 use handoff_model::check_protocol;
 use handoff_protocol::{Definition, Policy, SIGNERS, Signer, Signers, Style};
 use handoff_templates::{BUILT_IN, built_in};
@@ -110,8 +110,8 @@ impl Arguments {
             } => show(context, output, name.as_deref(), contract_type.as_deref()),
             Action::Check { name } => check(context, output, name),
             Action::Copy { name, folder } => copy(context, output, name, folder),
-            Action::Add { name } => put(context, output, name, ProtocolStep::Add),
-            Action::Update { name } => put(context, output, name, ProtocolStep::Update),
+            Action::Add { name } => put(context, output, name, PutMode::Add),
+            Action::Update { name } => put(context, output, name, PutMode::Update),
         }
     }
 }
@@ -434,12 +434,7 @@ fn copy(context: &Context, output: &mut Output, name: &str, folder: &Path) -> Re
     Ok(())
 }
 
-fn put(
-    context: &Context,
-    output: &mut Output,
-    name: &str,
-    change: ProtocolStep,
-) -> Result<(), Failure> {
+fn put(context: &Context, output: &mut Output, name: &str, change: PutMode) -> Result<(), Failure> {
     let files = protocols::folder(name)?.into_files();
     let repository = context.repository()?;
     let Writer { ledger, session } = context.writer(&repository, output)?;

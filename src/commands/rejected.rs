@@ -92,8 +92,8 @@ impl Arguments {
 
 fn list(ledger: &Ledger<'_>, output: &mut Output) -> Result<(), Failure> {
     let rejected = ledger.rejected()?;
-    let told: String = rejected.iter().map(told).collect();
-    let mut text = output.look(now()?).sentences(&told);
+    let shown: String = rejected.iter().map(text).collect();
+    let mut text = output.look(now()?).sentences(&shown);
     if rejected.is_empty() {
         text = "no step was refused\n".to_owned();
     }
@@ -108,7 +108,7 @@ fn list(ledger: &Ledger<'_>, output: &mut Output) -> Result<(), Failure> {
 }
 
 /// One refused step, as text.
-fn told(rejected: &Rejected) -> String {
+fn text(rejected: &Rejected) -> String {
     let Rejected {
         name,
         subject,
@@ -126,7 +126,7 @@ fn show(ledger: &Ledger<'_>, name: &str, output: &mut Output) -> Result<(), Fail
     data["contract"] = json!(document);
     let mut text = format!(
         "{}  commit {}\n\n{}",
-        told(&rejected),
+        text(&rejected),
         rejected.commit,
         plain(&message)
     );

@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
 }
 
 /// What the threads of the web server ask of the one that reads the ledger.
-enum Asked {
+enum PageRequest {
     /// The page.
     Page(Sender<Answer>),
     /// Where the ledger is.
@@ -92,7 +92,7 @@ impl Arguments {
             let ask = Mutex::new(ask.clone());
             move || {
                 if let Ok(ask) = ask.lock() {
-                    let _ = ask.send(Asked::Nothing);
+                    let _ = ask.send(PageRequest::Nothing);
                 }
             }
         });
@@ -107,21 +107,21 @@ impl Arguments {
             &json!({ "address": address, "port": port }),
             &format!("{address}\n"),
         )?;
-        let mut desk = Desk {
+        let mut reader = Reader {
             context,
             wanted: &wanted,
             frame: &frame,
             page: None,
         };
         for asked in asked {
-            if interruption.asked().load(Ordering::SeqCst) {
+            if interruption.requested().load(Ordering::SeqCst) {
                 break;
             }
             // Who has gone meanwhile needs no answer.
             let _ = match asked {
-                Asked::Page(to) => to.send(desk.page()),
-                Asked::Tip(to) => to.send(desk.tip_answer()),
-                Asked::Nothing => Ok(()),
+                PageRequest::Page(to) => to.send(reader.page()),
+                PageRequest::Tip(to) => to.send(reader.tip_answer()),
+                PageRequest::Nothing => Ok(()),
             };
         }
         Ok(())
@@ -129,11 +129,11 @@ impl Arguments {
 }
 
 /// Answers a request, on one of the server's threads.
-fn answer(request: &Request, ask: &Sender<Asked>) -> Answer {
+fn answer(request: &Request, ask: &Sender<PageRequest>) -> Answer {
     let (to, from) = mpsc::channel();
     let asked = match request.path.as_str() {
-        "/" => Asked::Page(to),
-        "/tip" => Asked::Tip(to),
+        "/" => PageRequest::Page(to),
+        "/tip" => PageRequest::Tip(to),
         _ => return Answer::text("404 Not Found", "there is / and nothing else"),
     };
     let ends = || Answer::text("503 Service Unavailable", "the server ends");
@@ -144,14 +144,14 @@ fn answer(request: &Request, ask: &Sender<Asked>) -> Answer {
 }
 
 /// Where the ledger is read: on one thread, since its handles belong to one.
-struct Desk<'a> {
+struct Reader<'a> {
     context: &'a Context,
     wanted: &'a Wanted,
     frame: &'a Frame,
     page: Option<Page>,
 }
 
-impl Desk<'_> {
+impl Reader<'_> {
     /// Where the ledger is; nothing, where it has gone.
     fn tip(&self) -> Result<String, Failure> {
         let repository = Repository::open_here()?;

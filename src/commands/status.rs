@@ -3,7 +3,7 @@ use handoff_base::ids::IssueKey;
 use handoff_base::text::plain;
 use handoff_insight::attention;
 use handoff_insight::attention::Stuck;
-use handoff_ledger::{Beside, Snapshot};
+use handoff_ledger::{RemoteDistance, Snapshot};
 use handoff_model::{IssueStatus, Refusal, View};
 use handoff_protocol::{Policy, State};
 use serde_json::json;
@@ -172,8 +172,8 @@ fn attention_text(stuck: &[Stuck], look: &Look) -> String {
 }
 
 /// How the ledger lies to its remote's, as it was seen last.
-fn beside_text(beside: &Beside) -> String {
-    let Beside {
+fn beside_text(beside: &RemoteDistance) -> String {
+    let RemoteDistance {
         remote,
         unpublished,
         behind,

@@ -6,12 +6,12 @@ use clap::Args;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::{Moment, ObjectId, to_second};
 use handoff_git::Repository;
-use handoff_ledger::{Clock, Snapshot, ready};
-use handoff_model::{Issue, IssueStatus, Outcome, Record, Refusal, Standing, View};
+use handoff_ledger::{Clock, Snapshot, claimable};
+use handoff_model::{Issue, IssueStatus, Outcome, Record, Refusal, View, WaitStatus};
 use serde_json::{Value, json};
 
 use crate::args::duration;
-use crate::args::remote::Looks;
+use crate::args::remote::PollArgs;
 use crate::context::lookout::{Lookout, Place};
 use crate::context::{Context, remote_named};
 use crate::environment::SystemClock;
@@ -58,7 +58,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "REMOTE", conflicts_with = "offline")]
     remote: Option<String>,
     #[command(flatten)]
-    looks: Looks,
+    looks: PollArgs,
 }
 
 /// What is waited for.
@@ -70,7 +70,7 @@ enum Target {
 
 /// A target as it was seen.
 struct Seen {
-    standing: Standing,
+    standing: WaitStatus,
     data: Value,
     text: String,
     /// How it stands, for a sentence about it.
@@ -107,7 +107,7 @@ impl Arguments {
             }
             let tips = lookout.tips(output)?;
             if let Some(interruption) = &interruption
-                && interruption.asked().load(Ordering::SeqCst)
+                && interruption.requested().load(Ordering::SeqCst)
             {
                 lookout.stop();
                 interruption.pass_on();
@@ -298,7 +298,7 @@ fn look(tip: &Snapshot<'_>, target: &Target, now: Moment) -> Result<Seen, Failur
             let open = issue.open.iter().map(|open| found(tip, &open.id));
             let open: Result<Vec<Record>, Failure> = open.collect();
             let newest = found(tip, &HandoffId::new(key.clone(), issue.handoffs))?;
-            let standing = issue.standing(&open?, &newest, now);
+            let standing = issue.wait_status(&open?, &newest, now);
             Ok(whole(&issue, standing))
         }
         Target::Inbox(agent) => inbox(tip, agent, now),
@@ -316,7 +316,7 @@ fn found(tip: &Snapshot<'_>, id: &HandoffId) -> Result<Record, Failure> {
 }
 
 fn handoff(record: &Record, now: Moment) -> Seen {
-    let (id, standing) = (&record.id, record.standing(now));
+    let (id, standing) = (&record.id, record.wait_status(now));
     let current = record.state_at(now);
     let expired = current != record.state;
     let ran_out = if expired {
@@ -355,7 +355,7 @@ fn handoff(record: &Record, now: Moment) -> Seen {
     }
 }
 
-fn whole(issue: &Issue, standing: Standing) -> Seen {
+fn whole(issue: &Issue, standing: WaitStatus) -> Seen {
     let key = &issue.issue;
     let ids: Vec<String> = standing.by.iter().map(ToString::to_string).collect();
     let ids = ids.join(", ");
@@ -387,7 +387,7 @@ fn whole(issue: &Issue, standing: Standing) -> Seen {
 }
 
 fn inbox(tip: &Snapshot<'_>, agent: &AgentName, now: Moment) -> Result<Seen, Failure> {
-    let found = ready(tip, agent, now)?;
+    let found = claimable(tip, agent, now)?;
     let record = found.first.as_ref().map(|id| self::found(tip, id));
     let record = record.transpose()?;
     let outcome = match &record {
@@ -410,7 +410,7 @@ fn inbox(tip: &Snapshot<'_>, agent: &AgentName, now: Moment) -> Result<Seen, Fai
             "by": next.into_iter().collect::<Vec<_>>(),
             "record": record,
         }),
-        standing: Standing {
+        standing: WaitStatus {
             outcome,
             by: next.cloned().into_iter().collect(),
             wake: found.later.map(|(at, _)| at),

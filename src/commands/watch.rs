@@ -13,7 +13,7 @@ use handoff_ledger::{
 use handoff_model::{Refusal, View};
 use serde::Serialize;
 
-use crate::args::remote::Looks;
+use crate::args::remote::PollArgs;
 use crate::context::Context;
 use crate::context::interruption::Interruption;
 use crate::context::lookout::{Lookout, Place};
@@ -60,7 +60,7 @@ pub(crate) struct Arguments {
     #[arg(long, visible_alias = "no-follow")]
     once: bool,
     #[command(flatten)]
-    looks: Looks,
+    looks: PollArgs,
 }
 
 /// How lines are written.
@@ -110,7 +110,7 @@ impl Arguments {
             Failure::new(exit::ENVIRONMENT, "signals", text)
         })?;
         interruption.or_reader_gone(move || waker.wake());
-        let is_asked = || interruption.asked().load(Ordering::SeqCst);
+        let is_asked = || interruption.requested().load(Ordering::SeqCst);
         let mut newest = loop {
             match lookout.followed(output)? {
                 Some(tip) => break tip,

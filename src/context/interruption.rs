@@ -74,7 +74,7 @@ impl Interruption {
     }
 
     /// Whether the program was asked to end.
-    pub(crate) fn asked(&self) -> &AtomicBool {
+    pub(crate) fn requested(&self) -> &AtomicBool {
         &self.asked
     }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime};
 use handoff_base::ObjectId;
 use handoff_base::text::{plain, quoted};
 use handoff_git::{RefWatch, RemoteError, Repository, Waker, masked};
-use handoff_ledger::{Glimpse, Ledger, LedgerError, Snapshot};
+use handoff_ledger::{Ledger, LedgerError, RemoteLook, Snapshot};
 
 use super::interruption::Interruption;
 use crate::failure::Failure;
@@ -361,14 +361,14 @@ impl Beat {
             let glimpse = ledger.glimpse(&session, since);
             let is_late = self.left() == Some(Duration::ZERO);
             let report = match glimpse {
-                Ok(Glimpse::Seen { at, .. }) => {
+                Ok(RemoteLook::Seen { at, .. }) => {
                     let age = SystemTime::now().duration_since(at).unwrap_or_default();
                     next = Instant::now() + self.poll.saturating_sub(age);
                     Report::Seen
                 }
                 // It was cut short, and an earlier look says more.
-                Ok(Glimpse::Missed(_)) if is_late && has_told => return Ok(()),
-                Ok(Glimpse::Missed(trouble)) => Report::Missed(trouble),
+                Ok(RemoteLook::Missed(_)) if is_late && has_told => return Ok(()),
+                Ok(RemoteLook::Missed(trouble)) => Report::Missed(trouble),
                 Err(LedgerError::Remote {
                     remote,
                     source: source @ RemoteError::Denied { .. },

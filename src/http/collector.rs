@@ -215,12 +215,12 @@ impl Collector {
         let message = partial["errorMessage"].as_str().unwrap_or_default();
         Ok(Answer {
             rejected: rejected.unwrap_or(0),
-            message: self.told(message),
+            message: self.visible(message),
         })
     }
 
     /// A text of the collector: bounded, and without what a header holds.
-    fn told(&self, text: &str) -> String {
+    fn visible(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for (_, value) in &self.headers {
             let value = value.to_str().unwrap_or_default();
@@ -249,7 +249,7 @@ impl Collector {
             !own.starts_with('<') && is_text(own) && !matches!(own.trim_end(), "" | "{}" | "[]")
         });
         let words: Vec<&str> = message.or(own)?.split_whitespace().collect();
-        Some(self.told(&words.join(" "))).filter(|told| !told.is_empty())
+        Some(self.visible(&words.join(" "))).filter(|told| !told.is_empty())
     }
 
     fn refused(&self, status: StatusCode, body: &[u8]) -> Failure {
@@ -266,7 +266,7 @@ impl Collector {
     }
 
     fn unreached(&self, error: &dyn std::error::Error) -> Failure {
-        let why = self.told(&chain(error));
+        let why = self.visible(&chain(error));
         let text = format!("{} cannot be reached: {why}", self.shown());
         Failure::new(exit::ENVIRONMENT, "collector_unreachable", text)
             .hint("see that a collector runs there and takes OTLP over HTTP (usually at port 4318)")

@@ -74,7 +74,7 @@ pub(crate) fn serve(fixed: Fixed) -> Result<(), Failure> {
     });
     // Nothing is left that runs but a read of the input, which may never return.
     runtime.shutdown_background();
-    if interruption.asked().load(Ordering::SeqCst) {
+    if interruption.requested().load(Ordering::SeqCst) {
         interruption.pass_on();
     }
     served.map_err(|error| {

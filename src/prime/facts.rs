@@ -3,7 +3,7 @@
 use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId};
 use handoff_base::text::shell_quoted;
-use handoff_ledger::Desk;
+use handoff_ledger::Overview;
 use handoff_model::Record;
 use handoff_protocol::{Agent, Protocol};
 
@@ -43,7 +43,7 @@ pub(super) struct Facts<'a> {
     pub(super) protocol: &'a Protocol,
     /// The other protocols that know the agent.
     pub(super) elsewhere: Vec<&'a Protocol>,
-    pub(super) desk: Desk,
+    pub(super) overview: Overview,
     /// What it holds, or would claim next.
     pub(super) work: Option<Record>,
     pub(super) contract: Option<Contract>,

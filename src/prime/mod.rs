@@ -1,4 +1,4 @@
-//! What an agent needs when a session begins: who it is, what is on its desk, which contract is
+//! What an agent needs when a session begins: who it is, what is open for it, which contract is
 //! its next, and the commands for it.
 //!
 //! Here the `facts` are gathered, from the ledger's tip alone; `text` tells them, on a `page` that
@@ -13,10 +13,10 @@ use facts::{Contract, Facts, NEW_ISSUE, NextContract, branch_option};
 use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::moment::{Moment, rfc3339};
 use handoff_git::Repository;
-use handoff_ledger::{Desk, Look, Rules, Snapshot, desk};
+use handoff_ledger::{Overview, OverviewLimits, Rules, Snapshot, overview};
 use handoff_model::{Record, Refusal, View};
 use handoff_protocol::Protocol;
-use handoff_templates::{Known, told};
+use handoff_templates::{Known, known_at_tip};
 use serde_json::{Value, json};
 
 use crate::context::Context;
@@ -24,8 +24,8 @@ use crate::contracts::skeleton::{Format, Wanted};
 use crate::environment::now;
 use crate::failure::Failure;
 
-/// How much of a desk is looked at: reading more would take too long for a start.
-const LOOK: Look = Look {
+/// How much is read for a session's start: more would take too long.
+const LOOK: OverviewLimits = OverviewLimits {
     records: 400,
     each: 3,
 };
@@ -50,13 +50,18 @@ pub(crate) fn prime(context: &Context) -> Result<Prime, Failure> {
     let (knowing, agent) = protocols_of(&tip, agent)?;
     let protocols: Vec<&Protocol> = knowing.iter().map(Rules::protocol).collect();
     let now = now()?;
-    let desk = desk(&tip, &agent, &protocols, now, LOOK)?;
+    let overview = overview(&tip, &agent, &protocols, now, LOOK)?;
     // What it sends from a claim that ran out is refused.
-    let mut held = desk.held.first.iter().filter(|r| !r.is_expired(now));
-    let work = held.next().or(desk.waiting.first.first());
-    let stands = [&desk.held, &desk.stuck, &desk.later, &desk.to_decide];
+    let mut held = overview.held.first.iter().filter(|r| !r.is_expired(now));
+    let work = held.next().or(overview.waiting.first.first());
+    let stands = [
+        &overview.held,
+        &overview.stuck,
+        &overview.later,
+        &overview.to_decide,
+    ];
     let about = work
-        .or(stands.iter().find_map(|pile| pile.first.first()))
+        .or(stands.iter().find_map(|bucket| bucket.first.first()))
         .cloned();
     let rules = knowing
         .iter()
@@ -77,7 +82,7 @@ pub(crate) fn prime(context: &Context) -> Result<Prime, Failure> {
         branch: context.branch(),
         now,
     };
-    let mut ways = maker.ways(&agent, &desk, work)?;
+    let mut ways = maker.ways(&agent, &overview, work)?;
     let contract = if ways.is_empty() {
         None
     } else {
@@ -94,7 +99,7 @@ pub(crate) fn prime(context: &Context) -> Result<Prime, Failure> {
         work: work.cloned(),
         branch: context.branch(),
         agent,
-        desk,
+        overview,
         contract,
         ways,
         now,
@@ -114,13 +119,13 @@ pub(crate) fn held(context: &Context) -> Result<Option<String>, Failure> {
     let (knowing, agent) = protocols_of(&tip, context.acting_agent(&repository)?)?;
     let protocols: Vec<&Protocol> = knowing.iter().map(Rules::protocol).collect();
     // Whether something is held must be known, however long that takes.
-    let look = Look {
+    let limits = OverviewLimits {
         records: usize::MAX,
         each: usize::MAX,
     };
     let now = now()?;
-    let desk = desk(&tip, &agent, &protocols, now, look)?;
-    let held: Vec<&Record> = desk
+    let overview = overview(&tip, &agent, &protocols, now, limits)?;
+    let held: Vec<&Record> = overview
         .held
         .first
         .iter()
@@ -176,7 +181,7 @@ impl Maker<'_, '_> {
     fn ways(
         &self,
         agent: &AgentName,
-        desk: &Desk,
+        overview: &Overview,
         work: Option<&Record>,
     ) -> Result<Vec<NextContract>, Failure> {
         let protocol = self.rules.protocol();
@@ -208,7 +213,7 @@ impl Maker<'_, '_> {
                 protocol: None,
             };
             let found = wanted.contract_type(protocol, format)?;
-            let answers = answered.filter(|work| work.from == to && desk.held.count > 1);
+            let answers = answered.filter(|work| work.from == to && overview.held.count > 1);
             let key = work.map_or(NEW_ISSUE, |work| work.id.issue().as_str());
             let mut command = format!("git handoff new --issue {key} --from {agent} --to {to}");
             if let Some(kind) = &kind {
@@ -237,7 +242,7 @@ impl Maker<'_, '_> {
         let key: IssueKey = work.map_or_else(|| NEW_ISSUE.parse(), |w| Ok(w.id.issue().clone()))?;
         let folder = self.tip.issue(&key)?;
         let issue = folder.issue()?.filter(|_| work.is_some());
-        let mut known = told(
+        let mut known = known_at_tip(
             self.repository,
             self.rules.protocol(),
             &folder,
@@ -331,8 +336,8 @@ fn short(value: Value, depth: usize, shortened: &mut bool) -> Value {
 impl Facts<'_> {
     fn finish(self) -> Prime {
         let (text, cut) = text::tell(&self);
-        let pile = |pile: &handoff_ledger::Pile| -> Value {
-            let first = pile.first.iter().map(|record| {
+        let bucket = |bucket: &handoff_ledger::Bucket| -> Value {
+            let first = bucket.first.iter().map(|record| {
                 json!({
                     "id": record.id,
                     "from": record.from,
@@ -344,7 +349,7 @@ impl Facts<'_> {
                     "summary": record.summary,
                 })
             });
-            json!({ "count": pile.count, "first": first.collect::<Vec<_>>() })
+            json!({ "count": bucket.count, "first": first.collect::<Vec<_>>() })
         };
         let way = |way: &NextContract| json!({ "to": way.to, "title": way.title, "contract_type": way.contract_type, "command": way.command });
         let contract = self.contract.as_ref().map(|contract| {
@@ -367,12 +372,12 @@ impl Facts<'_> {
             "role": self.party.map(|party| &party.role),
             "kind": self.party.map(|party| party.kind.as_str()),
             "elsewhere": self.elsewhere.iter().map(|p| p.name()).collect::<Vec<_>>(),
-            "holds": pile(&self.desk.held),
-            "waits": pile(&self.desk.waiting),
-            "later": pile(&self.desk.later),
-            "stuck": pile(&self.desk.stuck),
-            "to_decide": pile(&self.desk.to_decide),
-            "unread": self.desk.unread,
+            "holds": bucket(&self.overview.held),
+            "waits": bucket(&self.overview.waiting),
+            "later": bucket(&self.overview.later),
+            "stuck": bucket(&self.overview.stuck),
+            "to_decide": bucket(&self.overview.to_decide),
+            "unread": self.overview.unread,
             "contract": contract,
             "others": self.ways.iter().map(way).collect::<Vec<_>>(),
             "commands": text::commands(&self),

@@ -1,7 +1,7 @@
 //! What an agent is told, as text: the most important first, since what does not fit is cut.
 
 use handoff_base::ids::AgentName;
-use handoff_ledger::Pile;
+use handoff_ledger::Bucket;
 use handoff_model::Record;
 use handoff_protocol::{AgentKind, State};
 
@@ -51,7 +51,7 @@ pub(super) fn tell(facts: &Facts<'_>) -> (String, Vec<Cut>) {
     {
         page.line("It stands for the end of the work: nobody acts as it.");
     } else {
-        stands(facts, &mut page);
+        overview(facts, &mut page);
         what_to_do(facts, &mut page);
         contract(facts, &mut page);
         bounds(facts, &mut page);
@@ -101,49 +101,61 @@ fn who(facts: &Facts<'_>, page: &mut Page) {
     }
 }
 
-/// What is on the desk.
-fn stands(facts: &Facts<'_>, page: &mut Page) {
-    let (agent, desk) = (foreign(&facts.agent), &facts.desk);
+/// What is on the overview.
+fn overview(facts: &Facts<'_>, page: &mut Page) {
+    let (agent, overview) = (foreign(&facts.agent), &facts.overview);
     let branch = foreign(branch_option(facts.branch));
     let inbox = format!("git handoff inbox --as {agent}{branch}");
     page.line("");
-    let piles = [
-        (&desk.held, "You hold"),
+    let buckets = [
+        (&overview.held, "You hold"),
         (
-            &desk.waiting,
+            &overview.waiting,
             "Waiting for you to claim, the most urgent first",
         ),
-        (&desk.stuck, "Yours, and standing still"),
-        (&desk.to_decide, "Standing still, and for you to decide"),
+        (&overview.stuck, "Yours, and standing still"),
         (
-            &desk.later,
+            &overview.to_decide,
+            "WaitStatus still, and for you to decide",
+        ),
+        (
+            &overview.later,
             "Yours later: it waits for other handoffs, or for its next attempt",
         ),
     ];
-    let mut is_cut = desk.unread > 0;
-    for (pile, title) in piles {
-        if pile.count == 0 {
+    let mut is_cut = overview.unread > 0;
+    for (bucket, title) in buckets {
+        if bucket.count == 0 {
             continue;
         }
         page.line(&format!("{title}:"));
-        let lines: Vec<String> = pile.first.iter().map(|record| row(facts, record)).collect();
+        let lines: Vec<String> = bucket
+            .first
+            .iter()
+            .map(|record| row(facts, record))
+            .collect();
         let before = page.cut.len();
-        page.lines(&lines, pile.count - lines.len(), 900, ("handoffs", &inbox));
+        page.lines(
+            &lines,
+            bucket.count - lines.len(),
+            900,
+            ("handoffs", &inbox),
+        );
         is_cut |= page.cut.len() > before;
     }
-    if [&desk.held, &desk.waiting]
+    if [&overview.held, &overview.waiting]
         .iter()
-        .all(|pile: &&Pile| pile.count == 0)
+        .all(|bucket: &&Bucket| bucket.count == 0)
     {
         page.line(match facts.contract {
             Some(_) => "You hold nothing, and nothing waits for you.",
             None => "You hold nothing, and nothing waits for you: you may stop.",
         });
     }
-    if desk.unread > 0 {
+    if overview.unread > 0 {
         page.line(&format!(
             "({} open handoffs were not looked at)",
-            desk.unread
+            overview.unread
         ));
     }
     if is_cut {
@@ -203,7 +215,7 @@ fn what_to_do(facts: &Facts<'_>, page: &mut Page) {
     page.line("");
     let marked = |command: &String| foreign_parts(command);
     let commands: Vec<String> = commands(facts).iter().map(marked).collect();
-    let first_to_decide = facts.desk.to_decide.first.first();
+    let first_to_decide = facts.overview.to_decide.first.first();
     if let Some(record) = first_to_decide {
         let key = foreign(record.id.issue());
         page.line("To decide: see what the protocol wants and why, then have it done:");

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::view::Look;
 
 /// A handoff's state, and what time makes of it.
-fn standing(record: &Record, look: &Look) -> String {
+fn status_text(record: &Record, look: &Look) -> String {
     let shown = look.state(record.state);
     match record.waits_until(look.now()) {
         _ if record.is_expired(look.now()) => {
@@ -25,7 +25,7 @@ pub(crate) fn row(record: &Record, look: &Look) -> Vec<String> {
     let since = record.latest().map(|t| look.time(t.at));
     vec![
         look.id(&record.id),
-        standing(record, look),
+        status_text(record, look),
         format!("{} {} {}", record.from, look.arrow(), record.to),
         look.cell(record.priority.as_deref().unwrap_or_default()),
         since.unwrap_or_default(),

@@ -264,7 +264,7 @@ fn what_stands_still_is_told_to_whom_it_concerns() {
     assert!(!page.contains("Your contract, "), "{page}");
     let page = prime(&env, "orchestrator");
     assert!(
-        page.contains("Standing still, and for you to decide:"),
+        page.contains("WaitStatus still, and for you to decide:"),
         "{page}"
     );
     let next: Vec<&str> = page

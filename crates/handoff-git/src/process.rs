@@ -44,7 +44,7 @@ pub(super) struct Ended {
 
 impl Ended {
     /// What it complained of, in one line.
-    pub(super) fn said(&self) -> String {
+    pub(super) fn complaint(&self) -> String {
         let said = String::from_utf8_lossy(&self.stderr);
         // What gpg says to programs is not for people.
         let told = |line: &&str| !line.is_empty() && !line.starts_with("[GNUPG:]");

@@ -150,7 +150,7 @@ impl Program {
         if output.status.code() == Some(1) && output.stdout.is_empty() {
             return Ok(Vec::new());
         }
-        let said = said(output)?;
+        let said = printed(output)?;
         let mut parts = said.split('\0');
         let mut found = Vec::new();
         while let (Some(origin), Some(entry)) = (parts.next(), parts.next()) {
@@ -186,7 +186,7 @@ impl Program {
     }
 
     fn run(&self, args: &[&str]) -> Result<String, ProgramError> {
-        said(self.output(args)?)
+        printed(self.output(args)?)
     }
 
     fn output(&self, args: &[&str]) -> Result<std::process::Output, ProgramError> {
@@ -200,7 +200,7 @@ impl Program {
 }
 
 /// What git printed, or why it failed.
-fn said(output: std::process::Output) -> Result<String, ProgramError> {
+fn printed(output: std::process::Output) -> Result<String, ProgramError> {
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }

@@ -66,7 +66,9 @@ impl Repository {
             return match ended.status.code() {
                 Some(0) => Ok(wanted(&said)),
                 Some(1) => Ok(false),
-                _ => Err(SignError::Failed { said: ended.said() }),
+                _ => Err(SignError::Failed {
+                    said: ended.complaint(),
+                }),
             };
         }
         for key in ASKED {
@@ -135,7 +137,9 @@ impl Repository {
         let message = proposal.message.as_bytes().to_vec();
         let ended = run(command, message, Some(deadline))?;
         if !ended.status.success() {
-            return Err(SignError::Failed { said: ended.said() });
+            return Err(SignError::Failed {
+                said: ended.complaint(),
+            });
         }
         let said = String::from_utf8_lossy(&ended.stdout);
         let commit: ObjectId = said.trim().parse().map_err(GitError::from)?;

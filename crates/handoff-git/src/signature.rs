@@ -186,7 +186,7 @@ impl Signature {
             })
         })?;
         verdict(&String::from_utf8_lossy(&ended.stderr))
-            .ok_or_else(|| SignatureError::NotRun(format!("gpg says: {}", ended.said())))?
+            .ok_or_else(|| SignatureError::NotRun(format!("gpg says: {}", ended.complaint())))?
     }
 }
 

@@ -11,6 +11,6 @@ pub mod comment;
 pub mod event;
 pub mod output;
 mod parts;
-pub mod standing;
+pub mod status;
 pub mod summary;
 pub mod text;

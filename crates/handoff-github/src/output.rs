@@ -3,7 +3,7 @@
 //! Every value is a word, a number or a list of names: none is foreign text, so that a
 //! workflow that writes one into a script by mistake runs nothing.
 
-use super::standing::{Issue, Ledger};
+use super::status::{Issue, Ledger};
 
 /// Named values, in the order in which they are written.
 pub type Values = Vec<(&'static str, String)>;

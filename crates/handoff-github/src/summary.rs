@@ -12,7 +12,7 @@ use handoff_protocol::State;
 
 use super::comment::{MOST_COMMENT, marker};
 use super::parts::{Part, fit};
-use super::standing::{Issue, Ledger};
+use super::status::{Issue, Ledger};
 use super::text::{block, cell, code};
 
 pub use super::parts::Fitted;
@@ -104,7 +104,7 @@ pub fn of_ledger(standing: &Ledger, most: usize) -> Fitted {
             record.id,
             cell(record.from.as_str(), MOST_CELL),
             cell(record.to.as_str(), MOST_CELL),
-            said(record.state),
+            state_text(record.state),
             record.sent_at().map(minute).unwrap_or_default(),
             cell(&record.summary, MOST_CELL)
         )
@@ -301,7 +301,7 @@ fn row(record: &Record, brief: Option<&HandoffSurvey>, now: Moment) -> String {
         cell(record.from.as_str(), MOST_CELL),
         cell(record.to.as_str(), MOST_CELL),
         cell(&record.contract_type, MOST_CELL),
-        said(record.state),
+        state_text(record.state),
         record.sent_at().map(minute).unwrap_or_default(),
         time(spent.as_ref().map(|spent| spent.waiting)),
         time(spent.as_ref().map(|spent| spent.working)),
@@ -332,7 +332,7 @@ fn list(name: &'static str, title: &str, rows: Vec<String>) -> Option<Part> {
 }
 
 /// A state with its sign.
-fn said(state: State) -> String {
+fn state_text(state: State) -> String {
     let mark = handoff_insight::graph::Mark::from(state);
     format!("{} {}", mark.symbol(), word(state))
 }

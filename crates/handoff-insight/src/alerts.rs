@@ -146,7 +146,7 @@ impl<'s> Sight<'s> {
             (Metric::RoundsLeft, ..) => Sum::Quantile(0.0),
             (_, Measure::Times, Some(quantile)) => Sum::Quantile(quantile),
             (_, Measure::Times | Measure::Share, _) => Sum::Average,
-            (_, Measure::Events | Measure::Standing | Measure::Level, _) => Sum::Count,
+            (_, Measure::Events | Measure::WaitStatus | Measure::Level, _) => Sum::Count,
         };
         let since = self.crossed_since(&samples, sum, threshold)?;
         let current = samples

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::error::LedgerError;
 use super::failure::{PastFailure, failures_in_full};
-use super::shared::documents;
+use super::protocol_store::documents;
 use super::snapshot::{IssueFolder, Snapshot};
 
 /// A contract as it was emitted.

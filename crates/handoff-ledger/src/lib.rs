@@ -2,7 +2,7 @@
 //!
 //! [`Ledger`] opens it and writes to it; [`Snapshot`] reads it at one commit. What a request does is
 //! decided by `handoff_model`; here its answer becomes a commit (`draft`, `write`) that reaches the
-//! branch, and the remote (`remote`). `choice` finds the protocol of a contract, `sending` gathers
+//! branch, and the remote (`remote`). `contract_match` finds the protocol of a contract, `sending` gathers
 //! what goes with one. `failure` keeps what is needed to go on after a failure, `evidence` compares
 //! what contracts claim with the repository, `signing` knows which key a commit must be signed with.
 //! `verify` plans every step of history again, and `exchange` writes it out and reads it back; both
@@ -10,10 +10,10 @@
 
 mod artifacts;
 mod briefing;
-mod choice;
+mod claim_queue;
 mod code_branches;
 mod context;
-mod desk;
+mod contract_match;
 mod draft;
 mod error;
 mod evidence;
@@ -25,14 +25,14 @@ mod founding;
 mod identity;
 mod memory;
 mod order;
-mod ready;
+mod overview;
+mod protocol_store;
 mod recorded_step;
 mod refusals;
 mod remote;
 mod requirement;
 mod sending;
 mod session;
-mod shared;
 mod signing;
 mod snapshot;
 mod survey;
@@ -41,9 +41,9 @@ mod verify;
 mod write;
 
 pub use briefing::{Briefing, Emitted, Previous, briefing};
-pub use choice::{ContractMatch, Offer};
+pub use claim_queue::claimable;
 pub use context::{context, contract_value};
-pub use desk::{Desk, Look, Pile, desk};
+pub use contract_match::{ContractMatch, Offer};
 pub use error::LedgerError;
 pub use exchange::{
     ExchangeError, Export, Exported, Fault, Import, Imported, Item, Layout, Refused, Source,
@@ -56,14 +56,14 @@ pub use failure::{
 pub use feed::{FollowError, Happening, Kind, commits_after, happenings};
 pub use founding::Founding;
 pub use memory::Audited;
-pub use ready::ready;
+pub use overview::{Bucket, Overview, OverviewLimits, overview};
+pub use protocol_store::{ProtocolChange, PutMode, documents, open_issues};
 pub use refusals::Refused as RefusedContract;
 pub use remote::{
-    Beside, Glimpse, Publication, Rejected, RejectedStep, Renamed, Synced, Unpublished,
+    Publication, Rejected, RejectedStep, RemoteDistance, RemoteLook, Renamed, Synced, Unpublished,
 };
 pub use requirement::required;
 pub use session::{Clock, Session};
-pub use shared::{Change as ProtocolStep, ProtocolChange, documents, open_issues};
 pub use snapshot::{IssueFolder, OpenEntry, Rules, Snapshot};
 pub use survey::{ChangeSurvey, DecisionSurvey, HandoffSurvey, IssueSurvey, RoundSurvey, Survey};
 pub use tally::{Reached, Tally, Work};

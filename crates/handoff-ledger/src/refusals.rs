@@ -13,7 +13,7 @@ use handoff_model::intake::Opened;
 use handoff_protocol::Fields;
 use serde::{Deserialize, Serialize};
 
-use super::choice::{ContractMatch, Offer};
+use super::contract_match::{ContractMatch, Offer};
 use super::error::LedgerError;
 use super::session::Session;
 use super::write::Ledger;

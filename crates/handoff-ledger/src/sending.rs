@@ -15,7 +15,7 @@ use handoff_model::{
 use handoff_protocol::{Check, Event, Gate, Protocol, State};
 
 use super::artifacts::gather;
-use super::choice::{ContractMatch, Offer, accepted, placed_in_tasks};
+use super::contract_match::{ContractMatch, Offer, accepted, placed_in_tasks};
 use super::draft::Decided;
 use super::error::LedgerError;
 use super::evidence::{Ground, Judge, Judged, MISSING, Merged, changed};

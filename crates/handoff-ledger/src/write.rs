@@ -14,12 +14,12 @@ use handoff_model::screening::screen_update;
 use handoff_model::{Actor, EventArgs, Receipt, Refusal, Request, Update, View, plan};
 use handoff_protocol::{Event, Protocol};
 
+use super::claim_queue::{claimable, claimable_noting};
 use super::draft::Decided;
 use super::error::LedgerError;
 use super::evidence::changed;
 use super::memory::Memory;
 use super::order;
-use super::ready::{ready, ready_noting};
 use super::remote::{MADE_OFFLINE, Publication, SYNCED_FROM, Unpublished, Upstream};
 use super::session::{Session, author};
 use super::signing::signed;
@@ -114,7 +114,7 @@ impl<'r> Ledger<'r> {
 
     /// Why the remote could not be reached, if it could not.
     pub fn out_of_reach(&self) -> Option<Unpublished> {
-        self.upstream().and_then(Upstream::missed_out)
+        self.upstream().and_then(Upstream::unreachable_reason)
     }
 
     /// The same ledger as this clone has it, whatever remote it has.
@@ -291,8 +291,8 @@ impl<'r> Ledger<'r> {
                 Target::Handoff(id) => id.clone(),
                 Target::Next => {
                     let found = match self.chain {
-                        None => ready_noting(tip, agent, at)?,
-                        Some(_) => ready(tip, agent, at)?,
+                        None => claimable_noting(tip, agent, at)?,
+                        Some(_) => claimable(tip, agent, at)?,
                     };
                     match found.first {
                         Some(id) => id,

@@ -138,7 +138,7 @@ fn advise(
 ///
 /// # Errors
 /// When a record can't be read.
-pub fn stands_still<E>(
+pub fn needs_attention<E>(
     protocol: &Protocol,
     view: &impl View<E>,
     issue: &Issue,

@@ -9,7 +9,7 @@ use crate::record::{Record, lasts};
 
 /// What waits for an agent, as far as a choice among it goes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ready {
+pub struct Claimable {
     /// The most urgent, then the oldest handoff that can be claimed now.
     pub first: Option<HandoffId>,
     /// The first handoff that others must be completed for, and the first of

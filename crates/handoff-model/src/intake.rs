@@ -97,7 +97,7 @@ impl Review {
     /// that it does not have, less the fields of the envelope that it has; then
     /// by all faults. Where the type can't be told, each fault is one of the
     /// envelope.
-    fn strangeness(&self) -> (i64, usize) {
+    fn mismatch_score(&self) -> (i64, usize) {
         let errors = || self.findings.iter().filter(|f| f.is_error());
         let count = |code: &str| errors().filter(|f| f.code == code).count();
         let strange = match self.kind {
@@ -144,7 +144,7 @@ pub fn first_match<T: AsRef<Review>, E>(
         }
         // What is complete is nearer than anything that is not.
         let is_complete = review.kind.is_some() && review.is_complete();
-        let distance = (!is_complete).then(|| review.strangeness());
+        let distance = (!is_complete).then(|| review.mismatch_score());
         if nearest.as_ref().is_none_or(|(least, _)| distance < *least) {
             nearest = Some((distance, found));
         }

@@ -33,10 +33,10 @@ pub mod turn;
 pub mod value;
 pub mod waiting;
 
-pub use advice::{Advice, Choice, choices, decider, stands_still};
+pub use advice::{Advice, Choice, choices, decider, needs_attention};
 pub use annotation::Annotation;
 pub use answers::read as read_answer;
-pub use claim_queue::Ready;
+pub use claim_queue::Claimable;
 pub use delivery::{Delivered, Delivery, DeliveryName, NoDeliveryName};
 pub use evidence::{Evidence, EvidenceFault, ReportError, ReportFile, Reports, Verdict};
 pub use failure::{
@@ -62,4 +62,4 @@ pub use step::{Actor, FileChanges, Planned, Receipt, Step, Stop, View};
 pub use stored::StoredError;
 pub use traceparent::{NoTraceParent, TraceParent};
 pub use turn::{Turn, turn};
-pub use waiting::{Outcome, Standing};
+pub use waiting::{Outcome, WaitStatus};

@@ -6,7 +6,7 @@ use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::text::quoted;
 use handoff_protocol::{Event, IllegalEvent, Protocol, State};
 
-use crate::claim_queue::Ready;
+use crate::claim_queue::Claimable;
 use crate::evidence::EvidenceFault;
 
 /// A refused step. The ledger is unchanged.
@@ -368,12 +368,12 @@ pub enum Refusal {
     #[error("the contract names no sender")]
     NoSender,
     /// Nothing waits for this agent that could be claimed.
-    #[error("nothing waits for {agent}{}", if **found == Ready::default() { "" } else { " that can be claimed yet" })]
+    #[error("nothing waits for {agent}{}", if **found == Claimable::default() { "" } else { " that can be claimed yet" })]
     NothingToClaim {
         /// The agent.
         agent: AgentName,
         /// What waits for it, and for what.
-        found: Box<Ready>,
+        found: Box<Claimable>,
     },
 }
 
@@ -472,7 +472,7 @@ impl Refusal {
     }
 }
 
-impl Ready {
+impl Claimable {
     /// The refusal to claim, where nothing can be claimed.
     pub fn refusal(self, agent: &AgentName) -> Refusal {
         Refusal::NothingToClaim {

@@ -24,7 +24,7 @@ pub enum Outcome {
 
 /// Where something stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct WaitStatus {
     /// What became of it.
     pub outcome: Outcome,
     /// The handoffs that this rests on.
@@ -45,7 +45,7 @@ impl Record {
     }
 
     /// Where it stands at this moment.
-    pub fn standing(&self, now: Moment) -> Standing {
+    pub fn wait_status(&self, now: Moment) -> WaitStatus {
         let outcome = match self.state_at(now) {
             State::Completed => Outcome::Completed,
             State::Failed | State::Dead | State::Rejected | State::Cancelled => Outcome::Failed,
@@ -54,7 +54,7 @@ impl Record {
         };
         let works = outcome == Outcome::Waiting && self.state == State::InProgress;
         let lease = self.lease.as_ref().filter(|_| works);
-        Standing {
+        WaitStatus {
             outcome,
             by: vec![self.id.clone()],
             wake: lease.and_then(|lease| lease.expires_at),
@@ -68,40 +68,40 @@ impl Issue {
     ///
     /// An issue goes on as long as someone can act on it without a decision by
     /// others: someone works, or can claim, or may still send on.
-    pub fn standing(&self, open: &[Record], newest: &Record, now: Moment) -> Standing {
+    pub fn wait_status(&self, open: &[Record], newest: &Record, now: Moment) -> WaitStatus {
         let ids = |records: &[&Record]| records.iter().map(|r| r.id.clone()).collect();
         let which = |outcome: Outcome| -> Vec<&Record> {
-            let stands = |r: &&Record| r.standing(now).outcome == outcome;
+            let stands = |r: &&Record| r.wait_status(now).outcome == outcome;
             open.iter().filter(stands).collect()
         };
-        let standing = |outcome, by: &[&Record], wake| Standing {
+        let status = |outcome, by: &[&Record], wake| WaitStatus {
             outcome,
             by: ids(by),
             wake,
         };
         if self.status == IssueStatus::Completed {
-            return standing(Outcome::Completed, &[newest], None);
+            return status(Outcome::Completed, &[newest], None);
         }
         let mut moving = which(Outcome::Waiting);
         // What waits for others moves only when these do.
         moving.retain(|r| r.state != State::Pending || r.waits_for.is_empty());
         if !moving.is_empty() {
-            let wakes = moving.iter().filter_map(|r| r.standing(now).wake);
-            return standing(Outcome::Waiting, &moving, wakes.min());
+            let wakes = moving.iter().filter_map(|r| r.wait_status(now).wake);
+            return status(Outcome::Waiting, &moving, wakes.min());
         }
         let (blocked, failed) = (which(Outcome::Blocked), which(Outcome::Failed));
         if !blocked.is_empty() {
-            standing(Outcome::Blocked, &blocked, None)
+            status(Outcome::Blocked, &blocked, None)
         } else if !failed.is_empty() {
-            standing(Outcome::Failed, &failed, None)
+            status(Outcome::Failed, &failed, None)
         } else if !open.is_empty() {
-            standing(Outcome::Failed, &open.iter().collect::<Vec<_>>(), None)
+            status(Outcome::Failed, &open.iter().collect::<Vec<_>>(), None)
         } else if newest.state != State::Completed {
-            standing(Outcome::Failed, &[newest], None)
+            status(Outcome::Failed, &[newest], None)
         } else if self.unfollowed.is_empty() {
-            standing(Outcome::Completed, &[newest], None)
+            status(Outcome::Completed, &[newest], None)
         } else {
-            Standing {
+            WaitStatus {
                 outcome: Outcome::Waiting,
                 by: self.unfollowed.clone(),
                 wake: None,
@@ -178,7 +178,7 @@ mod tests {
         ];
         assert_eq!(table.len(), State::ALL.len());
         for (state, outcome) in table {
-            let standing = record(1, state, json!({})).standing(at(9));
+            let standing = record(1, state, json!({})).wait_status(at(9));
             assert_eq!(
                 (standing.outcome, standing.wake),
                 (outcome, None),
@@ -189,19 +189,19 @@ mod tests {
 
     #[test]
     fn a_lease_ends_at_its_very_second() {
-        let before = held(1, 10).standing(at(9));
+        let before = held(1, 10).wait_status(at(9));
         assert_eq!(
             (before.outcome, before.wake),
             (Outcome::Waiting, Some(at(10)))
         );
         assert_eq!(held(1, 10).state_at(at(9)), State::InProgress);
-        let after = held(1, 10).standing(at(10));
+        let after = held(1, 10).wait_status(at(10));
         assert_eq!((after.outcome, after.wake), (Outcome::Failed, None));
         assert_eq!(held(1, 10).state_at(at(10)), State::Failed);
         // Only work has a lease that counts.
         let mut done = held(1, 10);
         done.state = State::Completed;
-        assert_eq!(done.standing(at(99)).outcome, Outcome::Completed);
+        assert_eq!(done.wait_status(at(99)).outcome, Outcome::Completed);
     }
 
     #[test]
@@ -212,7 +212,7 @@ mod tests {
         let blocked = record(3, "blocked", json!({}));
         let stands = |open_records: &[&Record], now: i64| {
             let records: Vec<Record> = open_records.iter().map(|&r| r.clone()).collect();
-            let standing = open.standing(&records, &records[records.len() - 1], at(now));
+            let standing = open.wait_status(&records, &records[records.len() - 1], at(now));
             let by: Vec<u32> = standing.by.iter().map(HandoffId::number).collect();
             (standing.outcome, by, standing.wake)
         };
@@ -248,7 +248,7 @@ mod tests {
     fn an_issue_with_nothing_open_is_done_turned_down_or_with_who_may_send() {
         let outcome = |issue: Issue, newest: &str| {
             let newest = record(3, newest, json!({}));
-            issue.standing(&[], &newest, at(0)).outcome
+            issue.wait_status(&[], &newest, at(0)).outcome
         };
         assert_eq!(
             outcome(issue("completed", &[]), "completed"),

@@ -38,7 +38,7 @@ pub fn known(
     now: Moment,
 ) -> Result<Known, LedgerError> {
     let issue = folder.issue()?;
-    let known = told(
+    let known = known_at_tip(
         repository,
         protocol,
         folder,
@@ -121,7 +121,7 @@ fn on_branch(
 ///
 /// # Errors
 /// [`LedgerError`] when the issue can't be read.
-pub fn told(
+pub fn known_at_tip(
     repository: &Repository,
     protocol: &Protocol,
     folder: &IssueFolder<'_>,

@@ -4,7 +4,7 @@ use clap::Args;
 use handoff_base::ids::IssueKey;
 use handoff_base::text::quoted;
 use handoff_github::comment::{AUTHOR, existing};
-use handoff_github::standing::Issue;
+use handoff_github::status::Issue;
 use handoff_github::summary::comment;
 use serde_json::json;
 
@@ -65,7 +65,7 @@ impl Arguments {
         let repository = context.repository()?;
         let ledger = context.ledger(&repository)?;
         let tip = ledger.tip()?;
-        let asked = self.gate.asked(&repository)?;
+        let asked = self.gate.requirements(&repository)?;
         let standing = Issue::known(&repository, &tip, &key, asked, now()?)?;
         let page = comment(&standing);
         let data = json!({

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use anstream::adapter::strip_str;
 use clap::Args;
 use handoff_base::text::quoted;
-use handoff_github::event::{Carried, Did, Draft, Event, Way, carry_out};
+use handoff_github::event::{Carried, Did, Draft, Event, EventContext, carry_out};
 use handoff_github::text::log;
 use handoff_model::DeliveryName;
 use serde_json::{Map, Value, json};
@@ -61,7 +61,7 @@ impl Arguments {
         } else {
             ledger
         };
-        let way = Way {
+        let way = EventContext {
             ledger: &ledger,
             session: &session,
             delivery: &delivery,
@@ -73,7 +73,7 @@ impl Arguments {
         }
         let written = self.write(carried.draft.as_ref())?;
         let data = self.data(&event, &delivery, &carried, written.as_deref());
-        let mut text = self.told(&event, &delivery, &carried, written.as_deref());
+        let mut text = self.text(&event, &delivery, &carried, written.as_deref());
         if let (Some(draft), Some(file)) = (&carried.draft, &self.draft)
             && replace::is_stdout(file)
             && !output.is_json()
@@ -162,7 +162,7 @@ impl Arguments {
         })
     }
 
-    fn told(
+    fn text(
         &self,
         event: &Event,
         delivery: &DeliveryName,

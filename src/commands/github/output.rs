@@ -1,6 +1,6 @@
 use clap::Args;
 use handoff_github::output::{of_issue, of_ledger, of_none, written};
-use handoff_github::standing::Issue;
+use handoff_github::status::Issue;
 use serde_json::{Map, Value};
 
 use super::page::{Page, append};
@@ -39,11 +39,11 @@ impl Arguments {
         let tip = ledger.tip()?;
         let values = match self.page.issue()? {
             Some(key) => {
-                let asked = self.page.gate.asked(&repository)?;
+                let asked = self.page.gate.requirements(&repository)?;
                 let standing = Issue::read(&repository, &tip, &key, asked, now()?)?;
                 standing.as_ref().map_or_else(of_none, of_issue)
             }
-            None => of_ledger(&whole_ledger::standing(&ledger, &tip, now()?)?),
+            None => of_ledger(&whole_ledger::ledger_status(&ledger, &tip, now()?)?),
         };
         let text = written(&values, random_word);
         let to_stdout = file.as_deref().is_some_and(is_stdout);

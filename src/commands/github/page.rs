@@ -58,7 +58,7 @@ pub(super) struct Gate {
 
 impl Gate {
     /// What is asked of the issue.
-    pub(super) fn asked(
+    pub(super) fn requirements(
         &self,
         repository: &Repository,
     ) -> Result<(&[String], Option<ObjectId>), Failure> {

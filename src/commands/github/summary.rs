@@ -3,7 +3,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use clap::Args;
-use handoff_github::standing::Issue;
+use handoff_github::status::Issue;
 use handoff_github::summary::{MOST_SUMMARY, of_issue, of_ledger, of_none};
 use handoff_github::text::open_fence;
 use serde_json::json;
@@ -53,14 +53,14 @@ impl Arguments {
         let room = MOST_SUMMARY.saturating_sub(there.len() + close.len() + 1);
         let page = match self.page.issue()? {
             Some(key) => {
-                let asked = self.page.gate.asked(&repository)?;
+                let asked = self.page.gate.requirements(&repository)?;
                 let standing = Issue::read(&repository, &tip, &key, asked, now()?)?;
                 match standing {
                     Some(standing) => of_issue(&standing, room),
                     None => of_none(&key, room),
                 }
             }
-            None => of_ledger(&whole_ledger::standing(&ledger, &tip, now()?)?, room),
+            None => of_ledger(&whole_ledger::ledger_status(&ledger, &tip, now()?)?, room),
         };
         let data = json!({
             "bytes": page.text.len(),

@@ -1,7 +1,7 @@
 //! How the whole ledger stands.
 
 use handoff_base::Moment;
-use handoff_github::standing::Ledger as Standing;
+use handoff_github::status::Ledger as WaitStatus;
 use handoff_insight::alerts::firing;
 use handoff_insight::attention::{attention, protocols};
 use handoff_ledger::{Ledger, Snapshot};
@@ -16,11 +16,11 @@ use crate::failure::Failure;
 ///
 /// # Errors
 /// A [`Failure`] when the ledger can't be read.
-pub(super) fn standing(
+pub(super) fn ledger_status(
     ledger: &Ledger<'_>,
     tip: &Snapshot<'_>,
     now: Moment,
-) -> Result<Standing, Failure> {
+) -> Result<WaitStatus, Failure> {
     let rules = protocols(tip)?;
     let survey = ledger.survey(tip, Context::threads())?;
     let mut open = Vec::new();
@@ -33,7 +33,7 @@ pub(super) fn standing(
         .issues
         .iter()
         .filter(|i| i.status == IssueStatus::Completed);
-    Ok(Standing {
+    Ok(WaitStatus {
         branch: ledger.branch().to_owned(),
         commit: tip.commit(),
         protocol: tip.manifest().default_protocol.to_string(),

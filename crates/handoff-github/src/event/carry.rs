@@ -8,7 +8,7 @@ use handoff_templates::built_in;
 use serde_json::{Map, Value};
 
 use super::effects::{Work, opens};
-use super::outcome::{Carried, Did, Way};
+use super::outcome::{Carried, Did, EventContext};
 use super::payload::{Event, Fork};
 use super::staleness::state_of;
 use super::subject::{Subject, pull_request_of};
@@ -19,13 +19,13 @@ use super::values::{lacking, says, value};
 /// # Errors
 /// [`LedgerError`] when the ledger can't be read or written, or holds the event for one that
 /// must not be kept. That it comes too late, or is not for this ledger, is no error.
-pub fn carry_out(way: &Way<'_, '_>, event: &Event) -> Result<Carried, LedgerError> {
+pub fn carry_out(context: &EventContext<'_, '_>, event: &Event) -> Result<Carried, LedgerError> {
     let Some(kind) = event.kind() else {
         let why = format!("nothing follows from an event `{}`", event.name());
         return Ok(Carried::nothing(why));
     };
     let subject = Subject::of(event);
-    let tip = way.ledger.tip()?;
+    let tip = context.ledger.tip()?;
     let known = match (&subject.issue, subject.pull_request) {
         (None, Some(number)) => pull_request_of(&tip, number)?,
         (issue, _) => issue.clone(),
@@ -53,7 +53,7 @@ pub fn carry_out(way: &Way<'_, '_>, event: &Event) -> Result<Carried, LedgerErro
         return Ok(carried);
     }
     let mut work = Work {
-        way,
+        context,
         event,
         key,
         pull_request: subject.pull_request,
@@ -259,20 +259,20 @@ impl Work<'_, '_> {
         if !facts.is_empty() {
             facts.extend(state_of(self.event));
         }
-        let session = self.way.session.delivering(delivery);
+        let session = self.context.session.delivering(delivery);
         let annotate = Update::Annotate {
             handoff: None,
             note,
             facts: facts.clone(),
         };
-        let ledger = &self.way.ledger;
+        let ledger = &self.context.ledger;
         let done = ledger.update(&session, &rule.agent, &self.key, &annotate);
         self.took(rule, "noted", facts, done)
     }
 
     /// The issue as it is now.
     pub(super) fn issue(&self) -> Result<Option<Issue>, LedgerError> {
-        self.way.ledger.tip()?.issue(&self.key)?.issue()
+        self.context.ledger.tip()?.issue(&self.key)?.issue()
     }
 
     /// The effect of the event that a step is.
@@ -283,7 +283,7 @@ impl Work<'_, '_> {
             path: format!("github/rules/{}", rule.name),
         })?;
         Ok(Delivery {
-            id: self.way.delivery.clone(),
+            id: self.context.delivery.clone(),
             part,
         })
     }

@@ -12,15 +12,15 @@ use handoff_protocol::{
 use handoff_templates::{known, left_to_fill, skeleton, usual_format, written};
 use serde_json::{Map, Value};
 
-use super::outcome::{Carried, Draft, Left, Way};
+use super::answer::answer;
+use super::outcome::{Carried, Draft, EventContext, Left};
 use super::payload::Event;
-use super::said::answer;
 use super::subject::may_write;
 use super::values::{says, value, visible, why_cut};
 
 /// An event on its way into an issue.
 pub(super) struct Work<'a, 'r> {
-    pub(super) way: &'a Way<'a, 'r>,
+    pub(super) context: &'a EventContext<'a, 'r>,
     pub(super) event: &'a Event,
     pub(super) key: IssueKey,
     pub(super) pull_request: Option<u64>,
@@ -107,8 +107,8 @@ impl Work<'_, '_> {
             protocol: named.as_ref(),
             ..offer
         };
-        let session = self.way.session.delivering(delivery);
-        match self.way.ledger.send(&session, &offer) {
+        let session = self.context.session.delivering(delivery);
+        match self.context.ledger.send(&session, &offer) {
             // What people wrote need not fit: then an agent has to say it.
             Err(LedgerError::Contract { findings }) => {
                 self.not(rule, "what the event says does not fit the contract");
@@ -133,7 +133,7 @@ impl Work<'_, '_> {
 
     /// Why an agent has no contract to send now; none, if it may have.
     fn out_of_turn(&self, agent: &AgentName, opens: bool) -> Result<Option<String>, LedgerError> {
-        let tip = self.way.ledger.tip()?;
+        let tip = self.context.ledger.tip()?;
         let folder = tip.issue(&self.key)?;
         let Some(issue) = folder.issue()? else {
             return Ok((!opens).then(|| "the ledger does not have this issue yet".to_owned()));
@@ -171,10 +171,10 @@ impl Work<'_, '_> {
         contract: &ContractRule,
         kind: &ContractType,
     ) -> Result<Value, LedgerError> {
-        let ledger = self.way.ledger;
+        let ledger = self.context.ledger;
         let tip = ledger.tip()?;
         let folder = tip.issue(&self.key)?;
-        let now = to_second(self.way.session.clock.author());
+        let now = to_second(self.context.session.clock.author());
         let (from, to) = (&rule.agent, &contract.to);
         let protocol = self.rules.protocol();
         let mut known = known(ledger.repository(), protocol, &folder, from, to, now)?;
@@ -243,14 +243,14 @@ impl Work<'_, '_> {
             self.not(rule, "the ledger does not have this issue");
             return Ok(());
         };
-        let id = match asked(&issue, answer.id.as_ref()) {
+        let id = match handoff_to_answer(&issue, answer.id.as_ref()) {
             Ok(id) => id,
             Err(why) => {
                 self.not(rule, why);
                 return Ok(());
             }
         };
-        let tip = self.way.ledger.tip()?;
+        let tip = self.context.ledger.tip()?;
         let record = tip.issue(&self.key)?.record(id.number())?;
         let questions = record.map(|r| r.questions().to_vec()).unwrap_or_default();
         let place = text("/html_url").and_then(says);
@@ -269,9 +269,9 @@ impl Work<'_, '_> {
                 return Ok(());
             }
         };
-        let session = self.way.session.delivering(delivery);
+        let session = self.context.session.delivering(delivery);
         let answer = Update::change(id.number(), Happens::Answer, args);
-        let ledger = &self.way.ledger;
+        let ledger = &self.context.ledger;
         let done = ledger.update(&session, &rule.agent, &self.key, &answer);
         self.took(rule, "answered", Map::new(), done)
     }
@@ -305,9 +305,9 @@ impl Work<'_, '_> {
             );
             return Ok(());
         }
-        let session = self.way.session.delivering(delivery);
+        let session = self.context.session.delivering(delivery);
         let reason = "reopened on GitHub".to_owned();
-        let ledger = &self.way.ledger;
+        let ledger = &self.context.ledger;
         let done = ledger.update(&session, &rule.agent, &self.key, &Update::Reopen { reason });
         self.took(rule, "reopened", Map::new(), done)
     }
@@ -338,9 +338,9 @@ impl Work<'_, '_> {
                 said_at: Some(said_at),
                 ..EventArgs::default()
             };
-            let session = self.way.session.delivering(part);
+            let session = self.context.session.delivering(part);
             let cancel = Update::change(open.id.number(), Happens::Cancel, args);
-            let ledger = &self.way.ledger;
+            let ledger = &self.context.ledger;
             let done = ledger.update(&session, &rule.agent, &self.key, &cancel);
             self.took(rule, "cancelled", Map::new(), done)?;
         }
@@ -352,7 +352,7 @@ impl Work<'_, '_> {
 }
 
 /// The handoff that an answer is for.
-fn asked(issue: &Issue, named: Option<&HandoffId>) -> Result<HandoffId, String> {
+fn handoff_to_answer(issue: &Issue, named: Option<&HandoffId>) -> Result<HandoffId, String> {
     let blocked = issue.open.iter().filter(|o| o.state == State::Blocked);
     let blocked: Vec<&HandoffId> = blocked.map(|open| &open.id).collect();
     match (named, &blocked[..]) {

@@ -7,7 +7,7 @@ pub(super) fn statements(text: &str) -> Vec<String> {
 }
 
 /// The same, but also without code within a line: what is only shown is not said.
-pub(super) fn said(text: &str) -> Vec<String> {
+pub(super) fn spoken(text: &str) -> Vec<String> {
     let mut blocks = vec![String::new()];
     for line in lines(text) {
         let line = line.unwrap_or_default();
@@ -319,7 +319,7 @@ fn item(line: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{beneath, item, items, said, statements};
+    use super::{beneath, item, items, spoken, statements};
 
     #[test]
     fn comments_and_code_state_nothing() {
@@ -413,9 +413,9 @@ mod tests {
             "- a\n\n      closes #1",
         ] {
             assert!(
-                !said(text).concat().contains('1'),
+                !spoken(text).concat().contains('1'),
                 "{text}: {:?}",
-                said(text)
+                spoken(text)
             );
         }
         for text in [
@@ -428,9 +428,9 @@ mod tests {
             "```a``` closes #1",
         ] {
             assert!(
-                said(text).concat().contains("closes #1"),
+                spoken(text).concat().contains("closes #1"),
                 "{text}: {:?}",
-                said(text)
+                spoken(text)
             );
         }
     }

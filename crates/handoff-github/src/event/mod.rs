@@ -6,17 +6,17 @@
 //! the steps that the rules of the protocol name (`effects`), and tells the `outcome`.
 //! What an event holds is data: it is compared, cut and kept, and nothing in it is run.
 
+mod answer;
 mod carry;
 mod effects;
 mod markdown;
 mod outcome;
 mod payload;
-mod said;
 mod staleness;
 mod subject;
 mod values;
 
 pub use carry::carry_out;
-pub use outcome::{Carried, Did, Draft, Left, Way};
+pub use outcome::{Carried, Did, Draft, EventContext, Left};
 pub use payload::{Event, Fork, MAX_PAYLOAD, NoEvent};
 pub use subject::{Subject, pull_request_of};

@@ -8,7 +8,7 @@ use handoff_model::DeliveryName;
 use serde_json::{Map, Value};
 
 /// Where the steps go, and for which delivery they are made.
-pub struct Way<'a, 'r> {
+pub struct EventContext<'a, 'r> {
     /// The ledger.
     pub ledger: &'a Ledger<'r>,
     /// Who runs the program, and when.

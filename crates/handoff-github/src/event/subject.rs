@@ -8,7 +8,7 @@ use handoff_model::View;
 use handoff_protocol::EventKind;
 use regex::Regex;
 
-use super::markdown::said;
+use super::markdown::spoken;
 use super::payload::Event;
 
 /// How many open issues are looked through for a pull request.
@@ -109,7 +109,7 @@ impl Subject {
 
 /// The issue that a text says it closes; of another repository's, none.
 fn closed_by(text: &str, repository: Option<&str>) -> Option<IssueKey> {
-    let lines = said(text);
+    let lines = spoken(text);
     let found = lines.iter().flat_map(|line| CLOSING.captures_iter(line));
     let mut own = found.filter(|found| {
         let of = found.name("short").or_else(|| found.name("long"));

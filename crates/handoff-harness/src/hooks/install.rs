@@ -18,7 +18,7 @@ use super::{Hook, block, configured, file, own_lines};
 
 /// How hooks are put in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum InstallMethod {
     /// Into git's configuration where this git takes hooks from there, else into files.
     Best,
     /// Into files, which every version of git reads.
@@ -170,12 +170,12 @@ impl Plan {
         place: &Place,
         (version, settings): (Version, &[Setting]),
         hooks: &[Hook],
-        way: Way,
+        way: InstallMethod,
         anywhere: bool,
     ) -> Result<Self, PlanError> {
         let mut gathered = Gathered::default();
         let able = version >= configured::SINCE;
-        let configurable = able && way == Way::Best;
+        let configurable = able && way == InstallMethod::Best;
         for &hook in hooks {
             let known = Configured::read(hook, settings);
             if able && known.is_there() {
@@ -192,11 +192,11 @@ impl Plan {
                 Found::File(bytes, metadata) => {
                     let file = (&bytes[..], &metadata);
                     match into_file(place, hook, &path, file, anywhere, configurable) {
-                        Verdict::Configure => gathered.configure(hook, Action::Configure),
-                        Verdict::Do(action, after) => {
+                        FileVerdict::Configure => gathered.configure(hook, Action::Configure),
+                        FileVerdict::Do(action, after) => {
                             gathered.file(hook, action, path, Some(bytes), after);
                         }
-                        Verdict::Refuse(finding) => gathered.refused.push(finding),
+                        FileVerdict::Refuse(finding) => gathered.refused.push(finding),
                     }
                 }
                 Found::Link(_) if leads_to_call(&path, hook) => {
@@ -401,7 +401,7 @@ fn look(path: &Path) -> Result<Found, PlanError> {
 }
 
 /// What comes of a file that is there.
-enum Verdict {
+enum FileVerdict {
     /// This is done, and then the file is so; as before where nothing changes.
     Do(Action, Option<Vec<u8>>),
     /// The configuration is the better place.
@@ -418,22 +418,22 @@ fn into_file(
     (bytes, metadata): (&[u8], &Metadata),
     anywhere: bool,
     configurable: bool,
-) -> Verdict {
+) -> FileVerdict {
     let executable = file::is_executable(metadata);
     let there = |action| {
         if executable {
-            Verdict::Do(action, None)
+            FileVerdict::Do(action, None)
         } else {
-            Verdict::Refuse(not_executable(path))
+            FileVerdict::Refuse(not_executable(path))
         }
     };
     let found = match block::find(bytes) {
         Ok(found) => found,
-        Err(fault) => return Verdict::Refuse(unclear(path, &fault)),
+        Err(fault) => return FileVerdict::Refuse(unclear(path, &fault)),
     };
     if let Some(block) = &found {
         if let Some(line) = block::early_end(bytes, block) {
-            return Verdict::Refuse(early_exit(path, line, "the block"));
+            return FileVerdict::Refuse(early_exit(path, line, "the block"));
         }
         if block::is_current(bytes, block, hook) {
             return there(Action::Keep);
@@ -441,7 +441,7 @@ fn into_file(
     } else {
         let manager = Manager::of(path, bytes);
         if let Some(finding) = own_lines::fault(hook, path, bytes) {
-            return Verdict::Refuse(finding);
+            return FileVerdict::Refuse(finding);
         }
         if hook.is_called_in(&String::from_utf8_lossy(bytes))
             || manager.is_some_and(|manager| manager.calls(&place.root, hook))
@@ -449,25 +449,25 @@ fn into_file(
             return there(Action::Leave);
         }
         if configurable {
-            return Verdict::Configure;
+            return FileVerdict::Configure;
         }
         if let Some(manager) = manager {
-            return Verdict::Refuse(managed(manager, hook, path));
+            return FileVerdict::Refuse(managed(manager, hook, path));
         }
     }
     if !place.own && !anywhere {
-        return Verdict::Refuse(elsewhere(place, path));
+        return FileVerdict::Refuse(elsewhere(place, path));
     }
     if !executable {
-        return Verdict::Refuse(not_executable(path));
+        return FileVerdict::Refuse(not_executable(path));
     }
     if metadata.permissions().readonly() {
-        return Verdict::Refuse(read_only(path));
+        return FileVerdict::Refuse(read_only(path));
     }
     match block::with(bytes, found.as_ref(), hook) {
-        Ok(after) if found.is_some() => Verdict::Do(Action::Update, Some(after)),
-        Ok(after) => Verdict::Do(Action::Add, Some(after)),
-        Err(foreign) => Verdict::Refuse(at("hook.not_shell", path, foreign.to_string()).fix(format!(
+        Ok(after) if found.is_some() => FileVerdict::Do(Action::Update, Some(after)),
+        Ok(after) => FileVerdict::Do(Action::Add, Some(after)),
+        Err(foreign) => FileVerdict::Refuse(at("hook.not_shell", path, foreign.to_string()).fix(format!(
             "have it call `git handoff hook {hook}` with its arguments and its standard input, and refuse when that fails"
         ))),
     }

@@ -26,7 +26,7 @@ pub(crate) use block::{BlockFault, find_between};
 pub use file::WriteError;
 pub(crate) use file::{Found, look, replace_as};
 pub(crate) use install::difference;
-pub use install::{Action, CarryOutError, Change, Plan, PlanError, Way};
+pub use install::{Action, CarryOutError, Change, InstallMethod, Plan, PlanError};
 pub use place::{HooksPath, Place};
 pub use status::{Report, State, Surroundings};
 

@@ -17,7 +17,7 @@ pub fn dot(graph: &Graph) -> String {
     let loops = graph
         .loops
         .iter()
-        .map(|around| format!("↻ {}", graph.told(around)));
+        .map(|around| format!("↻ {}", graph.loop_text(around)));
     heading.extend(loops);
     let mut text = format!(
         "digraph handoff {{\n  rankdir={direction};\n  label=\"{}\";\n  labelloc=t;\n",
@@ -63,7 +63,7 @@ fn node_text(graph: &Graph, node: &Node) -> String {
     let colour = match node.mark {
         Mark::None => "",
         Mark::Done => ", color=\"#1a7f37\", fillcolor=\"#dafbe1\"",
-        Mark::Ready => ", color=\"#9a6700\", fillcolor=\"#fff8c5\"",
+        Mark::Claimable => ", color=\"#9a6700\", fillcolor=\"#fff8c5\"",
         Mark::Waiting | Mark::Dropped => ", color=\"#57606a\", fillcolor=\"#f6f8fa\"",
         Mark::Working => ", color=\"#0969da\", fillcolor=\"#ddf4ff\", penwidth=2",
         Mark::Blocked => ", color=\"#8250df\", fillcolor=\"#fbefff\", penwidth=2",

@@ -134,12 +134,12 @@ struct Builder<'p> {
     nodes: Vec<Node>,
     known: HashMap<AgentName, NodeId>,
     edges: Vec<Edge>,
-    ways: HashMap<(NodeId, NodeId, Way), usize>,
+    ways: HashMap<(NodeId, NodeId, HandoffEdge), usize>,
 }
 
 /// Which kind of edge a handoff is drawn as.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Way {
+enum HandoffEdge {
     Handoff,
     Answer,
     Reassigned,
@@ -165,13 +165,13 @@ impl Builder<'_> {
         id
     }
 
-    fn edge(&mut self, from: NodeId, to: NodeId, way: Way) -> &mut Edge {
+    fn edge(&mut self, from: NodeId, to: NodeId, way: HandoffEdge) -> &mut Edge {
         let edges = &mut self.edges;
         let at = *self.ways.entry((from, to, way)).or_insert_with(|| {
             let kind = match way {
-                Way::Handoff => EdgeKind::Handoff,
-                Way::Answer => EdgeKind::Answer,
-                Way::Reassigned => EdgeKind::Reassigned,
+                HandoffEdge::Handoff => EdgeKind::Handoff,
+                HandoffEdge::Answer => EdgeKind::Answer,
+                HandoffEdge::Reassigned => EdgeKind::Reassigned,
             };
             edges.push(Edge::new(from, to, kind));
             edges.len() - 1
@@ -181,8 +181,8 @@ impl Builder<'_> {
 
     fn add(&mut self, handoff: &HandoffSurvey, step: &Step) {
         let way = match step.answers {
-            Some(_) => Way::Answer,
-            None => Way::Handoff,
+            Some(_) => HandoffEdge::Answer,
+            None => HandoffEdge::Handoff,
         };
         let edge = self.edge(step.from, step.to, way);
         edge.carry(&step.contract_type);
@@ -219,7 +219,7 @@ impl Builder<'_> {
         }
         if let Some(with) = step.now_with {
             let number = handoff.number;
-            let edge = self.edge(step.to, with, Way::Reassigned);
+            let edge = self.edge(step.to, with, HandoffEdge::Reassigned);
             edge.handoffs.push(number);
             edge.notes = vec![format!(
                 "reassigned: {}",
@@ -271,7 +271,7 @@ impl Builder<'_> {
                     let id = self.agent(&handoff.to);
                     let node = &mut self.nodes[id.0];
                     node.here = true;
-                    node.mark = node.mark.max(Mark::Ready);
+                    node.mark = node.mark.max(Mark::Claimable);
                     node.lines.push(format!("may send on from {number}"));
                 }
             }

@@ -18,14 +18,14 @@ pub(super) struct Leg {
 
 /// The agents that work went through, each once: what went round is taken off.
 #[derive(Clone)]
-struct Way {
+struct Path {
     /// Each agent, and the handoff with which the work left it for the next.
     agents: Vec<(NodeId, u32)>,
 }
 
 /// Finds every round. An answer goes back to whoever asked, which is none.
 pub(super) fn loops(legs: &[Leg]) -> Vec<Loop> {
-    let mut ways: HashMap<u32, Way> = HashMap::new();
+    let mut ways: HashMap<u32, Path> = HashMap::new();
     let mut found: Vec<Loop> = Vec::new();
     for leg in legs {
         if let Some(asked) = leg.answers {
@@ -35,8 +35,8 @@ pub(super) fn loops(legs: &[Leg]) -> Vec<Loop> {
             continue;
         }
         let before = leg.follows.and_then(|number| ways.get(&number)).cloned();
-        let mut way = before.unwrap_or_else(|| Way { agents: Vec::new() });
-        let place = |way: &Way, agent| way.agents.iter().position(|(known, _)| *known == agent);
+        let mut way = before.unwrap_or_else(|| Path { agents: Vec::new() });
+        let place = |way: &Path, agent| way.agents.iter().position(|(known, _)| *known == agent);
         let left = place(&way, leg.from).unwrap_or(way.agents.len());
         way.agents.truncate(left);
         way.agents.push((leg.from, leg.number));

@@ -152,7 +152,7 @@ fn remarks(graph: &Graph, nodes: &[&Node], edges: &[&Edge], columns: usize, text
         .loops
         .iter()
         .take(5)
-        .map(|around| format!("↻ {}", graph.told(around)))
+        .map(|around| format!("↻ {}", graph.loop_text(around)))
         .collect();
     let more = graph.loops.len().saturating_sub(lines.len());
     lines.extend((more > 0).then(|| format!("{more} more ways around")));
@@ -181,7 +181,7 @@ fn styles(graph: &Graph, nodes: &[&Node], edges: &[&Edge], text: &mut String) {
             "fill:#dafbe1,stroke:#1a7f37,color:#1f2328",
         ),
         (
-            Mark::Ready,
+            Mark::Claimable,
             "ready",
             "fill:#fff8c5,stroke:#9a6700,color:#1f2328",
         ),

@@ -142,7 +142,7 @@ pub enum Mark {
     /// It waits for something else.
     Waiting,
     /// It can be taken up.
-    Ready,
+    Claimable,
     /// Someone works on it.
     Working,
     /// Whoever works on it waits for an answer.
@@ -161,7 +161,7 @@ impl Mark {
             Self::Dropped => "–",
             Self::Done => "✓",
             Self::Waiting => "◌",
-            Self::Ready => "○",
+            Self::Claimable => "○",
             Self::Working => "◐",
             Self::Blocked => "?",
             Self::Late => "!",
@@ -173,7 +173,7 @@ impl Mark {
 impl From<State> for Mark {
     fn from(state: State) -> Self {
         match state {
-            State::Pending => Self::Ready,
+            State::Pending => Self::Claimable,
             State::InProgress => Self::Working,
             State::Blocked => Self::Blocked,
             State::Failed | State::Dead => Self::Failed,
@@ -409,7 +409,7 @@ impl Graph {
     }
 
     /// A loop in words: how often, and along whom.
-    fn told(&self, around: &Loop) -> String {
+    fn loop_text(&self, around: &Loop) -> String {
         let names: Vec<&str> = around
             .agents
             .iter()

@@ -66,7 +66,7 @@ pub fn task_graph(issue: &Issue, survey: &IssueSurvey, now: Moment) -> Graph {
         issue.issue,
         count(Mark::Done),
         tasks.len(),
-        count(Mark::Ready)
+        count(Mark::Claimable)
     );
     for (mark, what) in [
         (Mark::Failed, "failed"),
@@ -109,7 +109,7 @@ fn node(id: NodeId, task: &Task, handoff: Option<&HandoffSurvey>, now: Moment) -
             Mark::Waiting,
             format!("waits for another attempt by {with}"),
         ),
-        (_, Some(State::Pending)) | (_, None) => (Mark::Ready, format!("ready for {with}")),
+        (_, Some(State::Pending)) | (_, None) => (Mark::Claimable, format!("ready for {with}")),
         (_, Some(State::InProgress)) => (Mark::Working, format!("{with} works on it")),
         (_, Some(State::Completed)) => (Mark::Done, "done".to_owned()),
         (_, Some(state)) => (state.into(), format!("{}, with {with}", word(state))),

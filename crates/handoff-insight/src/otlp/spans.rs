@@ -18,12 +18,12 @@ use crate::times::{Spell, spells};
 pub struct Traced {
     issue: IssueSurvey,
     /// In the order of the handoffs.
-    told: Vec<Told>,
+    told: Vec<Carried>,
 }
 
 /// What one contract tells.
 #[derive(Clone, Debug, Default)]
-struct Told {
+struct Carried {
     attributes: Attributes,
     events: Vec<Event>,
 }
@@ -44,13 +44,15 @@ impl Traced {
         let mut told = Vec::with_capacity(records.len());
         for record in &records {
             let Some(traces) = traces else {
-                told.push(Told::default());
+                told.push(Carried::default());
                 continue;
             };
             let bytes = folder.contract(record)?;
             let review = review(rules.protocol(), &rules, &Input::read(&bytes), Some(key))?;
             let at = record.sent_at().unwrap_or(issue.opened_at);
-            let said = review.contract.map(|contract| said(traces, &contract, at));
+            let said = review
+                .contract
+                .map(|contract| carried(traces, &contract, at));
             told.push(said.unwrap_or_default());
         }
         let issue = IssueSurvey::of(&issue, &records);
@@ -64,8 +66,8 @@ impl Traced {
 }
 
 /// What a contract tells, as its protocol says.
-fn said(traces: &Traces, contract: &Contract, at: Moment) -> Told {
-    let read = |told: &std::collections::BTreeMap<String, handoff_protocol::Told>| {
+fn carried(traces: &Traces, contract: &Contract, at: Moment) -> Carried {
+    let read = |told: &std::collections::BTreeMap<String, handoff_protocol::TraceValue>| {
         let mut attributes = Attributes::default();
         for (name, told) in told {
             attributes.add_some(name, told.read(&contract.value));
@@ -81,7 +83,7 @@ fn said(traces: &Traces, contract: &Contract, at: Moment) -> Told {
         name: event.name.clone(),
         attributes: read(&event.attributes).0,
     });
-    Told {
+    Carried {
         attributes: read(&traces.attributes),
         events: events.collect(),
     }
@@ -107,7 +109,7 @@ pub fn spans(origin: &Origin, traced: &Traced, now: Moment) -> Vec<Span> {
 struct Trace<'a> {
     id: TraceId,
     issue: &'a IssueSurvey,
-    told: &'a [Told],
+    told: &'a [Carried],
     now: Moment,
 }
 
@@ -184,7 +186,7 @@ impl Trace<'_> {
         span
     }
 
-    fn handoff(&self, handoff: &HandoffSurvey, told: &Told, spans: &mut Vec<Span>) {
+    fn handoff(&self, handoff: &HandoffSurvey, told: &Carried, spans: &mut Vec<Span>) {
         let id = self.issue.id(handoff).to_string();
         let name = format!("handoff {}", handoff.contract_type);
         let own = self.of_handoff(handoff.number);

@@ -13,7 +13,7 @@ use crate::attention::{Need, Stuck};
 use crate::times::{acknowledgment, times};
 
 /// A handoff with what belongs to it.
-pub(super) struct Told {
+pub(super) struct HandoffDetails {
     /// Its record.
     pub(super) record: Record,
     /// Its contract, as it is shown.
@@ -25,7 +25,7 @@ pub(super) struct Told {
 /// Writes one handoff of an issue.
 pub(super) fn handoff(
     page: &mut String,
-    told: &Told,
+    told: &HandoffDetails,
     issue: &IssueSurvey,
     stuck: Option<&Stuck>,
     now: Moment,
@@ -115,7 +115,7 @@ fn how(record: &Record, brief: &HandoffSurvey, now: Moment) -> String {
 
 /// What went wrong, what is asked and what is contradicted, a line of the page for
 /// each.
-fn troubles(told: &Told) -> Vec<String> {
+fn troubles(told: &HandoffDetails) -> Vec<String> {
     let record = &told.record;
     let mut lines = Vec::new();
     for (failure, _) in &told.failures {
@@ -199,7 +199,7 @@ fn question(asked: &Question) -> String {
 }
 
 /// Every change of a handoff, and everything that came with it, as lines.
-fn history(told: &Told) -> String {
+fn history(told: &HandoffDetails) -> String {
     let record = &told.record;
     let mut text = String::from("History\n");
     // Writing into a text can't fail.

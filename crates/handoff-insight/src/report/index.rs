@@ -11,7 +11,7 @@ use handoff_protocol::State;
 
 use super::Shown;
 use super::escape::escaped;
-use super::issue::{standing, states};
+use super::issue::{states, status_line};
 use super::words::{counted, length, minute, state, thousands};
 use crate::times::cycle_time;
 
@@ -79,7 +79,7 @@ fn row(page: &mut String, issue: &IssueSurvey, is_stuck: bool, shown: &Shown<'_>
          <td>{}</td><td>{}</td><td class=\"r\">{}</td><td class=\"r\">{took}</td><td>{}</td><td>{}</td></tr>",
         states(issue, is_stuck),
         escaped(agents.join(" ")),
-        standing(issue, now),
+        status_line(issue, now),
         escaped(issue.protocol.as_str()),
         thousands(issue.handoffs.len()),
         minute(issue.updated_at),

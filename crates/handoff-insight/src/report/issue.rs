@@ -8,7 +8,7 @@ use handoff_protocol::State;
 
 use super::escape::escaped;
 use super::flow::flow;
-use super::handoff::{Told, handoff};
+use super::handoff::{HandoffDetails, handoff};
 use super::words::{ago, badge, counted, length, minute, time};
 use crate::attention::{Need, Stuck};
 use crate::times::{Times, times};
@@ -20,7 +20,7 @@ pub(super) struct Facts<'a> {
     /// Its handoffs in brief.
     pub(super) survey: &'a IssueSurvey,
     /// Its handoffs with what belongs to them.
-    pub(super) handoffs: &'a [Told],
+    pub(super) handoffs: &'a [HandoffDetails],
     /// What stands still in it.
     pub(super) stuck: &'a [Stuck],
     /// The time of the page.
@@ -234,7 +234,7 @@ pub(super) fn is_late(handoff: &HandoffSurvey, now: Moment) -> bool {
 }
 
 /// The state of the handoff that an issue's work is in.
-pub(super) fn standing(survey: &IssueSurvey, now: Moment) -> String {
+pub(super) fn status_line(survey: &IssueSurvey, now: Moment) -> String {
     let mut open = survey.handoffs.iter().filter(|h| !h.state.is_terminal());
     let Some(one) = open.next() else {
         return String::new();

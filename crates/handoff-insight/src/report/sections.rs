@@ -14,7 +14,7 @@ use handoff_ledger::{
 use handoff_model::{Record, View};
 
 use super::contract::contract;
-use super::handoff::Told;
+use super::handoff::HandoffDetails;
 use super::issue::{Facts, section};
 use super::{Report, ReportError};
 use crate::attention::of_issue;
@@ -124,8 +124,8 @@ impl<'a, 'r> Reader<'a, 'r> {
             return Ok(());
         };
         let records = folder.records()?.into_iter();
-        let handoffs = records.map(|record| self.told(&folder, record));
-        let handoffs = handoffs.collect::<Result<Vec<Told>, LedgerError>>()?;
+        let handoffs = records.map(|record| self.details(&folder, record));
+        let handoffs = handoffs.collect::<Result<Vec<HandoffDetails>, LedgerError>>()?;
         let now = self.report.now;
         let protocol = self.report.protocols.get(&survey.protocol);
         let stuck = protocol.map(|protocol| of_issue(survey, protocol, now));
@@ -141,7 +141,11 @@ impl<'a, 'r> Reader<'a, 'r> {
     }
 
     /// A handoff with its contract and what was kept of its failures.
-    fn told(&mut self, folder: &IssueFolder<'_>, record: Record) -> Result<Told, LedgerError> {
+    fn details(
+        &mut self,
+        folder: &IssueFolder<'_>,
+        record: Record,
+    ) -> Result<HandoffDetails, LedgerError> {
         let bytes = folder.contract(&record)?;
         let rules = self.rules(&record.protocol)?;
         let value = contract_value(&rules, &record, &bytes)?;
@@ -153,7 +157,7 @@ impl<'a, 'r> Reader<'a, 'r> {
             });
             (failure, context)
         });
-        Ok(Told {
+        Ok(HandoffDetails {
             failures: found.collect(),
             contract: shown,
             record,

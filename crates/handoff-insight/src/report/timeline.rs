@@ -11,7 +11,7 @@ use handoff_protocol::{Event, State};
 
 use super::Shown;
 use super::escape::escaped;
-use super::issue::{is_late, standing};
+use super::issue::{is_late, status_line};
 use super::words::{badge, length, minute, state};
 use crate::attention::Stuck;
 use crate::times::spells;
@@ -76,7 +76,7 @@ pub(super) fn section(
         };
         *page += &format!("<tr id=\"l-{key}\"><th scope=\"row\">{name}{before}</th><td>");
         bar(page, issue, (start, end), now);
-        let stands = match (standing(issue, now), issue.completed_at) {
+        let stands = match (status_line(issue, now), issue.completed_at) {
             (words, _) if !words.is_empty() => words,
             (_, Some(at)) => format!(
                 "{} after {}",

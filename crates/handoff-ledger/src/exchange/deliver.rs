@@ -14,7 +14,7 @@ use handoff_protocol::{Event, State};
 use super::fault::Fault;
 use super::pending::to_claim;
 use super::{ExchangeError, Source};
-use crate::choice::{ContractMatch, Offer, accepted, issues_of, senders};
+use crate::contract_match::{ContractMatch, Offer, accepted, issues_of, senders};
 use crate::error::LedgerError;
 use crate::sending::Origin;
 use crate::session::{Session, SetTime};

@@ -14,7 +14,7 @@ use super::files::Folder;
 use super::layouts::{ARCHIVE, DOCUMENTS, ENTRIES, LINES, LOG, PROTOCOLS};
 use super::line::STEPS;
 use super::{ExchangeError, Layout, Source, states};
-use crate::choice::ContractMatch;
+use crate::contract_match::ContractMatch;
 
 /// The ends of the names of files that may be contracts.
 pub(super) const ENDS: [&str; 3] = [".xml", ".json", ".md"];

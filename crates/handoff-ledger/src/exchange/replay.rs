@@ -18,11 +18,11 @@ use super::files::{Folder, TextLine, open};
 use super::history::History;
 use super::line::{Header, Key, Line, LineRequest, STEPS, Versioned};
 use super::{ExchangeError, Source, inbound, layouts, line};
-use crate::choice::Offer;
+use crate::contract_match::Offer;
 use crate::error::LedgerError;
+use crate::protocol_store::PutMode;
 use crate::sending::{Gathered, Origin};
 use crate::session::Session;
-use crate::shared::Change;
 use crate::snapshot::Snapshot;
 use crate::tally::Work;
 use crate::write::Ledger;
@@ -364,8 +364,8 @@ impl<'a, 'r> Replay<'a, 'r> {
         }
         let ledger = self.importer.ledger;
         let change = match ledger.tip()?.rules_id(protocol.name.as_str())? {
-            Some(_) => Change::Update,
-            None => Change::Add,
+            Some(_) => PutMode::Update,
+            None => PutMode::Add,
         };
         let done = ledger.put_protocol(&self.importer.session, &files, change)?;
         self.put(place, done.commit.is_some());

@@ -18,7 +18,7 @@ use super::fault::Fault;
 use super::files::Folder;
 use super::inbound::ENDS;
 use super::layouts::{HANDOFFS, REQUESTS, STATES};
-use crate::choice::ContractMatch;
+use crate::contract_match::ContractMatch;
 use crate::error::LedgerError;
 use crate::snapshot::{Rules, Snapshot};
 

@@ -8,7 +8,7 @@
 //! for whoever waits.
 
 mod apart;
-mod glimpse;
+mod look;
 mod publish;
 mod rejected;
 mod rerun;
@@ -26,10 +26,10 @@ use handoff_git::{Depth, Patience, Queue, Remote, RemoteError, Repository, maske
 use super::error::LedgerError;
 use super::session::Session;
 
-pub use glimpse::Glimpse;
+pub use look::RemoteLook;
 pub use rejected::{Rejected, RejectedStep};
 pub use rerun::Renamed;
-pub use sync::{Beside, Synced};
+pub use sync::{RemoteDistance, Synced};
 
 /// The trailer that names the commit which a step was offline.
 pub(super) const SYNCED_FROM: &str = "Synced-From";
@@ -212,7 +212,7 @@ impl<'r> Upstream<'r> {
     fn was_seen_since(&self, session: &Session, known: Option<ObjectId>) -> bool {
         let turn = self.turn.borrow();
         let note = turn.as_ref().and_then(Queue::note);
-        let seen = note.and_then(|note| Look::parse(note, &self.tracking));
+        let seen = note.and_then(|note| SeenTip::parse(note, &self.tracking));
         // A clock may have been set back since.
         let meanwhile = nanoseconds(session.began)..=nanoseconds((session.wall)());
         seen.is_some_and(|look| meanwhile.contains(&look.at) && Some(look.tip) == known)
@@ -222,7 +222,7 @@ impl<'r> Upstream<'r> {
     fn saw(&self, at: SystemTime, tip: ObjectId) {
         if let Some(turn) = &mut *self.turn.borrow_mut() {
             let at = nanoseconds(at);
-            turn.leave(Some(&Look { at, tip }.text(&self.tracking)));
+            turn.leave(Some(&SeenTip { at, tip }.text(&self.tracking)));
         }
     }
 
@@ -240,7 +240,7 @@ impl<'r> Upstream<'r> {
             deadline: Some(self.deadline.get()),
             interrupted: &self.asked,
         };
-        let (depth, anew) = self.manner(known, depth)?;
+        let (depth, anew) = self.fetch_plan(known, depth)?;
         let track = || {
             let there = (self.remote).track(&self.tracking, known, depth, anew, &patience)?;
             let moved = self.repository.resolve(&self.tracking).ok().flatten();
@@ -280,7 +280,11 @@ impl<'r> Upstream<'r> {
 
     /// How deep to fetch, and whether to bring what seems to be here already: a clone
     /// that began with a part of the remote gets the part that the ledger needs.
-    fn manner(&self, known: Option<ObjectId>, depth: Depth) -> Result<(Depth, bool), LedgerError> {
+    fn fetch_plan(
+        &self,
+        known: Option<ObjectId>,
+        depth: Depth,
+    ) -> Result<(Depth, bool), LedgerError> {
         let here = self
             .repository
             .resolve(&format!("refs/heads/{}", self.branch))?;
@@ -310,7 +314,7 @@ impl<'r> Upstream<'r> {
     }
 
     /// What could not be reached and why, if it could not.
-    pub(super) fn missed_out(&self) -> Option<Unpublished> {
+    pub(super) fn unreachable_reason(&self) -> Option<Unpublished> {
         Some(Unpublished {
             remote: self.name.clone(),
             trouble: Some(self.trouble()?),
@@ -351,12 +355,12 @@ impl<'r> Upstream<'r> {
 }
 
 /// A look at a remote's branch: when, and where it was.
-struct Look {
+struct SeenTip {
     at: u128,
     tip: ObjectId,
 }
 
-impl Look {
+impl SeenTip {
     fn text(&self, tracking: &str) -> String {
         format!("{} {} {tracking}", self.at, self.tip)
     }

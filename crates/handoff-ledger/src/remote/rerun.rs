@@ -10,15 +10,15 @@ use handoff_model::{Update, View, layout, trailers};
 use handoff_protocol::Event;
 use serde::Serialize;
 
-use crate::choice::Offer;
+use crate::contract_match::Offer;
 use crate::error::LedgerError;
 use crate::failure::kept_for;
+use crate::protocol_store::PutMode;
 use crate::recorded_step::{
     KnownRules, RecordedRequest, RecordedStep, Shared, States, issues_of, shared_of,
 };
 use crate::sending::{Gathered, Origin};
 use crate::session::{Session, SetTime};
-use crate::shared::Change as ProtocolStep;
 use crate::snapshot::{IssueFolder, Rules};
 use crate::write::Ledger;
 
@@ -72,7 +72,7 @@ impl Origins {
     }
 
     /// Refuses what the holder of a handoff did under a claim that was refused.
-    fn unless_lost(&self, then: &HandoffId) -> Result<(), LedgerError> {
+    fn ensure_lease_held(&self, then: &HandoffId) -> Result<(), LedgerError> {
         if self.lost.contains(then) {
             Err(LedgerError::NotTaken { id: then.clone() })
         } else {
@@ -233,8 +233,8 @@ impl<'a, 'r> Rerun<'a, 'r> {
             ([], Some(Shared::Protocol(name))) => {
                 let files = Rules::read(self.repository, new, &name)?.files()?;
                 let change = match self.ledger.tip()?.rules_id(&name)? {
-                    Some(_) => ProtocolStep::Update,
-                    None => ProtocolStep::Add,
+                    Some(_) => PutMode::Update,
+                    None => PutMode::Add,
                 };
                 self.own_time(commit);
                 self.ledger
@@ -305,7 +305,7 @@ impl<'a, 'r> Rerun<'a, 'r> {
                     allowed_secrets: contract.allowed_secrets.clone(),
                 };
                 if let Some(follows) = &record.follows {
-                    self.origins.unless_lost(follows)?;
+                    self.origins.ensure_lease_held(follows)?;
                 }
                 let was = record.follows.clone().map(|id| self.origins.now(id));
                 let was = was.transpose()?;
@@ -349,7 +349,7 @@ impl<'a, 'r> Rerun<'a, 'r> {
         if let (Some(event), Some(then)) = (event, &then)
             && event.is_holders()
         {
-            self.origins.unless_lost(then)?;
+            self.origins.ensure_lease_held(then)?;
         }
         if let (Update::Change { arguments, .. }, Some(id)) = (&mut update, &now) {
             arguments.allow.clone_from(&arguments.allowed_secrets);

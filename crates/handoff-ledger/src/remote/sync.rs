@@ -34,7 +34,7 @@ pub struct Synced {
 
 /// How this clone's ledger lies to its remote's, as it was seen last.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Beside {
+pub struct RemoteDistance {
     /// The remote.
     pub remote: String,
     /// How many commits are here and not there.
@@ -51,7 +51,7 @@ impl Ledger<'_> {
     ///
     /// # Errors
     /// [`LedgerError`] when a ref or a commit can't be read.
-    pub fn beside_remote(&self) -> Result<Option<Beside>, LedgerError> {
+    pub fn beside_remote(&self) -> Result<Option<RemoteDistance>, LedgerError> {
         let Some(upstream) = self.upstream() else {
             return Ok(None);
         };
@@ -62,7 +62,7 @@ impl Ledger<'_> {
             (Some(here), None) => (self.count(here, None)?, 0),
             (None, _) => (0, 0),
         };
-        Ok(Some(Beside {
+        Ok(Some(RemoteDistance {
             remote: upstream.name.clone(),
             unpublished,
             behind,
@@ -286,7 +286,7 @@ impl Ledger<'_> {
         if matches!(landing, Landing::There) {
             synced.pushed += new;
         }
-        self.looked_again(session, upstream, landing, attempts)
+        self.after_push(session, upstream, landing, attempts)
     }
 
     /// Says whether what leads from one commit to another are legal steps.
@@ -343,7 +343,7 @@ impl Ledger<'_> {
             }
             match upstream.push(session, made) {
                 Ok(Landing::There) => {}
-                Ok(landing) => return self.looked_again(session, upstream, landing, attempts),
+                Ok(landing) => return self.after_push(session, upstream, landing, attempts),
                 Err(error) if error.is_of_a_hook() => {
                     rerun.take_back(commit, before);
                     refused.push((commit, error));
@@ -358,7 +358,7 @@ impl Ledger<'_> {
             session.tally.begin(Work::Sending, Some(made));
             let landing = upstream.push(session, tip)?;
             if !matches!(landing, Landing::There) {
-                return self.looked_again(session, upstream, landing, attempts);
+                return self.after_push(session, upstream, landing, attempts);
             }
         }
         for (commit, reason) in refused {
@@ -392,7 +392,7 @@ impl Ledger<'_> {
         if let Some(upstream) = upstream {
             let landing = upstream.push(session, tip)?;
             if !matches!(landing, Landing::There)
-                && self.looked_again(session, upstream, landing, 1)?
+                && self.after_push(session, upstream, landing, 1)?
             {
                 self.reconcile(session, upstream)?;
                 return Ok(false);
@@ -414,7 +414,7 @@ impl Ledger<'_> {
     }
 
     /// After a push: looks at the remote again where that may help; says whether it does.
-    fn looked_again(
+    fn after_push(
         &self,
         session: &Session,
         upstream: &Upstream<'_>,

@@ -16,11 +16,11 @@ use super::scope::{Audit, AuditScope, Parent, Part, unreadable};
 use crate::error::LedgerError;
 use crate::evidence::again;
 use crate::order;
+use crate::protocol_store::{PutMode, document_step, protocol_step};
 use crate::recorded_step::{
     KnownRules, RecordedRequest, Shared, States, difference, issues_of, shared_of,
 };
 use crate::remote::without_origin;
-use crate::shared::{Change as ProtocolStep, document_step, protocol_step};
 use crate::signing::{By, Demand, judge};
 use crate::snapshot::{IssueFolder, Parsed, Rules, Snapshot};
 
@@ -279,14 +279,14 @@ impl<'r, 's> Auditor<'r, 's> {
                     .or(changes.first())
                     .map_or(definition, |c| c.path.clone());
                 let change = match old.rules_id(name)? {
-                    Some(_) => ProtocolStep::Update,
-                    None => ProtocolStep::Add,
+                    Some(_) => PutMode::Update,
+                    None => PutMode::Add,
                 };
                 let decided = Rules::read(self.repository, new, name)
                     .and_then(|rules| protocol_step(&old, &rules.files()?, change));
                 let demand = match change {
-                    ProtocolStep::Update => Demand::of(&old.rules(name)?, By::Committer)?,
-                    ProtocolStep::Add => None,
+                    PutMode::Update => Demand::of(&old.rules(name)?, By::Committer)?,
+                    PutMode::Add => None,
                 };
                 (path, decided.map(|(step, _)| (step, None)), demand)
             }

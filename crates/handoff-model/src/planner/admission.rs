@@ -81,7 +81,7 @@ impl<V> Planner<'_, V> {
     }
 
     /// Refuses a request to an agent that waits for its sender.
-    pub(super) fn unless_loop<E>(
+    pub(super) fn ensure_no_loop<E>(
         &self,
         issue: &Issue,
         from: &AgentName,
@@ -134,7 +134,11 @@ impl<V> Planner<'_, V> {
     /// Refuses an id that another contract of the type has. The same contract may
     /// be sent once more where there is reason to, and another one where the
     /// first was turned down, so that nothing rests on it.
-    pub(super) fn unless_taken<E>(&self, issue: &Issue, contract: &Contract) -> Result<(), Stop<E>>
+    pub(super) fn ensure_id_free<E>(
+        &self,
+        issue: &Issue,
+        contract: &Contract,
+    ) -> Result<(), Stop<E>>
     where
         V: View<E>,
     {
@@ -166,7 +170,7 @@ impl<V> Planner<'_, V> {
         }
     }
 
-    pub(super) fn unless_completed(&self, issue: &Issue) -> Result<(), Refusal> {
+    pub(super) fn ensure_open(&self, issue: &Issue) -> Result<(), Refusal> {
         if issue.status == IssueStatus::Completed {
             return Err(Refusal::IssueCompleted {
                 issue: self.key.clone(),
@@ -254,7 +258,7 @@ impl<V> Planner<'_, V> {
             }
             return Ok(self.opened(contract));
         };
-        self.unless_completed(&issue)?;
+        self.ensure_open(&issue)?;
         if basis.is_some() || opens && self.protocol.definition().style == Style::Call {
             return Ok(issue);
         }
@@ -292,7 +296,7 @@ impl<V> Planner<'_, V> {
         for number in (1..=issue.handoffs).rev() {
             let record = self.record(&self.id(number))?;
             if lease::ran_out(&record, from).is_some()
-                && let Err(lost) = self.unless_lost(&record, token)
+                && let Err(lost) = self.ensure_lease_held(&record, token)
             {
                 return Ok(lost);
             }
@@ -310,7 +314,7 @@ impl<V> Planner<'_, V> {
 
     /// Refuses a sender whose lease ran out, and who does not hold what it sends
     /// on from any more, or not by the claim that it names.
-    pub(super) fn unless_taken_over<E>(
+    pub(super) fn ensure_not_taken_over<E>(
         &self,
         issue: &Issue,
         from: &AgentName,
@@ -322,7 +326,7 @@ impl<V> Planner<'_, V> {
     {
         let other = |held: &Record| token.is_some_and(|token| token != held.claims());
         if let Some(held) = basis.filter(|held| held.lease.is_some() || other(held)) {
-            return Ok(self.unless_lost(held, token)?);
+            return Ok(self.ensure_lease_held(held, token)?);
         }
         let works = |open: &OpenHandoff| open.to == *from && open.state == State::InProgress;
         if basis.is_some() || issue.open.iter().any(works) {
@@ -331,7 +335,7 @@ impl<V> Planner<'_, V> {
         for open in issue.open.iter().rev() {
             let record = self.record(&open.id)?;
             if lease::ran_out(&record, from).is_some() {
-                self.unless_lost(&record, token)?;
+                self.ensure_lease_held(&record, token)?;
             }
         }
         Ok(())

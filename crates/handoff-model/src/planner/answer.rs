@@ -46,11 +46,11 @@ impl<V> Planner<'_, V> {
                 return Ok(Planned::Repeat(Box::new(receipt)));
             }
         }
-        self.unless_taken_over(&issue, from, request.as_ref(), send.token)?;
+        self.ensure_not_taken_over(&issue, from, request.as_ref(), send.token)?;
         let Some(mut request) = request else {
             return Err(self.unanswerable(&issue, kind, send, from)?.into());
         };
-        self.unless_completed(&issue)?;
+        self.ensure_open(&issue)?;
         let (event, why) = self.verdict(kind, contract);
         if event == Event::Complete
             && let Some(expected) = &request.expects

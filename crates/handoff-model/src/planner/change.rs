@@ -33,10 +33,10 @@ impl<V> Planner<'_, V> {
             return Ok(Planned::Repeat(Box::new(receipt)));
         }
         if event.is_holders() {
-            self.unless_lost(&record, args.token)?;
+            self.ensure_lease_held(&record, args.token)?;
         }
         self.authorize(&record, event)?;
-        unless_newer(&record, event, args)?;
+        ensure_not_outdated(&record, event, args)?;
         if event == Event::Extend {
             return Ok(self.extend(issue, record, args)?);
         }
@@ -49,7 +49,7 @@ impl<V> Planner<'_, V> {
             Some(context) => Some(self.kept(&record, context)?),
             None => None,
         };
-        self.unless_unfit(&issue, &record, event, &args)?;
+        self.ensure_allowed(&issue, &record, event, &args)?;
         let was_with = match &args.receiver {
             Some(receiver) => {
                 let basis = record
@@ -57,7 +57,7 @@ impl<V> Planner<'_, V> {
                     .as_ref()
                     .map(|id| self.record(id))
                     .transpose()?;
-                self.unless_loop(&issue, &record.from, receiver, basis.as_ref())?;
+                self.ensure_no_loop(&issue, &record.from, receiver, basis.as_ref())?;
                 Some(self.reassign(&mut record, receiver)?)
             }
             None => None,
@@ -139,7 +139,7 @@ impl<V> Planner<'_, V> {
 
     /// Refuses what the lifecycle would allow, and the handoff's contract, its
     /// tasks, its protocol or the time do not.
-    fn unless_unfit(
+    fn ensure_allowed(
         &self,
         issue: &Issue,
         record: &Record,
@@ -323,7 +323,7 @@ pub(super) fn recorded(
 }
 
 /// Refuses to apply to a question or a handoff what was said before there was one.
-fn unless_newer(record: &Record, event: Event, args: &EventArgs) -> Result<(), Refusal> {
+fn ensure_not_outdated(record: &Record, event: Event, args: &EventArgs) -> Result<(), Refusal> {
     let since = match event {
         Event::Answer => record.latest().map(|t| t.at),
         _ => record.sent_at(),

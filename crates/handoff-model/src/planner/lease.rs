@@ -156,7 +156,11 @@ impl<V> Planner<'_, V> {
 
     /// Refuses a holder that holds no more: another claim than the one it names
     /// is the newest, or its own ran out.
-    pub(super) fn unless_lost(&self, record: &Record, token: Option<u32>) -> Result<(), Refusal> {
+    pub(super) fn ensure_lease_held(
+        &self,
+        record: &Record,
+        token: Option<u32>,
+    ) -> Result<(), Refusal> {
         let agent = self.actor.name;
         let lease = record.lease.as_ref();
         let current = lease.is_some_and(|lease| {

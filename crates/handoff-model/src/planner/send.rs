@@ -96,8 +96,8 @@ impl<V> Planner<'_, V> {
                     return Ok(Planned::Repeat(Box::new(receipt)));
                 }
             }
-            self.unless_taken(issue, send.contract)?;
-            self.unless_completed(issue)?;
+            self.ensure_id_free(issue, send.contract)?;
+            self.ensure_open(issue)?;
         }
         let mut issue = issue.unwrap_or_else(|| self.opened(send.contract));
         self.take_id(&mut issue, send.contract);
@@ -131,11 +131,11 @@ impl<V> Planner<'_, V> {
                 let receipt = self.repeated(earlier, issue.clone());
                 return Ok(Planned::Repeat(Box::new(receipt)));
             }
-            self.unless_taken_over(issue, from, basis.as_ref(), send.token)?;
+            self.ensure_not_taken_over(issue, from, basis.as_ref(), send.token)?;
         }
         // Whatever else speaks against it, another contract under a known id is no news.
         if let Some(issue) = &issue {
-            self.unless_taken(issue, contract)?;
+            self.ensure_id_free(issue, contract)?;
         }
         let to = contract
             .to
@@ -146,7 +146,7 @@ impl<V> Planner<'_, V> {
         self.take_id(&mut issue, contract);
         self.fits_basis(kind, contract, basis.as_ref())?;
         if calls {
-            self.unless_loop(&issue, from, &to, basis.as_ref())?;
+            self.ensure_no_loop(&issue, from, &to, basis.as_ref())?;
         }
         self.fits_tasks(&issue, kind, contract, from)?;
         self.within_limits(&mut issue, kind, contract, from, &to, basis.as_ref())?;

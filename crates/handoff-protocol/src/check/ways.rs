@@ -13,7 +13,8 @@ impl Checker<'_> {
     pub(super) fn undecidable(&mut self) {
         let definition = self.definition;
         let types = &definition.contracts;
-        let ways: Vec<BTreeSet<Way<'_>>> = types.iter().map(|c| ways(definition, c)).collect();
+        let ways: Vec<BTreeSet<AgentPair<'_>>> =
+            types.iter().map(|c| ways(definition, c)).collect();
         for (b, other) in types.iter().enumerate() {
             for (a, one) in types.iter().enumerate().take(b) {
                 // Only XML always shows its root.
@@ -88,10 +89,10 @@ impl Checker<'_> {
 }
 
 /// A sender and a receiver.
-type Way<'d> = (&'d str, &'d str);
+type AgentPair<'d> = (&'d str, &'d str);
 
 /// Between whom contracts of a type can go.
-fn ways<'d>(definition: &'d Definition, kind: &ContractType) -> BTreeSet<Way<'d>> {
+fn ways<'d>(definition: &'d Definition, kind: &ContractType) -> BTreeSet<AgentPair<'d>> {
     let agents = || definition.agents.iter().map(|agent| agent.id.as_str());
     let sent = |name: &str| {
         let routes = definition.routes.iter();

@@ -66,7 +66,7 @@ pub enum Measure {
     /// Events: they are counted within a time.
     Events,
     /// Things that are so now: they are counted once they are so for a time.
-    Standing,
+    WaitStatus,
     /// Times: an average, or a quantile, of those measured within a time.
     Times,
     /// A share of what happened within a time.
@@ -126,7 +126,7 @@ impl Metric {
             | Self::Failed
             | Self::Dead
             | Self::LeasesExpired
-            | Self::IdleIssues => Measure::Standing,
+            | Self::IdleIssues => Measure::WaitStatus,
             Self::Duration | Self::AcknowledgmentTime | Self::RecoveryTime | Self::CycleTime => {
                 Measure::Times
             }
@@ -140,7 +140,7 @@ impl Metric {
         match self.measure() {
             Measure::Times => "seconds",
             Measure::Share => "ratio",
-            Measure::Events | Measure::Standing | Measure::Level => "",
+            Measure::Events | Measure::WaitStatus | Measure::Level => "",
         }
     }
 
@@ -154,7 +154,7 @@ impl Metric {
 
     /// Says whether a threshold about it can let a time pass first.
     pub(crate) fn has_patience(self) -> bool {
-        self.measure() == Measure::Standing || self == Self::AcknowledgmentRate
+        self.measure() == Measure::WaitStatus || self == Self::AcknowledgmentRate
     }
 }
 
@@ -227,16 +227,16 @@ pub struct Alert {
     pub name: String,
     /// What it is about.
     pub metric: Metric,
-    /// Told of what is more than this.
+    /// Fires above this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub above: Option<Number>,
-    /// Told of what is this, or more.
+    /// Fires at this and above.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_least: Option<Number>,
-    /// Told of what is less than this.
+    /// Fires below this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub below: Option<Number>,
-    /// Told of what is this, or less.
+    /// Fires at this and below.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_most: Option<Number>,
     /// Only what happened in so many seconds before now counts.

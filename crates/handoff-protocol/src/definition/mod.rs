@@ -41,7 +41,7 @@ pub use limits::{CycleLimit, ItemLimit, Limits, RoundLimit};
 pub use requirement::{COMPLETED, Requirement};
 pub use tasks::{TaskFields, TaskState};
 pub use timing::{Jitter, LONGEST, Leases, OwnRetry, Retry, TimeField, Unit};
-pub use traces::{Told, TraceEvent, Traces};
+pub use traces::{TraceEvent, TraceValue, Traces};
 
 /// How work moves from one agent to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -14,7 +14,7 @@ pub struct Traces {
     /// The attributes of a handoff, by name, of those contracts that have something
     /// there: of its own, and of its answers.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub attributes: BTreeMap<String, Told>,
+    pub attributes: BTreeMap<String, TraceValue>,
     /// The events of a handoff.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<TraceEvent>,
@@ -33,7 +33,7 @@ pub struct TraceEvent {
     pub when: BTreeMap<String, Words>,
     /// What is told with it, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub attributes: BTreeMap<String, Told>,
+    pub attributes: BTreeMap<String, TraceValue>,
 }
 
 /// A value from a contract.
@@ -42,7 +42,7 @@ pub struct TraceEvent {
     untagged,
     expecting = "expected a JSON Pointer or {\"count\": POINTER}"
 )]
-pub enum Told {
+pub enum TraceValue {
     /// What is at this JSON Pointer.
     At(String),
     /// How many things are there.
@@ -57,7 +57,7 @@ pub struct Count {
     pub count: String,
 }
 
-impl Told {
+impl TraceValue {
     /// The JSON Pointer.
     pub fn pointer(&self) -> &str {
         match self {

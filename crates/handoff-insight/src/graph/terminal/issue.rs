@@ -21,13 +21,13 @@ pub(super) fn draw(graph: &Graph, columns: usize, paint: Paint<'_>, lines: &mut 
         return without_lanes(graph, columns, paint, lines);
     };
     lanes.heading(graph, columns, lines);
-    let told = told(graph);
+    let told = rows(graph);
     for (i, part) in told.iter().enumerate() {
         match part {
-            Told::Step(step) => step_lines(graph, &lanes, step, columns, paint, lines),
-            Told::Skipped(count) => {
+            Row::Step(step) => step_lines(graph, &lanes, step, columns, paint, lines),
+            Row::Skipped(count) => {
                 // The last gap is the one that says how to see them.
-                let is_last = !told[i + 1..].iter().any(|p| matches!(p, Told::Skipped(_)));
+                let is_last = !told[i + 1..].iter().any(|p| matches!(p, Row::Skipped(_)));
                 let see = if is_last {
                     format!(": `git handoff list --issue {}`", graph.name)
                 } else {
@@ -38,7 +38,7 @@ pub(super) fn draw(graph: &Graph, columns: usize, paint: Paint<'_>, lines: &mut 
         }
     }
     places(graph, Some(&lanes), columns, paint, lines);
-    let skipped = told.iter().any(|part| matches!(part, Told::Skipped(_)));
+    let skipped = told.iter().any(|part| matches!(part, Row::Skipped(_)));
     summary(graph, columns, skipped, paint, lines);
 }
 
@@ -111,16 +111,16 @@ impl Lanes {
 }
 
 /// A part of the story.
-enum Told<'g> {
+enum Row<'g> {
     Step(&'g Step),
     Skipped(usize),
 }
 
 /// The story, or of a long one the beginning, the end and what stands out.
-fn told(graph: &Graph) -> Vec<Told<'_>> {
+fn rows(graph: &Graph) -> Vec<Row<'_>> {
     let steps = &graph.steps;
     if steps.len() <= MOST_STEPS {
-        return steps.iter().map(Told::Step).collect();
+        return steps.iter().map(Row::Step).collect();
     }
     let end = steps.len() - LAST;
     let stands_out = |step: &&Step| !step.state.is_terminal() || !step.troubles.is_empty();
@@ -134,11 +134,11 @@ fn told(graph: &Graph) -> Vec<Told<'_>> {
     let mut told = Vec::new();
     for (i, step) in steps.iter().enumerate() {
         if i < FIRST || i >= end || between.contains(&step.number) {
-            told.push(Told::Step(step));
-        } else if let Some(Told::Skipped(count)) = told.last_mut() {
+            told.push(Row::Step(step));
+        } else if let Some(Row::Skipped(count)) = told.last_mut() {
             *count += 1;
         } else {
-            told.push(Told::Skipped(1));
+            told.push(Row::Skipped(1));
         }
     }
     told
@@ -258,7 +258,7 @@ fn summary(
         lines.push(String::new());
     }
     for around in graph.loops.iter().take(8) {
-        let mut text = graph.told(around);
+        let mut text = graph.loop_text(around);
         let rounds = &around.rounds;
         let spans: Vec<String> = rounds
             .iter()
@@ -300,9 +300,9 @@ fn names(graph: &Graph, edge: &Edge) -> String {
 
 /// Too many agents for lanes: their names stand in the lines.
 fn without_lanes(graph: &Graph, columns: usize, paint: Paint<'_>, lines: &mut Vec<String>) {
-    for part in told(graph) {
+    for part in rows(graph) {
         match part {
-            Told::Step(step) => {
+            Row::Step(step) => {
                 let name = |id| one_line(&graph.node(id).name);
                 let ways = format!("  {} → {}", name(step.from), name(step.to));
                 lines.push(cut_to_columns(&ways, columns));
@@ -314,7 +314,7 @@ fn without_lanes(graph: &Graph, columns: usize, paint: Paint<'_>, lines: &mut Ve
                     lines.extend(told.iter().map(|line| paint(trouble.mark, line)));
                 }
             }
-            Told::Skipped(count) => lines.push(format!("  ⋮ {count} more")),
+            Row::Skipped(count) => lines.push(format!("  ⋮ {count} more")),
         }
     }
     places(graph, None, columns, paint, lines);

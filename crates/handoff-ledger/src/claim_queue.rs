@@ -6,7 +6,7 @@ use handoff_base::ids::{AgentName, HandoffId};
 use handoff_base::{Moment, ObjectId};
 use handoff_git::{ById, Listing, Repository, Scratch};
 use handoff_model::claim_queue::{Brief, ClaimVerdict, sent_at};
-use handoff_model::{Ready, Record, Refusal, layout};
+use handoff_model::{Claimable, Record, Refusal, layout};
 use serde::{Deserialize, Serialize};
 
 use super::error::LedgerError;
@@ -17,16 +17,20 @@ use super::snapshot::{Rules, Snapshot};
 /// # Errors
 /// [`LedgerError`] when something can't be read, or when no protocol in force
 /// knows the agent.
-pub fn ready(tip: &Snapshot<'_>, agent: &AgentName, now: Moment) -> Result<Ready, LedgerError> {
-    choose(tip, agent, now, &mut Notes::read(tip.repository())).map(|(ready, _)| ready)
-}
-
-/// Chooses as [`ready`] does, and leaves notes for the next choice.
-pub(super) fn ready_noting(
+pub fn claimable(
     tip: &Snapshot<'_>,
     agent: &AgentName,
     now: Moment,
-) -> Result<Ready, LedgerError> {
+) -> Result<Claimable, LedgerError> {
+    choose(tip, agent, now, &mut Notes::read(tip.repository())).map(|(ready, _)| ready)
+}
+
+/// Chooses as [`claimable`] does, and leaves notes for the next choice.
+pub(super) fn claimable_noting(
+    tip: &Snapshot<'_>,
+    agent: &AgentName,
+    now: Moment,
+) -> Result<Claimable, LedgerError> {
     let mut notes = Notes::read(tip.repository());
     let (ready, open) = choose(tip, agent, now, &mut notes)?;
     notes.leave(&open);
@@ -38,7 +42,7 @@ fn choose(
     agent: &AgentName,
     now: Moment,
     notes: &mut Notes,
-) -> Result<(Ready, Listing), LedgerError> {
+) -> Result<(Claimable, Listing), LedgerError> {
     let open = tip.open_listing()?;
     let agent = tip.receiver(&open, agent)?;
     let choice = Choice {
@@ -57,7 +61,7 @@ fn choose(
         notes.forget();
         found = choice.make(notes)?;
     }
-    if found == Ready::default() {
+    if found == Claimable::default() {
         let mut known = Vec::new();
         for name in tip.protocols()? {
             known.push(tip.rules(&name)?);
@@ -79,7 +83,7 @@ struct Choice<'a, 'r> {
 }
 
 impl Choice<'_, '_> {
-    fn make(&self, notes: &mut Notes) -> Result<Ready, LedgerError> {
+    fn make(&self, notes: &mut Notes) -> Result<Claimable, LedgerError> {
         let mut verdicts: Vec<Option<ClaimVerdict>> = Vec::new();
         let mut best: Option<(usize, i64, &str)> = None;
         let mut later: Option<(Moment, &str)> = None;
@@ -119,7 +123,7 @@ impl Choice<'_, '_> {
             }
         }
         let id = |text: &str| text.parse::<HandoffId>().ok();
-        Ok(Ready {
+        Ok(Claimable {
             first: best.and_then(|(.., text)| id(text)),
             waits: waits.and_then(|(text, brief)| {
                 Some((id(text)?, notes.briefs[brief].waits_for.clone()?))

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 use handoff_base::ObjectId;
 use handoff_git::{Depth, Patience, Queue, RemoteError};
 
-use super::{Look, Reach, Upstream, nanoseconds};
+use super::{Reach, SeenTip, Upstream, nanoseconds};
 use crate::error::LedgerError;
 use crate::session::Session;
 use crate::write::Ledger;
@@ -21,7 +21,7 @@ const STEP: Duration = Duration::from_millis(20);
 
 /// What a look at the remote showed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Glimpse {
+pub enum RemoteLook {
     /// The tracking ref is where the remote's branch was.
     Seen {
         /// The branch's last commit; none where there is no such branch.
@@ -46,8 +46,8 @@ impl Upstream<'_> {
     }
 
     /// When another process of this clone looked last, if that was in this time.
-    fn looked_between(&self, since: SystemTime, now: SystemTime, queue: &Queue) -> Option<Look> {
-        let look = Look::parse(queue.note()?, &self.tracking)?;
+    fn looked_between(&self, since: SystemTime, now: SystemTime, queue: &Queue) -> Option<SeenTip> {
+        let look = SeenTip::parse(queue.note()?, &self.tracking)?;
         let is_fresh = nanoseconds(since) <= look.at && look.at <= nanoseconds(now);
         is_fresh.then_some(look)
     }
@@ -106,7 +106,7 @@ impl Ledger<'_> {
     /// # Errors
     /// [`LedgerError`] when the remote refuses, when its branch was rewritten or
     /// removed, or when a ref can't be read.
-    pub fn glimpse(&self, session: &Session, since: SystemTime) -> Result<Glimpse, LedgerError> {
+    pub fn glimpse(&self, session: &Session, since: SystemTime) -> Result<RemoteLook, LedgerError> {
         let upstream = self.upstream().ok_or(LedgerError::NoRemote)?;
         let deadline = Instant::now() + session.patience;
         let mut queue = upstream.join_lookers(deadline);
@@ -116,7 +116,7 @@ impl Ledger<'_> {
             && let Some(known) = known
         {
             let at = SystemTime::UNIX_EPOCH + duration(look.at);
-            return Ok(Glimpse::Seen {
+            return Ok(RemoteLook::Seen {
                 tip: Some(known),
                 at,
             });
@@ -131,12 +131,12 @@ impl Ledger<'_> {
                 error @ (RemoteError::Failed { .. }
                 | RemoteError::TimedOut
                 | RemoteError::Interrupted),
-            ) => return Ok(Glimpse::Missed(error.to_string())),
+            ) => return Ok(RemoteLook::Missed(error.to_string())),
             Err(error) => return Err(upstream.refused(error)),
         };
         let Some(tip) = tip else {
             return match known {
-                None => Ok(Glimpse::Seen { tip, at }),
+                None => Ok(RemoteLook::Seen { tip, at }),
                 Some(_) => Err(LedgerError::RemoteGone {
                     remote: upstream.name.clone(),
                     branch: upstream.branch.clone(),
@@ -159,18 +159,18 @@ impl Ledger<'_> {
             };
             upstream.end();
             if let Some(trouble) = brought? {
-                return Ok(Glimpse::Missed(trouble));
+                return Ok(RemoteLook::Missed(trouble));
             }
         }
         let tip = upstream.known()?;
         if let Some(tip) = tip {
-            let look = Look {
+            let look = SeenTip {
                 at: nanoseconds(at),
                 tip,
             };
             queue.leave(Some(&look.text(&upstream.tracking)));
         }
-        Ok(Glimpse::Seen { tip, at })
+        Ok(RemoteLook::Seen { tip, at })
     }
 }
 

@@ -45,7 +45,7 @@ impl SharedStep {
 
 /// Whether a protocol is to be new, or in force already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum PutMode {
     /// It is new.
     Add,
     /// It takes the place of one of the same name.
@@ -75,7 +75,7 @@ impl<'r> Ledger<'r> {
         &self,
         session: &Session,
         files: &ProtocolFiles,
-        change: Change,
+        change: PutMode,
     ) -> Result<ProtocolChange, LedgerError> {
         let (mut done, commit) = self.write(session, None, |tip, _| {
             screen_protocol(files)?;
@@ -129,7 +129,7 @@ impl<'r> Ledger<'r> {
 pub(super) fn protocol_step(
     tip: &Snapshot<'_>,
     files: &ProtocolFiles,
-    change: Change,
+    change: PutMode,
 ) -> Result<(Option<SharedStep>, ProtocolChange), LedgerError> {
     let definition = files.iter().find(|(path, _)| path == DEFINITION);
     let definition = definition
@@ -160,10 +160,10 @@ pub(super) fn protocol_step(
         return Ok((None, outcome));
     }
     let message = match (&mut outcome.before, change) {
-        (None, Change::Add) => {
+        (None, PutMode::Add) => {
             format!("Add protocol {name} {version}\n\nProtocol: {name}\n")
         }
-        (Some(before), Change::Update) => {
+        (Some(before), PutMode::Update) => {
             let lists = |files: &ProtocolFiles| files.iter().any(|(path, _)| path == SIGNERS);
             if known.as_ref().is_some_and(demands) && !lists(files) {
                 let text = "the new version leaves out allowed_signers, which is in force";
@@ -188,11 +188,11 @@ pub(super) fn protocol_step(
             }
             format!("Update protocol {name} from {before} to {version}\n\nProtocol: {name}\n")
         }
-        (Some(before), Change::Add) => {
+        (Some(before), PutMode::Add) => {
             let version = before.clone();
             return Err(LedgerError::ProtocolExists { name, version });
         }
-        (None, Change::Update) => {
+        (None, PutMode::Update) => {
             let known = tip.protocols()?;
             return Err(LedgerError::NoProtocol { name, known });
         }

@@ -1,4 +1,4 @@
-//! What is on an agent's desk: what it holds, what waits for it, what stands still until it decides.
+//! An agent's overview: what it holds, what waits for it, and what waits for its decision.
 
 use std::collections::HashMap;
 
@@ -8,89 +8,89 @@ use handoff_model::claim_queue::ClaimVerdict;
 use handoff_model::{Record, layout};
 use handoff_protocol::{AgentKind, Protocol, State, Style};
 
+use super::claim_queue::Notes;
 use super::error::LedgerError;
-use super::ready::Notes;
 use super::snapshot::Snapshot;
 
-/// What is on an agent's desk, as far as it was looked at.
+/// An agent's open handoffs, as far as they were read.
 #[derive(Debug, Default)]
-pub struct Desk {
+pub struct Overview {
     /// What it works on, the oldest first.
-    pub held: Pile,
+    pub held: Bucket,
     /// What it can claim now, the most urgent first, then the oldest.
-    pub waiting: Pile,
+    pub waiting: Bucket,
     /// What it can't claim yet, because of other handoffs or of a pause.
-    pub later: Pile,
+    pub later: Bucket,
     /// What of its own failed, is blocked or is dead.
-    pub stuck: Pile,
+    pub stuck: Bucket,
     /// What of others' failed, is blocked or is dead, and is for it to decide.
-    pub to_decide: Pile,
+    pub to_decide: Bucket,
     /// How many open handoffs were not looked at.
     pub unread: usize,
 }
 
 /// Handoffs of one kind: how many there are, and the records of the first.
 #[derive(Debug, Default)]
-pub struct Pile {
+pub struct Bucket {
     /// How many there are.
     pub count: usize,
     /// The first of them.
     pub first: Vec<Record>,
 }
 
-/// How much of a desk is looked at.
+/// How much an overview reads.
 #[derive(Clone, Copy, Debug)]
-pub struct Look {
+pub struct OverviewLimits {
     /// How many records that nobody read before are read.
     pub records: usize,
-    /// How many of each pile are told in full.
+    /// How many records each bucket has at most.
     pub each: usize,
 }
 
-/// Looks at an agent's desk. Reads the tip alone, and of it no more than `look` allows.
+/// Makes an agent's overview. Reads the tip alone, and of it no more than `limits` allows.
 ///
 /// # Errors
 /// [`LedgerError`] when something can't be read.
-pub fn desk(
+pub fn overview(
     tip: &Snapshot<'_>,
     agent: &AgentName,
     protocols: &[&Protocol],
     now: Moment,
-    look: Look,
-) -> Result<Desk, LedgerError> {
+    limits: OverviewLimits,
+) -> Result<Overview, LedgerError> {
     let mut notes = Notes::read(tip.repository());
-    let sorted = sort(tip, agent, protocols, now, look, &mut notes)?;
+    let sorted = sort(tip, agent, protocols, now, limits, &mut notes)?;
     // Notes only spare reading: what is told is told by the records.
     match sorted {
-        Some(desk) => Ok(desk),
+        Some(overview) => Ok(overview),
         None => {
             notes.forget();
-            let sorted = sort(tip, agent, protocols, now, look, &mut notes)?;
+            let sorted = sort(tip, agent, protocols, now, limits, &mut notes)?;
             Ok(sorted.unwrap_or_default())
         }
     }
 }
 
-/// An entry by what decides its place in its pile.
+/// What an entry is sorted by in its bucket, and its blob.
 type Place<'n> = ((usize, i64, &'n str), ObjectId);
 
-/// The desk; none where a record is not as it was noted.
+/// The overview; none where a record is not what the notes say.
 fn sort(
     tip: &Snapshot<'_>,
     agent: &AgentName,
     protocols: &[&Protocol],
     now: Moment,
-    look: Look,
+    limits: OverviewLimits,
     notes: &mut Notes,
-) -> Result<Option<Desk>, LedgerError> {
+) -> Result<Option<Overview>, LedgerError> {
     // Whoever decides sees what stands still anywhere; in a call, that is whoever asked.
     let leads = |p: &Protocol| p.is_kind(agent.as_str(), AgentKind::Orchestrator);
     let asks = |p: &Protocol| p.definition().style == Style::Call;
     let everywhere = protocols.iter().any(|p| leads(p) || asks(p));
     let known: HashMap<&str, &Protocol> = protocols.iter().map(|p| (p.name(), *p)).collect();
     let open = tip.open_listing()?;
-    let mut piles: [Vec<Place<'_>>; 5] = Default::default();
-    let [held, waiting, later, stuck, others] = &mut piles;
+    let mut buckets: [Vec<Place<'_>>; 5] = Default::default();
+    let [held, waiting, later, stuck, others] = &mut buckets;
     let (mut read, mut unread) = (0, 0);
     // Its own come first: what is read may not reach for more.
     let own = |name: &str| layout::open_with(name, agent).is_some();
@@ -98,7 +98,7 @@ fn sort(
     let all = all.flat_map(|mine| open.named().filter(move |(name, _)| own(name) == mine));
     for (name, blob) in all {
         if !notes.knows(blob) {
-            if read == look.records {
+            if read == limits.records {
                 unread += 1;
                 continue;
             }
@@ -107,7 +107,7 @@ fn sort(
         let (brief, sent) = notes.brief(tip, name, blob)?;
         let brief = notes.noted(brief);
         let stands = matches!(brief.state, State::Failed | State::Blocked | State::Dead);
-        let pile = match (own(name), brief.state) {
+        let bucket = match (own(name), brief.state) {
             (false, _) if !stands => continue,
             (false, _) => &mut *others,
             (_, State::InProgress) => &mut *held,
@@ -120,25 +120,25 @@ fn sort(
         };
         let protocol = known.get(brief.protocol.as_str());
         let rank = protocol.map_or(0, |p| p.priority_rank(brief.priority.as_deref()));
-        pile.push(((rank, sent, name), blob));
+        bucket.push(((rank, sent, name), blob));
     }
     held.sort_by_key(|((_, sent, name), _)| (*sent, *name));
-    for pile in [&mut *waiting, later, stuck, &mut *others] {
-        pile.sort();
+    for bucket in [&mut *waiting, later, stuck, &mut *others] {
+        bucket.sort();
     }
-    let mut desk = Desk {
+    let mut overview = Overview {
         unread,
-        ..Desk::default()
+        ..Overview::default()
     };
     let told = [
-        &mut desk.held,
-        &mut desk.waiting,
-        &mut desk.later,
-        &mut desk.stuck,
+        &mut overview.held,
+        &mut overview.waiting,
+        &mut overview.later,
+        &mut overview.stuck,
     ];
-    for (told, places) in told.into_iter().zip(&piles) {
+    for (told, places) in told.into_iter().zip(&buckets) {
         told.count = places.len();
-        for ((_, _, name), blob) in places.iter().take(look.each) {
+        for ((_, _, name), blob) in places.iter().take(limits.each) {
             let record = tip.record_in(name, *blob)?;
             if !notes.agrees(*blob, &record) {
                 return Ok(None);
@@ -147,20 +147,20 @@ fn sort(
         }
     }
     // Which of the others' are for this agent, only their records tell.
-    for ((_, _, name), blob) in &piles[4] {
-        if read == look.records {
-            desk.unread += 1;
+    for ((_, _, name), blob) in &buckets[4] {
+        if read == limits.records {
+            overview.unread += 1;
             continue;
         }
         read += 1;
         let record = tip.record_in(name, *blob)?;
         let own = |p: &&Protocol| leads(p) || asks(p) && record.from == *agent;
         if known.get(record.protocol.as_str()).is_some_and(own) {
-            desk.to_decide.count += 1;
-            if desk.to_decide.first.len() < look.each {
-                desk.to_decide.first.push(record);
+            overview.to_decide.count += 1;
+            if overview.to_decide.first.len() < limits.each {
+                overview.to_decide.first.push(record);
             }
         }
     }
-    Ok(Some(desk))
+    Ok(Some(overview))
 }

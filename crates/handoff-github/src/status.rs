@@ -8,7 +8,7 @@ use handoff_insight::attention::{Stuck, idle, of_issue};
 use handoff_insight::graph;
 use handoff_insight::graph::Graph;
 use handoff_ledger::{IssueSurvey, LedgerError, Snapshot, required};
-use handoff_model::{Answered, Record, Refusal, View, stands_still, turn};
+use handoff_model::{Answered, Record, Refusal, View, needs_attention, turn};
 use handoff_protocol::{Action, State};
 
 /// What should happen next in an issue.
@@ -67,7 +67,7 @@ impl Issue {
         let rules = tip.rules(issue.protocol.as_str())?;
         let protocol = rules.protocol();
         let stuck = of_issue(&survey, protocol, now);
-        let next = match stands_still(protocol, &folder, &issue, now)? {
+        let next = match needs_attention(protocol, &folder, &issue, now)? {
             Some((advice, _)) => Some(Next {
                 action: advice.action,
                 agent: advice.agent,
