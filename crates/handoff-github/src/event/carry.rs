@@ -316,6 +316,20 @@ impl Work<'_, '_> {
         self.carried.why.push(format!("{}: {why}", rule.name));
     }
 
+    /// The same, unless another process has carried out this very delivery since it was looked for.
+    pub(super) fn not_unless_had(
+        &mut self,
+        rule: &EventRule,
+        what: &'static str,
+        delivery: &Delivery,
+        why: String,
+    ) -> Result<(), LedgerError> {
+        if !self.had(rule, what, delivery)? {
+            self.not(rule, why);
+        }
+        Ok(())
+    }
+
     /// Keeps what a step did, or why it was refused.
     pub(super) fn took(
         &mut self,

@@ -52,8 +52,7 @@ impl Work<'_, '_> {
         };
         let opens = opens(&protocol, &rule.agent, contract);
         if let Some(why) = self.out_of_turn(&rule.agent, opens)? {
-            self.not(rule, why);
-            return Ok(());
+            return self.not_unless_had(rule, "sent", &delivery, why);
         }
         let value = self.filled(rule, contract, &kind)?;
         let ends = (&rule.agent, &contract.to);
@@ -245,10 +244,7 @@ impl Work<'_, '_> {
         };
         let id = match handoff_to_answer(&issue, answer.id.as_ref()) {
             Ok(id) => id,
-            Err(why) => {
-                self.not(rule, why);
-                return Ok(());
-            }
+            Err(why) => return self.not_unless_had(rule, "answered", &delivery, why),
         };
         let tip = self.context.ledger.tip()?;
         let record = tip.issue(&self.key)?.record(id.number())?;
@@ -288,11 +284,8 @@ impl Work<'_, '_> {
         };
         if issue.status == IssueStatus::Open && issue.open.is_empty() {
             let next = format!("git handoff next {}", self.key);
-            self.not(
-                rule,
-                format!("the issue is open, and nothing in it: `{next}` says who may go on"),
-            );
-            return Ok(());
+            let why = format!("the issue is open, and nothing in it: `{next}` says who may go on");
+            return self.not_unless_had(rule, "reopened", &delivery, why);
         }
         let completed_at = issue.completed_at;
         let happened_at = self.event.happened_at();
