@@ -17,8 +17,7 @@ use handoff_git::{Person, Repository};
 use handoff_ledger::{Clock, Session};
 use handoff_model::{Host, NoTraceParent, TraceParent};
 
-use crate::exit;
-use crate::failure::{Failure, chain};
+use crate::failure::{ErrorCode, Failure, chain};
 
 /// The folder of the project that a harness says it works on.
 pub(crate) fn project_of_harness() -> Option<PathBuf> {
@@ -138,7 +137,7 @@ pub(crate) fn session(repository: &Repository) -> Result<Session, Failure> {
     // What `git -c` says, and what harnesses set.
     let more = is_set(&["GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS"]);
     let sign = repository.wants_signatures(more).map_err(|error| {
-        Failure::new(exit::ENVIRONMENT, "signing_failed", chain(&error))
+        Failure::new(ErrorCode::SigningFailed, chain(&error))
             .hint("nothing was written; set handoff.sign or commit.gpgSign to true or false")
     })?;
     Ok(Session {

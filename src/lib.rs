@@ -34,7 +34,7 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser};
 use handoff_contract::Secrets;
 
 use crate::context::{Context, Global};
-use crate::failure::Failure;
+use crate::failure::{ErrorCode, Failure};
 use crate::output::Output;
 
 /// Keep a ledger of handoffs between agents, in Git
@@ -170,7 +170,7 @@ fn perform(
     let exit = match command.run(context, output) {
         Ok(()) => output.exit(),
         Err(mut failure) => {
-            if failure.code == "usage" {
+            if failure.code == Some(ErrorCode::Usage) {
                 failure.see(&help_of(arguments));
             }
             context.may_be_behind(&mut failure, output);
@@ -188,7 +188,7 @@ fn change_directory(global: &Global) -> Result<(), Failure> {
     };
     std::env::set_current_dir(directory).map_err(|error| {
         let text = format!("cannot go to {}: {error}", directory.display());
-        Failure::new(exit::ENVIRONMENT, "directory", text)
+        Failure::new(ErrorCode::Directory, text)
     })
 }
 

@@ -6,8 +6,7 @@ use handoff_base::text::quoted;
 use handoff_protocol::Protocol;
 use handoff_templates::{BUILT_IN, Folder, built_in};
 
-use crate::exit;
-use crate::failure::Failure;
+use crate::failure::{ErrorCode, Failure};
 
 /// The files of a protocol: those of the built-in one of that name, or of the
 /// folder at that path.
@@ -22,7 +21,7 @@ pub(crate) fn folder(name: &str) -> Result<Folder, Failure> {
     if path.is_dir() {
         return Folder::read(path).map_err(|e| {
             let text = format!("{} cannot be read: {e}", quoted(name));
-            Failure::new(exit::USAGE, "folder_unreadable", text)
+            Failure::new(ErrorCode::FolderUnreadable, text)
         });
     }
     let text = format!("no protocol is called {}, and no folder", quoted(name));
@@ -31,7 +30,7 @@ pub(crate) fn folder(name: &str) -> Result<Folder, Failure> {
         Some(_) => "name the folder: .".to_owned(),
         None => format!("built in: {}", BUILT_IN.join(", ")),
     };
-    Err(Failure::new(exit::NOT_FOUND, "no_protocol", text).hint(hint))
+    Err(Failure::new(ErrorCode::NoProtocol, text).hint(hint))
 }
 
 /// Loads the definition in a protocol's folder.
@@ -49,7 +48,7 @@ pub(crate) fn load(folder: &Folder) -> Result<Protocol, Failure> {
 pub(crate) fn parse(definition: &[u8]) -> Result<Protocol, Failure> {
     Protocol::load(definition).map_err(|findings| {
         let text = "the protocol is at fault";
-        Failure::new(exit::CONTRACT, "protocol_refused", text)
+        Failure::new(ErrorCode::ProtocolRefused, text)
             .hint("`git handoff protocol check FOLDER` lists every fault")
             .findings(findings)
     })

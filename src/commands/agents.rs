@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::context::Context;
 use crate::environment::{found_by_shell, home, own_version, version_of};
 use crate::exit;
-use crate::failure::{Failure, chain};
+use crate::failure::{ErrorCode, Failure, chain};
 use crate::output::{Output, counted, render};
 use crate::prime::session_hook;
 use crate::prime::session_hook::When;
@@ -190,7 +190,7 @@ fn turn(repository: &Repository, dry_run: bool) -> Result<Option<Queue>, Failure
     let turn = (!dry_run).then(|| Queue::join(repository.common_dir(), "agents.lock", PATIENCE));
     if turn.as_ref().is_some_and(Queue::is_taken) {
         let text = "another `agents install` or `uninstall` is at work here";
-        return Err(Failure::new(exit::CONFLICT, "agents_busy", text)
+        return Err(Failure::new(ErrorCode::AgentsBusy, text)
             .hint("nothing was changed; run the same command again when it is done"));
     }
     Ok(turn)
@@ -203,7 +203,7 @@ fn worktree(repository: &Repository) -> Result<PathBuf, Failure> {
         .and_then(|root| root.canonicalize().ok());
     root.ok_or_else(|| {
         let text = "a bare repository has no files that a harness reads";
-        Failure::new(exit::ENVIRONMENT, "bare", text).hint("run it in a clone or a worktree")
+        Failure::new(ErrorCode::Bare, text).hint("run it in a clone or a worktree")
     })
 }
 
@@ -347,17 +347,15 @@ fn agents_of(context: &Context, repository: &Repository) -> Option<Vec<String>> 
 fn refused(error: AgentsError) -> Failure {
     let message = chain(&error);
     match error {
-        AgentsError::Refused { findings } => {
-            Failure::new(exit::ENVIRONMENT, "agents_refused", message)
-                .findings(findings)
-                .hint("mend what is named, and run the same again")
-        }
+        AgentsError::Refused { findings } => Failure::new(ErrorCode::AgentsRefused, message)
+            .findings(findings)
+            .hint("mend what is named, and run the same again"),
         AgentsError::Write(WriteError::Changed(_)) => {
-            Failure::new(exit::CONFLICT, "agents_changed", message)
+            Failure::new(ErrorCode::AgentsChanged, message)
                 .hint("nothing was changed; run the same command again")
         }
         AgentsError::Write(WriteError::Io { .. }) | AgentsError::Read { .. } => {
-            Failure::new(exit::ENVIRONMENT, "agents_file", message)
+            Failure::new(ErrorCode::AgentsFile, message)
                 .hint("the file is as it was; see `ls -ld` of it, and run the same again")
         }
     }

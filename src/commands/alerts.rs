@@ -18,7 +18,7 @@ use crate::context::Context;
 use crate::context::local::local;
 use crate::environment::now;
 use crate::exit;
-use crate::failure::Failure;
+use crate::failure::{ErrorCode, Failure};
 use crate::output::annotations::Format;
 use crate::output::{Output, annotations, counted};
 use crate::view::Look;
@@ -113,7 +113,7 @@ impl Arguments {
             let which = without.join(", ");
             let text = format!("nothing is watched: no thresholds are set in {which}");
             let hints: Vec<String> = without.iter().map(|name| to_watch(name)).collect();
-            let failure = Failure::new(exit::NOT_FOUND, "no_alerts", text);
+            let failure = Failure::new(ErrorCode::NoAlerts, text);
             return Err(failure.hint(hints.join("; ")).data(data));
         }
         for name in &without {
@@ -137,7 +137,7 @@ impl Arguments {
         if output.is_json() {
             let is = if found.len() == 1 { "is" } else { "are" };
             let text = format!("{} {is} crossed", counted(found.len(), "threshold"));
-            let failure = Failure::new(exit::NO, "alert", text);
+            let failure = Failure::new(ErrorCode::Alert, text);
             return Err(failure
                 .hint("each says in `action` what is to be done")
                 .data(data));

@@ -15,7 +15,7 @@ use crate::context::Context;
 use crate::contracts::against::Against;
 use crate::contracts::input;
 use crate::exit;
-use crate::failure::Failure;
+use crate::failure::{ErrorCode, Failure};
 use crate::output::{Output, SCHEMA, pretty, render};
 
 /// Check contracts and report every finding
@@ -169,7 +169,7 @@ fn document(checked: &[Checked], faults: usize) -> String {
             "schema": SCHEMA,
             "ok": false,
             "error": {
-                "code": "check_failed",
+                "code": ErrorCode::CheckFailed,
                 "message": format!("{faults} {plural} found"),
                 "hint": "mend what the findings name and check again; `git handoff explain CODE` says more of each",
                 "findings": findings,

@@ -8,8 +8,7 @@ use handoff_contract::FILL;
 use serde_json::json;
 
 use crate::context::Context;
-use crate::exit;
-use crate::failure::Failure;
+use crate::failure::{ErrorCode, Failure};
 use crate::output::Output;
 
 /// Build a scratch repository and take one issue through the whole workflow
@@ -70,7 +69,7 @@ struct Stage<'o> {
 }
 
 fn broken(what: &str, why: impl std::fmt::Display) -> Failure {
-    Failure::new(exit::ENVIRONMENT, "demo", format!("{what}: {why}"))
+    Failure::new(ErrorCode::Demo, format!("{what}: {why}"))
 }
 
 impl<'o> Stage<'o> {

@@ -7,8 +7,7 @@ use serde_json::{Value, json};
 use crate::context::Context;
 use crate::context::writer::Writer;
 use crate::contracts::input;
-use crate::exit;
-use crate::failure::Failure;
+use crate::failure::{ErrorCode, Failure};
 use crate::output::{Output, pretty};
 use crate::view::columns;
 
@@ -77,7 +76,7 @@ impl Arguments {
                 let found = known.into_iter().find(|(known, _)| known == name);
                 let Some((_, value)) = found else {
                     let text = format!("document {name} was never set");
-                    let failure = Failure::new(exit::NOT_FOUND, "no_document", text);
+                    let failure = Failure::new(ErrorCode::NoDocument, text);
                     return Err(
                         failure.hint(format!("`git handoff document set {name} FILE` sets it"))
                     );

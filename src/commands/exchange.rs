@@ -4,8 +4,7 @@
 use clap::ValueEnum;
 use handoff_ledger::{ExchangeError, Fault, Layout};
 
-use crate::exit;
-use crate::failure::{DEEPEN, Failure, chain};
+use crate::failure::{DEEPEN, ErrorCode, Failure, chain};
 
 /// How a folder of handoffs is laid out.
 #[derive(Clone, Copy, ValueEnum)]
@@ -34,28 +33,29 @@ impl From<Format> for Layout {
 impl From<ExchangeError> for Failure {
     fn from(error: ExchangeError) -> Self {
         let message = chain(&error);
-        let at = |exit, code| Self::new(exit, code, message.clone());
+        let at = |code| Self::new(code, message.clone());
         match error {
             ExchangeError::Ledger(error) => error.into(),
-            ExchangeError::Missing { .. } => at(exit::NOT_FOUND, "no_file"),
+            ExchangeError::Missing { .. } => at(ErrorCode::NoFile),
             ExchangeError::Special { .. } => {
-                at(exit::CONTRACT, "import_unreadable").hint("name a folder, or a file in it")
+                at(ErrorCode::ImportUnreadable).hint("name a folder, or a file in it")
             }
-            ExchangeError::Empty { .. } => at(exit::NOT_FOUND, "nothing_to_import")
-                .hint("`git handoff import -h` lists what is read"),
+            ExchangeError::Empty { .. } => {
+                at(ErrorCode::NothingToImport).hint("`git handoff import -h` lists what is read")
+            }
             ExchangeError::NotEmpty { .. } => {
-                at(exit::USAGE, "folder_not_empty").hint("name a folder that does not exist yet")
+                at(ErrorCode::FolderNotEmpty).hint("name a folder that does not exist yet")
             }
-            ExchangeError::Unreadable { .. } => at(exit::USAGE, "folder_unreadable"),
-            ExchangeError::Unwritable { .. } => at(exit::ENVIRONMENT, "folder_unwritable")
+            ExchangeError::Unreadable { .. } => at(ErrorCode::FolderUnreadable),
+            ExchangeError::Unwritable { .. } => at(ErrorCode::FolderUnwritable)
                 .hint("what was written until then is not a whole export: remove it"),
             ExchangeError::Unusable { findings, .. } => {
-                at(exit::CONTRACT, "import_unreadable").findings(findings)
+                at(ErrorCode::ImportUnreadable).findings(findings)
             }
-            ExchangeError::Version { .. } => at(exit::CONTRACT, "import_version")
+            ExchangeError::Version { .. } => at(ErrorCode::ImportVersion)
                 .hint("use a program of the version that wrote it, or a later one"),
-            ExchangeError::CutOff => at(exit::NOT_FOUND, "shallow").hint(DEEPEN),
-            ExchangeError::Damaged { findings } => at(exit::INTEGRITY, "ledger_damaged")
+            ExchangeError::CutOff => at(ErrorCode::Shallow).hint(DEEPEN),
+            ExchangeError::Damaged { findings } => at(ErrorCode::LedgerDamaged)
                 .hint("`git handoff verify` shows where the damage began")
                 .findings(findings),
         }
@@ -65,15 +65,14 @@ impl From<ExchangeError> for Failure {
 impl From<Fault> for Failure {
     fn from(fault: Fault) -> Self {
         let message = chain(&fault);
-        let at = |exit, code| Self::new(exit, code, message.clone());
+        let at = |code| Self::new(code, message.clone());
         match fault {
             Fault::Ledger(error) => error.into(),
-            Fault::Unreadable { findings } => {
-                at(exit::CONTRACT, "import_unreadable").findings(findings)
+            Fault::Unreadable { findings } => at(ErrorCode::ImportUnreadable).findings(findings),
+            Fault::Order { .. } | Fault::Behind { .. } => {
+                at(ErrorCode::OutOfOrder).hint("mend what was refused before it, and import again")
             }
-            Fault::Order { .. } | Fault::Behind { .. } => at(exit::PROTOCOL, "out_of_order")
-                .hint("mend what was refused before it, and import again"),
-            Fault::Other { .. } | Fault::Repeats { .. } => at(exit::CONFLICT, "import_conflict")
+            Fault::Other { .. } | Fault::Repeats { .. } => at(ErrorCode::ImportConflict)
                 .hint("import it into a new ledger, on a branch of its own: --branch NAME"),
         }
     }

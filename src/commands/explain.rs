@@ -3,9 +3,8 @@ use handoff_base::text::quoted;
 use serde_json::json;
 
 use crate::context::Context;
-use crate::exit;
 use crate::failure::codes::Code;
-use crate::failure::{Failure, codes};
+use crate::failure::{ErrorCode, Failure, codes};
 use crate::output::Output;
 use crate::view::columns;
 
@@ -106,5 +105,5 @@ fn unknown(wanted: &str) -> Failure {
         |code| format!("the nearest: `git handoff explain {}`", code.code),
     );
     let text = format!("no error, finding or exit has the code {}", quoted(wanted));
-    Failure::new(exit::NOT_FOUND, "no_code", text).hint(hint)
+    Failure::new(ErrorCode::NoCode, text).hint(hint)
 }

@@ -12,9 +12,9 @@ use crate::args::text;
 use crate::context::writer::Writer;
 use crate::context::{Context, handoff_id};
 use crate::environment::{host, tools};
-use crate::failure::Failure;
+use crate::failure::{ErrorCode, Failure};
 use crate::output::Output;
-use crate::{exit, render};
+use crate::render;
 
 /// Say that you can't do what you hold
 ///
@@ -129,7 +129,7 @@ fn attached(paths: &[PathBuf]) -> Result<Vec<Attached>, Failure> {
 
 fn refused(path: &Path, why: &str) -> Failure {
     let text = format!("{path:?} cannot be attached: {why}");
-    Failure::new(exit::CONTRACT, "attachment_refused", text)
+    Failure::new(ErrorCode::AttachmentRefused, text)
         .hint("nothing was written; attach a regular file, or a part of it, or leave it out")
 }
 
@@ -137,7 +137,7 @@ fn attachment(path: &Path) -> Result<Attached, Failure> {
     let unreadable = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => {
             let text = format!("{path:?} cannot be attached: there is no such file");
-            Failure::new(exit::NOT_FOUND, "no_file", text).hint("nothing was written")
+            Failure::new(ErrorCode::NoFile, text).hint("nothing was written")
         }
         _ => refused(path, &error.to_string()),
     };

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::context::{Context, commit_id};
 use crate::exit;
-use crate::failure::Failure;
+use crate::failure::{ErrorCode, Failure};
 use crate::output::annotations::Format;
 use crate::output::{Output, annotations};
 
@@ -64,7 +64,7 @@ impl Arguments {
         let folder = tip.issue(&key)?;
         let Some(issue) = folder.issue()? else {
             let text = format!("there is no issue {key} in the ledger");
-            return Err(Failure::new(exit::NO, "gate_closed", text)
+            return Err(Failure::new(ErrorCode::GateClosed, text)
                 .hint("`git handoff list` shows every issue"));
         };
         let rules = tip.rules(issue.protocol.as_str())?;
@@ -111,7 +111,7 @@ impl Arguments {
             .map(|one| one.requirement.as_str())
             .collect();
         let message = format!("issue {key} is not {}", missing.join(", not "));
-        let failure = Failure::new(exit::NO, "gate_closed", message).hint(format!(
+        let failure = Failure::new(ErrorCode::GateClosed, message).hint(format!(
             "see `git handoff status {key}` for whose turn it is"
         ));
         if output.is_json() {

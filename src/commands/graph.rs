@@ -11,8 +11,7 @@ use serde_json::json;
 use crate::args::moment;
 use crate::context::Context;
 use crate::environment::now;
-use crate::exit;
-use crate::failure::Failure;
+use crate::failure::{ErrorCode, Failure};
 use crate::output::Output;
 
 /// How wide a drawing is where no terminal says.
@@ -110,7 +109,7 @@ impl Arguments {
         if issue.tasks.is_empty() {
             let text = format!("no tasks were handed over in issue {key}");
             let hint = format!("`git handoff graph {key}` draws its handoffs");
-            return Err(Failure::new(exit::NOT_FOUND, "no_tasks", text).hint(hint));
+            return Err(Failure::new(ErrorCode::NoTasks, text).hint(hint));
         }
         Ok(graph::task_graph(&issue, &survey, now))
     }

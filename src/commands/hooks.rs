@@ -12,8 +12,7 @@ use serde_json::{Value, json};
 
 use crate::context::Context;
 use crate::environment::found_on_path;
-use crate::exit;
-use crate::failure::{Failure, chain, obstacle};
+use crate::failure::{ErrorCode, Failure, chain, obstacle};
 use crate::output::{Output, render};
 use crate::view::columns;
 
@@ -325,7 +324,7 @@ fn document(report: &Report) -> Value {
 
 /// Why git gave no answer.
 fn mute(error: ProgramError) -> Failure {
-    let failure = Failure::new(exit::ENVIRONMENT, "git", chain(&error));
+    let failure = Failure::new(ErrorCode::Git, chain(&error));
     failure.hint("see whether `git version` and `git config --list` work here")
 }
 
@@ -334,7 +333,7 @@ fn refused(error: PlanError) -> Failure {
     let message = chain(&error);
     match error {
         PlanError::Refused { findings } => {
-            Failure::new(exit::ENVIRONMENT, "hooks_refused", message).findings(findings)
+            Failure::new(ErrorCode::HooksRefused, message).findings(findings)
         }
         PlanError::Io { .. } => unusable(message),
     }
@@ -345,7 +344,7 @@ fn undone(error: CarryOutError) -> Failure {
     let message = chain(&error);
     match error {
         CarryOutError::Write(WriteError::Changed(_)) => {
-            Failure::new(exit::CONFLICT, "hook_changed", message)
+            Failure::new(ErrorCode::HookChanged, message)
                 .hint("the file was left alone; run the same command again")
         }
         CarryOutError::Write(WriteError::Io { .. }) => unusable(message),
@@ -357,7 +356,7 @@ fn undone(error: CarryOutError) -> Failure {
 fn unusable(message: String) -> Failure {
     let (what, mend) =
         obstacle(&message).unwrap_or(("a hook's file is out of reach", "see `ls -ld` of it"));
-    let failure = Failure::new(exit::ENVIRONMENT, "hook_file", format!("{what}: {message}"));
+    let failure = Failure::new(ErrorCode::HookFile, format!("{what}: {message}"));
     failure.hint(format!(
         "the file is as it was; {mend}, and run the same again"
     ))

@@ -10,7 +10,7 @@ use super::exchange::Format;
 use crate::context::Context;
 use crate::context::writer::{Writer, say_synced};
 use crate::exit;
-use crate::failure::Failure;
+use crate::failure::{ErrorCode, Failure};
 use crate::output::Output;
 
 /// Take handoffs into the ledger that another system kept, or another ledger
@@ -118,7 +118,7 @@ impl Arguments {
             let failure = Failure::from(item.fault);
             first.get_or_insert(failure.exit);
             let file = plain(&item.file);
-            lines += &format!("{file}: {} ({})\n", plain(&failure.message), failure.code);
+            lines += &format!("{file}: {} ({})\n", plain(&failure.message), failure.word());
             // What findings say is said below.
             let own = failure.findings.is_empty();
             if let Some(hint) = failure.hint.as_ref().filter(|_| own) {
@@ -158,11 +158,7 @@ impl Arguments {
             1 => "1 item was refused".to_owned(),
             _ => format!("{count} items were refused"),
         };
-        let failure = match exit {
-            exit::CONTRACT => Failure::new(exit::CONTRACT, "import_refused", text),
-            exit::CONFLICT => Failure::new(exit::CONFLICT, "import_refused", text),
-            _ => Failure::new(exit::PROTOCOL, "import_refused", text),
-        };
+        let failure = Failure::new(ErrorCode::ImportRefused, text).exit(exit);
         let hint = "mend what was refused, and import again: what was imported is left as it is";
         Err(failure.hint(hint).findings(findings).data(data))
     }

@@ -11,8 +11,7 @@ use serde_json::json;
 use crate::args::protocols;
 use crate::context::writer::{Writer, say_synced};
 use crate::context::{Context, remote_named};
-use crate::exit;
-use crate::failure::Failure;
+use crate::failure::{ErrorCode, Failure};
 use crate::output::{Output, counted};
 
 /// Start the ledger on a branch of its own
@@ -120,7 +119,7 @@ impl Arguments {
             let text = format!("the ledger exists already, with protocol {protocol}");
             let hint =
                 format!("`git handoff protocol add {named}` puts another in force beside it");
-            return Err(Failure::new(exit::PROTOCOL, "other_protocol", text).hint(hint));
+            return Err(Failure::new(ErrorCode::OtherProtocol, text).hint(hint));
         }
         let known = tip.manifest().evidence;
         if let Some(wanted) = self.evidence.map(Policy::from).filter(|p| *p != known) {
@@ -132,7 +131,7 @@ impl Arguments {
                 "a protocol can say it: set its `evidence` to {{\"policy\": \"{}\"}}, and put it in force with `git handoff protocol update`",
                 wanted.as_str()
             );
-            return Err(Failure::new(exit::PROTOCOL, "other_evidence", text).hint(hint));
+            return Err(Failure::new(ErrorCode::OtherEvidence, text).hint(hint));
         }
         if let Some(name) = &asked {
             repository.set_config("handoff.remote", name)?;
@@ -195,7 +194,7 @@ fn not_twice(repository: &Repository, branch: &str) -> Result<(), Failure> {
         return Ok(());
     }
     let text = format!("origin has a ledger on branch {branch}, and this clone has none yet");
-    Err(Failure::new(exit::CONFLICT, "ledger_there", text).hint(format!(
+    Err(Failure::new(ErrorCode::LedgerThere, text).hint(format!(
         "nothing was written; `git handoff init --remote origin` shares it, `git branch {branch} origin/{branch}` takes it for this clone alone; --branch NAME starts another"
     )))
 }

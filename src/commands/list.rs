@@ -10,8 +10,7 @@ use serde_json::json;
 use crate::args::moment;
 use crate::context::Context;
 use crate::environment::now;
-use crate::exit;
-use crate::failure::Failure;
+use crate::failure::{ErrorCode, Failure};
 use crate::output::Output;
 use crate::render::rows;
 
@@ -106,7 +105,7 @@ impl Arguments {
         }
         if let Some(agent) = self.agent.as_ref().filter(|a| !agents.contains(a)) {
             let text = format!("{} is not an agent of any protocol here", quoted(agent));
-            return Err(Failure::new(exit::PROTOCOL, "unknown_agent", text)
+            return Err(Failure::new(ErrorCode::UnknownAgent, text)
                 .hint(format!("agents are: {}", agents.join(", "))));
         }
         if let Some(kind) = self.kind.as_ref().filter(|k| !types.contains(k)) {

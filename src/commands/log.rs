@@ -10,8 +10,7 @@ use serde_json::{Value, json};
 
 use crate::context::Context;
 use crate::environment::now;
-use crate::exit;
-use crate::failure::{DEEPEN, Failure};
+use crate::failure::{DEEPEN, ErrorCode, Failure};
 use crate::output::Output;
 use crate::view::Look;
 
@@ -97,7 +96,7 @@ impl Arguments {
         let cut_off = steps.len() < wanted && repository.is_cut_off(tip.commit())?;
         if key.is_some() && cut_off {
             let text = "this clone does not have all of the ledger's history";
-            return Err(Failure::new(exit::NOT_FOUND, "shallow", text).hint(DEEPEN));
+            return Err(Failure::new(ErrorCode::Shallow, text).hint(DEEPEN));
         }
         output.answer(
             &json!({ "steps": Value::Array(steps), "git": command, "cut_off": cut_off }),

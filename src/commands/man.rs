@@ -5,8 +5,7 @@ use clap::Args;
 use serde_json::json;
 
 use crate::context::Context;
-use crate::exit;
-use crate::failure::Failure;
+use crate::failure::{ErrorCode, Failure};
 use crate::output::Output;
 
 /// Print the manual page, or install all of them
@@ -46,5 +45,5 @@ impl Arguments {
 
 fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
     let text = format!("{} cannot be written: {error}", path.display());
-    Failure::new(exit::ENVIRONMENT, "output", text)
+    Failure::new(ErrorCode::Output, text)
 }

@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use crate::context::Context;
 use crate::context::writer::Writer;
 use crate::environment::{drawn, now};
-use crate::failure::Failure;
+use crate::failure::{ErrorCode, Failure};
 use crate::output::Output;
+use crate::render;
 use crate::render::advice::{commands, questions_text};
-use crate::{exit, render};
 
 /// Say what should happen next in an issue, and why
 ///
@@ -114,13 +114,13 @@ impl Arguments {
             && !issue.tasks.iter().any(|t| t.id == *task)
         {
             let text = format!("issue {key} has no task {}", quoted(task));
-            return Err(Failure::new(exit::NOT_FOUND, "no_task", text)
+            return Err(Failure::new(ErrorCode::NoTask, text)
                 .hint(format!("`git handoff status {key}` lists its tasks")));
         }
         if self.apply {
             let text =
                 format!("nothing in issue {key} stands still: its agents go on by themselves");
-            return Err(Failure::new(exit::NOT_FOUND, "nothing_to_decide", text)
+            return Err(Failure::new(ErrorCode::NothingToDecide, text)
                 .hint(format!("`git handoff next {key}` says whose turn it is")));
         }
         let turn = turn(protocol, issue, self.task.as_deref(), &self.between);

@@ -12,11 +12,11 @@ use serde_json::json;
 
 use crate::args::{duration, moment};
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::environment;
+use crate::failure::{ErrorCode, Failure};
 use crate::http::collector::{Answer, Collector, Endpoint};
 use crate::output::replace::is_stdout;
 use crate::output::{Output, counted, replace};
-use crate::{environment, exit};
 
 /// Write the issues as traces, in OTLP JSON lines, or push them to a collector
 ///
@@ -91,7 +91,7 @@ impl Arguments {
                     let written = file.write_all(line.as_bytes());
                     written.map(|()| true).map_err(|error| {
                         let text = format!("cannot write {}: {error}", path.display());
-                        Failure::new(exit::ENVIRONMENT, "output", text)
+                        Failure::new(ErrorCode::Output, text)
                     })
                 })
             })?;
@@ -212,7 +212,7 @@ impl Arguments {
         if all.rejected > 0 {
             let rejected = counted(usize::try_from(all.rejected).unwrap_or(usize::MAX), "span");
             let text = format!("{shown} rejected {rejected}: {}", all.message);
-            let failure = Failure::new(exit::ENVIRONMENT, "collector_rejected", text);
+            let failure = Failure::new(ErrorCode::CollectorRejected, text);
             return Err(failure
                 .hint("the others were taken; what it rejected, it rejects again")
                 .data(data));

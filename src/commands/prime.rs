@@ -3,7 +3,7 @@ use handoff_base::text::plain;
 
 use crate::context::Context;
 use crate::exit;
-use crate::failure::Failure;
+use crate::failure::{ErrorCode, Failure};
 use crate::output::Output;
 use crate::prime::prime;
 
@@ -43,5 +43,9 @@ impl Arguments {
 
 /// Says whether nothing is amiss, but this place or this session has no part in a ledger.
 fn is_no_part(failure: &Failure) -> bool {
-    failure.exit == exit::ENVIRONMENT || ["no_agent", "unknown_agent"].contains(&failure.code)
+    failure.exit == exit::ENVIRONMENT
+        || matches!(
+            failure.code,
+            Some(ErrorCode::NoAgent | ErrorCode::UnknownAgent)
+        )
 }

@@ -15,7 +15,7 @@ use crate::context::Context;
 use crate::context::writer::Writer;
 use crate::contracts::fields::fields;
 use crate::exit;
-use crate::failure::Failure;
+use crate::failure::{ErrorCode, Failure};
 use crate::output::{Output, render};
 use crate::view::columns;
 
@@ -235,7 +235,7 @@ fn show_type(
             .map(|k| k.name.as_str())
             .collect();
         let text = format!("{} has no contract type {}", definition.name, quoted(name));
-        return Err(Failure::new(exit::NOT_FOUND, "no_type", text).hint(format!(
+        return Err(Failure::new(ErrorCode::NoType, text).hint(format!(
             "it has: {}; `git handoff protocol show {}` says who sends which",
             known.join(", "),
             definition.name
@@ -399,7 +399,7 @@ fn check(context: &Context, output: &mut Output, name: &str) -> Result<(), Failu
         return Err(Failure::reported(exit::NO));
     }
     let text = format!("{count} {plural} found");
-    Err(Failure::new(exit::NO, "protocol_faults", text)
+    Err(Failure::new(ErrorCode::ProtocolFaults, text)
         .hint("mend what the findings name and check again")
         .findings(findings))
 }
@@ -408,7 +408,7 @@ fn copy(context: &Context, output: &mut Output, name: &str, folder: &Path) -> Re
     let files = files(context, name)?;
     let unusable = |error: &std::io::Error| {
         let text = format!("{} cannot be written: {error}", folder.display());
-        Failure::new(exit::ENVIRONMENT, "output", text)
+        Failure::new(ErrorCode::Output, text)
     };
     let taken = fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some());
     if taken || folder.is_file() {

@@ -16,7 +16,7 @@ use crate::args::moment;
 use crate::context::Context;
 use crate::environment::now;
 use crate::exit;
-use crate::failure::{Failure, chain};
+use crate::failure::{ErrorCode, Failure, chain};
 use crate::output::replace::replace_with;
 use crate::output::{Output, counted};
 
@@ -154,7 +154,7 @@ pub(super) fn write(
             ReportError::Ledger(error) => error.into(),
             ReportError::Write(_) => {
                 let text = chain(&error);
-                Failure::new(exit::ENVIRONMENT, "output", text)
+                Failure::new(ErrorCode::Output, text)
                     .hint("see that there is room, and that this user may write there")
             }
         })

@@ -11,8 +11,7 @@ use serde_json::{Value, json};
 
 use crate::context::{Context, handoff_id};
 use crate::environment::session;
-use crate::exit;
-use crate::failure::{Failure, chain, obstacle};
+use crate::failure::{ErrorCode, Failure, chain, obstacle};
 use crate::output::Output;
 use crate::render::kept::contents_text;
 
@@ -65,7 +64,7 @@ impl Arguments {
         let failure = self.failure(&id.to_string(), &past)?;
         let Some(context) = &failure.context else {
             let text = format!("nothing was kept of attempt {} of {id}", failure.attempt);
-            return Err(Failure::new(exit::NOT_FOUND, "no_context", text)
+            return Err(Failure::new(ErrorCode::NoContext, text)
                 .hint(format!("see what is known of it: `git handoff show {id}`")));
         };
         let kept = Kept::open(&repository, &id, context)?;
@@ -88,7 +87,7 @@ impl Arguments {
                     "attempt {} of {id} kept no unfinished work",
                     failure.attempt
                 );
-                Failure::new(exit::NOT_FOUND, "no_snapshot", text)
+                Failure::new(ErrorCode::NoSnapshot, text)
                     .hint(format!("see what was kept: `git handoff restore {id}`"))
             })?;
             let place = Place {
@@ -123,7 +122,7 @@ impl Arguments {
                 None => format!("no attempt of {id} failed"),
             };
             let known: Vec<String> = past.iter().map(|f| f.attempt.to_string()).collect();
-            let failure = Failure::new(exit::NOT_FOUND, "no_failure", text);
+            let failure = Failure::new(ErrorCode::NoFailure, text);
             if known.is_empty() {
                 failure.hint(format!("see `git handoff show {id}`"))
             } else {
@@ -200,26 +199,26 @@ fn shown(path: &Path) -> String {
 impl From<RestoreFailure> for Failure {
     fn from(error: RestoreFailure) -> Self {
         let message = chain(&error);
-        let at = |exit, code| Self::new(exit, code, message.clone());
+        let at = |code| Self::new(code, message.clone());
         match error {
-            RestoreFailure::Exists { .. } => at(exit::CONFLICT, "exists")
+            RestoreFailure::Exists { .. } => at(ErrorCode::Exists)
                 .hint("nothing was changed; name a folder that is new or empty"),
-            RestoreFailure::Registered { .. } => at(exit::CONFLICT, "exists").hint(
+            RestoreFailure::Registered { .. } => at(ErrorCode::Exists).hint(
                 "nothing was changed; name another folder, or let git forget worktrees that are gone: `git worktree prune`",
             ),
-            RestoreFailure::BranchExists { .. } => at(exit::CONFLICT, "exists")
+            RestoreFailure::BranchExists { .. } => at(ErrorCode::Exists)
                 .hint("nothing was changed; give the branch another name"),
-            RestoreFailure::BranchName { .. } => at(exit::USAGE, "usage"),
-            RestoreFailure::NoBase { commit } => at(exit::NOT_FOUND, "no_base").hint(format!(
+            RestoreFailure::BranchName { .. } => at(ErrorCode::Usage),
+            RestoreFailure::NoBase { commit } => at(ErrorCode::NoBase).hint(format!(
                 "nothing was changed; fetch it, such as with `git fetch origin {commit}`, and run the same again"
             )),
             RestoreFailure::Write(RestoreError::Outside(_)) => {
-                at(exit::INTEGRITY, "ledger_damaged").hint("`git handoff verify` shows where the damage began")
+                at(ErrorCode::LedgerDamaged).hint("`git handoff verify` shows where the damage began")
             }
             RestoreFailure::Folder { .. } | RestoreFailure::Write(_) => {
                 let (what, mend) = obstacle(&message)
                     .unwrap_or(("it was not restored", "see what it says"));
-                Self::new(exit::ENVIRONMENT, "restore", format!("{what}: {message}"))
+                Self::new(ErrorCode::Restore, format!("{what}: {message}"))
                     .hint(format!("{mend}, and restore it to another place: what was made until then stays"))
             }
             RestoreFailure::Ledger(error) => error.into(),

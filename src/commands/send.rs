@@ -101,7 +101,7 @@ impl Arguments {
             if matches!(failure.exit, exit::CONTRACT | exit::PROTOCOL) {
                 let at = session.clock.author();
                 let findings = &failure.findings;
-                ledger.note_refused(&session, &offer, failure.code, findings, to_second(at));
+                ledger.note_refused(&session, &offer, failure.word(), findings, to_second(at));
             }
             failure
         })?;

@@ -14,8 +14,7 @@ use serde_json::json;
 use super::report::{WantedArguments, name, write};
 use crate::context::Context;
 use crate::context::interruption::Interruption;
-use crate::exit;
-use crate::failure::{Failure, chain};
+use crate::failure::{ErrorCode, Failure, chain};
 use crate::http::server::{Answer, Body, Request, Server};
 use crate::output::Output;
 
@@ -84,7 +83,7 @@ impl Arguments {
                 "cannot listen on port {} of this machine: {error}",
                 self.port
             );
-            Failure::new(exit::ENVIRONMENT, "port", text)
+            Failure::new(ErrorCode::Port, text)
                 .hint("leave --port out, and a port is taken that is free")
         })?;
         let (ask, asked) = mpsc::channel();
@@ -98,7 +97,7 @@ impl Arguments {
         });
         let interruption = interruption.map_err(|error| {
             let text = format!("signals cannot be caught: {error}");
-            Failure::new(exit::ENVIRONMENT, "signals", text)
+            Failure::new(ErrorCode::Signals, text)
         })?;
         let port = server.port();
         let address = format!("http://127.0.0.1:{port}/");
@@ -199,7 +198,7 @@ impl Reader<'_> {
     fn made(&self) -> Result<Page, Failure> {
         let failed = |error: std::io::Error| {
             let text = format!("the page cannot be written: {}", chain(&error));
-            Failure::new(exit::ENVIRONMENT, "output", text)
+            Failure::new(ErrorCode::Output, text)
         };
         let repository = Repository::open_here()?;
         let ledger = self.context.ledger(&repository)?;

@@ -8,7 +8,7 @@ use crate::args::remote::Timeout;
 use crate::context::Context;
 use crate::context::writer::{Writer, say_synced};
 use crate::exit;
-use crate::failure::Failure;
+use crate::failure::{ErrorCode, Failure};
 use crate::output::{Output, counted};
 
 /// Bring this clone's ledger and the remote's together
@@ -70,7 +70,7 @@ impl Arguments {
             counted(synced.rejected.len(), "step")
         );
         if output.is_json() {
-            let failure = Failure::new(exit::CONFLICT, "rejected", text.trim_end());
+            let failure = Failure::new(ErrorCode::Rejected, text.trim_end());
             return Err(failure.hint("`git handoff rejected` lists them").data(data));
         }
         output.raw(text.as_bytes())?;
@@ -89,7 +89,7 @@ fn left_here(ledger: &Ledger<'_>, error: LedgerError) -> Failure {
                 "not on {remote} yet: {}: {trouble}",
                 counted(left, "commit")
             );
-            Failure::new(exit::NOT_PUBLISHED, "not_published", text)
+            Failure::new(ErrorCode::NotPublished, text)
                 .hint("they stay recorded here; run the same again later")
                 .data(json!({ "remote": remote, "unpublished": left }))
         }

@@ -14,7 +14,7 @@ use crate::args::moment;
 use crate::context::Context;
 use crate::environment::now;
 use crate::exit;
-use crate::failure::{Failure, LEFT_OUT};
+use crate::failure::{ErrorCode, Failure, LEFT_OUT};
 use crate::output::annotations::Format;
 use crate::output::{Output, annotations};
 use crate::render::audit;
@@ -137,11 +137,11 @@ impl Arguments {
         // What is not here can't be judged.
         if audit.findings.iter().any(|f| f.code == LEFT_OUT_CODE) {
             let text = "parts of the ledger are not in this clone, and cannot be verified here";
-            let failure = Failure::new(exit::ENVIRONMENT, "left_out", text).hint(LEFT_OUT);
+            let failure = Failure::new(ErrorCode::LeftOut, text).hint(LEFT_OUT);
             return Err(failure.findings(audit.findings).data(data));
         }
         let verdict = audit::verdict(&audit);
-        let mut failure = Failure::new(exit::INTEGRITY, "ledger_damaged", verdict)
+        let mut failure = Failure::new(ErrorCode::LedgerDamaged, verdict)
             .hint("nothing was changed: compare with another clone's branch before you write to this one; what is wrong but legal is put right by a new step, `git handoff annotate`");
         if output.is_json() {
             failure = failure.findings(audit.findings).data(data);
@@ -161,7 +161,7 @@ fn since(ledger: &Ledger<'_>, text: &str) -> Result<Option<ObjectId>, Failure> {
     let found = ledger.commit_named(text)?;
     found.map(Some).ok_or_else(|| {
         let text = format!("{} names no commit of a ledger, and no time", quoted(text));
-        Failure::new(exit::NOT_FOUND, "no_commit", text)
+        Failure::new(ErrorCode::NoCommit, text)
             .hint("give a commit that `git handoff log` shows, a date such as 2026-03-01, or how long ago: 2d")
     })
 }

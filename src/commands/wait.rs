@@ -15,7 +15,7 @@ use crate::args::remote::PollArgs;
 use crate::context::lookout::{Lookout, Place};
 use crate::context::{Context, remote_named};
 use crate::environment::SystemClock;
-use crate::failure::Failure;
+use crate::failure::{ErrorCode, Failure};
 use crate::output::Output;
 use crate::view::{Look, colored};
 use crate::{exit, render};
@@ -112,8 +112,7 @@ impl Arguments {
                 lookout.stop();
                 interruption.pass_on();
                 return Err(Failure::new(
-                    exit::TIMED_OUT,
-                    "interrupted",
+                    ErrorCode::Interrupted,
                     "the wait was ended before its time",
                 )
                 .hint("nothing was changed; the same command waits on"));
@@ -230,7 +229,7 @@ impl Arguments {
             return Ok(());
         };
         if output.is_json() {
-            let failure = Failure::new(exit::NO, "wait_failed", bad.told.clone()).data(data);
+            let failure = Failure::new(ErrorCode::WaitFailed, bad.told.clone()).data(data);
             return Err(match &bad.next {
                 Some(next) => failure.hint(format!("see `{next}`")),
                 None => failure,
@@ -262,7 +261,7 @@ impl Arguments {
         if let Some(trouble) = lookout.trouble() {
             text += &format!("; the remote could not be read: {trouble}");
         }
-        Failure::new(exit::TIMED_OUT, "timed_out", text)
+        Failure::new(ErrorCode::TimedOut, text)
             .hint("nothing was changed; the same command waits on")
             .data(data(commit, &seen, lookout.trouble(), start))
     }

@@ -17,8 +17,7 @@ use crate::args::remote::PollArgs;
 use crate::context::Context;
 use crate::context::interruption::Interruption;
 use crate::context::lookout::{Lookout, Place};
-use crate::exit;
-use crate::failure::{DEEPEN, Failure};
+use crate::failure::{DEEPEN, ErrorCode, Failure};
 use crate::output::{Output, SCHEMA};
 
 /// Print what happens in the ledger, as one JSON document a line
@@ -107,7 +106,7 @@ impl Arguments {
         });
         let interruption = interruption.map_err(|error| {
             let text = format!("signals cannot be caught: {error}");
-            Failure::new(exit::ENVIRONMENT, "signals", text)
+            Failure::new(ErrorCode::Signals, text)
         })?;
         interruption.or_reader_gone(move || waker.wake());
         let is_asked = || interruption.requested().load(Ordering::SeqCst);
@@ -206,10 +205,10 @@ impl Arguments {
         let message = error.to_string();
         let branch = lookout.ledger().branch();
         match error {
-            FollowError::CutOff(_) => Failure::new(exit::NOT_FOUND, "shallow", message)
+            FollowError::CutOff(_) => Failure::new(ErrorCode::Shallow, message)
                 .hint(format!("{DEEPEN}; or watch from now on: git handoff watch")),
             FollowError::NotInHistory(_) => {
-                let failure = Failure::new(exit::INTEGRITY, "not_in_history", message);
+                let failure = Failure::new(ErrorCode::NotInHistory, message);
                 failure.hint(format!("see what the branch holds: git log {branch}; from its beginning: git handoff watch --all"))
             }
             FollowError::Ledger(error) => error.into(),
@@ -220,7 +219,7 @@ impl Arguments {
 fn named(repository: &Repository, text: &str) -> Result<ObjectId, Failure> {
     repository.commit_named(text)?.ok_or_else(|| {
         let text = format!("there is no commit {} here", quoted(text));
-        Failure::new(exit::NOT_FOUND, "no_commit", text)
+        Failure::new(ErrorCode::NoCommit, text)
             .hint("take the `commit` of a line that `git handoff watch` printed")
     })
 }
@@ -243,7 +242,7 @@ fn unreached(lookout: &Lookout<'_>) -> Failure {
 
 fn gone(ledger: &Ledger<'_>, seen: Option<ObjectId>) -> Failure {
     let text = format!("branch {} was deleted", ledger.branch());
-    let failure = Failure::new(exit::ENVIRONMENT, "no_ledger", text);
+    let failure = Failure::new(ErrorCode::NoLedger, text);
     match seen {
         Some(seen) => failure.hint(format!(
             "once it is back, go on with: git handoff watch --from {seen}"

@@ -14,9 +14,9 @@ use handoff_git::{RefWatch, RemoteError, Repository, Waker, masked};
 use handoff_ledger::{Ledger, LedgerError, RemoteLook, Snapshot};
 
 use super::interruption::Interruption;
-use crate::failure::Failure;
+use crate::environment;
+use crate::failure::{ErrorCode, Failure};
 use crate::output::Output;
-use crate::{environment, exit};
 
 /// How often a remote is looked at.
 const POLL: Duration = Duration::from_secs(5);
@@ -136,7 +136,7 @@ impl<'r> Lookout<'r> {
             .map(|_| Interruption::catch(move || waker.wake()));
         caught.transpose().map_err(|error| {
             let text = format!("signals cannot be caught: {error}");
-            Failure::new(exit::ENVIRONMENT, "signals", text)
+            Failure::new(ErrorCode::Signals, text)
         })
     }
 
@@ -263,7 +263,7 @@ impl<'r> Lookout<'r> {
     fn no_branch(&self) -> Failure {
         let remote = self.remote().unwrap_or_default();
         let text = format!("{} has no branch {}", quoted(remote), self.ledger.branch());
-        Failure::new(exit::ENVIRONMENT, "no_ledger", text)
+        Failure::new(ErrorCode::NoLedger, text)
             .hint("name the ledger's branch there with --branch; where there is none yet, `git handoff init --remote REMOTE` starts one")
     }
 

@@ -29,8 +29,8 @@ use interruption::Interruption;
 use lookout::Lookout;
 
 use crate::args::remote::RemoteArgs;
-use crate::failure::Failure;
-use crate::{environment, exit};
+use crate::environment;
+use crate::failure::{ErrorCode, Failure};
 
 /// Options that every command has.
 #[derive(Args, Clone, Debug)]
@@ -222,7 +222,7 @@ impl Context {
     /// A [`Failure`] of usage when none was named: it is never guessed.
     pub(crate) fn acting_agent(&self, repository: &Repository) -> Result<AgentName, Failure> {
         self.agent(repository)?.ok_or_else(|| {
-            Failure::new(exit::USAGE, "no_agent", "say which agent you are")
+            Failure::new(ErrorCode::NoAgent, "say which agent you are")
                 .hint("with --as AGENT, GIT_HANDOFF_AGENT, or `git config handoff.agent AGENT`")
         })
     }
@@ -284,7 +284,7 @@ pub(crate) fn commit_id(repository: &Repository, text: &str) -> Result<ObjectId,
     let found = repository.commit_named(text).map_err(LedgerError::from)?;
     found.ok_or_else(|| {
         let text = format!("{} names no commit here", quoted(text));
-        Failure::new(exit::NOT_FOUND, "no_commit", text)
+        Failure::new(ErrorCode::NoCommit, text)
             .hint("fetch the code branch first, or give the commit's whole id")
     })
 }

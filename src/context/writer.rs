@@ -6,9 +6,9 @@ use handoff_ledger::{Ledger, LedgerError, Session, Synced};
 use serde_json::json;
 
 use super::Context;
-use crate::failure::Failure;
+use crate::environment;
+use crate::failure::{ErrorCode, Failure};
 use crate::output::Output;
-use crate::{environment, exit};
 
 /// A ledger that is about to be written to, brought together with its remote.
 pub(crate) struct Writer<'r> {
@@ -52,7 +52,10 @@ impl Context {
     /// Says how to get the newest, where something was not found in what is here and
     /// nobody asked the remote.
     pub(crate) fn may_be_behind(&self, failure: &mut Failure, output: &Output) {
-        let not_found = ["no_issue", "no_handoff"].contains(&failure.code);
+        let not_found = matches!(
+            failure.code,
+            Some(ErrorCode::NoIssue | ErrorCode::NoHandoff)
+        );
         if !not_found || output.follows() {
             return;
         }
@@ -111,9 +114,9 @@ fn not_as_it_was(synced: &Synced) -> Failure {
     let text =
         |what: &str| format!("steps that were made here offline {what}, and nothing else was done");
     let failure = if synced.rejected.is_empty() {
-        Failure::new(exit::CONFLICT, "renamed", text("have other ids now"))
+        Failure::new(ErrorCode::Renamed, text("have other ids now"))
     } else {
-        Failure::new(exit::CONFLICT, "rejected", text("were refused"))
+        Failure::new(ErrorCode::Rejected, text("were refused"))
     };
     failure
         .hint("see `git handoff rejected` and `git handoff status`; run the same again if it still is what you want")

@@ -9,8 +9,7 @@ use handoff_templates::{BUILT_IN, FolderError, FolderSchemas};
 
 use crate::args::protocols;
 use crate::context::Context;
-use crate::exit;
-use crate::failure::{Failure, chain};
+use crate::failure::{ErrorCode, Failure, chain};
 
 /// What to check against.
 pub(crate) enum Against<'r> {
@@ -75,7 +74,7 @@ impl<'r> Against<'r> {
                     Ok(BuiltInMatch { protocol, review })
                 }));
                 let found = found.map_err(|error: FolderError| {
-                    Failure::new(exit::INTEGRITY, "schema_broken", chain(&error))
+                    Failure::new(ErrorCode::SchemaBroken, chain(&error))
                 })?;
                 let BuiltInMatch { protocol, review } =
                     found.expect("there are built-in protocols");

@@ -13,7 +13,7 @@ use handoff_github::event::MAX_PAYLOAD;
 
 use crate::context::Context;
 use crate::exit;
-use crate::failure::Failure;
+use crate::failure::{ErrorCode, Failure};
 
 /// The most that is read of a list of comments, in bytes.
 const MOST_COMMENTS: usize = 64 << 20;
@@ -44,7 +44,7 @@ pub(crate) fn report(context: &Context, name: &str) -> Result<Vec<u8>, Failure> 
 pub(crate) fn payload(context: &Context, name: &str) -> Result<Vec<u8>, Failure> {
     read(context, name, MAX_PAYLOAD).map_err(|failure| match failure.exit {
         exit::CONTRACT => Failure {
-            code: "event_refused",
+            code: Some(ErrorCode::EventRefused),
             findings: Vec::new(),
             ..failure
         }
@@ -59,12 +59,11 @@ pub(crate) fn payload(context: &Context, name: &str) -> Result<Vec<u8>, Failure>
 /// A [`Failure`] when there is no such file, when it can't be read, or is too long.
 pub(crate) fn comments(context: &Context, name: &str) -> Result<Vec<u8>, Failure> {
     let hint = "`gh api --paginate repos/OWNER/NAME/issues/NUMBER/comments` lists them";
-    let bytes = read(context, name, MOST_COMMENTS).map_err(|failure| {
-        Failure::new(exit::NOT_FOUND, "no_comments", failure.message).hint(hint)
-    })?;
+    let bytes = read(context, name, MOST_COMMENTS)
+        .map_err(|failure| Failure::new(ErrorCode::NoComments, failure.message).hint(hint))?;
     if bytes.len() > MOST_COMMENTS {
         let text = format!("{} is longer than 64 MiB", quoted(name));
-        return Err(Failure::new(exit::NOT_FOUND, "no_comments", text).hint(hint));
+        return Err(Failure::new(ErrorCode::NoComments, text).hint(hint));
     }
     Ok(bytes)
 }
@@ -76,8 +75,8 @@ fn read(context: &Context, name: &str, most: usize) -> Result<Vec<u8>, Failure> 
     let unreadable = |error: &io::Error| {
         let text = format!("{} cannot be read: {error}", quoted(name));
         match error.kind() {
-            io::ErrorKind::NotFound => Failure::new(exit::NOT_FOUND, "no_file", text),
-            _ => Failure::new(exit::CONTRACT, "contract_refused", text.clone())
+            io::ErrorKind::NotFound => Failure::new(ErrorCode::NoFile, text),
+            _ => Failure::new(ErrorCode::ContractRefused, text.clone())
                 .findings(vec![Finding::error("input.unreadable", "", text)]),
         }
     };
@@ -100,10 +99,8 @@ fn read(context: &Context, name: &str, most: usize) -> Result<Vec<u8>, Failure> 
             "a device or a socket"
         };
         let text = format!("{} is {what}, not a file", quoted(name));
-        return Err(
-            Failure::new(exit::CONTRACT, "contract_refused", text.clone())
-                .findings(vec![Finding::error("input.not_a_file", "", text)]),
-        );
+        return Err(Failure::new(ErrorCode::ContractRefused, text.clone())
+            .findings(vec![Finding::error("input.not_a_file", "", text)]));
     }
     let file = File::open(name).map_err(|e| unreadable(&e))?;
     file.take(cap)

@@ -8,8 +8,7 @@ use handoff_model::View;
 use handoff_protocol::{ContractType, Protocol};
 use handoff_templates::{Known, skeleton, usual_format, written};
 
-use crate::exit;
-use crate::failure::Failure;
+use crate::failure::{ErrorCode, Failure};
 
 /// Which contract is wanted.
 #[derive(Clone, Copy)]
@@ -150,7 +149,7 @@ impl Wanted<'_> {
                     .map(|a| a.id.as_str())
                     .collect();
                 let text = format!("{name} is not an agent of protocol {}", protocol.name());
-                return Err(Failure::new(exit::PROTOCOL, "unknown_agent", text)
+                return Err(Failure::new(ErrorCode::UnknownAgent, text)
                     .hint(format!("agents are: {}", agents.join(", "))));
             }
         }
@@ -199,7 +198,7 @@ impl Wanted<'_> {
                 } else {
                     format!("{from} may send to: {}", targets.join(", "))
                 };
-                return Err(Failure::new(exit::PROTOCOL, "route_refused", text).hint(hint));
+                return Err(Failure::new(ErrorCode::RouteRefused, text).hint(hint));
             }
             (None, [only]) => *only,
             (Some(kind), _) if names.contains(&kind) => kind,

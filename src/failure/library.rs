@@ -8,8 +8,7 @@ use handoff_ledger::{DEFAULT_BRANCH, LedgerError};
 use handoff_model::{Refusal, ReportError};
 
 use super::refusal::refused;
-use super::{Failure, chain};
-use crate::exit;
+use super::{ErrorCode, Failure, chain};
 
 impl From<IdError> for Failure {
     fn from(error: IdError) -> Self {
@@ -19,7 +18,7 @@ impl From<IdError> for Failure {
 
 impl From<ReportError> for Failure {
     fn from(error: ReportError) -> Self {
-        Self::new(exit::CONTRACT, "report_refused", chain(&error))
+        Self::new(ErrorCode::ReportRefused, chain(&error))
             .hint("nothing was written; give JUnit's XML with --tests, lcov's text or Cobertura's XML with --coverage")
     }
 }
@@ -38,7 +37,7 @@ impl From<Refusal> for Failure {
 
 impl From<OpenError> for Failure {
     fn from(error: OpenError) -> Self {
-        let failure = Self::new(exit::ENVIRONMENT, "repository", chain(&error));
+        let failure = Self::new(ErrorCode::Repository, chain(&error));
         match error {
             OpenError::NotFound => failure.hint("go to a repository, or name one with -C DIR"),
             OpenError::Owner(_) => {
@@ -55,15 +54,15 @@ impl From<OpenError> for Failure {
 impl From<LedgerError> for Failure {
     fn from(error: LedgerError) -> Self {
         let message = chain(&error);
-        let at = |exit, code| Self::new(exit, code, message.clone());
+        let at = |code| Self::new(code, message.clone());
         if error.is_left_out() {
-            return at(exit::ENVIRONMENT, "left_out").hint(LEFT_OUT);
+            return at(ErrorCode::LeftOut).hint(LEFT_OUT);
         }
         match error {
-            LedgerError::NoLedger { branch, seen: Some(seen), .. } => at(exit::ENVIRONMENT, "no_ledger").hint(format!(
+            LedgerError::NoLedger { branch, seen: Some(seen), .. } => at(ErrorCode::NoLedger).hint(format!(
                 "it was here, and is gone: `git branch {branch} {seen}` brings back what this clone saw last"
             )),
-            LedgerError::NoLedger { remote: Some(remote), .. } => at(exit::ENVIRONMENT, "no_ledger").hint(format!(
+            LedgerError::NoLedger { remote: Some(remote), .. } => at(ErrorCode::NoLedger).hint(format!(
                 "`git handoff fetch` brings the one that {remote} has; where it has none yet, `git handoff init` starts one there and here"
             )),
             LedgerError::NoLedger { branch, .. } => {
@@ -72,90 +71,90 @@ impl From<LedgerError> for Failure {
                 } else {
                     format!(" --branch {branch}")
                 };
-                at(exit::ENVIRONMENT, "no_ledger").hint(format!(
+                at(ErrorCode::NoLedger).hint(format!(
                     "start one with `git handoff init{option}`, or take over a remote's: `git handoff init --remote origin{option}`"
                 ))
             }
-            LedgerError::NotALedger { .. } => at(exit::ENVIRONMENT, "not_a_ledger")
+            LedgerError::NotALedger { .. } => at(ErrorCode::NotALedger)
                 .hint("name the ledger's branch with --branch, or start one on another branch"),
-            LedgerError::BranchName { .. } => at(exit::USAGE, "usage"),
-            LedgerError::CheckedOut { path, .. } => at(exit::ENVIRONMENT, "checked_out").hint(format!(
+            LedgerError::BranchName { .. } => at(ErrorCode::Usage),
+            LedgerError::CheckedOut { path, .. } => at(ErrorCode::CheckedOut).hint(format!(
                 "the next commit there would undo a step; free the branch: `git -C '{}' checkout --detach`",
                 path.display()
             )),
-            LedgerError::Symbolic { .. } => at(exit::ENVIRONMENT, "symbolic_branch")
+            LedgerError::Symbolic { .. } => at(ErrorCode::SymbolicBranch)
                 .hint("name the branch itself with --branch"),
-            LedgerError::Quarantine => at(exit::ENVIRONMENT, "quarantine"),
-            LedgerError::Locked { .. } => at(exit::TIMED_OUT, "locked")
+            LedgerError::Quarantine => at(ErrorCode::Quarantine),
+            LedgerError::Locked { .. } => at(ErrorCode::Locked)
                 .hint("nothing was written; wait for the git process that holds it, and run the same again. `pgrep -a git` and `ls -l` of the file tell: where none runs, on no machine that shares the disk, and the file is not new, it is left over, and safe to remove"),
-            LedgerError::Backdated { .. } => at(exit::USAGE, "backdated")
+            LedgerError::Backdated { .. } => at(ErrorCode::Backdated)
                 .hint("nothing was written; leave GIT_AUTHOR_DATE unset, or give it a time after that; see `date` for this machine's clock"),
             LedgerError::Contended { .. } => {
-                at(exit::TIMED_OUT, "contended").hint("nothing was written; run the same command again")
+                at(ErrorCode::Contended).hint("nothing was written; run the same command again")
             }
             LedgerError::Remote { remote, source } => remote_refused(&remote, &source, message),
-            LedgerError::Unreachable { remote, .. } => at(exit::ENVIRONMENT, "remote_unreachable").hint(format!(
+            LedgerError::Unreachable { remote, .. } => at(ErrorCode::RemoteUnreachable).hint(format!(
                 "nothing was written; `git ls-remote {remote}` shows whether git reaches it. Run the same again later"
             )),
-            LedgerError::RemoteGone { remote, branch } => at(exit::INTEGRITY, "remote_gone").hint(format!(
+            LedgerError::RemoteGone { remote, branch } => at(ErrorCode::RemoteGone).hint(format!(
                 "find out who removed it; `git push {remote} {branch}` puts back what this clone has of it"
             )),
-            LedgerError::Unrelated { .. } => at(exit::INTEGRITY, "unrelated").hint(
+            LedgerError::Unrelated { .. } => at(ErrorCode::Unrelated).hint(
                 "nothing was written; name another branch with --branch, or take the issues over: `git handoff export` here, `git handoff import` in a clone of the other",
             ),
-            LedgerError::NoRemote => at(exit::USAGE, "no_remote")
+            LedgerError::NoRemote => at(ErrorCode::NoRemote)
                 .hint("name it: `git handoff init --remote origin`, or `git config handoff.remote origin`"),
-            LedgerError::NoRejected { .. } => at(exit::NOT_FOUND, "no_rejected")
+            LedgerError::NoRejected { .. } => at(ErrorCode::NoRejected)
                 .hint("`git handoff rejected` lists them"),
-            LedgerError::NotTaken { .. } => at(exit::CONFLICT, "not_taken")
+            LedgerError::NotTaken { .. } => at(ErrorCode::NotTaken)
                 .hint("try that one again first: `git handoff rejected` lists what was refused"),
-            LedgerError::OtherHandoff { .. } => at(exit::CONFLICT, "other_handoff")
+            LedgerError::OtherHandoff { .. } => at(ErrorCode::OtherHandoff)
                 .hint("see where the issue stands, and send the contract anew: `git handoff rejected show NAME` prints it"),
-            LedgerError::NoStep { .. } => at(exit::INTEGRITY, "ledger_damaged")
+            LedgerError::NoStep { .. } => at(ErrorCode::LedgerDamaged)
                 .hint("`git handoff verify` shows what is wrong with it"),
-            LedgerError::Contract { findings } => at(exit::CONTRACT, "contract_refused")
+            LedgerError::Contract { findings } => at(ErrorCode::ContractRefused)
                 .hint("mend the contract, see `git handoff check FILE`, and send it again")
                 .findings(findings),
-            LedgerError::Artifact { findings } => at(exit::CONTRACT, "artifact_refused")
+            LedgerError::Artifact { findings } => at(ErrorCode::ArtifactRefused)
                 .hint("mend the file that the contract delivers, and send the contract again")
                 .findings(findings),
-            LedgerError::Evidence { findings } => at(exit::CONTRACT, "evidence_contradicted")
+            LedgerError::Evidence { findings } => at(ErrorCode::EvidenceContradicted)
                 .hint("nothing was written: make true what the contract says, or say what is true, and send it again")
                 .findings(findings),
-            LedgerError::Delivered { findings } => at(exit::CONTRACT, "artifact_changed")
+            LedgerError::Delivered { findings } => at(ErrorCode::ArtifactChanged)
                 .hint("nothing was written: bring back what was delivered, or reject the handoff with `git handoff reject ID --reason WHY`")
                 .findings(findings),
-            LedgerError::Document { findings } => at(exit::CONTRACT, "document_refused")
+            LedgerError::Document { findings } => at(ErrorCode::DocumentRefused)
                 .hint("mend the document, and set it again")
                 .findings(findings),
-            LedgerError::Secret { findings } => at(exit::CONTRACT, "secret_found")
+            LedgerError::Secret { findings } => at(ErrorCode::SecretFound)
                 .hint("nothing was written: take it out and run the command again; what is no secret is allowed by `--allow-secret RULE@PLACE` where the command has it, or by the protocol's `secrets`")
                 .findings(findings),
-            LedgerError::UnusedAllowance { .. } => at(exit::USAGE, "unused_allowance")
+            LedgerError::UnusedAllowance { .. } => at(ErrorCode::UnusedAllowance)
                 .hint("leave it out; `git handoff check FILE` names rules and places"),
             LedgerError::Route { findings } => {
-                at(exit::PROTOCOL, "route_refused")
+                at(ErrorCode::RouteRefused)
                     .hint("`git handoff graph --protocol` draws the routes that there are")
                     .findings(findings)
             }
             LedgerError::Refused(refusal) => refused(&refusal, message),
             LedgerError::Gate { refusal, findings } => refused(&refusal, message).findings(findings),
             LedgerError::Protocol { findings, .. } => {
-                at(exit::INTEGRITY, "protocol_broken")
+                at(ErrorCode::ProtocolBroken)
                     .hint(DAMAGED)
                     .findings(findings)
             }
-            LedgerError::ProtocolRefused { findings } => at(exit::CONTRACT, "protocol_refused")
+            LedgerError::ProtocolRefused { findings } => at(ErrorCode::ProtocolRefused)
                 .hint("mend it until `git handoff protocol check FOLDER` finds nothing")
                 .findings(findings),
-            LedgerError::ProtocolExists { name, .. } => at(exit::PROTOCOL, "protocol_exists")
+            LedgerError::ProtocolExists { name, .. } => at(ErrorCode::ProtocolExists)
                 .hint(format!("`git handoff protocol update` puts a new version in force; see `git handoff protocol show {name}`")),
-            LedgerError::NoProtocol { known, .. } => at(exit::NOT_FOUND, "no_protocol")
+            LedgerError::NoProtocol { known, .. } => at(ErrorCode::NoProtocol)
                 .hint(format!(
                     "it has: {}; `git handoff protocol add` puts another in force",
                     known.join(", ")
                 )),
-            LedgerError::Orphans { findings, .. } => at(exit::PROTOCOL, "protocol_orphans")
+            LedgerError::Orphans { findings, .. } => at(ErrorCode::ProtocolOrphans)
                 .hint("finish what is open first, or keep in the definition what it needs")
                 .findings(findings),
             LedgerError::NoDocument { known, .. } => {
@@ -163,29 +162,29 @@ impl From<LedgerError> for Failure {
                     [] => "it shares no documents".to_owned(),
                     known => format!("it has: {}", known.join(", ")),
                 };
-                at(exit::NOT_FOUND, "no_document").hint(hint)
+                at(ErrorCode::NoDocument).hint(hint)
             }
-            LedgerError::Schema { .. } => at(exit::INTEGRITY, "schema_broken").hint(DAMAGED),
-            LedgerError::Template { .. } => at(exit::INTEGRITY, "template_broken").hint(DAMAGED),
-            LedgerError::Snapshot(error) => at(exit::CONTRACT, "snapshot_refused").hint(unkept(&error)),
+            LedgerError::Schema { .. } => at(ErrorCode::SchemaBroken).hint(DAMAGED),
+            LedgerError::Template { .. } => at(ErrorCode::TemplateBroken).hint(DAMAGED),
+            LedgerError::Snapshot(error) => at(ErrorCode::SnapshotRefused).hint(unkept(&error)),
             LedgerError::Missing { .. }
             | LedgerError::Stored { .. }
             | LedgerError::Altered { .. }
             | LedgerError::Object { .. } => {
-                at(exit::INTEGRITY, "ledger_damaged").hint(DAMAGED)
+                at(ErrorCode::LedgerDamaged).hint(DAMAGED)
             }
-            LedgerError::Signing(_) => at(exit::ENVIRONMENT, "signing_failed").hint(UNSIGNED),
-            LedgerError::Signature { findings } => at(exit::PROTOCOL, "signature_refused")
+            LedgerError::Signing(_) => at(ErrorCode::SigningFailed).hint(UNSIGNED),
+            LedgerError::Signature { findings } => at(ErrorCode::SignatureRefused)
                 .hint("nothing was written; sign with a key that is listed for who takes the step: `git handoff protocol show` tells who has which")
                 .findings(findings),
-            LedgerError::Git(error) if error.is_damage() => at(exit::INTEGRITY, "ledger_damaged")
+            LedgerError::Git(error) if error.is_damage() => at(ErrorCode::LedgerDamaged)
                 .hint("`git handoff verify` shows what is missing; another clone may have it"),
             LedgerError::Git(_) => {
                 let (what, mend) = obstacle(&message).unwrap_or((
                     "git failed",
                     "check permissions and free space",
                 ));
-                Self::new(exit::ENVIRONMENT, "git", format!("{what}: {message}"))
+                Self::new(ErrorCode::Git, format!("{what}: {message}"))
                     .hint(format!("nothing was acknowledged; {mend}, and run the same again"))
             }
         }
@@ -194,29 +193,29 @@ impl From<LedgerError> for Failure {
 
 /// What a remote's refusal means to the user.
 fn remote_refused(remote: &str, source: &RemoteError, message: String) -> Failure {
-    let failure = |exit, code| Failure::new(exit, code, message.clone());
+    let failure = |code| Failure::new(code, message.clone());
     match source {
-        RemoteError::NoGit(_) => failure(exit::ENVIRONMENT, "no_git")
+        RemoteError::NoGit(_) => failure(ErrorCode::NoGit)
             .hint("a remote is reached with the `git` command: put it on the PATH"),
-        RemoteError::Denied { .. } => failure(exit::ENVIRONMENT, "remote_denied").hint(format!(
+        RemoteError::Denied { .. } => failure(ErrorCode::RemoteDenied).hint(format!(
             "nothing was written; see that this user may push to {remote}. A write with --offline is recorded here alone"
         )),
-        RemoteError::Protected { .. } => failure(exit::ENVIRONMENT, "remote_protected").hint(
+        RemoteError::Protected { .. } => failure(ErrorCode::RemoteProtected).hint(
             "nothing was written; whoever runs the remote can let this user push to the ledger's branch",
         ),
         RemoteError::Refused { said } => {
             let findings = said.iter().map(|line| Finding::error("remote.hook", "", line.clone()));
-            failure(exit::PROTOCOL, "remote_refused")
+            failure(ErrorCode::RemoteRefused)
                 .hint("nothing was written; mend what the hook says, and run the same again. Where it speaks of a step that was made offline, `git handoff sync --set-aside` keeps that one aside, and the rest goes on")
                 .findings(findings.collect())
         }
-        RemoteError::Rewritten => failure(exit::INTEGRITY, "remote_rewritten").hint(
+        RemoteError::Rewritten => failure(ErrorCode::RemoteRewritten).hint(
             "nothing was written here or there; find out who rewrote it. Where it only went back, `git push REMOTE BRANCH` puts back what this clone has; docs/remotes.md has the rest",
         ),
         RemoteError::Failed { .. }
         | RemoteError::TimedOut
         | RemoteError::Interrupted
-        | RemoteError::Answer => failure(exit::ENVIRONMENT, "remote_unreachable")
+        | RemoteError::Answer => failure(ErrorCode::RemoteUnreachable)
             .hint("nothing was written; run the same again later"),
     }
 }

@@ -4,10 +4,12 @@
 //! `library` makes one of every error of the libraries, `refusal` of what a protocol refuses, and
 //! `codes` explains every code. No hint is written that is not a failure's.
 
+mod code;
 pub(crate) mod codes;
 mod library;
 mod refusal;
 
+pub(crate) use code::ErrorCode;
 pub(crate) use library::{DEEPEN, LEFT_OUT, obstacle};
 
 use std::error::Error;
@@ -15,15 +17,13 @@ use std::error::Error;
 use handoff_base::finding::Finding;
 use serde_json::Value;
 
-use crate::exit;
-
 /// A failed command.
 #[derive(Debug)]
 pub(crate) struct Failure {
     /// The process's exit code.
     pub exit: u8,
-    /// A stable word for programs.
-    pub code: &'static str,
+    /// What programs know it by; none where everything about it was printed already.
+    pub code: Option<ErrorCode>,
     /// What was refused and why.
     pub message: String,
     /// The next safe thing to do.
@@ -36,10 +36,10 @@ pub(crate) struct Failure {
 
 impl Failure {
     /// Makes a failure without a hint.
-    pub(crate) fn new(exit: u8, code: &'static str, message: impl Into<String>) -> Self {
+    pub(crate) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self {
-            exit,
-            code,
+            exit: code.exits()[0],
+            code: Some(code),
             message: message.into(),
             hint: None,
             findings: Vec::new(),
@@ -49,12 +49,32 @@ impl Failure {
 
     /// Makes a failure about which everything was printed already.
     pub(crate) fn reported(exit: u8) -> Self {
-        Self::new(exit, "", "")
+        Self {
+            exit,
+            code: None,
+            message: String::new(),
+            hint: None,
+            findings: Vec::new(),
+            data: None,
+        }
     }
 
     /// Makes a failure of usage.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
-        Self::new(exit::USAGE, "usage", message)
+        Self::new(ErrorCode::Usage, message)
+    }
+
+    /// The word of its code, if it has one.
+    pub(crate) fn word(&self) -> &'static str {
+        self.code.map_or("", ErrorCode::as_str)
+    }
+
+    /// Ends the process with another of the exit codes that go with the code.
+    #[must_use]
+    pub(crate) fn exit(mut self, exit: u8) -> Self {
+        debug_assert!(self.code.is_some_and(|code| code.exits().contains(&exit)));
+        self.exit = exit;
+        self
     }
 
     /// Adds the next safe thing to do.
@@ -67,7 +87,7 @@ impl Failure {
     /// The next safe thing to do: always one that names a command, if only the one
     /// that explains the code.
     pub(crate) fn next(&self) -> String {
-        let explain = format!("`git handoff explain {}` tells more", self.code);
+        let explain = format!("`git handoff explain {}` tells more", self.word());
         match &self.hint {
             Some(hint) if names_a_command(hint) => hint.clone(),
             Some(hint) => format!("{hint}; {explain}"),

@@ -6,43 +6,42 @@ use handoff_base::text::quoted;
 use handoff_model::{Limit, Refusal};
 use handoff_protocol::{Event, State};
 
-use super::Failure;
-use crate::exit;
+use super::{ErrorCode, Failure};
 
 /// Events that follow from others.
 const NOT_COMMANDS: [Event; 2] = [Event::Exhaust, Event::Expire];
 
 /// The failure that a refusal is.
 pub(crate) fn refused(refusal: &Refusal, message: String) -> Failure {
-    let protocol = |code| Failure::new(exit::PROTOCOL, code, message.clone());
+    let protocol = |code| Failure::new(code, message.clone());
     match refusal {
         Refusal::OtherAttempt { id, .. } => {
-            Failure::new(exit::CONFLICT, "other_attempt", message.clone())
+            Failure::new(ErrorCode::OtherAttempt, message.clone())
                 .hint(format!("nothing was written; see `git handoff show {id}`"))
         }
         Refusal::UnknownAgent { agents, .. } => {
-            protocol("unknown_agent").hint(format!("agents are: {}", agents.join(", ")))
+            protocol(ErrorCode::UnknownAgent).hint(format!("agents are: {}", agents.join(", ")))
         }
         Refusal::NotTheSender { from, .. } => {
-            protocol("not_the_sender").hint(format!("whoever is {from} sends it, with --as {from}"))
+            protocol(ErrorCode::NotTheSender).hint(format!("whoever is {from} sends it, with --as {from}"))
         }
         Refusal::NotOpened { openers, .. } => {
             let ways: Vec<String> = openers
                 .iter()
                 .map(|(from, to)| format!("{from} to {to}"))
                 .collect();
-            protocol("not_opened").hint(format!(
+            protocol(ErrorCode::NotOpened).hint(format!(
                 "the first contract of an issue goes from {}",
                 ways.join(", or from ")
             ))
         }
-        Refusal::IssueCompleted { issue } => protocol("issue_completed").hint(format!(
+        Refusal::IssueCompleted { issue } => protocol(ErrorCode::IssueCompleted).hint(format!(
             "`git handoff reopen {issue} --reason WHY` opens it again"
         )),
         Refusal::NotCompleted { issue } => {
-            protocol("not_completed").hint(format!("see `git handoff status {issue}`"))
+            protocol(ErrorCode::NotCompleted).hint(format!("see `git handoff status {issue}`"))
         }
-        Refusal::NotClaimed { id, agent } => protocol("not_claimed").hint(format!(
+        Refusal::NotClaimed { id, agent } => protocol(ErrorCode::NotClaimed).hint(format!(
             "claim it first: `git handoff claim {id} --as {agent}`"
         )),
         Refusal::NotWorking { id, agent, state } => {
@@ -51,7 +50,7 @@ pub(crate) fn refused(refusal: &Refusal, message: String) -> Failure {
                 State::Failed => format!("retry {id}"),
                 _ => format!("show {id}"),
             };
-            protocol("not_working").hint(if state.is_terminal() {
+            protocol(ErrorCode::NotWorking).hint(if state.is_terminal() {
                 format!("{state} is final; see `git handoff {next}`")
             } else {
                 format!("`git handoff {next}` comes first, then a claim by {agent}")
@@ -62,22 +61,22 @@ pub(crate) fn refused(refusal: &Refusal, message: String) -> Failure {
                 .iter()
                 .map(|(id, to)| format!("{id} is with {to}"))
                 .collect();
-            protocol("not_held").hint(if open.is_empty() {
+            protocol(ErrorCode::NotHeld).hint(if open.is_empty() {
                 format!("see `git handoff status {issue}`")
             } else {
                 open.join(", ")
             })
         }
         Refusal::NotYours { id, event, to, .. } if event.is_receivers() => {
-            protocol("not_yours").hint(format!("only {to} can; see `git handoff show {id}`"))
+            protocol(ErrorCode::NotYours).hint(format!("only {to} can; see `git handoff show {id}`"))
         }
         Refusal::NotYours { id, to, .. } | Refusal::NotDecider { id, to, .. } => {
-            protocol("not_yours").hint(format!(
+            protocol(ErrorCode::NotYours).hint(format!(
                 "its sender, {to} or an orchestrator can; see `git handoff show {id}`"
             ))
         }
         Refusal::AlreadyClaimed { id, .. } => {
-            Failure::new(exit::CONFLICT, "already_claimed", message.clone())
+            Failure::new(ErrorCode::AlreadyClaimed, message.clone())
                 .hint(format!("if that was you, and no other process of your name, go on: `git handoff show {id}`; else take another: `git handoff claim --next`"))
         }
         Refusal::Illegal { id, illegal } => {
@@ -87,24 +86,24 @@ pub(crate) fn refused(refusal: &Refusal, message: String) -> Failure {
                 .filter(|event| !NOT_COMMANDS.contains(event))
                 .map(Event::as_str)
                 .collect();
-            protocol("illegal_transition").hint(if events.is_empty() {
+            protocol(ErrorCode::IllegalTransition).hint(if events.is_empty() {
                 format!("{} is final; see `git handoff show {id}`", illegal.state)
             } else {
                 format!("what is possible now: {}", events.join(", "))
             })
         }
-        Refusal::NoIssue { .. } => Failure::new(exit::NOT_FOUND, "no_issue", message.clone())
+        Refusal::NoIssue { .. } => Failure::new(ErrorCode::NoIssue, message.clone())
             .hint("`git handoff list` shows every issue"),
         Refusal::NoRequirement { known, .. } => {
-            Failure::new(exit::USAGE, "no_requirement", message.clone())
+            Failure::new(ErrorCode::NoRequirement, message.clone())
                 .hint(format!("it has: {}", known.join(", ")))
         }
-        Refusal::NoHandoff { id } => Failure::new(exit::NOT_FOUND, "no_handoff", message.clone())
+        Refusal::NoHandoff { id } => Failure::new(ErrorCode::NoHandoff, message.clone())
             .hint(format!(
                 "`git handoff status {}` lists the issue's handoffs",
                 id.issue()
             )),
-        Refusal::Waits { id, waits_for } => protocol("waits").hint(match waits_for.first() {
+        Refusal::Waits { id, waits_for } => protocol(ErrorCode::Waits).hint(match waits_for.first() {
             Some(first) => format!("see what it waits for: `git handoff show {first}`"),
             None => format!("see `git handoff show {id}`"),
         }),
@@ -113,37 +112,37 @@ pub(crate) fn refused(refusal: &Refusal, message: String) -> Failure {
             from,
             to,
             types,
-        } => protocol("needs_answer").hint(format!(
+        } => protocol(ErrorCode::NeedsAnswer).hint(format!(
             "write the answer: `git handoff new --issue {} --from {to} --to {from} --type {}`, and send it",
             id.issue(),
             types.join("|")
         )),
         Refusal::Answered { answer, .. } => {
-            Failure::new(exit::CONFLICT, "already_answered", message.clone())
+            Failure::new(ErrorCode::AlreadyAnswered, message.clone())
                 .hint(format!("see the answer: `git handoff show {answer}`"))
         }
-        Refusal::IdTaken { id, .. } => Failure::new(exit::CONFLICT, "id_taken", message.clone())
+        Refusal::IdTaken { id, .. } => Failure::new(ErrorCode::IdTaken, message.clone())
             .hint(format!(
                 "give another contract an id of its own; see `git handoff show {id}`"
             )),
-        Refusal::OtherProtocol { issue, protocol: name } => protocol("other_protocol").hint(
+        Refusal::OtherProtocol { issue, protocol: name } => protocol(ErrorCode::OtherProtocol).hint(
             format!("check the contract under it: `git handoff check FILE --protocol {name} --issue {issue}`"),
         ),
         Refusal::Unfit { findings, .. } => {
-            Failure::new(exit::CONTRACT, "contract_refused", message.clone())
+            Failure::new(ErrorCode::ContractRefused, message.clone())
                 .hint("deliver what the request asks for, and send the answer again")
                 .findings(findings.clone())
         }
-        Refusal::Tasks { issue, findings } => protocol("tasks_refused")
+        Refusal::Tasks { issue, findings } => protocol(ErrorCode::TasksRefused)
             .hint(format!("see where the tasks stand: `git handoff status {issue}`"))
             .findings(findings.clone()),
-        Refusal::Loop { id, .. } => protocol("loop").hint(format!(
+        Refusal::Loop { id, .. } => protocol(ErrorCode::Loop).hint(format!(
             "answer {id} with what is known, or ask another agent"
         )),
-        Refusal::RetriesSpent { id, .. } => protocol("retries_spent").hint(format!(
+        Refusal::RetriesSpent { id, .. } => protocol(ErrorCode::RetriesSpent).hint(format!(
             "`git handoff redrive {id} --reason WHY` gives it new attempts; else send anew, or give it up: `git handoff cancel {id}`"
         )),
-        Refusal::TooEarly { id, .. } => protocol("too_early").hint(format!(
+        Refusal::TooEarly { id, .. } => protocol(ErrorCode::TooEarly).hint(format!(
             "come back then; until then `git handoff show {id}` tells what went wrong"
         )),
         Refusal::LeaseLength { .. } => {
@@ -156,23 +155,23 @@ pub(crate) fn refused(refusal: &Refusal, message: String) -> Failure {
                 (State::Dead, _) => format!("`git handoff redrive {id} --reason WHY` gives it new attempts"),
                 _ => format!("see where it stands: `git handoff show {id}`"),
             };
-            Failure::new(exit::CONFLICT, "lease_lost", message.clone())
+            Failure::new(ErrorCode::LeaseLost, message.clone())
                 .hint(format!("nothing of this was recorded, so keep what you have; {now}"))
         }
-        Refusal::Overdue { id } => protocol("overdue").hint(format!("see `git handoff show {id}`")),
+        Refusal::Overdue { id } => protocol(ErrorCode::Overdue).hint(format!("see `git handoff show {id}`")),
         Refusal::NotOverdue { id } => {
-            protocol("not_overdue").hint(format!("see `git handoff show {id}`"))
+            protocol(ErrorCode::NotOverdue).hint(format!("see `git handoff show {id}`"))
         }
         Refusal::AnswerUnfit { id, findings } => {
-            Failure::new(exit::CONTRACT, "answer_refused", message.clone())
+            Failure::new(ErrorCode::AnswerRefused, message.clone())
                 .hint(format!("`git handoff answer {id} KEY=VALUE …`, or a JSON file with one member for each key; `git handoff show {id}` tells what is asked"))
                 .findings(findings.clone())
         }
-        Refusal::SaidBefore { id, .. } => Failure::new(exit::CONFLICT, "said_before", message.clone())
+        Refusal::SaidBefore { id, .. } => Failure::new(ErrorCode::SaidBefore, message.clone())
             .hint(format!("see `git handoff show {id}`, and say it again if it still is what you want")),
         Refusal::NotAssignable { others, id, .. } => {
             let others: Vec<&str> = others.iter().map(|o| o.as_str()).collect();
-            protocol("not_assignable").hint(if others.is_empty() {
+            protocol(ErrorCode::NotAssignable).hint(if others.is_empty() {
                 format!("nobody else can; try again with the same agent, or give it up: `git handoff cancel {id}`")
             } else {
                 format!("who can: {}", others.join(", "))
@@ -184,14 +183,14 @@ pub(crate) fn refused(refusal: &Refusal, message: String) -> Failure {
                 None => format!("go on with what is open (`git handoff status {issue}`)"),
             };
             match &**limit {
-                Limit::Cooldown { left, .. } => protocol("cooldown").hint(format!("send it again in {left} s, or {rest}")),
-                Limit::Cycle { .. } => protocol("cycle").hint(format!("ask another agent or a person, or {rest}")),
-                _ => protocol("limit_reached").hint(format!(
+                Limit::Cooldown { left, .. } => protocol(ErrorCode::Cooldown).hint(format!("send it again in {left} s, or {rest}")),
+                Limit::Cycle { .. } => protocol(ErrorCode::Cycle).hint(format!("ask another agent or a person, or {rest}")),
+                _ => protocol(ErrorCode::LimitReached).hint(format!(
                     "send the work another way that the protocol has (`git handoff protocol show`), or {rest}; a person can raise the limit with `git handoff protocol update`"
                 )),
             }
         }
-        Refusal::NotAfter { field, fitting, .. } => protocol("decision_refused").hint(
+        Refusal::NotAfter { field, fitting, .. } => protocol(ErrorCode::DecisionRefused).hint(
             if fitting.is_empty() {
                 format!("no `{field}` fits; see `git handoff protocol show`")
             } else {
@@ -199,17 +198,17 @@ pub(crate) fn refused(refusal: &Refusal, message: String) -> Failure {
             },
         ),
         Refusal::NotAbout { field, known, .. } => {
-            protocol("not_about").hint(format!("name the contract in hand: `{field}` is {}", quoted(known)))
+            protocol(ErrorCode::NotAbout).hint(format!("name the contract in hand: `{field}` is {}", quoted(known)))
         }
         Refusal::UnknownErrorCode { codes, .. } => {
-            protocol("unknown_error_code").hint(format!("use one of: {}", codes.join(", ")))
+            protocol(ErrorCode::UnknownFailureCode).hint(format!("use one of: {}", codes.join(", ")))
         }
-        Refusal::Evidence { issue, .. } => Failure::new(exit::CONTRACT, "evidence_refused", message.clone())
+        Refusal::Evidence { issue, .. } => Failure::new(ErrorCode::EvidenceRefused, message.clone())
             .hint(format!("nothing was written; see `git handoff status {issue}`, and send the contract here, where its claims can be checked")),
         Refusal::NoSender => Failure::usage(message.clone())
             .hint("say who sends it: with --as AGENT or GIT_HANDOFF_AGENT"),
         Refusal::NothingToClaim { found, .. } => {
-            let failure = Failure::new(exit::NOT_FOUND, "nothing_to_claim", message.clone());
+            let failure = Failure::new(ErrorCode::NothingToClaim, message.clone());
             match (&found.later, &found.waits) {
                 (Some((at, id)), _) => failure.hint(format!(
                     "{id} can be claimed from {}; come again then",
@@ -221,7 +220,7 @@ pub(crate) fn refused(refusal: &Refusal, message: String) -> Failure {
                 (None, None) => failure.hint("`git handoff wait --inbox` waits until there is something"),
             }
         }
-        Refusal::OneRequest { issue } => protocol("one_request").hint(format!(
+        Refusal::OneRequest { issue } => protocol(ErrorCode::OneRequest).hint(format!(
             "see it with `git handoff status {issue}`; send a new request with an id of its own"
         )),
     }

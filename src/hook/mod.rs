@@ -16,8 +16,7 @@ pub(crate) use push::pre_push;
 pub(crate) use refs::{pre_receive, reference_transaction, update};
 
 use crate::environment::session;
-use crate::exit;
-use crate::failure::Failure;
+use crate::failure::{ErrorCode, Failure};
 use handoff_base::finding::Finding;
 use handoff_base::text::quoted;
 use handoff_base::{ObjectId, to_second};
@@ -29,7 +28,7 @@ const LEAVE: &str = "the branch is where it was. Leave it to `git handoff` (send
 
 /// A refusal with its findings.
 fn refusal(text: impl Into<String>, findings: Vec<Finding>) -> Failure {
-    Failure::new(exit::NO, "hook_refused", text).findings(findings)
+    Failure::new(ErrorCode::HookRefused, text).findings(findings)
 }
 
 /// The hook's argument at this place.

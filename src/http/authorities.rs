@@ -6,7 +6,7 @@ use handoff_base::text::quoted;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
 use crate::exit;
-use crate::failure::{Failure, chain};
+use crate::failure::{ErrorCode, Failure, chain};
 
 /// How a collector's certificate is checked: against the authorities of the file that the
 /// environment names, else those that browsers trust.
@@ -31,7 +31,7 @@ fn roots() -> Result<RootCerts, Failure> {
     let shown = quoted(&path.to_string_lossy());
     let wrong = |why: String| {
         let text = format!("the certificates in {shown} cannot be used: {why}");
-        Failure::new(exit::ENVIRONMENT, "collector_unreachable", text)
+        Failure::new(ErrorCode::CollectorUnreachable, text)
             .hint("name a PEM file in OTEL_EXPORTER_OTLP_CERTIFICATE")
     };
     let bytes = std::fs::read(&path).map_err(|error| wrong(error.to_string()))?;

@@ -9,8 +9,7 @@ use serde_json::Value;
 use ureq::Agent;
 use ureq::http::{HeaderName, HeaderValue, StatusCode, Uri};
 
-use crate::exit;
-use crate::failure::{Failure, chain};
+use crate::failure::{ErrorCode, Failure, chain};
 
 /// Where a collector is.
 pub(crate) struct Endpoint(Uri);
@@ -83,7 +82,7 @@ impl Endpoint {
         }
         if scheme == "https" && !has_https {
             let text = "the collector's address begins with https://, and this git-handoff was built without https";
-            return Err(Failure::new(exit::ENVIRONMENT, "https_missing", text).hint(
+            return Err(Failure::new(ErrorCode::HttpsMissing, text).hint(
                 "take a released one, or build it with `cargo install --path . --features https`; \
                  `git handoff export otlp --output FILE` writes a file instead",
             ));
@@ -202,7 +201,7 @@ impl Collector {
         }
         let Ok(Value::Object(said)) = serde_json::from_slice::<Value>(body) else {
             let text = format!("{} does not answer as a collector does", self.shown());
-            let failure = Failure::new(exit::ENVIRONMENT, "collector_refused", text);
+            let failure = Failure::new(ErrorCode::CollectorRefused, text);
             return Err(
                 failure.hint("see that the address is that of a collector's OTLP over HTTP")
             );
@@ -262,20 +261,20 @@ impl Collector {
             404 | 405 => "see that the address ends as the collector wants it, such as /v1/traces",
             _ => "nothing in the ledger changed; what was sent twice has the same ids",
         };
-        Failure::new(exit::ENVIRONMENT, "collector_refused", text).hint(hint)
+        Failure::new(ErrorCode::CollectorRefused, text).hint(hint)
     }
 
     fn unreached(&self, error: &dyn std::error::Error) -> Failure {
         let why = self.visible(&chain(error));
         let text = format!("{} cannot be reached: {why}", self.shown());
-        Failure::new(exit::ENVIRONMENT, "collector_unreachable", text)
+        Failure::new(ErrorCode::CollectorUnreachable, text)
             .hint("see that a collector runs there and takes OTLP over HTTP (usually at port 4318)")
     }
 
     fn late(&self) -> Failure {
         let seconds = self.budget.as_secs_f64();
         let text = format!("{} did not take it within {seconds} s", self.shown());
-        Failure::new(exit::ENVIRONMENT, "collector_unreachable", text)
+        Failure::new(ErrorCode::CollectorUnreachable, text)
             .hint("give it longer with --timeout; what was sent twice has the same ids")
     }
 }
@@ -334,7 +333,7 @@ fn decoded(text: &str) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::{Endpoint, decoded};
-    use crate::exit;
+    use crate::failure::ErrorCode;
 
     #[test]
     fn https_needs_a_build_with_it() {
@@ -343,10 +342,7 @@ mod tests {
         let Err(failure) = Endpoint::reached(url, false) else {
             panic!("it has no https");
         };
-        assert_eq!(
-            (failure.exit, failure.code),
-            (exit::ENVIRONMENT, "https_missing")
-        );
+        assert_eq!(failure.code, Some(ErrorCode::HttpsMissing));
         assert!(
             failure.next().contains("--features https"),
             "{}",

@@ -12,8 +12,7 @@ use super::line::Line;
 use super::schema::Fixed;
 use crate::context::call::Call;
 use crate::context::interruption::Interruption;
-use crate::exit;
-use crate::failure::Failure;
+use crate::failure::{ErrorCode, Failure};
 use crate::output::Output;
 
 /// How many calls may wait for others at a time.
@@ -136,7 +135,7 @@ async fn performed(work: impl FnOnce() -> Vec<u8> + Send + 'static) -> Vec<u8> {
     let done = tokio::task::spawn_blocking(work).await;
     done.unwrap_or_else(|_| {
         let text = "the command met a fault of the program, and gave up";
-        let failure = Failure::new(exit::ENVIRONMENT, "panicked", text).hint(
+        let failure = Failure::new(ErrorCode::Panicked, text).hint(
             "a step is recorded whole or not at all: see `git handoff log`, and report what the server's standard error says",
         );
         Output::of_failure(&failure)

@@ -9,8 +9,7 @@ use serde_json::Value;
 
 use super::schema::{AGENT, CONTRACT, Fixed, Kind, command, kind, property};
 use super::verbs::Verb;
-use crate::exit;
-use crate::failure::Failure;
+use crate::failure::{ErrorCode, Failure};
 
 /// A command to run.
 #[derive(Debug, PartialEq, Eq)]
@@ -128,7 +127,7 @@ fn acting(given: &JsonObject, fixed: Option<&str>) -> Result<Option<String>, Fai
                 "this server acts as {fixed} alone, not as {}",
                 quoted(asked)
             );
-            Err(Failure::new(exit::USAGE, "other_agent", text).hint(format!(
+            Err(Failure::new(ErrorCode::OtherAgent, text).hint(format!(
                 "leave `{AGENT}` out; another agent has a server of its own"
             )))
         }

@@ -31,8 +31,7 @@ use tokio::sync::watch;
 use wire::Wire;
 
 use crate::context::interruption::Interruption;
-use crate::exit;
-use crate::failure::Failure;
+use crate::failure::{ErrorCode, Failure};
 
 /// The stack of a thread that runs a command: as much as a process has.
 const STACK: usize = 8 * 1024 * 1024;
@@ -42,7 +41,7 @@ const STACK: usize = 8 * 1024 * 1024;
 /// # Errors
 /// A [`Failure`] of the environment where the system gives no threads or no pipes.
 pub(crate) fn serve(fixed: Fixed) -> Result<(), Failure> {
-    let failed = |what: String| Failure::new(exit::ENVIRONMENT, "mcp_failed", what);
+    let failed = |what: String| Failure::new(ErrorCode::McpFailed, what);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .thread_stack_size(STACK)

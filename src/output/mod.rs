@@ -23,7 +23,7 @@ use handoff_ledger::{Publication, Unpublished};
 use serde_json::{Value, json};
 
 use crate::environment::is_in_workflow;
-use crate::failure::Failure;
+use crate::failure::{ErrorCode, Failure};
 use crate::view::{Look, Pager, Screen, Wishes, is_dumb, is_for_git_pager};
 
 /// The version of every JSON document.
@@ -251,7 +251,7 @@ impl Output {
         if let Some(trouble) = trouble {
             text += &format!(": {trouble}");
         }
-        let failure = Failure::new(crate::exit::NOT_PUBLISHED, "not_published", text);
+        let failure = Failure::new(crate::ErrorCode::NotPublished, text);
         Some(failure.hint("`git handoff sync` brings it there, once it can be reached"))
     }
 
@@ -293,7 +293,7 @@ impl Output {
                     ", but what was done stays done"
                 };
                 let text = format!("the answer cannot be written{stays}: {error}");
-                Err(Failure::new(crate::exit::ENVIRONMENT, "output", text))
+                Err(Failure::new(crate::ErrorCode::Output, text))
             }
         }
     }
@@ -308,12 +308,12 @@ impl Output {
 
     /// Prints a failure, unless its command has done so.
     pub(crate) fn fail(&mut self, failure: &Failure) {
-        if failure.code.is_empty() {
+        if failure.code.is_none() {
             return;
         }
         let mut told = failure.next();
         if let Some(why) = &self.stale
-            && failure.code != "not_published"
+            && failure.code != Some(ErrorCode::NotPublished)
         {
             told = format!("{why}; {told}");
         }
@@ -356,7 +356,7 @@ fn annotation(failure: &Failure) -> String {
     let hint = failure.hint.as_ref().map(|hint| format!("\n{hint}"));
     let text = format!("{}{}", failure.message, hint.unwrap_or_default());
     let findings = failure.findings.iter().map(Annotation::in_ledger);
-    let all: Vec<Annotation> = [Annotation::new(Weight::Error, failure.code, text)]
+    let all: Vec<Annotation> = [Annotation::new(Weight::Error, failure.word(), text)]
         .into_iter()
         .chain(findings)
         .collect();

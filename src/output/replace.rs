@@ -5,8 +5,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use crate::exit;
-use crate::failure::Failure;
+use crate::failure::{ErrorCode, Failure};
 
 /// Whether a path stands for standard output.
 pub(crate) fn is_stdout(path: &Path) -> bool {
@@ -66,7 +65,7 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
 /// That a file can't be written.
 pub(crate) fn failed(path: &Path, error: &io::Error) -> Failure {
     let text = format!("cannot write {}: {error}", path.display());
-    Failure::new(exit::ENVIRONMENT, "output", text)
+    Failure::new(ErrorCode::Output, text)
         .hint("see that its folder is there, and that this user may write to it")
 }
 

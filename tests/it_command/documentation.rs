@@ -150,47 +150,6 @@ fn codes() -> Vec<Value> {
 }
 
 #[test]
-fn every_error_code_is_described_with_its_exit_code() {
-    let exits = exits();
-    let mut made = BTreeSet::new();
-    for (_, code) in sources("src") {
-        let code: String = code.split_whitespace().collect();
-        let quoted = |rest: &str| {
-            let (code, _) = rest.split_once('"').unwrap();
-            code.to_owned()
-        };
-        for part in code.split("exit::").skip(1) {
-            if let Some((name, rest)) = part.split_once(",\"")
-                && let Some(exit) = exits.get(name)
-            {
-                made.insert((quoted(rest), exit.clone()));
-            }
-        }
-        for rest in code.split("protocol(\"").skip(1) {
-            made.insert((quoted(rest), exits["PROTOCOL"].clone()));
-        }
-        for rest in code.split("\"code\":\"").skip(1) {
-            made.extend(
-                [exits["NO"].clone(), exits["NOT_FOUND"].clone()].map(|exit| (quoted(rest), exit)),
-            );
-        }
-    }
-    let said: BTreeSet<(String, String)> = codes()
-        .into_iter()
-        .filter(|code| code["kind"] == "Errors")
-        .flat_map(|code| {
-            let exits = code["exit"].as_array().unwrap().clone();
-            let name = code["code"].as_str().unwrap().to_owned();
-            exits
-                .into_iter()
-                .map(move |exit| (name.clone(), exit.to_string()))
-        })
-        .collect();
-    assert!(made.len() > 30, "{made:?}");
-    assert_eq!(said, made, "docs/codes.md on the left, src on the right");
-}
-
-#[test]
 fn every_finding_code_is_described() {
     let mut made = BTreeSet::new();
     // What is derived finds no fault; it names figures, attributes and events.

@@ -12,8 +12,7 @@ use super::page::Gate;
 use crate::context::Context;
 use crate::contracts::input;
 use crate::environment::now;
-use crate::exit;
-use crate::failure::{Failure, chain};
+use crate::failure::{ErrorCode, Failure, chain};
 use crate::output::Output;
 use crate::output::replace::{is_stdout, replace};
 
@@ -95,7 +94,7 @@ impl Arguments {
                 list => quoted(list),
             };
             let text = format!("{shown}: {}", chain(&error));
-            Failure::new(exit::CONTRACT, "comments_refused", text)
+            Failure::new(ErrorCode::CommentsRefused, text)
                 .hint("`gh api --paginate repos/OWNER/NAME/issues/NUMBER/comments` lists them")
         })
     }

@@ -6,8 +6,7 @@ use handoff_github::event::{Event, NoEvent};
 
 use crate::context::Context;
 use crate::contracts::input;
-use crate::exit;
-use crate::failure::{Failure, chain};
+use crate::failure::{ErrorCode, Failure, chain};
 
 // Without a doc comment, which would become the help of every command that takes these.
 #[derive(Args)]
@@ -31,7 +30,7 @@ pub(super) fn read(context: &Context, given: &Given) -> Result<Event, Failure> {
     };
     let missing = |what: &str, option: &str, variable: &str| {
         let text = format!("nothing says {what} of the event: there is no {variable}");
-        Failure::new(exit::USAGE, "no_workflow", text).hint(format!(
+        Failure::new(ErrorCode::NoWorkflow, text).hint(format!(
             "say it with {option}; in a workflow on GitHub it is set"
         ))
     };
@@ -45,7 +44,7 @@ pub(super) fn read(context: &Context, given: &Given) -> Result<Event, Failure> {
             .hint("--name is the name that GitHub has for it: issues, pull_request, issue_comment, …"),
         _ => {
             let text = format!("{} holds no event: {}", quoted(&file), chain(&error));
-            Failure::new(exit::CONTRACT, "event_refused", text)
+            Failure::new(ErrorCode::EventRefused, text)
                 .hint("give it the payload as GitHub delivers it, in JSON: in a workflow, the file that GITHUB_EVENT_PATH names")
         }
     })

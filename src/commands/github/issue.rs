@@ -4,8 +4,7 @@ use serde_json::json;
 
 use super::given::{Given, read};
 use crate::context::Context;
-use crate::exit;
-use crate::failure::Failure;
+use crate::failure::{ErrorCode, Failure};
 use crate::output::Output;
 
 /// Print which issue an event of GitHub is about
@@ -37,7 +36,7 @@ impl Arguments {
         };
         let Some(issue) = known else {
             let text = "the event is about no issue";
-            return Err(Failure::new(exit::NOT_FOUND, "no_issue_named", text).hint(
+            return Err(Failure::new(ErrorCode::NoIssueNamed, text).hint(
                 "write \"Closes #12\" into the pull request's description, or name its branch after the issue (issue-12)",
             ));
         };

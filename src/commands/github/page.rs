@@ -10,8 +10,7 @@ use handoff_base::ids::IssueKey;
 use handoff_git::Repository;
 
 use crate::context::commit_id;
-use crate::exit;
-use crate::failure::Failure;
+use crate::failure::{ErrorCode, Failure};
 use crate::output::{Output, replace};
 
 // What is told of, and where it goes; without a doc comment, which would become the help of
@@ -76,7 +75,7 @@ fn target(asked: Option<&PathBuf>, variable: &str) -> Result<PathBuf, Failure> {
     let file = asked.cloned().or_else(|| named().map(PathBuf::from));
     file.ok_or_else(|| {
         let text = format!("there is no {variable}: this is no step of a workflow");
-        Failure::new(exit::USAGE, "no_workflow", text)
+        Failure::new(ErrorCode::NoWorkflow, text)
             .hint("say where to with --output FILE; `-` is standard output")
     })
 }
