@@ -14,13 +14,16 @@ pub(crate) fn seconds(text: &str) -> Result<u64, String> {
     Ok(duration.as_secs() + u64::from(duration.subsec_nanos() > 0))
 }
 
-/// Reads a duration that is not zero, up to ten years.
+/// Reads a nonzero duration of up to ten years.
 ///
 /// # Errors
 /// What is wrong with the text.
 pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     match any(text)? {
-        Duration::ZERO => Err(format!("{} is no time at all", quoted(text))),
+        Duration::ZERO => Err(format!(
+            "{} is zero; a duration must be longer",
+            quoted(text)
+        )),
         duration => Ok(duration),
     }
 }

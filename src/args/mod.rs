@@ -1,7 +1,7 @@
-//! Values on the command line: durations, moments, protocols, texts, and the options for a remote that
-//! many commands have.
+//! Values on the command line: durations, moments, protocols, texts, and the remote options that
+//! many commands share.
 //!
-//! What enters here turns the text of an argument into a value, and opens no ledger.
+//! These modules turn the text of an argument into a value, and open no ledger.
 
 pub(crate) mod duration;
 pub(crate) mod moment;

@@ -8,11 +8,11 @@ use super::duration;
 use crate::environment::now;
 use crate::failure::Failure;
 
-/// Reads a moment: RFC 3339, a date (its beginning in UTC), or how long ago. None
-/// where the text is none of these.
+/// Reads a moment: RFC 3339, a date (midnight UTC), or how long ago. `None` if the text is none
+/// of these.
 ///
 /// # Errors
-/// A [`Failure`] of usage when the environment sets an invalid date.
+/// A usage [`Failure`] if the environment sets an invalid date.
 pub(crate) fn read(text: &str) -> Result<Option<Moment>, Failure> {
     if let Ok(at) = DateTime::parse_from_rfc3339(text) {
         return Ok(Some(at.with_timezone(&Utc)));
@@ -27,7 +27,7 @@ pub(crate) fn read(text: &str) -> Result<Option<Moment>, Failure> {
     Ok(now()?.checked_sub_signed(ago))
 }
 
-/// Reads a moment that an option needs.
+/// Reads a moment that an option requires.
 ///
 /// # Errors
 /// What is wrong with the text.

@@ -8,11 +8,10 @@ use handoff_templates::{BUILT_IN, Folder, built_in};
 
 use crate::failure::{ErrorCode, Failure};
 
-/// The files of a protocol: those of the built-in one of that name, or of the
-/// folder at that path.
+/// Returns the files of the built-in protocol of that name, or of the folder at that path.
 ///
 /// # Errors
-/// A [`Failure`]: 6 when there is neither, 2 when the folder can't be read.
+/// A [`Failure`]: 6 if neither exists, 2 if the folder cannot be read.
 pub(crate) fn folder(name: &str) -> Result<Folder, Failure> {
     if let Some(folder) = built_in(name) {
         return Ok(folder);
@@ -24,10 +23,10 @@ pub(crate) fn folder(name: &str) -> Result<Folder, Failure> {
             Failure::new(ErrorCode::FolderUnreadable, text)
         });
     }
-    let text = format!("no protocol is called {}, and no folder", quoted(name));
+    let text = format!("no built-in protocol or folder is named {}", quoted(name));
     let hint = match path.parent().filter(|_| path.is_file()) {
-        Some(parent) if parent != Path::new("") => format!("name the folder: {}", parent.display()),
-        Some(_) => "name the folder: .".to_owned(),
+        Some(parent) if parent != Path::new("") => format!("use the folder: {}", parent.display()),
+        Some(_) => "use the folder: .".to_owned(),
         None => format!("built in: {}", BUILT_IN.join(", ")),
     };
     Err(Failure::new(ErrorCode::NoProtocol, text).hint(hint))
@@ -36,7 +35,7 @@ pub(crate) fn folder(name: &str) -> Result<Folder, Failure> {
 /// Loads the definition in a protocol's folder.
 ///
 /// # Errors
-/// A [`Failure`] with every fault of it.
+/// A [`Failure`] with every fault.
 pub(crate) fn load(folder: &Folder) -> Result<Protocol, Failure> {
     parse(folder.file("protocol.json").unwrap_or_default())
 }
@@ -44,10 +43,10 @@ pub(crate) fn load(folder: &Folder) -> Result<Protocol, Failure> {
 /// Loads a definition.
 ///
 /// # Errors
-/// A [`Failure`] with every fault of it.
+/// A [`Failure`] with every fault.
 pub(crate) fn parse(definition: &[u8]) -> Result<Protocol, Failure> {
     Protocol::load(definition).map_err(|findings| {
-        let text = "the protocol is at fault";
+        let text = "the protocol is invalid";
         Failure::new(ErrorCode::ProtocolRefused, text)
             .hint("`git handoff protocol check FOLDER` lists every fault")
             .findings(findings)

@@ -10,24 +10,23 @@ use super::duration;
 use crate::environment;
 use crate::failure::Failure;
 
-// Without a doc comment, which would become the help of every command that takes these.
+// No doc comment: it would become the help of every command that takes these options.
 #[derive(Args, Clone, Copy, Debug, Default)]
 #[command(next_help_heading = "Options for a ledger with a remote")]
 pub(crate) struct RemoteArgs {
-    /// Record it here alone for now, and exit 8; `git handoff sync` brings it to the
-    /// remote
+    /// Record locally only, and exit 8; `git handoff sync` sends it to the remote
     #[arg(long, global = true)]
     offline: bool,
     #[command(flatten)]
     timeout: Timeout,
 }
 
-// Likewise.
+// No doc comment, for the same reason.
 #[derive(Args, Clone, Copy, Debug, Default)]
 #[command(next_help_heading = "Options for a ledger with a remote")]
 pub(crate) struct Timeout {
-    /// How long it may take, with all that has to be waited for [default: 25s with a
-    /// remote, else 10s]
+    /// How long the command may take, including all waiting [default: 25s with a remote, else
+    /// 10s]
     #[arg(long, value_name = "DURATION", value_parser = duration::parse, global = true)]
     timeout: Option<Duration>,
 }
@@ -41,20 +40,20 @@ impl From<Timeout> for RemoteArgs {
     }
 }
 
-// How a command that waits looks at the remote.
+// How a command that waits polls the remote.
 #[derive(Args, Clone, Copy, Debug, Default)]
 #[command(next_help_heading = "Options for a ledger with a remote")]
 pub(crate) struct PollArgs {
-    /// Look at the ledger here alone, not at its remote
+    /// Read the local ledger only, not its remote
     #[arg(long)]
     pub(crate) offline: bool,
-    /// How often to look at the remote [default: 5s]
+    /// How often to poll the remote [default: 5s]
     #[arg(long, value_name = "DURATION", value_parser = duration::parse, conflicts_with = "offline")]
     pub(crate) poll: Option<Duration>,
 }
 
-// A command that writes, and how it goes about the remote. The comment on the
-// command itself is its help.
+// A command that writes, with its remote options. The doc comment on the command itself is its
+// help.
 #[derive(Args)]
 pub(crate) struct Write<A: Args> {
     #[command(flatten)]
@@ -68,10 +67,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const REMOTE_PATIENCE: Duration = Duration::from_secs(25);
 
 impl RemoteArgs {
-    /// What a write gets from the outside world.
+    /// Builds the session of a write from these options and the environment.
     ///
     /// # Errors
-    /// A [`Failure`] of usage when the environment sets an invalid date.
+    /// A usage [`Failure`] if the environment sets an invalid date.
     pub(crate) fn session(
         &self,
         repository: &Repository,

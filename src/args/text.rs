@@ -1,14 +1,14 @@
-//! Texts that a step keeps.
+//! Texts that are recorded in a step.
 
 use clap::Args;
 use handoff_model::MAX_TEXT;
 
 use crate::failure::Failure;
 
-/// Why; for commands that must be given a reason
+/// A reason, for commands that require one
 #[derive(Args)]
 pub(crate) struct Reason {
-    /// Why; the step keeps it
+    /// The reason, which the step records
     #[arg(
         long,
         short,
@@ -19,10 +19,10 @@ pub(crate) struct Reason {
     pub(crate) reason: String,
 }
 
-/// Why; for commands that speak for themselves
+/// A reason, for commands where it is optional
 #[derive(Args)]
 pub(crate) struct OptionalReason {
-    /// Why; the step keeps it
+    /// The reason, which the step records
     #[arg(
         long,
         short,
@@ -33,19 +33,16 @@ pub(crate) struct OptionalReason {
     pub(crate) reason: Option<String>,
 }
 
-/// A text that a step can keep: not blank, and at most [`MAX_TEXT`] bytes.
+/// Returns a text that a step can record: not blank, and at most [`MAX_TEXT`] bytes.
 ///
 /// # Errors
-/// [`Failure`], a wrong use of the command.
+/// A usage [`Failure`] for any other text.
 pub(crate) fn kept(text: &str) -> Result<String, Failure> {
     if text.trim().is_empty() {
         return Err(Failure::usage("the text is empty: say what or why"));
     }
     if text.len() > MAX_TEXT {
-        let text = format!(
-            "the text has {} bytes, and at most {MAX_TEXT} are kept",
-            text.len()
-        );
+        let text = format!("the text has {} bytes; the limit is {MAX_TEXT}", text.len());
         return Err(Failure::usage(text));
     }
     Ok(text.to_owned())

@@ -22,12 +22,12 @@ use crate::prime::session_hook;
 use crate::prime::session_hook::When;
 use crate::view::columns;
 
-/// Put what agents' harnesses read into the repository, and see whether it would run
+/// Install what agent harnesses read from the repository, and check whether it would run
 ///
-/// For each harness: a skill, a marked block in its file of instructions, and
-/// hooks in its own configuration: when a session begins, the agent is told what
-/// `prime` says; when it stops while it holds a handoff, it is told to go on, once.
-/// What else is in these files stays as it is, byte for byte.
+/// Each harness gets a skill, a marked block in its instructions file, and hooks in its own
+/// configuration. When a session begins, the hooks show the agent the output of `prime`; if it
+/// stops while it holds a handoff, they ask it once to continue. Everything else in these files
+/// stays unchanged, byte for byte.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff agents list
@@ -42,22 +42,22 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Put in what harnesses read
+    /// Install what harnesses read
     ///
-    /// All of it or nothing: where a file is in the way, nothing changes. With --as, the hooks
-    /// act as this agent; else as the one in GIT_HANDOFF_AGENT or the configuration.
+    /// Installs everything or nothing: if a file is in the way, nothing changes. With --as, the
+    /// hooks act as that agent; otherwise as the one in GIT_HANDOFF_AGENT or the configuration.
     #[command(after_help = "Example:\n  git handoff agents install codex cursor --mcp")]
     Install {
         #[command(flatten)]
         which: Which,
-        /// Also name git-handoff as an MCP server, where the harness reads that from the repository
+        /// Also add git-handoff as an MCP server, if the harness reads that from the repository
         #[arg(long)]
         mcp: bool,
         /// Only show what would change
         #[arg(long)]
         dry_run: bool,
     },
-    /// Take out what was put in, and leave every file as it was before
+    /// Remove what was installed, and leave every file as it was before
     #[command(after_help = "Example:\n  git handoff agents uninstall codex --dry-run")]
     Uninstall {
         #[command(flatten)]
@@ -66,32 +66,32 @@ enum Verb {
         #[arg(long)]
         dry_run: bool,
     },
-    /// List the harnesses, and the files that each reads
+    /// List the harnesses and the files that each reads
     #[command(after_help = "Example:\n  git handoff agents list --json")]
     List,
-    /// Say what would silently not run, and how to mend it; exits 1 where something would not
+    /// Report what would silently not run, and how to fix it; exits 1 if anything would not
     #[command(after_help = "Example:\n  git handoff agents doctor claude-code")]
     Doctor {
-        /// The harnesses; without any, all that something was put in for
+        /// The harnesses; by default, all that something is installed for
         #[arg(value_name = "NAME", value_parser = names())]
         names: Vec<String>,
     },
-    /// Do what a harness's hook is there for
+    /// Run a harness's hook
     ///
-    /// Hooks call this. It reads what the harness says on standard input, prints what the
-    /// harness reads, and exits 0 whatever happens: a session never breaks by it.
+    /// Hooks call this. It reads the harness's input on standard input, prints what the harness
+    /// reads, and always exits 0, so that it never breaks a session.
     #[command(after_help = "Example:\n  git handoff agents hook claude-code stop < input.json")]
     Hook {
         /// The harness
         #[arg(value_name = "NAME")]
         name: String,
-        /// When it is
+        /// The event that triggers the hook
         #[arg(value_name = "EVENT")]
         event: When,
     },
 }
 
-/// Which harnesses are meant.
+/// The harnesses to act on.
 #[derive(Args)]
 struct Which {
     /// The harnesses
@@ -109,12 +109,12 @@ fn harnesses(names: &[String]) -> Vec<&'static Harness> {
 }
 
 impl Arguments {
-    /// Says whether a harness's hook runs it, which nothing may break.
+    /// Returns whether a harness's hook runs this command; such a run must never fail.
     pub(crate) fn is_hook(&self) -> bool {
         matches!(self.verb, Verb::Hook { .. })
     }
 
-    /// Says whether it writes nothing but its answer.
+    /// Returns whether the command writes nothing but its answer.
     pub(crate) fn only_reads(&self) -> bool {
         matches!(
             self.verb,
@@ -130,7 +130,7 @@ impl Arguments {
         match &self.verb {
             Verb::List => list(output),
             Verb::Hook { name, event } => {
-                // Whoever closes the pipe wants no answer.
+                // A closed pipe means that no answer is wanted.
                 let _ = session_hook::answer(context, output, name, *event);
                 Ok(())
             }
@@ -145,7 +145,7 @@ impl Arguments {
                     .named_agent()
                     .map(str::parse::<AgentName>)
                     .transpose()?;
-                // A branch's name is judged where it is used.
+                // Reject an invalid branch name now, before the hooks use it.
                 context.ledger(&repository)?;
                 let acts = Acts {
                     agent: agent.map(|agent| agent.to_string()),
@@ -161,13 +161,13 @@ impl Arguments {
                     }
                     if *mcp && harness.mcp.is_none() {
                         output.say(&format!(
-                            "{}: name the MCP server in its own configuration: git-handoff, with the command `git-handoff mcp`",
+                            "{}: add an MCP server named git-handoff, with the command `git-handoff mcp`, to its own configuration",
                             harness.name
                         ));
                     }
                 }
                 output.say(&format!(
-                    "see whether it would run: git handoff agents doctor {}",
+                    "check whether it would run: git handoff agents doctor {}",
                     which.names.join(" ")
                 ));
                 Ok(())
@@ -184,12 +184,12 @@ impl Arguments {
     }
 }
 
-/// The turn to write, since harnesses share files; whoever writes nothing needs none.
+/// Takes the turn to write, since harnesses share files; a dry run needs none.
 fn turn(repository: &Repository, dry_run: bool) -> Result<Option<Queue>, Failure> {
     const PATIENCE: Duration = Duration::from_secs(10);
     let turn = (!dry_run).then(|| Queue::join(repository.common_dir(), "agents.lock", PATIENCE));
     if turn.as_ref().is_some_and(Queue::is_taken) {
-        let text = "another `agents install` or `uninstall` is at work here";
+        let text = "another `agents install` or `uninstall` is running here";
         return Err(Failure::new(ErrorCode::AgentsBusy, text)
             .hint("nothing was changed; run the same command again when it is done"));
     }
@@ -236,18 +236,18 @@ fn list(output: &mut Output) -> Result<(), Failure> {
     output.answer(&json!({ "harnesses": data }), &columns(&rows))
 }
 
-/// Carries a plan out, unless that is not wanted, and tells what was or would be done.
+/// Carries out a plan, unless this is a dry run, and reports what was or would be done.
 fn finish(plan: Plan, dry_run: bool, output: &mut Output) -> Result<(), Failure> {
     let mut text = String::new();
     let mut files = Vec::new();
     for change in plan.changes() {
         let action = change.action();
         let told = match (action.word(), dry_run) {
-            ("keep", _) => "is as it should be",
-            ("create", false) => "made",
+            ("keep", _) => "is up to date",
+            ("create", false) => "created",
             ("change", false) => "changed",
             ("remove", false) => "removed",
-            ("create", true) => "would be made",
+            ("create", true) => "would be created",
             ("change", true) => "would be changed",
             _ => "would be removed",
         };
@@ -315,7 +315,7 @@ fn doctor(context: &Context, output: &mut Output, harnesses: &[&Harness]) -> Res
         all.push(json!({ "name": harness.name, "findings": found, "note": harness.note }));
     }
     if harnesses.is_empty() {
-        text += "nothing is put in for any harness: see `git handoff agents install -h`\n";
+        text += "nothing is installed for any harness: see `git handoff agents install -h`\n";
     }
     output.answer(&json!({ "harnesses": all, "faults": faults }), &text)?;
     match faults {
@@ -324,13 +324,13 @@ fn doctor(context: &Context, output: &mut Output, harnesses: &[&Harness]) -> Res
     }
 }
 
-/// The harnesses that something was put in for.
+/// The harnesses that something is installed for.
 fn installed(root: &Path) -> Vec<&'static Harness> {
     let all = HARNESSES.iter();
     all.filter(|harness| is_installed(harness, root)).collect()
 }
 
-/// The agents that the ledger's protocols know; none where there is no ledger.
+/// The agents that the ledger's protocols know; `None` if there is no ledger.
 fn agents_of(context: &Context, repository: &Repository) -> Option<Vec<String>> {
     let tip = context.ledger(repository).ok()?.tip().ok()?;
     let mut agents = Vec::new();
@@ -349,14 +349,15 @@ fn refused(error: AgentsError) -> Failure {
     match error {
         AgentsError::Refused { findings } => Failure::new(ErrorCode::AgentsRefused, message)
             .findings(findings)
-            .hint("mend what is named, and run the same again"),
+            .hint("fix what the findings name, and run the same command again"),
         AgentsError::Write(WriteError::Changed(_)) => {
             Failure::new(ErrorCode::AgentsChanged, message)
                 .hint("nothing was changed; run the same command again")
         }
         AgentsError::Write(WriteError::Io { .. }) | AgentsError::Read { .. } => {
-            Failure::new(ErrorCode::AgentsFile, message)
-                .hint("the file is as it was; see `ls -ld` of it, and run the same again")
+            Failure::new(ErrorCode::AgentsFile, message).hint(
+                "the file is unchanged; check it with `ls -ld`, and run the same command again",
+            )
         }
     }
 }

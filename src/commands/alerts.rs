@@ -23,37 +23,37 @@ use crate::output::annotations::Format;
 use crate::output::{Output, annotations, counted};
 use crate::view::Look;
 
-/// Say which thresholds are crossed, since when, by what, and what to do
+/// Report crossed thresholds: since when, by what, and what to do
 ///
-/// Exits 1 while one is, 0 where none is, and 6 where no protocol has any. The thresholds are the protocols' own
-/// (`alerts` in protocol.json); docs/observability.md says what each metric counts,
-/// and what the built-in protocols watch.
+/// Exits 1 if a threshold is crossed, 0 if none is, and 6 if no protocol has any. Each protocol
+/// defines its own thresholds (`alerts` in protocol.json); docs/observability.md describes what
+/// each metric counts and what the built-in protocols watch.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff alerts
   git handoff alerts --severity critical --json
-  git handoff alerts --issue 123      (what happens in one issue alone)
+  git handoff alerts --issue 123      (one issue only)
   git handoff alerts --format github  (annotations in a GitHub workflow)")]
 pub(crate) struct Arguments {
-    /// Judge what happens in this issue alone
+    /// Evaluate this issue only
     #[arg(long, value_name = "ISSUE")]
     issue: Option<String>,
-    /// Only what weighs at least as much
+    /// Report only alerts of at least this severity
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     severity: Weight,
-    /// How to report
+    /// The output format
     #[arg(long, value_name = "FORMAT", default_value = "human")]
     format: Format,
 }
 
-/// How much an alarm weighs.
+/// The severity of an alert.
 #[derive(Clone, Copy, ValueEnum)]
 enum Weight {
     /// Worth a look
     Info,
-    /// Something goes wrong
+    /// Something is going wrong
     Warning,
-    /// Work stops, or is lost
+    /// Work stops or is lost
     Critical,
 }
 
@@ -139,7 +139,7 @@ impl Arguments {
             let text = format!("{} {is} crossed", counted(found.len(), "threshold"));
             let failure = Failure::new(ErrorCode::Alert, text);
             return Err(failure
-                .hint("each says in `action` what is to be done")
+                .hint("the `action` of each says what to do")
                 .data(data));
         }
         output.answer(&data, &text)?;
@@ -147,21 +147,21 @@ impl Arguments {
     }
 }
 
-/// How a protocol comes to have something to watch.
+/// How to add alerts to a protocol.
 fn to_watch(name: &str) -> String {
     if BUILT_IN.contains(&name) {
         format!(
-            "`git handoff protocol update {name}` takes over those of the built-in one, or add `alerts` to your own (docs/protocols.md)"
+            "`git handoff protocol update {name}` adopts those of the built-in protocol, or add `alerts` to your own (docs/protocols.md)"
         )
     } else {
         format!("add `alerts` to {name} (docs/protocols.md)")
     }
 }
 
-/// How many handoffs an alarm names before it only says how many more there are.
+/// How many handoffs an alert lists before it only counts the rest.
 const NAMED: usize = 8;
 
-/// An alarm as text.
+/// An alert as text.
 fn shown(alert: &Firing, look: &Look) -> String {
     let style = match alert.severity {
         Level::Critical => AnsiColor::Red.on_default().bold(),
@@ -219,7 +219,7 @@ fn shown(alert: &Firing, look: &Look) -> String {
     text + &format!("  {}\n", plain(&alert.action))
 }
 
-/// An alarm as an annotation.
+/// An alert as an annotation.
 fn remark(alert: &Firing, look: &Look) -> Annotation {
     let text = strip_str(&shown(alert, look)).to_string();
     Annotation::new(alert.severity.into(), alert.name.clone(), text.trim_end())

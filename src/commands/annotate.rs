@@ -10,21 +10,21 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::render;
 
-/// Correct what is recorded, by a note beside it
+/// Correct what is recorded by adding a note
 ///
-/// What was handed over stays as it is; a note says what is so. It is a step like any
-/// other: one commit, by an agent, that `show`, `status`, `context` and `log` tell. Any agent may
-/// add one at any time, to work that ended as well; no state changes.
+/// What was handed over stays unchanged; the note states the correction. It is an ordinary step:
+/// one commit, by an agent, that `show`, `status`, `context` and `log` show. Any agent may add one
+/// at any time, even to finished work; no state changes.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff annotate 123.4 --as reviewer-agent \\
       --note 'finding 2 is about src/parse.rs, not src/main.rs'
   git handoff annotate 123 --as orchestrator --note 'merged by hand, see #130'")]
 pub(crate) struct Arguments {
-    /// The handoff; or an issue, for a note about all of it
+    /// The handoff, or the issue for a note about all of it
     #[arg(value_name = "ID|ISSUE")]
     id: String,
-    /// What is so
+    /// The text of the note
     #[arg(
         long,
         short,
@@ -62,8 +62,8 @@ impl Arguments {
         let done = ledger.update(&session, &agent, &issue, &annotate)?;
         let about = handoff.map_or_else(|| format!("issue {issue}"), |id| id.to_string());
         let text = match done.commit {
-            Some(commit) => format!("noted beside {about}\n  commit {}\n", commit.short()),
-            None => format!("{about} has this note already; nothing was written\n"),
+            Some(commit) => format!("note added to {about}\n  commit {}\n", commit.short()),
+            None => format!("{about} already has this note; nothing was written\n"),
         };
         output.answer(&render::done_json(&done), &text)
     }

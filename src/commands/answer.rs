@@ -15,24 +15,23 @@ use crate::output::Output;
 
 /// Answer a blocked handoff, so that it can be claimed again
 ///
-/// Where values were asked for by name, each needs one, of the type that was
-/// asked for; where only texts are asked for, words can be the answer to all.
-/// Its sender, its receiver or an orchestrator can.
+/// If values were requested by name, give each one a value of the requested type; if only texts
+/// were requested, one text can answer them all. The handoff's sender, its receiver or an
+/// orchestrator can answer.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff answer 123.2 'the one for customers' --as orchestrator
   git handoff answer 123.2 port=8080 host=test.example --as orchestrator
-  git handoff answer 123.2 answers.json --as orchestrator   (a member a key)")]
+  git handoff answer 123.2 answers.json --as orchestrator   (one member per key)")]
 pub(crate) struct Arguments {
     /// The handoff
     #[arg(value_name = "ID")]
     id: String,
-    /// Values as KEY=VALUE, or a JSON file of them (- reads standard input), or the
-    /// answer in words
+    /// Values as KEY=VALUE, a JSON file of them (- reads standard input), or the answer as plain
+    /// text
     #[arg(value_name = "ANSWER", required = true)]
     answer: Vec<String>,
-    /// Keep what a rule takes for a secret, at one place or wherever it stands;
-    /// that is recorded
+    /// Accept text that a rule takes for a secret, at one place or anywhere; this is recorded
     #[arg(long, value_name = "RULE[@PLACE]")]
     allow_secret: Vec<Allowance>,
 }
@@ -98,22 +97,22 @@ impl Arguments {
     }
 }
 
-/// The key and the value of `KEY=VALUE`; words with an equals sign in them are
-/// no such thing, unless they begin with a key that is asked for.
+/// Splits `KEY=VALUE`. If the part before the equals sign contains whitespace, the text is not a
+/// pair, unless that part is a requested key.
 fn keyed<'a>(questions: &[Question], text: &'a str) -> Option<(&'a str, &'a str)> {
     let (key, value) = text.split_once('=')?;
     let known = questions.iter().any(|q| q.key == key);
     (known || !key.contains(char::is_whitespace)).then_some((key, value))
 }
 
-/// Says whether an answer is meant as a file: standard input, or a name that is
-/// one of a file and cannot be a value.
+/// Returns whether an answer names a file: `-` for standard input, or a file name without an
+/// equals sign.
 fn is_file(text: &str) -> bool {
     text == "-"
         || !text.contains('=') && (text.ends_with(".json") || std::path::Path::new(text).is_file())
 }
 
-/// Reads a JSON object, in which no key may stand twice.
+/// Reads a JSON object, in which no key may be repeated.
 fn values(context: &Context, file: &str) -> Result<Map<String, Value>, Failure> {
     let bytes = input::contract(context, file)?;
     let parsed = handoff_contract::Source::parse(&bytes).ok();
@@ -121,7 +120,7 @@ fn values(context: &Context, file: &str) -> Result<Map<String, Value>, Failure> 
     match parsed {
         Some(Value::Object(values)) => Ok(values),
         _ => {
-            let text = format!("{} is not a JSON object, or has a key twice", quoted(file));
+            let text = format!("{} is not a JSON object, or repeats a key", quoted(file));
             Err(Failure::usage(text).hint("write it as {\"key\": value, …}"))
         }
     }

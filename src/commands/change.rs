@@ -16,8 +16,8 @@ use crate::render;
 
 /// Finish a handoff that you hold, without a contract
 ///
-/// Sending a contract onward finishes it too, in one step; use this where
-/// nothing is sent on, or where the contract follows later.
+/// Sending a contract onward also finishes the handoff, in the same step. Use this command if
+/// nothing is sent on, or if the contract follows later.
 #[derive(Args)]
 #[command(
     after_help = "Example:\n  git handoff complete 123.3 --as orchestrator --reason 'retried by hand'"
@@ -33,10 +33,10 @@ pub(crate) struct Complete {
     token: Option<u32>,
 }
 
-/// Say that you need an answer before you can go on
+/// Block a handoff until you get the answer that you need
 ///
-/// What is needed can be named: `git handoff answer` then asks for each by its
-/// key, and refuses a value of another type.
+/// With --needs, you name the values that you need: `git handoff answer` then requires each by
+/// its key, and refuses a value of another type.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff block 123.2 --as implementer-agent --reason 'which login page?'
@@ -49,8 +49,8 @@ pub(crate) struct Block {
     id: String,
     #[command(flatten)]
     why: Reason,
-    /// A value that is needed: KEY, KEY:TYPE or KEY:TYPE=WHAT FOR; types are string,
-    /// number, integer, boolean, list and object
+    /// A value that you need: KEY, KEY:TYPE or KEY:TYPE=PURPOSE; types are string, number,
+    /// integer, boolean, list and object
     #[arg(long, value_name = "KEY[:TYPE][=TEXT]", value_parser = question)]
     needs: Vec<Question>,
     /// The token that your claim returned; another claim's is refused
@@ -60,8 +60,8 @@ pub(crate) struct Block {
 
 /// Give a failed handoff another attempt
 ///
-/// It can be claimed again once the protocol's delay has passed. Its sender, its
-/// receiver or an orchestrator can.
+/// It can be claimed again once the protocol's delay has passed. Its sender, its receiver or an
+/// orchestrator can retry it.
 #[derive(Args)]
 #[command(
     after_help = "Example:\n  git handoff retry 123.2 --as orchestrator \\\n      --reason 'the module is published now'"
@@ -76,9 +76,9 @@ pub(crate) struct Retry {
 
 /// Give a handoff to another agent
 ///
-/// It must be failed, or wait for its receiver; the other agent must be one to
-/// which its sender could have sent the same contract. Its sender, its receiver
-/// or an orchestrator can.
+/// The handoff must have failed or be waiting for its receiver, and its sender must be allowed to
+/// send the same contract to the other agent. Its sender, its receiver or an orchestrator can
+/// reassign it.
 #[derive(Args)]
 #[command(
     after_help = "Example:\n  git handoff reassign 7b1c9f52-0d3e-4a86-9b14-6f2a5c8e7d10.1 --to human \\\n      --as orchestrator --reason 'no agent knows the rules'"
@@ -87,7 +87,7 @@ pub(crate) struct Reassign {
     /// The handoff
     #[arg(value_name = "ID")]
     id: String,
-    /// The agent that is to do it
+    /// The new receiver
     #[arg(long, value_name = "AGENT")]
     to: AgentName,
     #[command(flatten)]
@@ -96,9 +96,9 @@ pub(crate) struct Reassign {
 
 /// Give a dead handoff new attempts
 ///
-/// A handoff is dead once its attempts are spent, or when it failed in a way that
-/// the protocol does not retry. Everything about it is kept. Its sender, its
-/// receiver or an orchestrator can.
+/// A handoff is dead once its attempts are used up, or when it failed in a way that the protocol
+/// does not retry. Its whole history is kept. Its sender, its receiver or an orchestrator can
+/// redrive it.
 #[derive(Args)]
 #[command(
     after_help = "Example:\n  git handoff redrive 123.2 --as orchestrator \\\n      --reason 'the registry is up again'"
@@ -111,9 +111,9 @@ pub(crate) struct Redrive {
     why: Reason,
 }
 
-/// Refuse a handoff that waits for you
+/// Reject a handoff that is waiting for you
 ///
-/// It is over; its sender may send again.
+/// This ends the handoff; its sender may send again.
 #[derive(Args)]
 #[command(
     after_help = "Example:\n  git handoff reject 123.2 --as implementer-agent \\\n      --reason 'the branch has no commits'"
@@ -128,8 +128,8 @@ pub(crate) struct Reject {
 
 /// Withdraw a handoff
 ///
-/// It is over; its sender may send again. Its sender, its receiver or an
-/// orchestrator can.
+/// This ends the handoff; its sender may send again. Its sender, its receiver or an orchestrator
+/// can cancel it.
 #[derive(Args)]
 #[command(
     after_help = "Example:\n  git handoff cancel 123.2 --as prep-agent --reason 'wrong branch'"
@@ -142,7 +142,7 @@ pub(crate) struct Cancel {
     why: OptionalReason,
 }
 
-/// The arguments of an event for which there is only a reason.
+/// The arguments of an event that takes only a reason.
 fn because(reason: impl Into<Option<String>>) -> EventArgs {
     EventArgs {
         reason: reason.into(),
@@ -150,7 +150,7 @@ fn because(reason: impl Into<Option<String>>) -> EventArgs {
     }
 }
 
-/// Gives commands their `run`: the event, and the arguments that come with it.
+/// Implements `run` for commands, from an event and its arguments.
 macro_rules! changes {
     ($($command:ident: $event:ident, $args:expr;)+) => {$(
         impl $command {
@@ -192,8 +192,8 @@ impl Block {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         for (i, question) in self.needs.iter().enumerate() {
             if self.needs[..i].iter().any(|q| q.key == question.key) {
-                let text = format!("{} is asked for twice", quoted(&question.key));
-                return Err(Failure::usage(text).hint("ask for each value once"));
+                let text = format!("{} is requested twice", quoted(&question.key));
+                return Err(Failure::usage(text).hint("request each value once"));
             }
         }
         let args = EventArgs {
@@ -226,7 +226,7 @@ fn question(text: &str) -> Result<Question, String> {
     })
 }
 
-/// Changes the state of a handoff, and says what became of it.
+/// Applies an event to a handoff, and prints the outcome.
 pub(super) fn change(
     context: &Context,
     output: &mut Output,
@@ -240,7 +240,7 @@ pub(super) fn change(
     change_in(&writer, context, output, id, event, args)
 }
 
-/// The same, in a ledger that was opened.
+/// Does the same with a ledger that is already open.
 pub(super) fn change_in(
     writer: &Writer<'_>,
     context: &Context,

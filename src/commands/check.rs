@@ -20,22 +20,22 @@ use crate::output::{Output, SCHEMA, pretty, render};
 
 /// Check contracts and report every finding
 ///
-/// Records nothing, and needs no ledger: outside one, the built-in protocols are
-/// used. Exits 1 when a contract has a fault, 6 when a file is not there. Whether the contract may be sent
-/// right now (who holds the issue) is decided by `send`.
+/// Records nothing, and needs no ledger: without one, the built-in protocols apply. Exits 1 if a
+/// contract has a fault, and 6 if a file does not exist. Whether the contract may be sent right
+/// now (who holds the issue) is decided by `send`.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff check contract.xml
   git handoff check --format github handoffs/*.xml   (annotations on GitHub)
   generate-contract | git handoff check - --json")]
 pub(crate) struct Arguments {
-    /// The contracts, XML, JSON or Markdown messages; - reads standard input
+    /// The contracts, as XML, JSON or Markdown; - reads standard input
     #[arg(value_name = "FILE", required = true)]
     files: Vec<String>,
-    /// How to report
+    /// The output format
     #[arg(long, value_name = "FORMAT", default_value = "human")]
     format: Format,
-    /// Accept a contract that names no issue, as one about this issue
+    /// Treat a contract that names no issue as one about this issue
     #[arg(long, value_name = "ISSUE")]
     issue: Option<String>,
     /// The protocol to check against; by default the issue's, or the first
@@ -49,7 +49,7 @@ pub(crate) struct Arguments {
 enum Format {
     /// For people
     Human,
-    /// One JSON document, as --json
+    /// One JSON document, like --json
     Json,
     /// Workflow commands that GitHub turns into annotations
     Github,
@@ -122,7 +122,7 @@ impl Arguments {
         output.raw(text.as_bytes())?;
         match (faults, verdict) {
             (0, _) => Ok(()),
-            // A file that is not there is no contract with a fault.
+            // A missing file is not a contract with a fault.
             (_, exit::NOT_FOUND) => Err(Failure::reported(exit::NOT_FOUND)),
             _ => Err(Failure::reported(exit::NO)),
         }
@@ -130,7 +130,7 @@ impl Arguments {
 }
 
 fn errors(review: &Review) -> usize {
-    // A gate is not one more fault: it sums others up.
+    // A gate is not counted: it only sums up other faults.
     let faults = review.findings.iter().filter(|f| f.is_error());
     faults.filter(|f| !f.code.starts_with("gate.")).count()
 }
@@ -171,7 +171,7 @@ fn document(checked: &[Checked], faults: usize) -> String {
             "error": {
                 "code": ErrorCode::CheckFailed,
                 "message": format!("{faults} {plural} found"),
-                "hint": "mend what the findings name and check again; `git handoff explain CODE` says more of each",
+                "hint": "fix what the findings name and check again; `git handoff explain CODE` explains each",
                 "findings": findings,
             },
         }));
@@ -190,8 +190,8 @@ fn document(checked: &[Checked], faults: usize) -> String {
     pretty(&json!({ "schema": SCHEMA, "ok": true, "data": data }))
 }
 
-/// What was found in a contract, as annotations of its file. GitHub counts its path from the
-/// repository's root.
+/// The findings in a contract, as annotations of its file. GitHub expects its path relative to
+/// the repository's root.
 fn annotations(
     checked: &Checked,
     repository: Option<&Repository>,

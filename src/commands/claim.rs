@@ -12,17 +12,17 @@ use crate::output::Output;
 use crate::render;
 use crate::render::kept::kept_text;
 
-/// Take a handoff that waits for you, and print its contract
+/// Claim a handoff that is waiting for you, and print its contract
 ///
-/// A claim is the acknowledgment: from now on you hold the handoff. It prints
-/// everything to begin with: the contract, what is known of the issue, the files
-/// that were delivered, whose work it continues. Of several that claim one
-/// handoff, one succeeds, and the others exit 5.
+/// A claim is the acknowledgment: from now on you hold the handoff. It prints everything that you
+/// need to start: the contract, what is known about the issue, the files that were delivered, and
+/// whose work it continues. If several agents claim the same handoff, one succeeds and the others
+/// exit 5.
 ///
-/// The claim holds for a time, its lease: `git handoff extend` makes it longer
-/// while you work. Once it ran out the handoff has failed with TIMEOUT, and what
-/// you send is refused (exit 5). Give the claim's token to `send`, `complete`,
-/// `fail`, `block` and `extend` where several processes act as one agent.
+/// The claim lasts for a limited time, its lease; `git handoff extend` prolongs it while you work.
+/// Once the lease has run out, the handoff has failed with TIMEOUT, and what you send is refused
+/// (exit 5). If several processes act as one agent, give the claim's token to `send`, `complete`,
+/// `fail`, `block` and `extend`.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff claim 123.4 --as fixer-agent
@@ -37,7 +37,7 @@ pub(crate) struct Arguments {
         conflicts_with = "next"
     )]
     id: Option<String>,
-    /// Take the most urgent handoff that waits for you, then the oldest
+    /// Claim the most urgent handoff that is waiting for you; the oldest of equally urgent ones
     #[arg(long)]
     next: bool,
     /// How long you hold it unless you extend it, such as 45m or 2h; by default as
@@ -73,8 +73,7 @@ impl Arguments {
             fields.insert("record".to_owned(), json!(record));
             fields.extend(more);
         }
-        // Whoever takes it up again needs what happened before: the failure, the
-        // answer.
+        // An agent that resumes a handoff needs its history: the failure, the answer.
         let outcome = if record.transitions.len() > 2 {
             render::record_text(record, &output.look(now()?))
         } else {

@@ -5,9 +5,9 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// Print a shell's completions
+/// Print shell completions
 ///
-/// They complete `git-handoff`; `scripts/install` puts them where shells look.
+/// They complete `git-handoff`; `scripts/install` installs them where shells look for them.
 #[derive(Args)]
 #[command(
     after_help = "Example:\n  D=~/.local/share/bash-completion/completions; mkdir -p $D; \\\n  git handoff completions bash > $D/git-handoff"

@@ -12,8 +12,8 @@ use crate::render;
 
 /// Print everything that an issue's contracts have accumulated
 ///
-/// What is known of the issue, and each contract as it was sent, the oldest first. With
-/// --json, also the newest value of every field, and each handoff's record.
+/// Prints what is known about the issue, and each contract as it was sent, oldest first. With
+/// --json, also prints the newest value of every field, and each handoff's record.
 #[derive(Args)]
 #[command(after_help = "Example:\n  git handoff context 123")]
 pub(crate) struct Arguments {

@@ -13,15 +13,14 @@ use crate::output::Output;
 
 /// Build a scratch repository and take one issue through the whole workflow
 ///
-/// Eight agents take an issue from its write-up to a merged branch, with a
-/// review that asks for changes in between. Each command is printed as an agent
-/// would type it, with what it answers; one contract is incomplete, and is
-/// refused. The repository stays for you to explore.
+/// Eight agents take an issue from its write-up to a merged branch, including a review that asks
+/// for changes. Each command is printed as an agent would type it, with its output; one contract
+/// is incomplete and is refused. The repository stays for you to explore.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  git handoff demo\n  git handoff demo ../tour")]
 pub(crate) struct Arguments {
-    /// A folder that does not exist yet, or is empty; by default a new one among
-    /// the temporary files
+    /// A folder that is empty or does not exist yet; by default a new one in the temporary
+    /// directory
     #[arg(value_name = "DIR")]
     folder: Option<PathBuf>,
 }
@@ -61,7 +60,7 @@ impl Arguments {
     }
 }
 
-/// The scratch repository, and where the story is told.
+/// The scratch repository, and the output.
 struct Stage<'o> {
     folder: PathBuf,
     program: PathBuf,
@@ -105,7 +104,7 @@ impl<'o> Stage<'o> {
     }
 
     fn play(&mut self) -> Result<(), Failure> {
-        self.tell("The ledger, on a branch of its own")?;
+        self.tell("The ledger, on its own branch")?;
         self.handoff(&["init"], None)?;
 
         self.tell("issue-manager writes the issue up; its first contract is incomplete")?;
@@ -165,7 +164,7 @@ impl<'o> Stage<'o> {
             ],
         )?;
 
-        self.tell("fixer-agent fixes it; the new commit is counted for it")?;
+        self.tell("fixer-agent fixes it; its new commit is counted automatically")?;
         self.claim("fixer-agent")?;
         self.save("slug.sh", FIXED, "fix: keep punctuation out of slugs")?;
         self.contract(
@@ -182,7 +181,7 @@ impl<'o> Stage<'o> {
             &["0", "Clean, with a test"],
         )?;
 
-        self.tell("validator-agent validates and merges; the merge commit is found for it")?;
+        self.tell("validator-agent validates and merges; the merge commit is found automatically")?;
         self.claim("validator-agent")?;
         self.git(&["switch", "--quiet", "main"])?;
         self.git(&[
@@ -206,7 +205,7 @@ impl<'o> Stage<'o> {
             ],
         )?;
 
-        self.tell("closer-agent closes the issue; reviews and commits are counted for it")?;
+        self.tell("closer-agent closes the issue; reviews and commits are counted automatically")?;
         self.claim("closer-agent")?;
         self.contract(
             "closer-agent",
@@ -221,7 +220,9 @@ impl<'o> Stage<'o> {
         );
         self.refused(&["send", "-"], &late)?;
 
-        self.tell("The audit trail is the branch's history, and every step can be derived again")?;
+        self.tell(
+            "The audit trail is the branch's history, and `verify` derives every step again",
+        )?;
         self.show_git(&["log", "--format=%h %an: %s", "handoffs"])?;
         self.handoff(&["verify"], None)?;
         Ok(())
@@ -239,7 +240,7 @@ impl<'o> Stage<'o> {
         }
     }
 
-    /// Runs a program in the repository, without what a surrounding git or agent
+    /// Runs a program in the repository, without the variables that a surrounding git or agent
     /// may have set.
     fn start(
         &self,
@@ -267,7 +268,7 @@ impl<'o> Stage<'o> {
         let shown = program.display().to_string();
         let mut child = command.spawn().map_err(|e| broken(&shown, e))?;
         if let (Some(input), Some(mut pipe)) = (input, child.stdin.take()) {
-            // A program that refuses early need not read all of it.
+            // A program that refuses early may not read all of its input.
             let _ = pipe.write_all(input.as_bytes());
         }
         child.wait_with_output().map_err(|e| broken(&shown, e))
@@ -314,7 +315,7 @@ impl<'o> Stage<'o> {
         ))
     }
 
-    /// Runs a command that must be refused, and prints why it was.
+    /// Runs a command that must be refused, and prints why.
     fn refused(&mut self, arguments: &[&str], input: &str) -> Result<(), Failure> {
         let out = self.start(&self.program.clone(), arguments, Some(input))?;
         let said = String::from_utf8_lossy(&out.stderr).into_owned();
@@ -336,7 +337,7 @@ impl<'o> Stage<'o> {
         if !out.status.success() {
             return Err(broken("claim", String::from_utf8_lossy(&out.stderr).trim()));
         }
-        // The contract that the claim prints was shown when it was sent.
+        // Leave out the contract, which was already shown when it was sent.
         let answer = String::from_utf8_lossy(&out.stdout).into_owned();
         let head = answer.split("\n\n").next().unwrap_or_default().trim_end();
         self.print(&format!(
@@ -363,7 +364,7 @@ impl<'o> Stage<'o> {
     }
 }
 
-/// Replaces the marks of a skeleton in their order; what has no value stays.
+/// Replaces the marks of a skeleton in order; marks without a value stay.
 fn filled(skeleton: &str, values: &[&str]) -> String {
     let mut text = skeleton.to_owned();
     for value in values {

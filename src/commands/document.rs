@@ -11,10 +11,10 @@ use crate::failure::{ErrorCode, Failure};
 use crate::output::{Output, pretty};
 use crate::view::columns;
 
-/// Keep the documents that all issues of a protocol share
+/// Manage the documents that all issues of a protocol share
 ///
-/// A protocol names them and gives each a schema. A new version is one commit;
-/// claims print what they say.
+/// The protocol names the documents and gives each a schema. Each new version is one commit;
+/// `claim` prints their contents.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff document list
@@ -31,25 +31,25 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand)]
 enum Action {
-    /// List the documents and whether they were set
+    /// List the documents and whether each is set
     #[command(after_help = "Example:\n  git handoff document list")]
     List,
     /// Print a document
     #[command(after_help = "Example:\n  git handoff document show tech-stack")]
     Show {
-        /// Its name
+        /// The document's name
         #[arg(value_name = "DOCUMENT")]
         name: AgentName,
     },
-    /// Put a new version of a document in the ledger
+    /// Record a new version of a document in the ledger
     #[command(
         after_help = "Example:\n  git handoff document set tech-stack stack.json --as @backend-specialist"
     )]
     Set {
-        /// Its name
+        /// The document's name
         #[arg(value_name = "DOCUMENT")]
         name: AgentName,
-        /// The JSON; - reads standard input
+        /// The JSON file; - reads standard input
         #[arg(value_name = "FILE")]
         file: String,
     },
@@ -94,7 +94,7 @@ impl Arguments {
                 let commit = ledger.put_document(&session, &agent, &protocol, name, &bytes)?;
                 let text = match commit {
                     Some(commit) => format!("set {name}\n  commit {}\n", commit.short()),
-                    None => format!("{name} says this already; nothing was written\n"),
+                    None => format!("{name} already has this content; nothing was written\n"),
                 };
                 let data = json!({
                     "document": name,

@@ -1,5 +1,5 @@
-//! What exports and imports have in common on the command line: the names of
-//! the formats, and what becomes of errors.
+//! What `export` and `import` share on the command line: the names of the formats, and how errors
+//! are reported.
 
 use clap::ValueEnum;
 use handoff_ledger::{ExchangeError, Fault, Layout};
@@ -9,13 +9,13 @@ use crate::failure::{DEEPEN, ErrorCode, Failure, chain};
 /// How a folder of handoffs is laid out.
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum Format {
-    /// handoffs/pending, in-progress, completed, failed: a document for each request
+    /// handoffs/pending, in-progress, completed, failed: one document per request
     Folders,
-    /// handoff_log.json: an entry for each handoff
+    /// handoff_log.json: one entry per handoff
     Log,
-    /// handoffs.log and handoff_contracts/: a line and a file for each contract
+    /// handoffs.log and handoff_contracts/: one line and one file per contract
     Archive,
-    /// The contracts, in a folder for each issue
+    /// The contracts, in one folder per issue
     Files,
 }
 
@@ -41,19 +41,19 @@ impl From<ExchangeError> for Failure {
                 at(ErrorCode::ImportUnreadable).hint("name a folder, or a file in it")
             }
             ExchangeError::Empty { .. } => {
-                at(ErrorCode::NothingToImport).hint("`git handoff import -h` lists what is read")
+                at(ErrorCode::NothingToImport).hint("`git handoff import -h` lists what it reads")
             }
             ExchangeError::NotEmpty { .. } => {
                 at(ErrorCode::FolderNotEmpty).hint("name a folder that does not exist yet")
             }
             ExchangeError::Unreadable { .. } => at(ErrorCode::FolderUnreadable),
             ExchangeError::Unwritable { .. } => at(ErrorCode::FolderUnwritable)
-                .hint("what was written until then is not a whole export: remove it"),
+                .hint("the export is incomplete: remove what was written"),
             ExchangeError::Unusable { findings, .. } => {
                 at(ErrorCode::ImportUnreadable).findings(findings)
             }
             ExchangeError::Version { .. } => at(ErrorCode::ImportVersion)
-                .hint("use a program of the version that wrote it, or a later one"),
+                .hint("use the version of git-handoff that wrote it, or a later one"),
             ExchangeError::CutOff => at(ErrorCode::Shallow).hint(DEEPEN),
             ExchangeError::Damaged { findings } => at(ErrorCode::LedgerDamaged)
                 .hint("`git handoff verify` shows where the damage began")
@@ -70,10 +70,10 @@ impl From<Fault> for Failure {
             Fault::Ledger(error) => error.into(),
             Fault::Unreadable { findings } => at(ErrorCode::ImportUnreadable).findings(findings),
             Fault::Order { .. } | Fault::Behind { .. } => {
-                at(ErrorCode::OutOfOrder).hint("mend what was refused before it, and import again")
+                at(ErrorCode::OutOfOrder).hint("fix what was refused before it, and import again")
             }
             Fault::Other { .. } | Fault::Repeats { .. } => at(ErrorCode::ImportConflict)
-                .hint("import it into a new ledger, on a branch of its own: --branch NAME"),
+                .hint("import it into a new ledger, on its own branch: --branch NAME"),
         }
     }
 }

@@ -8,24 +8,22 @@ use crate::failure::{ErrorCode, Failure, codes};
 use crate::output::Output;
 use crate::view::columns;
 
-/// How much alike two codes are, from 0 to 1, for one to be taken for a slip of the
-/// other.
+/// The similarity, from 0 to 1, at which one code counts as a misspelling of another.
 const ALIKE: f64 = 0.85;
 
 /// Explain an error, a finding or an exit code
 ///
-/// Says what leads to it, shows a case of it, and what to do about it. The beginning of
-/// a code lists all that begin so; without CODE, every one is listed. It needs no
-/// repository.
+/// Prints its cause, an example, and what to do about it. A prefix lists every code that starts
+/// with it; without CODE, every code is listed. Needs no repository.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff explain lease_lost
   git handoff explain field.missing
   git handoff explain 5          (an exit code)
-  git handoff explain evidence   (all that begin so)
+  git handoff explain evidence   (every code with this prefix)
   git handoff explain")]
 pub(crate) struct Arguments {
-    /// A code as it was printed, or the beginning of several
+    /// A code as it was printed, or a prefix of several
     #[arg(value_name = "CODE")]
     code: Option<String>,
 }
@@ -34,7 +32,7 @@ impl Arguments {
     /// Runs the command.
     ///
     /// # Errors
-    /// A [`Failure`] when there is no such code.
+    /// A [`Failure`] if there is no such code.
     pub(crate) fn run(&self, _: &Context, output: &mut Output) -> Result<(), Failure> {
         output.paged();
         let wanted = self.code.as_deref().unwrap_or_default();
@@ -67,7 +65,7 @@ fn whole(code: &Code) -> String {
     text + &format!(")\n  cause    {cause}\n  example  {example}\n  cure     {cure}\n")
 }
 
-/// What has the code, for one of them: `finding in contracts`.
+/// The kind of a code, in the singular: `finding in contracts`.
 fn kind(code: &Code) -> String {
     let one = code.kind.to_lowercase();
     let (first, rest) = one.split_once(' ').unwrap_or((&one, ""));
@@ -79,7 +77,7 @@ fn kind(code: &Code) -> String {
     }
 }
 
-/// One line for each code, beneath what has it.
+/// One line per code, grouped by kind.
 fn list(codes: &[Code]) -> String {
     let mut text = String::new();
     for of_kind in codes.chunk_by(|a, b| a.kind == b.kind) {
@@ -102,7 +100,7 @@ fn unknown(wanted: &str) -> Failure {
     let nearest = nearest.filter(|code| alike(code) >= ALIKE);
     let hint = nearest.map_or_else(
         || "`git handoff explain` lists every code".to_owned(),
-        |code| format!("the nearest: `git handoff explain {}`", code.code),
+        |code| format!("the closest code: `git handoff explain {}`", code.code),
     );
     let text = format!("no error, finding or exit has the code {}", quoted(wanted));
     Failure::new(ErrorCode::NoCode, text).hint(hint)

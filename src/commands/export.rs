@@ -11,11 +11,11 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// Write the ledger into a folder that other systems can read
+/// Export the ledger to a folder that other systems can read
 ///
-/// The folder must not exist yet, or be empty. Beside what the format has,
-/// steps.jsonl lists every step of the ledger, and the files that it names are
-/// written too: `git handoff import` makes the same ledger of it again.
+/// The folder must be empty or not exist yet. In addition to the format's own files, steps.jsonl
+/// lists every step of the ledger, and the files that it names are written too, so that
+/// `git handoff import` can rebuild the same ledger.
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_help = "Examples:
@@ -25,7 +25,7 @@ use crate::output::Output;
 pub(crate) struct Arguments {
     #[command(subcommand)]
     action: Option<Action>,
-    /// How the folder is laid out
+    /// The layout of the folder
     #[arg(long, value_name = "FORMAT", required = true)]
     format: Option<Format>,
     /// The folder
@@ -51,7 +51,9 @@ impl Arguments {
             return arguments.run(context, output);
         }
         let (Some(format), Some(folder)) = (self.format, &self.folder) else {
-            return Err(Failure::usage("say how and where to"));
+            return Err(Failure::usage(
+                "the format or the folder is missing: give --format FORMAT and DIR",
+            ));
         };
         let repository = context.repository()?;
         let ledger = context.ledger(&repository)?;

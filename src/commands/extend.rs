@@ -8,10 +8,10 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// Say that you are still at work on what you hold
+/// Extend the lease of a handoff that you hold
 ///
-/// Your claim then holds for as long again, from now on; it never gets shorter.
-/// Do it well before the lease runs out: afterwards it is too late.
+/// Your claim then lasts a full lease from now; it never gets shorter. Extend it well before the
+/// lease runs out: afterwards it is too late.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff extend 123.2 --as implementer-agent
@@ -25,7 +25,7 @@ pub(crate) struct Arguments {
     /// contract or the protocol says
     #[arg(long, value_name = "DURATION", value_parser = duration::seconds)]
     lease: Option<u64>,
-    /// How far the work is
+    /// The progress so far
     #[arg(long, short, value_name = "TEXT")]
     progress: Option<String>,
     /// The token that your claim returned; another claim's is refused

@@ -16,15 +16,13 @@ use crate::failure::{ErrorCode, Failure};
 use crate::output::Output;
 use crate::render;
 
-/// Say that you can't do what you hold
+/// Report that you cannot finish a handoff that you hold
 ///
-/// The handoff is failed and stays open: it can be retried or cancelled. What
-/// happened is kept in the issue's folder with the branch and the commit that
-/// you are on, the files that you attach and, with --snapshot, your unfinished
-/// work: every changed, added and untracked file of this worktree that is not
-/// ignored, what is staged and what was deleted. The worktree and its index are
-/// only read. Whoever claims the next attempt is shown all of it, and `git
-/// handoff restore` gives the work back.
+/// The handoff has then failed but stays open: it can be retried or cancelled. The issue's folder
+/// keeps what happened, the branch and the commit that you are on, the files that you attach and,
+/// with --snapshot, your unfinished work: every changed, added and untracked file of this worktree
+/// that is not ignored, what is staged and what was deleted. The worktree and its index are only
+/// read. The next claim shows all of it, and `git handoff restore` restores the work.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff fail 123.2 --as implementer-agent --code BuildError \\
@@ -47,10 +45,10 @@ pub(crate) struct Arguments {
     /// A short, stable word for the kind of failure
     #[arg(long, value_name = "WORD", default_value = UNSPECIFIED)]
     code: String,
-    /// More about it
+    /// More details
     #[arg(long, value_name = "TEXT")]
     details: Option<String>,
-    /// Another attempt may succeed
+    /// Say that another attempt may succeed
     #[arg(long)]
     recoverable: bool,
     /// What to do about it
@@ -62,8 +60,7 @@ pub(crate) struct Arguments {
     /// Keep the unfinished work of this worktree
     #[arg(long)]
     snapshot: bool,
-    /// Keep what a rule takes for a secret, at one place or wherever it stands;
-    /// that is recorded
+    /// Accept text that a rule takes for a secret, at one place or anywhere; this is recorded
     #[arg(long, value_name = "RULE[@PLACE]")]
     allow_secret: Vec<Allowance>,
     /// The token that your claim returned; another claim's is refused
@@ -119,7 +116,7 @@ fn attached(paths: &[PathBuf]) -> Result<Vec<Attached>, Failure> {
         let file = attachment(path)?;
         total += file.bytes.len() as u64;
         if total > CAPS.total {
-            let text = format!("the files have more than {} bytes together", CAPS.total);
+            let text = format!("the files together have more than {} bytes", CAPS.total);
             return Err(refused(path, &text));
         }
         read.push(file);
@@ -150,12 +147,12 @@ fn attachment(path: &Path) -> Result<Attached, Failure> {
     }
     let mut bytes = Vec::new();
     let file = File::open(path).map_err(unreadable)?;
-    // One byte over the cap is enough to see that it is over the cap.
+    // One extra byte is enough to detect a file over the cap.
     let mut limited = file.take(CAPS.file + 1);
     limited.read_to_end(&mut bytes).map_err(unreadable)?;
     if bytes.len() as u64 > CAPS.file {
         let size = found.len().max(CAPS.file + 1);
-        let text = format!("it has {size} bytes, and at most {} are kept", CAPS.file);
+        let text = format!("it has {size} bytes; the limit is {}", CAPS.file);
         return Err(refused(path, &text));
     }
     Ok(Attached {

@@ -10,18 +10,17 @@ use crate::context::writer::Writer;
 use crate::failure::Failure;
 use crate::output::{Output, counted};
 
-/// Bring the remote's ledger here, and send nothing
+/// Fetch the remote's ledger, and send nothing
 ///
-/// Only the ledger's branch is fetched: no other branch, no tags. A shallow clone
-/// gets the last commit alone, which is all that reading and writing need; `--full`
-/// brings the whole history for `log` and `verify`. Steps that were made offline
-/// stay as they are until `git handoff sync`.
+/// Only the ledger's branch is fetched: no other branch, no tags. A shallow clone gets only the
+/// last commit, which is enough for reading and writing; `--full` fetches the whole history for
+/// `log` and `verify`. Steps that were made offline stay as they are until `git handoff sync`.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff fetch
-  git handoff fetch --full      (the whole history, also in a shallow clone)")]
+  git handoff fetch --full      (the whole history, even in a shallow clone)")]
 pub(crate) struct Arguments {
-    /// Bring the whole history, also to a shallow clone
+    /// Fetch the whole history, even in a shallow clone
     #[arg(long)]
     full: bool,
     #[command(flatten)]
@@ -59,7 +58,7 @@ impl Arguments {
             (_, None) => format!("{remote} has no ledger yet\n"),
             (0, _) if self.full => format!("the whole history of {remote}'s ledger is here\n"),
             (0, _) => format!("{remote} has nothing new\n"),
-            (n, _) => format!("brought {} from {remote}\n", counted(n, "commit")),
+            (n, _) => format!("fetched {} from {remote}\n", counted(n, "commit")),
         };
         output.answer(&data, &text)?;
         if unpublished > 0 {

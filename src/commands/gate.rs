@@ -13,14 +13,14 @@ use crate::failure::{ErrorCode, Failure};
 use crate::output::annotations::Format;
 use crate::output::{Output, annotations};
 
-/// Say whether an issue shows what a merge requires
+/// Check whether an issue meets the requirements of a merge
 ///
-/// Exits 0 when it does, and 1 when it does not. What each requirement means is the
-/// protocol's to say (`requirements`, and `merge` for the ones that are asked for by
-/// default): the newest of the contracts that show or undo it decides. Every protocol
-/// has `completed`. Reads the newest tree only, so that a depth-1 fetch of the ledger
-/// serves. It trusts the ledger: run `git handoff verify ISSUE` first where others can push to it.
-/// docs/gate.md makes it a required check on GitHub.
+/// Exits 0 if it does, and 1 if it does not. The protocol defines each requirement
+/// (`requirements`) and which ones apply by default (`merge`): the newest of the contracts that
+/// show or undo a requirement decides. Every protocol has `completed`. Only the newest tree is
+/// read, so a depth-1 fetch of the ledger is enough. The gate trusts the ledger: if others can
+/// push to it, run `git handoff verify ISSUE` first. docs/gate.md explains how to make it a
+/// required check on GitHub.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff gate 123
@@ -35,16 +35,16 @@ pub(crate) struct Arguments {
         conflicts_with = "named"
     )]
     issue: Option<String>,
-    /// The same, as an option
+    /// The issue, as an option
     #[arg(long = "issue", value_name = "ISSUE")]
     named: Option<String>,
-    /// What must be shown; by default what the protocol requires of a merge
+    /// The requirements to check; by default those that the protocol sets for a merge
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     require: Vec<String>,
-    /// The commit that it must have been shown of, or one with the same files
+    /// The commit that must meet the requirements; one with the same files counts too
     #[arg(long, value_name = "COMMIT")]
     head: Option<String>,
-    /// How to report
+    /// The output format
     #[arg(long, value_name = "FORMAT", default_value = "human")]
     format: Format,
 }
@@ -122,7 +122,7 @@ impl Arguments {
     }
 }
 
-/// What became of a requirement, as an annotation.
+/// The result for a requirement, as an annotation.
 fn remark(one: &Answered) -> Annotation {
     if one.met {
         Annotation::new(Weight::Notice, one.requirement.clone(), one.why.clone())

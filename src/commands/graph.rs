@@ -14,16 +14,15 @@ use crate::environment::now;
 use crate::failure::{ErrorCode, Failure};
 use crate::output::Output;
 
-/// How wide a drawing is where no terminal says.
+/// The width of a drawing if there is no terminal to ask.
 const COLUMNS: usize = 80;
 
-/// Draw what happened in an issue, the ways of a protocol, or an issue's tasks
+/// Draw an issue's history, a protocol's routes, or an issue's tasks
 ///
-/// An issue: who handed on to whom, how long it took, what failed, where the work
-/// went round, and where it is now. A protocol: its routes with how often they were
-/// taken and the median times until work was taken up and of the work itself; the
-/// ways that are forbidden, and why. Tasks: what each is part of, what it waits for,
-/// and which can be taken up.
+/// Of an issue: which agent handed off to which, how long it took, what failed, where the work
+/// looped back, and where it is now. Of a protocol: its routes, how often each was taken, and the
+/// median times until work was claimed and of the work itself; also the forbidden routes, and
+/// why. Of tasks: what each is part of, what it waits for, and which can be claimed.
 #[derive(Args)]
 #[command(group = ArgGroup::new("subject").required(true).args(["issue", "protocol"]))]
 #[command(after_help = "Examples:
@@ -43,20 +42,21 @@ pub(crate) struct Arguments {
     /// Draw a protocol in force here; without a name, the one that new issues follow
     #[arg(long, value_name = "NAME", num_args = 0..=1)]
     protocol: Option<Option<String>>,
-    /// Count only what was sent at or after this time: 2026-03-04, 2026-03-04T05:06:07Z, or how long ago: 7d
+    /// Count only what was sent at or after this time: 2026-03-04, 2026-03-04T05:06:07Z, or how
+    /// long ago: 7d
     #[arg(long, value_name = "TIME", value_parser = moment::parse, conflicts_with = "issue")]
     since: Option<Moment>,
-    /// How to draw it; with --json, its nodes and edges as data
+    /// The output format; with --json, the nodes and edges as data
     #[arg(long, value_name = "FORMAT", default_value = "terminal")]
     format: Format,
 }
 
-/// What a drawing is written in.
+/// The format of a drawing.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
     /// Lines of text
     Terminal,
-    /// Mermaid, which GitHub draws
+    /// Mermaid, which GitHub renders
     Mermaid,
     /// DOT, the language of Graphviz
     Dot,
@@ -107,7 +107,7 @@ impl Arguments {
         }
         let issue = folder.issue()?.ok_or_else(none)?;
         if issue.tasks.is_empty() {
-            let text = format!("no tasks were handed over in issue {key}");
+            let text = format!("issue {key} has no tasks");
             let hint = format!("`git handoff graph {key}` draws its handoffs");
             return Err(Failure::new(ErrorCode::NoTasks, text).hint(hint));
         }
@@ -138,7 +138,7 @@ impl Arguments {
     }
 }
 
-/// A text in the colour of what it stands for.
+/// A text in the color of its mark.
 fn painted(mark: Mark, text: &str) -> String {
     let style = match mark {
         Mark::None | Mark::Waiting => return text.to_owned(),

@@ -8,12 +8,11 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::{exit, hook};
 
-/// Do what one of git's hooks is there for
+/// Run the checks of a Git hook
 ///
-/// Git's hooks call this; the scripts are in `hooks/`. It reads its arguments
-/// and standard input as git gives them to the hook of that name, writes
-/// nothing, and exits 1 with every finding when git is to stop. What can't be
-/// read is refused too.
+/// Git's hooks call this; the scripts are in `hooks/`. It takes the arguments and standard input
+/// that git gives to the hook of that name, writes nothing, and exits 1 with every finding if git
+/// should stop. What cannot be read is refused too.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff hook pre-commit             (check what is staged)
@@ -22,7 +21,7 @@ pub(crate) struct Arguments {
     /// The hook
     #[arg(value_name = "NAME")]
     name: Name,
-    /// What git gives to the hook
+    /// The arguments that git gives to the hook
     #[arg(
         value_name = "ARGUMENT",
         trailing_var_arg = true,
@@ -31,20 +30,21 @@ pub(crate) struct Arguments {
     arguments: Vec<OsString>,
 }
 
-/// The hooks that there are, by git's names.
+/// The hooks, by git's names.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Name {
-    /// Staged contracts are complete; what is staged on the ledger's branch is a step
+    /// Check that staged contracts are complete, and that what is staged on the ledger's branch
+    /// is a step
     PreCommit,
-    /// The message of a step says what the step does
+    /// Check that the message of a step says what the step does
     CommitMsg,
-    /// What is pushed leads the ledger on by legal steps
+    /// Check that what is pushed advances the ledger by legal steps
     PrePush,
-    /// The same, where a push arrives
+    /// Check the same in the repository that receives a push
     PreReceive,
-    /// The same, for one ref
+    /// Check the same for one ref
     Update,
-    /// The ledger's branch moves to a legal descendant only
+    /// Check that the ledger's branch moves only to a legal descendant
     ReferenceTransaction,
 }
 
@@ -71,7 +71,7 @@ impl Arguments {
                 output.answer(&json!({ "hook": name }), "")
             }
             Ok(()) => Ok(()),
-            // What can't be told is refused: git stops whatever the reason.
+            // What cannot be checked is refused: git stops for any reason.
             Err(failure) if failure.exit == exit::USAGE => Err(failure),
             Err(mut failure) => {
                 failure.exit = exit::NO;

@@ -16,17 +16,16 @@ use crate::failure::{ErrorCode, Failure, chain, obstacle};
 use crate::output::{Output, render};
 use crate::view::columns;
 
-/// What is configured about hooks, by git's names.
+/// The settings about hooks, by git's names.
 const SETTINGS: &str = "^(core\\.hookspath$|hook\\.)";
 
-/// Put the hooks in, take them out, and see whether they would run
+/// Install or uninstall the Git hooks, and show whether they would run
 ///
-/// A hook is a guest: in a hook that you have, it is a marked block below the
-/// first line, and everything else in the file stays as it is. Where git takes
-/// hooks from its configuration (2.54 and later), that is used instead. By
-/// default pre-commit, commit-msg, pre-push and reference-transaction; in a bare
-/// repository, or with --server, pre-receive; update is for where that is taken.
-/// core.hooksPath is followed, and never set.
+/// In a hook that you already have, this adds a marked block below the first line, and everything
+/// else in the file stays unchanged. If git takes hooks from its configuration (2.54 and later),
+/// the configuration is used instead. The default hooks are pre-commit, commit-msg, pre-push and
+/// reference-transaction; in a bare repository, or with --server, pre-receive. Use update if
+/// pre-receive is taken. core.hooksPath is followed, and never set.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff hooks install --dry-run
@@ -41,21 +40,21 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Put hooks in
+    /// Install hooks
     ///
-    /// All of them or none: where one can't be put in, nothing changes, and each
-    /// that is in the way is named with how to proceed.
+    /// Installs all of them or none: if one cannot be installed, nothing changes, and each
+    /// obstacle is reported with how to proceed.
     #[command(after_help = "Example:\n  git handoff hooks install pre-commit commit-msg")]
     Install {
         #[command(flatten)]
         which: Which,
         #[command(flatten)]
         how: How,
-        /// Write files also where this git could take hooks from its configuration
+        /// Write files even if this git could take hooks from its configuration
         #[arg(long)]
         files: bool,
     },
-    /// Take hooks out, and leave every file as it was before
+    /// Uninstall hooks, and leave every file as it was before
     #[command(after_help = "Example:\n  git handoff hooks uninstall --dry-run")]
     Uninstall {
         #[command(flatten)]
@@ -71,19 +70,19 @@ enum Verb {
     },
 }
 
-/// Which hooks are meant.
+/// The hooks to act on.
 #[derive(Args)]
 struct Which {
-    /// These only
+    /// Only these hooks
     #[arg(value_name = "NAME", value_parser = PossibleValuesParser::new(Hook::ALL.map(Hook::name)))]
     names: Vec<String>,
-    /// The one of a repository that is pushed to
+    /// The hook for a repository that is pushed to
     #[arg(long, conflicts_with = "names")]
     server: bool,
 }
 
 impl Which {
-    /// The hooks by name, if any are named.
+    /// The hooks that were named, if any.
     fn named(&self) -> Option<Vec<Hook>> {
         if self.server {
             return Some(Hook::SERVER.to_vec());
@@ -92,14 +91,13 @@ impl Which {
         (!named.is_empty()).then_some(named)
     }
 
-    /// The hooks that are meant, which are those of its kind of repository unless others are
-    /// named.
+    /// The hooks that were named, or else the usual ones for this kind of repository.
     fn hooks(&self, place: &Place) -> Vec<Hook> {
         self.named().unwrap_or_else(|| usual(place))
     }
 }
 
-/// The hooks of this kind of repository.
+/// The usual hooks for this kind of repository.
 fn usual(place: &Place) -> Vec<Hook> {
     if place.bare {
         Hook::SERVER.to_vec()
@@ -114,7 +112,7 @@ struct How {
     /// Only show what would change
     #[arg(long)]
     dry_run: bool,
-    /// Change hooks also where core.hooksPath leads out of this repository's git directory
+    /// Change hooks even if core.hooksPath leads out of this repository's git directory
     #[arg(long)]
     into_hooks_path: bool,
 }
@@ -147,7 +145,7 @@ impl Arguments {
                 .map_err(refused)?;
                 finish(plan, how, &git, &place, output)?;
                 if program(&git)?.is_none() {
-                    output.say("warning: git-handoff is not on the PATH, and hooks that don't find it refuse everything: add its folder");
+                    output.say("warning: git-handoff is not on the PATH, and hooks that cannot find it refuse everything: add its folder to the PATH");
                 }
                 Ok(())
             }
@@ -177,7 +175,7 @@ fn program(git: &Program) -> Result<Option<PathBuf>, Failure> {
     Ok(found_on_path("git-handoff", own_folder))
 }
 
-/// Carries a plan out, unless that is not wanted, and tells what was or would be done.
+/// Carries out a plan, unless this is a dry run, and reports what was or would be done.
 fn finish(
     plan: Plan,
     how: &How,
@@ -193,7 +191,7 @@ fn finish(
         changed |= action.changes();
         let path = change.path.as_ref().map(|path| path.display().to_string());
         let shown = path.as_deref().unwrap_or("git's configuration");
-        // A hook that was never there is not worth a line of its own.
+        // A hook that was never installed gets no line.
         if action != Action::Nothing {
             text += &format!(
                 "{}: {}\n",
@@ -211,7 +209,7 @@ fn finish(
     if how.dry_run {
         text += "this is a dry run: nothing was written\n";
     } else if !changed {
-        text += "nothing had to be changed\n";
+        text += "nothing to change\n";
     }
     let dry_run = how.dry_run;
     if !dry_run {
@@ -225,18 +223,18 @@ fn finish(
 /// What an action does, in words.
 fn action_text(action: Action, path: &str, dry_run: bool) -> String {
     let (would, did) = match action {
-        Action::Create => ("make", "made"),
+        Action::Create => ("create", "created"),
         Action::Add => ("add a block to", "added a block to"),
         Action::Update => ("bring up to date", "brought up to date"),
         Action::Configure => ("set in", "set in"),
-        Action::TakeOut => ("take the block out of", "took the block out of"),
+        Action::TakeOut => ("remove the block from", "removed the block from"),
         Action::Remove => (
             "remove, since nothing else is in it,",
             "removed, since nothing else was in it,",
         ),
         Action::Unconfigure => ("remove from", "removed from"),
-        Action::Keep => return format!("is there already, in {path}"),
-        Action::Leave => return format!("is called in lines of your own, which stay: {path}"),
+        Action::Keep => return format!("is already in {path}"),
+        Action::Leave => return format!("is called in your own lines, which stay: {path}"),
         Action::Nothing => return format!("is not in {path}"),
     };
     if dry_run {
@@ -246,7 +244,7 @@ fn action_text(action: Action, path: &str, dry_run: bool) -> String {
     }
 }
 
-/// Tells of every hook whether it would run.
+/// Reports for each hook whether it would run.
 fn status(
     which: &Which,
     around: &Surroundings<'_>,
@@ -258,7 +256,7 @@ fn status(
     let mut reports = Vec::new();
     for hook in named.clone().unwrap_or_else(|| Hook::ALL.to_vec()) {
         let report = Report::of(hook, around).map_err(refused)?;
-        // Nobody misses a server's hooks in a clone.
+        // A clone needs no server hooks.
         let wanted = named.is_some() || usual.contains(&hook);
         if wanted || report.state != State::Missing {
             reports.push(report);
@@ -292,7 +290,7 @@ fn status(
                 None => String::new(),
                 Some("block") => "by a block in the hook's file".to_owned(),
                 Some("configuration") => "by git's configuration".to_owned(),
-                Some("hand") => "by lines of your own".to_owned(),
+                Some("hand") => "by your own lines".to_owned(),
                 Some(manager) => format!("by {manager}"),
             };
             vec![
@@ -311,7 +309,7 @@ fn status(
     output.answer(&data, &text)
 }
 
-/// A hook's state as a document.
+/// A hook's state as JSON.
 fn document(report: &Report) -> Value {
     json!({
         "hook": report.hook.name(),
@@ -322,13 +320,13 @@ fn document(report: &Report) -> Value {
     })
 }
 
-/// Why git gave no answer.
+/// The failure if git gave no answer.
 fn mute(error: ProgramError) -> Failure {
     let failure = Failure::new(ErrorCode::Git, chain(&error));
-    failure.hint("see whether `git version` and `git config --list` work here")
+    failure.hint("check whether `git version` and `git config --list` work here")
 }
 
-/// Why nothing is planned.
+/// The failure if nothing could be planned.
 fn refused(error: PlanError) -> Failure {
     let message = chain(&error);
     match error {
@@ -339,7 +337,7 @@ fn refused(error: PlanError) -> Failure {
     }
 }
 
-/// Why a plan was not carried out to its end.
+/// The failure if a plan was not fully carried out.
 fn undone(error: CarryOutError) -> Failure {
     let message = chain(&error);
     match error {
@@ -352,12 +350,12 @@ fn undone(error: CarryOutError) -> Failure {
     }
 }
 
-/// A file that the system gives no access to.
+/// The failure for a file that the system denies access to.
 fn unusable(message: String) -> Failure {
-    let (what, mend) =
-        obstacle(&message).unwrap_or(("a hook's file is out of reach", "see `ls -ld` of it"));
+    let (what, fix) =
+        obstacle(&message).unwrap_or(("a hook's file is not accessible", "check it with `ls -ld`"));
     let failure = Failure::new(ErrorCode::HookFile, format!("{what}: {message}"));
     failure.hint(format!(
-        "the file is as it was; {mend}, and run the same again"
+        "the file is unchanged; {fix}, and run the same command again"
     ))
 }

@@ -13,36 +13,36 @@ use crate::exit;
 use crate::failure::{ErrorCode, Failure};
 use crate::output::Output;
 
-/// Take handoffs into the ledger that another system kept, or another ledger
+/// Import handoffs from another system or another ledger
 ///
-/// Reads what `git handoff export` wrote, step by step, and the folders, logs,
-/// archives and contracts that other systems keep. Every step is one commit and
-/// passes the same checks as `git handoff send`. What is refused is reported,
-/// and the rest goes on; what the ledger has already is left as it is, so the
-/// same import again writes nothing. Exits 3 when contracts were refused, 4 when
-/// the protocol refused, 5 when the ledger has something else in their place:
-/// the first refusal counts.
+/// Reads the steps that `git handoff export` wrote, or the folders, logs,
+/// archives and contracts of other systems. Every step is one commit and
+/// passes the same checks as `git handoff send`. Refused items are reported,
+/// and the import continues; items already in the ledger are left as they are,
+/// so repeating an import writes nothing. Exits 3 when contracts were refused,
+/// 4 when the protocol refused, 5 when the ledger has something else in their
+/// place: the first refusal decides.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff import backup
   git handoff import old-workflow --format folders --dry-run
   git handoff import handoff_log.json --issue 7")]
 pub(crate) struct Arguments {
-    /// The folder, or one file
+    /// The folder or file to import
     #[arg(value_name = "DIR|FILE")]
     path: PathBuf,
-    /// What it is; by default that is found out, steps.jsonl first
+    /// The format; by default it is detected, steps.jsonl first
     #[arg(long, value_name = "FORMAT")]
     format: Option<Kind>,
-    /// Say what would be imported, and write nothing
+    /// Show what would be imported, and write nothing
     #[arg(long)]
     dry_run: bool,
-    /// The issue of contracts that name none
+    /// The issue for contracts that do not name one
     #[arg(long, value_name = "ISSUE")]
     issue: Option<IssueKey>,
 }
 
-/// What is imported.
+/// The kind of source.
 #[derive(Clone, Copy)]
 enum Kind {
     Steps,
@@ -64,7 +64,7 @@ impl ValueEnum for Kind {
         match self {
             Self::Steps => {
                 let value = clap::builder::PossibleValue::new("steps");
-                Some(value.help("steps.jsonl: every step of a ledger, as an export wrote it"))
+                Some(value.help("steps.jsonl: every step of a ledger, as written by an export"))
             }
             Self::Other(format) => format.to_possible_value(),
         }
@@ -99,7 +99,7 @@ impl Arguments {
         let imported = || handoff_ledger::import(&alone, session.clone(), &self.path, wanted);
         let done = output.during(&session.tally, imported)?;
         if !self.dry_run {
-            // All of it goes to the remote at once.
+            // Everything is pushed to the remote at once.
             let sent = || ledger.publish_recorded(&session);
             let synced = output.during(&session.tally, sent)?;
             say_synced(&synced, output);
@@ -119,7 +119,7 @@ impl Arguments {
             first.get_or_insert(failure.exit);
             let file = plain(&item.file);
             lines += &format!("{file}: {} ({})\n", plain(&failure.message), failure.word());
-            // What findings say is said below.
+            // The hint is for refusals without findings, which are printed below.
             let own = failure.findings.is_empty();
             if let Some(hint) = failure.hint.as_ref().filter(|_| own) {
                 lines += &format!("    {}\n", plain(hint));
@@ -159,11 +159,12 @@ impl Arguments {
             _ => format!("{count} items were refused"),
         };
         let failure = Failure::new(ErrorCode::ImportRefused, text).exit(exit);
-        let hint = "mend what was refused, and import again: what was imported is left as it is";
+        let hint =
+            "fix what was refused and import again; what was already imported is left as it is";
         Err(failure.hint(hint).findings(findings).data(data))
     }
 
-    /// The counts, in words.
+    /// The counts as text.
     fn text(&self, done: &Imported) -> String {
         let (imported, there) = (done.imported.len(), done.skipped.len());
         let refused = match done.refused.len() {

@@ -10,11 +10,11 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::render::rows;
 
-/// List what waits for you and what you hold
+/// List handoffs that wait for you and handoffs you hold
 ///
-/// The most urgent first, then the oldest; what you hold comes before what
-/// waits. An orchestrator also sees everything that failed, is dead or is blocked. Exits
-/// 0 also when there is nothing.
+/// Handoffs you hold come first, then those that wait; within each group, the
+/// most urgent first, then the oldest. An orchestrator also sees everything that
+/// failed, is dead or is blocked. Exits 0 even if the list is empty.
 #[derive(Args)]
 #[command(after_help = "Example:\n  git handoff inbox --as reviewer-agent")]
 pub(crate) struct Arguments {}
@@ -44,7 +44,7 @@ impl Arguments {
                 })
                 .into());
         };
-        // By the name that the protocol has for it.
+        // Use the protocol's own name for the agent.
         let agent = known
             .agent(agent.as_str())
             .map_or(&agent, |a| &a.id)
@@ -54,7 +54,7 @@ impl Arguments {
             all.find(|p| p.name() == record.protocol.as_str())
         };
         let decides = |p: &Protocol| p.is_kind(agent.as_str(), AgentKind::Orchestrator);
-        // In a call, whoever asked decides what becomes of a request that failed.
+        // In a call, the requester decides what happens to a failed request.
         let calls = |p: &Protocol| p.definition().style == Style::Call;
         let everywhere = protocols.iter().any(|p| decides(p) || calls(p));
         let mut records = Vec::new();
@@ -83,7 +83,7 @@ impl Arguments {
         output.answer(&json!({ "agent": agent, "handoffs": data }), &text)?;
         if let Some(remote) = remote {
             output.say(&format!(
-                "that is what is here; `git handoff claim --next` looks on {} too",
+                "only this clone was checked; `git handoff claim --next` also checks {}",
                 plain(&remote)
             ));
         }

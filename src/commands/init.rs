@@ -14,12 +14,12 @@ use crate::context::{Context, remote_named};
 use crate::failure::{ErrorCode, Failure};
 use crate::output::{Output, counted};
 
-/// Start the ledger on a branch of its own
+/// Start the ledger on its own branch
 ///
 /// Creates the orphan branch with a README, ledger.json and the protocol's
 /// definition, schemas and templates. Nothing is checked out, and nothing else
-/// in the repository changes; a ledger that exists is left as it is. A branch
-/// other than `handoffs` is remembered in the repository's configuration as
+/// in the repository changes; an existing ledger is left as it is. A branch
+/// other than `handoffs` is saved in the repository's configuration as
 /// handoff.branch.
 #[derive(Args)]
 #[command(after_help = "Examples:
@@ -27,13 +27,13 @@ use crate::output::{Output, counted};
   git handoff init --remote origin      (share it with other clones)
   git log handoffs")]
 pub(crate) struct Arguments {
-    /// The protocol that issues follow: a built-in one, as `git handoff protocol
-    /// list` names them, or a folder [default: issue-to-pr]
+    /// The protocol that issues follow: a built-in one (see `git handoff protocol
+    /// list`) or a folder [default: issue-to-pr]
     #[arg(long, value_name = "NAME|FOLDER")]
     protocol: Option<String>,
-    /// Share the ledger through this remote, by its name or address: a step counts
-    /// once the remote has it. Takes over the ledger that is there. Kept in the
-    /// repository's configuration as handoff.remote
+    /// Share the ledger through this remote, given by name or address: a step counts
+    /// only once the remote has it. Takes over a ledger that is already there. Saved
+    /// in the repository's configuration as handoff.remote
     #[arg(long, value_name = "REMOTE")]
     remote: Option<String>,
     /// Whether claims about the repository are checked when a contract is sent
@@ -42,14 +42,14 @@ pub(crate) struct Arguments {
     evidence: Option<Evidence>,
 }
 
-/// What becomes of a claim that the repository contradicts.
+/// What happens to a claim that the repository contradicts.
 #[derive(Clone, Copy, ValueEnum)]
 enum Evidence {
-    /// The contract is refused
+    /// Refuse the contract
     Enforce,
-    /// The contract is accepted, and the contradiction recorded and shown
+    /// Accept the contract, and record and show the contradiction
     Warn,
-    /// Claims are recorded as they are made
+    /// Record claims as they are, without checking them
     Off,
 }
 
@@ -63,7 +63,7 @@ impl From<Evidence> for Policy {
     }
 }
 
-/// The page for the person who lands on the branch in a browser.
+/// The README for people who open the branch in a browser.
 const README: &str = include_str!("ledger-readme.md");
 
 impl Arguments {
@@ -116,19 +116,18 @@ impl Arguments {
         let tip = ledger.tip()?;
         let protocol = &tip.manifest().default_protocol;
         if self.protocol.is_some() && *protocol != founding.protocol {
-            let text = format!("the ledger exists already, with protocol {protocol}");
-            let hint =
-                format!("`git handoff protocol add {named}` puts another in force beside it");
+            let text = format!("the ledger already exists, with protocol {protocol}");
+            let hint = format!("use `git handoff protocol add {named}` to add another protocol");
             return Err(Failure::new(ErrorCode::OtherProtocol, text).hint(hint));
         }
         let known = tip.manifest().evidence;
         if let Some(wanted) = self.evidence.map(Policy::from).filter(|p| *p != known) {
             let text = format!(
-                "the ledger exists already, with --evidence {}",
+                "the ledger already exists, with --evidence {}",
                 known.as_str()
             );
             let hint = format!(
-                "a protocol can say it: set its `evidence` to {{\"policy\": \"{}\"}}, and put it in force with `git handoff protocol update`",
+                "set it in the protocol instead: change its `evidence` to {{\"policy\": \"{}\"}} and run `git handoff protocol update`",
                 wanted.as_str()
             );
             return Err(Failure::new(ErrorCode::OtherEvidence, text).hint(hint));
@@ -169,7 +168,7 @@ impl Arguments {
         output.answer(&data, &text)?;
         if let Some(before) = before {
             output.say(&format!(
-                "another ledger was on this branch, and its branch is gone: `git branch {branch}-before {before}` keeps what this clone saw of it; until `git handoff verify --accept-rewritten`, verify reports that it is missing"
+                "this branch held another ledger before, and it was deleted: `git branch {branch}-before {before}` keeps what this clone saw of it; verify reports it as missing until you run `git handoff verify --accept-rewritten`"
             ));
         }
         let rules = tip.default_rules()?;
@@ -184,8 +183,8 @@ impl Arguments {
     }
 }
 
-/// Refuses to start a second ledger beside the one that this repository was cloned with:
-/// the two could never come together.
+/// Refuses to start a second ledger if the repository was cloned with one: the two could
+/// never be merged.
 fn not_twice(repository: &Repository, branch: &str) -> Result<(), Failure> {
     let Some(there) = repository.resolve(&format!("refs/remotes/origin/{branch}"))? else {
         return Ok(());
@@ -193,8 +192,8 @@ fn not_twice(repository: &Repository, branch: &str) -> Result<(), Failure> {
     if Snapshot::at(repository, there, branch).is_err() {
         return Ok(());
     }
-    let text = format!("origin has a ledger on branch {branch}, and this clone has none yet");
+    let text = format!("origin has a ledger on branch {branch}, but this clone has none yet");
     Err(Failure::new(ErrorCode::LedgerThere, text).hint(format!(
-        "nothing was written; `git handoff init --remote origin` shares it, `git branch {branch} origin/{branch}` takes it for this clone alone; --branch NAME starts another"
+        "nothing was written; use `git handoff init --remote origin` to share it, `git branch {branch} origin/{branch}` to copy it to this clone only, or --branch NAME to start another"
     )))
 }

@@ -16,29 +16,30 @@ use crate::render::rows;
 
 /// List handoffs, open and closed
 ///
-/// Reads the ledger's newest state, not its history. All conditions must hold.
+/// Reads the ledger's newest state, not its history. All filters must match.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff list --issue 123
   git handoff list --agent fixer-agent --state failed --state blocked
   git handoff list --type error --since 2026-03-01")]
 pub(crate) struct Arguments {
-    /// Of this issue
+    /// Only handoffs of this issue
     #[arg(long, value_name = "ISSUE")]
     issue: Option<String>,
-    /// Sent by or to this agent
+    /// Only handoffs sent by or to this agent
     #[arg(long, value_name = "AGENT")]
     agent: Option<String>,
-    /// In this state; may be given several times
+    /// Only handoffs in this state; can be repeated
     #[arg(long, value_name = "STATE", value_parser = state)]
     state: Vec<State>,
-    /// With a contract of this type
+    /// Only handoffs with a contract of this type
     #[arg(long = "type", value_name = "TYPE")]
     kind: Option<String>,
-    /// Sent at or after this time: 2026-03-04, 2026-03-04T05:06:07Z, or how long ago: 7d
+    /// Only handoffs sent at or after this time: 2026-03-04, 2026-03-04T05:06:07Z, or how long
+    /// ago: 7d
     #[arg(long, value_name = "TIME", value_parser = moment::parse)]
     since: Option<Moment>,
-    /// Sent before this time
+    /// Only handoffs sent before this time
     #[arg(long, value_name = "TIME", value_parser = moment::parse)]
     until: Option<Moment>,
 }
@@ -83,17 +84,17 @@ impl Arguments {
         if records.is_empty() {
             self.know(&tip)?;
         }
-        // Of the same second: numbers by size, then names.
+        // Within a second, by issue key (numbers by value), then by number.
         records.sort_by_key(|r| {
             let key = r.id.issue().as_str().to_owned();
             (r.sent_at(), key.len(), key, r.id.number())
         });
         let look = output.look(now()?);
-        let (text, data) = rows::records(&records, &look, "no handoff is like that");
+        let (text, data) = rows::records(&records, &look, "no handoff matches");
         output.answer(&json!({ "handoffs": data }), &text)
     }
 
-    /// Refuses a name that nothing in the ledger can have, rather than finding
+    /// Refuses an agent or a type that no protocol here has, instead of finding
     /// nothing.
     fn know(&self, tip: &Snapshot<'_>) -> Result<(), Failure> {
         let (mut agents, mut types) = (Vec::new(), Vec::new());

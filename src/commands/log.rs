@@ -14,14 +14,14 @@ use crate::failure::{DEEPEN, ErrorCode, Failure};
 use crate::output::Output;
 use crate::view::Look;
 
-/// Show the audit trail: every step, the newest first
+/// Show the audit trail: every step, newest first
 ///
-/// This is the branch's history; the git command that shows the same is
-/// printed beneath it.
+/// This is the branch's history; the equivalent git command is printed below
+/// it.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  git handoff log 123\n  git handoff log -n 20 --json")]
 pub(crate) struct Arguments {
-    /// The issue; without one, all of them
+    /// The issue; all issues by default
     #[arg(value_name = "ISSUE")]
     issue: Option<String>,
     /// Show at most this many steps
@@ -50,7 +50,7 @@ impl Arguments {
             command = format!("git log {} -- {}", ledger.branch(), issue_folder(key));
             let no_issue = || Refusal::NoIssue { issue: key.clone() };
             let issue = tip.issue(key)?.issue()?.ok_or_else(no_issue)?;
-            // The issue knows how many steps it had: the walk ends with the last.
+            // The issue records how many steps it has: the walk ends with the last.
             wanted = wanted.min(usize::try_from(issue.steps).unwrap_or(usize::MAX));
         }
         let look = output.look(now()?);
@@ -110,8 +110,8 @@ impl Arguments {
     }
 }
 
-/// A step as a row for a terminal: what it did by its subject, where that is one of
-/// ours, and the summary.
+/// A step as a row for a terminal: its subject, split into columns if `git handoff` wrote
+/// it, and its summary.
 fn row(commit: &Commit, look: &Look) -> Vec<String> {
     let mut lines = commit.message.lines();
     let subject = lines.next().unwrap_or_default();
@@ -138,7 +138,7 @@ fn row(commit: &Commit, look: &Look) -> Vec<String> {
     vec![id, time, handoff, state, way, look.cell(summary)]
 }
 
-/// The handoff, from whom to whom, and the state, as a step's subject names them.
+/// The handoff, its sender and receiver, and its state, from a step's subject.
 fn parts(subject: &str) -> Option<(&str, &str, State)> {
     let (rest, word) = subject.rsplit_once(": ")?;
     let (handoff, way) = rest.split_once(' ')?;

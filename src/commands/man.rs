@@ -10,8 +10,8 @@ use crate::output::Output;
 
 /// Print the manual page, or install all of them
 ///
-/// `git handoff --help` makes git look for the page git-handoff(1), and
-/// `git handoff send --help` for nothing: read `man git-handoff-send`.
+/// `git handoff --help` makes git open the page git-handoff(1). It opens none
+/// for `git handoff send --help`: read `man git-handoff-send`.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff man | man -l -

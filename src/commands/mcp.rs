@@ -10,17 +10,17 @@ use crate::output::Output;
 
 /// Serve the ledger to an agent's harness over the Model Context Protocol
 ///
-/// Reads requests on standard input and answers on standard output, a line each, until the
-/// input ends. The verbs are its tools, what they answer is the document that `--json`
-/// prints, and issues, handoffs and contracts are its resources. The repository is that of the
-/// folder it was started in.
+/// Reads requests from standard input and answers on standard output, one per line, until the
+/// input ends. Its tools are the commands, and return the document that `--json` prints; its
+/// resources are issues, handoffs and contracts. It serves the repository of the folder it was
+/// started in.
 ///
-/// With `--as`, the server acts as that agent alone: a call that names another is refused.
-/// Without, a call names its agent, or else GIT_HANDOFF_AGENT or handoff.agent does.
+/// With `--as`, the server acts only as that agent: a call that names another is refused.
+/// Without it, each call names its agent; the default is GIT_HANDOFF_AGENT or handoff.agent.
 #[derive(Args)]
 #[command(after_help = "Examples:
-  git handoff mcp                                  (each call says who acts)
-  git handoff mcp --as reviewer-agent              (all of them act as one)
+  git handoff mcp                                  (each call names its agent)
+  git handoff mcp --as reviewer-agent              (all calls act as one agent)
   claude mcp add git-handoff -- git handoff mcp
   codex mcp add git-handoff -- git handoff mcp")]
 pub(crate) struct Arguments {}
@@ -35,7 +35,7 @@ impl Arguments {
             agent.parse::<AgentName>()?;
         }
         if std::io::stdin().is_terminal() {
-            output.say("this speaks to a harness, a line of JSON each; Ctrl-D ends it");
+            output.say("this reads JSON from a harness, one message per line; Ctrl-D ends it");
         }
         serve(Fixed {
             agent: context.named_agent().map(str::to_owned),

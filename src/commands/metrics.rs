@@ -18,37 +18,37 @@ use crate::output::replace::is_stdout;
 use crate::output::{Output, SCHEMA, pretty, replace};
 use crate::view::Look;
 
-/// Count what was handed over, how it went, and how long it took
+/// Count handoffs, their outcomes and how long they took
 ///
-/// Everything is counted anew from the ledger's newest state. What was refused left
-/// nothing there: contracts that were refused, and what the last audit found, are
-/// this clone's own notes. Times run to now where something has not ended.
-/// docs/observability.md defines every figure.
+/// Every figure is computed from the ledger's newest state. A refused contract
+/// leaves nothing in the ledger: refused contracts and the findings of the last
+/// audit come from this clone's own notes. The time of anything that has not
+/// ended runs until now. docs/observability.md defines every figure.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff metrics
   git handoff metrics --since 7d --by agent
   git handoff metrics --format openmetrics --output /tmp/handoff.prom")]
 pub(crate) struct Arguments {
-    /// Count what was sent at or after this time: 2026-03-04, 2026-03-04T05:06:07Z, or how
-    /// long ago: 7d
+    /// Count only what was sent at or after this time: 2026-03-04, 2026-03-04T05:06:07Z, or
+    /// how long ago: 7d
     #[arg(long, value_name = "TIME", value_parser = moment::parse)]
     since: Option<Moment>,
-    /// Add a row for each
+    /// Add a row for each of these
     #[arg(long, value_name = "WHAT")]
     by: Option<Rows>,
-    /// How to print it
+    /// The output format
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     format: Format,
-    /// Replace this file with it, all at once, instead of printing it; `-` is standard output
+    /// Write to this file, replacing it atomically; `-` is standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
-/// What rows are about.
+/// What the rows group by.
 #[derive(Clone, Copy, ValueEnum)]
 enum Rows {
-    /// The agent that handoffs are with
+    /// The agent that has the handoffs
     Agent,
     /// Sender and receiver
     Route,
@@ -90,7 +90,7 @@ impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let as_json = output.is_json() || self.format == Format::Json;
         if output.is_json() && self.format == Format::Openmetrics {
-            let text = "--json and --format openmetrics are two ways to print it";
+            let text = "--json and --format openmetrics cannot be combined";
             return Err(Failure::usage(text).hint("leave one out"));
         }
         let repository = context.repository_to_survey()?;
@@ -143,10 +143,10 @@ impl Arguments {
     }
 }
 
-/// What is counted beside handoffs, and its number.
+/// A count next to the handoffs: its name and value.
 type Beside = (&'static str, fn(&Figures) -> u64);
 
-/// What has a column only where there is some.
+/// Counts that get a column only if one is not zero.
 const BESIDE: [Beside; 3] = [
     ("notes", |figures| figures.notes),
     ("refused", |figures| figures.contracts_refused),
@@ -173,7 +173,7 @@ fn table(metrics: &Metrics, by: Option<By>, since: Option<Moment>, look: &Look) 
     );
     if let Some(by) = by {
         let rows = metrics.groups.iter();
-        // What a row has beside handoffs, which may be all that it has.
+        // A row may have no handoffs, only these counts.
         let some = |count: fn(&Figures) -> u64| rows.clone().any(|g| count(&g.figures) > 0);
         let more: Vec<Beside> = BESIDE
             .into_iter()
@@ -248,7 +248,7 @@ fn table(metrics: &Metrics, by: Option<By>, since: Option<Moment>, look: &Look) 
     text
 }
 
-/// What is there where nothing was measured.
+/// Shown if nothing was measured.
 fn none() -> String {
     "-".to_owned()
 }

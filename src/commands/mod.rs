@@ -1,5 +1,5 @@
-//! One command, one file: its arguments, whose comments are its help, and what
-//! it does. `exchange` is what `export` and `import` share.
+//! One file per command: its arguments, whose comments are its help, and what
+//! it does. `exchange` is shared by `export` and `import`.
 
 mod agents;
 mod alerts;
@@ -60,8 +60,8 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// Makes [`Command`] of a table. Each row is what the command does with the ledger, its name, and its
-/// arguments: it `reads`, it `works` here, or it `sends` its steps to the remote too.
+/// Generates [`Command`] from a table. Each row has what the command does with the ledger, its name
+/// and its arguments: it `reads`, it `works` here, or it also `sends` its steps to the remote.
 macro_rules! commands {
     ($($(#[$on:meta])? $does:ident $word:literal $name:ident($arguments:ty),)*) => {
         /// Every command.
@@ -71,8 +71,8 @@ macro_rules! commands {
         }
 
         impl Command {
-            /// Adds the commands whose names are among the arguments to the root, of which one may
-            /// be meant: to define them all takes longer than most of them run.
+            /// Adds to the root only the commands whose names are among the arguments: defining all
+            /// of them takes longer than most of them run.
             pub(crate) fn named(arguments: &[OsString], mut root: clap::Command) -> clap::Command {
                 $($(#[$on])? if arguments.iter().any(|a| a == $word) {
                     let own = clap::Command::new($word);
@@ -81,7 +81,7 @@ macro_rules! commands {
                 root
             }
 
-            /// Says whether it writes nothing but its answer.
+            /// Whether the command writes nothing but its answer.
             pub(crate) fn only_reads(&self) -> bool {
                 if let Self::Agents(agents) = self {
                     return agents.only_reads();
@@ -178,7 +178,7 @@ commands! {
 }
 
 impl Command {
-    /// Says whether a harness's hook runs it, which nothing may break.
+    /// Whether a harness's hook runs the command: such a command must not fail.
     pub(crate) fn is_harness_hook(&self) -> bool {
         matches!(self, Self::Agents(agents) if agents.is_hook())
     }

@@ -11,12 +11,12 @@ use crate::environment::SystemClock;
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// Print a contract's skeleton, filled with what is known
+/// Print the skeleton of a contract, filled in as far as possible
 ///
-/// What the ledger and the repository know is filled in: the issue's address,
-/// branch, pull request, counts from the diff, commits since the last handoff.
-/// What only you can know is marked `{{fill: …}}`, and a contract with a mark
-/// left in it is refused.
+/// Values known from the ledger and the repository are filled in: the issue's
+/// address, branch, pull request, counts from the diff, commits since the last
+/// handoff. Values that only you know are marked `{{fill: …}}`; a contract that
+/// still has a mark is refused.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff new --issue 123 --to implementer-agent --as prep-agent > next.xml
@@ -27,20 +27,20 @@ pub(crate) struct Arguments {
     /// The issue
     #[arg(long, value_name = "ISSUE")]
     issue: String,
-    /// The agent that hands over; by default the acting agent
+    /// The agent that sends the contract; by default the acting agent
     #[arg(long, value_name = "AGENT")]
     from: Option<String>,
-    /// The agent that takes over
+    /// The agent that receives it
     #[arg(long, value_name = "AGENT")]
     to: String,
-    /// The contract's type, where the route has several
+    /// The contract's type, if the route has several
     #[arg(long = "type", value_name = "TYPE")]
     kind: Option<String>,
     /// The contract's format; by default the type's or the protocol's first
     #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
-    /// The protocol; by default the issue's, or the first of the ledger's that
-    /// has such a route
+    /// The protocol; by default the issue's, or the ledger's first protocol with
+    /// such a route
     #[arg(long, value_name = "NAME")]
     protocol: Option<AgentName>,
 }
@@ -81,15 +81,15 @@ impl Arguments {
         });
         output.answer(&data, &made.text)?;
         if made.left > 0 && made.format != Format::Xml {
-            output.say("a number, true or false takes the place of a mark and its quotes");
+            output.say("replace a mark and its quotes to enter a number, true or false");
         }
         output.say(&format!(
-            "{} places are left to fill; check it with: git handoff check FILE",
+            "{} values are left to fill in; check the contract with: git handoff check FILE",
             made.left
         ));
         if !made.names_issue {
             output.say(&format!(
-                "it does not name its issue; send it with: git handoff send FILE --issue {key}"
+                "the contract does not name its issue; send it with: git handoff send FILE --issue {key}"
             ));
         }
         Ok(())

@@ -15,16 +15,17 @@ use crate::output::Output;
 use crate::render;
 use crate::render::advice::{commands, questions_text};
 
-/// Say what should happen next in an issue, and why
+/// Show what should happen next in an issue, and why
 ///
-/// What stands still comes first: for a handoff that failed, is blocked, or whose
-/// lease ran out, the protocol's rules say whether to ask, retry, give it to
-/// another agent, go on with what there is, skip it, do it by hand, let a person
-/// decide, or end it. With --apply that is done, and recorded with its rationale.
+/// Handoffs that need attention come first: if one failed, is blocked or its
+/// lease ran out, the protocol's rules choose whether to ask, retry, reassign it
+/// to another agent, continue with what there is, skip it, do it by hand, let a
+/// person decide, or end it. With --apply, the action is carried out and recorded
+/// with its rationale.
 ///
-/// Where nothing stands still, it is someone's turn: where several agents could
-/// act, the state of the task decides, as the protocol says; where it says
-/// nothing, the lower phase goes first, and the others yield.
+/// If nothing needs attention, the answer is whose turn it is. If several agents
+/// could act, the protocol's rules for the state of the task decide; if it has
+/// none, the agent in the lower phase goes first and the others yield.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff next 123
@@ -35,13 +36,13 @@ pub(crate) struct Arguments {
     /// The issue
     #[arg(value_name = "ISSUE")]
     issue: String,
-    /// Do what should be done, and record why
+    /// Carry out the action, and record why
     #[arg(long, conflicts_with_all = ["task", "between"])]
     apply: bool,
     /// The task that they act on
     #[arg(long, value_name = "TASK")]
     task: Option<String>,
-    /// The agents that would act; by default those with whom something is open
+    /// The agents that could act; by default those that have an open handoff
     #[arg(long, value_name = "AGENT,…", value_delimiter = ',')]
     between: Vec<AgentName>,
 }
@@ -96,7 +97,7 @@ impl Arguments {
         Ok(())
     }
 
-    /// Says whose turn it is, where nothing stands still.
+    /// Reports whose turn it is, if nothing needs attention.
     fn turn(
         &self,
         issue: &Issue,
@@ -118,10 +119,9 @@ impl Arguments {
                 .hint(format!("`git handoff status {key}` lists its tasks")));
         }
         if self.apply {
-            let text =
-                format!("nothing in issue {key} stands still: its agents go on by themselves");
+            let text = format!("nothing in issue {key} needs attention: its agents can continue");
             return Err(Failure::new(ErrorCode::NothingToDecide, text)
-                .hint(format!("`git handoff next {key}` says whose turn it is")));
+                .hint(format!("`git handoff next {key}` shows whose turn it is")));
         }
         let turn = turn(protocol, issue, self.task.as_deref(), &self.between);
         let Some(turn) = turn else {
@@ -153,7 +153,7 @@ impl Arguments {
     }
 }
 
-/// Says whose turn it is to send, where nothing is open and something has to follow.
+/// Reports whose turn it is to send, if nothing is open but something has to follow.
 fn answer_idle(idle: &Stuck, output: &mut Output) -> Result<(), Failure> {
     let title = idle.need.title();
     let why = match idle.why.as_str() {
@@ -175,8 +175,8 @@ fn answer_idle(idle: &Stuck, output: &mut Output) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Where a person finds what is known of a handoff, in the ledger's tree: its
-/// contract, and what its newest failure left.
+/// Paths in the ledger's tree about a handoff: its contract, and the context of its
+/// newest failure.
 fn kept(record: &Record) -> Vec<String> {
     let folder = issue_folder(record.id.issue());
     let newest = record.transitions.iter().rev();
@@ -202,7 +202,7 @@ fn text(advice: &Advice, record: &Record) -> String {
     }
     if matches!(advice.action, Action::FallBack | Action::Escalate) {
         let (from, to, attempt) = (&record.from, &record.to, record.attempt);
-        text += &format!("  it went from {from} to {to}, attempt {attempt}, and is kept in\n");
+        text += &format!("  sent from {from} to {to}, attempt {attempt}; see in the ledger:\n");
         for path in kept(record) {
             text += &format!("    {path}\n");
         }

@@ -18,12 +18,12 @@ use crate::http::collector::{Answer, Collector, Endpoint};
 use crate::output::replace::is_stdout;
 use crate::output::{Output, counted, replace};
 
-/// Write the issues as traces, in OTLP JSON lines, or push them to a collector
+/// Write issues as OTLP JSON lines, or push them to a collector
 ///
-/// Each issue is a trace, each handoff a span in it, and each stretch of waiting,
-/// working and standing still a span in that. Ids are the same at every export. What
-/// has not ended is written as it stands, with its end now and `git_handoff.open`;
-/// --completed leaves such issues out.
+/// Each issue is a trace, each handoff a span in it, and each period of waiting,
+/// working or needing attention a span in that. Ids are the same in every export.
+/// A span that has not ended gets the current time as its end, and the attribute
+/// `git_handoff.open`; --completed leaves such issues out.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff export otlp > traces.jsonl
@@ -32,31 +32,31 @@ use crate::output::{Output, counted, replace};
   git handoff export otlp --push          (to OTEL_EXPORTER_OTLP_ENDPOINT)
 
 Headers, such as a collector's key, come from OTEL_EXPORTER_OTLP_HEADERS.
-A collector behind https:// needs a program that was built with `--features https`.")]
+A collector behind https:// needs a git-handoff built with `--features https`.")]
 pub(crate) struct Arguments {
     /// Only this issue
     #[arg(long, value_name = "ISSUE")]
     issue: Option<IssueKey>,
-    /// Only issues with a step since then: a date, a time, or how long ago (7d)
+    /// Only issues with a step since this date or time, or this long ago (7d)
     #[arg(long, value_name = "WHEN", value_parser = moment::parse)]
     since: Option<Moment>,
-    /// Only issues that are completed
+    /// Only completed issues
     #[arg(long)]
     completed: bool,
-    /// Write to this file, whole or not at all; `-` is standard output
+    /// Write to this file atomically; `-` is standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Send to this address; else to what OTEL_EXPORTER_OTLP_TRACES_ENDPOINT or
-    /// OTEL_EXPORTER_OTLP_ENDPOINT says
+    /// Push to this address; by default the one in OTEL_EXPORTER_OTLP_TRACES_ENDPOINT
+    /// or OTEL_EXPORTER_OTLP_ENDPOINT
     #[arg(long, value_name = "URL", num_args = 0..=1, conflicts_with = "output")]
     push: Option<Option<String>>,
-    /// How long the sending may take, all in all
+    /// The time limit for the whole push
     #[arg(long, value_name = "DURATION", requires = "push", value_parser = duration::parse)]
     #[arg(default_value = "30s")]
     timeout: Duration,
 }
 
-/// How many spans a document holds at most.
+/// The most spans in one document.
 const MOST: usize = 1000;
 
 /// How much was exported.
@@ -109,7 +109,7 @@ impl Arguments {
             .map(drop)
     }
 
-    /// The keys of the issues that may be wanted, numbers by size.
+    /// The keys of the candidate issues, numbers by value.
     fn keys(&self, tip: &Snapshot<'_>) -> Result<Vec<IssueKey>, LedgerError> {
         match &self.issue {
             Some(key) => Ok(vec![key.clone()]),
@@ -117,8 +117,7 @@ impl Arguments {
         }
     }
 
-    /// Hands on the spans of each issue that is wanted, until `take` says that it is
-    /// enough.
+    /// Passes the spans of each selected issue to `take`, until it returns false.
     fn each(
         &self,
         tip: &Snapshot<'_>,
@@ -146,7 +145,7 @@ impl Arguments {
         Ok(issues)
     }
 
-    /// A line for each issue; several, where it has very many spans.
+    /// One line for each issue; several if it has more spans than fit in a document.
     fn lines(
         &self,
         tip: &Snapshot<'_>,
@@ -214,7 +213,7 @@ impl Arguments {
             let text = format!("{shown} rejected {rejected}: {}", all.message);
             let failure = Failure::new(ErrorCode::CollectorRejected, text);
             return Err(failure
-                .hint("the others were taken; what it rejected, it rejects again")
+                .hint("the collector accepted the other spans, and would reject these again")
                 .data(data));
         }
         if !all.message.is_empty() {

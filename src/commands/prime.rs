@@ -7,19 +7,19 @@ use crate::failure::{ErrorCode, Failure};
 use crate::output::Output;
 use crate::prime::prime;
 
-/// Tell an agent all it needs to begin: who it is, what waits, what to do
+/// Print everything an agent needs to start: its role, its work, its next steps
 ///
-/// For the start of a session. It says what you hold and what waits for you, the
-/// contract that comes next with its skeleton, and the commands for it, in under
-/// 1,500 tokens however large the ledger is; what was cut is named with the
-/// command that shows it. It reads the ledger as it is here, without the network.
+/// For the start of a session. Prints what you hold and what waits for you, the
+/// next contract with its skeleton, and the commands for it, in under 1,500 tokens
+/// however large the ledger is; whatever is cut is listed with the command that
+/// shows it. Reads this clone's ledger, without the network.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff prime --as reviewer-agent
   git handoff prime --as reviewer-agent --json
-  git handoff prime --quiet      (for hooks; exits 0 where there is no ledger)")]
+  git handoff prime --quiet      (for hooks; exits 0 if there is no ledger)")]
 pub(crate) struct Arguments {
-    /// Where there is no ledger here, or no agent of yours in it, say so in one line and exit 0
+    /// If there is no ledger here, or your agent has no part in it, say so in one line and exit 0
     #[arg(long)]
     quiet: bool,
 }
@@ -41,7 +41,7 @@ impl Arguments {
     }
 }
 
-/// Says whether nothing is amiss, but this place or this session has no part in a ledger.
+/// Whether the failure only means that this folder or session has no part in a ledger.
 fn is_no_part(failure: &Failure) -> bool {
     failure.exit == exit::ENVIRONMENT
         || matches!(

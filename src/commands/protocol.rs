@@ -23,13 +23,12 @@ use crate::view::columns;
 ///
 /// A protocol is a folder of data: protocol.json, schemas and templates. A
 /// ledger can hold several; each issue follows one. What is in force is kept in
-/// the ledger, so that every step stays checked under the definition of its
-/// time.
+/// the ledger, so that every step is checked against the definition of its time.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff protocol list
   git handoff protocol show issue-to-pr
-  git handoff protocol copy issue-to-pr ./our-way     (a folder to begin with)
+  git handoff protocol copy issue-to-pr ./our-way     (a folder to start from)
   git handoff protocol check ./our-way
   git handoff protocol add ./our-way")]
 pub(crate) struct Arguments {
@@ -42,42 +41,42 @@ enum Action {
     /// List the protocols in force here, and the built-in ones
     #[command(after_help = "Example:\n  git handoff protocol list --json")]
     List,
-    /// Show a protocol: its agents, routes and contract types, and who may sign
+    /// Show a protocol: its agents, routes, contract types and signers
     ///
-    /// With --type, each field of a contract of that type. With --json, the whole
-    /// definition, or the whole schema.
+    /// With --type, shows each field of a contract of that type. With --json,
+    /// prints the whole definition, or the whole schema.
     #[command(after_help = "Examples:
   git handoff protocol show delegation
   git handoff protocol show issue-to-pr --type workflow-complete")]
     Show {
-        /// One in force here, a built-in one, or a folder; by default the one
-        /// that new issues follow
+        /// A protocol in force here, a built-in one, or a folder; by default the
+        /// one that new issues follow
         #[arg(value_name = "NAME|FOLDER")]
         name: Option<String>,
-        /// What a contract of this type can say
+        /// Show the fields of a contract of this type
         #[arg(long = "type", value_name = "TYPE")]
         contract_type: Option<String>,
     },
     /// Check a protocol and report every fault
     ///
-    /// Exits 1 when there is one.
+    /// Exits 1 if there is one.
     #[command(after_help = "Example:\n  git handoff protocol check ./our-way")]
     Check {
         /// One in force here, a built-in one, or a folder
         #[arg(value_name = "NAME|FOLDER")]
         name: String,
     },
-    /// Write a protocol's files to a new folder, to begin one of your own
+    /// Copy a protocol's files to a new folder, to start your own
     #[command(after_help = "Example:\n  git handoff protocol copy issue-to-pr ./our-way")]
     Copy {
-        /// One in force here, or a built-in one
+        /// A protocol in force here, or a built-in one
         #[arg(value_name = "NAME")]
         name: String,
-        /// The folder, which must not exist or be empty
+        /// The folder, which must be new or empty
         #[arg(value_name = "FOLDER")]
         folder: PathBuf,
     },
-    /// Put a protocol in force beside the others
+    /// Add a protocol to those in force
     #[command(after_help = "Example:\n  git handoff protocol add delegation")]
     Add {
         /// A built-in one, or a folder
@@ -86,8 +85,8 @@ enum Action {
     },
     /// Put a new version of a protocol in force
     ///
-    /// Refused while handoffs are open that could not go on under it. What was
-    /// written before stays checked under the version that was in force then.
+    /// Refused while an open handoff could not continue under it. Earlier steps
+    /// are still checked against the version that was in force at the time.
     #[command(after_help = "Example:\n  git handoff protocol update ./our-way")]
     Update {
         /// A built-in one, or a folder
@@ -116,7 +115,7 @@ impl Arguments {
     }
 }
 
-/// A protocol's files: of one in force, a built-in one or a folder.
+/// The files of a protocol in force, a built-in one or a folder.
 fn files(context: &Context, name: &str) -> Result<Vec<(String, Vec<u8>)>, Failure> {
     if let Ok(repository) = context.repository() {
         let ledger = context.ledger(&repository)?;
@@ -203,7 +202,7 @@ fn show(
     let listed: Vec<Value> = signers.iter().map(signer).collect();
     let mut text = described(protocol.definition());
     if !signers.is_empty() {
-        text += "\nwho may sign; every step must be signed\n";
+        text += "\nsigners (every step must be signed)\n";
         let rows = signers.iter().map(|line| {
             let from = line.valid_after.map(|at| format!("from {}", rfc3339(at)));
             let until = line.valid_before.map(|at| format!("until {}", rfc3339(at)));
@@ -220,7 +219,7 @@ fn show(
     output.answer(&json!({ "definition": data, "signers": listed }), &text)
 }
 
-/// Shows what a contract of a type can say.
+/// Shows the fields of a contract type.
 fn show_type(
     output: &mut Output,
     definition: &Definition,
@@ -236,7 +235,7 @@ fn show_type(
             .collect();
         let text = format!("{} has no contract type {}", definition.name, quoted(name));
         return Err(Failure::new(ErrorCode::NoType, text).hint(format!(
-            "it has: {}; `git handoff protocol show {}` says who sends which",
+            "it has: {}; use `git handoff protocol show {}` to see which agents send them",
             known.join(", "),
             definition.name
         )));
@@ -255,7 +254,7 @@ fn show_type(
         cells.map(plain).to_vec()
     });
     let text = format!(
-        "{name}\n{}in XML, some are attributes or an element's text: `git handoff new` shows which\n",
+        "{name}\n{}in XML, some fields are attributes or element text: `git handoff new` shows which\n",
         columns(&rows.collect::<Vec<_>>())
     );
     let data = json!({ "type": name, "fields": found, "definition": schema });
@@ -276,8 +275,8 @@ fn signer(line: &Signer) -> Value {
 /// A protocol as a page of text.
 fn described(definition: &Definition) -> String {
     let style = match definition.style {
-        Style::Relay => "relay: sending on completes what the sender held",
-        Style::Call => "call: a request is answered to its requester",
+        Style::Relay => "relay: sending on completes the handoff that the sender held",
+        Style::Call => "call: the receiver of a request answers its requester",
     };
     let mut text = format!(
         "{} {}: {}\n  {style}\n  formats: {}\n\nagents\n",
@@ -335,7 +334,7 @@ fn described(definition: &Definition) -> String {
         if !kind.answers.is_empty() {
             remarks.push(format!("answers {}", kind.answers.join(", ")));
         }
-        remarks.extend(kind.note.then(|| "is only recorded".to_owned()));
+        remarks.extend(kind.note.then(|| "recorded only".to_owned()));
         if !kind.formats.is_empty() {
             remarks.push(kind.formats.join(", "));
         }
@@ -348,7 +347,7 @@ fn described(definition: &Definition) -> String {
     text += &columns(&types.collect::<Vec<_>>());
     if let Some(evidence) = &definition.evidence {
         text += "\nclaims about the repository\n";
-        let policy = evidence.policy.map_or("as the ledger says", Policy::as_str);
+        let policy = evidence.policy.map_or("set by the ledger", Policy::as_str);
         let all = [("all".to_owned(), policy)].into_iter();
         let own = evidence
             .checks
@@ -400,7 +399,7 @@ fn check(context: &Context, output: &mut Output, name: &str) -> Result<(), Failu
     }
     let text = format!("{count} {plural} found");
     Err(Failure::new(ErrorCode::ProtocolFaults, text)
-        .hint("mend what the findings name and check again")
+        .hint("fix what the findings name and check again")
         .findings(findings))
 }
 
@@ -429,7 +428,7 @@ fn copy(context: &Context, output: &mut Output, name: &str, folder: &Path) -> Re
         &format!("{name}: {} files in {shown}\n", files.len()),
     )?;
     output.say(&format!(
-        "next: change what is there (`name` for one beside the other), then git handoff protocol check {shown}"
+        "next: edit the files (change `name` to add it as another protocol), then git handoff protocol check {shown}"
     ));
     Ok(())
 }
@@ -446,7 +445,7 @@ fn put(context: &Context, output: &mut Output, name: &str, change: PutMode) -> R
         commit,
     } = &done;
     let text = match (commit, before) {
-        (None, _) => format!("protocol {name} {version} is in force already; nothing changed\n"),
+        (None, _) => format!("protocol {name} {version} is already in force; nothing changed\n"),
         (Some(commit), None) => {
             format!(
                 "added protocol {name} {version}\n  commit {}\n",
@@ -469,7 +468,7 @@ fn put(context: &Context, output: &mut Output, name: &str, change: PutMode) -> R
     output.answer(&data, &plain_lines(&text))
 }
 
-/// Our own lines with foreign words in them.
+/// Makes the values in our own lines safe to print.
 fn plain_lines(text: &str) -> String {
     text.lines()
         .map(|line| format!("{}\n", plain(line)))

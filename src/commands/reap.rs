@@ -9,12 +9,12 @@ use crate::render;
 
 /// Record every lease that ran out
 ///
-/// Whoever held such a handoff is taken for gone: it has failed with TIMEOUT, and
-/// can be tried again. Any write in an issue does the same for that issue. Exits
-/// 0 also when there is nothing to record.
+/// The holder of such a lease is assumed to be gone: the handoff fails with
+/// TIMEOUT and can be retried. Any write to an issue does the same for that issue.
+/// Exits 0 even if there is nothing to record.
 #[derive(Args)]
 #[command(
-    after_help = "Example:\n  git handoff reap        (every few minutes, by cron or a workflow)"
+    after_help = "Example:\n  git handoff reap        (every few minutes, from cron or a workflow)"
 )]
 pub(crate) struct Arguments {}
 

@@ -9,10 +9,10 @@ use crate::environment::now;
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// See, try again or give up the steps that were refused when they were synced
+/// List, show, retry or drop the steps that were refused during a sync
 ///
-/// A step that was made offline, and that the remote's state refuses, is kept under
-/// refs/handoff/rejected/, with the reason. It stays until you decide.
+/// A step made offline that the remote's state refuses is kept under
+/// refs/handoff/rejected/, with the reason, until you retry or drop it.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff rejected
@@ -26,24 +26,24 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand)]
 enum Action {
-    /// List them
+    /// List the refused steps
     #[command(after_help = "Example:\n  git handoff rejected list --json")]
     List,
-    /// Show one: what it did, why it was refused, its contract
+    /// Show a refused step: what it did, why it was refused, and its contract
     #[command(after_help = "Example:\n  git handoff rejected show 7.3-1a2b3c4d5e")]
     Show {
         /// The name under which it is kept
         #[arg(value_name = "NAME")]
         name: String,
     },
-    /// Make the step again, on the ledger as it is now
+    /// Retry a refused step on the ledger as it is now
     #[command(after_help = "Example:\n  git handoff rejected retry 7.3-1a2b3c4d5e")]
     Retry {
         /// The name under which it is kept
         #[arg(value_name = "NAME")]
         name: String,
     },
-    /// Give it up
+    /// Drop a refused step
     #[command(after_help = "Example:\n  git handoff rejected drop 7.3-1a2b3c4d5e")]
     Drop {
         /// The name under which it is kept
@@ -73,15 +73,15 @@ impl Arguments {
                 let rejected = ledger.retry_rejected(&session, name)?;
                 let tip = ledger.tip_id()?.map(|id| id.to_string());
                 let data = json!({ "rejected": rejected, "commit": tip });
-                output.answer(&data, &format!("taken: {}\n", plain(&rejected.subject)))
+                output.answer(&data, &format!("accepted: {}\n", plain(&rejected.subject)))
             }
             Some(Action::Drop { name }) => {
                 let ledger = context.ledger(&repository)?;
                 let rejected = ledger.drop_rejected(name)?;
-                let text = format!("given up: {}\n", plain(&rejected.subject));
+                let text = format!("dropped: {}\n", plain(&rejected.subject));
                 output.answer(&json!({ "rejected": rejected }), &text)?;
                 output.say(&format!(
-                    "until git cleans up, `git show {}` still shows it",
+                    "`git show {}` still shows it until git collects garbage",
                     rejected.commit
                 ));
                 Ok(())

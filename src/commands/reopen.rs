@@ -11,8 +11,8 @@ use crate::render;
 
 /// Open a completed issue again
 ///
-/// The agent whose contract completed it may send once more, and the issue can
-/// be started anew by a contract that opens issues.
+/// The agent whose contract completed it may send again, and a contract that
+/// opens issues can start it anew.
 #[derive(Args)]
 #[command(
     after_help = "Example:\n  git handoff reopen 123 --as closer-agent --reason 'the fix was reverted'"
@@ -39,7 +39,7 @@ impl Arguments {
         let done = ledger.update(&session, &agent, &issue, &Update::Reopen { reason })?;
         let text = match done.commit {
             Some(commit) => format!("issue {issue} is open again\n  commit {}\n", commit.short()),
-            None => format!("issue {issue} was reopened already; nothing was written\n"),
+            None => format!("issue {issue} was already reopened; nothing was written\n"),
         };
         output.answer(&render::done_json(&done), &text)?;
         render::say_next(&done, output);

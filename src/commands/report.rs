@@ -22,43 +22,43 @@ use crate::output::{Output, counted};
 
 /// Write a page about the ledger: what needs attention, and each issue
 ///
-/// One HTML file that needs nothing beside itself: what stands still, with whom,
-/// since when, why, and what to do; open work by agent; throughput and cycle time; a
-/// timeline; and a section for each issue with its way, its times, its failures and
-/// its contracts. It loads nothing from anywhere, and is readable without scripts.
+/// One self-contained HTML file: what needs attention, with which agent, since when,
+/// why, and what to do; open work by agent; throughput and cycle time; a timeline; and
+/// a section for each issue with its route, times, failures and contracts. It loads
+/// nothing else, and is readable without scripts.
 ///
-/// Every issue is counted and listed. Those that are open have a section, and so have
-/// those that moved last, up to 20,000 handoffs.
+/// Every issue is counted and listed. Open issues have a section, and so have the most
+/// recently changed ones, up to 20,000 handoffs.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff report --output report.html
   git handoff report --issue 123 --issue 124 --output review.html
   git handoff report --since 7d --output - | gzip > week.html.gz")]
 pub(crate) struct Arguments {
-    /// The file, which is replaced as a whole; `-` is standard output
+    /// Write to this file, replacing it atomically; `-` is standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     #[command(flatten)]
     wanted: WantedArguments,
 }
 
-/// What a page is about.
+/// What the page covers.
 #[derive(Args)]
 pub(super) struct WantedArguments {
-    /// Only this issue; may be given several times
+    /// Only this issue; can be repeated
     #[arg(long, value_name = "ISSUE")]
     issue: Vec<IssueKey>,
-    /// Of the completed issues, a section only for those with a step since this time:
+    /// Among completed issues, give a section only to those with a step since this time:
     /// 2026-03-04, 2026-03-04T05:06:07Z, or how long ago: 7d
     #[arg(long, value_name = "TIME", value_parser = moment::parse)]
     since: Option<Moment>,
-    /// A section for each issue, however many there are
+    /// Give every issue a section, however many there are
     #[arg(long)]
     all: bool,
 }
 
 impl WantedArguments {
-    /// The same, for the page.
+    /// The selection for the page.
     pub(super) fn wanted(&self) -> Wanted {
         Wanted {
             issues: self.issue.clone(),
@@ -114,7 +114,7 @@ impl Arguments {
         let left_out = written.issues - written.sections;
         if left_out > 0 {
             text += &format!(
-                "{left_out} of the issues are listed without a section of their own; --all gives each one\n"
+                "{left_out} of the issues are listed without a section; --all gives every issue one\n"
             );
         }
         let data = json!({
@@ -129,10 +129,10 @@ impl Arguments {
     }
 }
 
-/// Writes the page about a ledger as it is at a commit.
+/// Writes the page about the ledger at a commit.
 ///
 /// # Errors
-/// A [`Failure`] when an issue that is wanted does not exist, the ledger can't be read,
+/// A [`Failure`] if a requested issue does not exist, the ledger can't be read,
 /// or the page can't be written.
 pub(super) fn write(
     ledger: &Ledger<'_>,
@@ -155,7 +155,7 @@ pub(super) fn write(
             ReportError::Write(_) => {
                 let text = chain(&error);
                 Failure::new(ErrorCode::Output, text)
-                    .hint("see that there is room, and that this user may write there")
+                    .hint("check that there is free space and that this user may write there")
             }
         })
 }
@@ -184,7 +184,7 @@ impl Write for ToOutput<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self.output.stream(bytes) {
             Ok(true) => Ok(bytes.len()),
-            // Nobody reads the rest.
+            // The reader has closed the pipe.
             Ok(false) => {
                 self.failed = Some(Failure::reported(exit::DONE));
                 Err(io::ErrorKind::BrokenPipe.into())

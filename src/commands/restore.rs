@@ -15,16 +15,16 @@ use crate::failure::{ErrorCode, Failure, chain, obstacle};
 use crate::output::Output;
 use crate::render::kept::contents_text;
 
-/// Give back what was kept of a failed attempt
+/// Restore what was kept of a failed attempt
 ///
-/// With --worktree the unfinished work comes back in a new worktree, bit for bit:
-/// every changed, added and untracked file, what was deleted, and what was
-/// staged, so that `git status` says there what it said. With --new-branch alone
-/// it comes back as one commit on a new branch. Without either, it is told what
-/// there is. Nothing that exists is overwritten, and no hook runs.
+/// With --worktree, the unfinished work is restored to a new worktree, bit for bit:
+/// every changed, added and untracked file, every deletion, and what was staged,
+/// so that `git status` there prints what it printed then. With --new-branch alone,
+/// it is restored as one commit on a new branch. Without either, what was kept is
+/// listed. Nothing that exists is overwritten, and no hook runs.
 #[derive(Args)]
 #[command(after_help = "Examples:
-  git handoff restore 123.2                                  (what there is)
+  git handoff restore 123.2                                  (what was kept)
   git handoff restore 123.2 --worktree ../issue-123
   git handoff restore 123.2 --worktree ../issue-123 --new-branch fix/123
   git handoff restore 123.2 --attempt 1 --new-branch attempt-1
@@ -33,14 +33,14 @@ pub(crate) struct Arguments {
     /// The handoff
     #[arg(value_name = "ID")]
     id: String,
-    /// Which attempt; by default the newest of which something was kept
+    /// The attempt; by default the newest with something kept
     #[arg(long, value_name = "N")]
     attempt: Option<u32>,
-    /// Make a worktree in this folder, which must be new or empty
+    /// Create a worktree in this folder, which must be new or empty
     #[arg(long, value_name = "DIR")]
     worktree: Option<PathBuf>,
-    /// Start this branch, which must not exist, at the commit that the work is over; without
-    /// --worktree, with the work in a commit of its own
+    /// Create this branch, which must not exist, at the commit that the work is based on;
+    /// without --worktree, the work is added to it as one commit
     #[arg(long, value_name = "NAME")]
     new_branch: Option<String>,
     /// Write the attached files into this folder, which must be new or empty
@@ -107,7 +107,7 @@ impl Arguments {
         output.answer(&data, &text)
     }
 
-    /// The failure that is asked for.
+    /// The failure of the chosen attempt.
     fn failure<'a>(&self, id: &str, past: &'a [PastFailure]) -> Result<&'a PastFailure, Failure> {
         let newest = || past.iter().rev();
         let found = match self.attempt {
@@ -165,26 +165,27 @@ impl Arguments {
         if restored.made_base {
             let missing = manifest.base.commit.as_deref().unwrap_or("none yet");
             text += &format!(
-                "  the history of its commit ({missing}) is not in this clone: a commit with the same files and no parents stands for it\n"
+                "  the history of its commit ({missing}) is not in this clone: a commit with the same files and no parents replaces it\n"
             );
         }
         if self.worktree.is_none() && work.staged.len() + work.removed.len() > 0 {
-            text += "  a branch does not tell what was staged; --worktree restores that too\n";
+            text +=
+                "  a branch does not record what was staged; use --worktree to restore that too\n";
         }
         match &restored.operation {
             Some((name, true)) => {
-                text += &format!("  the {name} that was under way goes on there\n")
+                text += &format!("  the {name} that was in progress continues there\n")
             }
             Some((name, false)) => {
                 text += &format!(
-                    "  a {name} was under way, which is not restored; its files and conflicts are\n"
+                    "  a {name} was in progress and is not restored; its files and conflicts are\n"
                 );
             }
             None => {}
         }
         if work.sparse > 0 {
             text += &format!(
-                "  {} files that a sparse checkout had left out are there\n",
+                "  {} files that a sparse checkout had left out are restored too\n",
                 work.sparse
             );
         }
@@ -204,22 +205,22 @@ impl From<RestoreFailure> for Failure {
             RestoreFailure::Exists { .. } => at(ErrorCode::Exists)
                 .hint("nothing was changed; name a folder that is new or empty"),
             RestoreFailure::Registered { .. } => at(ErrorCode::Exists).hint(
-                "nothing was changed; name another folder, or let git forget worktrees that are gone: `git worktree prune`",
+                "nothing was changed; name another folder, or run `git worktree prune` to remove the records of worktrees that are gone",
             ),
             RestoreFailure::BranchExists { .. } => at(ErrorCode::Exists)
                 .hint("nothing was changed; give the branch another name"),
             RestoreFailure::BranchName { .. } => at(ErrorCode::Usage),
             RestoreFailure::NoBase { commit } => at(ErrorCode::NoBase).hint(format!(
-                "nothing was changed; fetch it, such as with `git fetch origin {commit}`, and run the same again"
+                "nothing was changed; fetch it, for example with `git fetch origin {commit}`, and run the command again"
             )),
             RestoreFailure::Write(RestoreError::Outside(_)) => {
                 at(ErrorCode::LedgerDamaged).hint("`git handoff verify` shows where the damage began")
             }
             RestoreFailure::Folder { .. } | RestoreFailure::Write(_) => {
-                let (what, mend) = obstacle(&message)
+                let (what, fix) = obstacle(&message)
                     .unwrap_or(("it was not restored", "see what it says"));
                 Self::new(ErrorCode::Restore, format!("{what}: {message}"))
-                    .hint(format!("{mend}, and restore it to another place: what was made until then stays"))
+                    .hint(format!("{fix}, and restore it to another place: what was written so far stays"))
             }
             RestoreFailure::Ledger(error) => error.into(),
         }

@@ -12,15 +12,15 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::{exit, render};
 
-/// Hand work on with a contract
+/// Send a contract that hands work to another agent
 ///
-/// The contract is checked, and the step is one commit: the handoff that the
-/// sender held is completed (failed or blocked, if the contract says so), and
-/// the next one waits for its receiver. A sender must have claimed what it was
-/// handed. The same contract again changes nothing and prints the first
+/// Checks the contract and records the step as one commit: the handoff that the
+/// sender held is completed (or failed or blocked, if the contract says so), and
+/// a new one waits for its receiver. A sender must have claimed the handoff it
+/// received. Sending the same contract again changes nothing and prints the first
 /// receipt.
 ///
-/// Where the ledger or the protocol says so, what the contract claims is checked
+/// If the ledger or the protocol requires it, the contract's claims are checked
 /// against the repository first: branch, commits, counts, the merge, artifacts.
 #[derive(Args)]
 #[command(after_help = "Examples:
@@ -29,35 +29,35 @@ use crate::{exit, render};
   git handoff send error.xml --issue 123      (a contract that names no issue)
   git handoff send contract.xml --tests target/junit.xml --coverage lcov.info")]
 pub(crate) struct Arguments {
-    /// The contract, XML, JSON or a Markdown message; - reads standard input
+    /// The contract: XML, JSON or a Markdown message; - reads standard input
     #[arg(value_name = "FILE")]
     file: String,
-    /// The issue that a contract without an issue number is about; by default
-    /// the one in which its sender works
+    /// The issue of a contract that has no issue number; by default the one that its
+    /// sender works on
     #[arg(long, value_name = "ISSUE")]
     issue: Option<String>,
     /// The protocol that the contract follows; by default the issue's, or the
-    /// first of the ledger's under which it is complete
+    /// ledger's first protocol under which it is complete
     #[arg(long, value_name = "NAME")]
     protocol: Option<String>,
-    /// The request that the contract answers, where its sender works on several
+    /// The request that the contract answers, if its sender works on several
     /// in one issue; by default the newest
     #[arg(long, value_name = "ID")]
     answers: Option<String>,
-    /// The token that your claim returned: a sender whose lease ran out and was
-    /// taken over is refused
+    /// The token that your claim returned: the contract is refused if your lease ran
+    /// out and the handoff was taken over
     #[arg(long, value_name = "N")]
     token: Option<u32>,
-    /// Send what a rule takes for a secret, at one place or wherever it stands;
-    /// that is recorded. `check` names rules and places
+    /// Send text that a rule takes for a secret, at one place or anywhere; this is
+    /// recorded. `check` lists the rules and places
     #[arg(long, value_name = "RULE[@PLACE]")]
     allow_secret: Vec<Allowance>,
-    /// Reports of the tests, as JUnit's XML: their counts are compared with what
-    /// the contract says
+    /// Test reports as JUnit XML: their counts are compared with those in the
+    /// contract
     #[arg(long, value_name = "FILE", num_args = 1..)]
     tests: Vec<String>,
-    /// Reports of the coverage, lcov's or Cobertura's: it is compared with what
-    /// the contract says
+    /// Coverage reports from lcov or Cobertura: they are compared with the figures in
+    /// the contract
     #[arg(long, value_name = "FILE", num_args = 1..)]
     coverage: Vec<String>,
 }

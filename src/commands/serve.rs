@@ -18,35 +18,35 @@ use crate::failure::{ErrorCode, Failure, chain};
 use crate::http::server::{Answer, Body, Request, Server};
 use crate::output::Output;
 
-/// Show the page about the ledger in a browser, live
+/// Serve a live page about the ledger to a browser
 ///
-/// The page of `git handoff report`, served to this machine alone. It looks every two
-/// seconds whether the ledger has moved and shows it anew if it has, where you are on it
-/// and with the filters as they are. Runs until it is interrupted, and then exits 0;
-/// through `git handoff`, git itself says by which signal (130, 143).
+/// The page of `git handoff report`, served to this machine only. It checks every two
+/// seconds whether the ledger has changed, and if so refreshes, keeping your position
+/// and filters. Runs until it is interrupted, and then exits 0; through `git handoff`,
+/// git itself exits with the signal's code (130, 143).
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff serve
   git handoff serve --port 8123 --since 30d")]
 pub(crate) struct Arguments {
-    /// The port; by default one that is free
+    /// The port; by default any free port
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     port: u16,
     #[command(flatten)]
     wanted: WantedArguments,
 }
 
-/// What the threads of the web server ask of the one that reads the ledger.
+/// A request from a thread of the web server to the one that reads the ledger.
 enum PageRequest {
     /// The page.
     Page(Sender<Answer>),
-    /// Where the ledger is.
+    /// The ledger's newest commit.
     Tip(Sender<Answer>),
-    /// To see whether the program is to end.
+    /// No answer: only wakes the reader, to check whether the program should end.
     Nothing,
 }
 
-/// A page that was made.
+/// A rendered page.
 struct Page {
     tip: String,
     file: Arc<File>,
@@ -54,8 +54,8 @@ struct Page {
     made: Instant,
 }
 
-/// How long a page is shown while the ledger does not move: what is late is so without
-/// a step.
+/// How long a page is reused while the ledger does not change: a handoff becomes late
+/// without a step.
 const FRESH: Duration = Duration::from_secs(300);
 
 impl Arguments {
@@ -83,8 +83,7 @@ impl Arguments {
                 "cannot listen on port {} of this machine: {error}",
                 self.port
             );
-            Failure::new(ErrorCode::Port, text)
-                .hint("leave --port out, and a port is taken that is free")
+            Failure::new(ErrorCode::Port, text).hint("omit --port to use any free port")
         })?;
         let (ask, asked) = mpsc::channel();
         let interruption = Interruption::catch({
@@ -116,7 +115,7 @@ impl Arguments {
             if interruption.requested().load(Ordering::SeqCst) {
                 break;
             }
-            // Who has gone meanwhile needs no answer.
+            // A client that has gone needs no answer.
             let _ = match asked {
                 PageRequest::Page(to) => to.send(reader.page()),
                 PageRequest::Tip(to) => to.send(reader.tip_answer()),
@@ -133,16 +132,16 @@ fn answer(request: &Request, ask: &Sender<PageRequest>) -> Answer {
     let asked = match request.path.as_str() {
         "/" => PageRequest::Page(to),
         "/tip" => PageRequest::Tip(to),
-        _ => return Answer::text("404 Not Found", "there is / and nothing else"),
+        _ => return Answer::text("404 Not Found", "only / is served here"),
     };
-    let ends = || Answer::text("503 Service Unavailable", "the server ends");
+    let ends = || Answer::text("503 Service Unavailable", "the server is shutting down");
     if ask.send(asked).is_err() {
         return ends();
     }
     from.recv().unwrap_or_else(|_| ends())
 }
 
-/// Where the ledger is read: on one thread, since its handles belong to one.
+/// Reads the ledger, on one thread, because its handles belong to one.
 struct Reader<'a> {
     context: &'a Context,
     wanted: &'a Wanted,
@@ -151,7 +150,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Where the ledger is; nothing, where it has gone.
+    /// The ledger's newest commit.
     fn tip(&self) -> Result<String, Failure> {
         let repository = Repository::open_here()?;
         let tip = self.context.ledger(&repository)?.tip()?;
@@ -168,7 +167,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The page as the ledger is now; the one that was made, where nothing has moved.
+    /// The page for the current ledger; the last one rendered if nothing has changed.
     fn page(&mut self) -> Answer {
         let current = match self.tip() {
             Ok(tip) => match &self.page {
@@ -194,7 +193,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Makes the page, in a file that has no name and goes with the program.
+    /// Renders the page to an unnamed file, which is deleted when the program ends.
     fn made(&self) -> Result<Page, Failure> {
         let failed = |error: std::io::Error| {
             let text = format!("the page cannot be written: {}", chain(&error));

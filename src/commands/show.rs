@@ -10,7 +10,7 @@ use crate::output::Output;
 use crate::render;
 use crate::render::advice::{options, options_json, options_text};
 
-/// Show one handoff: its record, its history, its contract
+/// Show a handoff: its record, history and contract
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff show 123.4
@@ -19,7 +19,7 @@ pub(crate) struct Arguments {
     /// The handoff
     #[arg(value_name = "ID")]
     id: String,
-    /// Print the contract alone, byte for byte
+    /// Print only the contract, byte for byte
     #[arg(long, conflicts_with = "json")]
     contract: bool,
 }

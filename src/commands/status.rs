@@ -16,18 +16,18 @@ use crate::render;
 use crate::render::rows;
 use crate::view::Look;
 
-/// Show what is open, or where one issue stands
+/// Show all open handoffs, or the status of one issue
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff status
   git handoff status 123 --json
-  git handoff status --idle      (issues that wait for someone to send)")]
+  git handoff status --idle      (also issues in which an agent has to send)")]
 pub(crate) struct Arguments {
-    /// The issue; without one, everything that is open
+    /// The issue; by default, everything that is open
     #[arg(value_name = "ISSUE")]
     issue: Option<String>,
-    /// Also list the issues that are open and in which no handoff is: someone
-    /// has to send. Reads every issue
+    /// Also list open issues without an open handoff: an agent has to send one.
+    /// Reads every issue
     #[arg(long, conflicts_with = "issue")]
     idle: bool,
 }
@@ -103,18 +103,18 @@ impl Arguments {
         };
         for (issue, agents) in &idle {
             let senders = match agents.join(", ") {
-                none if none.is_empty() => "whoever may open it".to_owned(),
+                none if none.is_empty() => "any agent that may open it".to_owned(),
                 some => some,
             };
-            text += &format!("issue {issue} is open, and nothing in it: {senders} can send\n");
+            text += &format!("issue {issue} is open but has no open handoff: {senders} can send\n");
         }
         if let Some(beside) = &beside {
             text += &beside_text(beside);
         }
         if !rejected.is_empty() {
             let kept = match rejected.len() {
-                1 => "1 step made offline was refused, and is kept".to_owned(),
-                count => format!("{count} steps made offline were refused, and are kept"),
+                1 => "1 step made offline was refused and is kept".to_owned(),
+                count => format!("{count} steps made offline were refused and are kept"),
             };
             text += &format!("{kept}: `git handoff rejected`\n");
         }
@@ -145,7 +145,7 @@ impl Arguments {
     }
 }
 
-/// The most urgent of what stands still, for a terminal: elsewhere the rows say it all.
+/// The most urgent handoffs that need attention, for a terminal only: elsewhere, the rows suffice.
 fn attention_text(stuck: &[Stuck], look: &Look) -> String {
     const MOST: usize = 5;
     let Some(first) = stuck.first().filter(|_| look.is_for_terminal()) else {
@@ -171,7 +171,7 @@ fn attention_text(stuck: &[Stuck], look: &Look) -> String {
     format!("\n{heading}\n{table}{more}  next: {next}\n\n")
 }
 
-/// How the ledger lies to its remote's, as it was seen last.
+/// How far the ledger is ahead of and behind its remote's, as last seen.
 fn beside_text(beside: &RemoteDistance) -> String {
     let RemoteDistance {
         remote,
@@ -181,26 +181,26 @@ fn beside_text(beside: &RemoteDistance) -> String {
     } = beside;
     let remote = plain(remote);
     match (*seen, *unpublished, *behind) {
-        (false, ..) => format!("{remote} was not reached yet: `git handoff sync`\n"),
-        (true, 0, 0) => format!("the same as {remote} when it was seen last\n"),
+        (false, ..) => format!("{remote} has not been reached yet: `git handoff sync`\n"),
+        (true, 0, 0) => format!("up to date with {remote} as last seen\n"),
         (true, own, 0) => format!(
             "{} not on {remote}: `git handoff sync`\n",
             counted(own, "commit")
         ),
         (true, 0, theirs) => format!(
-            "{} of {remote} not on the branch here: `git handoff fetch`\n",
+            "{} on {remote} but not on the branch here: `git handoff fetch`\n",
             counted(theirs, "commit")
         ),
         (true, own, theirs) => format!(
-            "{} not on {remote}, {} of it not on the branch here: `git handoff sync`\n",
+            "{} not on {remote}, {} on it but not on the branch here: `git handoff sync`\n",
             counted(own, "commit"),
             counted(theirs, "commit")
         ),
     }
 }
 
-/// The issues that are open while no handoff in them is, each with the agents
-/// that may send on from what they completed.
+/// Open issues without an open handoff, each with the agents that may send on
+/// from a handoff they completed.
 fn idle_issues(tip: &Snapshot<'_>) -> Result<Vec<(IssueKey, Vec<String>)>, Failure> {
     let mut idle = Vec::new();
     for key in tip.issues()? {

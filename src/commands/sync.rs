@@ -11,18 +11,18 @@ use crate::exit;
 use crate::failure::{ErrorCode, Failure};
 use crate::output::{Output, counted};
 
-/// Bring this clone's ledger and the remote's together
+/// Synchronize this clone's ledger with the remote's
 ///
-/// Steps that were made offline are made again on the remote's state, in their
-/// order, and sent in one push. A handoff whose number was taken meanwhile gets the
-/// next one. A step that the new state refuses is kept: `git handoff rejected`. What
-/// is on the remote is never rewritten. Every write does the same before its own step.
+/// Steps made offline are replayed on the remote's state, in order, and sent in one
+/// push. A handoff whose number was taken in the meantime gets the next one. A step
+/// that the new state refuses is kept: see `git handoff rejected`. Nothing on the
+/// remote is ever rewritten. Every write does the same before its own step.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff sync
-  git handoff sync --set-aside      (where a hook of the remote refuses one)")]
+  git handoff sync --set-aside      (if a hook of the remote refuses a step)")]
 pub(crate) struct Arguments {
-    /// Keep aside what a hook of the remote refuses, so that the rest goes on
+    /// Set aside steps that a hook of the remote refuses, and send the rest
     #[arg(long)]
     set_aside: bool,
     #[command(flatten)]
@@ -54,9 +54,9 @@ impl Arguments {
         });
         let remote = plain(&remote);
         let text = match (synced.pushed, synced.brought) {
-            (0, 0) => format!("{remote} and this clone have the same\n"),
+            (0, 0) => format!("{remote} and this clone are in sync\n"),
             (sent, brought) => format!(
-                "sent {} to {remote}, brought {brought}\n",
+                "sent {} to {remote}, received {brought}\n",
                 counted(sent, "commit")
             ),
         };
@@ -79,7 +79,7 @@ impl Arguments {
     }
 }
 
-/// That steps are left here alone, where that is why it failed.
+/// Reports the steps that are only in this clone if the remote was unreachable.
 fn left_here(ledger: &Ledger<'_>, error: LedgerError) -> Failure {
     let beside = ledger.beside_remote().ok().flatten();
     let left = beside.map_or(0, |beside| beside.unpublished);
@@ -90,7 +90,7 @@ fn left_here(ledger: &Ledger<'_>, error: LedgerError) -> Failure {
                 counted(left, "commit")
             );
             Failure::new(ErrorCode::NotPublished, text)
-                .hint("they stay recorded here; run the same again later")
+                .hint("they stay recorded here; run the command again later")
                 .data(json!({ "remote": remote, "unpublished": left }))
         }
         error => error.into(),

@@ -19,45 +19,45 @@ use crate::output::annotations::Format;
 use crate::output::{Output, annotations};
 use crate::render::audit;
 
-/// Derive every step again from its contract, and report each that is not legal
+/// Rerun every step from its contract, and report each that is not legal
 ///
-/// Every commit of the ledger is run through the protocol again on the state
-/// before it, and must have written exactly what such a step writes: files,
-/// message, trailers, author, dates; signatures, delivered files and claims that were
-/// checked are checked again. Goes on past damage, and reports all of it.
-/// Exits 10 when the ledger is damaged.
+/// Each commit of the ledger is run through the protocol again, on the state before
+/// it, and must have written exactly what such a step writes: files, message,
+/// trailers, author, dates. Signatures, delivered files and claims that were checked
+/// are checked again. Continues past damage, and reports all of it. Exits 10 if the
+/// ledger is damaged.
 ///
-/// What was found sound is remembered in this clone, so that a branch that was
-/// rewritten, or lost commits at its end, is reported, and so that --incremental
-/// can go on from there.
+/// This clone remembers which history it has verified, so that a branch that was
+/// rewritten or lost its last commits is reported, and so that --incremental can
+/// continue from there.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff verify
   git handoff verify 123 --json
-  git handoff verify --incremental         (only what came since the last time)
+  git handoff verify --incremental         (only commits since the last time)
   git handoff verify --since 2026-03-01    (or a commit, or 2d)
   git handoff verify --format github       (annotations in a GitHub workflow)")]
 pub(crate) struct Arguments {
     /// Verify only the commits that touch this issue, or the rules that all issues share
     #[arg(value_name = "ISSUE")]
     issue: Option<String>,
-    /// Verify only what came after a commit, which must be part of the history, or since a
+    /// Verify only commits after this one, which must be part of the history, or since this
     /// time: a date, or how long ago
     #[arg(long, value_name = "COMMIT|TIME")]
     since: Option<String>,
-    /// Verify only what came after the last commit that was verified in this
-    /// clone; all of it, if none was
+    /// Verify only commits after the last one that was verified in this clone; all
+    /// of them if none was
     #[arg(long, conflicts_with = "since")]
     incremental: bool,
-    /// Take the branch as it is, though this clone saw another history of it
+    /// Accept the branch as it is, although this clone saw another history of it
     #[arg(long, conflicts_with_all = ["since", "incremental"])]
     accept_rewritten: bool,
-    /// How to report
+    /// The output format
     #[arg(long, value_name = "FORMAT", default_value = "human")]
     format: Format,
 }
 
-/// What is found where a part is not in this clone.
+/// The finding about an object that is not in this clone.
 const LEFT_OUT_CODE: &str = "object.left_out";
 
 impl Arguments {
@@ -95,7 +95,7 @@ impl Arguments {
         let threads = thread::available_parallelism().map_or(1, NonZero::get);
         let audited = || ledger.audit(scope, threads, self.accept_rewritten);
         let mut audit = output.during(&tally, audited)?;
-        // A branch that never was a ledger is not a damaged one.
+        // A branch that was never a ledger is not a damaged ledger.
         if audit.handoffs == 0
             && since.is_none()
             && let Err(error @ LedgerError::NotALedger { .. }) = ledger.tip()
@@ -107,7 +107,7 @@ impl Arguments {
             .and_then(|tip| tip.changed_artifacts(key.as_ref()));
         match changed {
             Ok(found) => audit.findings.extend(found),
-            // What can't be read was reported.
+            // Unreadable objects were reported already.
             Err(_) if !audit.is_clean() => {}
             Err(error) => return Err(error.into()),
         }
@@ -134,7 +134,7 @@ impl Arguments {
         if audit.is_clean() {
             return output.answer(&data, &text);
         }
-        // What is not here can't be judged.
+        // Objects that are not here can't be verified.
         if audit.findings.iter().any(|f| f.code == LEFT_OUT_CODE) {
             let text = "parts of the ledger are not in this clone, and cannot be verified here";
             let failure = Failure::new(ErrorCode::LeftOut, text).hint(LEFT_OUT);
@@ -142,7 +142,7 @@ impl Arguments {
         }
         let verdict = audit::verdict(&audit);
         let mut failure = Failure::new(ErrorCode::LedgerDamaged, verdict)
-            .hint("nothing was changed: compare with another clone's branch before you write to this one; what is wrong but legal is put right by a new step, `git handoff annotate`");
+            .hint("nothing was changed: compare with another clone's branch before you write to this one; if a step is legal but wrong, correct it with a new step: `git handoff annotate`");
         if output.is_json() {
             failure = failure.findings(audit.findings).data(data);
         } else {
@@ -152,16 +152,16 @@ impl Arguments {
     }
 }
 
-/// The commit after which history is verified: the one that is named, or the last
-/// before a time.
+/// The commit after which history is verified: the named one, or the last before a
+/// time.
 fn since(ledger: &Ledger<'_>, text: &str) -> Result<Option<ObjectId>, Failure> {
     if let Some(time) = moment::read(text)? {
         return Ok(ledger.last_before(time)?);
     }
     let found = ledger.commit_named(text)?;
     found.map(Some).ok_or_else(|| {
-        let text = format!("{} names no commit of a ledger, and no time", quoted(text));
+        let text = format!("{} is neither a commit of a ledger nor a time", quoted(text));
         Failure::new(ErrorCode::NoCommit, text)
-            .hint("give a commit that `git handoff log` shows, a date such as 2026-03-01, or how long ago: 2d")
+            .hint("use a commit that `git handoff log` shows, a date such as 2026-03-01, or how long ago: 2d")
     })
 }

@@ -20,23 +20,23 @@ use crate::output::Output;
 use crate::view::{Look, colored};
 use crate::{exit, render};
 
-/// Wait until handoffs or issues are done, or until there is something to claim
+/// Wait until handoffs or issues are done, or until there is work to claim
 ///
 /// A handoff ends the wait when it is completed (exit 0), or when it failed, died,
-/// was rejected or was cancelled (exit 1); work whose lease ran out has failed. An
-/// issue ends it when it is completed, or when nothing in it moves any more: no
-/// handoff that somebody works on, could claim or could send on, and no question
-/// open. Of several, all must end. Exits 7 when the time is up.
+/// was rejected or was cancelled (exit 1); a handoff whose lease ran out has failed.
+/// An issue ends the wait when it is completed, or when it can no longer progress: no
+/// handoff in it is being worked on or can be claimed or sent on, and no question is
+/// open. With several targets, all must end. Exits 7 on timeout.
 ///
-/// Returns at once when something changes on this machine. Where the ledger has a
-/// remote (handoff.remote), it is looked at too: what others do there is seen within
-/// the poll interval. No branch moves; `git handoff claim` fetches by itself.
+/// Returns as soon as something changes on this machine. If the ledger has a remote
+/// (handoff.remote), it is polled too: changes by others are seen within the poll
+/// interval. No branch moves; `git handoff claim` fetches by itself.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff wait 123.4
   git handoff wait 123 124 --timeout 30m
   git handoff wait --inbox --as fixer-agent
-  git handoff wait 123.4 --poll 10s --timeout 1h   (looks at its remote)
+  git handoff wait 123.4 --poll 10s --timeout 1h   (polls its remote)
   git handoff wait 123.4 --remote origin      (until origin has it)")]
 pub(crate) struct Arguments {
     /// Handoffs (123.4) and issues (123)
@@ -45,37 +45,37 @@ pub(crate) struct Arguments {
     /// Wait until something can be claimed by the acting agent
     #[arg(long, conflicts_with = "targets")]
     inbox: bool,
-    /// Of several, wait for the first that ends
+    /// Wait for the first target to end, instead of all
     #[arg(long)]
     any: bool,
-    /// Also end, with exit 1, when an answer is needed to go on
+    /// Also end, with exit 1, when an answer is needed to continue
     #[arg(long)]
     blocked: bool,
-    /// Give up after this time: 90s, 5m, 1h30m; without it, never
+    /// Give up after this time: 90s, 5m, 1h30m; by default never
     #[arg(long, value_name = "DURATION", value_parser = duration::any)]
     timeout: Option<Duration>,
-    /// Look at the ledger of this remote alone, by its name or address
+    /// Look only at the ledger of this remote, given by name or address
     #[arg(long, value_name = "REMOTE", conflicts_with = "offline")]
     remote: Option<String>,
     #[command(flatten)]
     looks: PollArgs,
 }
 
-/// What is waited for.
+/// A target of the wait.
 enum Target {
     Handoff(HandoffId),
     Issue(IssueKey),
     Inbox(AgentName),
 }
 
-/// A target as it was seen.
+/// The last observation of a target.
 struct Seen {
     standing: WaitStatus,
     data: Value,
     text: String,
-    /// How it stands, for a sentence about it.
+    /// Its state, as part of a sentence.
     told: String,
-    /// What may be done now.
+    /// The command to run next.
     next: Option<String>,
 }
 
@@ -111,11 +111,10 @@ impl Arguments {
             {
                 lookout.stop();
                 interruption.pass_on();
-                return Err(Failure::new(
-                    ErrorCode::Interrupted,
-                    "the wait was ended before its time",
-                )
-                .hint("nothing was changed; the same command waits on"));
+                return Err(
+                    Failure::new(ErrorCode::Interrupted, "the wait was interrupted")
+                        .hint("nothing was changed; run the command again to keep waiting"),
+                );
             }
             let now = clock.author();
             let mut wake = None;
@@ -134,8 +133,8 @@ impl Arguments {
         }
     }
 
-    /// How each target stands; none where one is not there, and that may be because
-    /// the remote could not be read.
+    /// The state of each target; none if one is missing, perhaps because the remote
+    /// could not be read.
     fn seen(
         &self,
         tips: &[Snapshot<'_>],
@@ -155,7 +154,7 @@ impl Arguments {
         Ok(Some(seen))
     }
 
-    /// How a target stands where it ended, or else where it is.
+    /// The state of a target in the tip where it ended, or else in the first that has it.
     fn seen_in(
         &self,
         tips: &[Snapshot<'_>],
@@ -254,7 +253,7 @@ impl Arguments {
         };
         let waiting = seen.iter().filter(|s| !self.ends(s.standing.outcome));
         let told: Vec<&str> = waiting.map(|s| s.told.as_str()).collect();
-        let mut text = "the time is up".to_owned();
+        let mut text = "timed out".to_owned();
         if !told.is_empty() {
             text += &format!(": {}", told.join(", "));
         }
@@ -262,12 +261,12 @@ impl Arguments {
             text += &format!("; the remote could not be read: {trouble}");
         }
         Failure::new(ErrorCode::TimedOut, text)
-            .hint("nothing was changed; the same command waits on")
+            .hint("nothing was changed; run the command again to keep waiting")
             .data(data(commit, &seen, lookout.trouble(), start))
     }
 }
 
-/// What is answered: where everything stands.
+/// The answer: the state of every target.
 fn data(commit: Option<ObjectId>, seen: &[Seen], trouble: Option<&str>, start: Instant) -> Value {
     let waited = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
     let targets: Vec<&Value> = seen.iter().map(|s| &s.data).collect();
@@ -279,8 +278,8 @@ fn data(commit: Option<ObjectId>, seen: &[Seen], trouble: Option<&str>, start: I
     })
 }
 
-/// How long it is until a moment; never more than a minute, since a clock can be
-/// set, and a machine can sleep.
+/// The time until `wake`, at most a minute, because a clock can be set and a machine
+/// can sleep.
 fn until(wake: Moment, now: DateTime<FixedOffset>) -> Duration {
     let left = wake.signed_duration_since(now).to_std();
     left.unwrap_or(Duration::ZERO)
@@ -361,9 +360,9 @@ fn whole(issue: &Issue, standing: WaitStatus) -> Seen {
     let told = match standing.outcome {
         Outcome::Completed if issue.status == IssueStatus::Completed => "is completed".to_owned(),
         Outcome::Completed => "is done: nothing in it is open".to_owned(),
-        Outcome::Failed => format!("does not go on: {ids}"),
+        Outcome::Failed => format!("cannot continue: {ids}"),
         Outcome::Blocked => format!("waits for an answer: {ids}"),
-        Outcome::Waiting => format!("goes on: {ids}"),
+        Outcome::Waiting => format!("is still open: {ids}"),
     };
     let told = format!("issue {key} {told}");
     let ended = standing.outcome == Outcome::Completed;

@@ -20,52 +20,52 @@ use crate::context::lookout::{Lookout, Place};
 use crate::failure::{DEEPEN, ErrorCode, Failure};
 use crate::output::{Output, SCHEMA};
 
-/// Print what happens in the ledger, as one JSON document a line
+/// Print the ledger's events, one JSON document per line
 ///
-/// Goes on until it is interrupted or nobody reads any more, and then exits 0. Through
-/// `git handoff`, git itself says by which signal it was interrupted (130, 143).
-/// Every line names the commit that it comes from. The lines of a commit are
-/// printed together and counted (`n` of `of`): after the last of them, `--from
-/// COMMIT` goes on with what came after it, and nothing is lost or told twice.
+/// Runs until it is interrupted or its output is closed, and then exits 0. Through
+/// `git handoff`, git itself exits with the signal's code (130, 143). Every line names
+/// the commit that it comes from. The lines of a commit are printed together and
+/// numbered (`n` of `of`): after the last of them, `--from COMMIT` continues with what
+/// came next, and nothing is lost or repeated.
 ///
-/// Where the ledger has a remote (handoff.remote), its steps are what is told, also
-/// those of other clones: it is looked at every few seconds. A step that was made
-/// offline is told once it is there. No branch moves.
+/// If the ledger has a remote (handoff.remote), the remote's steps are printed,
+/// including those of other clones: it is polled every few seconds. A step made
+/// offline is printed once the remote has it. No branch moves.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff watch
   git handoff watch 123 --all --once
   git handoff watch --agent fixer-agent --from 4f2c81d90b
-  git handoff watch --poll 30s     (how often to look at the ledger's remote)
+  git handoff watch --poll 30s     (how often to poll the ledger's remote)
   git handoff watch --format cloudevents
   git handoff watch --offline      (only what this clone has)")]
 pub(crate) struct Arguments {
-    /// Only what happens in this issue
+    /// Only events in this issue
     #[arg(value_name = "ISSUE")]
     issue: Option<String>,
-    /// Begin after this commit; without it, after the newest
+    /// Start after this commit; by default after the newest
     #[arg(long, value_name = "COMMIT", conflicts_with = "all")]
     from: Option<String>,
-    /// Begin with the ledger's first commit
+    /// Start with the ledger's first commit
     #[arg(long)]
     all: bool,
-    /// How a line is written
+    /// The format of the lines
     #[arg(long, value_name = "FORMAT", default_value = "lines")]
     format: Format,
-    /// Only what this agent did, sent or receives
+    /// Only events by this agent, or of handoffs it sent or receives
     #[arg(long = "agent", value_name = "AGENT")]
     involved: Option<AgentName>,
-    /// Print what there is and end, instead of waiting for more
+    /// Print the events so far and exit, instead of waiting for more
     #[arg(long, visible_alias = "no-follow")]
     once: bool,
     #[command(flatten)]
     looks: PollArgs,
 }
 
-/// How lines are written.
+/// The format of the lines.
 #[derive(Clone, Copy, ValueEnum)]
 enum Format {
-    /// What happened, as docs/json.md describes it
+    /// The event, as docs/json.md describes it
     Lines,
     /// The same as the data of a CloudEvents 1.0 event
     Cloudevents,
@@ -165,7 +165,7 @@ impl Arguments {
         }
     }
 
-    /// The lines about a commit.
+    /// The lines of a commit.
     fn lines(
         &self,
         history: &Repository,
@@ -195,7 +195,7 @@ impl Arguments {
                 }
             };
             let line = line.unwrap_or_default();
-            // Writing into a text can't fail.
+            // Writing to a `String` can't fail.
             let _ = writeln!(text, "{line}");
         }
         Ok(text)
@@ -209,7 +209,7 @@ impl Arguments {
                 .hint(format!("{DEEPEN}; or watch from now on: git handoff watch")),
             FollowError::NotInHistory(_) => {
                 let failure = Failure::new(ErrorCode::NotInHistory, message);
-                failure.hint(format!("see what the branch holds: git log {branch}; from its beginning: git handoff watch --all"))
+                failure.hint(format!("to see what the branch holds: git log {branch}; to start at its beginning: git handoff watch --all"))
             }
             FollowError::Ledger(error) => error.into(),
         }
@@ -220,14 +220,14 @@ fn named(repository: &Repository, text: &str) -> Result<ObjectId, Failure> {
     repository.commit_named(text)?.ok_or_else(|| {
         let text = format!("there is no commit {} here", quoted(text));
         Failure::new(ErrorCode::NoCommit, text)
-            .hint("take the `commit` of a line that `git handoff watch` printed")
+            .hint("use the `commit` of a line that `git handoff watch` printed")
     })
 }
 
-/// That what there is could not be read, or not all of it.
+/// The failure if the ledger could not be read, or not completely.
 fn unreached(lookout: &Lookout<'_>) -> Failure {
     let (Some(remote), Some(trouble)) = (lookout.remote(), lookout.trouble()) else {
-        // Without a remote, it is the ledger here that is not there.
+        // Without a remote, the missing ledger is the one here.
         return match lookout.ledger().tip() {
             Ok(_) => gone(lookout.ledger(), None),
             Err(error) => error.into(),
@@ -245,7 +245,7 @@ fn gone(ledger: &Ledger<'_>, seen: Option<ObjectId>) -> Failure {
     let failure = Failure::new(ErrorCode::NoLedger, text);
     match seen {
         Some(seen) => failure.hint(format!(
-            "once it is back, go on with: git handoff watch --from {seen}"
+            "once it is back, continue with: git handoff watch --from {seen}"
         )),
         None => failure,
     }

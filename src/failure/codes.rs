@@ -1,22 +1,22 @@
-//! Every code that users meet, as docs/codes.md explains it: that document is
-//! the one place, and is part of the program.
+//! Every public code, as explained in docs/codes.md, which is compiled into the
+//! program.
 
 use serde::Serialize;
 
 const DOCUMENT: &str = include_str!("../../docs/codes.md");
 
-/// A code, and what it means.
+/// A code and its explanation.
 #[derive(Debug, Serialize)]
 pub(crate) struct Code {
     /// The code as it is printed: `lease_lost`, `field.missing`, `5`.
     pub code: &'static str,
-    /// What has it, as the document's heading says: `Errors`, `Findings in contracts`.
+    /// What has this code, by the document's heading: `Errors`, `Findings in contracts`.
     pub kind: &'static str,
     /// The exit codes of an error.
     pub exit: Vec<u8>,
-    /// What leads to it.
+    /// What causes it.
     pub cause: &'static str,
-    /// A case of it.
+    /// An example.
     pub example: &'static str,
     /// What to do about it.
     pub cure: &'static str,
@@ -63,7 +63,7 @@ mod tests {
     fn each_code_is_there_once_and_whole() {
         let mut seen = BTreeSet::new();
         for code in all() {
-            assert!(seen.insert(code.code), "{} is there twice", code.code);
+            assert!(seen.insert(code.code), "{} appears twice", code.code);
             for text in [code.cause, code.example, code.cure] {
                 assert!(!text.is_empty(), "{code:?}");
             }

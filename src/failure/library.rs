@@ -1,5 +1,5 @@
-//! From library errors to what a user sees: an exit code, a stable code, a
-//! message with its causes, and the next safe thing to try.
+//! Turns library errors into what a user sees: an exit code, a stable code, a
+//! message with its causes, and the next safe thing to do.
 
 use handoff_base::finding::Finding;
 use handoff_base::ids::IdError;
@@ -19,7 +19,7 @@ impl From<IdError> for Failure {
 impl From<ReportError> for Failure {
     fn from(error: ReportError) -> Self {
         Self::new(ErrorCode::ReportRefused, chain(&error))
-            .hint("nothing was written; give JUnit's XML with --tests, lcov's text or Cobertura's XML with --coverage")
+            .hint("nothing was written; pass JUnit XML to --tests, and lcov text or Cobertura XML to --coverage")
     }
 }
 
@@ -39,14 +39,14 @@ impl From<OpenError> for Failure {
     fn from(error: OpenError) -> Self {
         let failure = Self::new(ErrorCode::Repository, chain(&error));
         match error {
-            OpenError::NotFound => failure.hint("go to a repository, or name one with -C DIR"),
+            OpenError::NotFound => failure.hint("change to a repository, or name one with -C DIR"),
             OpenError::Owner(_) => {
                 failure.hint("if you trust it, add its path to git's safe.directory")
             }
             OpenError::Unsupported(_) => failure.hint(
-                "a ledger needs a SHA-1 repository with the files ref format; it can live in a clone of its own",
+                "a ledger needs a SHA-1 repository with the files ref format; it can live in a separate clone",
             ),
-            OpenError::Git(_) => failure.hint("see what `git status` says about it"),
+            OpenError::Git(_) => failure.hint("see what `git status` says"),
         }
     }
 }
@@ -60,10 +60,10 @@ impl From<LedgerError> for Failure {
         }
         match error {
             LedgerError::NoLedger { branch, seen: Some(seen), .. } => at(ErrorCode::NoLedger).hint(format!(
-                "it was here, and is gone: `git branch {branch} {seen}` brings back what this clone saw last"
+                "it existed, but is gone: `git branch {branch} {seen}` restores what this clone last saw"
             )),
             LedgerError::NoLedger { remote: Some(remote), .. } => at(ErrorCode::NoLedger).hint(format!(
-                "`git handoff fetch` brings the one that {remote} has; where it has none yet, `git handoff init` starts one there and here"
+                "`git handoff fetch` gets the one on {remote}; if there is none yet, `git handoff init` starts one there and here"
             )),
             LedgerError::NoLedger { branch, .. } => {
                 let option = if branch == DEFAULT_BRANCH {
@@ -72,7 +72,7 @@ impl From<LedgerError> for Failure {
                     format!(" --branch {branch}")
                 };
                 at(ErrorCode::NoLedger).hint(format!(
-                    "start one with `git handoff init{option}`, or take over a remote's: `git handoff init --remote origin{option}`"
+                    "start one with `git handoff init{option}`, or join a remote's: `git handoff init --remote origin{option}`"
                 ))
             }
             LedgerError::NotALedger { .. } => at(ErrorCode::NotALedger)
@@ -86,55 +86,55 @@ impl From<LedgerError> for Failure {
                 .hint("name the branch itself with --branch"),
             LedgerError::Quarantine => at(ErrorCode::Quarantine),
             LedgerError::Locked { .. } => at(ErrorCode::Locked)
-                .hint("nothing was written; wait for the git process that holds it, and run the same again. `pgrep -a git` and `ls -l` of the file tell: where none runs, on no machine that shares the disk, and the file is not new, it is left over, and safe to remove"),
+                .hint("nothing was written; wait for the git process that holds it, then run the command again. Check with `pgrep -a git`, and `ls -l` on the file: if no git runs on any machine that shares the disk, and the file is not new, it is stale and safe to remove"),
             LedgerError::Backdated { .. } => at(ErrorCode::Backdated)
-                .hint("nothing was written; leave GIT_AUTHOR_DATE unset, or give it a time after that; see `date` for this machine's clock"),
+                .hint("nothing was written; unset GIT_AUTHOR_DATE, or set it to a later time; `date` shows this machine's clock"),
             LedgerError::Contended { .. } => {
                 at(ErrorCode::Contended).hint("nothing was written; run the same command again")
             }
             LedgerError::Remote { remote, source } => remote_refused(&remote, &source, message),
             LedgerError::Unreachable { remote, .. } => at(ErrorCode::RemoteUnreachable).hint(format!(
-                "nothing was written; `git ls-remote {remote}` shows whether git reaches it. Run the same again later"
+                "nothing was written; `git ls-remote {remote}` shows whether git can reach it; try again later"
             )),
             LedgerError::RemoteGone { remote, branch } => at(ErrorCode::RemoteGone).hint(format!(
-                "find out who removed it; `git push {remote} {branch}` puts back what this clone has of it"
+                "find out who removed it; `git push {remote} {branch}` restores this clone's copy"
             )),
             LedgerError::Unrelated { .. } => at(ErrorCode::Unrelated).hint(
-                "nothing was written; name another branch with --branch, or take the issues over: `git handoff export` here, `git handoff import` in a clone of the other",
+                "nothing was written; use another branch with --branch, or move the issues: `git handoff export` here, `git handoff import` in a clone of the other ledger",
             ),
             LedgerError::NoRemote => at(ErrorCode::NoRemote)
-                .hint("name it: `git handoff init --remote origin`, or `git config handoff.remote origin`"),
+                .hint("set one: `git handoff init --remote origin`, or `git config handoff.remote origin`"),
             LedgerError::NoRejected { .. } => at(ErrorCode::NoRejected)
                 .hint("`git handoff rejected` lists them"),
             LedgerError::NotTaken { .. } => at(ErrorCode::NotTaken)
-                .hint("try that one again first: `git handoff rejected` lists what was refused"),
+                .hint("retry that step first: `git handoff rejected` lists the refused steps"),
             LedgerError::OtherHandoff { .. } => at(ErrorCode::OtherHandoff)
-                .hint("see where the issue stands, and send the contract anew: `git handoff rejected show NAME` prints it"),
+                .hint("check the state of the issue, and send the contract again: `git handoff rejected show NAME` prints it"),
             LedgerError::NoStep { .. } => at(ErrorCode::LedgerDamaged)
                 .hint("`git handoff verify` shows what is wrong with it"),
             LedgerError::Contract { findings } => at(ErrorCode::ContractRefused)
-                .hint("mend the contract, see `git handoff check FILE`, and send it again")
+                .hint("fix the contract (see `git handoff check FILE`) and send it again")
                 .findings(findings),
             LedgerError::Artifact { findings } => at(ErrorCode::ArtifactRefused)
-                .hint("mend the file that the contract delivers, and send the contract again")
+                .hint("fix the delivered file and send the contract again")
                 .findings(findings),
             LedgerError::Evidence { findings } => at(ErrorCode::EvidenceContradicted)
-                .hint("nothing was written: make true what the contract says, or say what is true, and send it again")
+                .hint("nothing was written; make the repository match the contract, or correct the contract, and send it again")
                 .findings(findings),
             LedgerError::Delivered { findings } => at(ErrorCode::ArtifactChanged)
-                .hint("nothing was written: bring back what was delivered, or reject the handoff with `git handoff reject ID --reason WHY`")
+                .hint("nothing was written; restore what was delivered, or reject the handoff with `git handoff reject ID --reason WHY`")
                 .findings(findings),
             LedgerError::Document { findings } => at(ErrorCode::DocumentRefused)
-                .hint("mend the document, and set it again")
+                .hint("fix the document and set it again")
                 .findings(findings),
             LedgerError::Secret { findings } => at(ErrorCode::SecretFound)
-                .hint("nothing was written: take it out and run the command again; what is no secret is allowed by `--allow-secret RULE@PLACE` where the command has it, or by the protocol's `secrets`")
+                .hint("nothing was written; remove it and run the command again. If it is not a secret, allow it with `--allow-secret RULE@PLACE` if the command has that option, or in the protocol's `secrets`")
                 .findings(findings),
             LedgerError::UnusedAllowance { .. } => at(ErrorCode::UnusedAllowance)
                 .hint("leave it out; `git handoff check FILE` names rules and places"),
             LedgerError::Route { findings } => {
                 at(ErrorCode::RouteRefused)
-                    .hint("`git handoff graph --protocol` draws the routes that there are")
+                    .hint("`git handoff graph --protocol` draws the allowed routes")
                     .findings(findings)
             }
             LedgerError::Refused(refusal) => refused(&refusal, message),
@@ -145,22 +145,22 @@ impl From<LedgerError> for Failure {
                     .findings(findings)
             }
             LedgerError::ProtocolRefused { findings } => at(ErrorCode::ProtocolRefused)
-                .hint("mend it until `git handoff protocol check FOLDER` finds nothing")
+                .hint("fix it until `git handoff protocol check FOLDER` finds nothing")
                 .findings(findings),
             LedgerError::ProtocolExists { name, .. } => at(ErrorCode::ProtocolExists)
                 .hint(format!("`git handoff protocol update` puts a new version in force; see `git handoff protocol show {name}`")),
             LedgerError::NoProtocol { known, .. } => at(ErrorCode::NoProtocol)
                 .hint(format!(
-                    "it has: {}; `git handoff protocol add` puts another in force",
+                    "the ledger has: {}; `git handoff protocol add` puts another in force",
                     known.join(", ")
                 )),
             LedgerError::Orphans { findings, .. } => at(ErrorCode::ProtocolOrphans)
-                .hint("finish what is open first, or keep in the definition what it needs")
+                .hint("finish the open handoffs first, or keep what they need in the definition")
                 .findings(findings),
             LedgerError::NoDocument { known, .. } => {
                 let hint = match &known[..] {
-                    [] => "it shares no documents".to_owned(),
-                    known => format!("it has: {}", known.join(", ")),
+                    [] => "the protocol shares no documents".to_owned(),
+                    known => format!("the protocol has: {}", known.join(", ")),
                 };
                 at(ErrorCode::NoDocument).hint(hint)
             }
@@ -175,17 +175,17 @@ impl From<LedgerError> for Failure {
             }
             LedgerError::Signing(_) => at(ErrorCode::SigningFailed).hint(UNSIGNED),
             LedgerError::Signature { findings } => at(ErrorCode::SignatureRefused)
-                .hint("nothing was written; sign with a key that is listed for who takes the step: `git handoff protocol show` tells who has which")
+                .hint("nothing was written; sign with a key listed for the step's author: `git handoff protocol show` lists the keys by owner")
                 .findings(findings),
             LedgerError::Git(error) if error.is_damage() => at(ErrorCode::LedgerDamaged)
                 .hint("`git handoff verify` shows what is missing; another clone may have it"),
             LedgerError::Git(_) => {
-                let (what, mend) = obstacle(&message).unwrap_or((
+                let (what, fix) = obstacle(&message).unwrap_or((
                     "git failed",
                     "check permissions and free space",
                 ));
                 Self::new(ErrorCode::Git, format!("{what}: {message}"))
-                    .hint(format!("nothing was acknowledged; {mend}, and run the same again"))
+                    .hint(format!("nothing was acknowledged; {fix}, then run the command again"))
             }
         }
     }
@@ -196,68 +196,68 @@ fn remote_refused(remote: &str, source: &RemoteError, message: String) -> Failur
     let failure = |code| Failure::new(code, message.clone());
     match source {
         RemoteError::NoGit(_) => failure(ErrorCode::NoGit)
-            .hint("a remote is reached with the `git` command: put it on the PATH"),
+            .hint("remotes need the `git` command: put it on the PATH"),
         RemoteError::Denied { .. } => failure(ErrorCode::RemoteDenied).hint(format!(
-            "nothing was written; see that this user may push to {remote}. A write with --offline is recorded here alone"
+            "nothing was written; make sure this user may push to {remote}. A write with --offline is recorded in this clone only"
         )),
         RemoteError::Protected { .. } => failure(ErrorCode::RemoteProtected).hint(
-            "nothing was written; whoever runs the remote can let this user push to the ledger's branch",
+            "nothing was written; ask the remote's administrator to allow this user to push to the ledger's branch",
         ),
         RemoteError::Refused { said } => {
             let findings = said.iter().map(|line| Finding::error("remote.hook", "", line.clone()));
             failure(ErrorCode::RemoteRefused)
-                .hint("nothing was written; mend what the hook says, and run the same again. Where it speaks of a step that was made offline, `git handoff sync --set-aside` keeps that one aside, and the rest goes on")
+                .hint("nothing was written; fix what the hook reports, then run the command again. If it refused a step made offline, `git handoff sync --set-aside` sets that step aside and continues with the rest")
                 .findings(findings.collect())
         }
         RemoteError::Rewritten => failure(ErrorCode::RemoteRewritten).hint(
-            "nothing was written here or there; find out who rewrote it. Where it only went back, `git push REMOTE BRANCH` puts back what this clone has; docs/remotes.md has the rest",
+            "nothing was written here or there; find out who rewrote it. If it was only reset to an older commit, `git push REMOTE BRANCH` restores this clone's copy; docs/remotes.md covers other cases",
         ),
         RemoteError::Failed { .. }
         | RemoteError::TimedOut
         | RemoteError::Interrupted
         | RemoteError::Answer => failure(ErrorCode::RemoteUnreachable)
-            .hint("nothing was written; run the same again later"),
+            .hint("nothing was written; try again later"),
     }
 }
 
-/// What to do about a ledger whose files are not what a step wrote.
+/// The hint for a ledger whose files are not what a step wrote.
 const DAMAGED: &str = "`git handoff verify` shows where the damage began";
 
-/// What brings the history that a shallow clone lacks.
-pub(crate) const DEEPEN: &str = "`git handoff fetch --full` brings the rest; where the ledger has no remote (handoff.remote), `git fetch --unshallow`";
+/// How to get the history that a shallow clone lacks.
+pub(crate) const DEEPEN: &str = "`git handoff fetch --full` gets the rest; if the ledger has no remote (handoff.remote), use `git fetch --unshallow`";
 
-/// What brings the objects that a partial clone lacks.
-pub(crate) const LEFT_OUT: &str = "this clone was made without some objects: `git handoff fetch` brings those of the ledger as it is, `git handoff fetch --full` those of its history; where it has no remote, name one: `git config handoff.remote NAME`";
+/// How to get the objects that a partial clone lacks.
+pub(crate) const LEFT_OUT: &str = "this clone was made without some objects: `git handoff fetch` gets those of the current ledger, `git handoff fetch --full` those of its history; if it has no remote, set one: `git config handoff.remote NAME`";
 
-/// What to do where a commit could not be signed.
-const UNSIGNED: &str = "nothing was written; `git commit-tree -S HEAD^{tree} -m test </dev/null` shows whether git can sign here, and moves nothing. A key with a passphrase is unlocked beforehand: `ssh-add`, or gpg's agent";
+/// The hint for a commit that could not be signed.
+const UNSIGNED: &str = "nothing was written; `git commit-tree -S HEAD^{tree} -m test </dev/null` shows whether git can sign here, without moving a branch. Unlock a key with a passphrase first: `ssh-add`, or gpg's agent";
 
-/// What keeps a file from being written, by what the system says of it, and what
-/// is safe to do.
+/// Why a file can't be written, according to the system's message, and what is
+/// safe to do.
 pub(crate) fn obstacle(said: &str) -> Option<(&'static str, &'static str)> {
-    const FULL: (&str, &str) = ("the disk that it is on is full", "free some space there");
+    const FULL: (&str, &str) = ("the disk is full", "free some space on it");
     [
         ("No space left on device", FULL),
         ("Disk quota exceeded", FULL),
         (
             "File too large",
             (
-                "files may not be that large here",
+                "files this large are not allowed here",
                 "see `ulimit -f` and the file system's limits",
             ),
         ),
         (
             "Read-only file system",
             (
-                "it is on a file system that is mounted read-only",
-                "reading works; to write, go to a clone on another disk, or have it mounted for writing",
+                "the file system is mounted read-only",
+                "reading works; to write, use a clone on another disk, or remount it read-write",
             ),
         ),
         (
             "Permission denied",
             (
                 "this user may not write there",
-                "reading works; see `ls -ld` of it, and run it as the repository's owner, or in a clone of your own",
+                "reading works; check `ls -ld` on it, and run the command as the repository's owner or in your own clone",
             ),
         ),
     ]
@@ -265,10 +265,10 @@ pub(crate) fn obstacle(said: &str) -> Option<(&'static str, &'static str)> {
     .find_map(|(text, found)| said.contains(text).then_some(found))
 }
 
-/// What to do about a worktree that can't be kept.
+/// The hint for a worktree that can't be saved.
 fn unkept(error: &CaptureError) -> String {
-    let mend = match error {
-        CaptureError::Bare => "run it in the worktree that the work is in",
+    let fix = match error {
+        CaptureError::Bare => "run it in the worktree that holds the work",
         CaptureError::Index(_) => {
             "`git sparse-checkout reapply --no-sparse-index`, or `git update-index --no-split-index`"
         }
@@ -277,13 +277,13 @@ fn unkept(error: &CaptureError) -> String {
         CaptureError::Special { .. } | CaptureError::Unreadable { .. } => {
             "name it in .git/info/exclude, or move it away"
         }
-        CaptureError::Changing { .. } => "stop what writes to it, and run the same again",
+        CaptureError::Changing { .. } => "stop what writes to it, then run the command again",
         CaptureError::TooLarge { .. }
         | CaptureError::TooMuch { .. }
         | CaptureError::TooMany { .. } => "name in .git/info/exclude what is not part of the work",
         CaptureError::NotAccepted | CaptureError::Git(_) => "see what `git status` says",
     };
     format!(
-        "nothing was written: {mend}; or leave out --snapshot, and --attach the files that matter"
+        "nothing was written; {fix}, or leave out --snapshot and --attach the files that matter"
     )
 }

@@ -1,8 +1,8 @@
-//! What a failed command says: a [`Failure`] has an exit code, a stable code, a message and the
+//! Output of a failed command: a [`Failure`] has an exit code, a stable code, a message and the
 //! next safe thing to do.
 //!
-//! `library` makes one of every error of the libraries, `refusal` of what a protocol refuses, and
-//! `codes` explains every code. No hint is written that is not a failure's.
+//! `library` converts library errors, `refusal` converts a protocol's refusals, and `codes`
+//! explains every code. Only failures have hints.
 
 mod code;
 pub(crate) mod codes;
@@ -28,9 +28,9 @@ pub(crate) struct Failure {
     pub message: String,
     /// The next safe thing to do.
     pub hint: Option<String>,
-    /// Every fault, where there can be several.
+    /// Every fault, if there can be several.
     pub findings: Vec<Finding>,
-    /// What was done all the same.
+    /// What was done despite the failure.
     pub data: Option<Box<Value>>,
 }
 
@@ -47,7 +47,7 @@ impl Failure {
         }
     }
 
-    /// Makes a failure about which everything was printed already.
+    /// Makes a failure that has already been reported.
     pub(crate) fn reported(exit: u8) -> Self {
         Self {
             exit,
@@ -59,7 +59,7 @@ impl Failure {
         }
     }
 
-    /// Makes a failure of usage.
+    /// Makes a usage error.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::Usage, message)
     }
@@ -84,10 +84,10 @@ impl Failure {
         self
     }
 
-    /// The next safe thing to do: always one that names a command, if only the one
-    /// that explains the code.
+    /// The next safe thing to do. It always names a command, at least the one that
+    /// explains the code.
     pub(crate) fn next(&self) -> String {
-        let explain = format!("`git handoff explain {}` tells more", self.word());
+        let explain = format!("see `git handoff explain {}`", self.word());
         match &self.hint {
             Some(hint) if names_a_command(hint) => hint.clone(),
             Some(hint) => format!("{hint}; {explain}"),
@@ -95,7 +95,7 @@ impl Failure {
         }
     }
 
-    /// Points to a command, where no command is named yet.
+    /// Adds a command to the hint unless it already names one.
     pub(crate) fn see(&mut self, command: &str) {
         self.hint = Some(match self.hint.take() {
             Some(hint) if names_a_command(&hint) => hint,
@@ -104,7 +104,7 @@ impl Failure {
         });
     }
 
-    /// Adds what was done all the same.
+    /// Adds what was done despite the failure.
     #[must_use]
     pub(crate) fn data(mut self, data: Value) -> Self {
         self.data = Some(Box::new(data));
@@ -119,12 +119,12 @@ impl Failure {
     }
 }
 
-/// Whether a hint says what to run.
+/// Whether a hint names a command.
 fn names_a_command(hint: &str) -> bool {
     hint.contains("`git ") || hint.contains("`ls ")
 }
 
-/// An error's message and those of its causes.
+/// An error's message, followed by those of its causes.
 pub(crate) fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

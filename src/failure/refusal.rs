@@ -1,5 +1,5 @@
-//! What a user sees of a refusal: its exit code, a stable code, and what may be
-//! done now.
+//! What a user sees of a refusal: its exit code, a stable code, and what can be
+//! done next.
 
 use handoff_base::moment;
 use handoff_base::text::quoted;
@@ -8,10 +8,10 @@ use handoff_protocol::{Event, State};
 
 use super::{ErrorCode, Failure};
 
-/// Events that follow from others.
+/// Events that no command causes directly.
 const NOT_COMMANDS: [Event; 2] = [Event::Exhaust, Event::Expire];
 
-/// The failure that a refusal is.
+/// Converts a refusal into a failure.
 pub(crate) fn refused(refusal: &Refusal, message: String) -> Failure {
     let protocol = |code| Failure::new(code, message.clone());
     match refusal {
@@ -23,7 +23,7 @@ pub(crate) fn refused(refusal: &Refusal, message: String) -> Failure {
             protocol(ErrorCode::UnknownAgent).hint(format!("agents are: {}", agents.join(", ")))
         }
         Refusal::NotTheSender { from, .. } => {
-            protocol(ErrorCode::NotTheSender).hint(format!("whoever is {from} sends it, with --as {from}"))
+            protocol(ErrorCode::NotTheSender).hint(format!("only {from} can send it, with --as {from}"))
         }
         Refusal::NotOpened { openers, .. } => {
             let ways: Vec<String> = openers
@@ -36,7 +36,7 @@ pub(crate) fn refused(refusal: &Refusal, message: String) -> Failure {
             ))
         }
         Refusal::IssueCompleted { issue } => protocol(ErrorCode::IssueCompleted).hint(format!(
-            "`git handoff reopen {issue} --reason WHY` opens it again"
+            "`git handoff reopen {issue} --reason WHY` reopens it"
         )),
         Refusal::NotCompleted { issue } => {
             protocol(ErrorCode::NotCompleted).hint(format!("see `git handoff status {issue}`"))
@@ -53,7 +53,7 @@ pub(crate) fn refused(refusal: &Refusal, message: String) -> Failure {
             protocol(ErrorCode::NotWorking).hint(if state.is_terminal() {
                 format!("{state} is final; see `git handoff {next}`")
             } else {
-                format!("`git handoff {next}` comes first, then a claim by {agent}")
+                format!("run `git handoff {next}` first; then {agent} can claim it")
             })
         }
         Refusal::NotHeld { open, issue, .. } => {
@@ -77,7 +77,7 @@ pub(crate) fn refused(refusal: &Refusal, message: String) -> Failure {
         }
         Refusal::AlreadyClaimed { id, .. } => {
             Failure::new(ErrorCode::AlreadyClaimed, message.clone())
-                .hint(format!("if that was you, and no other process of your name, go on: `git handoff show {id}`; else take another: `git handoff claim --next`"))
+                .hint(format!("if you claimed it yourself, and not another process with your name, continue: `git handoff show {id}`; otherwise claim another: `git handoff claim --next`"))
         }
         Refusal::Illegal { id, illegal } => {
             let events: Vec<&str> = illegal
@@ -89,14 +89,14 @@ pub(crate) fn refused(refusal: &Refusal, message: String) -> Failure {
             protocol(ErrorCode::IllegalTransition).hint(if events.is_empty() {
                 format!("{} is final; see `git handoff show {id}`", illegal.state)
             } else {
-                format!("what is possible now: {}", events.join(", "))
+                format!("possible now: {}", events.join(", "))
             })
         }
         Refusal::NoIssue { .. } => Failure::new(ErrorCode::NoIssue, message.clone())
             .hint("`git handoff list` shows every issue"),
         Refusal::NoRequirement { known, .. } => {
             Failure::new(ErrorCode::NoRequirement, message.clone())
-                .hint(format!("it has: {}", known.join(", ")))
+                .hint(format!("the protocol has: {}", known.join(", ")))
         }
         Refusal::NoHandoff { id } => Failure::new(ErrorCode::NoHandoff, message.clone())
             .hint(format!(
@@ -123,10 +123,10 @@ pub(crate) fn refused(refusal: &Refusal, message: String) -> Failure {
         }
         Refusal::IdTaken { id, .. } => Failure::new(ErrorCode::IdTaken, message.clone())
             .hint(format!(
-                "give another contract an id of its own; see `git handoff show {id}`"
+                "use a new id for a different contract; see `git handoff show {id}`"
             )),
         Refusal::OtherProtocol { issue, protocol: name } => protocol(ErrorCode::OtherProtocol).hint(
-            format!("check the contract under it: `git handoff check FILE --protocol {name} --issue {issue}`"),
+            format!("check the contract against that protocol: `git handoff check FILE --protocol {name} --issue {issue}`"),
         ),
         Refusal::Unfit { findings, .. } => {
             Failure::new(ErrorCode::ContractRefused, message.clone())
@@ -134,29 +134,29 @@ pub(crate) fn refused(refusal: &Refusal, message: String) -> Failure {
                 .findings(findings.clone())
         }
         Refusal::Tasks { issue, findings } => protocol(ErrorCode::TasksRefused)
-            .hint(format!("see where the tasks stand: `git handoff status {issue}`"))
+            .hint(format!("see the state of the tasks: `git handoff status {issue}`"))
             .findings(findings.clone()),
         Refusal::Loop { id, .. } => protocol(ErrorCode::Loop).hint(format!(
             "answer {id} with what is known, or ask another agent"
         )),
         Refusal::RetriesSpent { id, .. } => protocol(ErrorCode::RetriesSpent).hint(format!(
-            "`git handoff redrive {id} --reason WHY` gives it new attempts; else send anew, or give it up: `git handoff cancel {id}`"
+            "`git handoff redrive {id} --reason WHY` gives it new attempts; otherwise send it as a new handoff, or cancel it: `git handoff cancel {id}`"
         )),
         Refusal::TooEarly { id, .. } => protocol(ErrorCode::TooEarly).hint(format!(
-            "come back then; until then `git handoff show {id}` tells what went wrong"
+            "try again then; `git handoff show {id}` shows what went wrong"
         )),
         Refusal::LeaseLength { .. } => {
-            Failure::usage(message.clone()).hint("`git handoff extend` makes it longer while the work goes on")
+            Failure::usage(message.clone()).hint("`git handoff extend` extends it while the work goes on")
         }
         Refusal::LeaseLost { id, state, holder, .. } => {
             let now = match (state, holder) {
-                (State::Pending, _) => format!("it waits to be claimed again: `git handoff claim {id}`"),
+                (State::Pending, _) => format!("claim it again: `git handoff claim {id}`"),
                 (State::Failed, _) => format!("`git handoff retry {id}` makes it claimable again"),
                 (State::Dead, _) => format!("`git handoff redrive {id} --reason WHY` gives it new attempts"),
-                _ => format!("see where it stands: `git handoff show {id}`"),
+                _ => format!("see its state: `git handoff show {id}`"),
             };
             Failure::new(ErrorCode::LeaseLost, message.clone())
-                .hint(format!("nothing of this was recorded, so keep what you have; {now}"))
+                .hint(format!("nothing was recorded, so keep your work; {now}"))
         }
         Refusal::Overdue { id } => protocol(ErrorCode::Overdue).hint(format!("see `git handoff show {id}`")),
         Refusal::NotOverdue { id } => {
@@ -164,41 +164,41 @@ pub(crate) fn refused(refusal: &Refusal, message: String) -> Failure {
         }
         Refusal::AnswerUnfit { id, findings } => {
             Failure::new(ErrorCode::AnswerRefused, message.clone())
-                .hint(format!("`git handoff answer {id} KEY=VALUE …`, or a JSON file with one member for each key; `git handoff show {id}` tells what is asked"))
+                .hint(format!("`git handoff answer {id} KEY=VALUE …`, or a JSON file with one member for each key; `git handoff show {id}` lists the keys"))
                 .findings(findings.clone())
         }
         Refusal::SaidBefore { id, .. } => Failure::new(ErrorCode::SaidBefore, message.clone())
-            .hint(format!("see `git handoff show {id}`, and say it again if it still is what you want")),
+            .hint(format!("see `git handoff show {id}`, and repeat it if you still want it")),
         Refusal::NotAssignable { others, id, .. } => {
             let others: Vec<&str> = others.iter().map(|o| o.as_str()).collect();
             protocol(ErrorCode::NotAssignable).hint(if others.is_empty() {
-                format!("nobody else can; try again with the same agent, or give it up: `git handoff cancel {id}`")
+                format!("no other agent can; retry with the same agent, or cancel it: `git handoff cancel {id}`")
             } else {
-                format!("who can: {}", others.join(", "))
+                format!("agents that can: {}", others.join(", "))
             })
         }
         Refusal::Limit { limit, issue, basis } => {
             let rest = match basis {
-                Some(id) => format!("end what you hold with what is known ({id}: answer, complete, fail or block it)"),
-                None => format!("go on with what is open (`git handoff status {issue}`)"),
+                Some(id) => format!("finish what you hold with what is known ({id}: answer, complete, fail or block it)"),
+                None => format!("continue with the open work (`git handoff status {issue}`)"),
             };
             match &**limit {
                 Limit::Cooldown { left, .. } => protocol(ErrorCode::Cooldown).hint(format!("send it again in {left} s, or {rest}")),
                 Limit::Cycle { .. } => protocol(ErrorCode::Cycle).hint(format!("ask another agent or a person, or {rest}")),
                 _ => protocol(ErrorCode::LimitReached).hint(format!(
-                    "send the work another way that the protocol has (`git handoff protocol show`), or {rest}; a person can raise the limit with `git handoff protocol update`"
+                    "use another route of the protocol (`git handoff protocol show`), or {rest}; a person can raise the limit with `git handoff protocol update`"
                 )),
             }
         }
         Refusal::NotAfter { field, fitting, .. } => protocol(ErrorCode::DecisionRefused).hint(
             if fitting.is_empty() {
-                format!("no `{field}` fits; see `git handoff protocol show`")
+                format!("no `{field}` is allowed here; see `git handoff protocol show`")
             } else {
-                format!("what fits: {}", fitting.join(", "))
+                format!("allowed: {}", fitting.join(", "))
             },
         ),
         Refusal::NotAbout { field, known, .. } => {
-            protocol(ErrorCode::NotAbout).hint(format!("name the contract in hand: `{field}` is {}", quoted(known)))
+            protocol(ErrorCode::NotAbout).hint(format!("name the contract you work on: set `{field}` to {}", quoted(known)))
         }
         Refusal::UnknownErrorCode { codes, .. } => {
             protocol(ErrorCode::UnknownFailureCode).hint(format!("use one of: {}", codes.join(", ")))
@@ -206,22 +206,22 @@ pub(crate) fn refused(refusal: &Refusal, message: String) -> Failure {
         Refusal::Evidence { issue, .. } => Failure::new(ErrorCode::EvidenceRefused, message.clone())
             .hint(format!("nothing was written; see `git handoff status {issue}`, and send the contract here, where its claims can be checked")),
         Refusal::NoSender => Failure::usage(message.clone())
-            .hint("say who sends it: with --as AGENT or GIT_HANDOFF_AGENT"),
+            .hint("name the sender with --as AGENT or GIT_HANDOFF_AGENT"),
         Refusal::NothingToClaim { found, .. } => {
             let failure = Failure::new(ErrorCode::NothingToClaim, message.clone());
             match (&found.later, &found.waits) {
                 (Some((at, id)), _) => failure.hint(format!(
-                    "{id} can be claimed from {}; come again then",
+                    "{id} can be claimed from {}; try again then",
                     moment::shown(*at)
                 )),
                 (None, Some((id, on))) => {
-                    failure.hint(format!("{id} waits for {on}; come again later"))
+                    failure.hint(format!("{id} waits for {on}; try again later"))
                 }
-                (None, None) => failure.hint("`git handoff wait --inbox` waits until there is something"),
+                (None, None) => failure.hint("`git handoff wait --inbox` waits for work"),
             }
         }
         Refusal::OneRequest { issue } => protocol(ErrorCode::OneRequest).hint(format!(
-            "see it with `git handoff status {issue}`; send a new request with an id of its own"
+            "see `git handoff status {issue}`; send a new request with a new id"
         )),
     }
 }

@@ -14,10 +14,10 @@ use crate::contracts::against::Against;
 use crate::environment;
 use crate::failure::{Failure, chain};
 
-/// Where contracts are kept in a working tree, unless `handoff.contracts` says it.
+/// The default patterns for contracts in a working tree, if `handoff.contracts` is not set.
 const CONTRACTS: [&str; 2] = ["handoffs/**", ".handoffs/**"];
 
-/// Refuses a commit of an incomplete contract, and one on the ledger's branch that is no step.
+/// Refuses a commit of an incomplete contract, and one on the ledger's branch that is not a step.
 pub(crate) fn pre_commit(context: &Context) -> Result<(), Failure> {
     let repository = context.repository()?;
     let ledger = context.ledger(&repository)?;
@@ -39,7 +39,7 @@ pub(crate) fn pre_commit(context: &Context) -> Result<(), Failure> {
     let (mut findings, mut incomplete) = (Vec::new(), 0);
     for file in &staged {
         let bytes = repository.blob(file.id)?;
-        // Notes beside contracts are no contracts.
+        // Notes next to contracts are not contracts.
         if has_extension(&file.path, "md") && !is_message(&bytes) {
             continue;
         }
@@ -66,11 +66,11 @@ pub(crate) fn pre_commit(context: &Context) -> Result<(), Failure> {
         more => format!("{more} staged contracts are incomplete"),
     };
     Err(refusal(text, findings).hint(
-        "mend what the findings name, `git add` it, and commit again; to commit the rest first, take it out of the index: `git restore --staged FILE` keeps the file",
+        "fix what the findings name, `git add` it, and commit again; to commit the rest first, unstage it: `git restore --staged FILE` keeps the file",
     ))
 }
 
-/// Refuses a message on the ledger's branch that does not tell its step.
+/// Refuses a message on the ledger's branch that does not describe its step.
 pub(crate) fn commit_msg(context: &Context, arguments: &[OsString]) -> Result<(), Failure> {
     let file = argument(arguments, 0, "the message's file")?;
     let repository = context.repository()?;
@@ -97,9 +97,9 @@ fn step(
 ) -> Result<(), Failure> {
     let index = environment::index();
     let tree = repository.tree_of_index(index.as_deref()).map_err(|error| {
-        let text = format!("the index gives no tree: {}", chain(&error));
+        let text = format!("cannot make a tree from the index: {}", chain(&error));
         refusal(text, Vec::new()).hint(
-            "see `git status`; a sparse or a split index has to be a plain one: `git sparse-checkout reapply --no-sparse-index`, `git update-index --no-split-index`",
+            "see `git status`; convert a sparse or split index to a plain one: `git sparse-checkout reapply --no-sparse-index`, `git update-index --no-split-index`",
         )
     })?;
     let author = environment::author(repository)?;
@@ -117,11 +117,11 @@ fn step(
         return Ok(());
     }
     let text = format!(
-        "this commit on branch {} is not a step that the ledger takes",
+        "this commit on branch {} is not a step that the ledger accepts",
         ledger.branch()
     );
     Err(refusal(text, findings).hint(
-        "nothing was committed, and your files are as they were. `git checkout --detach` keeps them and frees the branch, on which `git handoff` (send, claim, complete …) then makes the step; docs/hooks.md tells how one is made by hand",
+        "nothing was committed, and your files are unchanged. `git checkout --detach` keeps them and frees the branch, so that `git handoff` (send, claim, complete …) can make the step; docs/hooks.md explains how to make one by hand",
     ))
 }
 
@@ -129,10 +129,10 @@ fn is_on_ledger(repository: &Repository, ledger: &Ledger<'_>) -> Result<bool, Fa
     Ok(repository.symbolic_target("HEAD")?.as_deref() == Some(ledger.refname()))
 }
 
-/// The refusal where there was a ledger, whose rules contracts follow, and there is none now.
+/// The refusal if the ledger, whose rules contracts follow, is gone.
 fn gone(ledger: &Ledger<'_>, seen: ObjectId) -> Failure {
     let branch = ledger.branch();
-    let text = format!("branch {branch} is gone, by whose rules contracts are checked");
+    let text = format!("branch {branch}, which has the rules for checking contracts, is gone");
     refusal(text, Vec::new()).hint(format!(
         "this clone saw it at commit {}: `git branch {branch} {}` brings it back",
         seen.short(),
@@ -148,7 +148,7 @@ fn patterns(repository: &Repository) -> Result<PathPatterns, Failure> {
     PathPatterns::new(&patterns)
         .map_err(|error| {
             let text = format!("handoff.contracts: {}", chain(&error));
-            refusal(text, Vec::new()).hint("`git config --show-origin --get-all handoff.contracts` shows where it is set; mend it there, and commit again")
+            refusal(text, Vec::new()).hint("`git config --show-origin --get-all handoff.contracts` shows where it is set; fix it there, and commit again")
         })
 }
 
@@ -172,7 +172,7 @@ fn is_message(bytes: &[u8]) -> bool {
     text.trim_ascii_start().starts_with(b"HANDOFF:")
 }
 
-/// A finding in a contract, told with the contract's file; the field is in the message.
+/// A finding in a contract, with the contract's file as its path and the field in its message.
 fn in_file(path: &str, mut finding: Finding) -> Finding {
     let field = std::mem::replace(&mut finding.path, path.to_owned());
     if !field.is_empty() {

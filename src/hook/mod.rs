@@ -1,6 +1,6 @@
-//! What git's hooks ask, one file for each kind: before a commit, before a
-//! push, and when a ref moves. Each refuses by a [`Failure`] with every finding,
-//! and says how to go on.
+//! Git's hooks, one file for each kind: before a commit, before a push, and
+//! when a ref moves. Each refuses with a [`Failure`] that has every finding and
+//! a hint how to continue.
 
 mod commit;
 mod push;
@@ -23,8 +23,8 @@ use handoff_base::{ObjectId, to_second};
 use handoff_git::Repository;
 use handoff_ledger::{BranchMove, Ledger};
 
-/// How to go on where the ledger's branch was not moved.
-const LEAVE: &str = "the branch is where it was. Leave it to `git handoff` (send, claim, complete, annotate …), whose steps pass; a step made by hand has to be what the program would have written, see docs/hooks.md";
+/// The hint after a move of the ledger's branch was refused.
+const LEAVE: &str = "the branch was not moved. Use `git handoff` (send, claim, complete, annotate …), whose steps pass; a step made by hand must be exactly what the program would have written, see docs/hooks.md";
 
 /// A refusal with its findings.
 fn refusal(text: impl Into<String>, findings: Vec<Finding>) -> Failure {
@@ -34,10 +34,12 @@ fn refusal(text: impl Into<String>, findings: Vec<Finding>) -> Failure {
 /// The hook's argument at this place.
 fn argument<'a>(arguments: &'a [OsString], at: usize, what: &str) -> Result<&'a str, Failure> {
     let found = arguments.get(at).and_then(|given| given.to_str());
-    found.ok_or_else(|| Failure::usage(format!("git gives {what} to this hook, and it is missing")))
+    found
+        .ok_or_else(|| Failure::usage(format!("git passes {what} to this hook, but it is missing")))
 }
 
-/// The lines that git writes to the hook's standard input, each in words; the last word may have spaces.
+/// The lines that git writes to the hook's standard input, split into words; the last word may
+/// have spaces.
 fn lines(words: usize) -> Result<Vec<Vec<String>>, Failure> {
     let mut bytes = Vec::new();
     std::io::stdin()
@@ -56,7 +58,7 @@ fn lines(words: usize) -> Result<Vec<Vec<String>>, Failure> {
             Ok(parts)
         } else {
             Err(Failure::usage(format!(
-                "git gives lines of {words} words to this hook, not {}",
+                "git passes lines of {words} words to this hook, not {}",
                 quoted(line)
             )))
         }
@@ -64,7 +66,7 @@ fn lines(words: usize) -> Result<Vec<Vec<String>>, Failure> {
     split.collect()
 }
 
-/// An object's id, or none where it is all zeros.
+/// An object's id, or none if it is all zeros.
 fn object(text: &str) -> Result<Option<ObjectId>, Failure> {
     if !text.is_empty() && text.bytes().all(|b| b == b'0') {
         return Ok(None);
@@ -83,7 +85,7 @@ fn is_ledgers(
     Ok(refname == own || repository.symbolic_target(refname)?.as_deref() == Some(own))
 }
 
-/// Refuses a move of the ledger's branch that is not one by legal steps.
+/// Refuses a move of the ledger's branch that is not made of legal steps.
 fn judge(repository: &Repository, ledger: &Ledger<'_>, moved: BranchMove) -> Result<(), Failure> {
     let threads = thread::available_parallelism().map_or(1, NonZero::get);
     let now = to_second(session(repository)?.committer().at);
@@ -98,7 +100,7 @@ fn judge(repository: &Repository, ledger: &Ledger<'_>, moved: BranchMove) -> Res
 /// The refusal of a move of the ledger's branch.
 fn not_legal(ledger: &Ledger<'_>, findings: Vec<Finding>) -> Failure {
     let text = format!(
-        "branch {} is the ledger, and would not move by legal steps",
+        "branch {} is the ledger, and this move is not made of legal steps",
         ledger.branch()
     );
     refusal(text, findings).hint(LEAVE)

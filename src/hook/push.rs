@@ -11,8 +11,8 @@ use crate::context::Context;
 use crate::environment;
 use crate::failure::Failure;
 
-/// Refuses a push that would not lead the ledger on, and, where `handoff.pushGuard` asks for it, one of
-/// a code branch whose issue the agent does not hold.
+/// Refuses a push that does not add legal steps to the ledger, and, if `handoff.pushGuard` is set,
+/// one of a code branch whose issue the agent does not hold.
 pub(crate) fn pre_push(context: &Context, arguments: &[OsString]) -> Result<(), Failure> {
     const WORDS: usize = 4;
     let pushed = lines(WORDS)?;
@@ -44,16 +44,16 @@ pub(crate) fn pre_push(context: &Context, arguments: &[OsString]) -> Result<(), 
     guard(context, &repository, &ledger, &branches)
 }
 
-/// Says whether code branches are left to who holds their issues.
+/// Whether code branches may be pushed only by the agent that holds their issue.
 fn is_guarded(repository: &Repository) -> Result<bool, Failure> {
     repository.config_flag("handoff.pushguard").map_err(|_| {
         let value = repository.config("handoff.pushguard").unwrap_or_default();
         let text = format!("handoff.pushGuard is {}, which is neither true nor false", quoted(&value));
-        refusal(text, Vec::new()).hint("nothing was pushed. `git config handoff.pushGuard true` has code branches checked, `git config handoff.pushGuard false` leaves them alone")
+        refusal(text, Vec::new()).hint("nothing was pushed. Use `git config handoff.pushGuard true` to check code branches, or `git config handoff.pushGuard false` to leave them unchecked")
     })
 }
 
-/// What is behind, or went another way, is fetched before anything else.
+/// If the branch is behind or has diverged, the hint is to fetch first.
 fn fetched_first(failure: Failure, remote: Option<&str>, ledger: &Ledger<'_>) -> Failure {
     let behind = ["branch.unknown", "history.rewritten"];
     if !failure.findings.iter().any(|f| behind.contains(&&*f.code)) {
@@ -61,7 +61,7 @@ fn fetched_first(failure: Failure, remote: Option<&str>, ledger: &Ledger<'_>) ->
     }
     let branch = ledger.branch();
     failure.hint(format!(
-        "nothing was pushed. `git config handoff.remote {}` and `git handoff sync` make what you have beyond {branch} there again on it, and push it: nothing is lost by it",
+        "nothing was pushed. `git config handoff.remote {}` and `git handoff sync` replay your new steps on its {branch} and push them: nothing is lost",
         remote.unwrap_or("origin")
     ))
 }
@@ -82,8 +82,8 @@ fn guard(
     if findings.is_empty() {
         return Ok(());
     }
-    let text = "the ledger does not say that you hold what you push";
+    let text = "according to the ledger, you do not hold what you push";
     Err(refusal(text, findings).hint(
-        "nothing was pushed, and your commits are kept; push again when the issue is yours. `handoff.pushGuard` in git's configuration asks for this check",
+        "nothing was pushed, and your commits are kept; push again once you hold the issue. `handoff.pushGuard` in git's configuration enables this check",
     ))
 }

@@ -13,7 +13,8 @@ use crate::environment;
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// Refuses a push that would not lead the ledger on. Sees objects that git keeps apart until then.
+/// Refuses a push that does not add legal steps to the ledger. Sees the objects that git still
+/// keeps in quarantine.
 pub(crate) fn pre_receive(context: &Context) -> Result<(), Failure> {
     const WORDS: usize = 3;
     let pushed = lines(WORDS)?;
@@ -30,8 +31,8 @@ pub(crate) fn pre_receive(context: &Context) -> Result<(), Failure> {
 /// The same for one ref, named by the arguments.
 pub(crate) fn update(context: &Context, arguments: &[OsString]) -> Result<(), Failure> {
     let name = argument(arguments, 0, "a ref")?;
-    let old = argument(arguments, 1, "where it is")?;
-    let new = argument(arguments, 2, "where it is to be")?;
+    let old = argument(arguments, 1, "the old value of the ref")?;
+    let new = argument(arguments, 2, "the new value of the ref")?;
     let repository = context.repository()?;
     let ledger = context.ledger(&repository)?;
     received(&repository, &ledger, name, old, new)
@@ -61,12 +62,12 @@ pub(crate) fn reference_transaction(
     arguments: &[OsString],
 ) -> Result<(), Failure> {
     const WORDS: usize = 3;
-    // Only then can it be stopped.
+    // A move can be refused only in this phase.
     if argument(arguments, 0, "the phase")? != "prepared" {
         return Ok(());
     }
     let moves = lines(WORDS)?;
-    // Most transactions move HEAD or remote-tracking refs, and are none of the ledger's business.
+    // Most transactions move HEAD or remote-tracking refs, and do not concern the ledger.
     let is_branch = |line: &&Vec<String>| line[2].starts_with("refs/heads/");
     if !moves.iter().any(|line| is_branch(&line)) {
         return Ok(());
@@ -101,10 +102,10 @@ fn moved(
         let finding = Finding::error("branch.symbolic", "", text);
         return Err(not_legal(ledger, vec![finding]));
     }
-    // What the caller expects may be left open; where the branch is, counts.
+    // The caller may leave the old value open, so the branch's actual commit counts.
     let from = repository.resolve(ledger.refname())?;
     let moved = BranchMove {
-        // Where the branch is gone, it has to lead on from where this clone saw it.
+        // If the branch is gone, it must continue from where this clone last saw it.
         from: from.or_else(|| ledger.seen()),
         to: object(new)?,
     };
@@ -126,8 +127,8 @@ fn moved(
     })
 }
 
-/// Refuses the deletion of another branch where that is the first part of its renaming to the
-/// ledger's: then git deletes the ledger's branch in the second, and of the first nothing comes back.
+/// Refuses the deletion of another branch if that is the first part of renaming it to the ledger's:
+/// git deletes the ledger's branch in the second part, and does not undo the first.
 fn gives_way(repository: &Repository, ledger: &Ledger<'_>, name: &str) -> Result<(), Failure> {
     let branch = ledger.branch();
     if !repository.has_no_log(name) || environment::renamed_to().as_deref() != Some(branch) {
@@ -139,7 +140,7 @@ fn gives_way(repository: &Repository, ledger: &Ledger<'_>, name: &str) -> Result
         let finding = Finding::error("branch.deleted", "", text);
         return Err(not_legal(ledger, vec![finding]));
     }
-    // git makes the new name without asking.
+    // git creates the new name without calling this hook.
     let moved = BranchMove {
         from: ledger.seen(),
         to: repository.resolve(name)?,
@@ -147,21 +148,21 @@ fn gives_way(repository: &Repository, ledger: &Ledger<'_>, name: &str) -> Result
     judge(repository, ledger, moved)
 }
 
-/// Tells what is left after git was refused to move a ref, and puts back what git would not.
+/// Adds what is left after a move was refused to the hint, and restores what git would not.
 fn left(repository: &Repository, name: &str, expected: &str, mut failure: Failure) -> Failure {
     let mut more = String::new();
     let renamed = repository.half_renamed();
     let put_back = repository.put_log_back(name);
-    // git names no value of the branch that makes way, and deleted the other one before.
+    // git gives no old value for the branch that makes way, and has deleted the other one already.
     let made_way = matches!(object(expected), Ok(None))
         && failure.findings.iter().any(|f| f.code == "branch.deleted");
     if let (Some(commit), false, true) = (renamed, put_back, made_way) {
         more = format!(
-            ". The branch that git began to rename has lost its name: `git branch NAME {commit}` brings it back; its log is logs/refs/.tmp-renamed-log in the git directory, and belongs to logs/refs/heads/NAME"
+            ". The branch that git began to rename has lost its name: `git branch NAME {commit}` brings it back; its log is logs/refs/.tmp-renamed-log in the git directory, and belongs in logs/refs/heads/NAME"
         );
     }
     if repository.workdir().is_some() {
-        more += ". git may have changed files before it asked: `git status` tells";
+        more += ". git may have changed files before it ran this hook: see `git status`";
     }
     if let Some(hint) = &mut failure.hint {
         hint.push_str(&more);
@@ -169,8 +170,8 @@ fn left(repository: &Repository, name: &str, expected: &str, mut failure: Failur
     failure
 }
 
-/// Says whether a new branch is where a remote-tracking branch of its name is, or comes to be in the
-/// same transaction.
+/// Says whether a new branch is at the commit of a remote-tracking branch of its name, or of one
+/// that moves there in the same transaction.
 fn is_taken_over(
     repository: &Repository,
     branch: &str,
@@ -185,10 +186,10 @@ fn is_taken_over(
     Ok(moved_too || repository.is_remotes(branch, to)?)
 }
 
-/// Judges the last step of a history alone.
+/// Judges only the last step of a history.
 fn last_step(repository: &Repository, ledger: &Ledger<'_>, to: ObjectId) -> Result<(), Failure> {
     let from = repository.commit(to)?.parents.first().copied();
-    // Behind the end of a shallow clone is nothing to compare it with.
+    // At the end of a shallow clone, there is no parent to compare it with.
     let from = from.filter(|from| repository.has(*from));
     judge(repository, ledger, BranchMove { from, to: Some(to) })
 }

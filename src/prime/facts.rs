@@ -1,4 +1,4 @@
-//! What is gathered for an agent, before it is told.
+//! The facts gathered for an agent, before they become text.
 
 use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId};
@@ -12,13 +12,13 @@ use crate::contracts::skeleton::{Format, Skeleton};
 /// A contract that the agent may send next.
 pub(super) struct NextContract {
     pub(super) to: AgentName,
-    /// Whether it leads on, not to someone who steps in.
+    /// Whether it is a usual way on, not one to an agent that steps in.
     pub(super) usual: bool,
     /// Its type.
     pub(super) contract_type: String,
-    /// What its type says, in a few words.
+    /// The title of its type.
     pub(super) title: String,
-    /// The request that it answers, where that must be said.
+    /// The request that it answers, if it must be named.
     pub(super) answers: Option<HandoffId>,
     /// The command that prints its skeleton.
     pub(super) command: String,
@@ -36,7 +36,7 @@ pub(super) struct Contract {
     pub(super) send: String,
 }
 
-/// Everything that is told.
+/// All the facts.
 pub(super) struct Facts<'a> {
     pub(super) agent: AgentName,
     pub(super) party: Option<&'a Agent>,
@@ -44,7 +44,7 @@ pub(super) struct Facts<'a> {
     /// The other protocols that know the agent.
     pub(super) elsewhere: Vec<&'a Protocol>,
     pub(super) overview: Overview,
-    /// What it holds, or would claim next.
+    /// The handoff it holds, or would claim next.
     pub(super) work: Option<Record>,
     pub(super) contract: Option<Contract>,
     /// The other contracts that it may send.
@@ -53,10 +53,10 @@ pub(super) struct Facts<'a> {
     pub(super) now: Moment,
 }
 
-/// The name of the issue in commands where the agent opens one.
+/// The placeholder for the issue in commands that open one.
 pub(super) const NEW_ISSUE: &str = "ISSUE";
 
-/// The option that names the ledger's branch, as a shell takes it.
+/// The option that names the ledger's branch, quoted for a shell.
 pub(super) fn branch_option(branch: Option<&str>) -> String {
     branch.map_or_else(String::new, |branch| {
         format!(" --branch {}", shell_quoted(branch))

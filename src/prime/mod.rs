@@ -1,8 +1,8 @@
-//! What an agent needs when a session begins: who it is, what is open for it, which contract is
-//! its next, and the commands for it.
+//! What an agent needs when a session begins: its role, its open handoffs, its next contract, and
+//! the commands for it.
 //!
-//! Here the `facts` are gathered, from the ledger's tip alone; `text` tells them, on a `page` that
-//! fits into a number of tokens. `session_hook` answers the hooks of harnesses with them.
+//! This module gathers the `facts` from the ledger's tip alone; `text` writes them to a `page` that
+//! fits into a number of tokens. `session_hook` answers the hooks of harnesses with it.
 
 mod facts;
 mod page;
@@ -24,24 +24,24 @@ use crate::contracts::skeleton::{Format, Wanted};
 use crate::environment::now;
 use crate::failure::Failure;
 
-/// How much is read for a session's start: more would take too long.
+/// How much is read at the start of a session: more would take too long.
 const LOOK: OverviewLimits = OverviewLimits {
     records: 400,
     each: 3,
 };
 
-/// What an agent is told.
+/// The page for an agent.
 pub(crate) struct Prime {
-    /// The page.
+    /// Its text.
     pub(crate) text: String,
     /// The same as data.
     pub(crate) data: Value,
 }
 
-/// Gathers what an agent is told.
+/// Makes the page for an agent.
 ///
 /// # Errors
-/// A [`Failure`] where there is no ledger, no agent, or none of that name.
+/// A [`Failure`] if there is no ledger, or the agent is not set or unknown.
 pub(crate) fn prime(context: &Context) -> Result<Prime, Failure> {
     let repository = context.repository()?;
     let ledger = context.ledger(&repository)?;
@@ -51,7 +51,7 @@ pub(crate) fn prime(context: &Context) -> Result<Prime, Failure> {
     let protocols: Vec<&Protocol> = knowing.iter().map(Rules::protocol).collect();
     let now = now()?;
     let overview = overview(&tip, &agent, &protocols, now, LOOK)?;
-    // What it sends from a claim that ran out is refused.
+    // A contract sent from a claim that ran out is refused.
     let mut held = overview.held.first.iter().filter(|r| !r.is_expired(now));
     let work = held.next().or(overview.waiting.first.first());
     let stands = [
@@ -107,18 +107,17 @@ pub(crate) fn prime(context: &Context) -> Result<Prime, Failure> {
     Ok(facts.finish())
 }
 
-/// What an agent is told that is about to stop while it holds something: none where it holds
-/// nothing.
+/// The message for an agent that is about to stop while it holds handoffs; none if it holds none.
 ///
 /// # Errors
-/// A [`Failure`] where there is no ledger, no agent, or none of that name.
+/// A [`Failure`] if there is no ledger, or the agent is not set or unknown.
 pub(crate) fn held(context: &Context) -> Result<Option<String>, Failure> {
     let repository = context.repository()?;
     let ledger = context.ledger(&repository)?;
     let tip = ledger.tip()?;
     let (knowing, agent) = protocols_of(&tip, context.acting_agent(&repository)?)?;
     let protocols: Vec<&Protocol> = knowing.iter().map(Rules::protocol).collect();
-    // Whether something is held must be known, however long that takes.
+    // No handoff that is held may be missed, however long this takes.
     let limits = OverviewLimits {
         records: usize::MAX,
         each: usize::MAX,
@@ -138,7 +137,7 @@ pub(crate) fn held(context: &Context) -> Result<Option<String>, Failure> {
     ))
 }
 
-/// The protocols in force that know an agent, and the name that the first has for it.
+/// The protocols in force that have an agent, and the agent's name in the first.
 fn protocols_of<'r>(
     tip: &Snapshot<'r>,
     agent: AgentName,
@@ -164,7 +163,7 @@ fn protocols_of<'r>(
     }
 }
 
-/// Makes what could be sent next.
+/// Makes the contracts that could be sent next.
 struct Maker<'a, 'r> {
     repository: &'a Repository,
     tip: &'a Snapshot<'r>,
@@ -176,8 +175,8 @@ struct Maker<'a, 'r> {
 }
 
 impl Maker<'_, '_> {
-    /// The contracts that an agent may send from what it works on, the likely one first; or that
-    /// open an issue, where it works on nothing.
+    /// The contracts that an agent may send from its current work, the likeliest first; without
+    /// work, those that open an issue.
     fn ways(
         &self,
         agent: &AgentName,
@@ -232,7 +231,7 @@ impl Maker<'_, '_> {
         Ok(ways)
     }
 
-    /// The contract of this way, its values short.
+    /// The skeleton of this contract, with its values shortened.
     fn contract(
         &self,
         way: NextContract,
@@ -288,7 +287,7 @@ impl Maker<'_, '_> {
         })
     }
 
-    /// The option that names the protocol, where an issue is opened and there are several.
+    /// The option that names the protocol, if an issue is opened and there are several protocols.
     fn protocol_option(&self, work: Option<&Record>) -> String {
         if work.is_none() && self.several {
             format!(" --protocol {}", self.rules.protocol().name())
@@ -298,7 +297,7 @@ impl Maker<'_, '_> {
     }
 }
 
-/// A value, in brief: texts on one line and cut, of lists and objects only the beginning.
+/// A shortened value: text cut and on one line, lists and objects with only their first items.
 fn short(value: Value, depth: usize, shortened: &mut bool) -> Value {
     const TOKENS: usize = 40;
     const ITEMS: usize = 2;

@@ -1,10 +1,10 @@
-//! A page that fits into a number of tokens, whoever wrote what is on it.
+//! A page that fits into a number of tokens, whatever text is on it.
 //!
-//! No tokenizer is at hand, and models differ, so what a text costs is judged from above: the
-//! program's own words by what such words come to, everything else by what the worst of its kind
-//! does. A test measures pages with a real tokenizer.
+//! No tokenizer is available here, and models differ, so the cost of a text is an upper bound: the
+//! program's own words at what such words usually cost, everything else at the worst case of its
+//! kind. A test measures pages with a real tokenizer.
 
-/// Where foreign text begins and ends while a page is made; never printed.
+/// Marks around foreign text while a page is made; never printed.
 const BEGIN: char = '\u{e000}';
 const END: char = '\u{e001}';
 
@@ -14,10 +14,10 @@ pub(super) fn foreign(text: impl ToString) -> String {
     format!("{BEGIN}{text}{END}")
 }
 
-/// A foreign text in quotes, on one line, with nothing in it that could end the quotes, and cut
-/// where it costs more than this many tokens.
+/// A foreign text in quotes, on one line, escaped so that nothing in it can end the quotes, and cut
+/// to this many tokens.
 pub(super) fn quote(text: &str, most: usize) -> String {
-    // No more of it than could ever be shown.
+    // No more than could ever be shown.
     let beginning: String = text.chars().take(8 * most + 80).collect();
     let words: Vec<&str> = beginning.split_whitespace().collect();
     let escaped: String = words
@@ -27,7 +27,7 @@ pub(super) fn quote(text: &str, most: usize) -> String {
         .collect();
     let shown = match clip(&escaped, most) {
         whole if whole == escaped => escaped,
-        // What was cut in an escape would be something else.
+        // An escape that is cut would mean something else.
         cut => format!("{}…", cut.trim_end_matches('\\')),
     };
     foreign(format!("\"{shown}\""))
@@ -62,7 +62,7 @@ fn cost(text: &str) -> usize {
     sum + rest.len() * OWN
 }
 
-/// What a text costs of which nothing is known.
+/// The cost of unknown text, in hundredths of a token.
 fn foreign_cost(text: &str) -> usize {
     let kind = |c: char| match c {
         'a'..='z' => 0,
@@ -74,7 +74,7 @@ fn foreign_cost(text: &str) -> usize {
     let mut sum = 0;
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
-        // A capital begins a word.
+        // A capital starts a word.
         let mut end = first.len_utf8();
         let mut before = kind(first);
         for c in rest[end..].chars() {
@@ -102,7 +102,7 @@ fn foreign_cost(text: &str) -> usize {
     sum
 }
 
-/// What a run of letters costs: less where it could be a word.
+/// The cost of a run of letters: less if it could be a word.
 fn word_cost(run: &str) -> usize {
     let is_vowel = |c: char| "aeiouyAEIOUY".contains(c);
     let (mut longest, mut same, mut last) = (0, 0, None);
@@ -155,9 +155,9 @@ impl Page {
         self.text.push('\n');
     }
 
-    /// Adds lines as long as there is room, with some of it kept for what comes after, in
-    /// tokens. Where not all of them fit, or there are more, says how many more there are; `what`
-    /// says what they are, `command` shows them.
+    /// Adds lines while there is room, keeping `kept` tokens for what follows. If some do not fit,
+    /// or there are `more`, adds a line with how many are left; `what` names them, `command` shows
+    /// them.
     pub(super) fn lines(
         &mut self,
         lines: &[String],

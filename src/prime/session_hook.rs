@@ -1,4 +1,4 @@
-//! What a harness's hook is told. Whatever is amiss is no reason to break a session.
+//! The answers to a harness's hooks. No failure here may break a session.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ pub(crate) enum When {
 /// Answers a hook.
 ///
 /// # Errors
-/// A [`Failure`] where nothing can be printed.
+/// A [`Failure`] if nothing can be printed.
 pub(crate) fn answer(
     context: &Context,
     output: &mut Output,
@@ -68,8 +68,8 @@ pub(crate) fn answer(
     }
 }
 
-/// What the harness says on standard input. Some leave it open: it is waited for until an object
-/// is whole, and not for long.
+/// What the harness sends on standard input. Some harnesses leave it open: reading stops once an
+/// object is complete, or after a short time.
 fn input() -> Value {
     const PATIENCE: Duration = Duration::from_secs(2);
     let parts = parts();
@@ -90,12 +90,12 @@ fn input() -> Value {
     serde_json::from_slice(&bytes).unwrap_or_default()
 }
 
-/// What comes on standard input, as it comes.
+/// Parts of standard input, as they arrive.
 fn parts() -> Receiver<Vec<u8>> {
-    /// No harness says more than this.
+    /// No harness sends more than this.
     const MOST: u64 = 1 << 24;
     let (sender, parts) = channel();
-    // It ends with the process where nothing comes.
+    // Without input, the thread ends with the process.
     thread::spawn(move || {
         let mut stdin = std::io::stdin().take(MOST);
         let mut part = vec![0; 1 << 16];
@@ -108,7 +108,7 @@ fn parts() -> Receiver<Vec<u8>> {
     parts
 }
 
-/// Some harnesses run hooks in another folder than the one that they are about.
+/// Some harnesses run hooks in a folder other than the project's.
 fn go_to_repository(input: &Value) {
     if Repository::open_here().is_ok() {
         return;
@@ -121,10 +121,10 @@ fn go_to_repository(input: &Value) {
     }
 }
 
-/// Remembers that the agent of a session was kept from stopping. Says whether that is new, and can
-/// be remembered: whoever forgets would keep it for ever.
+/// Remembers that the agent of a session was kept from stopping. Returns whether this is the first
+/// time and could be remembered: otherwise the agent would be kept forever.
 fn remember(common_dir: &Path, harness: &str, session: &str) -> bool {
-    /// As many sessions as are remembered, the newest.
+    /// The most sessions that are remembered, the newest ones.
     const MOST: usize = 256;
     let folder = common_dir.join("handoff").join("kept");
     let Ok(name) = blob_id(format!("{harness}\0{session}").as_bytes()) else {

@@ -1,4 +1,4 @@
-//! What an agent is told, as text: the most important first, since what does not fit is cut.
+//! The page for an agent, as text: the most important first, since what does not fit is cut.
 
 use handoff_base::ids::AgentName;
 use handoff_ledger::Bucket;
@@ -12,10 +12,10 @@ use crate::contracts::skeleton::Format;
 /// How many tokens a page may cost.
 const MOST: usize = 1350;
 
-/// How many tokens a text from a contract or a protocol may take, where it is one among others.
+/// How many tokens a text from a contract or a protocol may take if it is one of several.
 const QUOTED: usize = 32;
 
-/// The three commands: take it, write the contract, check and send it.
+/// The three commands: claim the work, write the contract, check and send it.
 pub(super) fn commands(facts: &Facts<'_>) -> Vec<String> {
     let mut commands = Vec::new();
     let (agent, branch) = (&facts.agent, branch_option(facts.branch));
@@ -49,7 +49,7 @@ pub(super) fn tell(facts: &Facts<'_>) -> (String, Vec<Cut>) {
         .party
         .is_some_and(|party| party.kind == AgentKind::End)
     {
-        page.line("It stands for the end of the work: nobody acts as it.");
+        page.line("It marks the end of the work: no agent acts as it.");
     } else {
         overview(facts, &mut page);
         what_to_do(facts, &mut page);
@@ -60,7 +60,7 @@ pub(super) fn tell(facts: &Facts<'_>) -> (String, Vec<Cut>) {
     (page.finish(), cut)
 }
 
-/// What an agent is told that is about to stop with these handoffs in its hands.
+/// The message for an agent that is about to stop while it holds these handoffs.
 pub(super) fn still_held(agent: &AgentName, held: &[&Record], branch: &str) -> Option<String> {
     const SHOWN: usize = 3;
     let first = held.first()?;
@@ -72,7 +72,7 @@ pub(super) fn still_held(agent: &AgentName, held: &[&Record], branch: &str) -> O
     let id = &first.id;
     Some(format!(
         "You are {agent} and still hold {}{more}. Before you stop, hand it on: `git handoff prime --as {agent}{branch}` \
-         prints the commands for it. If you can't, say so: `git handoff block {id} --as {agent}{branch} --reason 'what you lack'` \
+         prints the commands for it. If you can't, run `git handoff block {id} --as {agent}{branch} --reason 'what you lack'` \
          or `git handoff fail {id} --as {agent}{branch} --message 'what went wrong' --recoverable`.",
         shown.join(", ")
     ))
@@ -97,11 +97,11 @@ fn who(facts: &Facts<'_>, page: &mut Page) {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        page.line(&format!("Also a part of: {first}{more}"));
+        page.line(&format!("Also in: {first}{more}"));
     }
 }
 
-/// What is on the overview.
+/// The handoffs of the overview.
 fn overview(facts: &Facts<'_>, page: &mut Page) {
     let (agent, overview) = (foreign(&facts.agent), &facts.overview);
     let branch = foreign(branch_option(facts.branch));
@@ -111,16 +111,13 @@ fn overview(facts: &Facts<'_>, page: &mut Page) {
         (&overview.held, "You hold"),
         (
             &overview.waiting,
-            "Waiting for you to claim, the most urgent first",
+            "Waiting for you to claim, most urgent first",
         ),
-        (&overview.stuck, "Yours, and standing still"),
-        (
-            &overview.to_decide,
-            "WaitStatus still, and for you to decide",
-        ),
+        (&overview.stuck, "Yours, needing attention"),
+        (&overview.to_decide, "Needing attention, for you to decide"),
         (
             &overview.later,
-            "Yours later: it waits for other handoffs, or for its next attempt",
+            "Yours later, waiting for other handoffs or a next attempt",
         ),
     ];
     let mut is_cut = overview.unread > 0;
@@ -154,16 +151,16 @@ fn overview(facts: &Facts<'_>, page: &mut Page) {
     }
     if overview.unread > 0 {
         page.line(&format!(
-            "({} open handoffs were not looked at)",
+            "({} open handoffs were not read)",
             overview.unread
         ));
     }
     if is_cut {
-        page.line(&format!("All of it: {inbox}"));
+        page.line(&format!("Full list: {inbox}"));
     }
 }
 
-/// One handoff: what it is about, and what there is to know of its state.
+/// One handoff: its subject, and the details of its state.
 fn row(facts: &Facts<'_>, record: &Record) -> String {
     let (id, from) = (foreign(&record.id), foreign(&record.from));
     let mut text = format!("- {id} from {from}");
@@ -208,7 +205,7 @@ fn row(facts: &Facts<'_>, record: &Record) -> String {
     format!("{text}: {}", quote(&record.summary, QUOTED))
 }
 
-/// The commands, and what to do where the usual ones do not fit.
+/// The commands, and what to do if the usual ones do not fit.
 fn what_to_do(facts: &Facts<'_>, page: &mut Page) {
     let agent = foreign(&facts.agent);
     let branch = foreign(branch_option(facts.branch));
@@ -218,7 +215,7 @@ fn what_to_do(facts: &Facts<'_>, page: &mut Page) {
     let first_to_decide = facts.overview.to_decide.first.first();
     if let Some(record) = first_to_decide {
         let key = foreign(record.id.issue());
-        page.line("To decide: see what the protocol wants and why, then have it done:");
+        page.line("To decide: see what the protocol advises and why, then apply it:");
         page.line(&format!("   git handoff next {key}{branch}"));
         page.line(&format!(
             "   git handoff next {key} --apply --as {agent}{branch}"
@@ -231,12 +228,12 @@ fn what_to_do(facts: &Facts<'_>, page: &mut Page) {
             let what = if holds {
                 "what was handed to you"
             } else {
-                "take it"
+                "claim it"
             };
             let key = foreign(work.id.issue());
             page.line(&format!("1. {take}   # {what}"));
             page.line(&format!(
-                "   git handoff context {key}{branch}   # all that was asked for; then do the work, and commit what you change"
+                "   git handoff context {key}{branch}   # everything requested; then do the work, and commit your changes"
             ));
             let title = |way: &NextContract| quote(&way.title, 16);
             let first = facts.contract.iter().map(|contract| title(&contract.way));
@@ -252,21 +249,21 @@ fn what_to_do(facts: &Facts<'_>, page: &mut Page) {
                 &others.collect::<Vec<_>>(),
                 0,
                 700,
-                ("ways on", "git handoff new -h"),
+                ("contracts", "git handoff new -h"),
             );
             page.line(&format!(
                 "3. {send}   # then delete the file: your part is done"
             ));
         }
         (Some(_), all) => {
-            page.line("Your next steps: take it, see what the protocol wants done, finish it:");
+            page.line("Your next steps: read it, see what the protocol advises, complete it:");
             for (number, command) in all.iter().enumerate() {
                 page.line(&format!("{}. {command}", number + 1));
             }
         }
         (None, [new, send]) => {
             page.line(&format!(
-                "To open an issue, put its number in the place of {NEW_ISSUE}:"
+                "To open an issue, replace {NEW_ISSUE} with its number:"
             ));
             page.line(&format!("1. {new}   # then replace every {{{{fill: …}}}}"));
             page.line(&format!("2. {send}"));
@@ -297,23 +294,23 @@ fn what_to_do(facts: &Facts<'_>, page: &mut Page) {
             ("ways out: git handoff block -h", "git handoff fail -h"),
         );
     }
-    page.line("A command that is refused says why, and what to run instead; `git handoff explain CODE` says more. Do not stop while you hold a handoff.");
+    page.line("A refused command says why, and what to run instead; `git handoff explain CODE` says more. Do not stop while you hold a handoff.");
 }
 
-/// The contract's skeleton, and the other contracts that there are.
+/// The contract's skeleton, and the other contracts that can be sent.
 fn contract(facts: &Facts<'_>, page: &mut Page) {
     let Some(contract) = &facts.contract else {
         return;
     };
-    /// What is left of the page for the ways and bounds below.
+    /// The tokens kept for the other contracts and the bounds below.
     const KEPT: usize = 260;
     let (way, skeleton) = (&contract.way, &contract.skeleton);
-    let mut note = String::from("`new` also fills in what the repository says by then");
+    let mut note = String::from("`new` also fills in current values from the repository");
     if contract.shortened {
-        note += ", and prints whole what is cut here";
+        note += ", and prints in full what is cut here";
     }
     if skeleton.format != Format::Xml {
-        note += "; a number, true or false takes the place of a mark and its quotes";
+        note += "; replace a mark and its quotes to enter a number, true or false";
     }
     page.line("");
     page.line(&format!(
@@ -327,10 +324,7 @@ fn contract(facts: &Facts<'_>, page: &mut Page) {
         way.contract_type,
         branch_option(facts.branch)
     );
-    page.line(&format!(
-        "Every field it can have: {}",
-        foreign_parts(&fields)
-    ));
+    page.line(&format!("All its fields: {}", foreign_parts(&fields)));
     let longest = skeleton.text.split(|c| c != '`').map(str::len).max();
     let fence = "`".repeat(longest.unwrap_or(0).max(2) + 1);
     page.line(&format!("{fence}{}", skeleton.format.name()));
@@ -342,10 +336,10 @@ fn contract(facts: &Facts<'_>, page: &mut Page) {
     let command = foreign_parts(&way.command);
     page.lines(&lines, 0, KEPT, ("lines, which `new` prints", &command));
     page.line(&fence);
-    // What is usual stands among the steps, where there are some.
+    // The usual contracts are among the steps, if there are any steps.
     let is_told = |way: &&NextContract| !way.usual || facts.work.is_none();
     if facts.ways.iter().any(|way| is_told(&way)) {
-        page.line("Or instead:");
+        page.line("Alternatives:");
         let others = facts.ways.iter().filter(is_told).map(|way| {
             let (title, command) = (quote(&way.title, 16), foreign_parts(&way.command));
             format!("- {title}: {command}")
@@ -358,7 +352,7 @@ fn contract(facts: &Facts<'_>, page: &mut Page) {
     }
 }
 
-/// From whom work comes, to whom it goes, and what the agent may not do.
+/// The agents it receives work from and may hand work to, and what it may not do.
 fn bounds(facts: &Facts<'_>, page: &mut Page) {
     let Some(party) = facts.party else { return };
     let definition = facts.protocol.definition();
@@ -384,7 +378,10 @@ fn bounds(facts: &Facts<'_>, page: &mut Page) {
         .map(AgentName::as_str)
         .collect();
     to.dedup();
-    for (title, mut names) in [("Work comes to you from", from), ("You may hand to", to)] {
+    for (title, mut names) in [
+        ("You receive work from", from),
+        ("You may hand work to", to),
+    ] {
         names.truncate(12);
         if !names.is_empty() {
             lines.push(format!("{title}: {}", foreign(names.join(", "))));
@@ -392,7 +389,7 @@ fn bounds(facts: &Facts<'_>, page: &mut Page) {
     }
     for way in definition.forbidden.iter().filter(|f| f.from == party.id) {
         let (to, why) = (foreign(&way.to), quote(&way.reason, QUOTED));
-        lines.push(format!("You may not hand to {to}: {why}"));
+        lines.push(format!("You may not hand work to {to}: {why}"));
     }
     for (title, words) in [
         ("You must not do", &party.forbidden),
@@ -415,7 +412,7 @@ fn bounds(facts: &Facts<'_>, page: &mut Page) {
     page.lines(&lines, 0, 0, (&format!("rules: {all}"), &all));
 }
 
-/// A command with its arguments marked that are names of others.
+/// A command, with the arguments that come from elsewhere marked as foreign.
 fn foreign_parts(command: &str) -> String {
     let own = |word: &str| word.starts_with("--") || ["git", "handoff", "&&", ">"].contains(&word);
     let mark = |word: &str| {

@@ -7,8 +7,7 @@ use handoff_model::{Advice, Choice, Question, Record, choices, decider};
 use handoff_protocol::{Action, Protocol, State};
 use serde_json::{Value, json};
 
-/// What may be done about a handoff that needs attention: the action, and its
-/// command.
+/// The options for a handoff that needs attention: each action with its command.
 pub(crate) fn options(protocol: &Protocol, record: &Record, at: Moment) -> Vec<(Action, String)> {
     let by = decider(protocol, &record.from);
     let choices = choices(protocol, record, at);
@@ -43,7 +42,7 @@ fn command(record: &Record, choice: &Choice, by: &AgentName) -> String {
     }
 }
 
-/// The command that answers a blocked handoff: a value for each key, or words.
+/// The command that answers a blocked handoff: with a value for each key, or with text.
 pub(crate) fn answer(record: &Record, by: &AgentName) -> String {
     let plain_key = |key: &str| {
         let simple = |c: char| c.is_alphanumeric() || "-_.".contains(c);
@@ -70,7 +69,7 @@ pub(crate) fn options_text(options: &[(Action, String)]) -> String {
         let action = action.as_str();
         format!("  {action:<9} {command}\n")
     });
-    format!("\nwhat may be done\n{}", lines.collect::<String>())
+    format!("\noptions\n{}", lines.collect::<String>())
 }
 
 /// The options as data.
@@ -98,7 +97,7 @@ pub(crate) fn questions_text(questions: &[Question]) -> String {
     questions.iter().map(line).collect()
 }
 
-/// The commands that carry advice out.
+/// The commands that carry out an advice.
 pub(crate) fn commands(advice: &Advice, record: &Record) -> Vec<String> {
     let (id, by) = (&advice.id, &advice.agent);
     let apply = format!("git handoff next {} --apply --as {by}", id.issue());

@@ -48,7 +48,7 @@ pub(crate) fn report(
     text
 }
 
-/// The verdict, and what was looked at, in one line.
+/// The verdict, and what was audited, on one line.
 pub(crate) fn verdict(audit: &Audit) -> String {
     let checked = format!(
         "{}, {}, up to {}",
@@ -81,19 +81,20 @@ fn checked(
     let when = tip.map(|commit| commit.committer.at.format("%Y-%m-%d %H:%M %z").to_string());
     let from = match &audit.since {
         Some(since) => format!("after commit {}", short_id(since)),
-        None if audit.cut_off => "from where this clone begins".to_owned(),
+        None if audit.cut_off => "from the first commit in this clone".to_owned(),
         None => "from the first commit".to_owned(),
     };
     let mut text = format!(
-        "  looked at: {}branch {}, {from} to the last, recorded {}\n",
+        "  audited: {}branch {}, {from} to the last, recorded {}\n",
         issue.map_or_else(String::new, |key| format!(
-            "issue {key} alone, and the rules; "
+            "only issue {key}, and the rules; "
         )),
         plain(branch),
         when.as_deref().unwrap_or("at an unknown time"),
     );
     if audit.is_clean() {
-        text += "  every step is one that the rules of its time allowed, and nothing was changed since\n";
+        text +=
+            "  every step was legal under the rules of its time, and nothing was changed since\n";
     }
     if audit.cut_off {
         text += &format!("  older history: {DEEPEN}\n");

@@ -1,14 +1,14 @@
-//! How attempts failed and what was kept of it, as text.
+//! What was kept of failed attempts, as text.
 
 use handoff_base::short_id;
 use handoff_base::text::plain;
 use handoff_ledger::{Contents, PastFailure, Shown};
 use handoff_model::SnapshotManifest;
 
-/// How many paths of a snapshot are named one by one.
+/// The most paths of a snapshot that are listed.
 const MOST_PATHS: usize = 50;
 
-/// What was kept of the newest failure of which anything was.
+/// What was kept of the newest failure that kept anything.
 pub(crate) fn kept_text(failures: &[PastFailure]) -> String {
     let kept = failures
         .iter()
@@ -85,7 +85,7 @@ fn snapshot_text(snapshot: &SnapshotManifest) -> String {
         snapshot.staged.len() + snapshot.removed.len()
     );
     if let Some(operation) = &snapshot.operation {
-        text += &format!(", in the middle of a {}", plain(operation));
+        text += &format!(", during a {}", plain(operation));
     }
     text.push('\n');
     let files = snapshot

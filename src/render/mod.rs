@@ -1,8 +1,8 @@
 //! Records, issues and receipts, as text and as JSON.
 //!
-//! `rows` are handoffs in a table, `kept` is what remains of a failure, `advice` the commands that
-//! may come next, `audit` the report of an audit. What enters here says what a value looks like,
-//! and asks a `Look` how a terminal shows it.
+//! `rows` renders handoffs as a table, `kept` what was kept of a failure, `advice` the commands
+//! that may come next, `audit` the report of an audit. These modules decide what a value looks
+//! like, and ask a `Look` how a terminal shows it.
 
 pub(crate) mod advice;
 pub(crate) mod audit;
@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use crate::output::{Output, counted};
 use crate::view::{Look, colored};
 
-/// What a write did, as data.
+/// The receipt of a write, as data.
 pub(crate) fn done_json(done: &Done) -> Value {
     let receipt = &done.receipt;
     let changes: Vec<Value> = receipt
@@ -57,7 +57,7 @@ pub(crate) fn done_json(done: &Done) -> Value {
     })
 }
 
-/// The commands that take the work on from here.
+/// The commands that may come next.
 fn next_steps(done: &Done) -> Vec<String> {
     let receipt = &done.receipt;
     let (record, issue) = (&receipt.record, &receipt.issue);
@@ -82,7 +82,7 @@ fn next_steps(done: &Done) -> Vec<String> {
         .find(|o| Some(&o.id) == record.follows.as_ref());
     let recovery = reported.and_then(|open| recover(&open.id, open.state, lead));
     match record.state {
-        // Of several tasks, some may have to wait.
+        // If there are several tasks, some may have to wait.
         State::Pending if record.task.is_some() => {
             vec![format!("git handoff claim --next --as {to}")]
         }
@@ -91,7 +91,7 @@ fn next_steps(done: &Done) -> Vec<String> {
             let complete = format!("git handoff complete {id} --as {to}");
             recovery.into_iter().chain([complete]).collect()
         }
-        // A report on a task may need no more than to be taken note of.
+        // A report on a task may only need to be noted.
         State::InProgress
             if record.task.is_some() && issue.tasks.iter().all(|t| t.handoff != *id) =>
         {
@@ -116,8 +116,8 @@ fn next_steps(done: &Done) -> Vec<String> {
         State::Completed if receipt.onward.is_empty() && recovery.is_some() => {
             recovery.into_iter().collect()
         }
-        // What was turned down goes back to its sender, and so does an issue that
-        // its sender completed, once it is reopened.
+        // A rejected or cancelled handoff goes back to its sender, and so does a reopened
+        // issue that its sender had completed.
         State::Rejected | State::Cancelled => hand_on(from, &back),
         State::Completed
             if record
@@ -131,7 +131,7 @@ fn next_steps(done: &Done) -> Vec<String> {
     }
 }
 
-/// The command that takes up what failed or is blocked.
+/// The command that resumes a failed or blocked handoff.
 fn recover(id: &HandoffId, state: State, lead: &AgentName) -> Option<String> {
     match state {
         State::Failed => Some(format!("git handoff retry {id} --as {lead} --reason WHY")),
@@ -141,17 +141,17 @@ fn recover(id: &HandoffId, state: State, lead: &AgentName) -> Option<String> {
     }
 }
 
-/// Says what was found and did not keep it from being done.
+/// Prints the findings that did not prevent the write.
 pub(crate) fn say_warnings(done: &Done, output: &mut Output) {
     for finding in &done.warnings {
         output.say(crate::output::render(finding).trim_end());
     }
 }
 
-/// Says what takes the work on from here.
+/// Prints the commands that may come next.
 pub(crate) fn say_next(done: &Done, output: &mut Output) {
     let record = &done.receipt.record;
-    // Who reads this is done: the claim is another's to make.
+    // The caller is done: the claim is for another agent to make.
     let first = match record.state {
         State::Pending => format!("next, for {}:", record.to),
         _ => "next:".to_owned(),
@@ -162,7 +162,7 @@ pub(crate) fn say_next(done: &Done, output: &mut Output) {
     }
 }
 
-/// What a write did, as text.
+/// The receipt of a write, as text.
 pub(crate) fn done_text(done: &Done) -> String {
     let receipt = &done.receipt;
     let record = &receipt.record;
@@ -182,7 +182,7 @@ pub(crate) fn done_text(done: &Done) -> String {
     }
     for missing in record.artifacts.iter().filter(|a| a.sha256.is_none()) {
         let path = plain(&missing.path);
-        text += &format!("  {path}: there is no such file here, so that it was not checked\n");
+        text += &format!("  {path}: no such file here, so it was not checked\n");
     }
     if !record.evidence.is_empty() && record.transitions.len() == 1 {
         text += &format!("  claims: {}\n", plain(&claims(&record.evidence)));
@@ -198,12 +198,12 @@ pub(crate) fn done_text(done: &Done) -> String {
     }
     match done.commit {
         Some(commit) => text += &format!("  commit {}\n", commit.short()),
-        None => text += "  already in the ledger, where it stands as above; nothing was written\n",
+        None => text += "  already in the ledger, in the state above; nothing was written\n",
     }
     text
 }
 
-/// One handoff in a line.
+/// One handoff on one line.
 pub(crate) fn headline(record: &Record) -> String {
     let (id, from, to) = (&record.id, &record.from, &record.to);
     format!("{id} {from} → {to}: {}", colored(record.state))
@@ -330,7 +330,7 @@ pub(crate) fn record_text(record: &Record, look: &Look) -> String {
     text
 }
 
-/// One change of a state, with its time and its reasons.
+/// One transition, with its time and its reasons.
 pub(crate) fn transition_text(t: &Transition, look: &Look) -> String {
     let event = t.event.map_or("send", handoff_protocol::Event::as_str);
     let sent = t
@@ -376,7 +376,7 @@ pub(crate) fn transition_text(t: &Transition, look: &Look) -> String {
     text
 }
 
-/// Where the context of a failure is, and how much there is of it.
+/// The location and size of the context of a failure.
 fn kept(record: &Record, context: &FailureContext) -> String {
     let folder = issue_folder(record.id.issue());
     let (files, bytes) = (context.files, context.bytes);
@@ -387,14 +387,14 @@ fn kept(record: &Record, context: &FailureContext) -> String {
     format!("kept in {folder}/{}{held}", context.folder)
 }
 
-/// Foreign text under a line of ours, so that no line of it looks like one.
+/// Foreign text, indented so that no line of it looks like one of ours.
 fn indented(text: &str) -> String {
     text.lines()
         .map(|line| format!("      {}\n", plain(line)))
         .collect()
 }
 
-/// What goes with a handoff that was claimed.
+/// The briefing that comes with a claim.
 pub(crate) fn briefing_text(brief: &Briefing) -> String {
     let mut text = format!("\n{}\n", plain(brief.contract.text.trim_end()));
     if let Some(basis) = &brief.decided_on {
@@ -416,11 +416,11 @@ pub(crate) fn briefing_text(brief: &Briefing) -> String {
         }
     };
     let facts = brief.facts.iter().map(|(name, value)| fact(name, value));
-    section("known of the issue", facts.collect());
+    section("known about the issue", facts.collect());
     let issue = brief.contract.id.issue();
     let before = format!("see `git handoff context {issue}`");
     section(
-        "what was asked for, contract by contract",
+        "what was requested, contract by contract",
         (brief.contract.id.number() > 1)
             .then_some(before)
             .into_iter()
@@ -452,7 +452,7 @@ fn artifact(artifact: &Artifact) -> String {
     format!("{}: {held}", artifact.path)
 }
 
-/// What was found of a claim.
+/// The verdict on a claim.
 fn claim(checked: &Evidence) -> String {
     let (name, result) = (checked.check.as_str(), checked.result.as_str());
     match &checked.reason {
@@ -461,7 +461,7 @@ fn claim(checked: &Evidence) -> String {
     }
 }
 
-/// What was found of all claims, in one line.
+/// The verdicts on all claims, on one line.
 fn claims(evidence: &[Evidence]) -> String {
     let all = [Verdict::Passed, Verdict::Contradicted, Verdict::Skipped];
     let said = all.into_iter().filter_map(|verdict| {
@@ -496,7 +496,7 @@ fn note(note: &Annotation) -> String {
     format!("{at} {by} notes{about}: {text}")
 }
 
-/// An issue with what is known of it.
+/// An issue with what is known about it.
 pub(crate) fn issue_text(issue: &Issue, records: &[Record], look: &Look) -> String {
     let mut text = format!(
         "issue {}: {} ({}, {}, since {})\n",
@@ -533,7 +533,7 @@ pub(crate) fn issue_text(issue: &Issue, records: &[Record], look: &Look) -> Stri
         );
     }
     for id in &issue.unfollowed {
-        text += &format!("  {id} is completed, and nothing was sent on from it yet\n");
+        text += &format!("  {id} is completed, but nothing has been sent on from it yet\n");
     }
     for decision in &issue.decisions {
         let (at, by, why) = (look.moment(decision.at), &decision.by, plain(&decision.why));

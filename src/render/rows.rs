@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::view::Look;
 
-/// A handoff's state, and what time makes of it.
+/// A handoff's state, with whether its lease ran out or when it can be claimed.
 fn status_text(record: &Record, look: &Look) -> String {
     let shown = look.state(record.state);
     match record.waits_until(look.now()) {
@@ -33,7 +33,7 @@ pub(crate) fn row(record: &Record, look: &Look) -> Vec<String> {
     ]
 }
 
-/// What a handoff is about right now: why it needs attention, or its summary.
+/// The subject of a handoff: why it needs attention, or else its summary.
 fn about(record: &Record) -> String {
     let stands = matches!(record.state, State::Failed | State::Blocked | State::Dead);
     let last = record.latest().filter(|_| stands);
@@ -63,7 +63,7 @@ pub(crate) fn table(records: &[Record], look: &Look) -> String {
     look.table(&rows)
 }
 
-/// Handoffs as a table and as data; without any, these words.
+/// Handoffs as a table and as data; the text is `none` if there are none.
 pub(crate) fn records(records: &[Record], look: &Look, none: &str) -> (String, Vec<Value>) {
     let text = match records {
         [] => format!("{none}\n"),

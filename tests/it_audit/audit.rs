@@ -107,8 +107,8 @@ fn a_step_is_not_dated_before_the_last_of_its_issue_by_hand() {
     command.env("GIT_AUTHOR_DATE", "2020-01-01T00:00:00Z");
     let before = env.tip();
     assert_snapshot!(env.run(command, &claim, None).exits(2).stderr, @"
-    error: the step is dated 2020-01-01 00:00:00 UTC, and the last one of its issue 2026-03-02 09:05:00 UTC
-    hint: nothing was written; leave GIT_AUTHOR_DATE unset, or give it a time after that; see `date` for this machine's clock; `git handoff explain backdated` tells more
+    error: the step is dated 2020-01-01 00:00:00 UTC, before the last step of its issue at 2026-03-02 09:05:00 UTC
+    hint: nothing was written; unset GIT_AUTHOR_DATE, or set it to a later time; `date` shows this machine's clock; see `git handoff explain backdated`
     ");
     assert_eq!(env.tip(), before);
     env.claim("87.1", "prep-agent").success();
@@ -179,7 +179,7 @@ fn a_branch_that_is_gone_can_be_brought_back() {
     env.git(&env.repo(), &["branch", "-D", "handoffs"]);
     assert_snapshot!(env.filtered(&env.handoff(&["verify"]).exits(9).stderr), @"
     error: the repository has no ledger: there is no branch handoffs
-    hint: it was here, and is gone: `git branch handoffs [commit]` brings back what this clone saw last
+    hint: it existed, but is gone: `git branch handoffs [commit]` restores what this clone last saw
     ");
 }
 
@@ -237,8 +237,8 @@ fn the_report_can_be_read_by_people() {
     assert_snapshot!(env.handoff(&["verify"]).success().shown, @"
     $ git handoff verify
     the ledger is sound: 3 commits, 1 handoff, up to [commit]
-      looked at: branch handoffs, from the first commit to the last, recorded 2026-03-02 09:06 +0000
-      every step is one that the rules of its time allowed, and nothing was changed since
+      audited: branch handoffs, from the first commit to the last, recorded 2026-03-02 09:06 +0000
+      every step was legal under the rules of its time, and nothing was changed since
     ");
     let tree = env.root().join("ledger");
     env.git(
@@ -254,7 +254,7 @@ fn the_report_can_be_read_by_people() {
     assert_snapshot!(env.handoff(&["verify"]).exits(10).shown, @r#"
     $ git handoff verify
     the ledger is damaged: 2 findings in 4 commits, 1 handoff, up to [commit]
-      looked at: branch handoffs, from the first commit to the last, recorded 2026-03-02 09:10 +0000
+      audited: branch handoffs, from the first commit to the last, recorded 2026-03-02 09:10 +0000
 
     1. commit [commit] "By hand"
        in the name of Robin Doe, recorded by Robin Doe on 2026-03-02 09:10 +0000
@@ -264,7 +264,7 @@ fn the_report_can_be_read_by_people() {
          note.txt file.stray the step has no business with this file
     --- stderr
     error: the ledger is damaged: 2 findings in 4 commits, 1 handoff, up to [commit]
-    hint: nothing was changed: compare with another clone's branch before you write to this one; what is wrong but legal is put right by a new step, `git handoff annotate`
+    hint: nothing was changed: compare with another clone's branch before you write to this one; if a step is legal but wrong, correct it with a new step: `git handoff annotate`
     --- exit 10
     "#);
 }

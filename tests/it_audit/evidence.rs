@@ -547,8 +547,8 @@ fn the_policy_of_a_ledger_is_set_once_and_another_is_told() {
     env.handoff(&["init", "--evidence", "warn"]).success();
     let other = env.handoff(&["init", "--evidence", "enforce"]).exits(4);
     assert_snapshot!(other.stderr, @r#"
-    error: the ledger exists already, with --evidence warn
-    hint: a protocol can say it: set its `evidence` to {"policy": "enforce"}, and put it in force with `git handoff protocol update`
+    error: the ledger already exists, with --evidence warn
+    hint: set it in the protocol instead: change its `evidence` to {"policy": "enforce"} and run `git handoff protocol update`
     "#);
     assert_eq!(env.data(&["status"])["evidence"], "warn");
 }

@@ -56,7 +56,7 @@ fn coverage_that_the_report_does_not_bear_out_is_refused() {
     error: the repository contradicts the contract
       12:3 /handoff/coverage evidence.coverage the contract says "88.5%", and the report 75.00%
           say what the report says, or give the report of this run
-    hint: nothing was written: make true what the contract says, or say what is true, and send it again; `git handoff explain evidence_contradicted` tells more
+    hint: nothing was written; make the repository match the contract, or correct the contract, and send it again; see `git handoff explain evidence_contradicted`
     --- exit 3
     "#);
     assert_eq!(desk.env.tip(), tip);
@@ -131,7 +131,7 @@ fn a_number_beside_a_word_is_that_count() {
     error: the repository contradicts the contract
       11:5 /handoff/validation_summary/tests evidence.tests the contract says "1 passed, 0 failed", and the report has 1 tests: 0 passed, 1 failed, 0 skipped; 1 passed is not so
           say what the report says, or give the report of this run
-    hint: nothing was written: make true what the contract says, or say what is true, and send it again; `git handoff explain evidence_contradicted` tells more
+    hint: nothing was written; make the repository match the contract, or correct the contract, and send it again; see `git handoff explain evidence_contradicted`
     "#);
 }
 

@@ -136,7 +136,7 @@ fn what_says_to_sign_is_heard_wherever_git_hears_it() {
     let ran = env.send(opening(100)).exits(9);
     assert_snapshot!(ran.stderr, @"
     error: git says: fatal: bad boolean config value 'perhaps' for 'handoff.sign'
-    hint: nothing was written; set handoff.sign or commit.gpgSign to true or false; `git handoff explain signing_failed` tells more
+    hint: nothing was written; set handoff.sign or commit.gpgSign to true or false; see `git handoff explain signing_failed`
     ");
 }
 
@@ -202,7 +202,7 @@ fn a_step_without_a_key_or_with_one_that_may_not_sign_is_refused() {
     error: the signature was refused
        signature.other_agent the step is prep-agent's, and is signed with SHA256:…, a key of issue-manager
           sign with a key that is listed: `git handoff protocol show` tells who has which; a new key is listed in allowed_signers, by `git handoff protocol update`
-    hint: nothing was written; sign with a key that is listed for who takes the step: `git handoff protocol show` tells who has which
+    hint: nothing was written; sign with a key listed for the step's author: `git handoff protocol show` lists the keys by owner
     ");
     with_key(&env, "prep", &claim, "").success();
     env.assert_sound();
@@ -359,7 +359,7 @@ fn what_cannot_be_signed_is_not_written() {
         .lines()
         .find(|line| line.starts_with("hint"))
         .unwrap();
-    assert_snapshot!(hint, @"hint: nothing was written; `git commit-tree -S HEAD^{tree} -m test </dev/null` shows whether git can sign here, and moves nothing. A key with a passphrase is unlocked beforehand: `ssh-add`, or gpg's agent");
+    assert_snapshot!(hint, @"hint: nothing was written; `git commit-tree -S HEAD^{tree} -m test </dev/null` shows whether git can sign here, without moving a branch. Unlock a key with a passphrase first: `ssh-add`, or gpg's agent");
     // A passphrase that nobody is there to type.
     make_key(&env, "locked", &["ed25519"], "open sesame");
     let locked = path(&env, "locked");
@@ -527,9 +527,9 @@ fn the_list_is_checked_and_shown() {
           add a line with the e-mail address that git has for whoever may
     ");
     let shown = env.handoff(&["protocol", "show", &folder]).success().stdout;
-    let from = shown.find("who may sign").unwrap();
+    let from = shown.find("signers (").unwrap();
     assert_snapshot!(without_prints(&shown[from..]), @"
-    who may sign; every step must be signed
+    signers (every step must be signed)
       prep-agent           ssh-ed25519  SHA256:…  from 2026-01-01T00:00:00Z until 2026-12-31T23:59:00Z
       *-agent,!prep-agent  openpgp      0123456789ABCDEF0123456789ABCDEF01234567
     ");

@@ -96,10 +96,7 @@ fn what_is_taken_out_leaves_every_byte_as_it_was() {
         // Twice is once.
         let again = agents(&env, "install", &["--mcp", "--as", "prep-agent"]).success();
         assert!(
-            again
-                .stdout
-                .lines()
-                .all(|l| l.ends_with("is as it should be")),
+            again.stdout.lines().all(|l| l.ends_with("is up to date")),
             "{}",
             again.shown
         );

@@ -151,7 +151,7 @@ fn a_request_is_answered_and_its_issue_is_complete() {
 
     [request]
 
-    known of the issue
+    known about the issue
       artifact_type: react-components
       framework: React
       project_id: loan-desk

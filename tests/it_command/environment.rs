@@ -49,15 +49,15 @@ fn no_repository() {
     let env = TestEnvironment::new();
     let said = all_exit_9(&env, env.root(), "repository");
     insta::assert_snapshot!(said, @"
-    error: this is not a Git repository, and neither is any folder above it
-    hint: go to a repository, or name one with -C DIR; `git handoff explain repository` tells more
+    error: this is not a Git repository, nor is any folder above it
+    hint: change to a repository, or name one with -C DIR; see `git handoff explain repository`
     ");
     let ran = env.handoff(&["-C", "nowhere", "status"]).exits(9);
     insta::assert_snapshot!(ran.shown, @"
     $ git handoff -C nowhere status
     --- stderr
     error: cannot go to nowhere: No such file or directory (os error 2)
-    hint: `git handoff explain directory` tells more
+    hint: see `git handoff explain directory`
     --- exit 9
     ");
 }
@@ -68,7 +68,7 @@ fn no_ledger() {
     let said = all_exit_9(&env, &env.repo(), "no_ledger");
     insta::assert_snapshot!(said, @"
     error: the repository has no ledger: there is no branch handoffs
-    hint: start one with `git handoff init`, or take over a remote's: `git handoff init --remote origin`
+    hint: start one with `git handoff init`, or join a remote's: `git handoff init --remote origin`
     ");
 }
 
@@ -80,7 +80,7 @@ fn a_branch_that_is_no_ledger() {
     let said = all_exit_9(&env, &env.repo(), "not_a_ledger");
     insta::assert_snapshot!(said, @"
     error: branch handoffs is not a ledger: it has no ledger.json
-    hint: name the ledger's branch with --branch, or start one on another branch; `git handoff explain not_a_ledger` tells more
+    hint: name the ledger's branch with --branch, or start one on another branch; see `git handoff explain not_a_ledger`
     ");
     env.handoff(&["init"]).exits(9).says("is not a ledger");
     assert_eq!(env.tip(), tip);
@@ -125,7 +125,7 @@ fn repositories_of_formats_that_are_not_supported_yet() {
         env.git(&dir, &["commit", "-q", "--allow-empty", "-m", "Start"]);
         let said = all_exit_9(&env, &dir, "repository");
         assert!(
-            said.starts_with("error: the repository has a format that is not supported yet: "),
+            said.starts_with("error: unsupported repository format: "),
             "{said}"
         );
         assert!(
@@ -202,7 +202,7 @@ fn damage_to_a_record_is_found_and_stays_where_it_is() {
     insta::assert_snapshot!(damaged.shown, @r#"
     $ git handoff verify 87
     the ledger is damaged: 2 findings in 4 commits, 1 handoff, up to [commit]
-      looked at: issue 87 alone, and the rules; branch handoffs, from the first commit to the last, recorded 2026-03-02 09:15 +0000
+      audited: only issue 87, and the rules; branch handoffs, from the first commit to the last, recorded 2026-03-02 09:15 +0000
 
     1. commit [commit] "By hand"
        in the name of Robin Doe, recorded by Robin Doe on 2026-03-02 09:09 +0000
@@ -215,7 +215,7 @@ fn damage_to_a_record_is_found_and_stays_where_it_is() {
          issues/87/00/87/0001.json file.unreadable issues/87/00/87/0001.json cannot be read: it is not a valid record: missing field `version` at line 1 column 2
     --- stderr
     error: the ledger is damaged: 2 findings in 4 commits, 1 handoff, up to [commit]
-    hint: nothing was changed: compare with another clone's branch before you write to this one; what is wrong but legal is put right by a new step, `git handoff annotate`
+    hint: nothing was changed: compare with another clone's branch before you write to this one; if a step is legal but wrong, correct it with a new step: `git handoff annotate`
     --- exit 10
     "#);
     // The other issue is well, and its work goes on.
@@ -466,7 +466,7 @@ fn json_has_one_shape_for_every_outcome() {
       "error": {
         "code": "contract_refused",
         "message": "the contract was refused",
-        "hint": "mend the contract, see `git handoff check FILE`, and send it again",
+        "hint": "fix the contract (see `git handoff check FILE`) and send it again",
         "findings": [
           {
             "code": "field.value",

@@ -82,7 +82,7 @@ fn hooks_come_and_go() {
     let dry = env.handoff(&["hooks", "install", "--files", "pre-commit", "--dry-run"]);
     insta::assert_snapshot!(dry.success().shown, @r#"
     $ git handoff hooks install --files pre-commit --dry-run
-    pre-commit: would make [root]/repo/.git/hooks/pre-commit
+    pre-commit: would create [root]/repo/.git/hooks/pre-commit
       @@ line 1 @@
       +#!/bin/sh
       +# >>> git-handoff >>>
@@ -99,10 +99,10 @@ fn hooks_come_and_go() {
     assert_eq!(files(&folder), BTreeMap::new());
     insta::assert_snapshot!(env.handoff(&["hooks", "install", "--files"]).success().shown, @"
     $ git handoff hooks install --files
-    pre-commit: made [root]/repo/.git/hooks/pre-commit
-    commit-msg: made [root]/repo/.git/hooks/commit-msg
-    pre-push: made [root]/repo/.git/hooks/pre-push
-    reference-transaction: made [root]/repo/.git/hooks/reference-transaction
+    pre-commit: created [root]/repo/.git/hooks/pre-commit
+    commit-msg: created [root]/repo/.git/hooks/commit-msg
+    pre-push: created [root]/repo/.git/hooks/pre-push
+    reference-transaction: created [root]/repo/.git/hooks/reference-transaction
     ");
     let installed = files(&folder);
     for (name, (mode, _)) in &installed {
@@ -119,7 +119,7 @@ fn hooks_come_and_go() {
     ");
     let again = env.handoff(&["hooks", "install", "--files"]).success();
     assert!(
-        again.stdout.ends_with("nothing had to be changed\n"),
+        again.stdout.ends_with("nothing to change\n"),
         "{}",
         again.shown
     );
@@ -136,7 +136,7 @@ fn hooks_come_and_go() {
     assert_eq!(files(&folder), BTreeMap::new());
     env.handoff(&["hooks", "uninstall"])
         .success()
-        .says("nothing had to be changed");
+        .says("nothing to change");
     assert_eq!(fs::read(env.repo().join(".git/config")).unwrap(), config);
 }
 
@@ -387,24 +387,24 @@ fn what_is_in_the_way_is_named_and_nothing_changes() {
       [root]/repo/.git/hooks/commit-msg hook.not_shell it is a program, not a script
           have it call `git handoff hook commit-msg` with its arguments and its standard input, and refuse when that fails
       3:1 [root]/repo/.git/hooks/pre-push hook.unclosed_block the block that begins here has no end: the line that ends it is missing
-          mend the markers in an editor, so that they enclose the block's lines and nothing of yours, and run the same again
+          fix the markers in an editor, so that they enclose the block's lines and nothing of yours, and run the same again
       5:1 [root]/repo/.git/hooks/reference-transaction hook.second_block a second block begins here; there is one already
-          mend the markers in an editor, so that they enclose the block's lines and nothing of yours, and run the same again
+          fix the markers in an editor, so that they enclose the block's lines and nothing of yours, and run the same again
       [root]/repo/.git/hooks/pre-receive hook.not_shell its first line ends with CR LF, so that no Unix runs it
           have it call `git handoff hook pre-receive` with its arguments and its standard input, and refuse when that fails
       3:1 [root]/repo/.git/hooks/update hook.unopened_block a block ends here that does not begin: the line that begins it is missing above
-          mend the markers in an editor, so that they enclose the block's lines and nothing of yours, and run the same again
-    hint: `git handoff explain hooks_refused` tells more
+          fix the markers in an editor, so that they enclose the block's lines and nothing of yours, and run the same again
+    hint: see `git handoff explain hooks_refused`
     ");
     insta::assert_snapshot!(env.filtered(&env.handoff(&["hooks", "uninstall"]).exits(9).stderr), @"
     error: nothing was changed: 3 hooks are in the way
       3:1 [root]/repo/.git/hooks/pre-push hook.unclosed_block the block that begins here has no end: the line that ends it is missing
-          mend the markers in an editor, so that they enclose the block's lines and nothing of yours, and run the same again
+          fix the markers in an editor, so that they enclose the block's lines and nothing of yours, and run the same again
       5:1 [root]/repo/.git/hooks/reference-transaction hook.second_block a second block begins here; there is one already
-          mend the markers in an editor, so that they enclose the block's lines and nothing of yours, and run the same again
+          fix the markers in an editor, so that they enclose the block's lines and nothing of yours, and run the same again
       3:1 [root]/repo/.git/hooks/update hook.unopened_block a block ends here that does not begin: the line that begins it is missing above
-          mend the markers in an editor, so that they enclose the block's lines and nothing of yours, and run the same again
-    hint: `git handoff explain hooks_refused` tells more
+          fix the markers in an editor, so that they enclose the block's lines and nothing of yours, and run the same again
+    hint: see `git handoff explain hooks_refused`
     ");
     assert_eq!(files(&folder), before);
     insta::assert_snapshot!(status(&env), @"
@@ -436,7 +436,7 @@ fn what_is_in_the_way_is_named_and_nothing_changes() {
           find out who made it read-only, and make it writable if that may be
       [root]/repo/.git/hooks/reference-transaction hook.not_a_file it is no file
           move it away
-    hint: `git handoff explain hooks_refused` tells more
+    hint: see `git handoff explain hooks_refused`
     "#);
     assert_eq!(files(&folder), before);
     assert_eq!(fs::read(env.root().join("shared")).unwrap(), b"#!/bin/sh\n");
@@ -446,7 +446,7 @@ fn what_is_in_the_way_is_named_and_nothing_changes() {
     symlink(own, folder.join("pre-commit")).unwrap();
     env.handoff(&["hooks", "install", "--files", "pre-commit"])
         .success()
-        .says("is called in lines of your own");
+        .says("is called in your own lines");
     assert!(status(&env).starts_with("pre-commit installed hand \n"));
     fs::remove_file(folder.join("pre-commit")).unwrap();
     fs::create_dir(folder.join("pre-commit")).unwrap();
@@ -477,7 +477,7 @@ fn a_hooks_path_is_followed_and_never_set() {
     error: nothing was changed: 1 hook is in the way
       [root]/repo/.githooks/pre-commit hook.elsewhere core.hooksPath is .githooks (file:[root]/repo/.git/config), so that hooks are in [root]/repo/.githooks, which is not in this repository's git directory
           if that folder may be changed, say so with --into-hooks-path
-    hint: `git handoff explain hooks_refused` tells more
+    hint: see `git handoff explain hooks_refused`
     ");
     assert!(!repo.join(".githooks").exists());
     insta::assert_snapshot!(shown_status(&env, &["hooks", "status", "pre-commit"]), @"
@@ -648,7 +648,7 @@ fn git_that_has_hooks_in_its_configuration_takes_them_from_there() {
     "#);
     run(&["hooks", "install"])
         .success()
-        .says("nothing had to be changed");
+        .says("nothing to change");
     assert_eq!(config(), written);
     assert_eq!(files(&folder).len(), 1);
     insta::assert_snapshot!(states(&run(&["hooks", "status", "--json"]).success()), @"
@@ -695,7 +695,7 @@ fn git_that_has_hooks_in_its_configuration_takes_them_from_there() {
     // What is in files already stays there.
     run(&["hooks", "install"])
         .success()
-        .says("nothing had to be changed");
+        .says("nothing to change");
     let ancient = git_of_version(&env, "2.27.1");
     let said = states(&handoff_with_path(
         &env,
@@ -732,13 +732,13 @@ fn lines_of_ones_own_that_stop_nothing_are_told() {
     $ git handoff hooks status
     hooks are in [root]/repo/.git/hooks
     git [git] finds [bin]/git-handoff
-    pre-commit             broken   by lines of your own
+    pre-commit             broken   by your own lines
       2:1 [root]/repo/.git/hooks/pre-commit hook.early_exit the script ends here, before the lines that call the program
           move the lines that call the program to right below the first line
-    commit-msg             broken   by lines of your own
+    commit-msg             broken   by your own lines
       2:1 [root]/repo/.git/hooks/commit-msg hook.ignored what the program says is not heeded, so that it stops nothing
           take the `||` and what follows out of the line, or write `|| exit 1`
-    pre-push               broken   by lines of your own
+    pre-push               broken   by your own lines
       2:1 [root]/repo/.git/hooks/pre-push hook.ignored what the program says is not heeded, so that it stops nothing
           take the `||` and what follows out of the line, or write `|| exit 1`
     reference-transaction  missing
@@ -754,7 +754,7 @@ fn lines_of_ones_own_that_stop_nothing_are_told() {
           take the `||` and what follows out of the line, or write `|| exit 1`
       2:1 [root]/repo/.git/hooks/pre-push hook.ignored what the program says is not heeded, so that it stops nothing
           take the `||` and what follows out of the line, or write `|| exit 1`
-    hint: `git handoff explain hooks_refused` tells more
+    hint: see `git handoff explain hooks_refused`
     ");
     assert_eq!(files(&folder), before);
     // A commit goes through, as was said.
@@ -768,7 +768,7 @@ fn lines_of_ones_own_that_stop_nothing_are_told() {
     );
     env.handoff(&["hooks", "install", "--files", "pre-commit"])
         .success()
-        .says("is called in lines of your own");
+        .says("is called in your own lines");
 }
 
 #[test]
@@ -802,7 +802,7 @@ fn status_says_why_a_hook_would_not_run() {
     pre-push               outdated   by a block in the hook's file
       2:1 [root]/repo/.git/hooks/pre-push warning hook.outdated the block is not the one that this version writes
           `git handoff hooks install pre-push`
-    reference-transaction  installed  by lines of your own
+    reference-transaction  installed  by your own lines
     ");
     let refused = env.handoff(&["hooks", "install", "--files"]).exits(9);
     assert!(refused.stderr.contains("hook.not_executable"));
@@ -812,10 +812,10 @@ fn status_says_why_a_hook_would_not_run() {
     fs::remove_file(folder.join("commit-msg")).unwrap();
     let ran = env.handoff(&["hooks", "install", "--files"]).success();
     insta::assert_snapshot!(env.filtered(&ran.stdout), @"
-    pre-commit: made [root]/repo/.git/hooks/pre-commit
-    commit-msg: made [root]/repo/.git/hooks/commit-msg
+    pre-commit: created [root]/repo/.git/hooks/pre-commit
+    commit-msg: created [root]/repo/.git/hooks/commit-msg
     pre-push: brought up to date [root]/repo/.git/hooks/pre-push
-    reference-transaction: is called in lines of your own, which stay: [root]/repo/.git/hooks/reference-transaction
+    reference-transaction: is called in your own lines, which stay: [root]/repo/.git/hooks/reference-transaction
     ");
     insta::assert_snapshot!(status(&env), @"
     pre-commit installed block 

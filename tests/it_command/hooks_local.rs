@@ -52,7 +52,7 @@ fn every_fault_of_every_staged_contract_is_told_with_its_place() {
           Number of the issue, a whole number from 1 up
       1:1 handoffs/a b/one.xml field.missing /handoff/priority: `priority` is missing
           add `<priority>critical|high|medium|low</priority>`: How urgent the work is: critical, high, medium or low
-    hint: mend what the findings name, `git add` it, and commit again; to commit the rest first, take it out of the index: `git restore --staged FILE` keeps the file
+    hint: fix what the findings name, `git add` it, and commit again; to commit the rest first, unstage it: `git restore --staged FILE` keeps the file
     ");
     let mut command = env.command(test_support::program());
     command.args(["hook", "pre-commit", "--json"]);
@@ -71,7 +71,7 @@ fn what_is_staged_counts_and_only_where_it_differs_from_head() {
     assert_eq!(
         commit(&env, &[]).status,
         1,
-        "the file is mended, the index is not"
+        "the file is fixed, the index is not"
     );
     // `commit -a` and `commit PATH` bring an index of their own.
     assert_eq!(commit(&env, &["-a"]).status, 0);
@@ -305,7 +305,7 @@ fn a_message_on_the_ledgers_branch_is_what_the_step_wants_after_gits_clean_up() 
     let refused = desk.commit(&step.author, "Open 87\n", &[]);
     assert_eq!(refused.status, 1);
     assert_snapshot!(desk.env.filtered(&refused.stderr), @"
-    error: this commit on branch handoffs is not a step that the ledger takes
+    error: this commit on branch handoffs is not a step that the ledger accepts
        commit.message the message or its trailers do not tell what the step did
           write exactly this:
 
@@ -321,7 +321,7 @@ fn a_message_on_the_ledgers_branch_is_what_the_step_wants_after_gits_clean_up() 
     Contract-Type: issue-manager-to-prep-agent
     Contract-Sha256: [sha256]
     Protocol: issue-to-pr
-    hint: nothing was committed, and your files are as they were. `git checkout --detach` keeps them and frees the branch, on which `git handoff` (send, claim, complete …) then makes the step; docs/hooks.md tells how one is made by hand
+    hint: nothing was committed, and your files are unchanged. `git checkout --detach` keeps them and frees the branch, so that `git handoff` (send, claim, complete …) can make the step; docs/hooks.md explains how to make one by hand
     ");
     // Without an editor, comments stay in the message, and blanks go.
     let commented = format!("{}# by hand\n", step.message);
@@ -440,7 +440,7 @@ fn no_local_command_takes_a_step_away() {
         assert_ne!(ran.status, 0, "{args:?}");
         assert_eq!(env.tip(), tip, "{args:?}");
         // By then a reset has changed the files.
-        let told = "git may have changed files before it asked: `git status` tells";
+        let told = "git may have changed files before it ran this hook: see `git status`";
         assert!(ran.stderr.contains(told), "{args:?}: {}", ran.stderr);
         env.git(&ledger, &["reset", "-q", "--hard"]);
     }
@@ -550,9 +550,9 @@ fn a_push_of_the_ledger_follows_what_the_remote_has() {
     let late = env.git_any(&repo, &["push", "-f", "origin", "handoffs"]);
     assert_eq!(late.status, 1);
     assert_snapshot!(env.filtered(&late.stderr), @"
-    error: branch handoffs is the ledger, and would not move by legal steps
+    error: branch handoffs is the ledger, and this move is not made of legal steps
       [commit]  branch.unknown commit [commit] is not in this repository, where branch handoffs is: what follows it cannot be told
-    hint: nothing was pushed. `git config handoff.remote origin` and `git handoff sync` make what you have beyond handoffs there again on it, and push it: nothing is lost by it
+    hint: nothing was pushed. `git config handoff.remote origin` and `git handoff sync` replay your new steps on its handoffs and push them: nothing is lost
     error: failed to push some refs to '[root]/server.git'
     ");
 }
@@ -628,10 +628,10 @@ fn a_code_branch_is_pushed_by_whoever_holds_its_issue() {
     let refused = push("prep-agent");
     assert_eq!(refused.status, 1);
     assert_snapshot!(env.filtered(&refused.stderr), @"
-    error: the ledger does not say that you hold what you push
+    error: according to the ledger, you do not hold what you push
       enhancement/87-csv-export branch.not_held issue 87 is worked on here, and prep-agent does not hold it: reviewer-agent works on 87.4 until 2026-03-02 13:18:00 UTC
           see whose turn it is: `git handoff status 87`
-    hint: nothing was pushed, and your commits are kept; push again when the issue is yours. `handoff.pushGuard` in git's configuration asks for this check; `git handoff explain hook_refused` tells more
+    hint: nothing was pushed, and your commits are kept; push again once you hold the issue. `handoff.pushGuard` in git's configuration enables this check; see `git handoff explain hook_refused`
     error: failed to push some refs to '[root]/server.git'
     ");
     let unnamed = push("");
@@ -644,7 +644,7 @@ fn a_code_branch_is_pushed_by_whoever_holds_its_issue() {
     assert_eq!(unclear.status, 1);
     assert_snapshot!(env.filtered(&unclear.stderr), @r#"
     error: handoff.pushGuard is "maybe", which is neither true nor false
-    hint: nothing was pushed. `git config handoff.pushGuard true` has code branches checked, `git config handoff.pushGuard false` leaves them alone
+    hint: nothing was pushed. Use `git config handoff.pushGuard true` to check code branches, or `git config handoff.pushGuard false` to leave them unchecked
     error: failed to push some refs to '[root]/server.git'
     "#);
     env.git(&repo, &["config", "handoff.pushGuard", "true"]);

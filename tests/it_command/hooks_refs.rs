@@ -118,9 +118,9 @@ fn a_branch_that_lost_its_name_is_told_by_its_commit() {
     let ran = env.git_any(&repo, &["branch", "-M", "work", "@{-1}"]);
     assert_eq!(ran.status, 128);
     assert_snapshot!(env.filtered(&ran.stderr), @"
-    error: branch handoffs is the ledger, and would not move by legal steps
+    error: branch handoffs is the ledger, and this move is not made of legal steps
        branch.deleted branch handoffs would be deleted, with everything it records
-    hint: the branch is where it was. Leave it to `git handoff` (send, claim, complete, annotate …), whose steps pass; a step made by hand has to be what the program would have written, see docs/hooks.md. The branch that git began to rename has lost its name: `git branch NAME [commit]` brings it back; its log is logs/refs/.tmp-renamed-log in the git directory, and belongs to logs/refs/heads/NAME. git may have changed files before it asked: `git status` tells
+    hint: the branch was not moved. Use `git handoff` (send, claim, complete, annotate …), whose steps pass; a step made by hand must be exactly what the program would have written, see docs/hooks.md. The branch that git began to rename has lost its name: `git branch NAME [commit]` brings it back; its log is logs/refs/.tmp-renamed-log in the git directory, and belongs in logs/refs/heads/NAME. git may have changed files before it ran this hook: see `git status`
     fatal: ref updates aborted by hook
     ");
     let commit = env.git(&repo, &["rev-parse", "main"]);

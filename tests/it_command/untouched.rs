@@ -526,8 +526,8 @@ fn nothing_is_written_while_a_push_is_received() {
     env.git(&env.repo(), &["push", "-q", bare.to_str().unwrap(), "main"]);
     let said = fs::read_to_string(env.root().join("home/said")).unwrap();
     insta::assert_snapshot!(said, @"
-    error: objects are kept apart here (a push is being received, or GIT_OBJECT_DIRECTORY is set), and the ledger would lose its own
-    hint: `git handoff explain quarantine` tells more
+    error: objects are in quarantine here (a push is being received, or GIT_OBJECT_DIRECTORY is set), and the ledger's could be lost
+    hint: see `git handoff explain quarantine`
     9
     ");
     assert_eq!(env.git(&bare, &["rev-parse", "handoffs"]), tip);

@@ -430,7 +430,7 @@ fn work_that_is_dead_is_critical_in_every_protocol() {
     );
     done(
         &env,
-        &format!("redrive {TASK} --as {PLANNER} --reason mended"),
+        &format!("redrive {TASK} --as {PLANNER} --reason fixed"),
     );
     assert!(!fires(&env, "dead-work"));
 }
@@ -570,7 +570,7 @@ fn a_protocol_without_alerts_says_how_to_get_them() {
     env.wait(86_400);
     // Where nothing is watched, that nothing is crossed would be a false comfort.
     let ran = env.handoff(&["alerts"]).exits(6).says("nothing is watched");
-    let ran = ran.says("`git handoff protocol update issue-to-pr` takes over");
+    let ran = ran.says("`git handoff protocol update issue-to-pr` adopts those");
     assert_eq!(ran.stdout, "");
     let refused = env.handoff(&["alerts", "--json"]).exits(6).json();
     assert_eq!(refused["error"]["code"], "no_alerts");

@@ -15,7 +15,7 @@ fn a_note_is_a_step_that_changes_no_state() {
     let annotate = ["annotate", "87.1", "--as", "prep-agent", "--note", NOTE];
     assert_snapshot!(env.handoff(&annotate).success().shown, @"
     $ git handoff annotate 87.1 --as prep-agent --note 'the branch is feature/87, not feature/78'
-    noted beside 87.1
+    note added to 87.1
       commit [commit]
     ");
     let message = env.git(&env.repo(), &["log", "-1", "--format=%an%n%B", "handoffs"]);

@@ -1,4 +1,4 @@
-//! What stands still: with whom, since when, and why; and work ends with its lease.
+//! What needs attention: with whom, since when, and why; and work ends with its lease.
 
 use serde_json::{Value, json};
 use test_support::TestEnvironment;

@@ -564,7 +564,7 @@ fn a_broken_line_holds_up_its_issue_and_no_other() {
         4 => line[..line.len() / 2].to_owned(),
         _ => line.to_owned(),
     });
-    let repo = fresh(&env, "mended", "issue-to-pr");
+    let repo = fresh(&env, "fixed", "issue-to-pr");
     let data = twice(&env, &repo, &dir, &[]);
     let told = [
         "steps.jsonl:4 import_unreadable import.line",
@@ -655,7 +655,7 @@ fn a_later_form_of_the_steps_is_told_as_such() {
     });
     env.handoff(&["import", dir.to_str().unwrap()])
         .exits(3)
-        .says("has version 2, and this program reads 1");
+        .says("has version 2, but this program reads 1");
     let (env, dir) = altered(|number, line| match number {
         1 => "steps".to_owned(),
         _ => line.to_owned(),

@@ -250,10 +250,7 @@ fn what_cannot_be_attached_is_named() {
         ("to-device", "it is a device, a pipe or a socket"),
         ("socket", "it is a device, a pipe or a socket"),
         ("pipe", "it is a device, a pipe or a socket"),
-        (
-            "large.log",
-            "it has 10485761 bytes, and at most 10485760 are kept",
-        ),
+        ("large.log", "it has 10485761 bytes; the limit is 10485760"),
     ] {
         let path = env.root().join(name);
         refuses(&env, &["--attach", path.to_str().unwrap()], 3, &[name, why]);
@@ -649,7 +646,9 @@ fn a_forged_snapshot_writes_nothing_outside_its_folder() {
     );
     let other = env.root().join("other");
     let args = ["restore", "87.1", "--worktree", other.to_str().unwrap()];
-    env.handoff(&args).exits(10).says("is not what was kept");
+    env.handoff(&args)
+        .exits(10)
+        .says("is not what was recorded");
     assert!(!other.exists());
 }
 

@@ -57,7 +57,7 @@ fn a_step_prints_its_receipt_and_the_next_command() {
       </requirements>
     </handoff>
 
-    known of the issue
+    known about the issue
       issue_title: Export delivery history as CSV
       issue_url: https://github.com/quayside/parcel-desk/issues/87
       priority: medium
@@ -156,13 +156,13 @@ fn an_error_fails_what_its_sender_held_and_a_retry_gives_it_back() {
     87.3  pending    implementer-agent → orchestrator  medium  2026-03-02 09:09:00Z  The package registry does not answer
     $ git handoff send -
     --- stderr
-    error: implementer-agent does not work on 87.2, which is failed
-    hint: `git handoff retry 87.2` comes first, then a claim by implementer-agent
+    error: implementer-agent is not working on 87.2, which is failed
+    hint: run `git handoff retry 87.2` first; then implementer-agent can claim it
     --- exit 4
     $ git handoff claim 87.2 --as implementer-agent
     --- stderr
     error: 87.2: a handoff that is failed does not accept `claim`
-    hint: what is possible now: cancel, retry, reassign; `git handoff explain illegal_transition` tells more
+    hint: possible now: cancel, retry, reassign; see `git handoff explain illegal_transition`
     --- exit 4
     $ git handoff status 87
     issue 87: open (issue-to-pr, 3 handoffs, since 2026-03-02 09:05:00Z)
@@ -275,13 +275,13 @@ fn the_whole_workflow_ends_completed() {
     87.9  completed  fixer-agent → reviewer-agent   medium  2026-03-02 09:26:00Z  Fixes ready for review
 
     $ git handoff list --state failed --state pending
-    no handoff is like that
+    no handoff matches
 
     $ git handoff list --type error --since 2026-03-02
     87.3  completed  implementer-agent → orchestrator  medium  2026-03-02 09:12:00Z  The package registry does not answer
 
     $ git handoff list --until 2026-03-02
-    no handoff is like that
+    no handoff matches
 
     $ git handoff log 87
     [commit] 2026-03-02 09:30:00Z 87.12 closer-agent → workflow-complete: completed
@@ -321,13 +321,13 @@ fn the_whole_workflow_ends_completed() {
 
     $ git handoff verify
     the ledger is sound: 27 commits, 12 handoffs, up to [commit]
-      looked at: branch handoffs, from the first commit to the last, recorded 2026-03-02 09:30 +0000
-      every step is one that the rules of its time allowed, and nothing was changed since
+      audited: branch handoffs, from the first commit to the last, recorded 2026-03-02 09:30 +0000
+      every step was legal under the rules of its time, and nothing was changed since
 
     $ git handoff verify 87
     the ledger is sound: 27 commits, 12 handoffs, up to [commit]
-      looked at: issue 87 alone, and the rules; branch handoffs, from the first commit to the last, recorded 2026-03-02 09:30 +0000
-      every step is one that the rules of its time allowed, and nothing was changed since
+      audited: only issue 87, and the rules; branch handoffs, from the first commit to the last, recorded 2026-03-02 09:30 +0000
+      every step was legal under the rules of its time, and nothing was changed since
     ");
     env.assert_sound();
 }
@@ -382,7 +382,7 @@ fn the_same_contract_again_is_the_first_receipt() {
     insta::assert_snapshot!(env.send(opening(87)).success().shown, @"
     $ git handoff send -
     87.1 issue-manager → prep-agent: pending
-      already in the ledger, where it stands as above; nothing was written
+      already in the ledger, in the state above; nothing was written
     --- stderr
     next, for prep-agent: git handoff claim 87.1 --as prep-agent
     ");
@@ -445,12 +445,12 @@ fn nothing_is_added_after_completion_unless_reopened_with_a_reason() {
     $ git handoff send -
     --- stderr
     error: issue 87 is completed: nothing can be added to it
-    hint: `git handoff reopen 87 --reason WHY` opens it again
+    hint: `git handoff reopen 87 --reason WHY` reopens it
     --- exit 4
     $ git handoff send -
     --- stderr
     error: issue 87 is completed: nothing can be added to it
-    hint: `git handoff reopen 87 --reason WHY` opens it again
+    hint: `git handoff reopen 87 --reason WHY` reopens it
     --- exit 4
     $ git handoff cancel 87.12 --as closer-agent
     --- stderr
@@ -482,7 +482,7 @@ fn nothing_is_added_after_completion_unless_reopened_with_a_reason() {
     --- stderr
     next: git handoff new --issue 87 --from closer-agent --to workflow-complete
     $ git handoff reopen 87 --as closer-agent --reason 'the fix was reverted'
-    issue 87 was reopened already; nothing was written
+    issue 87 was already reopened; nothing was written
     --- stderr
     next: git handoff new --issue 87 --from closer-agent --to workflow-complete
     $ git handoff log 87 -n 1

@@ -155,8 +155,8 @@ fn a_lease_is_a_time_within_bounds() {
     let claim = format!("claim {TRACE} --as {RESEARCH} --lease");
     let ran = attempt(&env, &format!("{claim} 11m")).exits(2);
     assert_eq!(env.tip(), before);
-    let extends = "`git handoff extend` makes it longer while the work goes on";
-    ran.says("has from 1 to 600 seconds").says(extends);
+    let extends = "`git handoff extend` extends it while the work goes on";
+    ran.says("must be from 1 to 600 seconds").says(extends);
     done(&env, &format!("{claim} 10m"));
     let extend = format!("extend {TRACE} --as {RESEARCH} --lease");
     attempt(&env, &format!("{extend} 601s")).exits(2);
@@ -281,7 +281,8 @@ fn a_claim_returns_a_token_that_fences() {
         for token in ["1", "3", "0"] {
             let ran = denied(&env, &format!("{line} {token}"), 5, "lease_lost");
             assert!(
-                ran.stdout.contains("claim 2 by prep-agent holds it"),
+                ran.stdout
+                    .contains("it is now held by prep-agent (claim 2)"),
                 "{}",
                 ran.shown
             );
@@ -372,7 +373,7 @@ fn readers_show_an_expired_lease_and_write_nothing() {
       2026-03-02 09:05:00Z send by issue-manager → pending
       2026-03-02 09:06:00Z claim by prep-agent → in_progress
 
-    what may be done
+    options
       retry     git handoff retry 87.1 --as orchestrator --reason WHY
       terminate git handoff cancel 87.1 --as orchestrator --reason WHY
     ");
@@ -652,12 +653,12 @@ fn a_late_holder_is_refused_whatever_became_of_its_work() {
     assert_eq!(env.tip(), before);
     env.assert_sound();
     insta::assert_snapshot!(hints.join("\n"), @"
-    prep-agent does not hold 87.1 any more: its lease ran out, as was recorded at 2026-03-02T09:17:00Z
-      nothing of this was recorded, so keep what you have; `git handoff retry 87.1` makes it claimable again
-    prep-agent does not hold 87.1 any more: its lease ran out, as was recorded at 2026-03-02T09:17:00Z
-      nothing of this was recorded, so keep what you have; it waits to be claimed again: `git handoff claim 87.1`
-    prep-agent does not hold 87.1 any more: its lease ran out, as was recorded at 2026-03-02T09:18:00Z
-      nothing of this was recorded, so keep what you have; `git handoff redrive 87.1 --reason WHY` gives it new attempts
+    prep-agent no longer holds 87.1: its lease ran out, recorded at 2026-03-02T09:17:00Z
+      nothing was recorded, so keep your work; `git handoff retry 87.1` makes it claimable again
+    prep-agent no longer holds 87.1: its lease ran out, recorded at 2026-03-02T09:17:00Z
+      nothing was recorded, so keep your work; claim it again: `git handoff claim 87.1`
+    prep-agent no longer holds 87.1: its lease ran out, recorded at 2026-03-02T09:18:00Z
+      nothing was recorded, so keep your work; `git handoff redrive 87.1 --reason WHY` gives it new attempts
     ");
     // Taken over under the same name: only the token tells the two apart.
     let env = overdue();
@@ -720,7 +721,8 @@ fn a_late_holder_is_refused_after_another_agent_went_on() {
     done(&env, &format!("claim {id} --as orchestrator"));
     let held = late();
     assert!(
-        held.stdout.contains("claim 2 by orchestrator holds it"),
+        held.stdout
+            .contains("it is now held by orchestrator (claim 2)"),
         "{}",
         held.shown
     );

@@ -61,14 +61,14 @@ fn an_item_has_so_many_handoffs() {
     assert_eq!(full.says(), (4, "limit_reached"));
     insta::assert_snapshot!(told(&full), @r#"
     issue TRACE has reached a limit: 3 handoffs about "tender"
-      send the work another way that the protocol has (`git handoff protocol show`), or go on with what is open (`git handoff status TRACE`); a person can raise the limit with `git handoff protocol update`
+      use another route of the protocol (`git handoff protocol show`), or continue with the open work (`git handoff status TRACE`); a person can raise the limit with `git handoff protocol update`
     "#);
     // Whoever sends from within a handoff is told to end that.
     done(&env, &format!("claim {} --as validator", traced(1)));
     let full = refused(&env, &[], about("validator", "orchestrator", "tender", 3));
     insta::assert_snapshot!(told(&full), @r#"
     issue TRACE has reached a limit: 3 handoffs about "tender"
-      send the work another way that the protocol has (`git handoff protocol show`), or end what you hold with what is known (TRACE.1: answer, complete, fail or block it); a person can raise the limit with `git handoff protocol update`
+      use another route of the protocol (`git handoff protocol show`), or finish what you hold with what is known (TRACE.1: answer, complete, fail or block it); a person can raise the limit with `git handoff protocol update`
     "#);
     // A repeat is no new handoff; an answer is none either.
     env.send(about(WRITER, "human", "tender", 2))
@@ -110,7 +110,7 @@ fn a_run_has_so_many_handoffs() {
     assert_eq!(full.says(), (4, "limit_reached"));
     insta::assert_snapshot!(told(&full), @"
     issue TRACE has reached a limit: 10 handoffs
-      send the work another way that the protocol has (`git handoff protocol show`), or go on with what is open (`git handoff status TRACE`); a person can raise the limit with `git handoff protocol update`
+      use another route of the protocol (`git handoff protocol show`), or continue with the open work (`git handoff status TRACE`); a person can raise the limit with `git handoff protocol update`
     ");
     // Notes and answers still find room, and another trace knows nothing of it.
     let note = sample("delegation", "decision-with-reason", &[]).to_string();
@@ -150,7 +150,7 @@ fn the_same_way_takes_a_rest() {
     assert_eq!(soon.says(), (4, "cooldown"));
     insta::assert_snapshot!(told(&soon), @"
     issue TRACE has reached a limit: 5 s must pass between two handoffs from document_generator to research_agent
-      send it again in 5 s, or go on with what is open (`git handoff status TRACE`)
+      send it again in 5 s, or continue with the open work (`git handoff status TRACE`)
     ");
     env.wait(4);
     let soon = refused(&env, &[], about(WRITER, RESEARCH, "annex", 1));
@@ -199,7 +199,7 @@ fn the_same_again_and_again_is_a_cycle() {
     assert_eq!(circle.says(), (4, "cycle"));
     insta::assert_snapshot!(told(&circle), @r#"
     issue TRACE has reached a limit: 2 of the last 3 handoffs went from document_generator to research_agent for the same reason, "missing_required_input"
-      ask another agent or a person, or go on with what is open (`git handoff status TRACE`)
+      ask another agent or a person, or continue with the open work (`git handoff status TRACE`)
     "#);
     // For another reason, it is another request; so it is once others came between.
     env.send(about(WRITER, RESEARCH, "map", 1)).success();
@@ -220,7 +220,7 @@ fn a_run_has_a_deadline() {
     assert_eq!(late.says(), (4, "limit_reached"));
     insta::assert_snapshot!(told(&late), @"
     issue TRACE has reached a limit: its deadline was 2026-03-02T09:15:00Z
-      send the work another way that the protocol has (`git handoff protocol show`), or go on with what is open (`git handoff status TRACE`); a person can raise the limit with `git handoff protocol update`
+      use another route of the protocol (`git handoff protocol show`), or continue with the open work (`git handoff status TRACE`); a person can raise the limit with `git handoff protocol update`
     ");
     // What is open can still be ended.
     done(&env, &format!("claim {} --as {RESEARCH}", traced(1)));
@@ -268,7 +268,7 @@ fn reviews_go_round_so_often() {
     assert_eq!(full.says(), (4, "limit_reached"));
     insta::assert_snapshot!(told(&full), @"
     issue 87 has reached a limit: 5 review iterations
-      send the work another way that the protocol has (`git handoff protocol show`), or end what you hold with what is known (87.13: answer, complete, fail or block it); a person can raise the limit with `git handoff protocol update`
+      use another route of the protocol (`git handoff protocol show`), or finish what you hold with what is known (87.13: answer, complete, fail or block it); a person can raise the limit with `git handoff protocol update`
     ");
     // The other way is open. Failed validations are rounds of their own.
     for number in 0..5 {

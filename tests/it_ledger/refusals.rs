@@ -28,12 +28,12 @@ fn a_sender_must_hold_what_it_hands_on() {
     $ git handoff send -
     --- stderr
     error: implementer-agent holds nothing in issue 87
-    hint: 87.1 is with prep-agent; `git handoff explain not_held` tells more
+    hint: 87.1 is with prep-agent; see `git handoff explain not_held`
     --- exit 4
     $ git handoff send -
     --- stderr
-    error: issue 88 was not opened yet
-    hint: the first contract of an issue goes from issue-manager to prep-agent; `git handoff explain not_opened` tells more
+    error: issue 88 has not been opened yet
+    hint: the first contract of an issue goes from issue-manager to prep-agent; see `git handoff explain not_opened`
     --- exit 4
     ");
     assert_eq!(env.tip(), tip);
@@ -60,30 +60,30 @@ fn routes_and_senders_are_enforced() {
     error: the protocol refuses the contract
       3:3 /handoff/to route.unknown protocol issue-to-pr has no route from prep-agent to validator-agent
           prep-agent may send to: implementer-agent, orchestrator
-    hint: `git handoff graph --protocol` draws the routes that there are
+    hint: `git handoff graph --protocol` draws the allowed routes
     --- exit 4
     $ git handoff send -
     --- stderr
     error: the contract was refused
       3:3 /handoff/to agent.unknown "deployer" is not an agent of protocol issue-to-pr
           use one of: issue-manager, prep-agent, implementer-agent, reviewer-agent, fixer-agent, validator-agent, closer-agent, orchestrator
-    hint: mend the contract, see `git handoff check FILE`, and send it again
+    hint: fix the contract (see `git handoff check FILE`) and send it again
     --- exit 3
     $ git handoff send - --as implementer-agent
     --- stderr
     error: implementer-agent cannot send a contract from prep-agent
-    hint: whoever is prep-agent sends it, with --as prep-agent; `git handoff explain not_the_sender` tells more
+    hint: only prep-agent can send it, with --as prep-agent; see `git handoff explain not_the_sender`
     --- exit 4
     $ git handoff send - --as stranger
     --- stderr
     error: stranger is not an agent of protocol issue-to-pr
-    hint: agents are: issue-manager, prep-agent, implementer-agent, reviewer-agent, fixer-agent, validator-agent, closer-agent, orchestrator; `git handoff explain unknown_agent` tells more
+    hint: agents are: issue-manager, prep-agent, implementer-agent, reviewer-agent, fixer-agent, validator-agent, closer-agent, orchestrator; see `git handoff explain unknown_agent`
     --- exit 4
     $ git handoff send - --issue 88
     --- stderr
     error: the contract was refused
       5:3 /handoff/issue_number envelope.issue the contract is about issue 87, and is sent for issue 88
-    hint: mend the contract, see `git handoff check FILE`, and send it again
+    hint: fix the contract (see `git handoff check FILE`) and send it again
     --- exit 3
     "#);
     assert_eq!(env.tip(), tip);
@@ -101,7 +101,7 @@ fn an_error_that_names_no_issue_is_about_the_one_its_sender_works_on() {
     error: the contract was refused
       1:1 /issue_number envelope.issue the contract names no issue in `issue_number`
           say which one with --issue when it is sent
-    hint: mend the contract, see `git handoff check FILE`, and send it again
+    hint: fix the contract (see `git handoff check FILE`) and send it again
     --- exit 3
     ");
     env.claim("87", "prep-agent").success();
@@ -149,7 +149,7 @@ fn claiming() {
     $ git handoff claim --next --as fixer-agent
     --- stderr
     error: nothing waits for fixer-agent
-    hint: `git handoff wait --inbox` waits until there is something
+    hint: `git handoff wait --inbox` waits for work
     --- exit 6
     $ git handoff claim 87.1
     --- stderr
@@ -169,7 +169,7 @@ fn claiming() {
     $ git handoff claim 87 --as stranger
     --- stderr
     error: stranger is not an agent of protocol issue-to-pr
-    hint: agents are: issue-manager, prep-agent, implementer-agent, reviewer-agent, fixer-agent, validator-agent, closer-agent, orchestrator; `git handoff explain unknown_agent` tells more
+    hint: agents are: issue-manager, prep-agent, implementer-agent, reviewer-agent, fixer-agent, validator-agent, closer-agent, orchestrator; see `git handoff explain unknown_agent`
     --- exit 4
     $ git handoff claim --as prep-agent
     --- stderr
@@ -182,8 +182,8 @@ fn claiming() {
     --- exit 2
     $ git handoff claim 87.1 --as prep-agent
     --- stderr
-    error: 87.1 is claimed by prep-agent since 2026-03-02T09:13:00Z
-    hint: if that was you, and no other process of your name, go on: `git handoff show 87.1`; else take another: `git handoff claim --next`
+    error: 87.1 has been claimed by prep-agent since 2026-03-02T09:13:00Z
+    hint: if you claimed it yourself, and not another process with your name, continue: `git handoff show 87.1`; otherwise claim another: `git handoff claim --next`
     --- exit 5
     ");
 }
@@ -470,22 +470,22 @@ fn an_illegal_event_names_the_legal_ones() {
     $ git handoff complete 87.1 --as prep-agent
     --- stderr
     error: 87.1: a handoff that is pending does not accept `complete`
-    hint: what is possible now: claim, reject, cancel, reassign; `git handoff explain illegal_transition` tells more
+    hint: possible now: claim, reject, cancel, reassign; see `git handoff explain illegal_transition`
     --- exit 4
     $ git handoff retry 87.1 --as prep-agent
     --- stderr
     error: 87.1: a handoff that is pending does not accept `retry`
-    hint: what is possible now: claim, reject, cancel, reassign; `git handoff explain illegal_transition` tells more
+    hint: possible now: claim, reject, cancel, reassign; see `git handoff explain illegal_transition`
     --- exit 4
     $ git handoff answer 87.1 yes --as prep-agent
     --- stderr
     error: 87.1: a handoff that is pending does not accept `answer`
-    hint: what is possible now: claim, reject, cancel, reassign; `git handoff explain illegal_transition` tells more
+    hint: possible now: claim, reject, cancel, reassign; see `git handoff explain illegal_transition`
     --- exit 4
     $ git handoff block 87.1 --as prep-agent --reason why
     --- stderr
     error: 87.1: a handoff that is pending does not accept `block`
-    hint: what is possible now: claim, reject, cancel, reassign; `git handoff explain illegal_transition` tells more
+    hint: possible now: claim, reject, cancel, reassign; see `git handoff explain illegal_transition`
     --- exit 4
     $ git handoff fail 87.1 --as issue-manager --message no
     --- stderr
@@ -495,7 +495,7 @@ fn an_illegal_event_names_the_legal_ones() {
     $ git handoff cancel 87.1 --as workflow-complete
     --- stderr
     error: workflow-complete is not an agent of protocol issue-to-pr
-    hint: agents are: issue-manager, prep-agent, implementer-agent, reviewer-agent, fixer-agent, validator-agent, closer-agent, orchestrator; `git handoff explain unknown_agent` tells more
+    hint: agents are: issue-manager, prep-agent, implementer-agent, reviewer-agent, fixer-agent, validator-agent, closer-agent, orchestrator; see `git handoff explain unknown_agent`
     --- exit 4
     ");
     assert_eq!(env.tip(), tip);

@@ -121,7 +121,7 @@ fn a_branch_has_the_work_in_one_commit() {
     let ran = env
         .handoff(&["restore", "87.1", "--new-branch", "work"])
         .success();
-    ran.says("a branch does not tell what was staged");
+    ran.says("a branch does not record what was staged");
     assert_eq!(git_state(&env, &env.repo()), before);
     let show = |what: &str| env.git(&env.repo(), &["log", "-1", "--format=%an%n%s", what]);
     assert_eq!(
@@ -266,7 +266,7 @@ fn a_rebase_is_named_and_its_files_come_back() {
     let args = ["restore", "87.1", "--worktree", dir.to_str().unwrap()];
     env.handoff(&args)
         .success()
-        .says("a rebase was under way, which is not restored");
+        .says("a rebase was in progress and is not restored");
     assert_same(&env, &repo, &dir);
 }
 
@@ -343,7 +343,7 @@ fn a_sparse_checkout_comes_back_whole() {
     let args = ["restore", "87.1", "--worktree", dir.to_str().unwrap()];
     env.handoff(&args)
         .success()
-        .says("files that a sparse checkout had left out are there");
+        .says("files that a sparse checkout had left out are restored too");
     assert_eq!(git_state(&env, &dir).0, " M changed.txt\0");
     assert_eq!(
         fs::read(dir.join("both.txt")).unwrap(),
@@ -428,7 +428,7 @@ fn another_machine_goes_on_with_nothing_but_the_ledger() {
     let args = ["restore", "87.1", "--worktree", dir.to_str().unwrap()];
     let ran = env.handoff_in(&clone, &args).success();
     ran.says("the history of its commit")
-        .says("no parents stands for it");
+        .says("no parents replaces it");
     clean(&repo);
     assert_same(&env, &repo, &dir);
     let tree = |dir: &Path| env.git(dir, &["rev-parse", "HEAD^{tree}"]);
@@ -665,7 +665,7 @@ fn a_restored_worktree_is_one_of_gits_own() {
     $ git handoff restore 87.1 --worktree [root]/one
     --- stderr
     error: git knows a worktree at [root]/one, which is gone
-    hint: nothing was changed; name another folder, or let git forget worktrees that are gone: `git worktree prune`
+    hint: nothing was changed; name another folder, or run `git worktree prune` to remove the records of worktrees that are gone
     --- exit 5
     ");
     env.git(&env.repo(), &["worktree", "prune"]);

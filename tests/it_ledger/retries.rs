@@ -148,8 +148,8 @@ fn a_delay_is_counted_from_the_failure() {
     insta::assert_snapshot!(early.shown, @"
     $ git handoff claim 87.1 --as prep-agent
     --- stderr
-    error: 87.1 is tried again from 2026-03-02T09:06:40Z
-    hint: come back then; until then `git handoff show 87.1` tells what went wrong
+    error: 87.1 cannot be claimed before 2026-03-02T09:06:40Z
+    hint: try again then; `git handoff show 87.1` shows what went wrong
     --- exit 4
     ");
     sit_out(&env, "87.1", "prep-agent", 40);
@@ -390,7 +390,7 @@ fn what_is_spent_is_dead_and_keeps_everything() {
       2026-03-02 09:20:00Z exhaust by prep-agent → dead
           it was retried 3 times, as often as it may be
 
-    what may be done
+    options
       retry     git handoff redrive 87.1 --as orchestrator --reason WHY
       terminate git handoff cancel 87.1 --as orchestrator --reason WHY
     ");
@@ -558,7 +558,7 @@ fn not_everyone_can_be_given_the_work() {
     assert!(
         refused
             .hint
-            .contains("who can: validator, orchestrator, human"),
+            .contains("agents that can: validator, orchestrator, human"),
         "{refused:?}"
     );
     // Where only one agent can do it, nobody else is offered.
@@ -566,7 +566,7 @@ fn not_everyone_can_be_given_the_work() {
     env.send(opening(87)).success();
     let refused = refused_command(&env, "reassign 87.1 --to fixer-agent --as orchestrator");
     assert_eq!(refused.says(), (4, "not_assignable"));
-    assert!(refused.hint.contains("nobody else can"), "{refused:?}");
+    assert!(refused.hint.contains("no other agent can"), "{refused:?}");
 }
 
 #[test]

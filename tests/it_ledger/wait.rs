@@ -143,8 +143,8 @@ fn time_that_is_up_exits_7_and_says_where_things_stand() {
     $ git handoff wait 87.1 --timeout 50ms
     --- stderr
     waiting for changes of refs/heads/handoffs
-    error: the time is up: 87.1 is in_progress
-    hint: nothing was changed; the same command waits on; `git handoff explain timed_out` tells more
+    error: timed out: 87.1 is in_progress
+    hint: nothing was changed; run the command again to keep waiting; see `git handoff explain timed_out`
     --- exit 7
     ");
     let ran = env.handoff(&["wait", "87.1", "87", "--timeout", "50ms", "--json"]);
@@ -234,7 +234,7 @@ fn an_issue_ends_when_it_is_completed_or_when_nothing_in_it_moves() {
     ];
     env.handoff(&complete).success();
     let (stdout, stderr) = wait.ends(1);
-    assert_eq!(stdout, "issue 87 does not go on: 87.2\n");
+    assert_eq!(stdout, "issue 87 cannot continue: 87.2\n");
     assert_eq!(stderr, "next: git handoff status 87\n");
 }
 
@@ -475,7 +475,7 @@ fn a_lease_that_runs_out_ends_the_wait_before_anyone_records_it() {
     let told = "87.1 is failed [TIMEOUT]: its lease ran out";
     assert_eq!(document["error"]["message"], told);
     let (stdout, _) = issue.ends(1);
-    assert_eq!(stdout, "issue 87 does not go on: 87.1\n");
+    assert_eq!(stdout, "issue 87 cannot continue: 87.1\n");
     assert_eq!(env.tip(), before, "nothing was written");
 }
 

@@ -377,7 +377,7 @@ fn all_findings_are_told_not_just_the_first() {
           How urgent the work is: critical, high, medium or low
       8:3 /handoff/summary field.unfilled this place is not filled in yet
           write here: what
-    hint: mend the contract, see `git handoff check FILE`, and send it again
+    hint: fix the contract (see `git handoff check FILE`) and send it again
     --- exit 3
     ");
 }
@@ -410,37 +410,37 @@ fn what_is_no_file_is_refused_at_once() {
     --- stderr
     error: "[root]/folder" is a folder, not a file
        input.not_a_file "[root]/folder" is a folder, not a file
-    hint: `git handoff explain contract_refused` tells more
+    hint: see `git handoff explain contract_refused`
     --- exit 3
     $ git handoff send /dev/null
     --- stderr
     error: "/dev/null" is a device or a socket, not a file
        input.not_a_file "/dev/null" is a device or a socket, not a file
-    hint: `git handoff explain contract_refused` tells more
+    hint: see `git handoff explain contract_refused`
     --- exit 3
     $ git handoff send /dev/zero
     --- stderr
     error: "/dev/zero" is a device or a socket, not a file
        input.not_a_file "/dev/zero" is a device or a socket, not a file
-    hint: `git handoff explain contract_refused` tells more
+    hint: see `git handoff explain contract_refused`
     --- exit 3
     $ git handoff send [root]/big.xml
     --- stderr
     error: the contract was refused
        input.too_large the contract has 1048577 bytes, 1048576 are allowed
           keep large content in files and name them as artifacts
-    hint: mend the contract, see `git handoff check FILE`, and send it again
+    hint: fix the contract (see `git handoff check FILE`) and send it again
     --- exit 3
     $ git handoff send [root]/empty.xml
     --- stderr
     error: the contract was refused
        input.empty the contract is empty
-    hint: mend the contract, see `git handoff check FILE`, and send it again
+    hint: fix the contract (see `git handoff check FILE`) and send it again
     --- exit 3
     $ git handoff send /nowhere/x.xml
     --- stderr
     error: "/nowhere/x.xml" cannot be read: No such file or directory (os error 2)
-    hint: `git handoff explain no_file` tells more
+    hint: see `git handoff explain no_file`
     --- exit 6
     $ git handoff check /nowhere/x.xml
     /nowhere/x.xml: 1 fault (contract)

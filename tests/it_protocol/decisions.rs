@@ -202,7 +202,7 @@ fn each_action_is_advised_with_its_reason() {
     $ git handoff next 87
     fall_back: 87.1 is dead (FAILED): no attempt is left
       Read the failures and what the agent left, mend what stands in the way, then redrive the handoff or cancel it
-      it went from issue-manager to prep-agent, attempt 4, and is kept in
+      sent from issue-manager to prep-agent, attempt 4; see in the ledger:
         issues/87/00/87/0001-issue-manager-to-prep-agent.xml
         issues/87/00/87/0001-failure/4
     --- stderr
@@ -210,7 +210,7 @@ fn each_action_is_advised_with_its_reason() {
       or: git handoff next 87 --apply --as orchestrator
     $ git handoff next 87
     escalate: 87.1 is failed (FAILED): its agent says that another attempt will fail alike
-      it went from issue-manager to prep-agent, attempt 1, and is kept in
+      sent from issue-manager to prep-agent, attempt 1; see in the ledger:
         issues/87/00/87/0001-issue-manager-to-prep-agent.xml
         issues/87/00/87/0001-failure/1
     --- stderr
@@ -523,7 +523,7 @@ fn values_are_asked_for_by_name_and_type() {
       2026-03-02 09:07:00Z block by prep-agent → blocked
           values are missing
 
-    what may be done
+    options
       ask       git handoff answer 87.1 port=VALUE host=VALUE tls=VALUE names=VALUE --as orchestrator
       terminate git handoff cancel 87.1 --as orchestrator --reason WHY
     ");
@@ -558,13 +558,13 @@ fn an_answer_of_the_wrong_type_is_refused() {
     insta::assert_snapshot!(refused.shown, @r#"
     $ git handoff answer 87.1 port=many tls=maybe names=a colour=red --as orchestrator
     --- stderr
-    error: the answer to 87.1 is not what was asked for
+    error: the answer to 87.1 does not match the question
       /port answer.type "port" must be of type "integer", and this is a text
       /host answer.missing "host" is asked, and not answered
       /tls answer.type "tls" must be of type "boolean", and this is a text
       /names answer.type "names" must be of type "string[]", and this is a text
       /colour answer.unknown "colour" was not asked; what was: port, host, tls, names
-    hint: `git handoff answer 87.1 KEY=VALUE …`, or a JSON file with one member for each key; `git handoff show 87.1` tells what is asked
+    hint: `git handoff answer 87.1 KEY=VALUE …`, or a JSON file with one member for each key; `git handoff show 87.1` lists the keys
     --- exit 3
     "#);
     for (line, findings) in [

@@ -220,14 +220,14 @@ fn a_decision_fits_what_it_is_about() {
     }
     insta::assert_snapshot!(text, @r#"
     success, advance: 1 completed with MetaGPT, 2 pending with DesignGPT
-    success, ask: `decision` cannot be "ask" after ferry-71.1, whose status is success; what fits: advance; `git handoff explain decision_refused` tells more
-    success, retry: `decision` cannot be "retry" after ferry-71.1, whose status is success; what fits: advance; `git handoff explain decision_refused` tells more
-    success, terminate: `decision` cannot be "terminate" after ferry-71.1, whose status is success; what fits: advance; `git handoff explain decision_refused` tells more
-    blocked, advance: `decision` cannot be "advance" after ferry-71.1, whose status is blocked; what fits: ask, terminate; `git handoff explain decision_refused` tells more
+    success, ask: `decision` cannot be "ask" after ferry-71.1, whose status is success; allowed: advance; see `git handoff explain decision_refused`
+    success, retry: `decision` cannot be "retry" after ferry-71.1, whose status is success; allowed: advance; see `git handoff explain decision_refused`
+    success, terminate: `decision` cannot be "terminate" after ferry-71.1, whose status is success; allowed: advance; see `git handoff explain decision_refused`
+    blocked, advance: `decision` cannot be "advance" after ferry-71.1, whose status is blocked; allowed: ask, terminate; see `git handoff explain decision_refused`
     blocked, ask: 1 completed with MetaGPT, 2 pending with USER
-    blocked, retry: `decision` cannot be "retry" after ferry-71.1, whose status is blocked; what fits: ask, terminate; `git handoff explain decision_refused` tells more
+    blocked, retry: `decision` cannot be "retry" after ferry-71.1, whose status is blocked; allowed: ask, terminate; see `git handoff explain decision_refused`
     blocked, terminate: 1 completed with MetaGPT, 2 completed with workflow-end
-    failed, advance: `decision` cannot be "advance" after ferry-71.1, whose status is failed; what fits: ask, retry, terminate; `git handoff explain decision_refused` tells more
+    failed, advance: `decision` cannot be "advance" after ferry-71.1, whose status is failed; allowed: ask, retry, terminate; see `git handoff explain decision_refused`
     failed, ask: 1 completed with MetaGPT, 2 pending with USER
     failed, retry: 1 completed with MetaGPT, 2 pending with ResearchGPT
     failed, terminate: 1 completed with MetaGPT, 2 completed with workflow-end
@@ -483,7 +483,7 @@ fn a_claim_brings_everything_to_begin_with() {
 
     it continues the work of ResearchGPT (ferry-71.1), whose session is ferry-71
 
-    known of the issue
+    known about the issue
       artifacts: [{"type":"file","location":"notes/tides.md","description":"When the ferry can land"},{"type":"file","location":"notes/lost.md","description":"Never written"}]
       assumptions: [{"assumption":"The pier floats","validated":false,"risk":"high"}]
       context_summary: research-1 of ResearchGPT is success
@@ -495,7 +495,7 @@ fn a_claim_brings_everything_to_begin_with() {
       evaluations: 1
       rationale: research-1 was read: advance
 
-    what was asked for, contract by contract
+    what was requested, contract by contract
       see `git handoff context ferry-71`
 
     delivered
@@ -565,7 +565,7 @@ fn a_violation_in_the_first_contract_is_recorded_too() {
     let onward = decision("research-1", "DesignGPT", "advance");
     let onward = refused(&env, &[], onward.to_string());
     assert_eq!(onward.says(), (4, "decision_refused"));
-    assert!(onward.hint.starts_with("what fits: ask, retry, terminate"));
+    assert!(onward.hint.starts_with("allowed: ask, retry, terminate"));
     let again = decision("research-1", "ResearchGPT", "retry");
     sent(&env, again.to_string());
     env.assert_sound();

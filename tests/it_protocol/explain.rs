@@ -13,15 +13,15 @@ fn a_code_is_explained_with_a_case_and_a_cure() {
     $ git handoff explain lease_lost
     lease_lost  (error, exit 5)
       cause    the sender's lease ran out, or another claim holds the handoff
-      example  the agent claimed for 45 minutes, sent after an hour, and 123.2 was claimed by another meanwhile
-      cure     nothing was recorded, so keep the work; claim again, as the hint says
+      example  an agent claimed for 45 minutes and sent after an hour; by then another agent had claimed 123.2
+      cure     nothing was recorded, so keep your work; claim again, as the hint says
     ");
     assert_snapshot!(explain("import_refused").success().shown, @"
     $ git handoff explain import_refused
     import_refused  (error, exit 3 or 4 or 5)
-      cause    `import`: items were refused. The first of them decides the exit code: 3 a contract or what can't be read, 4 the protocol, 5 something else in its place in the ledger
-      example  `git handoff import old-workflow`, and one of forty contracts has no receiver
-      cure     mend what `refused` lists, and import again; after 5, into a new ledger
+      cause    `import`: items were refused. The first of them decides the exit code: 3 for a contract or an unreadable item, 4 for the protocol, 5 for a different step in the ledger
+      example  `git handoff import old-workflow` when one of forty contracts has no receiver
+      cure     fix what `refused` lists and import again; after exit 5, import into a new ledger
     ");
     assert_snapshot!(explain("field.undecided").success().shown, @"
     $ git handoff explain field.undecided
@@ -33,21 +33,21 @@ fn a_code_is_explained_with_a_case_and_a_cure() {
     assert_snapshot!(explain("8").success().shown, @"
     $ git handoff explain 8
     8  (exit code)
-      cause    it is recorded in this clone, and not on the remote
+      cause    it is recorded in this clone, but not on the remote
       example  `git handoff send contract.xml` without a network
-      cure     `git handoff sync`, once the remote can be reached; it is not lost until then
+      cure     `git handoff sync` once the remote can be reached; nothing is lost until then
     ");
     assert_snapshot!(explain("task.o").success().shown, @"
     $ git handoff explain task.o
     Findings in contracts
-      task.orphan  a task without a known parent, or without a place in the plan
-      task.order   a task comes before one that it depends on
+      task.orphan  a task has no known parent, or no place in the plan
+      task.order   a task is listed before one that it depends on
     ");
     assert_snapshot!(explain("filed.missing").exits(6).shown, @r#"
     $ git handoff explain filed.missing
     --- stderr
     error: no error, finding or exit has the code "filed.missing"
-    hint: the nearest: `git handoff explain file.missing`
+    hint: the closest code: `git handoff explain file.missing`
     --- exit 6
     "#);
     assert_snapshot!(explain("\u{1b}[31m").exits(6).shown, @r#"

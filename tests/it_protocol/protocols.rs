@@ -74,7 +74,7 @@ fn what_is_in_force_is_listed_and_shown() {
     delegation               1.2.0  built in  Agents that delegate what they cannot handle
     $ git handoff protocol show directive
     directive 1.2.0: Specialists whose every handoff is evaluated first
-      relay: sending on completes what the sender held
+      relay: sending on completes the handoff that the sender held
       formats: json
 
     agents
@@ -109,9 +109,9 @@ fn what_is_in_force_is_listed_and_shown() {
     $ git handoff protocol check directive
     directive: sound (7 files)
     $ git handoff protocol add directive
-    protocol directive 1.2.0 is in force already; nothing changed
+    protocol directive 1.2.0 is already in force; nothing changed
     $ git handoff protocol update directive
-    protocol directive 1.2.0 is in force already; nothing changed
+    protocol directive 1.2.0 is already in force; nothing changed
     ");
     // The same as data.
     let data = env.data(&["protocol", "check", "directive"]);
@@ -792,7 +792,7 @@ fn a_protocol_that_is_tampered_with_is_found() {
     });
     told(
         "a message that lies",
-        "Mend a slip\n\nProtocol: kitchen\n",
+        "Fix a slip\n\nProtocol: kitchen\n",
         &|d| vec![set(file, &updated(d))],
     );
     told("faulty", right, &|d| {
@@ -828,13 +828,13 @@ fn a_protocol_that_is_tampered_with_is_found() {
     file.missing protocols/kitchen/protocol.json: protocols/kitchen/protocol.json is missing
 
     orphans an open handoff:
-    step.illegal protocols/kitchen/protocol.json: no protocol allows this step: protocol kitchen cannot change so while handoffs are open
+    step.illegal protocols/kitchen/protocol.json: no protocol allows this step: protocol kitchen cannot change this way while handoffs are open
 
     a message that lies:
     commit.message: the message or its trailers do not tell what the step did
 
     faulty:
-    step.illegal protocols/kitchen/protocol.json: no protocol allows this step: protocol kitchen is at fault
+    step.illegal protocols/kitchen/protocol.json: no protocol allows this step: protocol kitchen is invalid
 
     an extra file:
     file.stray protocols/kitchen/notes.txt: the step has no business with this file
@@ -843,10 +843,10 @@ fn a_protocol_that_is_tampered_with_is_found() {
     step.none protocols/issue-to-pr/templates/error.json: the commit is not a step: it changes no issue
 
     a schema that is gone:
-    step.illegal protocols/kitchen/protocol.json: no protocol allows this step: the protocol is at fault
+    step.illegal protocols/kitchen/protocol.json: no protocol allows this step: the protocol is invalid
 
     another name:
-    step.illegal protocols/diner/protocol.json: no protocol allows this step: the protocol is at fault
+    step.illegal protocols/diner/protocol.json: no protocol allows this step: the protocol is invalid
 
     together with a step:
     file.unreadable issues/t1/00/T1/0001.json: issues/t1/00/T1/0001.json cannot be read: it is not a valid record: missing field `version` at line 1 column 2

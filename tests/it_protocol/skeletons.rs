@@ -397,12 +397,12 @@ fn what_cannot_be_written_is_refused() {
     $ git handoff new --issue 87 --from prep-agent --to closer-agent
     --- stderr
     error: protocol issue-to-pr has no route from prep-agent to closer-agent
-    hint: prep-agent may send to: implementer-agent, orchestrator; `git handoff explain route_refused` tells more
+    hint: prep-agent may send to: implementer-agent, orchestrator; see `git handoff explain route_refused`
     --- exit 4
     $ git handoff new --issue 87 --from prep-agent --to deployer
     --- stderr
     error: deployer is not an agent of protocol issue-to-pr
-    hint: agents are: issue-manager, prep-agent, implementer-agent, reviewer-agent, fixer-agent, validator-agent, closer-agent, orchestrator, workflow-complete; `git handoff explain unknown_agent` tells more
+    hint: agents are: issue-manager, prep-agent, implementer-agent, reviewer-agent, fixer-agent, validator-agent, closer-agent, orchestrator, workflow-complete; see `git handoff explain unknown_agent`
     --- exit 4
     $ git handoff new --issue 87 --from prep-agent --to orchestrator --type workflow-complete
     --- stderr

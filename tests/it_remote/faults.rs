@@ -67,7 +67,7 @@ impl Line {
     }
 
     /// Brings everything together over a connection that works: each step is there once.
-    fn mend(&self) {
+    fn repair(&self) {
         self.proxy.heal();
         let ran = self.team.env.handoff(&["sync"]);
         assert_eq!(ran.status, 0, "{}", ran.shown);
@@ -113,7 +113,7 @@ impl Line {
                         self.proxy.always(after);
                         let ran = self.send(&[]);
                         ended[usize::from(ran.status == 8)] += 1;
-                        self.mend();
+                        self.repair();
                     }
                 }
             }
@@ -137,7 +137,7 @@ impl Line {
             self.proxy.always(Fault::Stall(Way::Up, 0));
             let ran = self.send(&["--timeout", "1500ms"]);
             assert_eq!(ran.status, 8, "{}", ran.shown);
-            self.mend();
+            self.repair();
         }
         self.assert_sound();
     }
@@ -216,7 +216,7 @@ fn a_server_that_is_killed_while_it_receives_has_it_or_not() {
         let killed = line.team.bare.join("killed");
         fs::remove_file(killed).unwrap();
         unhook(&line.team.bare, name);
-        line.mend();
+        line.repair();
     }
     line.assert_sound();
 }
@@ -241,7 +241,7 @@ fn a_server_that_is_gone_while_it_receives_has_it_later() {
     assert_eq!(status, 8);
     unhook(&line.team.bare, "pre-receive");
     line.team.move_to(line.team.bare.to_str().unwrap());
-    line.mend();
+    line.repair();
     line.assert_sound();
 }
 

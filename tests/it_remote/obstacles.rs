@@ -110,7 +110,11 @@ fn without_space(env: &TestEnvironment, args: &[&str]) -> Ran {
 
 #[test]
 fn where_nothing_can_be_written_each_write_says_so() {
-    each_is_refused_and_works_again(without_space, |_| {}, "files may not be that large here");
+    each_is_refused_and_works_again(
+        without_space,
+        |_| {},
+        "files this large are not allowed here",
+    );
 }
 
 #[test]
@@ -119,13 +123,13 @@ fn what_to_do_is_said() {
     let all = commands(&env, "x");
     let send = without_space(&env, &strs(&all[SEND]));
     insta::assert_snapshot!(send.stderr, @"
-    error: files may not be that large here: failed to write out file: File too large
-    hint: nothing was acknowledged; see `ulimit -f` and the file system's limits, and run the same again; `git handoff explain git` tells more
+    error: files this large are not allowed here: failed to write out file: File too large
+    hint: nothing was acknowledged; see `ulimit -f` and the file system's limits, then run the command again; see `git handoff explain git`
     ");
     let restore = without_space(&env, &strs(&all[RESTORES[0]]));
     insta::assert_snapshot!(env.filtered(&restore.stderr), @r#"
-    error: files may not be that large here: "[root]/repo/.git/worktrees/again-x/locked" cannot be written: File too large (os error 27)
-    hint: see `ulimit -f` and the file system's limits, and restore it to another place: what was made until then stays; `git handoff explain restore` tells more
+    error: files this large are not allowed here: "[root]/repo/.git/worktrees/again-x/locked" cannot be written: File too large (os error 27)
+    hint: see `ulimit -f` and the file system's limits, and restore it to another place: what was written so far stays; see `git handoff explain restore`
     "#);
     // What is told can be told to programs too.
     let mut args = strs(&all[SEND]);
@@ -193,7 +197,7 @@ fn a_disk_that_fills_up_at_any_point_costs_nothing_that_was_acknowledged() {
                 9 => {
                     let full = "No space left on device";
                     assert!(ran.stderr.contains(full), "{left}: {}{after}", ran.shown);
-                    let what = "error: the disk that it is on is full: ";
+                    let what = "error: the disk is full: ";
                     assert!(ran.stderr.starts_with(what), "{left}: {}", ran.shown);
                     assert!(ran.stderr.contains("hint: "), "{}", ran.shown);
                 }
@@ -288,7 +292,7 @@ fn a_disk_that_is_mounted_read_only_is_read() {
     }
     hindered(&env, &["status"]).success().says("2.1  pending");
     hindered(&env, &["verify"]).success();
-    let what = "it is on a file system that is mounted read-only";
+    let what = "the file system is mounted read-only";
     each_is_refused_and_works_again(hindered, |_| {}, what);
 }
 
@@ -320,7 +324,7 @@ fn a_lock_of_the_branch_that_stays_stops_what_writes_to_it_and_no_more() {
         assert!(error["message"].as_str().unwrap().contains("handoffs.lock"));
         let hint = error["hint"].as_str().unwrap();
         assert!(hint.starts_with("nothing was written; wait for the git process"));
-        assert!(hint.contains("where none runs"), "{hint}");
+        assert!(hint.contains("if no git runs"), "{hint}");
     }
     assert_eq!(env.tip(), tip);
     assert!(lock.exists(), "it may be someone's");

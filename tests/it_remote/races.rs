@@ -209,7 +209,7 @@ fn a_lock_that_stays_is_named_within_the_patience() {
     $ git handoff claim 87 --as prep-agent
     --- stderr
     error: the branch stayed locked by [root]/repo/.git/refs/heads/handoffs.lock
-    hint: nothing was written; wait for the git process that holds it, and run the same again. `pgrep -a git` and `ls -l` of the file tell: where none runs, on no machine that shares the disk, and the file is not new, it is left over, and safe to remove
+    hint: nothing was written; wait for the git process that holds it, then run the command again. Check with `pgrep -a git`, and `ls -l` on the file: if no git runs on any machine that shares the disk, and the file is not new, it is stale and safe to remove
     --- exit 7
     ");
     assert_eq!(env.tip(), tip);

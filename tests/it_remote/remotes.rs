@@ -131,7 +131,7 @@ fn what_a_hook_of_the_remote_says_is_shown() {
     error: origin refused: a hook of the remote refused it
        remote.hook parcels are counted on Mondays
        remote.hook come back
-    hint: nothing was written; mend what the hook says, and run the same again. Where it speaks of a step that was made offline, `git handoff sync --set-aside` keeps that one aside, and the rest goes on
+    hint: nothing was written; fix what the hook reports, then run the command again. If it refused a step made offline, `git handoff sync --set-aside` sets that step aside and continues with the rest
     ");
     unhook(&team.bare, "pre-receive");
     hook(&team.bare, "update", text);
@@ -178,7 +178,7 @@ fn a_protected_branch_is_told() {
     );
     assert_snapshot!(team.env.filtered(&refused(&team, 9).stderr), @"
     error: origin refused: the remote protects the branch: deny updating a hidden ref
-    hint: nothing was written; whoever runs the remote can let this user push to the ledger's branch; `git handoff explain remote_protected` tells more
+    hint: nothing was written; ask the remote's administrator to allow this user to push to the ledger's branch; see `git handoff explain remote_protected`
     ");
     team.env
         .git(&team.bare, &["config", "--unset", "receive.hideRefs"]);
@@ -246,7 +246,7 @@ fn who_may_not_write_is_told() {
     let port = format!(":{}/", http.port);
     assert_snapshot!(ran.stderr.replace(&port, ":[port]/"), @"
     error: origin refused: the remote gives no permission: remote: no; fatal: unable to access 'http://127.0.0.1:[port]/server.git/': The requested URL returned error: 403
-    hint: nothing was written; see that this user may push to origin. A write with --offline is recorded here alone; `git handoff explain remote_denied` tells more
+    hint: nothing was written; make sure this user may push to origin. A write with --offline is recorded in this clone only; see `git handoff explain remote_denied`
     ");
     team.there(&["fetch"]).success();
     drop(http);

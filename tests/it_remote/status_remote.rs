@@ -21,7 +21,7 @@ fn status_says_how_the_clone_lies_to_its_remote() {
     assert_snapshot!(text, @"
     $ git handoff status
     ledger handoffs at [commit]: no handoff is open
-    the same as origin when it was seen last
+    up to date with origin as last seen
     ");
     let same = json!({"name": "origin", "seen": true, "unpublished": 0, "behind": 0});
     assert_eq!((&data["remote"], &data["rejected"]), (&same, &json!([])));
@@ -34,7 +34,7 @@ fn status_says_how_the_clone_lies_to_its_remote() {
     assert_snapshot!(text, @"
     $ git handoff status
     ledger handoffs at [commit]: no handoff is open
-    1 commit of origin not on the branch here: `git handoff fetch`
+    1 commit on origin but not on the branch here: `git handoff fetch`
     ");
     assert_eq!(data["remote"]["behind"], 1);
 
@@ -70,7 +70,7 @@ fn status_says_how_the_clone_lies_to_its_remote() {
     $ git handoff status
     ledger handoffs at [commit]: 1 in_progress
     87.1  in_progress  issue-manager → prep-agent  medium  2026-03-02 09:17:00Z  Dispatchers ask for their delivery history as a file
-    1 commit not on origin, 2 commits of it not on the branch here: `git handoff sync`
+    1 commit not on origin, 2 commits on it but not on the branch here: `git handoff sync`
     ");
     let apart = json!({"name": "origin", "seen": true, "unpublished": 1, "behind": 2});
     assert_eq!(data["remote"], apart);
@@ -81,8 +81,8 @@ fn status_says_how_the_clone_lies_to_its_remote() {
     $ git handoff status
     ledger handoffs at [commit]: 1 blocked
     87.1  blocked  issue-manager → prep-agent  medium  2026-03-02 09:21:00Z  which?
-    the same as origin when it was seen last
-    1 step made offline was refused, and is kept: `git handoff rejected`
+    up to date with origin as last seen
+    1 step made offline was refused and is kept: `git handoff rejected`
     ");
     assert_eq!(data["remote"], same);
     let listed = clones.there(&["rejected", "--json"]).success().json();
@@ -94,7 +94,7 @@ fn status_says_how_the_clone_lies_to_its_remote() {
 fn status_asks_nobody_and_does_without_a_remote() {
     let clones = Clones::new();
     clones.take_away();
-    clones.there(&["status"]).success().says("when it was seen");
+    clones.there(&["status"]).success().says("as last seen");
     clones
         .env
         .git(&clones.other, &["config", "--unset", "handoff.remote"]);
@@ -109,7 +109,7 @@ fn status_asks_nobody_and_does_without_a_remote() {
     assert_snapshot!(text, @"
     $ git handoff status
     ledger handoffs at [commit]: no handoff is open
-    origin was not reached yet: `git handoff sync`
+    origin has not been reached yet: `git handoff sync`
     ");
     assert_eq!(data["remote"]["seen"], false);
     assert_eq!(data["remote"]["unpublished"], 1);
@@ -144,24 +144,24 @@ fn a_clone_without_a_ledger_is_led_to_the_remotes() {
     $ git handoff status
     --- stderr
     error: the repository has no ledger: there is no branch handoffs
-    hint: start one with `git handoff init`, or take over a remote's: `git handoff init --remote origin`
+    hint: start one with `git handoff init`, or join a remote's: `git handoff init --remote origin`
     --- exit 9
     $ git handoff init
     --- stderr
-    error: origin has a ledger on branch handoffs, and this clone has none yet
-    hint: nothing was written; `git handoff init --remote origin` shares it, `git branch handoffs origin/handoffs` takes it for this clone alone; --branch NAME starts another
+    error: origin has a ledger on branch handoffs, but this clone has none yet
+    hint: nothing was written; use `git handoff init --remote origin` to share it, `git branch handoffs origin/handoffs` to copy it to this clone only, or --branch NAME to start another
     --- exit 5
     $ git handoff inbox --as prep-agent
     --- stderr
     error: the repository has no ledger: there is no branch handoffs
-    hint: `git handoff fetch` brings the one that origin has; where it has none yet, `git handoff init` starts one there and here
+    hint: `git handoff fetch` gets the one on origin; if there is none yet, `git handoff init` starts one there and here
     --- exit 9
     $ git handoff fetch
-    brought 2 commits from origin
+    fetched 2 commits from origin
     $ git handoff inbox --as fixer-agent
     nothing waits for fixer-agent
     --- stderr
-    that is what is here; `git handoff claim --next` looks on origin too
+    only this clone was checked; `git handoff claim --next` also checks origin
     ");
     clones.assert_sound(&clones.other);
 
@@ -190,7 +190,7 @@ fn a_relative_path_is_the_same_remote_in_every_folder() {
         let ran = env.handoff_in(folder, &["status", "--json"]).success();
         assert_eq!(ran.json()["data"]["remote"], beside(0));
         let said = env.handoff_in(folder, &["status"]).success().stdout;
-        assert!(said.contains("the same as "), "{said}");
+        assert!(said.contains("up to date with "), "{said}");
     }
     env.handoff_in(&docs, &CLAIM).success();
     assert_eq!(clones.tip(&clones.bare), env.tip());

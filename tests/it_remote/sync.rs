@@ -186,7 +186,7 @@ fn what_is_refused_is_kept_until_someone_decides() {
         .collect();
     assert_eq!(reasons.len(), 3, "{reasons:#?}");
     assert!(reasons[0].contains("rejected"), "{reasons:#?}");
-    assert_eq!(reasons[2], "it rests on a step of 1.2 that was not taken");
+    assert_eq!(reasons[2], "it depends on a step of 1.2 that was refused");
     pair.assert_together();
 
     // Nothing of it is gone.

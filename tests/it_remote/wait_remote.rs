@@ -324,7 +324,7 @@ fn a_watch_that_cannot_read_the_remote_says_so() {
     let ran = clones.there(&[&["watch", "--once"][..], &from].concat());
     assert_eq!(commits(&ran.stdout), all[1..], "{}", ran.shown);
     ran.exits(9)
-        .says("error: the ledger cannot be had from origin: git says");
+        .says("error: cannot get the ledger from origin: git says");
     let json = ["watch", "--once", "--json"];
     let failure = clones.there(&json).exits(9).json();
     assert_eq!(failure["error"]["code"], "remote_unreachable");

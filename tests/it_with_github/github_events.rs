@@ -307,7 +307,7 @@ fn a_comment_answers_what_is_asked() {
     old["comment"]["created_at"] = json!(at(&env, -3600));
     let data = event(&env, "issue_comment", &old);
     assert!(
-        did(&data).is_empty() && why(&data).contains("was said before"),
+        did(&data).is_empty() && why(&data).contains("reached its current state"),
         "{data:#}"
     );
     let new = comment(&env, issue(12), "/handoff answer 12.1 the second");
@@ -403,7 +403,7 @@ fn an_issue_is_given_up_and_taken_up_again() {
     );
     let data = event(&env, "issues", &closed(&env, "not_planned", 7200));
     assert!(
-        did(&data).is_empty() && why(&data).contains("was said before"),
+        did(&data).is_empty() && why(&data).contains("reached its current state"),
         "{data:#}"
     );
     let payload = closed(&env, "not_planned", 0);

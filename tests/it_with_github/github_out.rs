@@ -243,7 +243,7 @@ fn without_a_workflow_it_says_where_to() {
     let env = hostile();
     for verb in ["output", "summary"] {
         let none = env.handoff(&["github", verb, "87"]).exits(2);
-        none.says("this is no step of a workflow")
+        none.says("this is not a step of a workflow")
             .says("--output FILE");
         let nowhere = env.root().join("none/x");
         let told = ["github", verb, "87", "--output", nowhere.to_str().unwrap()];

@@ -275,7 +275,7 @@ fn no_payload_is_too_strange() {
         ]);
         // A payload of which nothing is left is none.
         prop_assert!(
-            ran.status == 0 || ran.status == 3 && ran.stderr.contains("holds no event"),
+            ran.status == 0 || ran.status == 3 && ran.stderr.contains("is not an event"),
             "{}",
             ran.shown
         );

@@ -783,8 +783,8 @@ fn what_is_not_there_is_said() {
         )
     };
     assert_snapshot!(said(&["9"]), @"6 no_issue: there is no issue 9 (`git handoff list` shows every issue)");
-    assert_snapshot!(said(&["--tasks", "87"]), @"6 no_tasks: no tasks were handed over in issue 87 (`git handoff graph 87` draws its handoffs)");
-    assert_snapshot!(said(&["--protocol", "delegation"]), @"6 no_protocol: the ledger has no protocol delegation (it has: issue-to-pr; `git handoff protocol add` puts another in force)");
+    assert_snapshot!(said(&["--tasks", "87"]), @"6 no_tasks: issue 87 has no tasks (`git handoff graph 87` draws its handoffs)");
+    assert_snapshot!(said(&["--protocol", "delegation"]), @"6 no_protocol: the ledger has no protocol delegation (the ledger has: issue-to-pr; `git handoff protocol add` puts another in force)");
     assert_snapshot!(said(&["--protocol", "--since", "soon"]), @r#"2 usage: invalid value 'soon' for '--since <TIME>': "soon" is not a time: write 2026-03-04, 2026-03-04T05:06:07Z, or how long ago: 7d (see `git handoff graph -h`)"#);
     for wrong in [
         &[][..],

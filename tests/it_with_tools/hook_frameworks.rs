@@ -322,7 +322,7 @@ fn lefthook() {
     error: nothing was changed: 1 hook is in the way
       [root]/repo/.git/hooks/pre-push hook.managed the file is lefthook's, which writes it anew and would drop a block in it
           have lefthook call `git handoff hook pre-push`: docs/hooks.md has the lines for lefthook.yml
-    hint: `git handoff explain hooks_refused` tells more
+    hint: see `git handoff explain hooks_refused`
     ");
 }
 
@@ -342,7 +342,7 @@ fn husky() {
           have husky call `git handoff hook pre-push`: docs/hooks.md has the lines for .husky/pre-push
       [root]/repo/.husky/_/reference-transaction hook.elsewhere core.hooksPath is .husky/_ (file:[root]/repo/.git/config), so that hooks are in [root]/repo/.husky/_, which is not in this repository's git directory
           if that folder may be changed, say so with --into-hooks-path
-    hint: `git handoff explain hooks_refused` tells more
+    hint: see `git handoff explain hooks_refused`
     ");
     let events = ["pre-commit", "commit-msg", "pre-push"];
     for (event, line) in events.iter().zip(snippets("husky")) {

@@ -23,7 +23,7 @@ pub(crate) fn begun(steps: usize) -> TestEnvironment {
     env
 }
 
-/// The same issue while its first implementation stands still after a failure.
+/// The same issue while its first implementation needs attention after a failure.
 pub(crate) fn failed() -> TestEnvironment {
     begun(5)
 }

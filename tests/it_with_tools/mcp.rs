@@ -423,25 +423,25 @@ fn wrong_arguments_are_told_as_wrong_usage() {
       see `git handoff show -h`
     show {"id":["87.1"]}
       usage: id of show is not a text or a number
-      see the tool's input schema; `git handoff explain usage` tells more
+      see the tool's input schema; see `git handoff explain usage`
     show {"id":"87.1","branch":"main"}
       usage: show has no argument "branch"
-      its arguments are: id, as; `git handoff explain usage` tells more
+      its arguments are: id, as; see `git handoff explain usage`
     show {"id":"87.1","contract":true}
       usage: show has no argument "contract"
-      its arguments are: id, as; `git handoff explain usage` tells more
+      its arguments are: id, as; see `git handoff explain usage`
     send {}
       usage: send is not told what
-      give the text as `contract`, or a path as `file`; `git handoff explain usage` tells more
+      give the text as `contract`, or a path as `file`; see `git handoff explain usage`
     send {"contract":"<a/>","file":"a.xml"}
       usage: `contract` and `file` say the same
-      leave one of them out; `git handoff explain usage` tells more
+      leave one of them out; see `git handoff explain usage`
     send {"contract":7}
       usage: contract of send is not a text
-      see the tool's input schema; `git handoff explain usage` tells more
+      see the tool's input schema; see `git handoff explain usage`
     status {"idle":"yes"}
       usage: idle of status is not true or false
-      see the tool's input schema; `git handoff explain usage` tells more
+      see the tool's input schema; see `git handoff explain usage`
     log {"limit":"many"}
       usage: invalid value 'many' for '--limit <COUNT>': invalid digit found in string
       see `git handoff log -h`
@@ -477,7 +477,7 @@ fn a_server_for_one_agent_acts_as_no_other() {
       "error": {
         "code": "other_agent",
         "message": "this server acts as prep-agent alone, not as \"reviewer-agent\"",
-        "hint": "leave `as` out; another agent has a server of its own; `git handoff explain other_agent` tells more",
+        "hint": "leave `as` out; another agent has a server of its own; see `git handoff explain other_agent`",
         "findings": []
       }
     }

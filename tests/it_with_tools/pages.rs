@@ -14,7 +14,7 @@ use test_support::workflow::{run, workflow};
 pub(crate) const HOSTILE: &str = "</script><script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\"> ]]> --> <!-- '\" &amp; </pre></style>";
 
 /// One ledger with the five protocols: an issue that was completed with every detour, and others
-/// that stand still, each for another reason.
+/// that need attention, each for another reason.
 pub(crate) fn troubled() -> TestEnvironment {
     TestEnvironment::prepared("troubled", made_troubled)
 }

@@ -105,22 +105,22 @@ fn the_page_says_what_is_held_what_waits_and_what_to_do() {
 
     You hold:
     - 87.1 from issue-manager, priority "medium", lease until 2026-03-02 13:06Z: "Dispatchers ask for their delivery history as a file"
-    Waiting for you to claim, the most urgent first:
+    Waiting for you to claim, most urgent first:
     - 89.1 from issue-manager, priority "critical": "Dispatchers ask for their delivery history as a file"
     - 88.1 from issue-manager, priority "medium": "Dispatchers ask for their delivery history as a file"
 
     Your next steps:
     1. git handoff show 87.1   # what was handed to you
-       git handoff context 87   # all that was asked for; then do the work, and commit what you change
+       git handoff context 87   # everything requested; then do the work, and commit your changes
     2. git handoff new --issue 87 --from prep-agent --to implementer-agent > contract.xml   # once it is done: "Workspace ready"; then replace every {{fill: …}}
     3. git handoff check contract.xml && git handoff send contract.xml --as prep-agent   # then delete the file: your part is done
     If it takes longer than the lease: git handoff extend 87.1 --as prep-agent
     If you lack something: git handoff block 87.1 --as prep-agent --reason 'what you lack'
     If it can't be done now: git handoff fail 87.1 --as prep-agent --message 'what went wrong' --recoverable
-    A command that is refused says why, and what to run instead; `git handoff explain CODE` says more. Do not stop while you hold a handoff.
+    A refused command says why, and what to run instead; `git handoff explain CODE` says more. Do not stop while you hold a handoff.
 
-    Your contract, "Workspace ready" to implementer-agent (`new` also fills in what the repository says by then):
-    Every field it can have: git handoff protocol show issue-to-pr --type prep-agent-to-implementer-agent
+    Your contract, "Workspace ready" to implementer-agent (`new` also fills in current values from the repository):
+    All its fields: git handoff protocol show issue-to-pr --type prep-agent-to-implementer-agent
     ```xml
     <handoff>
       <from>prep-agent</from>
@@ -139,11 +139,11 @@ fn the_page_says_what_is_held_what_waits_and_what_to_do() {
       </validation>
     </handoff>
     ```
-    Or instead:
+    Alternatives:
     - "Agent failed or is blocked": git handoff new --issue 87 --from prep-agent --to orchestrator
 
-    Work comes to you from: issue-manager
-    You may hand to: implementer-agent, orchestrator
+    You receive work from: issue-manager
+    You may hand work to: implementer-agent, orchestrator
     "#);
 }
 
@@ -264,7 +264,7 @@ fn what_stands_still_is_told_to_whom_it_concerns() {
     assert!(!page.contains("Your contract, "), "{page}");
     let page = prime(&env, "orchestrator");
     assert!(
-        page.contains("WaitStatus still, and for you to decide:"),
+        page.contains("Needing attention, for you to decide:"),
         "{page}"
     );
     let next: Vec<&str> = page
@@ -306,7 +306,7 @@ fn a_ledger_with_several_protocols_tells_of_the_one_that_work_waits_in() {
     env.handoff(&["protocol", "add", "delegation"]).success();
     let page = prime(&env, "orchestrator");
     assert!(page.contains("in protocol issue-to-pr"), "{page}");
-    assert!(page.contains("Also a part of: delegation"), "{page}");
+    assert!(page.contains("Also in: delegation"), "{page}");
     let samples = samples("delegation");
     let request = samples
         .iter()
@@ -385,7 +385,7 @@ fn it_needs_no_network_no_git_and_no_history() {
     let place = |page: &str, folder: &Path| page.replace(folder.to_str().unwrap(), "HERE");
     assert_eq!(place(&alone.stdout, &clone), place(&told, &env.repo()));
     assert!(
-        told.contains("(35 more handoffs)\nAll of it: git handoff inbox --as prep-agent\n"),
+        told.contains("(35 more handoffs)\nFull list: git handoff inbox --as prep-agent\n"),
         "{told}"
     );
 }

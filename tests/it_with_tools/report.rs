@@ -469,7 +469,7 @@ fn the_policy_allows_the_pages_own_script_and_style_alone() {
         "{found}"
     );
     // An empty ledger says so.
-    assert!(text.contains("Nothing stands still"));
+    assert!(text.contains("Nothing needs attention"));
     assert!(text.contains("There is no issue"));
 }
 

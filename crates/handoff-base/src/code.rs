@@ -1,8 +1,8 @@
-//! Where a code branch is.
+//! The position of a code branch.
 
 use serde::{Deserialize, Serialize};
 
-/// Where a code branch stood when a contract was sent.
+/// The position of a code branch when a contract was sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Code {

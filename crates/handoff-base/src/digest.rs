@@ -1,4 +1,4 @@
-//! Digests, as records and documents have them.
+//! Digests, as used in records and documents.
 
 use sha2::{Digest, Sha256};
 

@@ -1,14 +1,14 @@
-//! What a step changes.
+//! The changes of a step.
 
 use crate::ObjectId;
 
-/// What becomes of one path of a tree.
+/// The change of one path in a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Edit {
-    /// A regular file has these bytes.
+    /// Write a regular file with these bytes.
     Bytes(Vec<u8>),
-    /// The folder is this tree, which the repository has.
+    /// Put this tree, which the repository has, at the path.
     Folder(ObjectId),
-    /// Nothing is there any more.
+    /// Remove the path.
     Gone,
 }

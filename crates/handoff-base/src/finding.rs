@@ -1,29 +1,29 @@
-//! Findings: faults as data, each with a stable code, a place and a cure.
+//! Findings: faults as data, each with a stable code, a place and a fix.
 
 use std::borrow::Cow;
 
 use serde::Serialize;
 
-/// How much a finding weighs.
+/// How serious a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Worth knowing; refuses nothing.
+    /// Worth knowing; prevents nothing.
     Note,
-    /// Suspicious; refuses nothing.
+    /// Suspicious; prevents nothing.
     Warning,
-    /// Refuses the contract, or says that the ledger is damaged.
+    /// The contract is refused, or the ledger is damaged.
     Error,
 }
 
 /// One fault found in a contract, a protocol or a ledger.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// Stable, dotted, lower case: `field.missing`, `xml.syntax`.
+    /// A stable, dotted, lower-case code: `field.missing`, `xml.syntax`.
     pub code: Cow<'static, str>,
-    /// How much it weighs.
+    /// How serious it is.
     pub severity: Severity,
-    /// Where in the document or the ledger: a JSON Pointer, an element path, or a file path.
+    /// The place in the document or the ledger: a JSON Pointer, an element path, or a file path.
     pub path: String,
     /// Line in the source, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -31,12 +31,12 @@ pub struct Finding {
     /// Column in the source in characters, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub column: Option<u32>,
-    /// The commit in the ledger's history that it was found in.
+    /// The commit of the ledger's history with the fault.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     /// What is wrong, in one sentence without a final period.
     pub message: String,
-    /// What to do about it.
+    /// How to fix it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<String>,
 }
@@ -68,21 +68,21 @@ impl Finding {
         self
     }
 
-    /// Adds what to do about it.
+    /// Adds how to fix it.
     #[must_use]
     pub fn fix(mut self, fix: impl Into<String>) -> Self {
         self.fix = Some(fix.into());
         self
     }
 
-    /// Adds the commit it was found in.
+    /// Adds the commit with the fault.
     #[must_use]
     pub fn in_commit(mut self, commit: impl ToString) -> Self {
         self.commit = Some(commit.to_string());
         self
     }
 
-    /// Says whether this finding refuses what it was found in.
+    /// Whether the finding is an error.
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }

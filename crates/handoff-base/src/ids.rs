@@ -1,8 +1,7 @@
-//! Names and ids as types: a value that exists is well formed.
+//! Names and ids as types: every value is well formed.
 //!
-//! Every constructor refuses what could leave its folder, break a commit
-//! message or a path, so nothing downstream has to check again. Serde uses the
-//! same door.
+//! Every constructor refuses text that could leave its folder or break a commit message or a path,
+//! so later code need not check again. Serde uses the same constructors.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,37 +10,37 @@ use serde::{Deserialize, Serialize};
 
 use crate::text::quoted;
 
-/// Longest issue key and agent name, in bytes.
+/// The longest issue key and agent name, in bytes.
 pub const MAX_NAME: usize = 64;
 
 /// Why a name or an id was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IdError {
-    /// Nothing was given.
+    /// The name is empty.
     #[error("{what} is empty")]
     Empty {
-        /// Which kind of name.
+        /// The kind of name.
         what: &'static str,
     },
-    /// Longer than [`MAX_NAME`] bytes.
+    /// The name is longer than [`MAX_NAME`] bytes.
     #[error("{what} has {length} bytes, and at most {MAX_NAME} are allowed")]
     TooLong {
-        /// Which kind of name.
+        /// The kind of name.
         what: &'static str,
         /// Its length in bytes.
         length: usize,
     },
-    /// A character outside the allowed set.
+    /// The name has a character outside the allowed set.
     #[error("{what} {shown} may hold only {allowed}")]
     Character {
-        /// Which kind of name.
+        /// The kind of name.
         what: &'static str,
         /// The name, escaped for display.
         shown: String,
         /// The allowed set, in words.
         allowed: &'static str,
     },
-    /// Not of the form `ISSUE.N`.
+    /// The text is not of the form `ISSUE.N`.
     #[error("{shown} is not a handoff id, which is ISSUE.N such as 123.4")]
     Form {
         /// The text, escaped for display.
@@ -125,9 +124,8 @@ impl FromStr for IssueKey {
     }
 }
 
-/// An agent's name: ASCII letters, digits, `.`, `_`, `-` and `@`; the first a
-/// letter, a digit or `@`, and no two dots in a row (git refuses such names in
-/// paths and refs).
+/// An agent's name: ASCII letters, digits, `.`, `_`, `-` and `@`, starting with a letter, a digit
+/// or `@`, without two dots in a row (git refuses such names in paths and refs).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct AgentName(String);
@@ -157,7 +155,7 @@ impl FromStr for AgentName {
     }
 }
 
-/// A handoff's id, `ISSUE.N`, N counting from 1 in its issue.
+/// A handoff's id, `ISSUE.N`, with N counting from 1 in its issue.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct HandoffId {
@@ -166,7 +164,7 @@ pub struct HandoffId {
 }
 
 impl HandoffId {
-    /// Makes the id of an issue's handoff with this number, from 1.
+    /// Creates the id of an issue's handoff with this number, from 1.
     pub fn new(issue: IssueKey, number: u32) -> Self {
         Self { issue, number }
     }

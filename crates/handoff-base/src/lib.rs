@@ -1,7 +1,8 @@
-//! What every part of git-handoff shares: [`ids`], [`ObjectId`], [`finding`]s, [`Moment`]s and
-//! [`text`], JSON [`mod@pointer`]s, and what a step says of files ([`Edit`]) and code branches ([`Code`]).
+//! The types that every part of git-handoff shares: [`ids`], [`ObjectId`], [`finding`]s,
+//! [`Moment`]s and [`text`], JSON [`mod@pointer`]s, and the changes to files ([`Edit`]) and code
+//! branches ([`Code`]) that a step records.
 //!
-//! Nothing here reads a file, a clock or an environment, and nothing knows Git or protocols.
+//! Nothing here reads a file, a clock or the environment, or depends on Git or protocols.
 
 mod code;
 mod digest;

@@ -1,4 +1,4 @@
-//! Moments, as every stored file and every document has them.
+//! Moments, as used in every stored file and document.
 
 use chrono::{DateTime, FixedOffset, SecondsFormat, Utc};
 use serde::{Deserialize, Deserializer, Serializer, de::Error};
@@ -11,7 +11,7 @@ pub fn to_second(at: DateTime<FixedOffset>) -> Moment {
     DateTime::from_timestamp(at.timestamp(), 0).unwrap_or_default()
 }
 
-/// The moment for people.
+/// The moment in a form for people.
 pub fn shown(at: Moment) -> String {
     at.format("%Y-%m-%d %H:%M:%SZ").to_string()
 }
@@ -21,10 +21,10 @@ pub fn rfc3339(at: Moment) -> String {
     at.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
-/// Writes a moment as RFC 3339 in UTC; for serde's `with`, as [`deserialize`] is.
+/// Writes a moment as RFC 3339 in UTC; for serde's `with`, like [`deserialize`].
 ///
 /// # Errors
-/// What the serializer says.
+/// Any error of the serializer.
 pub fn serialize<S: Serializer>(at: &Moment, s: S) -> Result<S::Ok, S::Error> {
     s.serialize_str(&rfc3339(*at))
 }
@@ -32,14 +32,14 @@ pub fn serialize<S: Serializer>(at: &Moment, s: S) -> Result<S::Ok, S::Error> {
 /// Reads RFC 3339 with any offset.
 ///
 /// # Errors
-/// What the deserializer says, also where the text is not a moment.
+/// Any error of the deserializer, including a text that is not a moment.
 pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Moment, D::Error> {
     let text = String::deserialize(d)?;
     let at = DateTime::parse_from_rfc3339(&text).map_err(D::Error::custom)?;
     Ok(at.with_timezone(&Utc))
 }
 
-/// The same for a moment that may be missing.
+/// The same for an optional moment.
 pub mod optional {
     use serde::{Deserialize, Deserializer, Serializer};
 
@@ -51,7 +51,7 @@ pub mod optional {
     /// Writes a moment or null.
     ///
     /// # Errors
-    /// What the serializer says.
+    /// Any error of the serializer.
     pub fn serialize<S: Serializer>(at: &Option<Moment>, s: S) -> Result<S::Ok, S::Error> {
         match at {
             Some(at) => super::serialize(at, s),
@@ -62,7 +62,7 @@ pub mod optional {
     /// Reads a moment or null.
     ///
     /// # Errors
-    /// What the deserializer says.
+    /// Any error of the deserializer.
     pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Moment>, D::Error> {
         Ok(Option::<Wrapped>::deserialize(d)?.map(|w| w.0))
     }

@@ -1,18 +1,18 @@
-//! The ids of Git's objects.
+//! The ids of Git objects.
 
 use std::fmt::{self, Write as _};
 use std::str::FromStr;
 
 use crate::text::quoted;
 
-/// How many bytes an id has.
+/// The length of an id in bytes.
 const BYTES: usize = 20;
 
 /// The id of a Git object: SHA-1.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObjectId([u8; BYTES]);
 
-/// A text that is not the id of an object.
+/// A text that is not an object id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{shown} is not the id of an object, which has 40 hexadecimal digits")]
 pub struct NoObjectId {
@@ -37,7 +37,7 @@ impl ObjectId {
     }
 }
 
-/// The first ten digits of an id that is a text, and may be any text.
+/// The first ten characters of an id given as text, which need not be valid.
 pub fn short_id(id: &str) -> String {
     id.chars().take(10).collect()
 }

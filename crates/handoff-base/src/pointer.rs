@@ -1,12 +1,12 @@
-//! JSON Pointers (RFC 6901), taken apart and put together.
+//! JSON Pointers (RFC 6901): splitting and building.
 
-/// The parts of a pointer, as they are once escapes are read.
+/// The unescaped parts of a pointer.
 pub fn parts(pointer: &str) -> impl Iterator<Item = String> + '_ {
     let parts = pointer.split('/').skip(1);
     parts.map(|part| part.replace("~1", "/").replace("~0", "~"))
 }
 
-/// A key or a number as a pointer has it.
+/// A key or a number, escaped for a pointer.
 pub fn escaped_part(part: &str) -> String {
     part.replace('~', "~0").replace('/', "~1")
 }

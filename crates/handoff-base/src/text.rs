@@ -1,6 +1,6 @@
-//! Foreign text, made safe to show, and cut to fit.
+//! Makes untrusted text safe to show, and shortens it.
 
-/// Shows foreign text inside quotes, escaped and cut to 60 characters.
+/// Shows untrusted text in quotes, escaped and cut to 60 characters.
 pub fn quoted(text: &str) -> String {
     let shown: String = cut(text, 60).chars().flat_map(char::escape_debug).collect();
     format!("\"{shown}\"")
@@ -11,7 +11,7 @@ pub fn shell_quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-/// The beginning of a text: so many characters, and `…` where more follows.
+/// The start of a text: at most this many characters, followed by `…` if there are more.
 pub fn cut(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -19,7 +19,7 @@ pub fn cut(text: &str, most: usize) -> String {
     }
 }
 
-/// A text in so many characters: the last of them is `…` where it has more.
+/// A text in at most this many characters, the last of which is `…` if there are more.
 pub fn fit(text: &str, most: usize) -> String {
     match text.chars().nth(most) {
         Some(_) => cut(text, most.saturating_sub(1)),
@@ -27,26 +27,26 @@ pub fn fit(text: &str, most: usize) -> String {
     }
 }
 
-/// Says whether a character reorders or hides the text around it.
+/// Whether a character reorders or hides the text around it.
 pub fn is_misleading(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
-/// Foreign text for people: what could move a cursor, hide or turn text around is made
-/// visible. Line breaks and tabs stay.
+/// Untrusted text for people: characters that could move the cursor or hide or reorder text are
+/// made visible. Line breaks and tabs stay.
 pub fn plain(text: &str) -> String {
     visible(text, |c| matches!(c, '\n' | '\t').then_some(c))
 }
 
-/// Foreign text for people in one line: as [`plain`] has it, with a blank for each line break
-/// and tab, and none around it.
+/// Untrusted text for people on one line: like [`plain`], but line breaks and tabs become blanks,
+/// and blanks around it are removed.
 pub fn one_line(text: &str) -> String {
     let breaks = |c| matches!(c, '\n' | '\t' | '\r' | '\u{2028}' | '\u{2029}');
     visible(text.trim(), |c| breaks(c).then_some(' '))
 }
 
-/// A text in which only what `instead` says something for can move a cursor, hide or turn text
-/// around.
+/// Makes characters that could move the cursor or hide or reorder text visible, except those for
+/// which `instead` gives a replacement.
 fn visible(text: &str, instead: impl Fn(char) -> Option<char>) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
@@ -59,14 +59,14 @@ fn visible(text: &str, instead: impl Fn(char) -> Option<char>) -> String {
     shown
 }
 
-/// Longest summary line, in characters.
+/// The longest summary line, in characters.
 const SUMMARY: usize = 200;
 
-/// Foreign text as the summary of a commit: one line, white space folded, control and
-/// direction characters dropped, at most 200 characters.
+/// Untrusted text as the summary of a commit: one line, white space folded, control and direction
+/// characters dropped, at most 200 characters.
 ///
-/// A line that begins with `-` or `#` could be read as the divider before a
-/// patch or as a comment, and is set off by a middle dot.
+/// A line that begins with `-` or `#` could be read as the divider before a patch or as a comment,
+/// so it is prefixed with a middle dot.
 pub fn summary_line(text: &str) -> String {
     let spaced: String = text
         .chars()

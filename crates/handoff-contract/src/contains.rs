@@ -1,4 +1,4 @@
-//! What a schema's `contains` asks of a list, in words: the validator's errors do not say it.
+//! Describes what a schema's `contains` requires of a list, because the validator's errors do not.
 
 use std::collections::HashMap;
 
@@ -8,11 +8,12 @@ use serde_json::Value;
 use super::text;
 use super::value::scalar_text;
 
-/// For each `contains` of a schema, by its place there: what one item has to be, as far as words are
-/// known for it.
+/// For each `contains` of a schema, by its place: a description of the required item, if there are
+/// words for it.
 pub(super) type Contains = HashMap<String, String>;
 
-/// Collects them; recursion is bounded, as the shape of the same schema is compiled first.
+/// Collects the descriptions; recursion is bounded, because the shape of the same schema is
+/// compiled first.
 pub(super) fn wanted(schema: &Value) -> Contains {
     let mut found = Contains::new();
     walk(schema, &mut String::new(), &mut found);
@@ -43,7 +44,7 @@ fn walk(schema: &Value, at: &mut String, found: &mut Contains) {
     }
 }
 
-/// What an item has to be, if the schema asks for one thing that has words.
+/// Describes the required item, if the schema has a single condition with known words.
 fn words(item: &Value) -> Option<String> {
     let mut asked = item.as_object()?.iter().filter(|(key, _)| {
         let key = key.as_str();

@@ -1,4 +1,5 @@
-//! From a validator's errors to findings: own codes, own words, and no echo of the whole value.
+//! Turns a validator's errors into findings with our own codes and words, without repeating the
+//! whole value.
 
 use handoff_base::finding::Finding;
 use handoff_base::pointer::{parts, push_part};
@@ -21,12 +22,13 @@ pub(super) struct Explainer<'a> {
     pub(super) wrapper: Option<&'a str>,
     pub(super) value: &'a Value,
     pub(super) findings: &'a mut Vec<Finding>,
-    /// How many findings were left out.
+    /// The number of findings left out.
     pub(super) more: usize,
 }
 
 impl Explainer<'_> {
-    /// Adds what one error says; recursion goes down alternatives, as deep as the schema nests them.
+    /// Adds findings for one error; recursion follows alternatives as deep as the schema nests
+    /// them.
     pub(super) fn explain(&mut self, error: &ValidationError<'_>) {
         let pointer = error.instance_path().as_str();
         let shown = || text::short(&brief(error.instance()));
@@ -56,7 +58,7 @@ impl Explainer<'_> {
                     _ => format!("`{}`", shown()),
                 };
                 let message = format!("expected {expected}, not {given}");
-                // `"8080"` where 8080 is wanted.
+                // `"8080"` instead of 8080.
                 let in_json = self.source.is_json_at(self.wrapper, pointer);
                 let quoted = error.instance().as_str().is_some_and(|text| {
                     in_json
@@ -228,7 +230,7 @@ impl Explainer<'_> {
         let list = list.join(", ");
         let raw = brief(value);
         let shown = text::short(&raw);
-        // `"false"` where false is wanted.
+        // `"false"` instead of false.
         let quoted = value.as_str().is_some_and(|text| {
             allowed
                 .iter()
@@ -351,9 +353,9 @@ impl Explainer<'_> {
         props.iter().find(holds).map(|prop| prop.name.as_str())
     }
 
-    /// Explains the alternative that comes closest, if one does.
+    /// Explains the alternative that comes closest, if any.
     fn alternatives(&mut self, pointer: &str, context: &[Vec<ValidationError<'static>>]) {
-        // A branch that is of another type, or fails its discriminating constant, was not meant.
+        // A branch of another type, or with another discriminating constant, was not intended.
         let score = |branch: &Vec<ValidationError<'static>>| {
             let other = branch.iter().any(|error| match error.kind() {
                 Kind::Type { .. } | Kind::FalseSchema => error.instance_path().as_str() == pointer,
@@ -387,7 +389,8 @@ impl Explainer<'_> {
         })
     }
 
-    /// What is to stand at a pointer; an item of a list or of a map of any key is what these are for.
+    /// Describes the value expected at a pointer; for an item of a list or an open map, the list or
+    /// map.
     fn described(&self, pointer: &str) -> Option<String> {
         let whole = || self.prop(pointer.rsplit_once('/')?.0);
         self.prop(pointer).or_else(whole).and_then(described)
@@ -406,7 +409,7 @@ fn described(prop: &Prop) -> Option<String> {
     Some(text::trim(description).trim_end_matches('.').to_owned())
 }
 
-/// How a Markdown message holds what is more than text.
+/// How to write a value other than text in a Markdown message.
 fn in_markdown(kind: &TypeKind) -> String {
     let kinds: Vec<JsonType> = match kind {
         TypeKind::Single(kind) => vec![*kind],
@@ -436,7 +439,7 @@ fn type_name(kind: JsonType) -> &'static str {
     }
 }
 
-/// A value in a few words.
+/// A short description of a value.
 fn brief(value: &Value) -> String {
     match value {
         Value::Array(_) => "a list".to_owned(),

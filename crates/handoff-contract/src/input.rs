@@ -1,10 +1,10 @@
-//! A contract as it was given, which is parsed once on its way.
+//! A contract as given, parsed only once.
 
 use handoff_base::finding::Finding;
 
 use super::source::Source;
 
-/// A document that is given as a contract: its bytes, and what the strict parse makes of them.
+/// A document given as a contract: its bytes, and the result of the strict parse.
 #[derive(Debug)]
 pub struct Input<'a> {
     bytes: &'a [u8],
@@ -12,8 +12,8 @@ pub struct Input<'a> {
 }
 
 impl<'a> Input<'a> {
-    /// Parses a document, as [`Source::parse`] does. One that can't be parsed is an input too: what
-    /// else speaks against it may come first.
+    /// Parses a document like [`Source::parse`]. One that can't be parsed is an input too: other
+    /// faults may have to be reported first.
     pub fn read(bytes: &'a [u8]) -> Self {
         let source = Source::parse(bytes);
         Self { bytes, source }
@@ -24,7 +24,7 @@ impl<'a> Input<'a> {
         self.bytes
     }
 
-    /// What was parsed.
+    /// The parsed document.
     ///
     /// # Errors
     /// The findings, if it can't be parsed.

@@ -1,4 +1,5 @@
-//! Strict JSON: a bounded scan, then serde_json; places are found again only when they are needed (`scan`).
+//! Strict JSON: a bounded scan, then serde_json; positions are only determined when needed
+//! (`scan`).
 
 use std::fmt;
 
@@ -9,7 +10,7 @@ use serde_json::{Map, Number, Value};
 use super::scan::{self, Seen};
 use super::{MAX_DEPTH, MAX_FINDINGS, text};
 
-/// Parses a text that is valid UTF-8 and within the size cap.
+/// Parses text that is valid UTF-8 and within the size limit.
 pub(super) fn parse(source: &str) -> Result<Value, Vec<Finding>> {
     if source.starts_with('\u{feff}') {
         return Err(vec![
@@ -29,12 +30,12 @@ pub(super) fn parse(source: &str) -> Result<Value, Vec<Finding>> {
     ])
 }
 
-/// Says whether a text that is no JSON would be, if more followed.
+/// Whether an invalid text is JSON that ends too early.
 pub(super) fn ends_early(source: &str) -> bool {
     serde_json::from_str::<serde::de::IgnoredAny>(source).is_err_and(|error| error.is_eof())
 }
 
-/// Parses any value, as strictly and within the same bounds.
+/// Parses any value, with the same strictness and limits.
 pub(super) fn parse_any(source: &str) -> Result<Value, Vec<Finding>> {
     if let Some(offset) = scan::too_deep(source, MAX_DEPTH) {
         let (line, column) = text::position(source, offset);
@@ -99,7 +100,7 @@ fn syntax(source: &str, error: &serde_json::Error) -> Finding {
     }
 }
 
-/// Reads a value; a duplicate key, a forbidden character or a float raises the flag.
+/// Reads a value, and sets the flag on a duplicate key, a forbidden character or a float.
 struct Strict<'f>(&'f mut bool);
 
 impl<'de> DeserializeSeed<'de> for Strict<'_> {
@@ -162,12 +163,12 @@ impl<'de> Visitor<'de> for Strict<'_> {
     }
 }
 
-/// The first character that XML, and so a contract, cannot hold.
+/// The first character that XML, and therefore a contract, cannot contain.
 fn forbidden(value: &str) -> Option<char> {
     value.chars().find(|&c| !text::is_xml_char(c))
 }
 
-/// Walks a valid text again to say what is suspicious, and where.
+/// Walks a valid text again to report suspicious parts with their positions.
 fn inspect(source: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     scan::walk(source, &mut |pointer, offset, seen| {

@@ -1,9 +1,10 @@
 //! Contracts: bytes in, values and findings out.
 //!
-//! A contract arrives as XML, JSON or a Markdown message, is parsed strictly and within bounds ([`Source`]), mapped to one
-//! value model by its schema ([`Shape`]), and validated ([`Schema`]). Every fault is a
-//! [`Finding`](handoff_base::finding::Finding) that names its place in the source's own terms. Nothing here
-//! knows of Git, protocols, the command line, the clock or the environment.
+//! A contract is XML, JSON or a Markdown message. It is parsed strictly and within limits
+//! ([`Source`]), mapped to one value model by its schema ([`Shape`]), and validated ([`Schema`]).
+//! Every fault is a [`Finding`](handoff_base::finding::Finding) that names its place in the
+//! source's own terms. Nothing here depends on Git, protocols, the command line, the clock or the
+//! environment.
 
 mod contains;
 mod explain;
@@ -37,17 +38,17 @@ pub use shape::{Shape, ShapeError};
 pub use source::{Format, Source, UnknownFormat};
 pub use write::{write_json, write_markdown, write_message, write_xml};
 
-/// The largest contract that is read, in bytes.
+/// The largest contract that is accepted, in bytes.
 pub const MAX_BYTES: usize = 1 << 20;
 
 /// How many findings of one contract are listed; a note counts the rest.
 pub const MAX_FINDINGS: usize = 200;
 
-/// How deep elements, objects and arrays may nest.
+/// How deeply elements, objects and arrays may nest.
 pub const MAX_DEPTH: usize = 64;
 
 /// How many attributes one element may have.
 pub const MAX_ATTRIBUTES: usize = 64;
 
-/// The mark of a place that a skeleton leaves to be filled in: `{{fill: what to write}}`.
+/// The mark in a skeleton for a value to fill in: `{{fill: what to write}}`.
 pub const FILL: &str = "{{fill";

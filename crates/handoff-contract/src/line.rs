@@ -1,11 +1,12 @@
-//! A line of a Markdown message, and what it may be: a heading, a rule, a fence, a bullet, or text.
+//! A line of a Markdown message, and what it can be: a heading, a rule, a fence, a bullet, or text.
 
 use super::text;
 
-/// The longest key of a bullet, in characters; what is longer is prose with a colon in it.
+/// The longest key of a bullet, in characters; anything longer is prose with a colon in it.
 const KEY_LENGTH: usize = 64;
 
-/// A heading's or a bullet's words as a key: lower case, with `_` for every run of anything but letters and digits.
+/// The key for the words of a heading or bullet: lower case, with `_` for every run of other
+/// characters than letters and digits.
 fn key_of(words: &str) -> String {
     let mut key = String::new();
     for c in words.chars() {
@@ -19,7 +20,8 @@ fn key_of(words: &str) -> String {
     key
 }
 
-/// A bullet's words as a key: a name such as `AUTH-3`, in one word and with a digit, as it stands.
+/// The key for a bullet's words: a name such as `AUTH-3`, a single word with a digit, stays
+/// unchanged.
 fn name_of(words: &str) -> String {
     if words.contains(|c: char| c.is_ascii_digit()) && !words.contains(char::is_whitespace) {
         words.to_owned()
@@ -28,12 +30,12 @@ fn name_of(words: &str) -> String {
     }
 }
 
-/// A key as the heading that it comes from.
+/// The heading for a key.
 pub(super) fn heading_of(key: &str) -> String {
     key.replace('_', " ").to_uppercase()
 }
 
-/// A key as the words of the bullet that it comes from.
+/// The words of a bullet for a key.
 pub(super) fn words_of(key: &str) -> String {
     if key.contains(|c: char| c.is_ascii_digit()) {
         return key.to_owned();
@@ -44,7 +46,7 @@ pub(super) fn words_of(key: &str) -> String {
     first.chain(chars).collect()
 }
 
-/// The offset in a text of what follows the first colon that a blank or the end follows.
+/// The offset after the first colon that is followed by a blank or the end.
 fn after_colon(words: &str) -> Option<usize> {
     let mut colons = words.match_indices(':').map(|(at, _)| at + 1);
     colons.find(|&end| words[end..].is_empty() || words[end..].starts_with([' ', '\t', '\r']))
@@ -86,7 +88,7 @@ pub(super) struct Line<'a> {
 
 pub(super) struct Heading<'a> {
     pub(super) key: String,
-    /// What follows on the same line.
+    /// The text that follows on the same line.
     pub(super) text: &'a str,
     pub(super) offset: usize,
 }
@@ -129,7 +131,7 @@ impl<'a> Line<'a> {
         self.is_rule() || self.heading().is_some()
     }
 
-    /// How many bytes of blanks there are from an offset on.
+    /// The number of bytes of blanks from an offset on.
     pub(super) fn blanks(self, start: usize) -> usize {
         self.text.len() - start - text::trim_start(&self.text[start..]).len()
     }
@@ -146,12 +148,12 @@ impl<'a> Line<'a> {
 pub(super) struct Bullet {
     pub(super) offset: usize,
     pub(super) text: String,
-    /// The key, and where in the text its value starts.
+    /// The key, and where its value starts in the text.
     pub(super) key: Option<(String, usize)>,
 }
 
 impl Bullet {
-    /// Reads the first line of a bullet.
+    /// Parses the first line of a bullet.
     pub(super) fn read(line: Line<'_>, start: usize) -> Self {
         let words = text::trim(&line.text[start..]);
         let key = after_colon(words).and_then(|end| {

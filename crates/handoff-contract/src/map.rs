@@ -1,4 +1,4 @@
-//! From XML elements to values, guided by a shape.
+//! Maps XML elements to values, guided by a shape.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use super::shape::{LeafType, Node, OPEN, Prop, Shape, Spot};
 use super::xml::{Attribute, Document, Element};
 use super::{FILL, MAX_FINDINGS, text};
 
-/// Maps a document to a value; what the value cannot show is reported at once.
+/// Maps a document to a value, and reports what the value cannot represent.
 pub(super) fn to_value(source: &str, document: &Document, shape: &Shape) -> Mapped {
     let mut mapper = Mapper {
         source,
@@ -32,15 +32,15 @@ pub(super) fn to_value(source: &str, document: &Document, shape: &Shape) -> Mapp
     }
 }
 
-/// A value, and what it cannot show.
+/// A value, and findings about what it cannot represent.
 pub(super) struct Mapped {
     pub(super) value: Value,
     pub(super) findings: Vec<Finding>,
-    /// How many findings were left out.
+    /// The number of findings left out.
     pub(super) more: usize,
 }
 
-/// The way to an element; rendered only when there is something to report.
+/// The path to an element; rendered only if there is something to report.
 struct Trail<'a> {
     parent: Option<&'a Trail<'a>>,
     name: &'a str,
@@ -324,7 +324,7 @@ impl Mapper<'_> {
     }
 }
 
-/// The finding of a property that is an attribute, text or of another name, given as an element.
+/// The finding for an element that should be an attribute, text, or have another name.
 fn misplaced(prop: &Prop, name: &str, trail: &Trail<'_>) -> Finding {
     let path = format!("{}/{name}", trail.path());
     let message = format!("the element `{name}` is unknown here");
@@ -336,7 +336,7 @@ fn misplaced(prop: &Prop, name: &str, trail: &Trail<'_>) -> Finding {
     Finding::error("field.unknown", path, message).fix(fix)
 }
 
-/// The finding of a place that still holds the mark of a skeleton.
+/// The finding for a place that still has a skeleton's mark.
 pub(super) fn unfilled_finding(path: String, value: &str) -> Finding {
     let what = value
         .split_once(FILL)
@@ -350,7 +350,7 @@ pub(super) fn unfilled_finding(path: String, value: &str) -> Finding {
     }
 }
 
-/// Content that no schema describes: members, repeated ones as arrays, `@name` and `#text`.
+/// Content that no schema describes: members, with repeated ones as arrays, `@name` and `#text`.
 fn open(document: &Document, element: &Element) -> Value {
     if element.is_leaf() && element.attributes.is_empty() {
         return Value::String(element.text.to_string());
@@ -381,7 +381,7 @@ fn open(document: &Document, element: &Element) -> Value {
     Value::Object(members)
 }
 
-/// A scalar from its text; text that is not of the type stays, so that the schema reports it.
+/// A scalar from its text; text of another type stays, so that the schema reports it.
 fn coerce(raw: &str, leaf: LeafType) -> Value {
     let as_it_is = || Value::String(raw.to_owned());
     if leaf.string {

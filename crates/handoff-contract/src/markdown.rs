@@ -1,7 +1,8 @@
-//! Markdown messages: a title line, sections under headings in capitals, and JSON where a section holds data.
+//! Markdown messages: a title line, sections under headings in capitals, and JSON for sections with
+//! data.
 //!
-//! Headings, rules and code fences count only at the start of a line. No line of valid JSON can be taken for a
-//! heading or a rule, so a block of JSON that never ends can't swallow the sections after it.
+//! Headings, rules and code fences count only at the start of a line. No line of valid JSON looks
+//! like a heading or a rule, so an unterminated block of JSON can't swallow the sections after it.
 
 use std::ops::Range;
 
@@ -12,7 +13,7 @@ use serde_json::{Map, Value};
 use super::line::{Bullet, Fence, Heading, Line};
 use super::{FILL, MAX_FINDINGS, json, scan, text};
 
-/// What a message begins with.
+/// The start of a message.
 const TITLE: &str = "HANDOFF:";
 
 /// A parsed message.
@@ -30,7 +31,7 @@ struct Section {
     body: Body,
 }
 
-/// Where the parts of a section's value stand.
+/// The positions of the parts of a section's value.
 #[derive(Clone, Debug)]
 enum Body {
     Text,
@@ -44,7 +45,8 @@ impl Message {
         &self.value
     }
 
-    /// Finds the value at the parts of a pointer: the byte offset of the deepest value on the way.
+    /// Locates a value by the parts of a pointer: returns the byte offset of the deepest value
+    /// found.
     pub(super) fn locate(&self, source: &str, parts: &[String]) -> usize {
         let Some((key, rest)) = parts.split_first() else {
             return self.title;
@@ -63,7 +65,7 @@ impl Message {
         }
     }
 
-    /// Says whether the value at the parts of a pointer is, or would be, written as JSON.
+    /// Whether the value at the parts of a pointer is, or would be, written as JSON.
     pub(super) fn is_json(&self, parts: &[String]) -> bool {
         let section = parts
             .split_first()
@@ -82,7 +84,7 @@ fn position(value: &Value, part: &str) -> Option<usize> {
     }
 }
 
-/// Says whether a text, after its byte order mark, begins as a message does.
+/// Whether a text, after its byte order mark, starts like a message.
 pub(super) fn begins(source: &str) -> bool {
     let start = text::trim_start(source);
     let first = start.split('\n').next().unwrap_or_default();
@@ -93,7 +95,7 @@ pub(super) fn begins(source: &str) -> bool {
     start.starts_with(TITLE)
 }
 
-/// Parses a text that is valid UTF-8, within the size cap, and begins as a message does.
+/// Parses text that is valid UTF-8, within the size limit, and starts like a message.
 pub(super) fn parse(source: &str) -> Result<Message, Vec<Finding>> {
     let mut reader = Reader {
         source,
@@ -128,7 +130,7 @@ pub(super) fn parse(source: &str) -> Result<Message, Vec<Finding>> {
 struct Reader<'a> {
     source: &'a str,
     at: usize,
-    /// The fence of the code block that the whole message is in.
+    /// The fence of the code block around the whole message.
     outer: Option<Fence<'a>>,
     members: Map<String, Value>,
     sections: Vec<Section>,
@@ -149,7 +151,7 @@ impl<'a> Reader<'a> {
         self.at = (line.offset + line.text.len() + 1).min(self.source.len());
     }
 
-    /// Goes past a line that is not part of a JSON block, whose own parser looks at its characters.
+    /// Consumes a line outside JSON blocks, whose own parser checks their characters.
     fn take(&mut self, line: Line<'_>, path: &str) {
         let found = line
             .text
@@ -185,7 +187,7 @@ impl<'a> Reader<'a> {
         self.sections.push(Section { offset, body });
     }
 
-    /// Reads the fence, if there is one, and the title; returns the title's offset.
+    /// Parses the opening fence, if there is one, and the title; returns the title's offset.
     fn title(&mut self) -> usize {
         self.skip_blanks();
         if let Some(line) = self.peek()
@@ -228,7 +230,7 @@ impl<'a> Reader<'a> {
         title
     }
 
-    /// Reads the rules between the title and the first section.
+    /// Parses the rules between the title and the first section.
     fn head(&mut self) {
         let mut reported = false;
         while let Some(line) = self.peek() {
@@ -247,7 +249,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Says whether the line closes the code block that the message is in. The same mark may open a block of
+    /// Whether the line closes the code block around the message. The same mark may open a block of
     /// JSON: then JSON follows.
     fn closes_message(&self, line: Line<'_>) -> bool {
         let closes = match (line.fence(), self.outer) {
@@ -291,7 +293,7 @@ impl<'a> Reader<'a> {
         self.insert(&heading.key, value, offset, body);
     }
 
-    /// Reads what a section holds; nothing, if that was reported as faulty.
+    /// Parses the content of a section; `None` if a fault was reported.
     fn body(
         &mut self,
         line: Line<'a>,
@@ -319,7 +321,7 @@ impl<'a> Reader<'a> {
                 return self.fenced(first, fence, path);
             }
             let body = text::trim_start(first.text);
-            // A skeleton's mark is text, whatever is to take its place.
+            // A skeleton's mark is text, whatever will replace it.
             if body.starts_with(['{', '[']) && !body.starts_with(FILL) {
                 let start = first.offset + first.blanks(0);
                 let end = self.block_end(None);
@@ -342,8 +344,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Goes to the line that ends a block of JSON, and returns the offset of its start: a heading, a rule, or
-    /// the closing fence (without one that was opened: any fence).
+    /// Moves to the line that ends a block of JSON and returns the offset of its start: a heading,
+    /// a rule, or the closing fence (any fence, if none was opened).
     fn block_end(&mut self, opened: Option<Fence<'_>>) -> usize {
         while let Some(line) = self.peek() {
             let fence = line.fence();
@@ -359,7 +361,7 @@ impl<'a> Reader<'a> {
         self.at
     }
 
-    /// Reads a code block and what may follow it in its section.
+    /// Parses a code block and what may follow it in its section.
     fn fenced(
         &mut self,
         line: Line<'a>,
@@ -397,7 +399,7 @@ impl<'a> Reader<'a> {
         found
     }
 
-    /// Reports what follows in a section that is complete.
+    /// Reports anything after the end of a complete section.
     fn nothing_more(&mut self, path: &str) {
         let mut reported = false;
         while let Some(line) = self.peek() {
@@ -491,7 +493,7 @@ impl<'a> Reader<'a> {
                         self.report(offset, finding.fix("keep one, or rename one"));
                     }
                     let blanks = text[start..].len() - text::trim_start(&text[start..]).len();
-                    // A value that starts on a line of its own was moved; its key was not.
+                    // If the value starts on a new line, only the value moves, not its key.
                     if !text[start..start + blanks].contains('\n') {
                         at += start + blanks;
                     }
@@ -531,7 +533,7 @@ impl<'a> Reader<'a> {
             if !shown.is_empty() && start.is_none() {
                 start = Some(line.offset + line.blanks(0));
             }
-            // Data that is cut into lines of text would be lost as data.
+            // Data that is split into lines of text would be lost as data.
             let foreign = line.bullet().is_some()
                 || line.fence().is_some()
                 || shown.starts_with('{') && !shown.starts_with(FILL)
@@ -549,7 +551,7 @@ impl<'a> Reader<'a> {
         Some((text::trim(&content).into(), start?, Body::Text))
     }
 
-    /// Reads the end: the closing rule, the closing fence, nothing else.
+    /// Parses the end: the closing rule, the closing fence, nothing else.
     fn end(&mut self) {
         let mut closed = self.outer.is_none();
         let mut reported = false;

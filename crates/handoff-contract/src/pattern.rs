@@ -1,7 +1,7 @@
-//! The keyword `pattern`, compiled when the first text meets it.
+//! The keyword `pattern`, compiled on first use.
 //!
-//! A contract meets few of its schema's patterns, and compiling one takes longer than all the rest of
-//! the schema: a timestamp that knows its leap years is a large expression.
+//! A contract uses few of its schema's patterns, and compiling one takes longer than the rest of
+//! the schema: a timestamp that handles leap years is a large expression.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -10,14 +10,14 @@ use jsonschema::paths::Location;
 use jsonschema::{Draft, Keyword, ValidationError, Validator};
 use serde_json::{Map, Value, json};
 
-/// The keyword's name, as schemas and errors have it.
+/// The keyword's name in schemas and errors.
 pub(super) const KEYWORD: &str = "pattern";
 
-/// What most patterns of the protocols say: that there is more than blanks. As an expression over all
-/// of Unicode it would take longer to compile than the rest of a schema.
+/// The most common pattern in protocols: more than blanks. As an expression over all of Unicode it
+/// would take longer to compile than the rest of a schema.
 const NOT_BLANK: &str = r"[^ \t\n\r]";
 
-/// A pattern, shared by all places that have the same.
+/// A pattern, shared by all places that use it.
 struct Pattern {
     text: String,
     compiled: OnceLock<Option<Validator>>,
@@ -31,7 +31,7 @@ impl<'i> Keyword<'i> for LazyPattern {
         if self.is_valid(instance) {
             Ok(())
         } else {
-            // What explains the error needs no more than the pattern.
+            // Explaining the error only needs the pattern.
             Err(ValidationError::custom(self.0.text.clone()))
         }
     }
@@ -43,8 +43,8 @@ impl<'i> Keyword<'i> for LazyPattern {
         if self.0.text == NOT_BLANK {
             return text.contains(|c| !matches!(c, ' ' | '\t' | '\n' | '\r'));
         }
-        // The library's own keyword does the matching, so that a pattern means here what it means
-        // wherever the schema is compiled whole.
+        // The library's own keyword does the matching, so that a pattern has the same meaning as
+        // when the whole schema is compiled.
         let compiled = self.0.compiled.get_or_init(|| {
             let schema = json!({ KEYWORD: self.0.text });
             let options = jsonschema::options().with_draft(Draft::Draft4).offline();
@@ -56,7 +56,7 @@ impl<'i> Keyword<'i> for LazyPattern {
     }
 }
 
-/// Makes the keyword's places for one schema.
+/// Creates the keyword's instances for one schema.
 pub(super) fn factory()
 -> impl for<'a> Fn(&'a Map<String, Value>, &'a Value, Location) -> Made<'a> + Send + Sync + 'static
 {

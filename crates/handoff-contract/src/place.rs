@@ -1,4 +1,4 @@
-//! Where a value stands in its source, in the source's own terms.
+//! The position of a value in its source, in the source's own terms.
 
 use handoff_base::pointer::{parts, push_part};
 use serde_json::Value;
@@ -20,8 +20,8 @@ pub struct Place {
 }
 
 impl Source {
-    /// Returns the place of a pointer into the value model. The last parts need not exist: the path names
-    /// them all the same, and line and column are those of the nearest that does.
+    /// Returns the place of a pointer into the value model. The last parts need not exist: the path
+    /// includes them anyway, and line and column are those of the nearest value that exists.
     pub fn place(&self, shape: &Shape, wrapper: Option<&str>, pointer: &str) -> Place {
         let (path, offset) = match self.tree() {
             Tree::Xml(document) => in_xml(document, shape, pointer),
@@ -46,8 +46,8 @@ impl Source {
         }
     }
 
-    /// Returns line and column of a byte offset or, without one, of the value at a pointer into the whole
-    /// document.
+    /// Returns the line and column of a byte offset or, without one, of the value at a pointer into
+    /// the whole document.
     pub(super) fn position(&self, pointer: &str, offset: Option<usize>) -> Option<(u32, u32)> {
         match offset {
             Some(offset) => Some(text::position(self.text(), offset)),
@@ -58,7 +58,7 @@ impl Source {
         }
     }
 
-    /// Says whether the value at a pointer is, or would be, written as JSON.
+    /// Whether the value at a pointer is, or would be, written as JSON.
     pub(super) fn is_json_at(&self, wrapper: Option<&str>, pointer: &str) -> bool {
         match self.tree() {
             Tree::Xml(_) => false,
@@ -71,7 +71,7 @@ impl Source {
     }
 }
 
-/// A pointer into the contract as one into the whole document.
+/// Converts a pointer into the contract to one into the whole document.
 fn whole(document: &Value, wrapper: Option<&str>, pointer: &str) -> String {
     let mut path = String::new();
     if let Some(key) = wrapper.filter(|&key| document.get(key).is_some()) {
@@ -87,7 +87,7 @@ fn in_xml(document: &Document, shape: &Shape, pointer: &str) -> (String, usize) 
     let mut offset = root.offset;
     let mut node = shape.root();
     let mut element = Some(root);
-    // The parent element and the item name of an array whose wrapper, if any, was passed.
+    // The parent element and the item name of an array whose wrapper, if any, was already passed.
     let mut array: Option<(Option<&Element>, String)> = None;
     if let Node::Array { name, .. } = shape.node(node) {
         array = Some((element, name.clone()));

@@ -1,10 +1,10 @@
-//! Reports that test runners write: JUnit's XML for tests, lcov's text and
-//! Cobertura's XML for coverage. Read strictly and within bounds.
+//! Reads the reports of test runners strictly and within limits: JUnit's XML for tests, lcov's text
+//! and Cobertura's XML for coverage.
 
 use super::xml::{Document, Element};
 use super::{text, xml};
 
-/// The largest report that is read, in bytes.
+/// The largest report that is accepted, in bytes.
 pub const MAX_REPORT: usize = 16 << 20;
 
 /// Why a report can't be used.
@@ -24,47 +24,47 @@ pub enum ReportFault {
         /// What is wrong.
         message: String,
     },
-    /// It is something else.
+    /// It is another kind of document.
     #[error("it is not {expected}")]
     Unknown {
         /// What it should be.
         expected: &'static str,
     },
-    /// It declares entities or elements of its own.
+    /// It has its own declarations of entities or elements.
     #[error("it has a document type with declarations of its own, which are not read")]
     Declarations,
-    /// A number is none.
+    /// A number is invalid.
     #[error("{attribute} is {shown}, not a number")]
     Number {
-        /// Where it stands.
+        /// The attribute.
         attribute: String,
-        /// What stands there, escaped for display.
+        /// Its value, escaped for display.
         shown: String,
     },
-    /// It says nothing.
+    /// It has no lines to cover.
     #[error("it has no lines that tests could run through")]
     NoLines,
-    /// It says what can't be.
+    /// The numbers are impossible.
     #[error("it says that {covered} of {valid} lines were run")]
     TooMany {
-        /// How many were run.
+        /// The number of lines that were run.
         covered: u64,
-        /// Of how many.
+        /// The number of lines in total.
         valid: u64,
     },
-    /// It says a share, and of several files only counts can be summed.
+    /// It only has a rate, but summing several files needs counts.
     #[error("it has no counts of lines, so that it cannot be summed with another report")]
     NoCounts,
 }
 
-/// How the tests of one or more reports ended.
+/// The combined test results of one or more reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TestCounts {
-    /// How many passed.
+    /// The number that passed.
     pub passed: u64,
-    /// How many failed or broke off.
+    /// The number that failed or were aborted.
     pub failed: u64,
-    /// How many were skipped.
+    /// The number that were skipped.
     pub skipped: u64,
 }
 
@@ -72,7 +72,7 @@ impl TestCounts {
     /// Reads a JUnit report.
     ///
     /// # Errors
-    /// [`ReportFault`] when it is none.
+    /// [`ReportFault`] if it is not a JUnit report.
     pub fn read(bytes: &[u8]) -> Result<Self, ReportFault> {
         let expected = "a JUnit report: XML with the root testsuites or testsuite";
         let document = parse(decode(bytes)?, expected)?;
@@ -85,7 +85,7 @@ impl TestCounts {
         Ok(counts)
     }
 
-    /// How many tests there are.
+    /// The total number of tests.
     pub fn total(self) -> u64 {
         let ended = self.passed.saturating_add(self.failed);
         ended.saturating_add(self.skipped)
@@ -98,8 +98,8 @@ impl TestCounts {
         self.skipped = self.skipped.saturating_add(other.skipped);
     }
 
-    /// Adds a suite: its test cases and suites, or what it says of itself where it
-    /// lists none. Recursion is bounded by the parser's depth.
+    /// Adds a suite: its test cases and nested suites, or its own totals if it lists none.
+    /// Recursion is bounded by the parser's depth.
     fn add_suite(&mut self, document: &Document, suite: &Element) -> Result<(), ReportFault> {
         let mut listed = false;
         for child in document.children(suite) {
@@ -136,17 +136,17 @@ impl TestCounts {
     }
 }
 
-/// The lines that tests ran through.
+/// The line coverage of tests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Coverage {
-    /// How many of how many.
+    /// Counts of lines.
     Lines {
-        /// Those that were run.
+        /// The lines that were run.
         covered: u64,
-        /// All that could be.
+        /// All lines that could be run.
         valid: u64,
     },
-    /// Their share, from 0 to 1.
+    /// The rate, from 0 to 1.
     Rate(f64),
 }
 
@@ -154,7 +154,7 @@ impl Coverage {
     /// Reads an lcov or a Cobertura report.
     ///
     /// # Errors
-    /// [`ReportFault`] when it is neither.
+    /// [`ReportFault`] if it is neither.
     pub fn read(bytes: &[u8]) -> Result<Self, ReportFault> {
         let expected = "a coverage report: lcov's text, or Cobertura's XML";
         let text = decode(bytes)?;
@@ -190,7 +190,7 @@ impl Coverage {
         }
     }
 
-    /// These lines of so many, where there are any.
+    /// The coverage for these counts, if there are any lines.
     fn lines(covered: u64, valid: u64) -> Result<Self, ReportFault> {
         match (covered, valid) {
             (0, 0) => Err(ReportFault::NoLines),
@@ -199,10 +199,10 @@ impl Coverage {
         }
     }
 
-    /// What this report and another come to.
+    /// The combined coverage of this report and another.
     ///
     /// # Errors
-    /// [`ReportFault::NoCounts`] where one only says a share.
+    /// [`ReportFault::NoCounts`] if one of them only has a rate.
     pub fn with(self, other: Self) -> Result<Self, ReportFault> {
         match (self, other) {
             (
@@ -232,8 +232,7 @@ impl Coverage {
     }
 }
 
-/// The lines of each file that lcov's text tells of; nothing, if it is something
-/// else.
+/// The covered and total lines of each file in lcov's text; `None` if it is something else.
 fn lcov(text: &str) -> Option<Vec<(u64, u64)>> {
     let mut records = Vec::new();
     let (mut hit, mut lines) = (0_u64, 0_u64);
@@ -244,7 +243,7 @@ fn lcov(text: &str) -> Option<Vec<(u64, u64)>> {
             ("DA", rest) => {
                 lines += 1;
                 let times = rest.split(',').nth(1)?;
-                // Some tools write how often a line was run with a sign, if it overflowed.
+                // Some tools write a negative count if it overflowed.
                 hit += u64::from(times.trim().parse::<i64>().ok()? != 0);
             }
             ("LH", rest) => told.0 = Some(count(rest)?),
@@ -266,8 +265,8 @@ fn decode(bytes: &[u8]) -> Result<&str, ReportFault> {
     std::str::from_utf8(bytes).map_err(|_| ReportFault::NotText)
 }
 
-/// Parses XML. A document type that only names its definition is passed by:
-/// nothing is fetched or declared by it.
+/// Parses XML. A document type that only names its definition is skipped: nothing is fetched or
+/// declared.
 fn parse(text: &str, expected: &'static str) -> Result<Document, ReportFault> {
     if !text::trim(text.trim_start_matches('\u{feff}')).starts_with('<') {
         return Err(ReportFault::Unknown { expected });
@@ -300,7 +299,7 @@ fn parse(text: &str, expected: &'static str) -> Result<Document, ReportFault> {
     })
 }
 
-/// Where the first element begins.
+/// The offset of the first element.
 fn first_element(text: &str) -> Option<usize> {
     let begins = |at: &usize| {
         let next = text[at + 1..].chars().next();

@@ -1,8 +1,8 @@
-//! Where things stand in a text that is known to be JSON: for findings that name a line, and for files
-//! that are edited while every other byte stays.
+//! Positions in a text that is known to be JSON: for findings that name a line, and for editing
+//! files while every other byte stays.
 //!
-//! All of it takes byte offsets of values and gives such. A text that is not JSON gives offsets that
-//! mean nothing, but within the text.
+//! All functions take and return byte offsets of values. For a text that is not JSON, the offsets
+//! are meaningless but within the text.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use handoff_base::pointer::push_part;
 
 use super::text;
 
-/// The offset of the value that the text is.
+/// The offset of the text's value.
 pub fn root(text: &str) -> usize {
     skip_blanks(text.as_bytes(), 0)
 }
@@ -42,9 +42,9 @@ pub fn value_end(text: &str, start: usize) -> usize {
     bytes.len()
 }
 
-/// One item of a list or an object.
+/// An item of a list or an object.
 pub struct Item {
-    /// The offset of its first byte, which is its key's in an object.
+    /// The offset of its first byte; in an object, that of its key.
     pub start: usize,
     /// The offset of its value.
     pub value: usize,
@@ -52,7 +52,7 @@ pub struct Item {
 }
 
 impl Item {
-    /// Its key, as it is once escapes are read; items of lists have none.
+    /// Its unescaped key; items of lists have none.
     pub fn key(&self, text: &str) -> Option<String> {
         self.key.clone().map(|range| unquoted(text, range))
     }
@@ -70,18 +70,18 @@ pub fn items(text: &str, start: usize) -> Items<'_> {
     }
 }
 
-/// The items of one list or object, in their order.
+/// The items of a list or object, in order.
 pub struct Items<'t> {
     text: &'t str,
     is_object: bool,
     is_over: bool,
     at: usize,
-    /// The last item's value, while nobody has said where it ends.
+    /// The last item's value, until its end is known.
     value: Option<usize>,
 }
 
 impl Items<'_> {
-    /// Goes on after the last item's value, where the caller has been already.
+    /// Continues after the last item's value, where the caller already is.
     fn go_on_at(&mut self, end: usize) {
         self.at = end;
         self.value = None;
@@ -122,28 +122,28 @@ impl Iterator for Items<'_> {
     }
 }
 
-/// What [`walk`] comes by.
+/// What [`walk`] visits.
 pub enum Seen<'t> {
-    /// A key, and whether its object had it before: readers differ in which one they take.
+    /// A key, and whether its object already had it: parsers differ in which one they use.
     Key {
-        /// The key, as it is once escapes are read.
+        /// The unescaped key.
         key: &'t str,
-        /// Whether it is given again.
+        /// Whether it is a duplicate.
         again: bool,
     },
-    /// A text, as it is once escapes are read.
+    /// An unescaped string.
     Text(&'t str),
-    /// A number, `true`, `false` or `null`, as it is written.
+    /// A number, `true`, `false` or `null`, as written.
     Scalar(&'t str),
 }
 
-/// Visits every key and every scalar in the text's order, with its pointer and its offset. It goes as
-/// deep as the text, which has to be bounded before.
+/// Visits every key and every scalar in the text's order, with its pointer and its offset.
+/// Recursion is as deep as the text, which must be limited beforehand.
 pub fn walk(text: &str, visit: &mut impl FnMut(&str, usize, Seen<'_>)) {
     walk_value(text, root(text), &mut String::new(), visit);
 }
 
-/// Visits what is in a value, and returns the offset after it.
+/// Visits the content of a value, and returns the offset after it.
 fn walk_value(
     text: &str,
     start: usize,
@@ -186,7 +186,7 @@ fn walk_value(
     (items.at + 1).min(bytes.len())
 }
 
-/// Finds the value at the parts of a pointer: the offset of the deepest value on the way.
+/// Locates a value by the parts of a pointer: returns the offset of the deepest value found.
 pub(super) fn locate(text: &str, parts: &[String]) -> usize {
     let mut here = root(text);
     for part in parts {
@@ -204,7 +204,8 @@ pub(super) fn locate(text: &str, parts: &[String]) -> usize {
     here
 }
 
-/// The offset of the first bracket that nests deeper than so many levels. The text need not be JSON.
+/// The offset of the first bracket that nests deeper than this many levels. The text need not be
+/// JSON.
 pub(super) fn too_deep(text: &str, levels: usize) -> Option<usize> {
     let bytes = text.as_bytes();
     let mut depth = 0_usize;

@@ -1,4 +1,4 @@
-//! A compiled schema, and what checking a source against it finds.
+//! A compiled schema, and checking a source against it.
 
 use handoff_base::finding::{Finding, Severity};
 use handoff_base::pointer::push_part;
@@ -18,14 +18,14 @@ pub struct Schema {
     validator: Validator,
     shape: Shape,
     contains: Contains,
-    /// Why its values have no XML form, if they have none.
+    /// Why its values have no XML form, if so.
     without_xml: Option<ShapeError>,
 }
 
 /// Why a schema cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SchemaError {
-    /// It is not a valid JSON Schema 2020-12, or leads outside itself.
+    /// It is not a valid JSON Schema 2020-12, or refers outside itself.
     #[error("the schema is not valid at `{path}`: {message}")]
     Invalid {
         /// JSON Pointer into the schema.
@@ -36,29 +36,29 @@ pub enum SchemaError {
     /// It is not an object.
     #[error("a schema is a JSON object")]
     NotAnObject,
-    /// Its references can't be followed.
+    /// Its references can't be resolved.
     #[error("the schema cannot be followed")]
     Shape(#[from] ShapeError),
 }
 
-/// What checking a source found.
+/// The result of checking a source.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Checked {
-    /// The value, however faulty.
+    /// The value, even if it is invalid.
     pub value: Value,
-    /// Every finding, in the order of their places.
+    /// Every finding, ordered by place.
     pub findings: Vec<Finding>,
 }
 
 impl Checked {
-    /// Says whether nothing was found that refuses the contract.
+    /// Whether there are no errors.
     pub fn is_valid(&self) -> bool {
         !self.findings.iter().any(Finding::is_error)
     }
 }
 
-/// The address of a schema that is compiled without the meta-schema.
+/// The address of a schema compiled without the meta-schema.
 const TRUSTED: &str = "git-handoff:///contract";
 
 impl Schema {
@@ -83,15 +83,16 @@ impl Schema {
         })
     }
 
-    /// Compiles a schema that passed [`Schema::compile`] when it entered the ledger, without checking it
-    /// against the meta-schema again, which is what takes most of the time of a process's first compile.
+    /// Compiles a schema that passed [`Schema::compile`] when it entered the ledger. It is not
+    /// checked against the meta-schema again, which takes most of the time of a process's first
+    /// compile.
     ///
     /// # Errors
     /// [`SchemaError`], if it cannot be compiled.
     pub fn compile_trusted(schema: &Value) -> Result<Self, SchemaError> {
         let (shape, without_xml) = Self::shape_of(schema)?;
-        // jsonschema offers no way to skip the check of the schema it builds, but takes the schemas in
-        // a registry as they are, and checks a draft 4 schema with a far smaller meta-schema.
+        // jsonschema has no way to skip checking the schema it builds, but it uses the schemas in a
+        // registry unchecked, and checks a draft 4 schema with a far smaller meta-schema.
         let registry = Registry::new()
             .draft(Draft::Draft202012)
             .add(TRUSTED, schema)
@@ -128,13 +129,13 @@ impl Schema {
         self.without_xml.as_ref()
     }
 
-    /// Returns how the schema's values are written as XML.
+    /// Returns the XML form of the schema's values.
     pub fn shape(&self) -> &Shape {
         &self.shape
     }
 
-    /// Maps the source to a value by the shape, and leaves it at that: for a contract that was checked
-    /// when it was sent.
+    /// Maps the source to a value by the shape without validating it: for a contract that was
+    /// checked when it was sent.
     pub fn value(&self, source: &Source, wrapper: Option<&str>) -> Value {
         self.mapped(source, wrapper).value
     }
@@ -191,7 +192,7 @@ impl Schema {
         Checked { value, findings }
     }
 
-    /// Reports every leaf that still holds the mark of a skeleton.
+    /// Reports every leaf that still has a skeleton's mark.
     fn unfilled(
         &self,
         source: &Source,
@@ -209,7 +210,7 @@ impl Schema {
         }
     }
 
-    /// Warns of every value that lists the choices it should be one of.
+    /// Warns about every value that repeats the list of choices instead of choosing one.
     fn undecided(
         &self,
         source: &Source,
@@ -239,7 +240,7 @@ fn invalid(error: &jsonschema::ValidationError<'_>) -> SchemaError {
     }
 }
 
-/// Collects the leaves that hold the mark; recursion is bounded by the depth of the source.
+/// Collects the leaves that have the mark; recursion is bounded by the depth of the source.
 fn marked(value: &Value, pointer: &mut String, found: &mut Vec<(String, String)>) {
     match value {
         Value::String(text) => {
@@ -273,7 +274,7 @@ fn marked(value: &Value, pointer: &mut String, found: &mut Vec<(String, String)>
     }
 }
 
-/// Sorts by place, keeps one of each, and leaves only "unfilled" where a place is unfilled.
+/// Sorts by place, removes duplicates, and keeps only "unfilled" for an unfilled place.
 fn tidy(findings: &mut Vec<Finding>) {
     if findings.is_empty() {
         return;

@@ -1,4 +1,4 @@
-//! A contract as it was emitted: its text, its format, and its strictly parsed tree.
+//! A contract as it was sent: its text, its format, and its strictly parsed tree.
 
 use std::fmt;
 use std::str::FromStr;
@@ -40,7 +40,7 @@ impl fmt::Display for Format {
     }
 }
 
-/// The name of a format that does not exist.
+/// An unknown format name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a contract format (`xml`, `json` or `md`)")]
 pub struct UnknownFormat(pub String);
@@ -65,7 +65,7 @@ pub struct Source {
     tree: Tree,
 }
 
-/// What the text says, before any schema is known.
+/// The parsed text, before any schema is known.
 #[derive(Clone, Debug)]
 pub(super) enum Tree {
     Xml(xml::Document),
@@ -74,7 +74,7 @@ pub(super) enum Tree {
 }
 
 impl Tree {
-    /// The value that a source holds without the help of a schema; XML holds none.
+    /// The value of a source without a schema; XML has none.
     fn document(&self) -> Option<&Value> {
         match self {
             Self::Xml(_) => None,
@@ -84,11 +84,11 @@ impl Tree {
     }
 }
 
-/// The section of a Markdown message that may hold a whole contract.
+/// The section of a Markdown message that may contain a whole contract.
 const DATA: &str = "handoff_data";
 
 impl Source {
-    /// Parses a contract: size cap, UTF-8, format by content, strict parse.
+    /// Parses a contract: size limit, UTF-8, format by content, strict parse.
     ///
     /// # Errors
     /// The findings, if it cannot be parsed: `input.*`, `xml.*`, `json.*`, `markdown.*`, `text.control_character`.
@@ -140,7 +140,7 @@ impl Source {
         }
     }
 
-    /// Returns the text as it was emitted.
+    /// Returns the original text.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -149,9 +149,10 @@ impl Source {
         &self.tree
     }
 
-    /// Returns the name of the root: XML's root element, or the key of a JSON document of the wrapped
-    /// form (an object whose single key is one of `roots` and holds an object). The bare form has none. Of a
-    /// Markdown message it is `handoff_data`, if that is one of `roots` and its section holds an object.
+    /// Returns the name of the root: XML's root element, or the key of a wrapped JSON document (an
+    /// object whose single key is one of `roots` and whose value is an object). The bare form has
+    /// none. For a Markdown message it is `handoff_data`, if that is one of `roots` and its section
+    /// has an object.
     pub fn root(&self, roots: &[&str]) -> Option<String> {
         match &self.tree {
             Tree::Xml(document) => Some(document.root().name.to_string()),
@@ -168,15 +169,15 @@ impl Source {
         }
     }
 
-    /// Returns the value within the wrapper, or the whole document without one.
+    /// Returns the value inside the wrapper, or the whole document without one.
     pub(super) fn unwrapped<'a>(document: &'a Value, wrapper: Option<&str>) -> &'a Value {
         wrapper
             .and_then(|key| document.get(key))
             .unwrap_or(document)
     }
 
-    /// Returns the names of a JSON or Markdown contract's members, and whether each holds an object; of XML,
-    /// none.
+    /// Returns the names of a JSON or Markdown contract's members, and whether each is an object;
+    /// for XML, nothing.
     pub fn members(&self, wrapper: Option<&str>) -> Vec<(&str, bool)> {
         let document = self.tree.document();
         let members = document.and_then(|document| Self::unwrapped(document, wrapper).as_object());
@@ -187,8 +188,8 @@ impl Source {
             .collect()
     }
 
-    /// Visits every text that the document holds, as it is once escapes are read, with its path in the
-    /// source's own terms, the nearest name, and the byte offset where that is known.
+    /// Visits every unescaped text of the document, with its path in the source's own terms, the
+    /// nearest name, and the byte offset if known.
     pub(super) fn each_text(&self, visit: &mut impl FnMut(&str, &str, &str, Option<usize>)) {
         match &self.tree {
             Tree::Xml(document) => document.each_text(&mut |path, name, text, offset| {
@@ -203,10 +204,10 @@ impl Source {
         }
     }
 
-    /// Returns the scalar at a JSON Pointer as text, as it stands, before any schema is known.
+    /// Returns the scalar at a JSON Pointer as text, before any schema is known.
     ///
-    /// In XML a part of the pointer is the name of a child element or, at the end, of an attribute; a
-    /// number is the position of a child element from 0.
+    /// In XML, a part of the pointer is the name of a child element or, at the end, of an
+    /// attribute; a number is the position of a child element from 0.
     pub fn probe(&self, wrapper: Option<&str>, pointer: &str) -> Option<String> {
         let document = match &self.tree {
             Tree::Xml(document) => return document.probe(pointer),

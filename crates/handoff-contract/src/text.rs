@@ -1,8 +1,8 @@
-//! Positions in a text, and values made fit to be shown.
+//! Positions in a text, and making values safe to show.
 
 use handoff_base::text::{cut, is_misleading};
 
-/// Line and column of a byte offset, both from 1; the column counts characters.
+/// The line and column of a byte offset, both from 1; the column counts characters.
 pub(super) fn position(text: &str, offset: usize) -> (u32, u32) {
     let mut offset = offset.min(text.len());
     while !text.is_char_boundary(offset) {
@@ -15,7 +15,7 @@ pub(super) fn position(text: &str, offset: usize) -> (u32, u32) {
     (clamp(line), clamp(column))
 }
 
-/// Line and column of a line and a column that counts bytes, both from 1.
+/// The line and column for a line and a byte column, both from 1.
 pub(super) fn position_in_line(text: &str, line: usize, byte_column: usize) -> (u32, u32) {
     let content = text
         .split('\n')
@@ -33,17 +33,17 @@ fn clamp(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// Says whether XML 1.0 allows the character.
+/// Whether XML 1.0 allows the character.
 pub(super) fn is_xml_char(c: char) -> bool {
     matches!(c, '\t' | '\n' | '\r' | '\u{20}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..)
 }
 
-/// Says whether the byte is XML white space.
+/// Whether the byte is XML white space.
 pub(super) fn is_blank_byte(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
 }
 
-/// Says whether the text is nothing but XML white space.
+/// Whether the text is only XML white space.
 pub(super) fn is_blank(text: &str) -> bool {
     text.bytes().all(is_blank_byte)
 }
@@ -58,13 +58,13 @@ pub(super) fn trim_start(text: &str) -> &str {
     text.trim_start_matches([' ', '\t', '\r', '\n'])
 }
 
-/// Says whether the text is an XML name without a colon.
+/// Whether the text is an XML name without a colon.
 pub(super) fn is_name(text: &str) -> bool {
     let mut chars = text.chars();
     chars.next().is_some_and(is_name_start) && chars.all(is_name_char)
 }
 
-/// Says whether a name may start with the character.
+/// Whether a name may start with the character.
 pub(super) fn is_name_start(c: char) -> bool {
     matches!(c, 'A'..='Z' | 'a'..='z' | '_' | '\u{c0}'..='\u{d6}' | '\u{d8}'..='\u{f6}'
         | '\u{f8}'..='\u{2ff}' | '\u{370}'..='\u{37d}' | '\u{37f}'..='\u{1fff}'
@@ -73,13 +73,13 @@ pub(super) fn is_name_start(c: char) -> bool {
         | '\u{10000}'..='\u{effff}')
 }
 
-/// Says whether a name may hold the character.
+/// Whether a name may contain the character.
 pub(super) fn is_name_char(c: char) -> bool {
     is_name_start(c)
         || matches!(c, '-' | '.' | '0'..='9' | '\u{b7}' | '\u{300}'..='\u{36f}' | '\u{203f}'..='\u{2040}')
 }
 
-/// Shortens a text to 60 characters and escapes what a terminal or a log would act on.
+/// Shortens a text to 60 characters and escapes what a terminal or a log would interpret.
 pub(super) fn short(text: &str) -> String {
     let mut shown = String::new();
     for c in cut(text, 60).chars() {
@@ -92,7 +92,7 @@ pub(super) fn short(text: &str) -> String {
     shown
 }
 
-/// Cuts a path that a contract made absurdly long.
+/// Cuts a path that a contract made too long.
 pub(super) fn bound(path: &mut String) {
     const LIMIT: usize = 1_000;
     if path.len() > LIMIT {
@@ -107,7 +107,7 @@ fn is_format(c: char) -> bool {
     is_misleading(c) || matches!(c, '\u{2028}' | '\u{2029}' | '\u{206a}'..='\u{206f}')
 }
 
-/// The name among `names` that `name` most likely stands for.
+/// The name among `names` that `name` most likely means.
 pub(super) fn closest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let length = name.chars().count();
     if length > 64 {
@@ -122,7 +122,7 @@ pub(super) fn closest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> O
         .map(|(_, other)| other)
 }
 
-/// The number of single-character edits between two words, case and `-`/`_` aside.
+/// The number of single-character edits between two words, ignoring case and `-`/`_`.
 fn distance(a: &str, b: &str) -> usize {
     let fold = |text: &str| -> Vec<char> {
         text.chars()

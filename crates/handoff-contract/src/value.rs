@@ -1,9 +1,9 @@
-//! A JSON value as plain text, and every text in it.
+//! JSON values as plain text, and visiting their texts.
 
 use handoff_base::pointer::push_part;
 use serde_json::Value;
 
-/// A scalar as it is written in XML; other values as JSON.
+/// A scalar as written in XML; other values as JSON.
 pub(super) fn scalar_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -11,7 +11,7 @@ pub(super) fn scalar_text(value: &Value) -> String {
     }
 }
 
-/// Visits every text of a value, and every key, with its JSON Pointer and the nearest key.
+/// Visits every text and every key of a value, with its JSON Pointer and the nearest key.
 pub(super) fn each_text(
     value: &Value,
     pointer: &mut String,

@@ -1,4 +1,4 @@
-//! From values to XML, JSON and Markdown messages.
+//! Writes values as XML, JSON and Markdown messages.
 
 use quick_xml::escape::partial_escape;
 use serde_json::{Map, Value};
@@ -10,9 +10,10 @@ use super::value::scalar_text;
 
 /// Writes a value as XML, indented by two spaces, with a line feed at the end.
 ///
-/// Reading it back by the same shape gives the same value, if the value fits the shape, its keys are XML
-/// names, and open content holds only strings, objects, and arrays of two or more. Characters that XML
-/// cannot hold become U+FFFD, and so does every character of a key that a name cannot hold become `_`.
+/// Reading it back with the same shape gives the same value, if the value fits the shape, its keys
+/// are XML names, and open content has only strings, objects, and arrays of two or more. Characters
+/// that XML cannot contain become U+FFFD; in keys, characters that a name cannot contain become
+/// `_`.
 pub fn write_xml(value: &Value, shape: &Shape, root: &str) -> String {
     let mut writer = Writer {
         out: String::new(),
@@ -29,8 +30,8 @@ pub fn write_json(value: &Value) -> String {
 
 /// Writes an object or a list as the data of a Markdown message, as indented JSON, with a line feed at the end.
 ///
-/// Reading it back gives the same value under `/handoff_data`. Names and status may be anyone's text: each becomes
-/// one line, so that none can add a section or a title. An empty status is left out.
+/// Reading it back gives the same value under `/handoff_data`. Names and status may be any text:
+/// each becomes one line, so that none can add a section or a title. An empty status is left out.
 pub fn write_markdown(value: &Value, from: &str, to: &str, status: &str) -> String {
     let name = |name: &str| {
         let line = contract_line(name).replace(['→', '>'], "-");
@@ -50,12 +51,13 @@ pub fn write_markdown(value: &Value, from: &str, to: &str, status: &str) -> Stri
     out
 }
 
-/// Writes a value as a Markdown message of sections: a text beside its heading, texts by name as bullets, and
-/// anything else as JSON.
+/// Writes a value as a Markdown message with sections: a text next to its heading, texts by name as
+/// bullets, and anything else as JSON.
 ///
-/// Reading it back gives the same value, if its keys are words as headings and bullets make them, and no text is
-/// empty or has several lines. A text where the shape has no text stands below its heading, and one that is a
-/// member where the shape has numbers stands in JSON: it is a mark, and what takes its place can be read there.
+/// Reading it back gives the same value, if its keys are words in the form of headings and bullets,
+/// and no text is empty or has several lines. A text is written below its heading if the shape
+/// expects something else, and as JSON if the shape expects a number: it is a mark, and its
+/// replacement can be parsed there.
 pub fn write_message(value: &Value, shape: &Shape) -> String {
     let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default();
     let rule = "=".repeat(48);
@@ -100,7 +102,7 @@ pub fn write_message(value: &Value, shape: &Shape) -> String {
     out
 }
 
-/// A text on one line, of characters that a contract may hold.
+/// A text on one line, with only characters that a contract may contain.
 fn contract_line(text: &str) -> String {
     let line: String = text
         .chars()
@@ -143,7 +145,7 @@ impl Writer<'_> {
         self.out.push('"');
     }
 
-    /// Writes one element on a line of its own.
+    /// Writes one element on a separate line.
     fn element(&mut self, name: &str, value: &Value, node: usize, depth: usize) {
         self.indent(depth);
         self.start(name);
@@ -256,7 +258,7 @@ impl Writer<'_> {
                     escape_into(&mut self.out, &own_text, false);
                     opened = true;
                 }
-                // Beside text, every added blank would become part of it.
+                // Next to text, every added blank would become part of it.
                 if own_text.is_empty() {
                     if !self.out.ends_with('\n') {
                         self.out.push('\n');

@@ -1,4 +1,4 @@
-//! Strict XML: a bounded scan, then roxmltree, then a small arena that owns what it found.
+//! Strict XML: a bounded scan, then roxmltree, then a small arena that owns the result.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -24,7 +24,7 @@ pub(super) struct Element {
     /// Byte offset of its `<`.
     pub(super) offset: usize,
     pub(super) attributes: Vec<Attribute>,
-    /// Text and CDATA directly within it, joined; blanks between child elements are left out.
+    /// Text and CDATA directly inside it, joined, without blanks between child elements.
     pub(super) text: Box<str>,
     /// Byte offset of the first text that is not blank.
     pub(super) text_offset: usize,
@@ -54,8 +54,8 @@ impl Document {
             .map(|&index| &self.elements[index as usize])
     }
 
-    /// Visits every text and attribute with its element path, the element's or attribute's name and its
-    /// offset. Elements that share their parent and name are numbered from 1.
+    /// Visits every text and attribute with its element path, the element's or attribute's name and
+    /// its offset. Elements with the same parent and name are numbered from 1.
     pub(super) fn each_text(&self, visit: &mut impl FnMut(&str, &str, &str, usize)) {
         let root = self.root();
         self.each_text_in(root, &mut format!("/{}", root.name), visit);
@@ -132,7 +132,7 @@ impl Element {
     }
 }
 
-/// Parses a text that is valid UTF-8 and within the size cap.
+/// Parses text that is valid UTF-8 and within the size limit.
 pub(super) fn parse(source: &str) -> Result<Document, Vec<Finding>> {
     scan(source).map_err(|fault| {
         let (line, column) = text::position(source, fault.offset);
@@ -311,7 +311,7 @@ fn syntax(source: &str, error: &Error) -> Finding {
     }
 }
 
-/// A fault that the scan refuses before a tree is built.
+/// A fault for which the scan refuses the text before a tree is built.
 struct Fault {
     code: &'static str,
     offset: usize,
@@ -330,8 +330,8 @@ impl Fault {
     }
 }
 
-/// Walks the markup once, without recursion: caps depth and attributes, and refuses what roxmltree
-/// lets pass. What is merely unfinished is left to roxmltree, which says it better.
+/// Walks the markup once, without recursion: limits depth and attributes, and refuses what
+/// roxmltree accepts. Unfinished markup is left to roxmltree, which reports it better.
 fn scan(source: &str) -> Result<(), Fault> {
     if let Some((offset, c)) = source.char_indices().find(|&(_, c)| !text::is_xml_char(c)) {
         let message = format!("the character U+{:04X} is not allowed in XML", u32::from(c));
@@ -433,7 +433,7 @@ fn find(source: &str, from: usize, what: &str) -> Option<usize> {
     source.get(from..)?.find(what).map(|at| from + at)
 }
 
-/// Offset of the `>` that ends the tag at `start`, and how many quoted values it holds.
+/// The offset of the `>` that ends the tag at `start`, and the number of quoted values in it.
 fn tag_end(bytes: &[u8], start: usize) -> Option<(usize, usize)> {
     let mut attributes = 0;
     let mut at = start + 1;

@@ -1,4 +1,4 @@
-//! What can go wrong with a repository.
+//! Errors of repository operations.
 
 use std::path::PathBuf;
 
@@ -9,11 +9,11 @@ use git2::{ErrorClass, ErrorCode};
 #[error("{}", .error.message())]
 pub struct GitError {
     error: git2::Error,
-    /// Whether it is about an object that this clone does without.
+    /// Whether the missing object was left out of this clone by a filter.
     left_out: bool,
 }
 
-// Not `#[from]`: the error within says the same again, with numbers.
+// Not `#[from]`: as a source, the inner error would repeat the message, with numbers.
 impl From<git2::Error> for GitError {
     fn from(error: git2::Error) -> Self {
         Self {
@@ -24,8 +24,8 @@ impl From<git2::Error> for GitError {
 }
 
 impl GitError {
-    /// Says whether the repository itself is damaged: an object or a ref is
-    /// missing or is not what it should be.
+    /// Whether the repository itself is damaged: an object or a ref is missing or
+    /// corrupted.
     pub fn is_damage(&self) -> bool {
         use ErrorClass as C;
         let class = self.error.class();
@@ -37,7 +37,7 @@ impl GitError {
             || (class == C::Reference && self.error.message().contains("corrupted"))
     }
 
-    /// The failure to read an object that this clone was left without.
+    /// The failure to read an object that a filter left out of this clone.
     pub(super) fn left_out(error: git2::Error) -> Self {
         Self {
             error,
@@ -45,13 +45,13 @@ impl GitError {
         }
     }
 
-    /// Says whether an object is not here because a filter left it out when this
+    /// Whether an object is missing because a filter left it out when this
     /// repository was cloned.
     pub fn is_left_out(&self) -> bool {
         self.left_out
     }
 
-    /// Says whether the object or ref was not there.
+    /// Whether the object or ref does not exist.
     pub fn is_not_found(&self) -> bool {
         self.error.code() == ErrorCode::NotFound
     }
@@ -61,13 +61,13 @@ impl GitError {
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// There is no repository here or above.
-    #[error("this is not a Git repository, and neither is any folder above it")]
+    #[error("this is not a Git repository, nor is any folder above it")]
     NotFound,
     /// The repository belongs to another user.
     #[error("the repository belongs to another user")]
     Owner(#[source] GitError),
-    /// The repository has a format that libgit2 does not read.
-    #[error("the repository has a format that is not supported yet: {0}")]
+    /// libgit2 does not support the repository's format.
+    #[error("unsupported repository format: {0}")]
     Unsupported(String),
     /// Anything else that libgit2 reports.
     #[error("the repository cannot be opened")]

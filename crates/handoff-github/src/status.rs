@@ -35,7 +35,7 @@ pub struct Issue {
     pub survey: IssueSurvey,
     /// Its handoffs, the oldest first.
     pub records: Vec<Record>,
-    /// What stands still in it.
+    /// What needs attention in it.
     pub stuck: Vec<Stuck>,
     /// What should happen next; none, where nothing has to.
     pub next: Option<Next>,
@@ -149,7 +149,7 @@ pub struct Ledger {
     pub open: Vec<Record>,
     /// How many of them are in which state.
     pub counts: Vec<(State, usize)>,
-    /// What stands still.
+    /// What needs attention.
     pub stuck: Vec<Stuck>,
     /// Thresholds that are crossed.
     pub firing: Vec<Firing>,

@@ -200,7 +200,7 @@ fn head(standing: &Issue) -> String {
     text
 }
 
-/// What stands still, as a table.
+/// What needs attention, as a table.
 fn attention(stuck: &[Stuck], is_of_many: bool) -> Option<Part> {
     let rows = stuck.iter().map(|stuck| {
         let about = match &stuck.id {

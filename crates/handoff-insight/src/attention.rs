@@ -1,4 +1,4 @@
-//! What needs someone now: what stands still, with whom, since when, and why.
+//! What needs attention now: with whom, since when, and why.
 
 use std::collections::BTreeMap;
 
@@ -71,7 +71,7 @@ impl Need {
     }
 }
 
-/// One thing that stands still.
+/// One thing that needs attention.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Stuck {
     /// Its issue.
@@ -93,7 +93,7 @@ pub struct Stuck {
     pub next: String,
 }
 
-/// Everything that stands still: the most urgent first, then what has stood
+/// Everything that needs attention: the most urgent first, then what has stood
 /// longest.
 pub fn attention(survey: &Survey, protocols: &Protocols, now: Moment) -> Vec<Stuck> {
     let mut found = Vec::new();
@@ -105,7 +105,7 @@ pub fn attention(survey: &Survey, protocols: &Protocols, now: Moment) -> Vec<Stu
     sorted(found)
 }
 
-/// What stands still among the open handoffs, whose records are all it takes: issues
+/// What needs attention among the open handoffs, whose records are all it takes: issues
 /// in which none is open are not among it.
 pub fn of_open(records: &[Record], protocols: &Protocols, now: Moment) -> Vec<Stuck> {
     let stuck = records.iter().filter_map(|record| {
@@ -122,7 +122,7 @@ fn sorted(mut found: Vec<Stuck>) -> Vec<Stuck> {
     found
 }
 
-/// What stands still in one issue, in the order of its handoffs.
+/// What needs attention in one issue, in the order of its handoffs.
 pub fn of_issue(issue: &IssueSurvey, protocol: &Protocol, now: Moment) -> Vec<Stuck> {
     if issue.status != IssueStatus::Open {
         return Vec::new();

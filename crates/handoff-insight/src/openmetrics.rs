@@ -113,7 +113,7 @@ impl Page<'_> {
         self.gauge(
             "git_handoff_success_ratio",
             "ratio",
-            "How much of what ended, or stands still, was completed.",
+            "Completed handoffs as a share of those that ended or need attention.",
             |figures| figures.success_rate,
         );
         self.gauge(
@@ -280,13 +280,7 @@ fn ledger(text: &mut String, metrics: &Metrics) {
         }
     }
     let name = "git_handoff_stuck";
-    head(
-        text,
-        name,
-        "gauge",
-        "",
-        "What stands still and needs someone, by why.",
-    );
+    head(text, name, "gauge", "", "What needs attention, by reason.");
     for (protocol, needs) in &metrics.stuck_in {
         for need in Need::ALL {
             let count = needs.get(&need).copied().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! What the files hold that contracts deliver.
+//! Reads the files that contracts deliver.
 
 use std::fs::File;
 use std::io::Read;
@@ -18,8 +18,7 @@ use sha2::{Digest, Sha256};
 /// The largest artifact that is checked against a schema, in bytes.
 const MAX_CHECKED: u64 = handoff_contract::MAX_BYTES as u64;
 
-/// Looks at the files that a contract names: what they hold, and whether the
-/// one that was asked for is as its schema wants it.
+/// Reads the files that a contract names, and checks the requested one against its schema.
 pub(super) fn gather<S: Schemas>(
     repository: &Repository,
     schemas: &S,
@@ -59,7 +58,7 @@ pub(super) fn gather<S: Schemas>(
             continue;
         }
         let mut start = Vec::new();
-        // A file that can't be read to its end is one that is not there.
+        // A file that can't be read completely counts as missing.
         let read = read_whole(&mut opened, |chunk| {
             if (start.len() + chunk.len()) as u64 <= MAX_CHECKED {
                 start.extend_from_slice(chunk);
@@ -95,13 +94,12 @@ pub(super) fn gather<S: Schemas>(
     Ok((artifacts, found))
 }
 
-/// The size of a file and its SHA-256, in hexadecimal; none if it can't be read
-/// to its end.
+/// The size of a file and its SHA-256, in hexadecimal; `None` if it can't be read completely.
 pub(super) fn digest_of(file: &mut File) -> Option<(u64, String)> {
     read_whole(file, |_| {})
 }
 
-/// Reads a file, and shows each piece of it.
+/// Reads a file and passes each chunk on.
 fn read_whole(file: &mut File, mut show: impl FnMut(&[u8])) -> Option<(u64, String)> {
     let mut hash = Sha256::new();
     let mut chunk = vec![0; 1 << 16];

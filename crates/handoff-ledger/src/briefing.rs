@@ -1,4 +1,4 @@
-//! Everything that whoever takes up a handoff needs, and no assumption.
+//! Everything an agent needs to start on a handoff.
 
 use handoff_base::ids::{AgentName, HandoffId};
 use handoff_contract::Format;
@@ -12,10 +12,10 @@ use super::failure::{PastFailure, failures_in_full};
 use super::protocol_store::documents;
 use super::snapshot::{IssueFolder, Snapshot};
 
-/// A contract as it was emitted.
+/// A contract as it was sent.
 #[derive(Clone, Debug, Serialize)]
 pub struct Emitted {
-    /// The handoff that it began.
+    /// The handoff that it started.
     pub id: HandoffId,
     /// Its format.
     pub format: Format,
@@ -23,49 +23,48 @@ pub struct Emitted {
     pub text: String,
 }
 
-/// Whose work a handoff continues.
+/// The agent whose work a handoff continues.
 #[derive(Clone, Debug, Serialize)]
 pub struct Previous {
     /// The agent.
     pub agent: AgentName,
-    /// The handoff by which its work came here.
+    /// The handoff that brought its work here.
     pub id: HandoffId,
-    /// Where its own session is.
+    /// The location of its session.
     pub session: Option<String>,
 }
 
-/// What goes with a handoff to the agent that claims it.
+/// What an agent gets with a handoff that it claims.
 #[derive(Clone, Debug, Serialize)]
 pub struct Briefing {
     /// Its contract.
     pub contract: Emitted,
-    /// The contract that its sender decided on, where the sender is one who
-    /// decides about the work of others.
+    /// The contract that its sender decided on, if the sender decides about the work of others.
     pub decided_on: Option<Emitted>,
-    /// Whose work it continues.
+    /// The agent whose work it continues.
     pub previous: Previous,
-    /// What the issue's contracts have told.
+    /// The facts that the issue's contracts stated.
     pub facts: Map<String, Value>,
-    /// The files that the issue's contracts delivered, as far back as this
-    /// handoff follows from others.
+    /// The files that contracts of the issue delivered, as far back as this handoff follows from
+    /// others.
     pub artifacts: Vec<Artifact>,
-    /// Where the issue's tasks stand.
+    /// The state of the issue's tasks.
     pub tasks: Vec<Task>,
-    /// What corrects the issue's contracts and records.
+    /// Corrections to the issue's contracts and records.
     pub annotations: Vec<Annotation>,
-    /// How earlier attempts failed, the oldest first.
+    /// The failures of earlier attempts, the oldest first.
     pub failures: Vec<PastFailure>,
     /// The documents that the protocol's issues share.
     pub documents: Map<String, Value>,
 }
 
-/// How far back artifacts are gathered, in handoffs.
+/// How many handoffs back artifacts are gathered.
 const FAR: usize = 100;
 
-/// Gathers what goes with a handoff.
+/// Gathers the briefing for a handoff.
 ///
 /// # Errors
-/// [`LedgerError`] when something can't be read.
+/// [`LedgerError`] if something can't be read.
 pub fn briefing(
     tip: &Snapshot<'_>,
     folder: &IssueFolder<'_>,

@@ -1,4 +1,4 @@
-//! What an agent can take up: the choice among all that waits for it.
+//! An agent's queue: chooses among the handoffs that wait for it.
 
 use std::collections::HashMap;
 
@@ -12,11 +12,10 @@ use serde::{Deserialize, Serialize};
 use super::error::LedgerError;
 use super::snapshot::{Rules, Snapshot};
 
-/// Chooses among what waits for an agent at this moment.
+/// Chooses among the handoffs that wait for an agent at this moment.
 ///
 /// # Errors
-/// [`LedgerError`] when something can't be read, or when no protocol in force
-/// knows the agent.
+/// [`LedgerError`] if something can't be read, or if no active protocol knows the agent.
 pub fn claimable(
     tip: &Snapshot<'_>,
     agent: &AgentName,
@@ -25,7 +24,7 @@ pub fn claimable(
     choose(tip, agent, now, &mut Notes::read(tip.repository())).map(|(ready, _)| ready)
 }
 
-/// Chooses as [`claimable`] does, and leaves notes for the next choice.
+/// Like [`claimable`], and saves notes for the next choice.
 pub(super) fn claimable_noting(
     tip: &Snapshot<'_>,
     agent: &AgentName,
@@ -52,7 +51,7 @@ fn choose(
         now,
     };
     let mut found = choice.make(notes)?;
-    // Notes only spare reading: a handoff is chosen by its record, and so is none.
+    // Notes only save reading: both results are confirmed by the records.
     let confirmed = match &found.first {
         Some(id) => choice.confirm(notes, id)?,
         None => notes.used == 0,
@@ -74,7 +73,6 @@ fn choose(
     Ok((found, open))
 }
 
-/// A choice among the open handoffs with one agent.
 struct Choice<'a, 'r> {
     tip: &'a Snapshot<'r>,
     open: &'a Listing,
@@ -102,7 +100,7 @@ impl Choice<'_, '_> {
             };
             match verdict {
                 ClaimVerdict::Claimable(rank) => {
-                    // Of equally old ones, the first by id.
+                    // Ties in age are broken by id.
                     let is_better = best.is_none_or(|(best_rank, best_sent, best_id)| {
                         let order = (rank, sent).cmp(&(best_rank, best_sent));
                         order.then_with(|| by_id(id, best_id)).is_lt()
@@ -141,7 +139,7 @@ impl Choice<'_, '_> {
         Ok(ClaimVerdict::Claimable(rank))
     }
 
-    /// Says whether a handoff's record itself says what is noted of it.
+    /// Whether a handoff's record agrees with its note.
     fn confirm(&self, notes: &Notes, id: &HandoffId) -> Result<bool, LedgerError> {
         let name = layout::open_name(id, self.agent);
         let Some(blob) = self.open.find(&name)? else {
@@ -157,33 +155,32 @@ fn by_id(a: &str, b: &str) -> std::cmp::Ordering {
     id(a).cmp(&id(b))
 }
 
-/// What is known of records that were read before, by the ids of their blobs, so
-/// that none of it can be out of date. It is there for speed alone: it may be lost
-/// or wrong at any time.
+/// Data about records that were read before, by the ids of their blobs, so that it can't be
+/// outdated. It only saves time: it may be lost or wrong at any time.
 pub(super) struct Notes {
     file: Scratch,
     briefs: Vec<Brief>,
-    /// For each blob, which brief it has and when the handoff was sent.
+    /// The brief of each blob, and when its handoff was sent.
     known: ById<(usize, i64)>,
-    /// The place of each brief, once one is added.
+    /// The index of each brief, filled once one is added.
     places: HashMap<Brief, usize>,
-    /// How many blobs were read now.
+    /// The number of blobs that were read now.
     added: usize,
-    /// How many were not, because they were known.
+    /// The number of blobs that were already known.
     used: usize,
 }
 
-/// The form in which notes are left: another form has another name.
+/// The name of the notes file; a new format gets a new name.
 const FILE: &str = "open-1.json";
 
-/// How many blobs are worth writing the file anew.
+/// How many new blobs make rewriting the file worthwhile.
 const WORTH: usize = 16;
 
-/// The notes as they are left.
+/// The stored form of the notes.
 #[derive(Serialize, Deserialize)]
 struct Left<T> {
     briefs: Vec<Brief>,
-    /// Blob, brief, time of sending.
+    /// The blob, the index of its brief, and the time of sending.
     known: Vec<(T, usize, i64)>,
 }
 
@@ -210,7 +207,7 @@ impl Notes {
         notes
     }
 
-    /// Which brief a record has, and when it was sent.
+    /// A record's brief, and when it was sent.
     pub(super) fn brief(
         &mut self,
         tip: &Snapshot<'_>,
@@ -237,17 +234,16 @@ impl Notes {
         Ok(known)
     }
 
-    /// Says whether a record need not be read to know its brief.
+    /// Whether a record's brief is known without reading the record.
     pub(super) fn knows(&self, blob: ObjectId) -> bool {
         self.known.contains_key(&blob)
     }
 
-    /// The brief at a place.
     pub(super) fn noted(&self, place: usize) -> &Brief {
         &self.briefs[place]
     }
 
-    /// Says whether a record itself says what is noted of it.
+    /// Whether a record agrees with its note.
     pub(super) fn agrees(&self, blob: ObjectId, record: &Record) -> bool {
         let noted = self.known.get(&blob);
         noted.is_some_and(|&(brief, sent)| {
@@ -262,7 +258,7 @@ impl Notes {
         (self.added, self.used) = (0, 0);
     }
 
-    /// Leaves what is known of open handoffs to whoever chooses next.
+    /// Saves the notes about open handoffs for the next choice.
     fn leave(self, open: &Listing) {
         if self.added < WORTH {
             return;
@@ -271,7 +267,7 @@ impl Notes {
             briefs: Vec::new(),
             known: Vec::new(),
         };
-        // What is no longer open takes its brief along.
+        // The briefs of closed handoffs are dropped.
         let mut places: Vec<Option<usize>> = vec![None; self.briefs.len()];
         for (_, blob) in open.named() {
             if let Some(&(brief, sent)) = self.known.get(&blob) {
@@ -283,7 +279,7 @@ impl Notes {
             }
         }
         if let Ok(bytes) = serde_json::to_vec(&left) {
-            // What can't be left is read from the records again.
+            // If saving fails, the records are read again next time.
             let _ = self.file.write(&bytes);
         }
     }

@@ -1,4 +1,4 @@
-//! The code branches that issues are worked on, and who may push them.
+//! The code branches of issues, and which agents may push them.
 
 use handoff_base::Moment;
 use handoff_base::finding::Finding;
@@ -10,11 +10,11 @@ use super::error::LedgerError;
 use super::snapshot::Snapshot;
 
 impl Snapshot<'_> {
-    /// Says what speaks against a push of a code branch: open issues are worked on it, and the agent
-    /// holds a handoff of none of them.
+    /// Findings against a push of a code branch: open issues are worked on there, and the agent
+    /// holds none of their handoffs.
     ///
     /// # Errors
-    /// [`LedgerError`] when an issue can't be read.
+    /// [`LedgerError`] if an issue can't be read.
     pub fn pushed_without_holding(
         &self,
         branch: &str,
@@ -39,8 +39,8 @@ impl Snapshot<'_> {
         Ok(findings)
     }
 
-    /// The open issues whose work is on a code branch: those with an open handoff, and those whose
-    /// key is a part of the branch's name.
+    /// The open issues that use a code branch: those with an open handoff on it, and those whose
+    /// key is part of the branch's name.
     fn worked_on(&self, branch: &str) -> Result<Vec<Issue>, LedgerError> {
         let mut keys: Vec<IssueKey> = self.open()?.iter().map(open_issue).collect();
         keys.extend(keys_in(branch));
@@ -65,7 +65,7 @@ fn open_issue(entry: &super::snapshot::OpenEntry) -> IssueKey {
     entry.id.issue().clone()
 }
 
-/// Every part of a branch's name that can be an issue's key.
+/// Every part of a branch's name that could be an issue's key.
 fn keys_in(branch: &str) -> impl Iterator<Item = IssueKey> {
     let is_key = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let parts = branch.split(move |c: char| !is_key(c));

@@ -1,4 +1,4 @@
-//! Everything an issue's contracts have accumulated, in one document.
+//! The combined content of an issue's contracts, in one document.
 
 use handoff_contract::{Format, Source};
 use handoff_model::{Record, Schemas, View};
@@ -7,11 +7,11 @@ use serde_json::{Map, Value, json};
 use super::error::LedgerError;
 use super::snapshot::{IssueFolder, Rules};
 
-/// Gathers the context of an issue: what is known of it, the newest value of
-/// every field of its contracts, and each handoff with its contract's value.
+/// Builds the context of an issue: its known facts, the newest value of every field of its
+/// contracts, and each handoff with its contract's value.
 ///
 /// # Errors
-/// [`LedgerError`] when a record or a contract can't be read.
+/// [`LedgerError`] if a record or a contract can't be read.
 pub fn context(folder: &IssueFolder<'_>, rules: &Rules<'_>) -> Result<Option<Value>, LedgerError> {
     let Some(issue) = folder.issue()? else {
         return Ok(None);
@@ -37,11 +37,11 @@ pub fn context(folder: &IssueFolder<'_>, rules: &Rules<'_>) -> Result<Option<Val
     ))
 }
 
-/// What a recorded contract says, as a value; none, where the protocol no longer
-/// has its type, or it can't be parsed.
+/// The value of a recorded contract; `None` if the protocol no longer has its type or it can't be
+/// parsed.
 ///
 /// # Errors
-/// [`LedgerError`] when the type's schema can't be read.
+/// [`LedgerError`] if the type's schema can't be read.
 pub fn contract_value(
     rules: &Rules<'_>,
     record: &Record,

@@ -1,4 +1,4 @@
-//! Which protocol and which issue a contract belongs to, where it does not say.
+//! Matches a contract to a protocol and an issue if it does not name them.
 
 use handoff_base::finding::{Finding, Severity};
 use handoff_base::ids::{AgentName, IssueKey};
@@ -12,33 +12,33 @@ use handoff_protocol::{AgentKind, Protocol, State};
 use super::error::LedgerError;
 use super::snapshot::{Rules, Snapshot};
 
-/// A contract as it is offered to the ledger.
+/// A contract offered to the ledger.
 #[derive(Clone, Copy)]
 pub struct Offer<'a> {
     /// The document.
     pub input: &'a Input<'a>,
-    /// Who sends it, where that is known.
+    /// The sender, if known.
     pub agent: Option<&'a AgentName>,
-    /// The issue it is about, for one that names none.
+    /// The issue, for a contract that names none.
     pub issue: Option<&'a IssueKey>,
-    /// The protocol it follows, where that is said.
+    /// The protocol it follows, if given.
     pub protocol: Option<&'a AgentName>,
-    /// The number of the request that it answers, where its sender works on
-    /// several; else it is the newest.
+    /// The number of the request that it answers, if its sender works on several; the default is
+    /// the newest.
     pub answers: Option<u32>,
-    /// The claim that its sender acts under, where that is said.
+    /// The token of the claim that its sender acts under, if given.
     pub token: Option<u32>,
-    /// What it may hold although it looks like a secret.
+    /// Matches of secret patterns that are allowed.
     pub allow: &'a [Allowance],
     /// The reports that it is sent with.
     pub reports: Option<&'a Reports>,
 }
 
-/// A protocol, and what its pipeline makes of a contract.
+/// A protocol and the review of a contract under it.
 pub struct ContractMatch<'r> {
     /// The protocol.
     pub rules: Rules<'r>,
-    /// What the pipeline found.
+    /// The result of the pipeline.
     pub review: Review,
 }
 
@@ -49,23 +49,21 @@ impl AsRef<Review> for ContractMatch<'_> {
 }
 
 impl<'r> Snapshot<'r> {
-    /// Takes a contract through the pipeline, and compares what it says of tasks
-    /// with where they stand.
+    /// Runs a contract through the pipeline, and compares it with the state of the tasks.
     ///
     /// # Errors
-    /// [`LedgerError`] when the ledger can't be read; faults of the contract
-    /// are in the review.
+    /// [`LedgerError`] if the ledger can't be read; faults of the contract are in the review.
     pub fn check(&self, offer: &Offer<'_>) -> Result<Review, LedgerError> {
         let ContractMatch { rules, review } = self.match_contract(offer)?;
         placed_in_tasks(self, rules.protocol(), review)
     }
 
-    /// Decides which of the ledger's protocols a contract follows: the one that
-    /// was named, the one of its issue, or the first, beginning with the default
-    /// one, under which it is complete. The contract is screened for secrets.
+    /// Decides which of the ledger's protocols a contract follows: the given one, the one of its
+    /// issue, or the first under which it is complete, starting with the default. Screens the
+    /// contract for secrets.
     ///
     /// # Errors
-    /// [`LedgerError`] when the ledger can't be read.
+    /// [`LedgerError`] if the ledger can't be read.
     pub fn match_contract(&self, offer: &Offer<'_>) -> Result<ContractMatch<'r>, LedgerError> {
         let ContractMatch { rules, review } = self.unscreened_match(offer)?;
         let review = review.screened(rules.protocol(), offer.input, offer.allow);
@@ -91,7 +89,7 @@ impl<'r> Snapshot<'r> {
             if offer.protocol.is_some() || found.review.is_complete() {
                 return Ok(found);
             }
-            // A contract of another protocol is told that it is one.
+            // Report that the contract fits another protocol.
             for other in self.protocols()?.iter().filter(|other| **other != name) {
                 let other = self.match_under(other, offer)?;
                 if other.review.contract.is_some() {
@@ -105,7 +103,7 @@ impl<'r> Snapshot<'r> {
         let Some(found) = found else {
             return self.match_under(self.manifest().default_protocol.as_str(), offer);
         };
-        // An issue that there is already has a protocol of its own.
+        // An existing issue already has a protocol.
         if let Some(contract) = &found.review.contract
             && let Some(own) = bound(&contract.issue)?
             && own != contract.protocol.as_str()
@@ -115,9 +113,8 @@ impl<'r> Snapshot<'r> {
         Ok(found)
     }
 
-    /// What a protocol's pipeline makes of a contract. One that names no issue
-    /// is about the one that was named, about the one issue in which its sender
-    /// works, or about one that it opens.
+    /// Reviews a contract under one protocol. A contract that names no issue is about the given
+    /// one, the only one that its sender works in, or one that it opens.
     fn match_under(&self, name: &str, offer: &Offer<'_>) -> Result<ContractMatch<'r>, LedgerError> {
         let rules = self.rules(name)?;
         let with = |hint: Option<&IssueKey>| review(rules.protocol(), &rules, offer.input, hint);
@@ -162,7 +159,7 @@ impl<'r> Snapshot<'r> {
     }
 }
 
-/// Compares what a contract says of tasks with where they stand.
+/// Compares a contract with the state of the tasks.
 pub(super) fn placed_in_tasks(
     snapshot: &Snapshot<'_>,
     protocol: &Protocol,
@@ -185,7 +182,7 @@ pub(super) fn placed_in_tasks(
     Ok(review)
 }
 
-/// Whoever a contract names as its sender, and whoever sends it.
+/// The sender that the contract names, and the agent that sends it.
 pub(super) fn senders(rules: &Rules<'_>, offer: &Offer<'_>) -> Vec<AgentName> {
     let Ok(source) = offer.input.source() else {
         return Vec::new();
@@ -202,8 +199,7 @@ pub(super) fn senders(rules: &Rules<'_>, offer: &Offer<'_>) -> Vec<AgentName> {
         .collect()
 }
 
-/// The issues in which one of these agents has a handoff in this state: those
-/// in which it works, or in which work waits for it.
+/// The issues in which one of these agents has a handoff in this state.
 pub(super) fn issues_of(
     snapshot: &Snapshot<'_>,
     agents: &[AgentName],
@@ -219,7 +215,7 @@ pub(super) fn issues_of(
     Ok(issues)
 }
 
-/// The contract of a review that nothing refuses.
+/// The contract of a review without errors.
 pub(super) fn accepted(review: Review) -> Result<Contract, LedgerError> {
     let holds_secrets = review.holds_secrets();
     let Review {
@@ -233,7 +229,7 @@ pub(super) fn accepted(review: Review) -> Result<Contract, LedgerError> {
         Some(contract) => Ok(contract),
         None if no_route => Err(LedgerError::Route { findings }),
         None => {
-            // What a check only notes, the ledger can't do without.
+            // What is only a note in a check is an error when sending.
             if !findings.iter().any(Finding::is_error) {
                 findings
                     .iter_mut()

@@ -1,4 +1,4 @@
-//! What a request comes to before it is written: a commit with all that it needs, or nothing.
+//! The result of a request before it is written: a complete commit, or nothing.
 
 use handoff_base::Moment;
 use handoff_base::ids::AgentName;
@@ -8,22 +8,20 @@ use super::error::LedgerError;
 use super::signing::{By, Demand};
 use super::snapshot::Rules;
 
-/// A commit that is decided on and not yet written.
+/// A commit that is planned but not written yet.
 pub(super) struct Draft {
-    /// The agent whose step it is; without one, it is whoever runs the program.
+    /// The agent that makes the step; `None` for the person who runs the program.
     pub(super) author: Option<AgentName>,
-    /// What it changes.
     pub(super) files: FileChanges,
-    /// Its message.
     pub(super) message: String,
-    /// When its issue's step before it was made, if there is one.
+    /// When the previous step was made, if there is one.
     pub(super) previous: Option<Moment>,
-    /// What is asked of its signature.
+    /// The required signature.
     pub(super) demand: Option<Demand>,
 }
 
 impl Draft {
-    /// The same, on which nobody decided.
+    /// The same draft, for a step that no agent decided on.
     pub(super) fn by_anybody(self) -> Self {
         Self {
             demand: self.demand.map(Demand::by_anybody),
@@ -32,18 +30,18 @@ impl Draft {
     }
 }
 
-/// What is decided on a tip. `T` is what it comes to.
+/// The decision on a tip, with its outcome `T`.
 pub(super) enum Decided<T> {
-    /// A commit.
+    /// Write a commit.
     Write(Draft, T),
-    /// A commit that must come first; then it is decided again.
+    /// Write this commit first, then decide again.
     First(Draft),
-    /// Nothing: the ledger holds it already.
+    /// Write nothing: the ledger already has it.
     Nothing(T),
 }
 
 impl Decided<Receipt> {
-    /// What an agent's request leads to; the agent has the name that the protocol has for it.
+    /// The plan for an agent's request; the agent is given by its name in the protocol.
     ///
     /// # Errors
     /// [`LedgerError`] when the list of keys can't be read.

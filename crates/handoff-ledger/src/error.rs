@@ -1,4 +1,4 @@
-//! How an operation on the ledger can fail.
+//! Errors of ledger operations.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use handoff_contract::{Allowance, SchemaError};
 use handoff_git::{CaptureError, GitError, PublishError, RemoteError, SignError};
 use handoff_model::{Refusal, Stop, StoredError, Unscreened};
 
-/// A failed operation. Unless it says otherwise, the ledger is unchanged.
+/// A failed operation. Unless a variant says otherwise, the ledger is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum LedgerError {
     /// The repository has no ledger.
@@ -17,18 +17,18 @@ pub enum LedgerError {
     NoLedger {
         /// The branch that was looked for.
         branch: String,
-        /// Where this clone saw it last, if it did.
+        /// The commit at which this clone last saw it, if any.
         seen: Option<ObjectId>,
-        /// The remote that it is shared through, if one is set.
+        /// The ledger's remote, if one is set.
         remote: Option<String>,
     },
-    /// The branch is something else.
+    /// The branch exists but is not a ledger.
     #[error("branch {branch} is not a ledger: it has no ledger.json")]
     NotALedger {
         /// The branch.
         branch: String,
     },
-    /// The branch is not a name that a branch can have.
+    /// The branch name is invalid.
     #[error("{shown} cannot be the name of a branch")]
     BranchName {
         /// The name, escaped for display.
@@ -42,15 +42,15 @@ pub enum LedgerError {
         /// The working tree's root.
         path: PathBuf,
     },
-    /// The branch is another name for something else.
+    /// The branch is a symbolic ref.
     #[error("branch {branch} is a symbolic ref, which cannot be a ledger")]
     Symbolic {
         /// The branch.
         branch: String,
     },
-    /// Objects are kept apart for now: a push is being received.
+    /// New objects are in quarantine: a push is being received.
     #[error(
-        "objects are kept apart here (a push is being received, or GIT_OBJECT_DIRECTORY is set), and the ledger would lose its own"
+        "objects are in quarantine here (a push is being received, or GIT_OBJECT_DIRECTORY is set), and the ledger's could be lost"
     )]
     Quarantine,
     /// Another process holds the lock of the branch, or left it behind.
@@ -59,15 +59,15 @@ pub enum LedgerError {
         /// The lock file.
         path: PathBuf,
     },
-    /// The step was given a time before the last step of its issue.
-    #[error("the step is dated {at}, and the last one of its issue {previous}")]
+    /// The step is dated before the last step of its issue.
+    #[error("the step is dated {at}, before the last step of its issue at {previous}")]
     Backdated {
         /// The step's time.
         at: Moment,
         /// The last step's.
         previous: Moment,
     },
-    /// The branch moved each time; nothing was written.
+    /// The branch moved during every attempt; nothing was written.
     #[error("the branch moved at each of {attempts} attempts")]
     Contended {
         /// How often it was tried.
@@ -81,8 +81,8 @@ pub enum LedgerError {
         /// Why.
         source: RemoteError,
     },
-    /// The remote can't be reached, and without it there is nothing to do.
-    #[error("the ledger cannot be had from {remote}: {trouble}")]
+    /// The remote can't be reached, and the operation needs it.
+    #[error("cannot get the ledger from {remote}: {trouble}")]
     Unreachable {
         /// The remote.
         remote: String,
@@ -90,44 +90,44 @@ pub enum LedgerError {
         trouble: String,
     },
     /// The remote no longer has the ledger's branch.
-    #[error("{remote} had the ledger's branch {branch}, and no longer has it")]
+    #[error("{remote} no longer has the ledger's branch {branch}")]
     RemoteGone {
         /// The remote.
         remote: String,
         /// The branch.
         branch: String,
     },
-    /// The remote's ledger and this one began apart.
-    #[error("{remote} has another ledger on branch {branch}: they have no commit in common")]
+    /// The remote's ledger and this one have no common commit.
+    #[error("{remote} has a different ledger on branch {branch}: the two have no commit in common")]
     Unrelated {
         /// The remote.
         remote: String,
         /// The branch.
         branch: String,
     },
-    /// There is no remote to bring the ledger together with.
+    /// The ledger has no remote to sync with.
     #[error("the ledger has no remote")]
     NoRemote,
-    /// No refused step is kept under that name.
-    #[error("no refused step is kept as {name}")]
+    /// There is no refused step with that name.
+    #[error("there is no refused step {name}")]
     NoRejected {
         /// The name.
         name: String,
     },
-    /// A commit is not a step that could be made again.
-    #[error("commit {commit} is no step")]
+    /// A commit is not a ledger step, so it can't be repeated.
+    #[error("commit {commit} is not a ledger step")]
     NoStep {
         /// The commit.
         commit: ObjectId,
     },
-    /// A step that was made offline follows one that the remote's state refused.
-    #[error("it rests on a step of {id} that was not taken")]
+    /// A step made offline depends on one that was refused on the remote's state.
+    #[error("it depends on a step of {id} that was refused")]
     NotTaken {
         /// The handoff, as it was offline.
         id: HandoffId,
     },
-    /// A step that was made offline would do something else on the remote's state.
-    #[error("it continued {was}, and now it would continue {now}")]
+    /// A step made offline would continue something else on the remote's state.
+    #[error("it continued {was}, but would now continue {now}")]
     OtherHandoff {
         /// What it continued, in words.
         was: String,
@@ -140,7 +140,7 @@ pub enum LedgerError {
         /// Why, all of it.
         findings: Vec<Finding>,
     },
-    /// A file that the contract delivers is not what was asked for.
+    /// A delivered file is not what the request asked for.
     #[error("the artifact was refused")]
     Artifact {
         /// Why, all of it.
@@ -152,31 +152,31 @@ pub enum LedgerError {
         /// How, all of it.
         findings: Vec<Finding>,
     },
-    /// A file that was delivered is not what it was.
-    #[error("what was delivered is not what it was")]
+    /// A delivered file was changed or removed.
+    #[error("a delivered file was changed or removed")]
     Delivered {
         /// Each of them.
         findings: Vec<Finding>,
     },
-    /// A shared document is not as its schema wants it.
+    /// A shared document does not match its schema.
     #[error("the document was refused")]
     Document {
         /// Why, all of it.
         findings: Vec<Finding>,
     },
-    /// What was to be kept holds secrets.
-    #[error("it holds what looks like a secret, and was not kept")]
+    /// What was to be recorded contains secrets.
+    #[error("it contains what looks like a secret, and was not recorded")]
     Secret {
-        /// Each of them, and whatever else is wrong.
+        /// The secrets, and any other faults.
         findings: Vec<Finding>,
     },
-    /// Something was allowed that is not there.
+    /// An allowance matches nothing.
     #[error("nothing needs the allowance {allowance}")]
     UnusedAllowance {
         /// What was allowed.
         allowance: Allowance,
     },
-    /// The contract is well formed, and the protocol has no such route.
+    /// The contract is well formed, but the protocol has no such route.
     #[error("the protocol refuses the contract")]
     Route {
         /// Why.
@@ -185,7 +185,7 @@ pub enum LedgerError {
     /// The step was refused.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The step was refused, and so a gate of the protocol is not passed.
+    /// The step was refused, so a gate of the protocol failed.
     #[error("{refusal}")]
     Gate {
         /// Why it was refused.
@@ -193,29 +193,29 @@ pub enum LedgerError {
         /// The gate.
         findings: Vec<Finding>,
     },
-    /// A protocol in force is at fault.
-    #[error("protocol {name} is at fault")]
+    /// A protocol in force is invalid.
+    #[error("protocol {name} is invalid")]
     Protocol {
         /// The protocol.
         name: String,
         /// Its faults.
         findings: Vec<Finding>,
     },
-    /// A protocol is at fault and was not put in force.
-    #[error("the protocol is at fault")]
+    /// A protocol is invalid and was not put in force.
+    #[error("the protocol is invalid")]
     ProtocolRefused {
         /// Its faults.
         findings: Vec<Finding>,
     },
-    /// There is a protocol of that name already.
-    #[error("protocol {name} is in force already, in version {version}")]
+    /// There is already a protocol with that name.
+    #[error("protocol {name} version {version} is already in force")]
     ProtocolExists {
         /// The protocol.
         name: String,
         /// Its version.
         version: String,
     },
-    /// There is no protocol of that name.
+    /// There is no protocol with that name.
     #[error("the ledger has no protocol {name}")]
     NoProtocol {
         /// The name.
@@ -223,15 +223,15 @@ pub enum LedgerError {
         /// The names there are.
         known: Vec<String>,
     },
-    /// Open handoffs could not go on under a new definition.
-    #[error("protocol {name} cannot change so while handoffs are open")]
+    /// Open handoffs could not continue under a new definition.
+    #[error("protocol {name} cannot change this way while handoffs are open")]
     Orphans {
         /// The protocol.
         name: String,
         /// Each of them.
         findings: Vec<Finding>,
     },
-    /// The protocol has no shared document of that name.
+    /// The protocol has no shared document with that name.
     #[error("the protocol has no document {name}")]
     NoDocument {
         /// The name.
@@ -247,7 +247,7 @@ pub enum LedgerError {
         /// Why.
         source: Box<SchemaError>,
     },
-    /// A skeleton is no JSON.
+    /// A skeleton is not JSON.
     #[error("{path} is not JSON")]
     Template {
         /// The skeleton's file.
@@ -255,7 +255,7 @@ pub enum LedgerError {
         /// Why.
         source: serde_json::Error,
     },
-    /// A file that must be there is not.
+    /// A required file is missing.
     #[error("{path} is missing")]
     Missing {
         /// The file.
@@ -277,14 +277,14 @@ pub enum LedgerError {
         /// Why.
         source: StoredError,
     },
-    /// A stored file is not what the manifest beside it says.
-    #[error("{path} is not what was kept")]
+    /// A stored file does not match its manifest.
+    #[error("{path} is not what was recorded")]
     Altered {
         /// The file.
         path: String,
     },
-    /// The unfinished work can't be kept.
-    #[error("the worktree cannot be kept")]
+    /// The unfinished work can't be saved.
+    #[error("cannot save the worktree")]
     Snapshot(#[source] Box<CaptureError>),
     /// The commit could not be signed. Nothing was written.
     #[error("the commit could not be signed")]
@@ -302,7 +302,7 @@ pub enum LedgerError {
 }
 
 impl LedgerError {
-    /// Says whether something could not be read, rather than being refused.
+    /// Whether something could not be read, as opposed to being refused.
     pub(super) fn is_unreadable(&self) -> bool {
         matches!(
             self,
@@ -315,12 +315,12 @@ impl LedgerError {
         )
     }
 
-    /// Says whether an object is not here because this is a partial clone.
+    /// Whether an object is missing because this is a partial clone.
     pub fn is_left_out(&self) -> bool {
         matches!(self, Self::Git(error) | Self::Object { source: error, .. } if error.is_left_out())
     }
 
-    /// Says whether a hook of the remote refused.
+    /// Whether a hook on the remote refused.
     pub(super) fn is_of_a_hook(&self) -> bool {
         let source = match self {
             Self::Remote { source, .. } => source,
@@ -329,7 +329,7 @@ impl LedgerError {
         matches!(source, RemoteError::Refused { .. })
     }
 
-    /// Every fault, where the failure is about several.
+    /// Every fault, if the error lists several.
     pub(super) fn findings(&self) -> &[Finding] {
         match self {
             Self::Contract { findings }

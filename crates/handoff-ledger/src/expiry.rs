@@ -1,5 +1,5 @@
-//! Leases that ran out: recorded before anything else is written in their issue,
-//! or for all issues at once.
+//! Expired leases: recorded before anything else is written in their issue, or for all issues at
+//! once.
 
 use handoff_base::ids::HandoffId;
 use handoff_base::{Moment, to_second};
@@ -13,10 +13,10 @@ use super::snapshot::Snapshot;
 use super::write::{Done, Ledger};
 
 impl<'r> Ledger<'r> {
-    /// Records every lease that ran out.
+    /// Records every expired lease.
     ///
     /// # Errors
-    /// [`LedgerError`]; what was recorded before it stays.
+    /// [`LedgerError`]; expiries recorded before the error stay.
     pub fn reap(&self, session: &Session) -> Result<Vec<Done>, LedgerError> {
         let mut reaped = Vec::new();
         let now = to_second(session.clock.author());
@@ -29,8 +29,7 @@ impl<'r> Ledger<'r> {
         Ok(reaped)
     }
 
-    /// Records that a lease ran out, unless its holder or another writer was
-    /// first.
+    /// Records that a lease ran out, unless its holder or another writer was faster.
     pub(super) fn record_expiry(
         &self,
         session: &Session,
@@ -43,7 +42,7 @@ impl<'r> Ledger<'r> {
         }
     }
 
-    /// Fails a handoff whose lease ran out, in the name of whoever let it.
+    /// Fails a handoff whose lease ran out, in the name of its holder.
     pub(super) fn expire(
         &self,
         tip: &Snapshot<'r>,

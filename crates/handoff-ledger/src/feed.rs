@@ -1,4 +1,4 @@
-//! What each commit of the ledger did, as data for programs that follow along.
+//! The changes of each commit, as data for programs that follow the ledger.
 
 use chrono::{DateTime, FixedOffset};
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
@@ -10,41 +10,41 @@ use serde::Serialize;
 
 use super::error::LedgerError;
 
-/// What kind of thing happened.
+/// A kind of change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// A handoff changed its state, or began.
+    /// A handoff was sent or changed its state.
     Transition,
-    /// A handoff's record changed, and its state did not: a lease was extended.
+    /// A handoff's record changed but not its state: a lease was extended.
     Record,
-    /// An issue changed, and no handoff of it did: it was opened again.
+    /// An issue changed but none of its handoffs: it was reopened.
     Issue,
-    /// A protocol came into force.
+    /// A protocol was activated.
     Protocol,
     /// A document that issues share was set.
     Document,
-    /// The ledger began.
+    /// The ledger was created.
     Ledger,
-    /// The commit is none of these; `git handoff verify` says more.
+    /// Anything else; `git handoff verify` reports more.
     Other,
 }
 
-/// One thing that a commit did.
+/// A change that a commit made.
 #[derive(Clone, Debug, Serialize)]
 pub struct Happening {
-    /// What kind of thing.
+    /// Its kind.
     pub kind: Kind,
-    /// When.
+    /// When it was made.
     #[serde(serialize_with = "handoff_base::moment::serialize")]
     pub at: Moment,
-    /// Who did it.
+    /// Who made it.
     pub by: String,
     /// The issue.
     pub issue: Option<IssueKey>,
     /// The handoff.
     pub id: Option<HandoffId>,
-    /// What happened to the handoff: `send`, or an event of the lifecycle.
+    /// The event of the handoff: `send`, or an event of the lifecycle.
     pub event: Option<&'static str>,
     /// Its state before.
     pub from: Option<State>,
@@ -56,15 +56,15 @@ pub struct Happening {
     pub to_agent: Option<AgentName>,
     /// Its contract's type.
     pub contract_type: Option<String>,
-    /// Which attempt it is.
+    /// The number of its attempt.
     pub attempt: Option<u32>,
     /// One line about it.
     pub summary: String,
-    /// Why, or what the answer is.
+    /// The reason, or the answer.
     pub reason: Option<String>,
-    /// What went wrong.
+    /// The failure, if there was one.
     pub failure: Option<Failure>,
-    /// When the lease of whoever works on it runs out.
+    /// When the holder's lease ends.
     #[serde(serialize_with = "handoff_base::moment::optional::serialize")]
     pub expires_at: Option<Moment>,
     /// When it can be claimed, while it waits for another attempt.
@@ -72,7 +72,7 @@ pub struct Happening {
     pub not_before: Option<Moment>,
     /// The protocol's name or the document's path.
     pub name: Option<String>,
-    /// The trace that it was made in.
+    /// The trace that it belongs to.
     pub traceparent: Option<TraceParent>,
 }
 
@@ -101,26 +101,24 @@ impl Happening {
         }
     }
 
-    /// Says whether this agent did it, sent the handoff or receives it.
+    /// Whether this agent made the change, sent the handoff or receives it.
     pub fn concerns(&self, agent: &AgentName) -> bool {
         let named = [&self.from_agent, &self.to_agent];
         self.by == agent.as_str() || named.iter().any(|name| name.as_ref() == Some(agent))
     }
 }
 
-/// What a commit did, in the order of the handoffs; at least one thing.
+/// The changes of a commit, in the order of the handoffs; at least one.
 ///
-/// It is told from what the records say, not from the commit's message, which is
-/// for people.
+/// They are derived from the records, not from the commit's message, which is for people.
 ///
 /// # Errors
-/// [`LedgerError`] when an object can't be read.
+/// [`LedgerError`] if an object can't be read.
 pub fn happenings(repository: &Repository, commit: &Commit) -> Result<Vec<Happening>, LedgerError> {
     let parent = commit.parents.first();
     let before = parent.map(|&id| repository.commit(id)).transpose()?;
     let tree = Tree::new(repository, commit.tree);
-    // What is in the open entries is in the records too, and what was kept of a
-    // failure is as it was.
+    // Open entries repeat the records, and a failure's context never changes.
     let closed = |path: &str| path == layout::OPEN || layout::is_failure_folder(path);
     let changes = tree.changes_since(before.map(|b| b.tree), closed)?;
     let plain = |kind| {
@@ -195,7 +193,7 @@ fn stored<T: serde::de::DeserializeOwned>(
     record::read(&repository.blob(id)?).map_err(|e| LedgerError::stored(path, e))
 }
 
-/// Says whether a path is that of a handoff's record.
+/// Whether a path is that of a handoff's record.
 fn is_record(path: &str) -> bool {
     let name = path
         .strip_prefix("issues/")
@@ -232,7 +230,7 @@ fn about(record: &Record, mut told: Happening, transition: Option<&Transition>) 
     told
 }
 
-/// Why history can't be followed from a commit on.
+/// Why history can't be followed from a commit.
 #[derive(Debug, thiserror::Error)]
 pub enum FollowError {
     /// The commit is not in the branch's history.
@@ -246,10 +244,10 @@ pub enum FollowError {
     Ledger(#[from] LedgerError),
 }
 
-/// The commits after one, or all of them, up to another, the oldest first.
+/// The commits after one, or all commits, up to another, the oldest first.
 ///
 /// # Errors
-/// [`FollowError`] when the branch has no such history.
+/// [`FollowError`] if the branch has no such history.
 pub fn commits_after(
     repository: &Repository,
     from: Option<ObjectId>,

@@ -19,16 +19,16 @@ use super::write::{Ledger, back_off, in_turn};
 pub struct Founding {
     /// The protocol that new issues are bound to.
     pub protocol: AgentName,
-    /// What becomes of claims that the repository contradicts.
+    /// The policy for claims that the repository contradicts.
     pub evidence: Policy,
-    /// The protocol's files by path in its folder.
+    /// The protocol's files, by path in its folder.
     pub files: Vec<(String, Vec<u8>)>,
     /// The README's text.
     pub readme: String,
 }
 
 impl Ledger<'_> {
-    /// Starts the ledger; says nothing new where there is one already.
+    /// Creates the ledger; does nothing if it exists.
     ///
     /// # Errors
     /// [`LedgerError`]; the repository is then unchanged.
@@ -42,7 +42,7 @@ impl Ledger<'_> {
             return Ok(None);
         }
         if let Some(upstream) = self.upstream() {
-            // It may have a ledger, and two of them can't be brought together.
+            // The remote may have a ledger already, and two ledgers cannot be merged.
             self.reached(upstream)?;
         }
         self.guard(session)?;
@@ -88,7 +88,7 @@ impl Ledger<'_> {
                 committer: &session.committer(),
                 message: &message,
             };
-            // Nothing is in force yet that could ask for it.
+            // No active protocol can require a signature yet.
             let prepared = if session.sign && !self.is_rehearsed() {
                 signed(self.repository(), &proposal, session, None, start)?
             } else {
@@ -114,7 +114,7 @@ impl Ledger<'_> {
                     return Err(LedgerError::Locked { path });
                 }
                 Err(PublishError::Locked(_)) => back_off(session, attempts),
-                // Someone else started it first; theirs is as good.
+                // Another process created it first; that ledger is just as good.
                 Err(PublishError::Moved) => break,
                 Err(PublishError::Git(error)) => return Err(error.into()),
             }

@@ -1,4 +1,4 @@
-//! What tells one ledger from another.
+//! Identifies a ledger.
 
 use handoff_model::layout;
 use sha2::{Digest, Sha256};
@@ -7,12 +7,11 @@ use super::error::LedgerError;
 use super::snapshot::Snapshot;
 
 impl Snapshot<'_> {
-    /// A digest of the ledger's first file, which no step changes: the same in every
-    /// clone, also in one that lacks the ledger's beginning. Ledgers that were started
-    /// alike in the same second have the same.
+    /// A digest of the ledger's first file, which no step changes. It is the same in every clone,
+    /// including a shallow one. Ledgers created with the same settings in the same second share it.
     ///
     /// # Errors
-    /// [`LedgerError`] when it can't be read.
+    /// [`LedgerError`] if it can't be read.
     pub fn identity(&self) -> Result<[u8; 32], LedgerError> {
         let path = layout::MANIFEST.to_owned();
         let bytes = self.file(layout::MANIFEST)?;

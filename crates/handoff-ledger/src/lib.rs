@@ -1,11 +1,11 @@
 //! The ledger: one branch, one commit for each step.
 //!
-//! [`Ledger`] opens it and writes to it; [`Snapshot`] reads it at one commit. What a request does is
-//! decided by `handoff_model`; here its answer becomes a commit (`draft`, `write`) that reaches the
-//! branch, and the remote (`remote`). `contract_match` finds the protocol of a contract, `sending` gathers
-//! what goes with one. `failure` keeps what is needed to go on after a failure, `evidence` compares
-//! what contracts claim with the repository, `signing` knows which key a commit must be signed with.
-//! `verify` plans every step of history again, and `exchange` writes it out and reads it back; both
+//! [`Ledger`] opens it and writes to it; [`Snapshot`] reads it at one commit. `handoff_model`
+//! decides what a request does; this crate turns its answer into a commit (`draft`, `write`) and
+//! publishes it to the branch and the remote (`remote`). `contract_match` finds the protocol of a
+//! contract, `sending` gathers the data sent with one. `failure` keeps the context of failed
+//! attempts, `evidence` compares claims with the repository, `signing` knows which key must sign a
+//! commit. `verify` replays every step of history, and `exchange` exports and imports it; both
 //! learn from `recorded_step` what a commit records.
 
 mod artifacts;
@@ -70,5 +70,5 @@ pub use tally::{Reached, Tally, Work};
 pub use verify::{Audit, AuditScope, BranchMove, NextCommit, meaning};
 pub use write::{Done, Ledger, Target};
 
-/// The branch that a ledger is on unless something else is said.
+/// The default branch of a ledger.
 pub const DEFAULT_BRANCH: &str = "handoffs";

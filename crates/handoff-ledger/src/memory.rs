@@ -1,20 +1,18 @@
-//! What this clone remembers of a ledger beside the branch: the last commit of
-//! it that was written or found sound here, and up to where it was audited.
+//! What this clone remembers of a ledger apart from the branch: the last commit that was written or
+//! found valid here, and how far it was audited.
 //!
-//! The branch alone can't show that commits were cut off its end, or that it was
-//! built anew: whoever saw it before can. These notes may be lost at any time;
-//! then nothing is known of what was before.
+//! The branch alone can't show that commits were removed from its end or that it was rebuilt; a
+//! clone that saw it before can. These notes may be lost at any time; then nothing is known of
+//! earlier states.
 
 use handoff_base::{Moment, ObjectId, moment};
 use handoff_git::{Repository, Scratch};
 use serde::{Deserialize, Serialize};
 
-/// How many commits a writer looks back for what this clone saw, where others
-/// moved the branch: as many as cost a tenth of a write. What is beyond them, the
-/// next audit finds.
+/// How many commits a writer looks back for the last one this clone saw if others moved the branch.
+/// Reading them costs a tenth of a write. The next audit covers the rest.
 const LOOK_BACK: usize = 16;
 
-/// The notes of this clone about the ledger on one branch.
 pub(super) struct Memory<'r> {
     repository: &'r Repository,
     seen: Scratch,
@@ -23,7 +21,7 @@ pub(super) struct Memory<'r> {
     audited: Scratch,
 }
 
-/// What the last audit in this clone found.
+/// The result of the last audit in this clone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Audited {
     /// The commit that the branch was at.
@@ -31,27 +29,25 @@ pub struct Audited {
     /// When it was audited.
     #[serde(with = "moment")]
     pub at: Moment,
-    /// How many faults were found.
+    /// The number of faults found.
     pub faults: u64,
-    /// Their codes, each once.
+    /// Their codes, without duplicates.
     pub codes: Vec<String>,
 }
 
-/// Up to where a ledger was audited, and found sound.
+/// How far a ledger was audited and found valid.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Verified {
-    /// The commit.
     commit: String,
-    /// The program that did it: another one may look at more.
+    /// The program that audited it: another version may check more.
     program: String,
 }
 
-/// The program whose audits count.
+/// The program whose audits are trusted.
 const PROGRAM: &str = concat!("git-handoff ", env!("CARGO_PKG_VERSION"));
 
 impl<'r> Memory<'r> {
-    /// The notes about the ledger on this branch.
     pub(super) fn new(repository: &'r Repository, refname: &str) -> Self {
         let note = |kind: &str| {
             let name = format!("{kind}/{refname}");
@@ -66,19 +62,19 @@ impl<'r> Memory<'r> {
         }
     }
 
-    /// The note that the last survey left.
+    /// The note of the last survey.
     pub(super) fn survey(&self) -> &Scratch {
         &self.survey
     }
 
-    /// The last commit of the branch that was written here, or found sound.
+    /// The last commit of the branch that was written or found valid here.
     pub(super) fn seen(&self) -> Option<ObjectId> {
         let bytes = self.seen.read()?;
         String::from_utf8(bytes).ok()?.trim_end().parse().ok()
     }
 
-    /// Notes a commit that was written on this parent. What was seen before it
-    /// stays noted where it is not among the ancestors, as evidence.
+    /// Notes a commit that was written on this parent. An earlier note stays as evidence if its
+    /// commit is not an ancestor.
     pub(super) fn wrote(&self, parent: Option<ObjectId>, commit: ObjectId) {
         let follows = match (self.seen(), parent) {
             (None, _) => true,
@@ -94,21 +90,21 @@ impl<'r> Memory<'r> {
         }
     }
 
-    /// Notes a commit, whatever was seen before. A note that can't be left only
-    /// leaves the next audit without its help.
+    /// Notes a commit, replacing any earlier note. If the note can't be written, the next audit
+    /// just goes without it.
     pub(super) fn saw(&self, commit: ObjectId) {
         if self.seen() != Some(commit) {
             let _ = self.seen.write_over(format!("{commit}\n").as_bytes());
         }
     }
 
-    /// The commit up to which the ledger was audited by this program.
+    /// The commit up to which this program audited the ledger.
     pub(super) fn verified(&self) -> Option<ObjectId> {
         let noted: Verified = serde_json::from_slice(&self.verified.read()?).ok()?;
         (noted.program == PROGRAM).then(|| noted.commit.parse().ok())?
     }
 
-    /// Notes up to where the ledger was audited.
+    /// Notes how far the ledger was audited.
     pub(super) fn found_sound(&self, commit: ObjectId) {
         if self.verified() == Some(commit) {
             return;
@@ -122,12 +118,12 @@ impl<'r> Memory<'r> {
         }
     }
 
-    /// What the last audit here found, if there was one.
+    /// The result of the last audit here, if there was one.
     pub(super) fn audited(&self) -> Option<Audited> {
         serde_json::from_slice(&self.audited.read()?).ok()
     }
 
-    /// Notes what an audit found. A note that can't be left is one that is not there.
+    /// Notes the result of an audit. Write errors are ignored.
     pub(super) fn note_audit(&self, audited: &Audited) {
         if let Ok(bytes) = serde_json::to_vec(audited) {
             let _ = self.audited.write(&bytes);

@@ -1,25 +1,24 @@
-//! Times of steps. The order of the ledger is its branch's, whatever clocks say;
-//! but no time on it runs backwards, so that a step can't be made to look older
-//! than what it follows.
+//! Times of steps. The order of the ledger is that of its branch, whatever clocks say. But times on
+//! it never run backwards, so that a step can't be made to look older than the one it follows.
 //!
-//! A commit is recorded no earlier than its parent: where a clock is behind, the
-//! parent's time is taken. The step's own time, its author's, is what its machine
-//! said, which may be hours off; then it was recorded at its parent's time. Where
-//! it was recorded later than that, its machine's clock was not behind, and a time
-//! before the issue's last step was put in by hand.
+//! A commit is recorded no earlier than its parent: if a clock is behind, the parent's time is
+//! used. The step's own time is its author date, taken from its machine's clock, which may be off
+//! by hours; then the step was recorded at its parent's time. If it was recorded later than its
+//! parent, the machine's clock was not behind, and an author date before the issue's last step was
+//! set by hand.
 
 use chrono::{DateTime, FixedOffset, TimeDelta};
 use handoff_base::{Moment, to_second};
 use handoff_git::Commit;
 
-/// When a commit was recorded, as those after it count; the first commit of a
-/// ledger binds nobody, so that older steps can be imported after it.
+/// When a commit was recorded, as a limit for later ones. The first commit of a ledger sets no
+/// limit, so that older steps can be imported after it.
 pub(super) fn recorded(commit: &Commit) -> Option<Moment> {
     let first = commit.parents.is_empty() && !commit.cut_off;
     (!first).then(|| to_second(commit.committer.at))
 }
 
-/// The time at which a step is recorded after a commit.
+/// The time to record for a step after a commit.
 pub(super) fn recorded_after(
     parent: Option<Moment>,
     clock: DateTime<FixedOffset>,
@@ -30,12 +29,12 @@ pub(super) fn recorded_after(
     }
 }
 
-/// How far a clock may be behind another.
+/// How far a clock may lag behind another.
 const BEHIND: TimeDelta = TimeDelta::days(1);
 
-/// Says whether a step's time was put in by hand, and is before the last step of
-/// its issue. `recorded` is when it was recorded, `parent` when its parent was. A last
-/// step that was dated ahead binds nobody, and no clock is a day behind.
+/// Whether a step's time was set by hand to before its issue's last step. `recorded` is when it was
+/// recorded, `parent` when its parent was. A last step with a future date sets no limit, and no
+/// clock lags by a day.
 pub(super) fn is_backdated(
     at: Moment,
     previous: Option<Moment>,

@@ -1,4 +1,4 @@
-//! An agent's overview: what it holds, what waits for it, and what waits for its decision.
+//! An agent's overview: its work, its queue, and the handoffs that need its decision.
 
 use std::collections::HashMap;
 
@@ -15,42 +15,42 @@ use super::snapshot::Snapshot;
 /// An agent's open handoffs, as far as they were read.
 #[derive(Debug, Default)]
 pub struct Overview {
-    /// What it works on, the oldest first.
+    /// The handoffs it works on, the oldest first.
     pub held: Bucket,
-    /// What it can claim now, the most urgent first, then the oldest.
+    /// The handoffs it can claim now, the most urgent first, then the oldest.
     pub waiting: Bucket,
-    /// What it can't claim yet, because of other handoffs or of a pause.
+    /// The handoffs it can't claim yet, because of other handoffs or a pause.
     pub later: Bucket,
-    /// What of its own failed, is blocked or is dead.
+    /// Its own handoffs that failed or are blocked or dead.
     pub stuck: Bucket,
-    /// What of others' failed, is blocked or is dead, and is for it to decide.
+    /// Other agents' handoffs that failed or are blocked or dead and that it decides about.
     pub to_decide: Bucket,
-    /// How many open handoffs were not looked at.
+    /// The number of open handoffs that were not read.
     pub unread: usize,
 }
 
-/// Handoffs of one kind: how many there are, and the records of the first.
+/// Handoffs of one kind: their number, and the first records.
 #[derive(Debug, Default)]
 pub struct Bucket {
-    /// How many there are.
+    /// The number of handoffs.
     pub count: usize,
-    /// The first of them.
+    /// The first records.
     pub first: Vec<Record>,
 }
 
 /// How much an overview reads.
 #[derive(Clone, Copy, Debug)]
 pub struct OverviewLimits {
-    /// How many records that nobody read before are read.
+    /// The maximum number of records to read that are not in the notes.
     pub records: usize,
-    /// How many records each bucket has at most.
+    /// The maximum number of records in each bucket.
     pub each: usize,
 }
 
-/// Makes an agent's overview. Reads the tip alone, and of it no more than `limits` allows.
+/// Builds an agent's overview. Reads only the tip, and no more of it than `limits` allows.
 ///
 /// # Errors
-/// [`LedgerError`] when something can't be read.
+/// [`LedgerError`] if something can't be read.
 pub fn overview(
     tip: &Snapshot<'_>,
     agent: &AgentName,
@@ -60,7 +60,7 @@ pub fn overview(
 ) -> Result<Overview, LedgerError> {
     let mut notes = Notes::read(tip.repository());
     let sorted = sort(tip, agent, protocols, now, limits, &mut notes)?;
-    // Notes only spare reading: what is told is told by the records.
+    // Notes only save reading: the output comes from the records.
     match sorted {
         Some(overview) => Ok(overview),
         None => {
@@ -71,10 +71,10 @@ pub fn overview(
     }
 }
 
-/// What an entry is sorted by in its bucket, and its blob.
+/// The sort key of an entry in its bucket, and its blob.
 type Place<'n> = ((usize, i64, &'n str), ObjectId);
 
-/// The overview; none where a record is not what the notes say.
+/// The overview; `None` if a record contradicts the notes.
 fn sort(
     tip: &Snapshot<'_>,
     agent: &AgentName,
@@ -83,7 +83,7 @@ fn sort(
     limits: OverviewLimits,
     notes: &mut Notes,
 ) -> Result<Option<Overview>, LedgerError> {
-    // Whoever decides sees what stands still anywhere; in a call, that is whoever asked.
+    // A deciding agent sees every handoff that needs attention; in a call, that is the requester.
     let leads = |p: &Protocol| p.is_kind(agent.as_str(), AgentKind::Orchestrator);
     let asks = |p: &Protocol| p.definition().style == Style::Call;
     let everywhere = protocols.iter().any(|p| leads(p) || asks(p));
@@ -92,7 +92,7 @@ fn sort(
     let mut buckets: [Vec<Place<'_>>; 5] = Default::default();
     let [held, waiting, later, stuck, others] = &mut buckets;
     let (mut read, mut unread) = (0, 0);
-    // Its own come first: what is read may not reach for more.
+    // Its own handoffs come first, so that the read limit does not cut them off.
     let own = |name: &str| layout::open_with(name, agent).is_some();
     let all = [true, false].into_iter().filter(|mine| *mine || everywhere);
     let all = all.flat_map(|mine| open.named().filter(move |(name, _)| own(name) == mine));
@@ -146,7 +146,7 @@ fn sort(
             told.first.push(record);
         }
     }
-    // Which of the others' are for this agent, only their records tell.
+    // Only the records show which of the others are for this agent.
     for ((_, _, name), blob) in &buckets[4] {
         if read == limits.records {
             overview.unread += 1;

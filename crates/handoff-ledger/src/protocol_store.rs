@@ -1,5 +1,5 @@
-//! What belongs to no issue and governs all: the protocols in force, and the
-//! documents that issues share. Each change of one is a commit of its own.
+//! The parts of the ledger outside any issue: the active protocols, and the documents that issues
+//! share. Each change of one is a separate commit.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ use super::signing::{By, Demand};
 use super::snapshot::{Rules, Snapshot};
 use super::write::Ledger;
 
-/// A change of something shared.
+/// A change of a protocol or a shared document.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct SharedStep {
     pub(super) files: FileChanges,
@@ -43,31 +43,30 @@ impl SharedStep {
     }
 }
 
-/// Whether a protocol is to be new, or in force already.
+/// Whether to add a protocol or update one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PutMode {
-    /// It is new.
+    /// The protocol must be new.
     Add,
-    /// It takes the place of one of the same name.
+    /// It replaces the protocol of the same name.
     Update,
 }
 
-/// What a change of a protocol came to.
+/// The result of a protocol change.
 #[derive(Debug)]
 pub struct ProtocolChange {
     /// The protocol's name.
     pub name: String,
-    /// The version that was in force.
+    /// The version that was active before.
     pub before: Option<String>,
-    /// The version that is.
+    /// The active version.
     pub version: String,
-    /// The commit; none when the ledger had these very files already.
+    /// The commit; `None` if the ledger already had these files.
     pub commit: Option<ObjectId>,
 }
 
 impl<'r> Ledger<'r> {
-    /// Puts a protocol in force, beside the others or in the place of the one of
-    /// its name.
+    /// Activates a protocol: adds it, or replaces the one with the same name.
     ///
     /// # Errors
     /// [`LedgerError`]; the ledger is then unchanged.
@@ -93,8 +92,8 @@ impl<'r> Ledger<'r> {
         Ok(done)
     }
 
-    /// Puts a document that all issues share in the place of its last version.
-    /// The answer is the commit; none when the ledger had these bytes already.
+    /// Replaces a document that all issues share. Returns the commit, or `None` if the ledger
+    /// already had these bytes.
     ///
     /// # Errors
     /// [`LedgerError`]; the ledger is then unchanged.
@@ -125,7 +124,7 @@ impl<'r> Ledger<'r> {
     }
 }
 
-/// Decides what putting a protocol in force changes.
+/// Plans the activation of a protocol.
 pub(super) fn protocol_step(
     tip: &Snapshot<'_>,
     files: &ProtocolFiles,
@@ -206,13 +205,13 @@ pub(super) fn protocol_step(
     ))
 }
 
-/// Says whether steps under a protocol in force must be signed.
+/// Whether steps under an active protocol must be signed.
 fn demands(rules: &Rules<'_>) -> bool {
-    // A list that can't be read lists somebody.
+    // An unreadable list counts as one with signers.
     rules.signers().map_or(true, |signers| signers.is_some())
 }
 
-/// The files of a protocol in force that would be other ones.
+/// The files of an active protocol that would change.
 fn differences(
     known: Option<&Rules<'_>>,
     files: &ProtocolFiles,
@@ -236,7 +235,7 @@ fn differences(
     Ok(changes)
 }
 
-/// The open handoffs that could not go on under another definition.
+/// The open handoffs that could not continue under another definition.
 fn orphans(
     tip: &Snapshot<'_>,
     protocol: &Protocol,
@@ -312,7 +311,7 @@ fn orphans(
     Ok(found)
 }
 
-/// Where the contract types of a protocol have their tasks.
+/// The places of tasks in a protocol's contract types.
 fn task_rules(protocol: &Protocol) -> Vec<(&str, Value)> {
     let types = protocol.definition().contracts.iter();
     let rules = types.filter_map(|c| Some((c.name.as_str(), c.tasks.as_ref()?)));
@@ -321,7 +320,7 @@ fn task_rules(protocol: &Protocol) -> Vec<(&str, Value)> {
         .collect()
 }
 
-/// The shared documents that a new definition has no place for, or refuses.
+/// The shared documents that a new definition does not have or refuses.
 fn misfit_documents(
     tip: &Snapshot<'_>,
     protocol: &Protocol,
@@ -348,7 +347,7 @@ fn misfit_documents(
     Ok(found)
 }
 
-/// Decides what putting a shared document changes.
+/// Plans the change of a shared document.
 pub(super) fn document_step(
     tip: &Snapshot<'_>,
     rules: &Rules<'_>,
@@ -391,11 +390,10 @@ pub(super) fn document_step(
     Ok(Some(SharedStep { files, message }))
 }
 
-/// The documents that the issues of a protocol share, by name; those that were
-/// never set are left out.
+/// The documents that the issues of a protocol share, by name; unset ones are left out.
 ///
 /// # Errors
-/// [`LedgerError`] when one can't be read.
+/// [`LedgerError`] if one can't be read.
 pub fn documents(
     tip: &Snapshot<'_>,
     rules: &Rules<'_>,
@@ -412,10 +410,10 @@ pub fn documents(
     Ok(found)
 }
 
-/// Says how many open issues follow each protocol.
+/// Counts the open issues that follow a protocol.
 ///
 /// # Errors
-/// [`LedgerError`] when an open issue can't be read.
+/// [`LedgerError`] if an open issue can't be read.
 pub fn open_issues(tip: &Snapshot<'_>, protocol: &str) -> Result<usize, LedgerError> {
     let open = tip.open()?;
     let keys: BTreeSet<_> = open.iter().map(|e| e.id.issue()).collect();

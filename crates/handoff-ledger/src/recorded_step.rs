@@ -1,6 +1,6 @@
-//! The step that a commit of the ledger records, read from the state after it and the state
-//! before: who asked for what. The audit plans it again and compares, an export writes it
-//! down, and `sync` makes it again on another tip.
+//! Reads the step that a commit records from the states before and after it: the agent and the
+//! request. The audit plans it again and compares, an export writes it down, and `sync` repeats it
+//! on another tip.
 
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
@@ -21,28 +21,26 @@ use super::snapshot::{IssueFolder, Rules};
 
 /// A step as a commit records it.
 pub(super) struct RecordedStep {
-    /// The agent whose step it is.
+    /// The agent that made the step.
     pub(super) actor: AgentName,
-    /// The file that it is about.
     pub(super) path: String,
-    /// What it did.
     pub(super) request: RecordedRequest,
-    /// The trace that it was made in, where it changed a handoff's state.
+    /// The trace that it belongs to, if it changed a handoff's state.
     pub(super) traceparent: Option<TraceParent>,
-    /// The event from outside that it carried out.
+    /// The outside event that it carried out.
     pub(super) delivery: Option<Delivery>,
 }
 
-/// A [`Request`] with what it needs.
+/// An owned [`Request`].
 pub(super) enum RecordedRequest {
-    /// A contract was sent, which began this handoff.
+    /// A contract was sent, which started this handoff.
     Sent(Box<Contract>, Box<Record>),
     /// Anything else.
     Update(Update),
 }
 
 impl RecordedStep {
-    /// The handoff that the commit began, if it sent a contract.
+    /// The handoff that the commit started, if it sent a contract.
     pub(super) fn sent(&self) -> Option<&Record> {
         match &self.request {
             RecordedRequest::Sent(_, record) => Some(record),
@@ -71,16 +69,13 @@ impl RecordedStep {
 pub(super) struct States<'a, 'r> {
     /// The issue before, if it was opened.
     pub(super) was: Option<&'a Issue>,
-    /// The issue after.
     pub(super) is: &'a Issue,
-    /// Its folder before.
     pub(super) before: &'a IssueFolder<'r>,
-    /// Its folder after.
     pub(super) after: &'a IssueFolder<'r>,
 }
 
 impl States<'_, '_> {
-    /// Reads from the new state which step was made, or why none can have been. `rules` are
+    /// Derives from the new state which step was made, or why no step can have been. `rules` are
     /// those before the commit.
     ///
     /// # Errors
@@ -193,7 +188,7 @@ impl States<'_, '_> {
         }
         let mut about = Vec::new();
         for &number in &numbers {
-            // What only follows from the step has no event of its own.
+            // A change that only follows from the step has no event.
             let own = |r: &Record| r.latest().is_some_and(|t| t.sent.is_none());
             let (now, then) = (self.after.record(number)?, self.before.record(number)?);
             let events = |r: &Option<Record>| r.as_ref().map(|r| r.transitions.len());
@@ -205,7 +200,7 @@ impl States<'_, '_> {
     }
 }
 
-/// The protocols and manifests that a walk through history met, by their objects.
+/// The protocols and manifests read during a walk through history, by their objects.
 #[derive(Default)]
 pub(super) struct KnownRules<'r> {
     protocols: HashMap<ObjectId, Rc<Rules<'r>>>,
@@ -213,10 +208,6 @@ pub(super) struct KnownRules<'r> {
 }
 
 impl<'r> KnownRules<'r> {
-    /// A protocol in a ledger's tree.
-    ///
-    /// # Errors
-    /// [`LedgerError`] when it is missing or at fault.
     pub(super) fn read(
         &mut self,
         repository: &'r Repository,
@@ -234,7 +225,7 @@ impl<'r> KnownRules<'r> {
         Ok(rules)
     }
 
-    /// What becomes of contradicted claims in a ledger's tree.
+    /// The policy for contradicted claims in a ledger's tree.
     ///
     /// # Errors
     /// [`LedgerError`] when its manifest is missing or can't be read.
@@ -283,15 +274,13 @@ pub(super) fn difference(change: &Change, expected: bool) -> Finding {
     Finding::error(code, path.clone(), text)
 }
 
-/// What a commit changes that belongs to no issue.
+/// A part of the ledger outside any issue that a commit changes.
 pub(super) enum Shared {
-    /// A protocol, by its name.
     Protocol(String),
-    /// A document of a protocol's issues.
     Document(String, AgentName),
 }
 
-/// The one shared thing that all changes are about.
+/// The one shared part that all changes are about.
 pub(super) fn shared_of(changes: &[Change]) -> Option<Shared> {
     let first = changes.first()?.path.as_str();
     let all_in = |folder: &str| changes.iter().all(|c| c.path.starts_with(folder));
@@ -305,7 +294,6 @@ pub(super) fn shared_of(changes: &[Change]) -> Option<Shared> {
     (top == layout::DOCUMENTS && only).then(|| Shared::Document(name.to_owned(), document))
 }
 
-/// The issues that a commit changes.
 pub(super) fn issues_of(changes: &[Change]) -> BTreeSet<IssueKey> {
     changes
         .iter()
@@ -313,7 +301,6 @@ pub(super) fn issues_of(changes: &[Change]) -> BTreeSet<IssueKey> {
         .collect()
 }
 
-/// The issue that a path belongs to.
 fn issue_of_path(path: &str) -> Option<IssueKey> {
     if let Some(entry) = path.strip_prefix("open/") {
         return layout::parse_open_entry(entry).map(|(id, _)| id.issue().clone());

@@ -1,8 +1,8 @@
-//! Contracts that were refused when they were sent from this clone.
+//! Contracts that were refused when sent from this clone.
 //!
-//! A refused contract writes no step, so the ledger can't tell how many there were.
-//! This clone keeps a note of each beside the branch: who wanted to hand what to whom,
-//! and the code of the refusal, nothing that the contract says. The notes may be lost at any time.
+//! A refused contract writes no step, so the ledger does not count them. This clone keeps a note of
+//! each outside the branch: sender, receiver and the code of the refusal, but none of the
+//! contract's content. The notes may be lost at any time.
 
 use handoff_base::finding::Finding;
 use handoff_base::ids::{AgentName, IssueKey};
@@ -18,53 +18,53 @@ use super::error::LedgerError;
 use super::session::Session;
 use super::write::Ledger;
 
-/// How many notes are kept when the older ones go.
+/// How many notes remain after older ones are removed.
 const KEPT: usize = 1000;
 
-/// How large the file becomes before they go, in bytes. A note has 200 to 400.
+/// The file size in bytes above which older notes are removed. A note has 200 to 400.
 const LARGE: u64 = 512 << 10;
 
-/// How many codes of findings a note has at most.
+/// The maximum number of finding codes in a note.
 const CODES: usize = 8;
 
 /// A contract that was refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refused {
-    /// When.
+    /// When it was refused.
     #[serde(with = "moment")]
     pub at: Moment,
     /// The code of the refusal.
     pub code: String,
-    /// The codes of the findings, each once.
+    /// The codes of the findings, without duplicates.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<String>,
-    /// The issue, where it is known.
+    /// The issue, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub issue: Option<IssueKey>,
-    /// The sender, where it is an agent of the protocol.
+    /// The sender, if it is an agent of the protocol.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<AgentName>,
-    /// The receiver, where it is an agent of the protocol.
+    /// The receiver, if it is an agent of the protocol.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<AgentName>,
     /// The protocol that it seems to follow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protocol: Option<AgentName>,
-    /// The contract's type, where it can be told.
+    /// The contract's type, if it can be determined.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contract_type: Option<String>,
 }
 
 impl Refused {
-    /// Says whether it was refused because the work would have gone in circles.
+    /// Whether it was refused because the work would have gone in circles.
     pub fn is_cycle(&self) -> bool {
         matches!(self.code.as_str(), "cycle" | "loop")
     }
 }
 
 impl Ledger<'_> {
-    /// Notes that a contract was refused, where that can be noted. Nothing that looks
-    /// like a secret is: of a contract that holds one, only its kind.
+    /// Notes that a contract was refused; write errors are ignored. If the contract contains
+    /// something that looks like a secret, only its type is noted.
     pub fn note_refused(
         &self,
         session: &Session,
@@ -93,7 +93,7 @@ impl Ledger<'_> {
             protocol: None,
             contract_type: None,
         };
-        // What can't be told of it is left out.
+        // Details that can't be determined are left out.
         let _ = self.describe(&mut refused, offer);
         if holds_secret {
             (refused.issue, refused.from, refused.to) = (None, None, None);
@@ -107,7 +107,7 @@ impl Ledger<'_> {
         }
     }
 
-    /// Says of a refused contract what it names of what the ledger knows.
+    /// Fills in what a refused contract names, as far as the ledger knows it.
     fn describe(&self, refused: &mut Refused, offer: &Offer<'_>) -> Result<(), LedgerError> {
         let ContractMatch { rules, review } = self.tip()?.match_contract(offer)?;
         let protocol = rules.protocol();
@@ -135,8 +135,7 @@ impl Ledger<'_> {
         Ok(())
     }
 
-    /// What was refused here, the oldest first; lines that can't be read are left
-    /// out.
+    /// The refusals noted here, the oldest first; unreadable lines are left out.
     pub fn refused(&self) -> Vec<Refused> {
         let bytes = self.refusals().read().unwrap_or_default();
         let lines = bytes.split(|&b| b == b'\n');
@@ -151,7 +150,7 @@ impl Ledger<'_> {
     }
 }
 
-/// Leaves the newest notes. One that another process adds meanwhile may be lost.
+/// Keeps only the newest notes. A note that another process adds at the same time may be lost.
 fn trim(notes: &Scratch) {
     let bytes = notes.read().unwrap_or_default();
     let lines: Vec<&[u8]> = bytes.split_inclusive(|&b| b == b'\n').collect();

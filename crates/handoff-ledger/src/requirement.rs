@@ -1,4 +1,4 @@
-//! What an issue of a ledger shows of what its protocol requires.
+//! Which of its protocol's requirements an issue of a ledger meets.
 
 use handoff_base::ObjectId;
 use handoff_git::Repository;
@@ -7,10 +7,10 @@ use handoff_model::Answered;
 use super::error::LedgerError;
 use super::snapshot::{IssueFolder, Rules};
 
-/// Says for each requirement whether an issue shows it, of this commit where one is given.
+/// Checks for each requirement whether an issue meets it, for the given commit if there is one.
 ///
 /// # Errors
-/// [`LedgerError`] where the protocol refuses the question, and when something can't be read.
+/// [`LedgerError`] if the protocol refuses the query or something can't be read.
 pub fn required(
     repository: &Repository,
     folder: &IssueFolder<'_>,

@@ -1,4 +1,4 @@
-//! Sending a contract: what is gathered for it, and the step that it becomes.
+//! Sending a contract: the data gathered for it, and the step that it becomes.
 
 use handoff_base::finding::{Finding, Severity};
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
@@ -23,54 +23,52 @@ use super::session::Session;
 use super::snapshot::{IssueFolder, Rules, Snapshot};
 use super::write::{Done, Ledger, canonical};
 
-/// What a contract is sent with that it does not hold itself.
+/// The data that a contract is sent with.
 #[derive(Clone, Debug)]
 pub(super) struct Gathered {
-    /// Where the code branch stands.
+    /// The tip of the code branch.
     pub(super) code: Option<Code>,
-    /// The files that the contract delivers.
     pub(super) artifacts: Vec<Artifact>,
-    /// What was found of its claims.
+    /// The evidence for its claims.
     pub(super) evidence: Vec<Evidence>,
-    /// What it holds that was allowed although it looks like a secret.
+    /// Allowed matches of secret patterns in the contract.
     pub(super) allowed_secrets: Vec<Allowance>,
 }
 
 /// Where a contract is sent from.
 #[derive(Clone, Copy)]
 pub(super) enum Origin<'k> {
-    /// From here, where its claims can be checked.
+    /// From here: its claims can be checked.
     Here,
-    /// From elsewhere, a while ago: its claims are about that time.
+    /// From elsewhere, at an earlier time that its claims are about.
     Foreign,
-    /// From a ledger that was exported, with what was gathered then.
+    /// From an exported ledger, with the data gathered at that time.
     Export(&'k Gathered),
 }
 
-/// Why the claims of a contract that was sent elsewhere are not checked.
+/// Why the claims of an imported contract are not checked.
 const IMPORTED: &str = "imported";
 
-/// How many handoffs are read to find where a branch stood that is gone.
+/// How many handoffs to read to find the last commit of a deleted branch.
 const LOOK_BACK: u32 = 64;
 
-/// A contract with all that goes with it.
+/// A contract with all the data that it is sent with.
 struct PreparedContract<'r> {
     rules: Rules<'r>,
     contract: Contract,
-    /// Who acts, by the name that the protocol has for it, where anybody is known to.
+    /// The acting agent's name in the protocol, if it is known.
     actor: Option<AgentName>,
     /// The code branch that it names, or that its issue is known to have.
     branch: Option<String>,
     code: Option<Code>,
     artifacts: Vec<Artifact>,
-    /// The checks that its claims need.
     demanded: Demanded,
-    /// What was found of its claims, for a sender that held this handoff.
+    /// The results of the checks, for a sender that held this handoff.
     judged: Option<(Option<HandoffId>, Judged)>,
 }
 
 impl<'r> Ledger<'r> {
-    /// Sends a contract. `offer.agent` is who sends it, where that is known.
+    /// Sends a contract. `offer.agent` is the sender, if known.
     ///
     /// # Errors
     /// [`LedgerError`]; the ledger is then unchanged.
@@ -78,8 +76,7 @@ impl<'r> Ledger<'r> {
         self.send_with(session, offer, Origin::Here)
     }
 
-    /// Sends a contract; what was gathered for it when it was sent elsewhere is
-    /// not gathered again.
+    /// Sends a contract. Data that was gathered when it was sent elsewhere is not gathered again.
     pub(super) fn send_with(
         &self,
         session: &Session,
@@ -89,8 +86,8 @@ impl<'r> Ledger<'r> {
         let snapshot = self.tip()?;
         let mut prepared = self.prepared(&snapshot, offer, origin)?;
         if !prepared.demanded.is_empty() {
-            // A walk through history takes its time: not while others wait to write.
-            // What refuses the step says so where it is decided.
+            // Walking history takes time, so do it before other writers have to wait. A refusal of
+            // the step is reported where it is decided.
             let at = to_second(session.clock.author());
             if let Err(error @ LedgerError::Evidence { .. }) =
                 self.decide(&mut prepared, &snapshot, session, at, offer, origin)
@@ -111,12 +108,12 @@ impl<'r> Ledger<'r> {
         Ok(done)
     }
 
-    /// Takes a contract through the pipeline, and compares what it says of tasks
-    /// with where they stand, and what it claims with the repository.
+    /// Runs a contract through the pipeline, and compares it with the state of the tasks and its
+    /// claims with the repository.
     ///
     /// # Errors
-    /// [`LedgerError`] when the ledger or the repository can't be read; faults of
-    /// the contract are in the review.
+    /// [`LedgerError`] if the ledger or the repository can't be read; faults of the contract are in
+    /// the review.
     pub fn check_claims(
         &self,
         snapshot: &Snapshot<'r>,
@@ -141,7 +138,7 @@ impl<'r> Ledger<'r> {
         Ok(review)
     }
 
-    /// Reviews a contract and gathers what goes with it.
+    /// Reviews a contract and gathers the data for it.
     fn prepared(
         &self,
         tip: &Snapshot<'r>,
@@ -162,7 +159,7 @@ impl<'r> Ledger<'r> {
         self.gathered(tip, rules, contract, demanded, offer, origin)
     }
 
-    /// Gathers what goes with a contract, unless that was done elsewhere.
+    /// Gathers the data for a contract, unless that was done elsewhere.
     fn gathered(
         &self,
         tip: &Snapshot<'r>,
@@ -194,7 +191,6 @@ impl<'r> Ledger<'r> {
         Ok(prepared)
     }
 
-    /// The step that a contract becomes on a tip.
     fn decide(
         &self,
         prepared: &mut PreparedContract<'r>,
@@ -238,8 +234,7 @@ impl<'r> Ledger<'r> {
             Origin::Foreign => demanded.map(skipped).collect(),
             Origin::Here if prepared.demanded.is_empty() => Vec::new(),
             Origin::Here => {
-                // What the sender held follows from the plan; what is refused or
-                // repeated needs no checks.
+                // The plan shows what the sender held; a refusal or a repeat needs no checks.
                 let planned = plan_with(prepared, None)?;
                 let Planned::Write(step) = &planned else {
                     return Decided::of(&prepared.rules, name, planned);
@@ -263,8 +258,8 @@ impl<'r> Ledger<'r> {
         Decided::of(&prepared.rules, name, planned)
     }
 
-    /// Checks the claims of a contract whose sender held this handoff: an error for
-    /// each contradiction where that is enforced, else a warning.
+    /// Checks the claims of a contract whose sender held this handoff. Each contradiction is an
+    /// error if that is enforced, else a warning.
     fn judge(
         &self,
         prepared: &mut PreparedContract<'r>,
@@ -328,8 +323,8 @@ impl<'r> Ledger<'r> {
         Ok(judged)
     }
 
-    /// Where a branch stood when it was merged: its tip, here or on `origin`, and
-    /// only where it is gone the newest commit at which the ledger saw it.
+    /// The commit a branch was at when it was merged: its tip, here or on `origin`; if it was
+    /// deleted, the newest commit that the ledger recorded for it.
     fn merged_at(
         &self,
         folder: &IssueFolder<'_>,
@@ -351,8 +346,8 @@ impl<'r> Ledger<'r> {
         })
     }
 
-    /// Notes which artifacts the code branch has as they are, and takes from it
-    /// those that the working tree does not have.
+    /// Notes which artifacts the code branch has unchanged, and reads from it those that are
+    /// missing in the working tree.
     fn look_at(&self, artifacts: &mut [Artifact], tip: ObjectId) -> Result<(), LedgerError> {
         for artifact in artifacts {
             let bytes = match self.repository().file_at(tip, &artifact.path) {
@@ -375,7 +370,6 @@ impl<'r> Ledger<'r> {
 }
 
 impl PreparedContract<'_> {
-    /// The code branch that the contract names, or that its issue is known to have.
     fn code_branch(&self, tip: &Snapshot<'_>) -> Option<String> {
         let Self {
             rules, contract, ..
@@ -390,7 +384,7 @@ impl PreparedContract<'_> {
         Some(issue.facts.get("branch")?.as_str()?.to_owned())
     }
 
-    /// What the sender holds; nothing, where nobody is known to send it.
+    /// The handoff that the sender holds; `None` if the sender is not known.
     fn held(&self, tip: &Snapshot<'_>, offer: &Offer<'_>) -> Result<Option<Record>, LedgerError> {
         let contract = &self.contract;
         let kind = self.rules.protocol().contract_type(&contract.kind);
@@ -405,10 +399,10 @@ impl PreparedContract<'_> {
         Ok(held(&folder, &issue, kind, contract, offer.answers, from)?)
     }
 
-    /// The files that the contract delivers, as they are now.
+    /// The files that the contract delivers, in their current state.
     ///
     /// # Errors
-    /// [`LedgerError::Artifact`] when one is not what the request asked for.
+    /// [`LedgerError::Artifact`] if one does not match the request.
     fn delivered(
         &self,
         tip: &Snapshot<'_>,
@@ -439,12 +433,11 @@ impl PreparedContract<'_> {
 }
 
 impl Snapshot<'_> {
-    /// What handoffs that wait to be claimed delivered and that is not what it was.
-    /// A file that is not here is a warning: another clone may have it, or another
-    /// working tree.
+    /// The artifacts of claimable handoffs that have changed since they were delivered. A missing
+    /// file is a warning: another clone or working tree may have it.
     ///
     /// # Errors
-    /// [`LedgerError`] when the ledger or the repository can't be read.
+    /// [`LedgerError`] if the ledger or the repository can't be read.
     pub fn changed_artifacts(&self, issue: Option<&IssueKey>) -> Result<Vec<Finding>, LedgerError> {
         let mut findings = Vec::new();
         for entry in self.open()? {
@@ -466,7 +459,7 @@ impl Snapshot<'_> {
     }
 }
 
-/// A refusal that fails a gate of the protocol.
+/// Adds the finding of a protocol's gate to a refusal that fails it.
 fn gated(protocol: &Protocol, error: LedgerError) -> LedgerError {
     let gate = Gate::ValidTransition;
     let own = |refusal: &Refusal| {

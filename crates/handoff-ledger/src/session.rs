@@ -1,4 +1,4 @@
-//! What the outside world gives to a write: who runs it, and the clock.
+//! The environment of a write: the user, the clock, and the limits.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -13,49 +13,49 @@ use handoff_model::{Actor, Delivery, TraceParent};
 
 use super::tally::Tally;
 
-/// Where times come from; the library has no clock of its own.
+/// The source of times; the library has no clock.
 pub trait Clock {
-    /// The time of the step, which its commit names as the author's.
+    /// The time of the step, used as the commit's author date.
     fn author(&self) -> DateTime<FixedOffset>;
-    /// The time at which it is recorded.
+    /// The time at which the step is recorded.
     fn committer(&self) -> DateTime<FixedOffset>;
 }
 
-/// Who runs the program, and how long it may take.
+/// The environment in which the program runs.
 #[derive(Clone)]
 pub struct Session {
     /// The clock.
     pub clock: Rc<dyn Clock>,
     /// The name of the person or machine that runs it.
     pub name: String,
-    /// Their address.
+    /// Their email address.
     pub email: String,
-    /// How long a write may wait for others, and for a remote.
+    /// How long a write may wait for other writers and for a remote.
     pub patience: Duration,
-    /// Whether steps are recorded here alone for now, though there is a remote.
+    /// Whether to record steps only locally for now, even with a remote.
     pub offline: bool,
-    /// When the program began.
+    /// When the program started.
     pub began: SystemTime,
-    /// The system's time, whatever the clock says.
+    /// The system's time, regardless of the clock.
     pub wall: fn() -> SystemTime,
-    /// A number below its argument, by chance.
+    /// A random number below its argument.
     pub jitter: fn(u64) -> u64,
-    /// Whether commits are to be signed wherever they are written.
+    /// Whether to sign every commit.
     pub sign: bool,
-    /// The trace that its steps are made in.
+    /// The trace that its steps belong to.
     pub traceparent: Option<TraceParent>,
-    /// The event from outside that its steps carry out.
+    /// The outside event that its steps carry out.
     pub delivery: Option<Delivery>,
-    /// Whether this runs inside a hook that receives a push.
+    /// Whether this runs in a hook that receives a push.
     pub quarantined: bool,
-    /// Where long work is counted.
+    /// Counts the progress of long operations.
     pub tally: Arc<Tally>,
 }
 
-/// A time that can be set, of a clock that goes on by itself until then.
+/// A settable time; until it is set, the clock runs on.
 pub(super) type SetTime = Rc<Cell<Option<DateTime<FixedOffset>>>>;
 
-/// A clock that can be set back to when a step was taken.
+/// A clock that can be set back to the time of a step.
 struct StepClock {
     clock: Rc<dyn Clock>,
     at: SetTime,
@@ -72,7 +72,7 @@ impl Clock for StepClock {
 }
 
 impl Session {
-    /// The same session, in which the times of steps can be set.
+    /// The same session with settable step times.
     pub(super) fn timed(self) -> (Self, SetTime) {
         let at = SetTime::default();
         let clock = Rc::new(StepClock {
@@ -82,8 +82,8 @@ impl Session {
         (Self { clock, ..self }, at)
     }
 
-    /// The same session, in which a step is made for the reasons of another: in its
-    /// trace, and for the event that it carried out.
+    /// The same session for a step that replaces another: in that step's trace, and for the outside
+    /// event that it carried out.
     pub(super) fn instead_of(
         &self,
         traceparent: Option<TraceParent>,
@@ -96,7 +96,7 @@ impl Session {
         }
     }
 
-    /// The same session, in which steps carry out an event.
+    /// The same session, whose steps carry out an outside event.
     #[must_use]
     pub fn delivering(&self, delivery: Delivery) -> Self {
         Self {
@@ -105,7 +105,7 @@ impl Session {
         }
     }
 
-    /// An agent that acts now.
+    /// The agent that acts now.
     pub(super) fn actor<'a>(&'a self, name: &'a AgentName, at: Moment) -> Actor<'a> {
         Actor {
             name,
@@ -121,7 +121,7 @@ impl Session {
     }
 }
 
-/// The agent as the author of a step.
+/// An agent as the author of a step.
 pub(super) fn author(agent: &AgentName, at: DateTime<FixedOffset>) -> Person {
     Person::new(agent.as_str(), &format!("{agent}@handoff.invalid"), at)
 }

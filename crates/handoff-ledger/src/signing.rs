@@ -1,5 +1,5 @@
-//! Signatures: which key a commit must be signed with, how it gets one, and
-//! what is to be said of the one that it has.
+//! Signatures: the key that a commit must be signed with, making a signature, and judging an
+//! existing one.
 
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -15,18 +15,18 @@ use super::error::LedgerError;
 use super::session::Session;
 use super::snapshot::Rules;
 
-/// Whose key a commit must be signed with.
+/// Whose key must sign a commit.
 #[derive(Clone, Debug)]
 pub(super) enum By {
-    /// This agent's.
+    /// The key of this agent.
     Agent(AgentName),
-    /// That of anybody who is listed: nobody decided on the step.
+    /// Any listed key: no agent decided on the step.
     Anybody,
-    /// That of the person who records it, who is listed by the address.
+    /// The key of the person who records it, listed by email address.
     Committer,
 }
 
-/// What is asked of a commit's signature.
+/// The signature that a commit must have.
 #[derive(Clone, Debug)]
 pub(super) struct Demand {
     signers: Rc<Signers>,
@@ -34,7 +34,7 @@ pub(super) struct Demand {
 }
 
 impl Demand {
-    /// What rules ask, where they ask for a signature at all.
+    /// The demand of a protocol's rules, if they require a signature.
     ///
     /// # Errors
     /// [`LedgerError`] when the list of keys can't be read.
@@ -43,7 +43,7 @@ impl Demand {
         Ok(signers.map(|signers| Self { signers, by }))
     }
 
-    /// The same of a step on which nobody decided.
+    /// The same demand for a step that no agent decided on.
     pub(super) fn by_anybody(self) -> Self {
         Self {
             by: By::Anybody,
@@ -52,15 +52,15 @@ impl Demand {
     }
 }
 
-/// The shortest that signing may take, however long other writers were waited for.
+/// The minimum time for signing, regardless of how long other writers took.
 const LEAST: Duration = Duration::from_secs(2);
 
-/// Writes a commit with the signature that is asked for, and refuses it if the
-/// audit would: nothing points to it then.
+/// Writes a commit with the required signature, and refuses it if the audit would; nothing points
+/// to it then.
 ///
 /// # Errors
-/// [`LedgerError::Signing`] where it can't be signed, [`LedgerError::Signature`]
-/// where it may not be signed with that key.
+/// [`LedgerError::Signing`] if it can't be signed, [`LedgerError::Signature`] if that key may not
+/// sign it.
 pub(super) fn signed<'r>(
     repository: &'r Repository,
     proposal: &Proposal<'_>,
@@ -71,7 +71,7 @@ pub(super) fn signed<'r>(
     let deadline = (start + session.patience).max(Instant::now() + LEAST);
     let made = repository.prepare_signed(proposal, deadline);
     let (prepared, stored) = made.map_err(|error| match (error, demand) {
-        // Who did not ask for signatures may not know how to make one.
+        // A user who did not ask for signatures may not know how to make one.
         (SignError::Failed { said }, Some(demand)) if !session.sign => {
             let wanted = demand.wanted(&proposal.committer.email);
             let text = format!("{wanted}, and could not be signed: {said}");
@@ -89,10 +89,10 @@ pub(super) fn signed<'r>(
     }
 }
 
-/// How to come to a key.
+/// How to set up a key.
 const SET_UP: &str = "tell git which key to sign with: `git config gpg.format ssh` and `git config user.signingKey PUBLIC-KEY-FILE`";
 
-/// What is wrong with a commit's signature, or with its having none.
+/// What is wrong with a commit's signature, or that it is missing.
 pub(super) fn judge(
     repository: &Repository,
     stored: &Stored,
@@ -115,7 +115,7 @@ pub(super) fn judge(
         );
         return Some(Finding::error("signature.missing", "", text).fix(SET_UP));
     };
-    // Without a list of keys, only what takes no other program is looked at.
+    // Without a list of keys, only checks that need no other program are made.
     if demand.is_none() && !signature.is_ssh() {
         return None;
     }
@@ -144,7 +144,7 @@ pub(super) fn judge(
 }
 
 impl Demand {
-    /// Whose step it is, in words. `email` is the address of who records it.
+    /// The required signer, in words. `email` is the address of the person who records it.
     fn wanted(&self, email: &str) -> String {
         match &self.by {
             By::Agent(agent) => format!("the step is {agent}'s"),
@@ -153,7 +153,7 @@ impl Demand {
         }
     }
 
-    /// What is to be said against a key that made a commit's signature.
+    /// The finding against the key that made a commit's signature.
     fn judge(&self, key: &Key, stored: &Stored) -> Option<Finding> {
         let committer = &stored.commit.committer;
         let (at, wanted) = (to_second(committer.at), self.wanted(&committer.email));
@@ -208,7 +208,7 @@ impl Demand {
     }
 }
 
-/// What to do about a key that may not sign.
+/// What to do if a key may not sign.
 const LIST: &str = "sign with a key that is listed: `git handoff protocol show` tells who has which; a new key is listed in allowed_signers, by `git handoff protocol update`";
 
 /// When a key may sign, in words.

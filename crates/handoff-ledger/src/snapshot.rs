@@ -25,14 +25,15 @@ pub struct Snapshot<'r> {
     known: KnownProtocols,
 }
 
-/// The protocols that were read, by their folders: to check one costs as much as to write an object.
+/// Protocols that were already read, by the id of their folder: checking one costs as much as
+/// writing an object.
 pub(super) type KnownProtocols = Rc<RefCell<HashMap<ObjectId, Rc<Protocol>>>>;
 
 impl<'r> Snapshot<'r> {
     /// Reads the ledger at a commit.
     ///
     /// # Errors
-    /// [`LedgerError::NotALedger`] when the tree has no manifest.
+    /// [`LedgerError::NotALedger`] if the tree has no manifest.
     pub fn at(
         repository: &'r Repository,
         commit: ObjectId,
@@ -67,16 +68,16 @@ impl<'r> Snapshot<'r> {
         })
     }
 
-    /// Reads no protocol that is known already, and makes known what it reads.
+    /// Shares a cache of protocols with other snapshots.
     pub(super) fn sharing(mut self, known: &KnownProtocols) -> Self {
         self.known = Rc::clone(known);
         self
     }
 
-    /// Reads the ledger in a tree, of whatever commit.
+    /// Reads the ledger in a tree, without a commit.
     ///
     /// # Errors
-    /// [`LedgerError::NotALedger`] when the tree has no manifest.
+    /// [`LedgerError::NotALedger`] if the tree has no manifest.
     pub(super) fn in_tree(repository: &'r Repository, tree: ObjectId) -> Result<Self, LedgerError> {
         Self::read(repository, tree, tree, "")
     }
@@ -91,7 +92,7 @@ impl<'r> Snapshot<'r> {
         self.commit
     }
 
-    /// When its commit was recorded, where that binds those after it.
+    /// When its commit was recorded, if that limits the time of later commits.
     pub(super) fn recorded(&self) -> Option<Moment> {
         self.recorded
     }
@@ -101,12 +102,12 @@ impl<'r> Snapshot<'r> {
         self.tree.id()
     }
 
-    /// What the ledger is.
+    /// The ledger's settings.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
 
-    /// A file's bytes, if it is there.
+    /// A file's bytes, if it exists.
     pub(super) fn file(&self, path: &str) -> Result<Option<Rc<[u8]>>, LedgerError> {
         Ok(self.tree.file(path)?)
     }
@@ -114,12 +115,12 @@ impl<'r> Snapshot<'r> {
     /// The protocol that new issues are bound to.
     ///
     /// # Errors
-    /// [`LedgerError`] when it is missing or at fault.
+    /// [`LedgerError`] if it is missing or invalid.
     pub fn default_rules(&self) -> Result<Rules<'r>, LedgerError> {
         self.rules(self.manifest.default_protocol.as_str())
     }
 
-    /// The id of the folder of a protocol in force.
+    /// The id of an active protocol's folder.
     ///
     /// # Errors
     /// [`LedgerError`] when it can't be read.
@@ -129,13 +130,13 @@ impl<'r> Snapshot<'r> {
         Ok(found.map(|(_, id)| id))
     }
 
-    /// The folder with one folder for each issue, once there is an issue.
+    /// The folder with one folder for each issue, if there is an issue.
     pub(super) fn issues_folder(&self) -> Result<Option<ObjectId>, LedgerError> {
         let found = self.tree.entry(layout::ISSUES)?;
         Ok(found.map(|(_, id)| id))
     }
 
-    /// The names of the protocols in force, the default one first.
+    /// The names of the active protocols, the default one first.
     ///
     /// # Errors
     /// [`LedgerError`] when the folder can't be read.
@@ -147,8 +148,7 @@ impl<'r> Snapshot<'r> {
         Ok(names)
     }
 
-    /// An issue in which one of these agents sent these bytes. Reads the folder
-    /// of every issue.
+    /// An issue in which one of these agents sent these bytes. Reads every issue's folder.
     ///
     /// # Errors
     /// [`LedgerError`] when a folder can't be read.
@@ -173,10 +173,10 @@ impl<'r> Snapshot<'r> {
         Ok(None)
     }
 
-    /// A protocol in force.
+    /// An active protocol.
     ///
     /// # Errors
-    /// [`LedgerError`] when it is missing or at fault.
+    /// [`LedgerError`] if it is missing or invalid.
     pub fn rules(&self, name: &str) -> Result<Rules<'r>, LedgerError> {
         Rules::knowing(self.repository, self.tree, name, &self.known)
     }
@@ -209,13 +209,12 @@ impl<'r> Snapshot<'r> {
         Ok(open)
     }
 
-    /// The folder with an entry for each open handoff.
     pub(super) fn open_listing(&self) -> Result<Listing, LedgerError> {
         Ok(self.tree.folder(layout::OPEN)?)
     }
 
-    /// The name under which handoffs are open with an agent, which may be named by
-    /// any of the names that a protocol has for it.
+    /// The name by which an agent receives handoffs; the agent may be given by any name that a
+    /// protocol has for it.
     pub(super) fn receiver(
         &self,
         open: &Listing,
@@ -233,7 +232,7 @@ impl<'r> Snapshot<'r> {
         Ok(agent.clone())
     }
 
-    /// The record that an open handoff's entry holds.
+    /// The record of an open handoff.
     ///
     /// # Errors
     /// [`LedgerError`] when it can't be read.
@@ -241,7 +240,7 @@ impl<'r> Snapshot<'r> {
         self.record_in(&layout::open_name(&entry.id, &entry.to), entry.blob)
     }
 
-    /// The record that the open handoffs' entry of this name holds.
+    /// The record in the open handoff's entry of this name.
     pub(super) fn record_in(&self, name: &str, blob: ObjectId) -> Result<Record, LedgerError> {
         let bytes = self.repository.blob(blob)?;
         let path = || format!("{}/{name}", layout::OPEN);
@@ -273,7 +272,7 @@ impl<'r> Snapshot<'r> {
     }
 }
 
-/// An open handoff, as the tip lists it.
+/// An open handoff, as listed at the tip.
 #[derive(Clone, Debug)]
 pub struct OpenEntry {
     /// Its id.
@@ -283,7 +282,7 @@ pub struct OpenEntry {
     blob: ObjectId,
 }
 
-/// A file's object and its bytes.
+/// A file's object id and its bytes.
 pub(super) type Blob = (ObjectId, Rc<[u8]>);
 
 /// An issue's folder at one commit.
@@ -294,7 +293,7 @@ pub struct IssueFolder<'r> {
     parsed: Option<Rc<Parsed>>,
 }
 
-/// Stored files that were parsed before, where parsing them again is likely.
+/// A cache of parsed files that are likely to be parsed again.
 pub(super) struct Parsed {
     issues: RefCell<Recent<Rc<Issue>>>,
     records: RefCell<Recent<Rc<Record>>>,
@@ -302,7 +301,7 @@ pub(super) struct Parsed {
 
 impl Parsed {
     pub(super) fn new() -> Self {
-        /// In bytes of JSON; parsed, they take about three times as much.
+        /// In bytes of JSON; the parsed form takes about three times as much.
         const LIMIT: usize = 1 << 20;
         Self {
             issues: RefCell::new(Recent::new(LIMIT)),
@@ -330,7 +329,7 @@ impl<'r> IssueFolder<'r> {
         })
     }
 
-    /// Remembers with others what was parsed.
+    /// Shares a cache of parsed files.
     pub(super) fn remembering(mut self, parsed: &Rc<Parsed>) -> Self {
         self.parsed = Some(Rc::clone(parsed));
         self
@@ -341,7 +340,7 @@ impl<'r> IssueFolder<'r> {
         &self.key
     }
 
-    /// A file's object and its bytes, if it is there.
+    /// A file's object id and its bytes, if it exists.
     pub(super) fn read(&self, name: &str) -> Result<Option<Blob>, LedgerError> {
         let Some(id) = self.listing.find(name)? else {
             return Ok(None);
@@ -408,7 +407,7 @@ impl<'r> IssueFolder<'r> {
 }
 
 impl IssueFolder<'_> {
-    /// The file's object, if it is there.
+    /// The file's object id, if it exists.
     pub(super) fn object(&self, name: &str) -> Result<Option<ObjectId>, LedgerError> {
         Ok(self.listing.find(name)?)
     }
@@ -438,7 +437,7 @@ impl View<LedgerError> for IssueFolder<'_> {
     }
 }
 
-/// A protocol in force, with its schemas compiled as they are needed.
+/// An active protocol, whose schemas are compiled as needed.
 pub struct Rules<'r> {
     tree: Tree<'r>,
     id: ObjectId,
@@ -451,7 +450,7 @@ impl<'r> Rules<'r> {
     /// Reads a protocol from a ledger's tree.
     ///
     /// # Errors
-    /// [`LedgerError`] when it is missing or at fault.
+    /// [`LedgerError`] if it is missing or invalid.
     pub fn read(
         repository: &'r Repository,
         tree: Tree<'r>,
@@ -495,15 +494,15 @@ impl<'r> Rules<'r> {
         })
     }
 
-    /// The protocol.
+    /// The protocol's definition.
     pub fn protocol(&self) -> &Protocol {
         &self.protocol
     }
 
-    /// Who may sign, where steps under the protocol must be signed.
+    /// The keys that may sign, if steps under the protocol must be signed.
     ///
     /// # Errors
-    /// [`LedgerError`] when that can't be read.
+    /// [`LedgerError`] if the list can't be read.
     pub fn signers(&self) -> Result<Option<Rc<Signers>>, LedgerError> {
         if let Some(known) = self.signers.get() {
             return Ok(known.clone());
@@ -542,7 +541,7 @@ impl<'r> Rules<'r> {
         Ok(files)
     }
 
-    /// The id of the protocol's folder: the same id is the same rules.
+    /// The id of the protocol's folder: the same id means the same rules.
     pub fn id(&self) -> ObjectId {
         self.id
     }

@@ -1,37 +1,37 @@
-//! How far long work has come: counted by whoever does it, read by whoever shows it.
+//! The progress of long operations: counted by one thread, displayed by another.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What takes long.
+/// A long operation, with what it counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
-    /// Running history through the protocol again: commits.
+    /// Replaying history through the protocol: commits.
     Verifying,
-    /// Taking in what others kept: steps or contracts.
+    /// Importing: steps or contracts.
     Importing,
-    /// Writing the steps into a folder.
+    /// Writing steps to a folder.
     Exporting,
-    /// Asking a remote for what is new there.
+    /// Fetching from a remote.
     Fetching,
-    /// Making steps again on a remote's state.
+    /// Replaying steps on a remote's state.
     MakingAgain,
-    /// Sending steps to a remote.
+    /// Pushing steps to a remote.
     Sending,
 }
 
-/// How far work has come at a moment.
+/// The progress at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reached {
-    /// What is being done.
+    /// The current operation.
     pub work: Work,
     /// How much of it is done.
     pub done: usize,
-    /// How much there is to do, where that is known.
+    /// The total, if known.
     pub of: Option<usize>,
 }
 
-/// A count that one thread reads while others go on.
+/// A progress counter that is shared between threads.
 #[derive(Debug, Default)]
 pub struct Tally {
     stage: Mutex<Option<(Work, Option<usize>)>>,
@@ -39,20 +39,20 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Says what is done from now on, and how much of it there is, where that is known.
+    /// Starts an operation, with its total if known.
     pub fn begin(&self, work: Work, of: Option<usize>) {
-        // Whoever panicked with it left no more than a wrong count.
+        // A panic while holding the lock leaves at most a wrong count.
         let mut stage = self.stage.lock().unwrap_or_else(|held| held.into_inner());
         *stage = Some((work, of));
         self.done.store(0, Ordering::Relaxed);
     }
 
-    /// Says that so much more is done.
+    /// Adds to the amount done.
     pub fn add(&self, count: usize) {
         self.done.fetch_add(count, Ordering::Relaxed);
     }
 
-    /// How far it has come; none before anything began.
+    /// The progress; `None` before the first operation.
     pub fn reached(&self) -> Option<Reached> {
         let stage = self.stage.lock().unwrap_or_else(|held| held.into_inner());
         let (work, of) = (*stage)?;

@@ -1,5 +1,5 @@
-//! Writing: load the tip, plan, prepare, publish by compare-and-swap; when the
-//! tip moved, plan again on the new one.
+//! Writing: load the tip, plan, prepare, publish by compare-and-swap; if the tip moved, plan again
+//! on the new one.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -30,47 +30,47 @@ pub struct Ledger<'r> {
     repository: &'r Repository,
     branch: String,
     refname: String,
-    /// Set where steps are not published one by one.
+    /// Set if steps are not published one by one.
     chain: Option<Chain>,
-    /// The remote whose ledger this is.
+    /// The remote that the ledger is shared through.
     upstream: Option<Box<Upstream<'r>>>,
-    /// The commit that the next step was offline.
+    /// The offline commit that the next step replaces.
     origin: Cell<Option<ObjectId>>,
     known: KnownProtocols,
 }
 
-/// Steps to which no branch points.
+/// Steps that no branch points to.
 struct Chain {
-    /// The last of them, once there is one.
+    /// The last of them, if there is one.
     tip: Cell<Option<ObjectId>>,
-    /// Whether they are kept in memory, and lost when the program ends.
+    /// Whether they are kept in memory only and lost when the program ends.
     in_memory: bool,
 }
 
-/// A handoff, named or to be chosen.
+/// The handoff to claim: a given one, or the next in the queue.
 pub enum Target {
-    /// This one.
+    /// A given handoff.
     Handoff(HandoffId),
-    /// The most urgent, then the oldest, that waits for the agent.
+    /// The most urgent handoff that waits for the agent, the oldest first.
     Next,
 }
 
 /// What a write did.
 #[derive(Debug)]
 pub struct Done {
-    /// What became of the request.
+    /// The outcome of the request.
     pub receipt: Receipt,
-    /// The commit that holds it; of a repeated request, none was made.
+    /// The commit that recorded it; `None` for a repeated request.
     pub commit: Option<ObjectId>,
-    /// What was found and does not keep it from being done.
+    /// Findings that did not prevent it.
     pub warnings: Vec<Finding>,
 }
 
 impl<'r> Ledger<'r> {
-    /// Names the ledger on a branch, which need not exist yet.
+    /// The ledger on a branch, which need not exist yet.
     ///
     /// # Errors
-    /// [`LedgerError::BranchName`] when no branch can have that name.
+    /// [`LedgerError::BranchName`] if the name is not valid for a branch.
     pub fn new(repository: &'r Repository, branch: &str) -> Result<Self, LedgerError> {
         let refname = format!("refs/heads/{branch}");
         if branch.starts_with('-') || branch == "HEAD" || !Repository::is_ref_name(&refname) {
@@ -89,11 +89,11 @@ impl<'r> Ledger<'r> {
         })
     }
 
-    /// The same ledger for a rehearsal: every step is planned on what the steps
-    /// before it would have written, and nothing reaches the repository.
+    /// The same ledger as a rehearsal: each step is planned on the result of the steps before it,
+    /// and nothing is written to the repository.
     ///
     /// # Errors
-    /// [`LedgerError`] when the repository can't keep objects in memory.
+    /// [`LedgerError`] if the repository can't keep objects in memory.
     pub fn rehearsal(mut self) -> Result<Self, LedgerError> {
         self.repository.keep_new_objects_in_memory()?;
         self.chain = Some(Chain {
@@ -103,8 +103,8 @@ impl<'r> Ledger<'r> {
         Ok(self)
     }
 
-    /// The same ledger, shared with others through a remote, by its name or address:
-    /// a step counts once the remote has it. [`Self::catch_up`] comes before the first.
+    /// The same ledger, shared through a remote, given by name or address: a step counts once the
+    /// remote has it. Call [`Self::catch_up`] before the first step.
     #[must_use]
     pub fn shared_through(mut self, remote: &str) -> Self {
         let upstream = Upstream::new(self.repository, remote, &self.branch);
@@ -117,7 +117,7 @@ impl<'r> Ledger<'r> {
         self.upstream().and_then(Upstream::unreachable_reason)
     }
 
-    /// The same ledger as this clone has it, whatever remote it has.
+    /// The same ledger without its remote, as this clone has it.
     #[must_use]
     pub fn alone(&self) -> Self {
         Self {
@@ -131,7 +131,6 @@ impl<'r> Ledger<'r> {
         }
     }
 
-    /// The remote whose ledger this is, if it has one.
     pub(super) fn upstream(&self) -> Option<&Upstream<'r>> {
         self.upstream.as_deref()
     }
@@ -140,13 +139,12 @@ impl<'r> Ledger<'r> {
         self.upstream.as_deref_mut()
     }
 
-    /// Where it is noted what the last write did not reach.
+    /// The record of whether the remote has what the last write produced.
     pub fn publication(&self) -> Option<Publication> {
         self.upstream().map(Upstream::publication)
     }
 
-    /// The same ledger as of a commit, on which steps are made that no branch points
-    /// to yet.
+    /// The same ledger at a commit. Steps are made on it without moving a branch.
     pub(super) fn aside(&self, tip: ObjectId) -> Self {
         let mut aside = self.alone();
         aside.chain = Some(Chain {
@@ -156,42 +154,41 @@ impl<'r> Ledger<'r> {
         aside
     }
 
-    /// Takes the last steps back that no branch points to yet.
+    /// Drops the last steps, which no branch points to yet.
     pub(super) fn take_back_to(&self, tip: ObjectId) {
         if let Some(chain) = &self.chain {
             chain.tip.set(Some(tip));
         }
     }
 
-    /// Names the commit that the next step was offline.
+    /// Sets the offline commit that the next step replaces.
     pub(super) fn set_origin(&self, commit: Option<ObjectId>) {
         self.origin.set(commit);
     }
 
-    /// The branch.
+    /// The branch's short name.
     pub fn branch(&self) -> &str {
         &self.branch
     }
 
-    /// Whether nothing is published.
     pub(super) fn is_rehearsed(&self) -> bool {
         self.chain.as_ref().is_some_and(|chain| chain.in_memory)
     }
 
-    /// The branch's full name.
+    /// The branch's full ref name.
     pub fn refname(&self) -> &str {
         &self.refname
     }
 
-    /// The repository it is in.
+    /// The repository that the ledger is in.
     pub fn repository(&self) -> &'r Repository {
         self.repository
     }
 
-    /// Where the branch is, if it exists.
+    /// The commit that the branch is at, if it exists.
     ///
     /// # Errors
-    /// [`LedgerError`] when the ref can't be read.
+    /// [`LedgerError`] if the ref can't be read.
     pub fn tip_id(&self) -> Result<Option<ObjectId>, LedgerError> {
         if let Some(id) = self.chain.as_ref().and_then(|chain| chain.tip.get()) {
             return Ok(Some(id));
@@ -199,18 +196,18 @@ impl<'r> Ledger<'r> {
         Ok(self.repository.resolve(&self.refname)?)
     }
 
-    /// Reads the ledger as it is now.
+    /// Reads the ledger at its tip.
     ///
     /// # Errors
-    /// [`LedgerError`] when there is none or it can't be read.
+    /// [`LedgerError`] if there is no ledger or it can't be read.
     pub fn tip(&self) -> Result<Snapshot<'r>, LedgerError> {
         self.at(self.existing()?)
     }
 
-    /// Where the branch is.
+    /// The commit that the branch is at.
     ///
     /// # Errors
-    /// [`LedgerError::NoLedger`] where there is none.
+    /// [`LedgerError::NoLedger`] if there is none.
     pub(super) fn existing(&self) -> Result<ObjectId, LedgerError> {
         self.tip_id()?.ok_or_else(|| {
             let branch = self.branch.clone();
@@ -228,16 +225,13 @@ impl<'r> Ledger<'r> {
         })
     }
 
-    /// Reads the ledger as it was at a commit.
-    ///
-    /// # Errors
-    /// [`LedgerError`] when it can't be read.
+    /// Reads the ledger at a commit.
     pub(super) fn at(&self, commit: ObjectId) -> Result<Snapshot<'r>, LedgerError> {
         Ok(Snapshot::at(self.repository, commit, &self.branch)?.sharing(&self.known))
     }
 
-    /// Refuses to write where a write could hurt: from a hook that receives a
-    /// push, and under a working tree whose next commit would undo the step.
+    /// Refuses to write where a write does harm: from a hook that receives a push, and if the
+    /// branch is checked out, because the next commit there would undo the step.
     pub(super) fn guard(&self, session: &Session) -> Result<(), LedgerError> {
         if session.quarantined {
             return Err(LedgerError::Quarantine);
@@ -255,17 +249,16 @@ impl<'r> Ledger<'r> {
         }
     }
 
-    /// What this clone remembers of the ledger.
     pub(super) fn memory(&self) -> Memory<'r> {
         Memory::new(self.repository, &self.refname)
     }
 
-    /// Waits for this machine's other writers, and clears away what one of them
-    /// left behind if it was killed while it published.
+    /// Waits for other writers on this machine, and cleans up after one that was killed while
+    /// publishing.
     pub(super) fn join_queue(&self, session: &Session) -> Queue {
         let common_dir = self.repository.common_dir();
         let mut queue = Queue::join(common_dir, "queue.lock", session.patience);
-        // Who was killed while it published left the commit's id and the ref's lock.
+        // A writer that was killed while publishing left the commit's id and the ref's lock.
         if let Some(commit) = queue.note() {
             self.repository.remove_abandoned_lock(&self.refname, commit);
             queue.leave(None);
@@ -273,8 +266,8 @@ impl<'r> Ledger<'r> {
         queue
     }
 
-    /// Takes a handoff, unless what it delivered is not what it was, where that is
-    /// enforced.
+    /// Claims a handoff. If artifact checks are enforced, refuses it when delivered files have
+    /// changed.
     ///
     /// # Errors
     /// [`LedgerError`]; the ledger is then unchanged.
@@ -315,7 +308,7 @@ impl<'r> Ledger<'r> {
         Ok(done)
     }
 
-    /// Carries out an update in an issue that exists.
+    /// Applies an update to an existing issue.
     ///
     /// # Errors
     /// [`LedgerError`]; the ledger is then unchanged.
@@ -331,7 +324,7 @@ impl<'r> Ledger<'r> {
         })
     }
 
-    /// The step that an update becomes on a tip, or its refusal.
+    /// The step that an update becomes on a tip, or the refusal.
     pub(super) fn plan_on(
         &self,
         tip: &Snapshot<'r>,
@@ -346,7 +339,7 @@ impl<'r> Ledger<'r> {
         })
     }
 
-    /// Plans an update that its protocol may have a say in.
+    /// Plans an update under its protocol's rules.
     pub(super) fn plan_with(
         &self,
         tip: &Snapshot<'r>,
@@ -370,7 +363,6 @@ impl<'r> Ledger<'r> {
         Decided::of(&rules, name, planned)
     }
 
-    /// Publishes a step of an issue.
     pub(super) fn publish(
         &self,
         session: &Session,
@@ -393,8 +385,8 @@ impl<'r> Ledger<'r> {
         })
     }
 
-    /// The write path: decide on the tip, publish, and again if the tip moved.
-    /// `known` is the tip as it was a moment ago, where that was read.
+    /// The write path: decide on the tip, publish, and repeat if the tip moved. `known` is the tip
+    /// if it was just read.
     pub(super) fn write<T>(
         &self,
         session: &Session,
@@ -402,7 +394,7 @@ impl<'r> Ledger<'r> {
         mut decide: impl FnMut(&Snapshot<'r>, Moment) -> Result<Decided<T>, LedgerError>,
     ) -> Result<(T, Option<ObjectId>), LedgerError> {
         self.guard(session)?;
-        // Whoever opens a ledger for writing catches up, once, and says what came of it.
+        // Opening a ledger for writing catches up once and reports the outcome.
         debug_assert!(self.upstream().is_none_or(Upstream::is_settled));
         let start = Instant::now();
         let mut queue = None;
@@ -429,7 +421,7 @@ impl<'r> Ledger<'r> {
             if let (Some(origin), Some(_)) = (self.origin.get(), &outcome) {
                 draft.message += &format!("{SYNCED_FROM}: {origin}\n");
             } else if self.upstream.is_some() && there.is_none() && outcome.is_some() {
-                // Another clone may make the very same step now, and only one is first.
+                // Another clone may make the very same step now; only one of them is the first.
                 let own = (session.jitter)(u64::MAX);
                 draft.message += &format!("{MADE_OFFLINE}: {own:016x}\n");
             }
@@ -495,7 +487,7 @@ impl<'r> Ledger<'r> {
                     }
                     None => attempts = 0,
                 },
-                // With a remote, its own budget ends the attempts.
+                // With a remote, its own time budget ends the attempts.
                 Err(PublishError::Moved) if late && there.is_none() => {
                     return Err(LedgerError::Contended { attempts });
                 }
@@ -511,8 +503,8 @@ impl<'r> Ledger<'r> {
 }
 
 impl Ledger<'_> {
-    /// Gives the turn to talk to the remote to the next process, and notes whether
-    /// the remote has what this one wrote; or all that is here, where it wrote nothing.
+    /// Passes the turn to talk to the remote to the next process, and records whether the remote
+    /// has what this one wrote, or everything here if it wrote nothing.
     pub(super) fn settle(&self, wrote: Option<ObjectId>) -> Result<(), LedgerError> {
         match &self.upstream {
             Some(upstream) => upstream.settle(wrote.or(self.tip_id()?)),
@@ -521,7 +513,7 @@ impl Ledger<'_> {
     }
 }
 
-/// Publishes a commit, announced to whoever comes after a crash.
+/// Publishes a commit after noting it for recovery from a crash.
 pub(super) fn in_turn(
     queue: &mut Queue,
     prepared: Prepared<'_>,
@@ -533,15 +525,14 @@ pub(super) fn in_turn(
     published
 }
 
-/// Gives whoever holds the lock a moment, and a longer one at each attempt.
+/// Waits for the lock's holder, longer after each attempt.
 pub(super) fn back_off(session: &Session, attempts: u32) {
     const LONGEST: u64 = 50_000;
     let pause = LONGEST.min(1_000 << attempts.min(6));
     std::thread::sleep(Duration::from_micros(pause + (session.jitter)(pause)));
 }
 
-/// An agent by the name that its protocol has for it; one that the protocol
-/// does not know, as it is.
+/// An agent's name in its protocol; an agent that the protocol does not know keeps its name.
 pub(super) fn canonical(protocol: &Protocol, agent: Option<&AgentName>) -> Option<AgentName> {
     let agent = agent?;
     let known = protocol.agent(agent.as_str());

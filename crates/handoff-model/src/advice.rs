@@ -1,5 +1,5 @@
-//! What should happen next to a handoff that stands still, and why: the first of
-//! the protocol's rules that applies and can be carried out.
+//! What should happen next to a handoff that needs attention, and why: the first of the protocol's
+//! rules that applies and can be carried out.
 
 use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId};
@@ -15,25 +15,25 @@ use crate::step::View;
 pub struct Advice {
     /// The handoff.
     pub id: HandoffId,
-    /// What is to be done.
+    /// The recommended action.
     pub action: Action,
-    /// Whose turn it is.
+    /// The agent that should act.
     pub agent: AgentName,
-    /// The agent that is to do the work, where it goes to another.
+    /// The agent that should take over the work, if the action moves it.
     pub to: Option<AgentName>,
     /// Why.
     pub why: String,
-    /// What has to be answered.
+    /// The questions to answer.
     pub questions: Vec<Question>,
-    /// What the next attempt should do otherwise, or what a person does by hand.
+    /// What the next attempt should do differently, or what a person must do by hand.
     pub instructions: Option<String>,
-    /// Whether it takes a contract of the agent's to carry it out.
+    /// Whether the agent needs a contract to carry it out.
     pub by_contract: bool,
 }
 
 impl Advice {
-    /// The update that carries it out, or that records it, where that takes more
-    /// than a change of state. `jitter` is for the delay of a retry, in thousandths.
+    /// The update that carries this out, or that records it if it takes more than a state change.
+    /// `jitter` is for the delay of a retry, in thousandths.
     pub fn update(&self, jitter: u32) -> Update {
         let handoff = self.id.number();
         let event = match self.action {
@@ -61,41 +61,39 @@ impl Advice {
     }
 }
 
-/// What may be done about a handoff that failed or waits for an answer.
+/// What can be done about a handoff that failed or waits for an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Choice {
     /// Another attempt by the same agent.
     Retry,
     /// An attempt by another agent.
     Reassign(AgentName),
-    /// An answer, by whoever knows.
+    /// An answer to the open questions.
     Answer,
-    /// A question to a person, by this agent.
+    /// A question from the first agent to the second, a person.
     Ask(AgentName, AgentName),
-    /// New attempts for what is dead.
+    /// New attempts for a dead handoff.
     Redrive,
-    /// The end of it.
+    /// Giving the handoff up.
     Terminate,
 }
 
 impl Record {
-    /// Says whether the lease of whoever works on it ran out, though nobody has
-    /// recorded that yet.
+    /// Whether the holder's lease ran out, even if nobody has recorded that yet.
     pub fn is_expired(&self, at: Moment) -> bool {
         let end = self.lease.as_ref().and_then(|lease| lease.expires_at);
         self.state == State::InProgress && end.is_some_and(|end| end <= at)
     }
 }
 
-/// Who decides about a handoff by its sender: the protocol's orchestrator, else the
-/// sender.
+/// The agent that decides about a sender's handoffs: the protocol's orchestrator, else the sender.
 pub fn decider<'a>(protocol: &'a Protocol, sender: &'a AgentName) -> &'a AgentName {
-    // In a call, whoever asked decides what becomes of the request.
+    // In a call, the requester decides what happens to its request.
     let asker = protocol.is_kind(sender.as_str(), AgentKind::Orchestrator);
     protocol.lead().filter(|_| !asker).unwrap_or(sender)
 }
 
-/// The choices that the protocol leaves about a handoff that stands still.
+/// The choices that the protocol leaves for a handoff that needs attention.
 pub fn choices(protocol: &Protocol, record: &Record, at: Moment) -> Vec<Choice> {
     let case = Case::new(protocol, None, record, None, at);
     let mut choices = Vec::new();
@@ -116,9 +114,9 @@ pub fn choices(protocol: &Protocol, record: &Record, at: Moment) -> Vec<Choice> 
     choices
 }
 
-/// Decides about a handoff: one that failed, is dead, blocked, or whose lease ran
-/// out; one that was answered, by `answer`; or one whose contract is with the agent
-/// that decides what follows from it.
+/// Decides about a handoff that failed, is dead or blocked, or whose lease ran out; one that was
+/// answered, by `answer`; or one whose contract is with the agent that decides what follows from
+/// it.
 fn advise(
     protocol: &Protocol,
     issue: &Issue,
@@ -133,18 +131,18 @@ fn advise(
     rules.find_map(|rule| case.apply(rule))
 }
 
-/// The handoff that stands still longest, and what is to be done about it; or
-/// else the newest answer, where a rule says what follows from it.
+/// The handoff that has needed attention longest and what to do about it; otherwise the newest
+/// answer, if a rule says what follows from it.
 ///
 /// # Errors
-/// When a record can't be read.
+/// If a record can't be read.
 pub fn needs_attention<E>(
     protocol: &Protocol,
     view: &impl View<E>,
     issue: &Issue,
     at: Moment,
 ) -> Result<Option<(Advice, Record)>, E> {
-    // What stands still may be reported already to the agent that decides.
+    // The deciding agent may already have a report on this handoff.
     for open in &issue.open {
         if let Some(record) = view.record(open.id.number())?
             && is_to_decide(protocol, &record)
@@ -179,13 +177,12 @@ pub fn needs_attention<E>(
         };
     }
     let advice = advise(protocol, issue, &record, answer.as_ref(), at);
-    // What has its answer needs no decision, unless a rule is about it.
+    // An answered request needs no decision unless a rule covers it.
     let own = |a: &Advice| stands.is_some() || a.action != Action::Escalate;
     Ok(advice.filter(own).map(|advice| (advice, record)))
 }
 
-/// The rules of a protocol that has none, and those that come after a
-/// protocol's own.
+/// The default rules: for a protocol that has none, and after a protocol's own.
 fn usual() -> [DecisionRule; 4] {
     let rule = |state, recoverable, action, why: &str| DecisionRule {
         when: Circumstances {
@@ -225,8 +222,7 @@ fn usual() -> [DecisionRule; 4] {
     ]
 }
 
-/// Says whether a handoff's contract is with the agent that decides what follows
-/// from it.
+/// Whether a handoff's contract is with the agent that decides what follows from it.
 fn is_to_decide(protocol: &Protocol, record: &Record) -> bool {
     let in_hand = matches!(record.state, State::Pending | State::InProgress);
     let rules = &protocol.definition().decisions;
@@ -236,7 +232,7 @@ fn is_to_decide(protocol: &Protocol, record: &Record) -> bool {
         && protocol.is_kind(record.to.as_str(), AgentKind::Orchestrator)
 }
 
-/// A handoff that stands still, as the rules see it.
+/// A handoff that needs attention, as the rules see it.
 struct Case<'a> {
     protocol: &'a Protocol,
     issue: Option<&'a Issue>,
@@ -244,7 +240,7 @@ struct Case<'a> {
     answer: Option<&'a Record>,
     /// Whether its contract is with the agent that decides what follows from it.
     to_decide: bool,
-    /// Its state, once what is overdue is recorded.
+    /// Its state once overdue leases are recorded.
     state: State,
     code: Option<&'a str>,
     recoverable: bool,
@@ -293,7 +289,7 @@ impl<'a> Case<'a> {
         agents.filter(|a| a.kind == AgentKind::Human).map(|a| &a.id)
     }
 
-    /// The person whom whoever decides, or else the sender, can send something.
+    /// A person that the deciding agent, or else the sender, can send something to.
     fn person_to_ask(&self) -> Option<Choice> {
         let deciders = [decider(self.protocol, &self.record.from), &self.record.from];
         let reaches = |from: &AgentName, to: &AgentName| {
@@ -335,7 +331,7 @@ impl<'a> Case<'a> {
             && !when.not_to.contains(&self.record.to)
     }
 
-    /// What a rule comes to, if it applies and can be carried out.
+    /// The advice that a rule gives, if it applies and can be carried out.
     fn apply(&self, rule: &DecisionRule) -> Option<Advice> {
         if !self.applies(&rule.when) {
             return None;
@@ -376,7 +372,7 @@ impl<'a> Case<'a> {
             }
             Action::Escalate => {
                 agent = rule.to.as_ref().unwrap_or_else(person);
-                // A person to whom it could have gone from the first gets it.
+                // A person who could have received it in the first place gets it.
                 let takes = |other: &&&AgentName| **other == agent;
                 to = Some(agent).filter(|_| self.state == State::Failed);
                 to = to.filter(|_| self.others().iter().any(|other| takes(&other)));
@@ -404,7 +400,7 @@ impl<'a> Case<'a> {
         })
     }
 
-    /// The rationale: how the handoff stands, and what the rule says.
+    /// The rationale: the handoff's state, and what the rule says.
     fn why(&self, rule: &str) -> String {
         let (id, state) = (&self.record.id, self.state);
         if self.to_decide {

@@ -1,31 +1,31 @@
-//! Notes beside what was recorded, which stays as it is.
+//! Notes that correct the record; the record itself stays unchanged.
 
 use handoff_base::ids::{AgentName, HandoffId};
 use handoff_base::{Moment, moment};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// A note beside what was recorded: what is so.
+/// A note that corrects what was recorded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Annotation {
-    /// When.
+    /// When it was added.
     #[serde(with = "moment")]
     pub at: Moment,
-    /// By whom.
+    /// The agent that added it.
     pub by: AgentName,
-    /// The handoff that it is about; none, where it is about the whole issue.
+    /// The handoff that it is about; `None` if it is about the whole issue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<HandoffId>,
-    /// What is so.
+    /// The text of the note.
     pub note: String,
-    /// What is known by it, by the names that skeletons have for it.
+    /// The facts that it states, by their names in skeletons.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub facts: Map<String, Value>,
 }
 
 impl Annotation {
-    /// The note, with the facts that it brings.
+    /// The note followed by its facts.
     pub fn text(&self) -> String {
         let fact = |(name, value): (&String, &Value)| match value {
             Value::String(text) => format!("{name} {text}"),

@@ -1,5 +1,5 @@
-//! Answers to what a blocked agent asked: read from text, and compared with what
-//! kind of value was asked for.
+//! Answers to a blocked agent's questions: parsed from text and checked against the kind of value
+//! that was asked for.
 
 use handoff_base::finding::Finding;
 use handoff_base::pointer::escaped_part;
@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 
 use crate::record::Question;
 
-/// The kinds of value that are told apart. Whoever asks may use any words; what
-/// is none of these takes any value.
+/// The kinds of value that are distinguished. A question may use any word for its kind; an unknown
+/// kind accepts any value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Text,
@@ -53,8 +53,8 @@ impl Kind {
     }
 }
 
-/// Reads an answer that was written as text: as the kind of value that was asked
-/// for, where it can be read as that, else as the text that it is.
+/// Parses an answer that was written as text: as the kind of value that was asked for if possible,
+/// else as plain text.
 pub fn read(questions: &[Question], key: &str, text: &str) -> Value {
     let asked = questions.iter().find(|q| q.key == key);
     let kind = Kind::of(asked.and_then(|q| q.kind.as_deref()));
@@ -66,14 +66,14 @@ pub fn read(questions: &[Question], key: &str, text: &str) -> Value {
     value.unwrap_or_else(|| Value::String(text.to_owned()))
 }
 
-/// Says whether words alone can answer: no value of another kind is asked for.
+/// Whether text alone can answer the questions, because none asks for another kind of value.
 pub fn can_be_words(questions: &[Question]) -> bool {
     let mut kinds = questions.iter().map(|q| Kind::of(q.kind.as_deref()));
     kinds.all(|kind| matches!(kind, Kind::Text | Kind::Any))
 }
 
-/// What is wrong with answers: of the wrong kind, missing, not asked for, empty.
-/// Without questions by name, anything is an answer.
+/// What is wrong with answers: of the wrong kind, missing, not asked for, empty. Without named
+/// questions, any answer is valid.
 pub fn faults(questions: &[Question], values: &Map<String, Value>) -> Vec<Finding> {
     let mut found = Vec::new();
     let place = |key: &str| format!("/{}", escaped_part(key));
@@ -123,7 +123,7 @@ pub fn faults(questions: &[Question], values: &Map<String, Value>) -> Vec<Findin
     found
 }
 
-/// Says whether a value is of a kind; of a list `X[]`, every element must be an X.
+/// Whether a value is of a kind; for a list `X[]`, every element must be an X.
 fn fits(kind: Option<&str>, value: &Value) -> bool {
     let element = kind.and_then(|kind| kind.trim().strip_suffix("[]"));
     match (element, value) {

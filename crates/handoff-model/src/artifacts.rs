@@ -1,4 +1,4 @@
-//! The files that contracts deliver: which they are, and whether they are what was asked for.
+//! The files that contracts deliver: which ones, and whether they match the request.
 
 use handoff_base::finding::Finding;
 use handoff_base::text::quoted;
@@ -11,15 +11,15 @@ use crate::record::Expected;
 /// A file that a contract names.
 #[derive(Clone, Debug)]
 pub struct NamedFile {
-    /// Its path, as the contract has it.
+    /// Its path, as the contract gives it.
     pub path: String,
-    /// The kind of artifact, where the contract says it.
+    /// The kind of artifact, if the contract states it.
     kind: Option<String>,
-    /// Where in the contract its path is, a JSON Pointer.
+    /// The place of its path in the contract, a JSON Pointer.
     pub at: String,
-    /// Where its kind is.
+    /// The place of its kind.
     kind_at: String,
-    /// Whether it is a file of the repository, by its kind.
+    /// Whether its kind is a file of the repository.
     pub is_file: bool,
 }
 
@@ -53,8 +53,7 @@ pub fn delivered(kind: &ContractType, value: &Value) -> Vec<NamedFile> {
         .collect()
 }
 
-/// How what a contract delivers differs from what was asked for; paths are JSON
-/// Pointers.
+/// How a contract's deliverables differ from what was requested; paths are JSON Pointers.
 pub fn unfit(expected: &Expected, kind: &ContractType, value: &Value) -> Vec<Finding> {
     let delivered = delivered(kind, value);
     let Some(file) = delivered.first() else {
@@ -80,8 +79,8 @@ pub fn unfit(expected: &Expected, kind: &ContractType, value: &Value) -> Vec<Fin
     found
 }
 
-/// Says whether a path is one that a destination stands for: `{timestamp}` is
-/// one or more characters of a time, as digits or as in RFC 3339.
+/// Whether a path matches a destination: `{timestamp}` stands for one or more characters of a time,
+/// as digits or in RFC 3339.
 fn is_at(path: &str, destination: &str) -> bool {
     let mut parts = destination.split("{timestamp}");
     let Some(mut rest) = parts.next().and_then(|first| path.strip_prefix(first)) else {
@@ -90,8 +89,8 @@ fn is_at(path: &str, destination: &str) -> bool {
     for part in parts {
         let time = |c: char| c.is_ascii_digit() || "-:.TZ+".contains(c);
         let longest = rest.find(|c| !time(c)).unwrap_or(rest.len());
-        // The shortest time after which the rest fits is enough: no part of a
-        // destination begins with a time of its own.
+        // Trying the shortest timestamp first is enough: no part of a destination begins with a
+        // time.
         let fits = (1..=longest).find_map(|length| {
             let after = rest.get(length..)?.strip_prefix(part)?;
             (!part.is_empty() || length == longest).then_some(after)

@@ -1,4 +1,4 @@
-//! What an agent may claim, as far as a record tells.
+//! What an agent may claim, as far as a record shows.
 
 use handoff_base::Moment;
 use handoff_base::ids::HandoffId;
@@ -7,54 +7,53 @@ use serde::{Deserialize, Serialize};
 
 use crate::record::{Record, lasts};
 
-/// What waits for an agent, as far as a choice among it goes.
+/// What waits for an agent, reduced to what is needed to choose among it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Claimable {
-    /// The most urgent, then the oldest handoff that can be claimed now.
+    /// The most urgent handoff that can be claimed now, the oldest first.
     pub first: Option<HandoffId>,
-    /// The first handoff that others must be completed for, and the first of
-    /// these.
+    /// The first handoff that waits for others, and the first one it waits for.
     pub waits: Option<(HandoffId, HandoffId)>,
-    /// The handoff whose next attempt may begin first, and when.
+    /// The handoff whose next attempt may start soonest, and when.
     pub later: Option<(Moment, HandoffId)>,
 }
 
-/// What can be said of all handoffs with the same brief.
+/// The verdict for all handoffs with the same brief.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClaimVerdict {
-    /// They can be claimed, with this urgency: the lower, the sooner.
+    /// They can be claimed; a lower number is more urgent.
     Claimable(usize),
-    /// They wait for another one.
+    /// They wait for another handoff.
     Waits,
     /// They can be claimed from this moment on.
     Later(Moment),
-    /// Someone works on them, or must decide.
+    /// They can't be claimed: an agent works on them or must decide.
     No,
 }
 
-/// When a handoff was sent, in seconds.
+/// When a handoff was sent, as a Unix timestamp.
 pub fn sent_at(record: &Record) -> Option<i64> {
     record.sent_at().map(|at| at.timestamp())
 }
 
-/// What a choice needs to know of a record, besides when it was sent: many have
-/// the same.
+/// What choosing needs to know of a record, except when it was sent. Many records share the same
+/// brief.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Brief {
     /// The state that the record has.
     pub state: State,
-    /// The protocol of its issue, whose priorities count.
+    /// The protocol of its issue, which defines the priorities.
     pub protocol: String,
-    /// The protocol's word for its urgency.
+    /// Its priority, in the protocol's words.
     pub priority: Option<String>,
-    /// Since when it waits for another attempt, and until when.
+    /// The start and the end of its pause before another attempt.
     pause: Option<(i64, i64)>,
-    /// The first handoff that must be completed before.
+    /// The first handoff that must be completed before it.
     pub waits_for: Option<HandoffId>,
 }
 
 impl Brief {
-    /// What a record says.
+    /// The brief of a record.
     pub fn of(record: &Record) -> Self {
         Self {
             state: record.state,
@@ -67,7 +66,7 @@ impl Brief {
         }
     }
 
-    /// Why such a handoff can't be claimed now.
+    /// Why a handoff with this brief can't be claimed now.
     pub fn hindrance(&self, now: Moment) -> Option<ClaimVerdict> {
         let second = |at| Moment::from_timestamp(at, 0);
         let pause = self

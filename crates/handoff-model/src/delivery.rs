@@ -1,4 +1,4 @@
-//! Events from outside that steps carry out: each of them has its effects once.
+//! Outside events that steps carry out: each effect is applied once.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 #[serde(try_from = "String", into = "String")]
 pub struct DeliveryName(String);
 
-/// Why a text is no [`DeliveryName`].
+/// Why a text is not a [`DeliveryName`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a delivery's name has 1 to {LONGEST} letters, digits and `-`, a letter or digit first")]
 pub struct NoDeliveryName;
@@ -61,18 +61,17 @@ impl From<DeliveryName> for String {
     }
 }
 
-/// The effect of an event that a step is.
+/// Which effect of an outside event a step is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Delivery {
-    /// The delivery of the event, by the name that whoever delivers has for it: it has
-    /// the same one when it is delivered again.
+    /// The sender's name for the delivery; a redelivery has the same name.
     pub id: DeliveryName,
-    /// Which of the event's effects, where it has several.
+    /// Which of the event's effects, if it has several.
     pub part: DeliveryName,
 }
 
-/// An effect of an event that an issue has had.
+/// An effect of an event that was applied to an issue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Delivered {
@@ -80,13 +79,13 @@ pub struct Delivered {
     pub id: DeliveryName,
     /// Which of its effects.
     pub part: DeliveryName,
-    /// The number of the handoff that the step was about; of a step about the whole
-    /// issue, the newest then.
+    /// The number of the handoff that the step was about; for a step about the whole issue, of the
+    /// newest handoff at the time.
     pub handoff: u32,
 }
 
 impl Delivered {
-    /// Says whether it is this effect.
+    /// Whether it is this effect.
     pub fn is(&self, delivery: &Delivery) -> bool {
         self.id == delivery.id && self.part == delivery.part
     }

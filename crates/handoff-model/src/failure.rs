@@ -1,4 +1,4 @@
-//! `failure.json` and `snapshot.json`: what is kept of a failed attempt.
+//! `failure.json` and `snapshot.json`: the context that is kept of a failed attempt.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::record::Failure;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Host {
-    /// Its name, where it is known.
+    /// Its name, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Its operating system.
@@ -21,14 +21,14 @@ pub struct Host {
     pub arch: String,
 }
 
-/// Where the code stood.
+/// The state of the code.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stand {
-    /// The branch; none where HEAD was detached.
+    /// The branch; `None` if HEAD was detached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
-    /// HEAD's commit; none where there was no commit yet.
+    /// HEAD's commit; `None` if there was no commit yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     /// That commit's tree.
@@ -36,13 +36,13 @@ pub struct Stand {
     pub tree: Option<String>,
 }
 
-/// A file that was attached.
+/// An attached file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Attachment {
     /// Its name in `attachments`, escaped.
     pub name: String,
-    /// Its path as it was given, escaped.
+    /// The path that was given, escaped.
     pub path: String,
     /// Its size in bytes.
     pub bytes: u64,
@@ -52,22 +52,22 @@ pub struct Attachment {
     pub mode: String,
 }
 
-/// What a snapshot comes to.
+/// A summary of a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Summary {
-    /// How many files of the worktree it has.
+    /// The number of worktree files in it.
     pub files: u64,
-    /// Their size with what is staged, in bytes.
+    /// Their size, including staged content, in bytes.
     pub bytes: u64,
-    /// How many entries of the index it has.
+    /// The number of index entries in it.
     pub staged: u64,
-    /// How many files were deleted.
+    /// The number of deleted files.
     pub deleted: u64,
-    /// The commit that it is over; none where there was no commit yet.
+    /// The commit that it is based on; `None` if there was no commit yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
-    /// How many commits are kept, that no remote had.
+    /// The number of kept commits that no remote had.
     pub commits: u64,
 }
 
@@ -81,23 +81,23 @@ pub struct FailureFile {
     pub handoff: HandoffId,
     /// Which attempt failed.
     pub attempt: u32,
-    /// When.
+    /// When it failed.
     #[serde(with = "moment")]
     pub at: Moment,
-    /// By which agent.
+    /// The agent that failed.
     pub by: AgentName,
     /// What went wrong.
     pub error: Failure,
-    /// Where.
+    /// The machine it failed on.
     pub host: Host,
     /// The version of each tool.
     pub tools: BTreeMap<String, String>,
-    /// Where the code stood.
+    /// The state of the code.
     pub code: Stand,
-    /// The files that were attached.
+    /// The attached files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
-    /// The unfinished work, where it is kept.
+    /// The unfinished work, if it was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<Summary>,
 }
@@ -108,20 +108,20 @@ pub struct FailureFile {
 pub struct SnapshotFile {
     /// Its path, escaped.
     pub path: String,
-    /// Its mode as git writes it.
+    /// Its mode, as git writes it.
     pub mode: String,
     /// Its size in bytes.
     pub bytes: u64,
-    /// Its content's object.
+    /// The object with its content.
     pub blob: String,
-    /// Its stage in the index, where it is in conflict.
+    /// Its stage in the index, if it is in conflict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stage: Option<u16>,
-    /// Where it is in the folder, escaped.
+    /// Its path in the folder, escaped.
     pub stored: String,
 }
 
-/// A mark of the index that hides a file's changes.
+/// An index flag that hides a file's changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mark {
@@ -135,9 +135,9 @@ pub enum Mark {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Merge {
-    /// The commits that are merged.
+    /// The commits being merged.
     pub heads: Vec<String>,
-    /// The message so far, escaped.
+    /// The draft of the merge message, escaped.
     pub message: String,
 }
 
@@ -147,35 +147,35 @@ pub struct Merge {
 pub struct Manifest {
     /// The version of the stored form: 1.
     pub version: u32,
-    /// The commit that it is over.
+    /// The commit that it is based on.
     pub base: Stand,
-    /// What the worktree was in the middle of, in git's word for it.
+    /// The operation in progress in the worktree, in git's word for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<String>,
-    /// The merge that it was in the middle of.
+    /// The merge in progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merge: Option<Merge>,
     /// Changed, added and untracked files.
     pub files: Vec<SnapshotFile>,
-    /// Paths without a file, escaped.
+    /// Paths whose file was deleted, escaped.
     pub deleted: Vec<String>,
-    /// Entries of the index that the base does not have so.
+    /// Index entries that differ from the base.
     pub staged: Vec<SnapshotFile>,
-    /// Paths of the base that the index does not have, escaped.
+    /// Paths of the base that are missing from the index, escaped.
     pub removed: Vec<String>,
-    /// Paths that are only intended to be added, escaped.
+    /// Paths marked intent-to-add, escaped.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub intended: Vec<String>,
-    /// Marks of the index on files that differ from it, by escaped path.
+    /// Index flags of files that differ from the index, by escaped path.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub hidden: BTreeMap<String, Mark>,
-    /// How many files a sparse checkout left out.
+    /// The number of files that a sparse checkout left out.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub sparse: u64,
     /// The kept commits, parents first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commits: Vec<String>,
-    /// Whether there were too many commits to keep more than the newest.
+    /// Whether there were more commits, of which only the newest were kept.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub more_commits: bool,
 }

@@ -1,5 +1,4 @@
-//! The contract pipeline at the ledger's door: bytes become a checked
-//! [`Contract`] or findings, under one protocol.
+//! The contract pipeline: turns bytes into a checked [`Contract`] or findings, under one protocol.
 
 use std::collections::BTreeSet;
 
@@ -31,51 +30,51 @@ pub struct Contract {
     pub kind: String,
     /// The issue it belongs to.
     pub issue: IssueKey,
-    /// Its own id, where its type has one.
+    /// Its own id, if its type has one.
     pub id: Option<String>,
-    /// Its sender; a note may name none.
+    /// Its sender; optional in a note.
     pub from: Option<AgentName>,
-    /// Its receiver; an answer and a note may name none.
+    /// Its receiver; optional in an answer or a note.
     pub to: Option<AgentName>,
     /// Its status word.
     pub status: Option<String>,
     /// Its priority word.
     pub priority: Option<String>,
-    /// One line about it: its own, or its type's title.
+    /// One line about it: its own summary, or its type's title.
     pub summary: String,
-    /// Where its sender's own session is.
+    /// The location of its sender's session.
     pub session: Option<String>,
-    /// What went wrong, where it reports that.
+    /// What went wrong, if it reports a failure.
     pub failure: Option<Failure>,
-    /// What it holds that was allowed although it looks like a secret.
+    /// The allowed matches of secret patterns in it.
     pub allowed_secrets: Vec<Allowance>,
-    /// What it says, in the value model.
+    /// Its content, in the value model.
     pub value: Value,
 }
 
 impl Contract {
-    /// Who sends it: whom it names, else whoever acts.
+    /// Its sender: the one it names, else the actor.
     pub fn sender<'a>(&'a self, actor: &'a AgentName) -> &'a AgentName {
         self.from.as_ref().unwrap_or(actor)
     }
 }
 
-/// What the pipeline found.
+/// The result of the pipeline.
 #[derive(Clone, Debug)]
 pub struct Review {
     /// Every finding, in the order of the document.
     pub findings: Vec<Finding>,
-    /// The type, where it could be told.
+    /// The type, if it could be determined.
     pub kind: Option<String>,
-    /// The contract, if nothing refuses it and its issue is known.
+    /// The contract, if there are no errors and its issue is known.
     pub contract: Option<Contract>,
-    /// The issue that it would open, where it names none.
+    /// The issue that it would open, if it names none.
     pub new_issue: Option<IssueKey>,
-    /// Whether that is its own words, and not the protocol's.
+    /// Whether that key comes from the contract rather than from the protocol.
     pub names_session: bool,
     /// Whether the only fault is that the protocol has no such route.
     pub no_route: bool,
-    /// An allowance for a secret that it does not hold.
+    /// An allowance for a secret that is not in it.
     pub unused: Option<Allowance>,
     /// How many of the protocol's envelope fields the document has.
     known: usize,
@@ -88,21 +87,20 @@ impl AsRef<Self> for Review {
 }
 
 impl Review {
-    /// Says whether nothing in the document refuses it.
+    /// Whether the document has no errors.
     pub fn is_complete(&self) -> bool {
         !self.findings.iter().any(Finding::is_error)
     }
 
-    /// How far a document is from what the protocol knows: by fields and agents
-    /// that it does not have, less the fields of the envelope that it has; then
-    /// by all faults. Where the type can't be told, each fault is one of the
-    /// envelope.
+    /// How far a document is from the protocol: unknown fields and agents, less the envelope fields
+    /// that it has; then the number of all faults. If the type can't be determined, each fault
+    /// counts as one of the envelope.
     fn mismatch_score(&self) -> (i64, usize) {
         let errors = || self.findings.iter().filter(|f| f.is_error());
         let count = |code: &str| errors().filter(|f| f.code == code).count();
         let strange = match self.kind {
             Some(_) => count("field.unknown") + count("agent.unknown"),
-            // Its parties are known, and only the way between them is not.
+            // Its parties are known; only the route between them is not.
             None if errors().any(|f| f.code.starts_with("route.")) => 0,
             None => 3 + errors().count(),
         };
@@ -111,7 +109,7 @@ impl Review {
         (distance(strange) - distance(self.known), errors().count())
     }
 
-    /// What becomes of a document that can't be read.
+    /// The review of a document that can't be read.
     pub fn refused(findings: Vec<Finding>) -> Self {
         Self {
             findings,
@@ -126,12 +124,12 @@ impl Review {
     }
 }
 
-/// Of what several protocols make of a contract, in their order, what the one makes of it that it
-/// follows: the first under which it is complete and its issue known, else the first under which it
-/// is complete, else the one to which it is least strange. None when there are no protocols.
+/// Picks the protocol that a contract follows, from its reviews in the protocols' order: the first
+/// under which it is complete and its issue known, else the first under which it is complete, else
+/// the closest match. `None` if there are no protocols.
 ///
 /// # Errors
-/// The first that the protocols meet up to that one.
+/// The first error up to the review that is picked.
 pub fn first_match<T: AsRef<Review>, E>(
     matches: impl IntoIterator<Item = Result<T, E>>,
 ) -> Result<Option<T>, E> {
@@ -142,7 +140,7 @@ pub fn first_match<T: AsRef<Review>, E>(
         if review.contract.is_some() {
             return Ok(Some(found));
         }
-        // What is complete is nearer than anything that is not.
+        // A complete match is closer than any incomplete one.
         let is_complete = review.kind.is_some() && review.is_complete();
         let distance = (!is_complete).then(|| review.mismatch_score());
         if nearest.as_ref().is_none_or(|(least, _)| distance < *least) {
@@ -152,11 +150,11 @@ pub fn first_match<T: AsRef<Review>, E>(
     Ok(nearest.map(|(_, found)| found))
 }
 
-/// Takes a document through the pipeline. `hint` is the issue it is sent for,
-/// for contracts that do not name one.
+/// Runs a document through the pipeline. `hint` is the issue it is sent for, for contracts that do
+/// not name one.
 ///
 /// # Errors
-/// Only when a schema can't be had; faults of the document are findings.
+/// Only if a schema is not available; faults of the document are findings.
 pub fn review<S: Schemas>(
     protocol: &Protocol,
     schemas: &S,
@@ -185,7 +183,7 @@ pub fn review<S: Schemas>(
     let mut misplaced = wrapped_wrong(protocol, source, wrapper);
     if !misplaced.is_empty() {
         place_all(&mut misplaced, source, &Shape::open(), wrapper);
-        // Its parties are in there: more than outweighs the faults.
+        // The parties are in there, which outweighs the faults.
         let known = 4 * (misplaced.len() + 1);
         return Ok(Review {
             known,
@@ -257,7 +255,7 @@ pub fn review<S: Schemas>(
     let issue = issue_of(protocol, kind, &value, hint, new_issue.as_ref(), &mut found);
     found.extend(unfinished(protocol, kind, status.as_deref()));
     place_all(&mut found, source, schema.shape(), wrapper);
-    // That the work has not ended says more than which words there are.
+    // Unfinished work is a better reason than the list of valid words.
     if let Some(said) = found.iter().find(|f| f.code == UNFINISHED) {
         findings.retain(|f| f.path != said.path);
     }
@@ -310,7 +308,7 @@ pub fn review<S: Schemas>(
     })
 }
 
-/// How many of the fields that tell a protocol's contracts a document has.
+/// The number of fields in a document that identify the protocol's contracts.
 fn known_fields(protocol: &Protocol, probe: &dyn Fn(&str) -> Option<String>) -> usize {
     let definition = protocol.definition();
     let own = definition.contracts.iter();
@@ -347,7 +345,7 @@ pub struct Opened {
 const EMBEDDED: &str = "handoff_data";
 
 impl Opened {
-    /// Finds where in a document the contract is, by the protocol's roots and fields.
+    /// Locates the contract in a document, by the protocol's roots and fields.
     pub fn new(protocol: &Protocol, source: &Source) -> Self {
         let root = source.root(&protocol.roots());
         let fields = &protocol.definition().fields;
@@ -373,8 +371,8 @@ impl Opened {
     }
 }
 
-/// Findings for a JSON contract that is in there, but not where it should be: in a member of a wrong
-/// name, in one beside others, or wrapped twice.
+/// Findings for a JSON contract in the wrong place: in a member with a wrong name, in one with
+/// siblings, or wrapped twice.
 fn wrapped_wrong(protocol: &Protocol, source: &Source, wrapper: Option<&str>) -> Vec<Finding> {
     let fields = &protocol.definition().fields;
     let own = protocol.definition().contracts.iter().map(|c| &c.fields);
@@ -428,7 +426,7 @@ fn wrapped_wrong(protocol: &Protocol, source: &Source, wrapper: Option<&str>) ->
         .collect()
 }
 
-/// Adds what a later stage found; what was said of a place first stands.
+/// Adds the findings of a later stage; an earlier finding about the same place wins.
 fn add_all(findings: &mut Vec<Finding>, later: Vec<Finding>) {
     for finding in later {
         if !findings.iter().any(|f| f.path == finding.path) {
@@ -437,8 +435,7 @@ fn add_all(findings: &mut Vec<Finding>, later: Vec<Finding>) {
     }
 }
 
-/// Turns findings that name a JSON Pointer into ones that name a place in the
-/// source.
+/// Replaces JSON Pointers in findings with places in the source.
 fn place_all(findings: &mut [Finding], source: &Source, shape: &Shape, wrapper: Option<&str>) {
     for finding in findings.iter_mut().filter(|f| f.line.is_none()) {
         let Place { path, line, column } = source.place(shape, wrapper, &finding.path);
@@ -448,10 +445,10 @@ fn place_all(findings: &mut [Finding], source: &Source, shape: &Shape, wrapper: 
     }
 }
 
-/// Findings about a contract that name JSON Pointers, with their places in it.
+/// Findings about a contract that name JSON Pointers, with their places in the source.
 ///
 /// # Errors
-/// When its schema can't be had.
+/// If its schema is not available.
 pub fn placed<S: Schemas>(
     protocol: &Protocol,
     schemas: &S,
@@ -467,7 +464,7 @@ pub fn placed<S: Schemas>(
     Ok(findings)
 }
 
-/// What a contract says went wrong.
+/// The failure that a contract reports.
 fn failure(fields: &FailureFields, value: &Value) -> Option<Failure> {
     let text = |pointer: &str| scalar(value.pointer(pointer)?);
     let optional = |pointer: &Option<String>| text(pointer.as_deref()?);
@@ -498,7 +495,7 @@ fn issue_of(
     let at = protocol.field(kind, |f| &f.issue);
     let Some((pointer, text)) = at.and_then(|at| Some((at, scalar(value.pointer(at)?)?))) else {
         if hint.is_none() {
-            // No fault of the contract: whoever sends it may say which.
+            // Not a fault of the contract: the sender may give the issue.
             let text = match at {
                 Some(at) => format!(
                     "the contract names no issue in `{}`",
@@ -539,8 +536,8 @@ fn issue_of(
 /// The code of the finding that a contract was sent too early.
 const UNFINISHED: &str = "status.unfinished";
 
-/// A contract is sent when its sender is done, one way or another; a request
-/// when nobody has begun.
+/// A contract may be sent once its sender is done, successfully or not; a request before anybody
+/// has begun.
 fn unfinished(protocol: &Protocol, kind: &ContractType, status: Option<&str>) -> Option<Finding> {
     let word = status?;
     let state = *protocol.definition().status.get(word)?;

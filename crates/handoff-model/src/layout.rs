@@ -1,18 +1,18 @@
-//! Where things are in the ledger's tree.
+//! The paths of the ledger's tree.
 
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_contract::Format;
 use handoff_protocol::SIGNERS;
 
-/// The file that says what the ledger is.
+/// The file that describes the ledger.
 pub const MANIFEST: &str = "ledger.json";
-/// The page for the person who lands here in a browser.
+/// The page for a person who opens the branch in a browser.
 pub const README: &str = "README.md";
 /// The folder with one entry for each open handoff.
 pub const OPEN: &str = "open";
 /// The folder with one folder for each issue.
 pub const ISSUES: &str = "issues";
-/// The folder with the protocols in force.
+/// The folder with the active protocols.
 pub const PROTOCOLS: &str = "protocols";
 
 /// An issue's folder: `issues/23/01/123` for 123.
@@ -28,7 +28,7 @@ pub fn issue_folder(issue: &IssueKey) -> String {
     format!("{ISSUES}/{last}/{before}/{issue}")
 }
 
-/// The file with what is known of an issue.
+/// The file with an issue's state.
 pub fn issue_file(issue: &IssueKey) -> String {
     format!("{}/issue.json", issue_folder(issue))
 }
@@ -38,8 +38,8 @@ pub fn record_name(number: u32) -> String {
     format!("{number:04}.json")
 }
 
-/// The number of the handoff whose record has this name in its issue's folder; 0 for
-/// the issue's own file.
+/// The number of the handoff whose record has this name in its issue's folder; 0 for the issue's
+/// own file.
 pub fn number_of(name: &str) -> Option<u32> {
     let stem = name.strip_suffix(".json")?;
     if stem == "issue" {
@@ -54,13 +54,12 @@ pub fn record_file(id: &HandoffId) -> String {
     format!("{}/{}", issue_folder(id.issue()), record_name(id.number()))
 }
 
-/// The folder with what was kept of a failed attempt, in its issue's folder:
-/// `0002-failure/1`.
+/// The folder with the context of a failed attempt, in its issue's folder: `0002-failure/1`.
 pub fn failure_folder(number: u32, attempt: u32) -> String {
     format!("{number:04}-failure/{attempt}")
 }
 
-/// Says whether a path is the folder of a failed attempt.
+/// Whether a path is the folder of a failed attempt.
 pub fn is_failure_folder(path: &str) -> bool {
     let inside = |folder: &str| -> Option<(IssueKey, u32, u32)> {
         let mut parts = folder.strip_prefix(ISSUES)?.split('/').skip(3);
@@ -88,19 +87,19 @@ pub fn open_name(id: &HandoffId, to: &AgentName) -> String {
     format!("{id}@{to}")
 }
 
-/// The id in the name of an entry, if the handoff is open with this agent.
+/// The id in the name of an entry, if the handoff is open for this agent.
 pub fn open_with<'n>(name: &'n str, agent: &AgentName) -> Option<&'n str> {
     let (id, to) = name.split_once('@')?;
     (to == agent.as_str()).then_some(id)
 }
 
-/// Reads the name of an open handoff's entry back.
+/// Parses the name of an open handoff's entry.
 pub fn parse_open_entry(name: &str) -> Option<(HandoffId, AgentName)> {
     let (id, agent) = name.split_once('@')?;
     Some((id.parse().ok()?, agent.parse().ok()?))
 }
 
-/// The documents that issues share.
+/// The folder with documents that issues share.
 pub const DOCUMENTS: &str = "documents";
 
 /// A document that the issues of a protocol share.
@@ -111,12 +110,12 @@ pub fn document(protocol: &str, name: &AgentName) -> String {
 /// The definition in a protocol's folder.
 pub const DEFINITION: &str = "protocol.json";
 
-/// A file of a protocol in force.
+/// A file of an active protocol.
 pub fn protocol_file(protocol: &str, file: &str) -> String {
     format!("{PROTOCOLS}/{protocol}/{file}")
 }
 
-/// Says whether a protocol's folder can have a file at this path.
+/// Whether a protocol's folder can have a file at this path.
 pub fn is_protocol_file(path: &str) -> bool {
     let plain = |name: &str| {
         let allowed = |c: char| !c.is_control() && c != '\\' && c != '/';

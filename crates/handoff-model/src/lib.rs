@@ -1,10 +1,10 @@
-//! What a ledger means: its records, what is asked of it, and what follows from that.
+//! The meaning of a ledger: its records, the requests to it, and the steps that follow.
 //!
-//! Everything here is pure: no Git, no files, no clock. [`record`] is the stored form, [`intake`]
-//! takes a contract through the pipeline, [`request`] is what a caller asks for, [`step`] what that
-//! becomes, [`planner`] decides which step that is or why there is none ([`Refusal`]). What has to be read
-//! for that comes through [`View`] and [`Schemas`]. [`layout`] says where things are, [`message`]
-//! what a commit says, [`evidence`] which claims are checked, [`screening`] what may not be kept.
+//! Everything here is pure: no Git, no files, no clock. [`record`] is the stored form; [`intake`]
+//! takes a contract through the pipeline; [`request`] is what a caller asks for and [`step`] what
+//! it becomes; [`planner`] decides on that step or refuses it ([`Refusal`]). It reads through
+//! [`View`] and [`Schemas`]. [`layout`] has the paths, [`message`] the commit messages,
+//! [`evidence`] the claims to check, [`screening`] the search for secrets.
 
 pub mod advice;
 pub mod annotation;

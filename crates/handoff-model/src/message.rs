@@ -1,8 +1,8 @@
 //! The commit message of a step: subject, summary, trailers.
 //!
-//! `git interpret-trailers --parse` reads the trailers back. Whatever a
-//! contract says stays one line of its own paragraph, so that no text can add
-//! a trailer, end the message early or move the cursor of a terminal.
+//! `git interpret-trailers --parse` reads the trailers back. Text from a contract stays on one line
+//! in its own paragraph, so that it cannot add a trailer, end the message early or move a
+//! terminal's cursor.
 
 use handoff_base::ids::{HandoffId, IssueKey};
 use handoff_base::text::summary_line;
@@ -15,7 +15,7 @@ use crate::record::Record;
 pub struct Change {
     /// The handoff.
     pub id: HandoffId,
-    /// The state before; none for a new handoff.
+    /// The state before; `None` for a new handoff.
     pub from: Option<State>,
     /// The state after.
     pub to: State,
@@ -29,7 +29,6 @@ impl std::fmt::Display for Change {
     }
 }
 
-/// Everything a step's message says.
 pub(crate) struct Message<'a> {
     pub(crate) subject: String,
     pub(crate) summary: &'a str,
@@ -44,7 +43,7 @@ pub(crate) struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// What every step about a handoff says.
+    /// The message of a step about a handoff.
     pub(crate) fn about(record: &'a Record, issue: &'a IssueKey, summary: &'a str) -> Self {
         Self {
             subject: format!(

@@ -1,5 +1,5 @@
-//! Every fault of a protocol's folder: the definition's own, its files', and
-//! where the two do not fit each other.
+//! Reports every fault of a protocol's folder: in the definition, in its files, and where the two
+//! contradict each other.
 
 use std::collections::BTreeSet;
 
@@ -14,11 +14,11 @@ use serde_json::Value;
 
 use crate::layout::DEFINITION;
 
-/// A protocol's files by path in its folder.
+/// A protocol's files, by path in its folder.
 pub type ProtocolFiles = [(String, Vec<u8>)];
 
-/// Checks a protocol's folder. Paths are those of files; where the fault is in
-/// the definition, a JSON Pointer into it.
+/// Checks a protocol's folder. Findings name a file, or for a fault in the definition a JSON
+/// Pointer into it.
 pub fn check_protocol(files: &ProtocolFiles) -> Vec<Finding> {
     let Some(definition) = file(files, DEFINITION) else {
         let text = "the folder has no protocol.json";
@@ -48,8 +48,8 @@ pub fn check_protocol(files: &ProtocolFiles) -> Vec<Finding> {
     checker.found
 }
 
-/// The first place that must be an object and is a list, which is read as its
-/// fields in some order.
+/// The first place that must be an object but is a list, which serde would read as its fields in
+/// order.
 fn not_an_object(definition: &[u8]) -> Option<String> {
     let definition: Value = serde_json::from_slice(definition).ok()?;
     if !definition.is_object() {
@@ -83,7 +83,7 @@ struct Checker<'a> {
     found: Vec<Finding>,
 }
 
-/// A contract type's schema, where it can be read.
+/// The schema of each contract type, if it can be read.
 type Schemas = Vec<Option<Value>>;
 
 impl Checker<'_> {
@@ -91,7 +91,7 @@ impl Checker<'_> {
         self.found.push(Finding::error(code, path, text));
     }
 
-    /// Reads a schema and compiles it.
+    /// Reads and compiles a schema.
     fn schema(&mut self, at: String, path: &str, as_xml: bool) -> Option<Value> {
         let Some(bytes) = file(self.files, path) else {
             let text = format!("no file {path} describes it");
@@ -140,7 +140,7 @@ impl Checker<'_> {
             used.insert(document.schema.as_str());
             self.schema(format!("/documents/{name}/schema"), &document.schema, false);
         }
-        // Contracts may name the others.
+        // Contracts may name the other schemas.
         for (path, _) in self.files {
             if path.ends_with(".json") && path.starts_with("schemas/") && !used.contains(&**path) {
                 self.schema(String::new(), path, false);
@@ -163,8 +163,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Contract types of requirements that there are not. A protocol from which a
-    /// type was taken away is whole without it; only less can be shown.
+    /// Reports unknown contract types in requirements. A protocol that dropped a type still works;
+    /// its requirements just can't be met by that type.
     fn requirements(&mut self) {
         for (name, requirement) in &self.definition.requirements {
             let lists = [
@@ -186,7 +186,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Who may sign, and who can't.
+    /// Checks the signers: agents that may sign and agents that can't.
     fn signers(&mut self) {
         let Some(bytes) = file(self.files, SIGNERS) else {
             return;
@@ -194,7 +194,7 @@ impl Checker<'_> {
         let (signers, faults) = Signers::parse(bytes);
         let whole = faults.is_empty();
         self.found.extend(faults);
-        // What can't be read may list them.
+        // An unreadable file may still list them.
         if !whole || signers.is_empty() {
             return;
         }
@@ -246,12 +246,12 @@ impl Checker<'_> {
         }
     }
 
-    /// Pointers to what no schema has.
+    /// Reports pointers that match no schema.
     fn pointers(&mut self, schemas: &Schemas) {
         let definition = self.definition;
         let anywhere = |pointer: &str| {
             let mut known = schemas.iter().flatten();
-            // What can't be read was reported, and may have it.
+            // An unreadable schema was reported already and may have it.
             schemas.iter().any(Option::is_none) || known.any(|s| has(s, pointer))
         };
         let mut missing: Vec<(String, String)> = Vec::new();
@@ -330,8 +330,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Status words that no contract can say, so that what they stand for is
-    /// never reached.
+    /// Reports status words that no contract can use, so that their meaning is never reached.
     fn words(&mut self, schemas: &Schemas) {
         let definition = self.definition;
         let types = definition.contracts.iter().zip(schemas).enumerate();
@@ -360,7 +359,7 @@ impl Checker<'_> {
             said.extend(words);
         }
         for (word, state) in &definition.status {
-            // These are known so that contracts with them can be refused.
+            // These words are known so that contracts with them can be refused.
             let unfinished = matches!(state, State::Pending | State::InProgress);
             if !open && !unfinished && !said.contains(word) {
                 let text = format!(
@@ -375,8 +374,8 @@ impl Checker<'_> {
     }
 }
 
-/// The pointers of a type to what must be of a certain type, with the place of
-/// each and the types that would do.
+/// A type's pointers to values of a required JSON type, with the place of each and the types that
+/// fit.
 fn typed_pointers(kind: &ContractType) -> Vec<ClaimedPlace<'static>> {
     const LIST: &[&str] = &["array"];
     let mut found: Vec<ClaimedPlace<'static>> = Vec::new();
@@ -412,7 +411,7 @@ fn typed_pointers(kind: &ContractType) -> Vec<ClaimedPlace<'static>> {
             "parent" | "completes" => &["string"],
             "dependencies" => &["object"],
             "weights" | "groups" => LIST,
-            // A message's bullets are an object, and a list in one is a text.
+            // A message's bullets form an object, and a list in one is a text.
             _ => &["array", "object", "string"],
         };
         found.push((format!("tasks/{key}"), pointer.to_owned(), wanted));
@@ -423,7 +422,7 @@ fn typed_pointers(kind: &ContractType) -> Vec<ClaimedPlace<'static>> {
     found
 }
 
-/// The pointers that a type has for itself, with the place of each.
+/// The pointers that belong to one type, with the place of each.
 fn own_pointers(kind: &ContractType) -> Vec<(String, String)> {
     let mut found: Vec<(String, String)> = Vec::new();
     let mut add = |at: String, pointer: &str| {

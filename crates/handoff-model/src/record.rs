@@ -18,7 +18,7 @@ pub use handoff_base::moment;
 use handoff_contract::{Allowance, Format};
 use handoff_protocol::{Action, Event, OwnRetry, Policy, State, TaskState};
 
-/// `ledger.json`: what the ledger is.
+/// `ledger.json`: the ledger's settings.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
@@ -26,19 +26,18 @@ pub struct Manifest {
     pub version: u32,
     /// The protocol that a new issue is bound to.
     pub default_protocol: AgentName,
-    /// What becomes of claims that the repository contradicts, where a protocol
-    /// does not say.
+    /// The policy for claims that the repository contradicts, unless a protocol sets its own.
     pub evidence: Policy,
-    /// When the ledger was started.
+    /// When the ledger was created.
     #[serde(with = "moment")]
     pub created_at: Moment,
 }
 
-/// Whether an issue is still worked on.
+/// Whether an issue is open or completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum IssueStatus {
-    /// Work goes on.
+    /// Work continues.
     Open,
     /// The closing contract was sent; nothing can be added.
     Completed,
@@ -64,7 +63,7 @@ pub struct OpenHandoff {
     pub to: AgentName,
     /// Its state.
     pub state: State,
-    /// When the lease of whoever works on it runs out.
+    /// When the holder's lease ends.
     #[serde(
         default,
         with = "moment::optional",
@@ -89,47 +88,47 @@ pub struct Counted {
     /// What it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub item: Option<String>,
-    /// Its contract's reason.
+    /// The reason its contract gives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The rounds that it is one of.
+    /// The kinds of round that it counts towards.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rounds: Vec<String>,
 }
 
-/// What was decided about a handoff, and why.
+/// A decision about a handoff.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Decision {
-    /// When.
+    /// When it was made.
     #[serde(with = "moment")]
     pub at: Moment,
-    /// By whom.
+    /// The agent that made it.
     pub by: AgentName,
     /// The handoff.
     pub id: HandoffId,
-    /// What is to be done.
+    /// The action to take.
     pub action: Action,
     /// Why.
     pub why: String,
 }
 
-/// Why and by whom a completed issue was opened again.
+/// A reopening of a completed issue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reopening {
-    /// When.
+    /// When it was reopened.
     #[serde(with = "moment")]
     pub at: Moment,
-    /// By whom.
+    /// The agent that reopened it.
     pub by: AgentName,
     /// Why.
     pub reason: String,
-    /// How many handoffs the issue had then.
+    /// The number of handoffs the issue had at that time.
     pub handoffs: u32,
 }
 
-/// `issue.json`: who holds an issue and what is known of it.
+/// `issue.json`: the state of an issue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Issue {
@@ -139,7 +138,7 @@ pub struct Issue {
     pub issue: IssueKey,
     /// The protocol it is bound to.
     pub protocol: AgentName,
-    /// Whether it is still worked on.
+    /// Whether it is open.
     pub status: IssueStatus,
     /// When its first contract was sent.
     #[serde(with = "moment")]
@@ -147,46 +146,44 @@ pub struct Issue {
     /// When its last step was made.
     #[serde(with = "moment")]
     pub updated_at: Moment,
-    /// When it was completed.
+    /// When it was completed, if it is.
     #[serde(
         default,
         with = "moment::optional",
         skip_serializing_if = "Option::is_none"
     )]
     pub completed_at: Option<Moment>,
-    /// How many handoffs it has: the number of the newest.
+    /// The number of its handoffs, which is the number of the newest.
     pub handoffs: u32,
-    /// How many commits wrote to it.
+    /// The number of commits that wrote to it.
     pub steps: u32,
     /// Its open handoffs, the oldest first.
     pub open: Vec<OpenHandoff>,
-    /// Handoffs that are completed, and from which nothing was sent on yet:
-    /// their receivers may still send.
+    /// Completed handoffs that nothing was sent on from yet: their receivers may still send.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unfollowed: Vec<HandoffId>,
-    /// When it was opened again.
+    /// When and why it was reopened.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reopened: Vec<Reopening>,
-    /// What was handed over that the protocol's limits count, the oldest first.
+    /// The handoffs that the protocol's limits count, the oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counted: Vec<Counted>,
-    /// What was decided about its handoffs, the oldest first.
+    /// Decisions about its handoffs, the oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub decisions: Vec<Decision>,
     /// Notes that correct what was recorded, the oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub annotations: Vec<Annotation>,
-    /// The events from outside that steps of it carried out, the oldest first.
+    /// The outside events that its steps carried out, the oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deliveries: Vec<Delivered>,
-    /// The tasks that were handed over, in the order in which they came.
+    /// The tasks that were handed over, in that order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<Task>,
-    /// For each contract type, the contracts' own ids and the numbers of their
-    /// handoffs.
+    /// For each contract type, the contracts' own ids with the numbers of their handoffs.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub contract_ids: BTreeMap<String, BTreeMap<String, u32>>,
-    /// What its contracts have told, by the protocol's rules.
+    /// The facts that its contracts stated, by the protocol's rules.
     pub facts: Map<String, Value>,
 }
 
@@ -201,10 +198,10 @@ pub struct Task {
     pub parent: Option<String>,
     /// Its newest handoff.
     pub handoff: HandoffId,
-    /// Tasks with the same parent that must be done before.
+    /// Sibling tasks that must be done first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub depends_on: Vec<String>,
-    /// Where it stands.
+    /// Its state.
     pub state: TaskState,
 }
 
@@ -219,7 +216,7 @@ pub struct TaskName {
     pub parent: Option<String>,
 }
 
-/// What a request says that its answer must deliver.
+/// What a request requires of its answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Expected {
@@ -227,7 +224,7 @@ pub struct Expected {
     pub artifact_type: String,
     /// The name of its schema among the protocol's.
     pub schema: String,
-    /// Its path, in which `{timestamp}` stands for digits.
+    /// Its path, with `{timestamp}` in place of digits.
     pub destination: String,
 }
 
@@ -237,18 +234,18 @@ pub struct Expected {
 pub struct Artifact {
     /// Its path in the repository.
     pub path: String,
-    /// Its size in bytes; none if it was not there.
+    /// Its size in bytes; `None` if it was missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
-    /// Its SHA-256, in hexadecimal; none if it was not there.
+    /// Its SHA-256, in hexadecimal; `None` if it was missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
-    /// Whether the code branch's commit has it so.
+    /// Whether the code branch's commit has the same content.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub committed: bool,
 }
 
-/// The file that an agent handed over.
+/// The contract file of a handoff.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ContractFile {
@@ -274,53 +271,53 @@ impl ContractFile {
     }
 }
 
-/// Who works on a handoff.
+/// A worker's hold on a handoff.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lease {
-    /// The agent.
+    /// The agent that holds it.
     pub holder: AgentName,
-    /// Since when.
+    /// When it was claimed.
     #[serde(with = "moment")]
     pub since: Moment,
-    /// Which claim of this handoff this is, from 1.
+    /// The number of this claim of the handoff, from 1.
     pub token: u32,
-    /// How long it was when it began or was last extended, in seconds.
+    /// Its length in seconds when it started or was last extended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<u64>,
-    /// When it runs out; never, where the holder waits for others.
+    /// When it runs out; never, if the holder waits for others.
     #[serde(
         default,
         with = "moment::optional",
         skip_serializing_if = "Option::is_none"
     )]
     pub expires_at: Option<Moment>,
-    /// What its holder last said of the work.
+    /// The holder's latest progress report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress>,
 }
 
-/// A sign of life.
+/// A progress report of a holder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Progress {
-    /// When.
+    /// When it was made.
     #[serde(with = "moment")]
     pub at: Moment,
-    /// How far the work is.
+    /// The progress made.
     pub text: String,
 }
 
-/// What whoever is blocked needs to know.
+/// Something that a blocked agent needs to know.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Question {
-    /// The name that the answer has.
+    /// The key of the answer.
     pub key: String,
-    /// What kind of value it is, in the words of whoever asks.
+    /// The kind of value, in the words of the agent that asks.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// What it is for.
+    /// What the answer is used for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Whether the work can go on without it.
@@ -328,15 +325,15 @@ pub struct Question {
     pub optional: bool,
 }
 
-/// What went wrong, as the agent that failed tells it.
+/// A failure, as the failing agent reports it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Failure {
-    /// A short, stable word: `BuildError`.
+    /// A short, stable code: `BuildError`.
     pub code: String,
     /// What happened, in one sentence.
     pub message: String,
-    /// More of it.
+    /// More about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<String>,
     /// Whether another attempt may succeed.
@@ -350,15 +347,15 @@ pub struct Failure {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Transition {
-    /// When.
+    /// When it happened.
     #[serde(with = "moment")]
     pub at: Moment,
-    /// By which agent.
+    /// The agent that caused it.
     pub by: AgentName,
-    /// The event; none for the sending that began it.
+    /// The event; `None` for the sending that started the handoff.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event: Option<Event>,
-    /// The state before; none for the first.
+    /// The state before; `None` for the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<State>,
     /// The state after.
@@ -366,37 +363,37 @@ pub struct Transition {
     /// The handoff whose sending caused it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent: Option<HandoffId>,
-    /// Why, or what the answer is.
+    /// The reason, or the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What went wrong.
+    /// The failure, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
     /// Where the context of the failure is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<FailureContext>,
-    /// What is asked, by whoever is blocked.
+    /// The questions of the blocked agent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub questions: Vec<Question>,
-    /// What was answered, by the question's key.
+    /// The answers, by the questions' keys.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub values: Map<String, Value>,
-    /// The agent that is to do it from now on.
+    /// The agent that takes over from now on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receiver: Option<AgentName>,
-    /// How much of the delay before another attempt was drawn, in thousandths.
+    /// The random part of the delay before another attempt, in thousandths.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter: Option<u32>,
-    /// What came with it that looks like a secret and was allowed, where.
+    /// Allowed matches of secret patterns that came with it, and their places.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allowed_secrets: Vec<Allowance>,
-    /// The trace that it was made in.
+    /// The trace that it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<TraceParent>,
 }
 
 impl Transition {
-    /// A change to a state by an agent, of which nothing else is said.
+    /// A transition to a state, with no further details.
     pub fn new(at: Moment, by: AgentName, to: State) -> Self {
         Self {
             at,
@@ -439,7 +436,7 @@ pub struct Record {
     /// The protocol's priority word, the contract's own or the issue's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<String>,
-    /// The status word of its contract, in the protocol's own terms.
+    /// The status of its contract, in the protocol's own words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
     /// One line about it.
@@ -449,7 +446,7 @@ pub struct Record {
     pub contract_id: Option<String>,
     /// The contract.
     pub contract: ContractFile,
-    /// The receiver that its contract names, where another decides first.
+    /// The receiver that its contract names, if another agent decides first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intended: Option<AgentName>,
     /// The handoff that its sender held.
@@ -470,33 +467,33 @@ pub struct Record {
     /// The files that its contract delivered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<Artifact>,
-    /// What its contract claims, and what was found of it.
+    /// The claims of its contract and the results of their checks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<Evidence>,
-    /// How often it may be retried.
+    /// The number of retries it may have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_retries: Option<u32>,
-    /// How soon it is retried, as its contract says.
+    /// The retry delay that its contract sets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<OwnRetry>,
-    /// How long its receiver may take, as its contract says, in seconds.
+    /// The time that its contract gives the receiver, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u64>,
-    /// What its sender lacks.
+    /// The inputs that its sender lacks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<Question>,
-    /// Where its sender's own session is.
+    /// The location of its sender's session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// What its sender did against its role.
+    /// Role violations of its sender.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub violations: Vec<String>,
-    /// Where the code branch stood when it was sent.
+    /// The tip of the code branch when it was sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<Code>,
-    /// Which attempt this is, from 1.
+    /// The number of this attempt, from 1.
     pub attempt: u32,
-    /// The first attempt since it was given new ones.
+    /// The number of the first attempt since it was redriven.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub redriven_at: Option<u32>,
     /// When it can be claimed again, while it waits for another attempt.
@@ -506,10 +503,10 @@ pub struct Record {
         skip_serializing_if = "Option::is_none"
     )]
     pub not_before: Option<Moment>,
-    /// Who works on it, while someone does.
+    /// The current lease, if an agent works on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<Lease>,
-    /// Every change of its state, the oldest first.
+    /// Every transition, the oldest first.
     pub transitions: Vec<Transition>,
 }
 
@@ -519,40 +516,39 @@ impl Record {
         self.transitions.first().map(|t| t.at)
     }
 
-    /// Its newest change; that its attempts are spent is part of the failure
-    /// before it.
+    /// Its newest transition. Running out of attempts counts as part of the failure before it.
     pub fn latest(&self) -> Option<&Transition> {
         let mut newest = self.transitions.iter().rev();
         newest.find(|t| t.event != Some(Event::Exhaust))
     }
 
-    /// What whoever is blocked asks.
+    /// The questions of the blocked agent.
     pub fn questions(&self) -> &[Question] {
         let mut newest = self.transitions.iter().rev();
         let blocked = newest.find(|t| t.event == Some(Event::Block));
         blocked.map_or(&[], |t| &t.questions)
     }
 
-    /// Why it failed, if that is how its last attempt ended.
+    /// Why it failed, if its last attempt failed.
     pub fn failure(&self) -> Option<&Failure> {
         let stands = matches!(self.state, State::Failed | State::Dead);
         self.latest().filter(|_| stands)?.failure.as_ref()
     }
 
-    /// How often it was retried since it was given its attempts.
+    /// The number of retries since it was sent or redriven.
     pub fn retries(&self) -> u32 {
-        // A record that was tampered with may hold any numbers.
+        // A tampered record may hold any numbers.
         self.attempt.saturating_sub(self.redriven_at.unwrap_or(1))
     }
 
-    /// How often it was claimed: the token of its newest claim.
+    /// The number of claims, which is the token of the newest one.
     pub fn claims(&self) -> u32 {
         let claimed = |t: &&Transition| t.event == Some(Event::Claim);
         let claims = self.transitions.iter().filter(claimed).count();
         u32::try_from(claims).unwrap_or(u32::MAX)
     }
 
-    /// Since when it waits for another attempt, and until when.
+    /// The start and the end of its pause before another attempt.
     pub fn pause(&self) -> Option<(Moment, Moment)> {
         Some((self.latest()?.at, self.not_before?))
     }
@@ -564,28 +560,27 @@ impl Record {
     }
 }
 
-/// Says whether a pause is not over yet. A clock that was set back is no reason
-/// to wait longer than was meant.
+/// Whether a pause is not over yet. A clock that was set back does not make it longer.
 pub fn lasts((since, end): (Moment, Moment), at: Moment) -> bool {
     end > at && since - at < end - since
 }
 
-/// What a transition says of the folder with its failure's context.
+/// What a transition records about the folder with its failure's context.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FailureContext {
-    /// The folder, from the issue's: `0002-failure/1`.
+    /// The folder, relative to the issue's: `0002-failure/1`.
     pub folder: String,
-    /// The id of its tree.
+    /// The id of its tree object.
     pub tree: String,
-    /// How many files are kept in it, attachments and those of a snapshot.
+    /// The number of files in it: attachments and those of a snapshot.
     pub files: u64,
-    /// The size of all of them, in bytes.
+    /// Their total size, in bytes.
     pub bytes: u64,
 }
 
 impl Issue {
-    /// The effect of an event, if the issue has had it.
+    /// The applied effect of an event, if there is one.
     pub fn delivered(&self, delivery: &Delivery) -> Option<&Delivered> {
         self.deliveries.iter().find(|known| known.is(delivery))
     }

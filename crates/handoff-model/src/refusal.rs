@@ -1,4 +1,4 @@
-//! Why the ledger refuses a step: typed, with everything a hint needs.
+//! Why the ledger refuses a step: typed, with everything needed for a hint.
 
 use handoff_base::Moment;
 use handoff_base::finding::Finding;
@@ -9,44 +9,44 @@ use handoff_protocol::{Event, IllegalEvent, Protocol, State};
 use crate::claim_queue::Claimable;
 use crate::evidence::EvidenceFault;
 
-/// A refused step. The ledger is unchanged.
+/// A refused request. The ledger is unchanged.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Refusal {
-    /// What was kept belongs to another attempt.
-    #[error("{id} is at attempt {attempt}, and what was kept is of another one")]
+    /// The failure context belongs to another attempt.
+    #[error("{id} is at attempt {attempt}, but the saved context belongs to another attempt")]
     OtherAttempt {
         /// The handoff.
         id: HandoffId,
         /// Its attempt.
         attempt: u32,
     },
-    /// Nobody by that name takes part.
+    /// The protocol has no agent by that name.
     #[error("{agent} is not an agent of protocol {protocol}")]
     UnknownAgent {
         /// The name that was given.
         agent: AgentName,
         /// The protocol.
         protocol: String,
-        /// Who does take part.
+        /// The agents that take part.
         agents: Vec<String>,
     },
     /// The contract names another sender.
     #[error("{agent} cannot send a contract from {from}")]
     NotTheSender {
-        /// Who sends.
+        /// The agent that sends.
         agent: AgentName,
-        /// Whom the contract names.
+        /// The sender that the contract names.
         from: AgentName,
     },
     /// The first contract of an issue must be one that opens it.
-    #[error("issue {issue} was not opened yet")]
+    #[error("issue {issue} has not been opened yet")]
     NotOpened {
         /// The issue.
         issue: IssueKey,
-        /// Who may open an issue, by a contract to whom.
+        /// The agents that may open an issue, each with the receiver of its contract.
         openers: Vec<(String, String)>,
     },
-    /// The closing contract was sent.
+    /// The closing contract was already sent.
     #[error("issue {issue} is completed: nothing can be added to it")]
     IssueCompleted {
         /// The issue.
@@ -58,7 +58,7 @@ pub enum Refusal {
         /// The issue.
         issue: IssueKey,
     },
-    /// The sender was handed work and has not claimed it.
+    /// The sender has not claimed the work it was handed.
     #[error("{agent} has not claimed {id}")]
     NotClaimed {
         /// The handoff.
@@ -67,7 +67,7 @@ pub enum Refusal {
         agent: AgentName,
     },
     /// The sender's handoff is failed or blocked.
-    #[error("{agent} does not work on {id}, which is {state}")]
+    #[error("{agent} is not working on {id}, which is {state}")]
     NotWorking {
         /// The handoff.
         id: HandoffId,
@@ -76,58 +76,58 @@ pub enum Refusal {
         /// Its state.
         state: State,
     },
-    /// The sender was handed nothing.
+    /// The sender has no handoff.
     #[error("{agent} holds nothing in issue {issue}")]
     NotHeld {
         /// The sender.
         agent: AgentName,
         /// The issue.
         issue: IssueKey,
-        /// What is open there, and with whom.
+        /// The open handoffs and their receivers.
         open: Vec<(HandoffId, AgentName)>,
     },
-    /// The event belongs to someone else.
+    /// Another agent may cause the event.
     #[error("{agent} cannot {event} {id}, which was handed to {to}")]
     NotYours {
         /// The handoff.
         id: HandoffId,
-        /// Who tried.
+        /// The agent that tried.
         agent: AgentName,
-        /// What was tried.
+        /// The event it tried.
         event: Event,
         /// The receiver.
         to: AgentName,
     },
-    /// The decision belongs to someone else.
+    /// Another agent decides about the handoff.
     #[error("{agent} cannot decide about {id}, which was handed to {to}")]
     NotDecider {
         /// The handoff.
         id: HandoffId,
-        /// Who tried.
+        /// The agent that tried.
         agent: AgentName,
         /// The receiver.
         to: AgentName,
     },
-    /// Someone else was first.
-    #[error("{id} is claimed by {holder} since {}", time(*since))]
+    /// Another agent claimed the handoff first.
+    #[error("{id} has been claimed by {holder} since {}", time(*since))]
     AlreadyClaimed {
         /// The handoff.
         id: HandoffId,
-        /// Who works on it.
+        /// The agent that works on it.
         holder: AgentName,
-        /// Since when.
+        /// When it was claimed.
         since: Moment,
     },
-    /// The lifecycle has no such arrow.
+    /// The lifecycle has no such transition.
     #[error("{id}: {illegal}")]
     Illegal {
         /// The handoff.
         id: HandoffId,
-        /// State and event.
+        /// The state and the event.
         illegal: IllegalEvent,
     },
-    /// The issue is one request, which has its answer.
-    #[error("issue {issue} is one request, and has its answer")]
+    /// The issue is a single request that has its answer.
+    #[error("issue {issue} is a single request, and is already answered")]
     OneRequest {
         /// The issue.
         issue: IssueKey,
@@ -138,14 +138,14 @@ pub enum Refusal {
         /// The key.
         issue: IssueKey,
     },
-    /// The protocol has no requirement of that name.
+    /// The protocol has no requirement with that name.
     #[error("protocol {protocol} has no requirement {}", quoted(name))]
     NoRequirement {
         /// The name.
         name: String,
         /// The protocol.
         protocol: AgentName,
-        /// The names there are.
+        /// The names that exist.
         known: Vec<String>,
     },
     /// There is no such handoff.
@@ -159,22 +159,22 @@ pub enum Refusal {
     Waits {
         /// The handoff.
         id: HandoffId,
-        /// What it waits for.
+        /// The handoffs it waits for.
         waits_for: Vec<HandoffId>,
     },
-    /// A request is answered, not only completed.
+    /// A request must be answered, not only completed.
     #[error("{id} is a request: {from} waits for an answer")]
     NeedsAnswer {
         /// The handoff.
         id: HandoffId,
-        /// Who asked.
+        /// The requester.
         from: AgentName,
-        /// Who was asked.
+        /// The agent that must answer.
         to: AgentName,
         /// The types of contract that answer it.
         types: Vec<String>,
     },
-    /// The request has its answer.
+    /// The request already has its answer.
     #[error("{id} is {state}: {answer} is its answer")]
     Answered {
         /// The request.
@@ -184,8 +184,8 @@ pub enum Refusal {
         /// The answer.
         answer: HandoffId,
     },
-    /// The contract's own id belongs to another contract.
-    #[error("{contract_id} is the id of {id}, which has another contract")]
+    /// Another contract has the same id.
+    #[error("{contract_id} is already the contract id of {id}, for a different contract")]
     IdTaken {
         /// The contract's own id, escaped for display.
         contract_id: String,
@@ -200,35 +200,35 @@ pub enum Refusal {
         /// Its protocol.
         protocol: AgentName,
     },
-    /// The contract does not fit what the issue knows.
+    /// The contract contradicts what the issue knows.
     #[error("the contract does not fit issue {issue}")]
     Unfit {
         /// The issue.
         issue: IssueKey,
-        /// Why, all of it.
+        /// All the reasons.
         findings: Vec<Finding>,
     },
-    /// What the contract says of tasks does not fit where they stand.
+    /// The contract contradicts the state of the tasks.
     #[error("the contract does not fit the tasks of issue {issue}")]
     Tasks {
         /// The issue.
         issue: IssueKey,
-        /// Why, all of it.
+        /// All the reasons.
         findings: Vec<Finding>,
     },
     /// The receiver waits for the sender, directly or through others.
-    #[error("{to} waits for {from} in {id} already: {reason}")]
+    #[error("{to} is already waiting for {from} in {id}: {reason}")]
     Loop {
         /// The sender.
         from: AgentName,
         /// The receiver.
         to: AgentName,
-        /// The request that its receiver made.
+        /// The request that the receiver made.
         id: HandoffId,
         /// The protocol's reason.
         reason: String,
     },
-    /// The request may not be retried again.
+    /// The handoff may not be retried again.
     #[error("{id} cannot be retried: {why}")]
     RetriesSpent {
         /// The handoff.
@@ -236,81 +236,79 @@ pub enum Refusal {
         /// Why.
         why: String,
     },
-    /// The next attempt may not begin yet.
-    #[error("{id} is tried again from {}", time(*not_before))]
+    /// The next attempt may not start yet.
+    #[error("{id} cannot be claimed before {}", time(*not_before))]
     TooEarly {
         /// The handoff.
         id: HandoffId,
         /// When it can be claimed.
         not_before: Moment,
     },
-    /// The lease is shorter or longer than any may be.
-    #[error("a lease of {id} has from 1 to {most} seconds")]
+    /// The requested lease length is out of range.
+    #[error("a lease of {id} must be from 1 to {most} seconds")]
     LeaseLength {
         /// The handoff.
         id: HandoffId,
-        /// The longest, in seconds.
+        /// The longest length, in seconds.
         most: u64,
     },
-    /// The sender, or the claim that it names, does not hold the handoff any more.
-    #[error("{agent} does not hold {id} any more: {}", lost(*token, *ran_out, holder.as_ref()))]
+    /// The sender, or the claim that it names, no longer holds the handoff.
+    #[error("{agent} no longer holds {id}: {}", lost(*token, *ran_out, holder.as_ref()))]
     LeaseLost {
         /// The handoff.
         id: HandoffId,
-        /// Who comes back.
+        /// The agent that lost it.
         agent: AgentName,
-        /// The claim that it named.
+        /// The claim token that it passed.
         token: Option<u32>,
-        /// When its own lease ran out.
+        /// When its lease ran out.
         ran_out: Option<Moment>,
         /// The handoff's state now.
         state: State,
-        /// Who holds it now, and by which claim.
+        /// The agent that holds it now, and the token of its claim.
         holder: Option<(AgentName, u32)>,
     },
-    /// A lease ran out, which has to be recorded before anything else.
+    /// A lease ran out, which must be recorded first.
     #[error("the lease of {id} ran out")]
     Overdue {
         /// The handoff.
         id: HandoffId,
     },
-    /// The lease did not run out.
+    /// The lease has not run out.
     #[error("{id} has no lease that ran out")]
     NotOverdue {
         /// The handoff.
         id: HandoffId,
     },
-    /// The answer is not what was asked for.
-    #[error("the answer to {id} is not what was asked for")]
+    /// The answer does not match the questions.
+    #[error("the answer to {id} does not match the question")]
     AnswerUnfit {
         /// The handoff.
         id: HandoffId,
-        /// Why, all of it.
+        /// All the reasons.
         findings: Vec<Finding>,
     },
-    /// What was said elsewhere was said before that to which it would apply now.
-    #[error("what stands at {id} is from {}, and this was said before, at {}", time(*since), time(*said_at))]
+    /// The event was said before the situation that it would apply to now.
+    #[error("this is from {}, before {id} reached its current state at {}", time(*said_at), time(*since))]
     SaidBefore {
         /// The handoff.
         id: HandoffId,
-        /// Since when it stands as it does.
+        /// When the current situation began.
         since: Moment,
-        /// When it was said.
+        /// The time of the input.
         said_at: Moment,
     },
     /// The agent cannot take this handoff over.
-    #[error(
-        "{agent} cannot take over {id}: no route brings it such a contract from the same sender"
-    )]
+    #[error("{agent} cannot take over {id}: no route lets the same sender send it such a contract")]
     NotAssignable {
         /// The handoff.
         id: HandoffId,
         /// The agent.
         agent: AgentName,
-        /// Those who can.
+        /// The agents that can.
         others: Vec<AgentName>,
     },
-    /// A limit of the protocol leaves no room for one more.
+    /// One more contract would exceed a limit of the protocol.
     #[error("issue {issue} has reached a limit: {limit}")]
     Limit {
         /// The issue.
@@ -320,7 +318,7 @@ pub enum Refusal {
         /// The handoff that the sender works on.
         basis: Option<HandoffId>,
     },
-    /// The decision does not fit what was decided on.
+    /// The decision contradicts its basis.
     #[error("`{field}` cannot be {value} after {id}, whose status is {status}")]
     NotAfter {
         /// The field.
@@ -334,8 +332,8 @@ pub enum Refusal {
         /// The values that fit.
         fitting: Vec<String>,
     },
-    /// The contract is about another one than its sender works on.
-    #[error("`{field}` is {value}, and {id} is about another contract")]
+    /// The contract is about another contract than its sender works on.
+    #[error("`{field}` is {value}, but {id} is about another contract")]
     NotAbout {
         /// The field.
         field: Box<str>,
@@ -356,7 +354,7 @@ pub enum Refusal {
         /// The codes it has.
         codes: Vec<String>,
     },
-    /// What is recorded of the contract's claims is not what the rules demand.
+    /// The recorded evidence does not match what the rules require.
     #[error("{fault}")]
     Evidence {
         /// The issue.
@@ -364,10 +362,10 @@ pub enum Refusal {
         /// What is wrong with it.
         fault: EvidenceFault,
     },
-    /// Nobody is named as sender.
+    /// The contract names no sender.
     #[error("the contract names no sender")]
     NoSender,
-    /// Nothing waits for this agent that could be claimed.
+    /// Nothing that waits for this agent can be claimed.
     #[error("nothing waits for {agent}{}", if **found == Claimable::default() { "" } else { " that can be claimed yet" })]
     NothingToClaim {
         /// The agent.
@@ -377,13 +375,13 @@ pub enum Refusal {
     },
 }
 
-/// A limit of a protocol that was reached, and its value.
+/// A limit of a protocol that was reached, with its value.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Limit {
     /// Handoffs in the issue.
     #[error("{most} handoffs")]
     Handoffs {
-        /// How many there may be.
+        /// The maximum.
         most: u32,
     },
     /// Handoffs about one item.
@@ -391,24 +389,24 @@ pub enum Limit {
     Item {
         /// The item.
         item: String,
-        /// How many there may be.
+        /// The maximum.
         most: u32,
     },
-    /// Work that goes round and round.
+    /// The number of rounds.
     #[error("{most} {name}")]
     Rounds {
-        /// What goes round.
+        /// The kind of round.
         name: String,
-        /// How often it may.
+        /// The maximum.
         most: u32,
     },
-    /// The time for handing work over.
+    /// The deadline for handoffs.
     #[error("its deadline was {}", time(*end))]
     Deadline {
         /// When it passed.
         end: Moment,
     },
-    /// The same sender, receiver and reason.
+    /// Handoffs with the same sender, receiver and reason.
     #[error(
         "{most} of the last {among} handoffs went from {from} to {to} for the same reason, {}",
         quoted(reason)
@@ -420,21 +418,21 @@ pub enum Limit {
         to: AgentName,
         /// The reason.
         reason: String,
-        /// How many of the newest handoffs are looked at.
+        /// The number of newest handoffs that are checked.
         among: u32,
-        /// How many of them may be alike.
+        /// The number of them that may be alike.
         most: u32,
     },
-    /// The same way again too soon.
+    /// Another handoff on the same route too soon.
     #[error("{seconds} s must pass between two handoffs from {from} to {to}")]
     Cooldown {
         /// The sender.
         from: AgentName,
         /// The receiver.
         to: AgentName,
-        /// How many seconds must pass.
+        /// The required interval, in seconds.
         seconds: u64,
-        /// How many of them are left.
+        /// The seconds that remain.
         left: u64,
     },
 }
@@ -445,12 +443,12 @@ fn time(at: Moment) -> String {
 
 fn lost(token: Option<u32>, ran_out: Option<Moment>, holder: Option<&(AgentName, u32)>) -> String {
     let why = match (ran_out, token) {
-        (Some(at), _) => format!("its lease ran out, as was recorded at {}", time(at)),
+        (Some(at), _) => format!("its lease ran out, recorded at {}", time(at)),
         (None, Some(token)) => format!("claim {token} is over"),
         (None, None) => "its claim is over".to_owned(),
     };
     match holder {
-        Some((holder, token)) => format!("{why}, and claim {token} by {holder} holds it"),
+        Some((holder, token)) => format!("{why}; it is now held by {holder} (claim {token})"),
         None => why,
     }
 }
@@ -461,7 +459,7 @@ fn list(ids: &[HandoffId]) -> String {
 }
 
 impl Refusal {
-    /// The refusal of a name that takes no part in a protocol.
+    /// The refusal of a name that is not an agent of the protocol.
     pub fn unknown_agent(agent: &AgentName, protocol: &Protocol) -> Self {
         let agents = protocol.agent_names();
         Self::UnknownAgent {
@@ -473,7 +471,7 @@ impl Refusal {
 }
 
 impl Claimable {
-    /// The refusal to claim, where nothing can be claimed.
+    /// The refusal to claim if nothing can be claimed.
     pub fn refusal(self, agent: &AgentName) -> Refusal {
         Refusal::NothingToClaim {
             agent: agent.clone(),

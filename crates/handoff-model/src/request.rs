@@ -1,5 +1,5 @@
-//! What a caller asks the ledger to do: the one type for a command, an import, a step that is
-//! made again after a `sync`, and the audit.
+//! What a caller asks the ledger to do: one type for a command, an import, a step that a `sync`
+//! makes again, and the audit.
 
 use handoff_base::ids::AgentName;
 use handoff_base::{Code, Moment};
@@ -12,40 +12,39 @@ use crate::evidence::Evidence;
 use crate::intake::Contract;
 use crate::record::{Artifact, Failure, FailureContext, Question};
 
-/// Longest text that a step may carry beside its contract, in bytes.
+/// The longest text that a step may carry besides its contract, in bytes.
 pub const MAX_TEXT: usize = 64 * 1024;
 
 /// What a caller asks the ledger to do in an issue.
 #[derive(Clone, Copy)]
 pub enum Request<'a> {
-    /// Hands work on, by a contract.
+    /// Hands work on with a contract.
     Send(SendRequest<'a>),
-    /// Changes what is known of work that was handed on.
+    /// Changes the state of existing work.
     Update(&'a Update),
 }
 
-/// A contract that passed the pipeline, and what was gathered for it.
+/// A contract that passed the pipeline, with the data gathered for it.
 #[derive(Clone, Copy)]
 pub struct SendRequest<'a> {
     /// The contract.
     pub contract: &'a Contract,
     /// The tip of the code branch.
     pub code: Option<&'a Code>,
-    /// The files that the contract delivers, as they are.
+    /// The files that the contract delivers, in their current state.
     pub artifacts: &'a [Artifact],
-    /// What was found of its claims; none where they were not checked yet, and
-    /// the plan is one to learn from, not to be written.
+    /// The evidence for its claims; `None` if they were not checked yet and the plan will not be
+    /// written.
     pub evidence: Option<&'a [Evidence]>,
-    /// What becomes of contradicted claims where the protocol does not say.
+    /// The policy for contradicted claims, unless the protocol sets one.
     pub policy: Policy,
     /// The number of the request that it answers, if given.
     pub answers: Option<u32>,
-    /// The claim that its sender acts under, if given.
+    /// The token of the claim that its sender acts under, if given.
     pub token: Option<u32>,
 }
 
-/// A request that needs no contract. Its stored form, in an export, is a member with
-/// the variant's name.
+/// A request without a contract. In an export, it is stored as a member with the variant's name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum Update {
@@ -53,62 +52,62 @@ pub enum Update {
     Change {
         /// Its number in the issue.
         handoff: u32,
-        /// What happens to it.
+        /// The event.
         event: Event,
-        /// What comes with the event.
+        /// The event's arguments.
         #[serde(default, alias = "told")]
         arguments: Box<EventArgs>,
     },
-    /// Records what was decided about a handoff, which stays as it is.
+    /// Records a decision about a handoff without changing its state.
     Decide {
         /// Its number in the issue.
         handoff: u32,
-        /// What is to be done.
+        /// The action to take.
         action: Action,
         /// Why.
         why: String,
     },
     /// Adds a note that corrects what was recorded.
     Annotate {
-        /// The number of the handoff in the issue; none, where the note is about all of it.
+        /// The number of the handoff in the issue; `None` if the note is about the whole issue.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         handoff: Option<u32>,
         /// The note.
         note: String,
-        /// What it says as values, by the names that skeletons have for them.
+        /// The facts that it states, by their names in skeletons.
         #[serde(default, skip_serializing_if = "Map::is_empty")]
         facts: Map<String, Value>,
     },
-    /// Opens a completed issue again.
+    /// Reopens a completed issue.
     Reopen {
         /// Why.
         reason: String,
     },
 }
 
-/// What comes with an event.
+/// The arguments of an event.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct EventArgs {
-    /// Why, or the answer.
+    /// The reason, or the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What went wrong.
+    /// The failure, if there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
     /// Where the context of the failure is kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<FailureContext>,
-    /// The claim that the caller acts under; not kept.
+    /// The token of the claim that the caller acts under; not stored.
     #[serde(skip)]
     pub token: Option<u32>,
-    /// When it was said, where that was elsewhere and before; not kept.
+    /// When it was said, if that was earlier and elsewhere; not stored.
     #[serde(skip)]
     pub said_at: Option<Moment>,
-    /// How long a claim holds, in seconds, if not as long as the protocol says.
+    /// The length of the lease in seconds, if not the protocol's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lease: Option<u64>,
-    /// How far the work is.
+    /// The progress made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<String>,
     /// The questions of an agent that is blocked.
@@ -117,20 +116,20 @@ pub struct EventArgs {
     /// The answers, by the questions' keys.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub values: Map<String, Value>,
-    /// The agent that is to do it from now on.
+    /// The agent that takes over from now on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receiver: Option<AgentName>,
-    /// How much of the delay before another attempt to take, in thousandths,
-    /// where the protocol wants a random part of it.
+    /// The part of the delay before another attempt, in thousandths, if the protocol wants a random
+    /// part of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jitter: Option<u32>,
     /// The decision that this carries out, and its rationale.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decision: Option<(Action, String)>,
-    /// What it may hold although it looks like a secret.
+    /// Matches of secret patterns that are allowed.
     #[serde(skip)]
     pub allow: Vec<Allowance>,
-    /// What of that it does hold, where.
+    /// The allowed matches that it contains, and their places.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allowed_secrets: Vec<Allowance>,
 }
@@ -145,7 +144,7 @@ impl Update {
         }
     }
 
-    /// The number of the handoff that it is about; none, where that is the whole issue.
+    /// The number of the handoff that it is about; `None` if it is about the whole issue.
     pub fn handoff(&self) -> Option<u32> {
         match self {
             Self::Change { handoff, .. } | Self::Decide { handoff, .. } => Some(*handoff),
@@ -154,7 +153,7 @@ impl Update {
         }
     }
 
-    /// The same about the handoff with another number, where it is about one.
+    /// The same update for the handoff with another number, if it is about one.
     #[must_use]
     pub fn renumbered(mut self, number: u32) -> Self {
         match &mut self {
@@ -165,7 +164,7 @@ impl Update {
         self
     }
 
-    /// The event, where it changes a handoff's state.
+    /// The event, if it changes a handoff's state.
     pub fn event(&self) -> Option<Event> {
         match self {
             Self::Change { event, .. } => Some(*event),
@@ -173,7 +172,7 @@ impl Update {
         }
     }
 
-    /// Every text that somebody wrote: none may be blank, or longer than [`MAX_TEXT`].
+    /// Every text written by a user; none may be blank or longer than [`MAX_TEXT`].
     pub fn texts(&self) -> Vec<&str> {
         match self {
             Self::Change { arguments, .. } => arguments.texts(),
@@ -183,7 +182,7 @@ impl Update {
         }
     }
 
-    /// What is screened for secrets: its members, and of a change those of its arguments.
+    /// What is screened for secrets: its members, and for a change its arguments' members.
     pub(crate) fn content(&self) -> Value {
         match self {
             Self::Change { arguments, .. } => json!(arguments),

@@ -1,4 +1,4 @@
-//! What an issue shows of what its protocol requires.
+//! Which of its protocol's requirements an issue meets.
 
 use handoff_base::ids::{HandoffId, IssueKey};
 use handoff_base::short_id;
@@ -9,12 +9,12 @@ use crate::record::{IssueStatus, Record};
 use crate::refusal::Refusal;
 use crate::step::{Stop, View};
 
-/// Whether something is shown, and by what.
+/// Whether a requirement is met, and by which handoff.
 #[derive(Clone, Debug, Serialize)]
 pub struct Answered {
     /// The requirement's name.
     pub requirement: String,
-    /// Whether the issue shows it.
+    /// Whether the issue meets it.
     pub met: bool,
     /// The handoff that decides, if there is one.
     pub by: Option<HandoffId>,
@@ -22,13 +22,12 @@ pub struct Answered {
     pub why: String,
 }
 
-/// Says for each requirement whether an issue shows it; for the ones that a merge
-/// has, if none is named. With a commit and its tree, what was shown must have been
-/// shown of that code.
+/// Checks for each requirement whether an issue meets it; if none is named, those of a merge. Given
+/// a commit and its tree, a requirement must have been met for that code.
 ///
 /// # Errors
-/// [`Refusal::NoIssue`], [`Refusal::NoRequirement`], and [`Stop::Unreadable`] when a
-/// record or the commit can't be read.
+/// [`Refusal::NoIssue`], [`Refusal::NoRequirement`], and [`Stop::Unreadable`] if a record or the
+/// commit can't be read.
 pub fn required<E>(
     view: &impl View<E>,
     key: &IssueKey,
@@ -77,8 +76,7 @@ pub fn required<E>(
     Ok(found)
 }
 
-/// The newest handoff that shows or undoes a requirement, of those that were not
-/// turned down.
+/// The newest handoff that meets or undoes a requirement, among those that were not turned down.
 fn deciding<E>(
     view: &impl View<E>,
     handoffs: u32,

@@ -1,4 +1,4 @@
-//! Where the schemas of a protocol come from.
+//! Access to a protocol's schemas.
 
 use std::rc::Rc;
 
@@ -7,7 +7,7 @@ use handoff_protocol::ContractType;
 
 /// Finds the compiled schema of a contract type.
 pub trait Schemas {
-    /// How finding one can fail.
+    /// Why finding a schema can fail.
     type Error;
 
     /// The compiled schema of this type.

@@ -1,7 +1,7 @@
-//! What is about to be kept is screened for secrets: at the door, before anything of it is written.
+//! Screens for secrets, before anything is written.
 //!
-//! The audit does not screen again. Rules change with the program, and what was accepted once must
-//! not become a fault of the history.
+//! The audit does not screen again. The rules change with the program, and a commit that was
+//! accepted once must not become invalid later.
 
 use handoff_base::finding::Finding;
 use handoff_contract::{Allowance, Input, SECRET, Secrets};
@@ -13,42 +13,42 @@ use crate::layout::DEFINITION;
 use crate::protocol_check::ProtocolFiles;
 use crate::request::Update;
 
-/// The screening of one step: what goes with it, and what of it is allowed all the same.
+/// The screening of one step, with the allowances that apply to it.
 pub struct Screen {
-    /// What the protocol allows.
+    /// The protocol's allowances.
     standing: Vec<Allowance>,
-    /// What is allowed for this step, and whether it was needed.
+    /// The allowances for this step, and whether each was used.
     asked: Vec<(Allowance, bool)>,
     allowed: Vec<Allowance>,
     found: Secrets,
 }
 
-/// What a screening without secrets comes to.
+/// The result of a screening that found no forbidden secret.
 #[derive(Debug)]
 pub struct Screened {
-    /// Every secret that was allowed for this step, by rule and place.
+    /// The allowed matches for this step, by rule and place.
     pub allowed: Vec<Allowance>,
-    /// An allowance that nothing needed.
+    /// An allowance that nothing used.
     pub unused: Option<Allowance>,
 }
 
-/// Why something may not be kept.
+/// Why something may not be stored.
 #[derive(Debug)]
 pub enum Unscreened {
-    /// It holds what looks like a secret.
+    /// It contains what looks like a secret.
     Secret {
         /// Each secret and its place, without its text.
         findings: Vec<Finding>,
     },
-    /// Something is allowed that it does not hold.
+    /// An allowance matches nothing in it.
     Unused {
-        /// What is allowed.
+        /// The allowance.
         allowance: Allowance,
     },
 }
 
 impl Screen {
-    /// Begins one under a protocol, with what is allowed for this step.
+    /// Starts a screening under a protocol, with the allowances for this step.
     pub fn new(definition: &Definition, asked: &[Allowance]) -> Self {
         let standing = definition.secrets.iter().flat_map(|secrets| &secrets.allow);
         let standing = standing.map(|allowed| Allowance {
@@ -63,22 +63,22 @@ impl Screen {
         }
     }
 
-    /// Screens a contract, or a document that is written like one.
+    /// Screens a contract, or a document in the same formats.
     pub fn contract(&mut self, input: &Input<'_>) {
         self.weigh(Secrets::in_input(input));
     }
 
-    /// Screens a file of any kind; findings name it so.
+    /// Screens a file of any kind; findings use its name.
     pub fn file(&mut self, name: &str, bytes: &[u8]) {
         self.weigh(Secrets::in_file(name, bytes));
     }
 
-    /// Says whether nothing was found yet that is not allowed.
+    /// Whether nothing forbidden was found yet.
     pub fn is_clean(&self) -> bool {
         self.found.is_empty()
     }
 
-    /// Screens the texts of a value; findings name them by JSON Pointers.
+    /// Screens the texts of a value; findings use JSON Pointers.
     pub fn value(&mut self, value: &Value) {
         self.weigh(Secrets::in_value(value));
     }
@@ -109,7 +109,7 @@ impl Screen {
         self.found.extend(secrets);
     }
 
-    /// Ends the screening with the findings for what is not allowed; `others` are told without it.
+    /// Ends the screening with findings for the forbidden secrets, which are masked in `others`.
     pub fn findings(self, others: &mut Vec<Finding>) -> Screened {
         self.found.mask(others);
         others.extend(self.found.iter().map(|secret| secret.finding()));
@@ -120,11 +120,11 @@ impl Screen {
         }
     }
 
-    /// Ends the screening; the answer is what was allowed.
+    /// Ends the screening; returns the allowed matches.
     ///
     /// # Errors
-    /// [`Unscreened::Secret`] for what is not allowed, [`Unscreened::Unused`] for what is
-    /// allowed and not there.
+    /// [`Unscreened::Secret`] for a forbidden secret, [`Unscreened::Unused`] for an allowance that
+    /// matches nothing.
     pub fn finish(self) -> Result<Vec<Allowance>, Unscreened> {
         let mut findings = Vec::new();
         let screened = self.findings(&mut findings);
@@ -139,7 +139,7 @@ impl Screen {
 }
 
 impl Review {
-    /// The same review after its document was screened, so that none of its findings tells a secret.
+    /// The review after its document was screened; none of its findings contains a secret.
     #[must_use]
     pub fn screened(mut self, protocol: &Protocol, input: &Input<'_>, asked: &[Allowance]) -> Self {
         let mut screen = Screen::new(protocol.definition(), asked);
@@ -156,13 +156,13 @@ impl Review {
         self
     }
 
-    /// Says whether its document was refused for a secret.
+    /// Whether its document was refused for a secret.
     pub fn holds_secrets(&self) -> bool {
         self.findings.iter().any(|finding| finding.code == SECRET)
     }
 }
 
-/// Screens the texts of an update, which then says which of them hold what was allowed.
+/// Screens the texts of an update and records the allowed matches in it.
 ///
 /// # Errors
 /// [`Unscreened::Secret`] and [`Unscreened::Unused`].
@@ -174,7 +174,7 @@ pub fn screen_update(protocol: &Protocol, update: &mut Update) -> Result<(), Uns
     };
     let allow = arguments.as_ref().map_or(&[][..], |args| &args.allow);
     let mut screen = Screen::new(protocol.definition(), allow);
-    // What was allowed when the step was first taken, elsewhere.
+    // Matches that were allowed when the step was first made elsewhere.
     let known = arguments.as_ref().map_or(&[][..], |a| &a.allowed_secrets);
     screen.standing.extend_from_slice(known);
     screen.value(&value);
@@ -185,14 +185,14 @@ pub fn screen_update(protocol: &Protocol, update: &mut Update) -> Result<(), Uns
     Ok(())
 }
 
-/// Screens a protocol's files, under what it allows itself.
+/// Screens a protocol's files, under the protocol's own allowances.
 ///
 /// # Errors
 /// [`Unscreened::Secret`].
 pub fn screen_protocol(files: &ProtocolFiles) -> Result<(), Unscreened> {
     let definition = files.iter().find(|(path, _)| path == DEFINITION);
     let Some(protocol) = definition.and_then(|(_, bytes)| Protocol::load(bytes).ok()) else {
-        // It is refused for what it is.
+        // An invalid definition is refused for that.
         return Ok(());
     };
     let mut screen = Screen::new(protocol.definition(), &[]);

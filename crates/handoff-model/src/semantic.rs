@@ -1,5 +1,5 @@
-//! What a schema can't say: the checks of a contract that look beyond one field,
-//! by the rules of its type.
+//! Checks that a schema can't express: those of a contract that span several fields, by the rules
+//! of its type.
 
 use handoff_base::finding::Finding;
 use handoff_base::text::quoted;
@@ -72,7 +72,7 @@ pub fn faults<S: Schemas>(
         let finding = Finding::error("error.unknown", &failure.code, text);
         found.push(finding.fix(format!("use one of: {}", known.join(", "))));
     }
-    // What is not filled in yet is no task's name.
+    // A field that is not filled in is not a task's name.
     let named = |tasks: &&TaskFields| {
         let mut given = tasks.given();
         !given.any(|(_, at)| value.pointer(at).is_some_and(has_mark))
@@ -83,7 +83,7 @@ pub fn faults<S: Schemas>(
     Ok(found)
 }
 
-/// Says whether something in there is left to be filled in.
+/// Whether something is left to be filled in.
 fn has_mark(value: &Value) -> bool {
     match value {
         Value::String(text) => text.contains(FILL),
@@ -93,7 +93,7 @@ fn has_mark(value: &Value) -> bool {
     }
 }
 
-/// The schema of a name, or what is wrong with the name.
+/// The schema of a name, or why the name is invalid.
 pub fn named_schema<S: Schemas>(
     schemas: &S,
     name: &str,
@@ -108,7 +108,7 @@ pub fn named_schema<S: Schemas>(
     Ok(Err(Box::new(finding.fix(fix))))
 }
 
-/// Checks a part of a contract against a schema of its own.
+/// Checks a part of a contract against its own schema.
 pub fn part(schema: &Schema, data: &Value, at: &str) -> Vec<Finding> {
     let Ok(source) = Source::parse(data.to_string().as_bytes()) else {
         let text = "the data is neither an object nor a list";
@@ -116,14 +116,14 @@ pub fn part(schema: &Schema, data: &Value, at: &str) -> Vec<Finding> {
     };
     let mut findings = schema.check(&source, None).findings;
     for finding in &mut findings {
-        // The lines are those of the part alone.
+        // These lines count from the start of the part.
         (finding.line, finding.column) = (None, None);
         finding.path.insert_str(0, at);
     }
     findings
 }
 
-/// Adds a finding for each gate of the protocol that what was found fails.
+/// Adds a finding for each gate of the protocol that fails.
 pub fn gates(protocol: &Protocol, findings: &mut Vec<Finding>) {
     let mut failed: Vec<(Gate, usize)> = Vec::new();
     for finding in findings.iter().filter(|f| f.is_error()) {

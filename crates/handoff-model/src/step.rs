@@ -1,4 +1,4 @@
-//! One step as data: what has to be known to plan it, and the step that a request becomes.
+//! One step as data: the input for planning it, and the step that a request becomes.
 
 use handoff_base::ids::AgentName;
 use handoff_base::{Edit, Moment};
@@ -9,19 +9,19 @@ use crate::record::{Issue, Record};
 use crate::refusal::Refusal;
 use crate::traceparent::TraceParent;
 
-/// Who asks, and when.
+/// The agent that makes a request, and when.
 pub struct Actor<'a> {
     /// The agent.
     pub name: &'a AgentName,
     /// The time of the step.
     pub at: Moment,
-    /// The trace that it is made in.
+    /// The trace that it belongs to.
     pub traceparent: Option<TraceParent>,
-    /// The event from outside that it carries out.
+    /// The outside event that it carries out.
     pub delivery: Option<&'a Delivery>,
 }
 
-/// What a step needs to know of its issue. `E` is how reading can fail.
+/// Read access to the issue of a step. `E` is the error of reading.
 pub trait View<E> {
     /// The issue, if it was opened.
     ///
@@ -42,25 +42,25 @@ pub trait View<E> {
     fn sent_before(&self, bytes: &[u8]) -> Result<Vec<u32>, E>;
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Clone, Debug)]
 pub struct Receipt {
     /// The handoff that the request was about.
     pub record: Record,
-    /// The issue after it.
+    /// The issue afterwards.
     pub issue: Issue,
     /// Every handoff that changed, in the order of the trailers.
     pub changes: Vec<Change>,
-    /// Whom the handoff's receiver may hand on to, with the contract's type where
-    /// there are several to choose from.
+    /// The agents that the handoff's receiver may hand on to, with the contract's type if there are
+    /// several.
     pub onward: Vec<(AgentName, Option<String>)>,
-    /// Who decides about failures, if the protocol has such an agent.
+    /// The agent that decides about failures, if the protocol has one.
     pub lead: Option<AgentName>,
-    /// Whether the ledger held this already, so that nothing was written.
+    /// Whether the ledger already had this, so that nothing was written.
     pub repeated: bool,
 }
 
-/// Each path with what becomes of it.
+/// Each path with its edit.
 pub type FileChanges = Vec<(String, Edit)>;
 
 /// A step that is ready to be written.
@@ -70,25 +70,25 @@ pub struct Step {
     pub files: FileChanges,
     /// The commit's message.
     pub message: String,
-    /// What it does.
+    /// The outcome it leads to.
     pub receipt: Receipt,
-    /// When the issue's step before it was made, if there is one.
+    /// The time of the issue's previous step, if there is one.
     pub previous: Option<Moment>,
 }
 
-/// What a request leads to.
+/// The plan for a request.
 #[derive(Debug)]
 pub enum Planned {
     /// A commit.
     Write(Box<Step>),
-    /// Nothing: the ledger holds it already.
+    /// Nothing: the ledger already has it.
     Repeat(Box<Receipt>),
 }
 
-/// Why a request leads to nothing.
+/// Why a request was not planned.
 #[derive(Debug)]
 pub enum Stop<E> {
-    /// The protocol, the state or someone else's earlier step refuses it.
+    /// It was refused by the protocol, the state or another agent's earlier step.
     Refused(Refusal),
     /// The issue can't be read.
     Unreadable(E),

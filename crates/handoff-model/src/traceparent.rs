@@ -1,14 +1,14 @@
-//! The trace that a step was made in, as its maker's environment names it.
+//! The trace that a step belongs to, as its environment names it.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// The place of a step in a trace that was begun elsewhere: a W3C `traceparent`.
+/// The position of a step in an existing trace: a W3C `traceparent`.
 ///
-/// It is kept in the form of version 00, whatever version it came in: that is what
-/// the specification asks of whoever passes on a version that it does not know.
+/// It is kept in the form of version 00, whatever version was read: the specification requires that
+/// when passing on an unknown version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "Stored", into = "String")]
 pub struct TraceParent {
@@ -17,18 +17,18 @@ pub struct TraceParent {
     flags: u8,
 }
 
-/// Why a text is no `traceparent`.
+/// Why a text is not a `traceparent`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a W3C traceparent: 00-TRACE-SPAN-FLAGS in lower-case hexadecimal, no id all zero")]
 pub struct NoTraceParent;
 
-/// What a record holds, which must be in the form that is written.
+/// The stored text, which must be in the form that is written.
 #[derive(Deserialize)]
 struct Stored(String);
 
 /// `00-`, 32 digits, `-`, 16 digits, `-`, 2 digits.
 const LENGTH: usize = 55;
-/// The flag that version 00 knows: that the trace is recorded.
+/// The flag defined by version 00: the trace is recorded.
 const SAMPLED: u8 = 1;
 
 impl TraceParent {
@@ -42,7 +42,7 @@ impl TraceParent {
         digits(&self.span)
     }
 
-    /// The flags: the lowest says that the trace is recorded.
+    /// The flags: the lowest bit means that the trace is recorded.
     pub fn flags(&self) -> u8 {
         self.flags
     }
@@ -51,7 +51,7 @@ impl TraceParent {
 impl FromStr for TraceParent {
     type Err = NoTraceParent;
 
-    /// Reads the value of a `traceparent` header or of `TRACEPARENT`.
+    /// Parses the value of a `traceparent` header or of `TRACEPARENT`.
     fn from_str(text: &str) -> Result<Self, NoTraceParent> {
         let known = text.get(..LENGTH).ok_or(NoTraceParent)?;
         let more = &text[LENGTH..];
@@ -62,7 +62,7 @@ impl FromStr for TraceParent {
         let [mut flags] = bytes(part()?)?;
         let is_whole = match version {
             0 => more.is_empty(),
-            // Later versions may add something, and 255 is none.
+            // Later versions may append fields, and 255 is invalid.
             0xff => false,
             _ => more.is_empty() || more.starts_with('-'),
         };
@@ -70,14 +70,14 @@ impl FromStr for TraceParent {
             return Err(NoTraceParent);
         }
         if version > 0 {
-            // What the others mean there is not known here.
+            // The meaning of other versions' flags is not known.
             flags &= SAMPLED;
         }
         Ok(Self { trace, span, flags })
     }
 }
 
-/// Bytes from exactly so many digits, none of them a capital.
+/// Parses exactly N bytes from lower-case hexadecimal digits.
 fn bytes<const N: usize>(text: &str) -> Result<[u8; N], NoTraceParent> {
     let digit = |digit: u8| match digit {
         b'0'..=b'9' => Ok(digit - b'0'),

@@ -5,20 +5,20 @@ use handoff_protocol::{Protocol, State, TaskState};
 
 use crate::record::{Issue, OpenHandoff, Task};
 
-/// Who goes first.
+/// The agent that acts first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Turn {
     /// The agent.
     pub agent: AgentName,
-    /// The handoff that it acts on, where one is open with it.
+    /// The handoff that it acts on, if one is open with it.
     pub handoff: Option<HandoffId>,
     /// Why.
     pub why: String,
 }
 
-/// Decides who goes first in an issue: by the state of the task, where one is
-/// named and the protocol says who acts in that state; else the agent of the
-/// lowest phase among `between`, or among those with whom something is open.
+/// Decides which agent acts first in an issue: by the state of the task, if one is named and the
+/// protocol assigns an agent to that state; otherwise the agent of the lowest phase among
+/// `between`, or among those with an open handoff.
 pub fn turn(
     protocol: &Protocol,
     issue: &Issue,
@@ -45,7 +45,7 @@ pub fn turn(
             why: format!("the task is {}", state.as_str()),
         });
     }
-    // Whoever broke a task down can only wait for its parts.
+    // An agent that broke a task down can only wait for its parts.
     let waits = |open: &OpenHandoff| {
         let mut tasks = issue.tasks.iter();
         tasks.any(|t| t.handoff == open.id && t.state == TaskState::BrokenDown)

@@ -1,5 +1,4 @@
-//! What ends a wait: where a handoff or an issue stands, and when that changes by
-//! itself.
+//! What ends a wait: the status of a handoff or an issue, and when it changes without any action.
 
 use handoff_base::Moment;
 use handoff_base::ids::HandoffId;
@@ -8,34 +7,34 @@ use serde::Serialize;
 
 use crate::record::{Issue, IssueStatus, Record};
 
-/// What became of what is waited for.
+/// The outcome of what is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// It is done.
     Completed,
-    /// It failed, was turned down or withdrawn.
+    /// It failed or was rejected or cancelled.
     Failed,
-    /// It goes on once somebody answers.
+    /// It continues once somebody answers.
     Blocked,
-    /// It goes on.
+    /// It continues.
     Waiting,
 }
 
-/// Where something stands.
+/// The status of something that is waited for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitStatus {
-    /// What became of it.
+    /// Its outcome.
     pub outcome: Outcome,
-    /// The handoffs that this rests on.
+    /// The handoffs that the outcome rests on.
     pub by: Vec<HandoffId>,
     /// When it changes if nobody does anything.
     pub wake: Option<Moment>,
 }
 
 impl Record {
-    /// Its state at this moment: work whose lease ran out has failed, also while
-    /// nobody has recorded that.
+    /// Its state at this moment: work whose lease ran out has failed, even if that is not recorded
+    /// yet.
     pub fn state_at(&self, now: Moment) -> State {
         if self.is_expired(now) {
             State::Failed
@@ -44,7 +43,7 @@ impl Record {
         }
     }
 
-    /// Where it stands at this moment.
+    /// Its status at this moment.
     pub fn wait_status(&self, now: Moment) -> WaitStatus {
         let outcome = match self.state_at(now) {
             State::Completed => Outcome::Completed,
@@ -63,11 +62,10 @@ impl Record {
 }
 
 impl Issue {
-    /// Where it stands at this moment, given the records of its open handoffs and
-    /// of its newest one.
+    /// Its status at this moment, given the records of its open handoffs and of its newest one.
     ///
-    /// An issue goes on as long as someone can act on it without a decision by
-    /// others: someone works, or can claim, or may still send on.
+    /// An issue continues as long as an agent can act on it without a decision by others: it works,
+    /// or can claim, or may still send on.
     pub fn wait_status(&self, open: &[Record], newest: &Record, now: Moment) -> WaitStatus {
         let ids = |records: &[&Record]| records.iter().map(|r| r.id.clone()).collect();
         let which = |outcome: Outcome| -> Vec<&Record> {
@@ -83,7 +81,7 @@ impl Issue {
             return status(Outcome::Completed, &[newest], None);
         }
         let mut moving = which(Outcome::Waiting);
-        // What waits for others moves only when these do.
+        // A handoff that waits for others moves only when they do.
         moving.retain(|r| r.state != State::Pending || r.waits_for.is_empty());
         if !moving.is_empty() {
             let wakes = moving.iter().filter_map(|r| r.wait_status(now).wake);
@@ -198,7 +196,7 @@ mod tests {
         let after = held(1, 10).wait_status(at(10));
         assert_eq!((after.outcome, after.wake), (Outcome::Failed, None));
         assert_eq!(held(1, 10).state_at(at(10)), State::Failed);
-        // Only work has a lease that counts.
+        // Only a handoff in progress has a lease that counts.
         let mut done = held(1, 10);
         done.state = State::Completed;
         assert_eq!(done.wait_status(at(99)).outcome, Outcome::Completed);
@@ -235,7 +233,7 @@ mod tests {
             stands(&[&failed, &works], 10),
             (Outcome::Failed, vec![1, 2], None)
         );
-        // What waits for the failed one does not move.
+        // A handoff that waits for the failed one does not move.
         let dependent = record(3, "pending", json!({ "waits_for": ["7.1"] }));
         assert_eq!(
             stands(&[&failed, &dependent], 0),

@@ -1,15 +1,15 @@
-//! What is known about an issue, gathered from its contracts as they come.
+//! The facts about an issue, gathered from its contracts as they arrive.
 
 use serde_json::{Map, Value};
 
 use crate::definition::FactRule;
 use crate::loaded::Protocol;
 
-/// How many items are collected at most; the oldest give way.
+/// How many items are collected at most; the oldest are dropped.
 const COLLECTED: usize = 1000;
 
 impl Protocol {
-    /// Adds what a contract of this type says to the facts gathered so far.
+    /// Adds the facts from a contract of this type to those gathered so far.
     pub fn gather(&self, facts: &mut Map<String, Value>, kind: &str, contract: &Value) {
         for (name, rule) in &self.definition().facts {
             let number = |facts: &Map<String, Value>| facts.get(name).and_then(Value::as_u64);

@@ -1,13 +1,12 @@
 //! Protocols as data: agents, contract types, routes and the lifecycle.
 //!
-//! A [`Protocol`] is loaded from a `protocol.json` and answers questions about
-//! itself: which type a contract is, whether a route exists, who may do what.
-//! Everything here is pure: no Git, no clock, no environment, and no protocol's
-//! name. `definition` is the stored form, `check` whether its parts fit together, `loaded`
-//! what a protocol that does says about itself, `lifecycle` the states that every protocol
-//! shares, `resolve` the choice of a contract's type, `tasks` what contracts say of tasks,
-//! `facts` what is gathered from contracts, `pointers` what a schema has where, `path_pattern`
-//! which paths an agent may touch, `signers` whose key is whose.
+//! A [`Protocol`] is loaded from a `protocol.json` and answers questions about itself: the type of
+//! a contract, the routes, and what each agent may do. Everything here is pure: no Git, no clock,
+//! no environment, and no protocol's name. `definition` is the stored form, `check` finds parts
+//! that don't fit together, `loaded` is a valid protocol, `lifecycle` has the states that every
+//! protocol shares, `resolve` chooses a contract's type, `tasks` reads tasks from contracts,
+//! `facts` gathers facts from them, `pointers` finds the target of a pointer in a schema,
+//! `path_pattern` matches paths that an agent may touch, `signers` maps keys to their owners.
 
 mod check;
 mod definition;
@@ -29,5 +28,5 @@ pub use resolve::{Envelope, Resolved, Unresolved};
 pub use signers::{Signer, Signers, SigningKey, Verdict};
 pub use tasks::TaskPlan;
 
-/// The file that lists who may sign.
+/// The file that lists the keys that may sign.
 pub const SIGNERS: &str = "allowed_signers";

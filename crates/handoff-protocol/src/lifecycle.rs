@@ -18,16 +18,16 @@ pub enum State {
     Failed,
     /// The receiver waits for an answer.
     Blocked,
-    /// Refused by its receiver before work began. Terminal.
+    /// Rejected by its receiver before work began. Terminal.
     Rejected,
-    /// Withdrawn. Terminal.
+    /// Cancelled. Terminal.
     Cancelled,
     /// Failed, with no attempt left; only a person's redrive revives it.
     Dead,
 }
 
 impl State {
-    /// Every state, in the order in which they are listed to users.
+    /// Every state, in the order shown to users.
     pub const ALL: [Self; 8] = [
         Self::Pending,
         Self::InProgress,
@@ -53,7 +53,7 @@ impl State {
         }
     }
 
-    /// Says whether a handoff in this state never changes again.
+    /// Whether a handoff in this state never changes again.
     pub fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Rejected | Self::Cancelled)
     }
@@ -61,7 +61,7 @@ impl State {
     /// Applies an event.
     ///
     /// # Errors
-    /// [`IllegalEvent`] where the lifecycle has no such arrow.
+    /// [`IllegalEvent`] if the lifecycle has no such transition.
     pub fn on(self, event: Event) -> Result<Self, IllegalEvent> {
         use Event as E;
         match (self, event) {
@@ -93,7 +93,7 @@ impl fmt::Display for State {
     }
 }
 
-/// What can happen to a handoff once it exists.
+/// An event of a handoff.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
@@ -105,21 +105,21 @@ pub enum Event {
     Fail,
     /// The holder needs an answer first.
     Block,
-    /// The receiver refuses it.
+    /// The receiver rejects it.
     Reject,
-    /// Someone withdraws it.
+    /// It is withdrawn.
     Cancel,
     /// A failed handoff gets another attempt.
     Retry,
     /// A blocked handoff got its answer.
     Answer,
-    /// The last attempt is spent.
+    /// No attempt is left.
     Exhaust,
     /// A dead handoff gets new attempts.
     Redrive,
-    /// Another agent is to do it.
+    /// Another agent takes over.
     Reassign,
-    /// The holder is still at work.
+    /// The holder is still working.
     Extend,
     /// The holder's lease ran out.
     Expire,
@@ -143,7 +143,7 @@ impl Event {
         Self::Expire,
     ];
 
-    /// The event's name as stored and as the command that causes it.
+    /// The event's name, as stored and as the command that causes it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Claim => "claim",
@@ -162,7 +162,7 @@ impl Event {
         }
     }
 
-    /// Says whether only whoever works on a handoff may cause this event.
+    /// Whether only the holder of a handoff's lease may cause this event.
     pub fn is_holders(self) -> bool {
         matches!(
             self,
@@ -170,8 +170,8 @@ impl Event {
         )
     }
 
-    /// Says whether only the handoff's receiver may cause this event; the
-    /// others are open to its sender, its receiver, orchestrators and people.
+    /// Whether only the handoff's receiver may cause this event. Other events are open to its
+    /// sender, its receiver, orchestrators and people.
     pub fn is_receivers(self) -> bool {
         matches!(
             self,
@@ -192,11 +192,11 @@ impl fmt::Display for Event {
     }
 }
 
-/// An event that the lifecycle has no arrow for.
+/// An event that the lifecycle does not allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a handoff that is {state} does not accept `{event}`")]
 pub struct IllegalEvent {
-    /// The state it is in.
+    /// The current state.
     pub state: State,
     /// The event that was tried.
     pub event: Event,
@@ -206,7 +206,7 @@ pub struct IllegalEvent {
 mod tests {
     use super::{Event, State};
 
-    /// Every state against every event: the whole lifecycle, refusals included.
+    /// Every state against every event: the whole lifecycle, including refusals.
     #[test]
     fn state_event_table() {
         let short = |s: State| match s {

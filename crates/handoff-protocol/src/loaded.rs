@@ -1,4 +1,4 @@
-//! A protocol whose parts fit together, and what it says about itself.
+//! A valid protocol, and queries about it.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::definition::{
     Agent, AgentKind, Check, ContractType, Definition, Fields, Forbidden, Outcome, Policy, Route,
 };
 
-/// A protocol whose parts fit together.
+/// A valid protocol: its parts fit together.
 #[derive(Clone, Debug)]
 pub struct Protocol {
     definition: Definition,
@@ -23,7 +23,7 @@ impl Protocol {
     /// Loads a `protocol.json`.
     ///
     /// # Errors
-    /// Every fault found in it, each naming its place as a JSON Pointer.
+    /// Every fault found, each with its place as a JSON Pointer.
     pub fn load(bytes: &[u8]) -> Result<Self, Vec<Finding>> {
         match Self::with_faults(bytes)? {
             (protocol, found) if found.is_empty() => Ok(protocol),
@@ -31,11 +31,11 @@ impl Protocol {
         }
     }
 
-    /// Reads a `protocol.json` whose parts need not fit together, so that what
-    /// they name can be checked as well. The second part is what does not fit.
+    /// Reads a `protocol.json` even if its parts don't fit together, so that what they name can be
+    /// checked as well. The second part is the list of those faults.
     ///
     /// # Errors
-    /// Where it is not of the form of a protocol.
+    /// If it does not have the form of a protocol.
     pub fn with_faults(bytes: &[u8]) -> Result<(Self, Vec<Finding>), Vec<Finding>> {
         let definition: Definition = read(bytes).map_err(|finding| vec![*finding])?;
         let found = faults(&definition);
@@ -47,7 +47,7 @@ impl Protocol {
         self.definition.name.as_str()
     }
 
-    /// Everything the file says.
+    /// The content of the file.
     pub fn definition(&self) -> &Definition {
         &self.definition
     }
@@ -58,14 +58,14 @@ impl Protocol {
         agents.find(|a| a.id.as_str() == name || a.aliases.iter().any(|alias| alias == name))
     }
 
-    /// The agent that decides where others can't, if there is one.
+    /// The agent that decides when others can't, if there is one.
     pub fn lead(&self) -> Option<&AgentName> {
         let mut agents = self.definition.agents.iter();
         let lead = agents.find(|a| a.kind == AgentKind::Orchestrator);
         lead.map(|a| &a.id)
     }
 
-    /// Where contracts of this type have a field of the envelope.
+    /// The place of an envelope field in contracts of this type.
     pub fn field<'a>(
         &'a self,
         kind: &'a ContractType,
@@ -75,7 +75,7 @@ impl Protocol {
         own.or_else(|| field(&self.definition.fields).as_deref())
     }
 
-    /// Says whether an agent is of this kind.
+    /// Whether an agent is of this kind.
     pub fn is_kind(&self, name: &str, kind: AgentKind) -> bool {
         self.agent(name).is_some_and(|a| a.kind == kind)
     }
@@ -103,19 +103,19 @@ impl Protocol {
         roots.into_iter().collect()
     }
 
-    /// The routes from one agent to another, wildcards included.
+    /// The routes from one agent to another, including wildcards.
     pub fn routes<'a>(&'a self, from: &'a str, to: &'a str) -> impl Iterator<Item = &'a Route> {
         self.routes_from(from).filter(move |r| r.to.as_str() == to)
     }
 
-    /// The routes that leave an agent, wildcards included.
+    /// The routes that leave an agent, including wildcards.
     pub fn routes_from<'a>(&'a self, from: &'a str) -> impl Iterator<Item = &'a Route> {
         self.definition.routes.iter().filter(move |r| {
             r.from == from || (r.from == "*" && r.to.as_str() != from && !self.is_end(from))
         })
     }
 
-    /// Whom an agent may hand on to, each once, in the definition's order.
+    /// The agents that an agent may hand on to, without duplicates, in the definition's order.
     pub fn receivers<'a>(&'a self, from: &'a str) -> Vec<&'a AgentName> {
         let mut receivers: Vec<&AgentName> = Vec::new();
         for route in self.routes_from(from) {
@@ -123,19 +123,19 @@ impl Protocol {
                 receivers.push(&route.to);
             }
         }
-        // Whoever steps in is asked where the usual way is barred.
+        // Agents that step in come last, for when the usual route is not possible.
         receivers.sort_by_key(|to| self.steps_in(to));
         receivers
     }
 
-    /// Whether an agent decides or steps in, rather than doing the work.
+    /// Whether an agent decides or steps in rather than doing the work.
     pub fn steps_in(&self, agent: &AgentName) -> bool {
         let is = |kind| self.is_kind(agent.as_str(), kind);
         is(AgentKind::Orchestrator) || is(AgentKind::Human)
     }
 
-    /// The types of contract that one agent can send to another: those of the
-    /// routes, answers to what the other may have asked, and notes to it.
+    /// The types of contract that one agent can send to another: those of the routes, answers to
+    /// possible requests, and notes.
     pub fn types_between(&self, from: &str, to: &str) -> Vec<&ContractType> {
         let sent = |from: &str, to: &str, kind: &str| {
             let mut routes = self.routes_from(from).filter(|r| r.to.as_str() == to);
@@ -161,14 +161,14 @@ impl Protocol {
         self.definition.contracts.iter().filter(answers).collect()
     }
 
-    /// Whom an agent may hand on to, with the contract's type where there are several to choose
-    /// from; first whoever `asked` it by a contract of a type that is to be answered.
+    /// The agents that an agent may hand on to, with the contract's type if there are several. The
+    /// agent that `asked` comes first, if its contract needs an answer.
     pub fn onward(
         &self,
         agent: &str,
         asked: Option<(&AgentName, &str)>,
     ) -> Vec<(AgentName, Option<String>)> {
-        // A request is answered before anyone else is asked.
+        // A request is answered before anything is sent to others.
         let answers = asked.map_or_else(Vec::new, |(_, kind)| self.answers_to(kind));
         let first = self.definition.formats.first();
         let fits = |kind: &&ContractType| first.is_none_or(|f| kind.has_format(f)) && !kind.note;
@@ -195,7 +195,7 @@ impl Protocol {
         onward
     }
 
-    /// The other agents to which a sender could send a contract of this type.
+    /// The other agents that a sender could send a contract of this type to.
     pub fn others_for<'a>(&'a self, from: &'a str, to: &str, kind: &str) -> Vec<&'a AgentName> {
         let mut others: Vec<&AgentName> = Vec::new();
         for route in self.routes_from(from) {
@@ -209,8 +209,8 @@ impl Protocol {
         others
     }
 
-    /// Why failed work is not tried again: its failure's kind, or the number of
-    /// retries it had. `most` is what its contract allows.
+    /// Why failed work is not retried: the code of its failure, or the number of retries it had.
+    /// `most` is the maximum that its contract allows.
     pub fn why_spent(&self, code: Option<&str>, retries: u32, most: Option<u32>) -> Option<String> {
         let policy = self.definition.retry.as_ref();
         let never = policy.map_or(&[][..], |policy| &policy.never);
@@ -227,15 +227,14 @@ impl Protocol {
         spent.then(|| format!("it was retried {times}, as often as it may be"))
     }
 
-    /// What becomes of a contract that a check contradicts: as the check says, or
-    /// the protocol, or the ledger.
+    /// The policy for a contradicted claim: the check's, else the protocol's, else the ledger's.
     pub fn policy(&self, check: Check, ledger: Policy) -> Policy {
         let rules = self.definition.evidence.as_ref();
         let own = rules.and_then(|rules| rules.checks.get(&check).copied().or(rules.policy));
         own.unwrap_or(ledger)
     }
 
-    /// The rule that forbids a way, if there is one.
+    /// The rule that forbids a route, if there is one.
     pub fn forbidden(&self, from: &str, to: &str) -> Option<&Forbidden> {
         let mut forbidden = self.definition.forbidden.iter();
         forbidden.find(|f| f.from.as_str() == from && f.to.as_str() == to)
@@ -245,16 +244,15 @@ impl Protocol {
         self.is_kind(name, AgentKind::End)
     }
 
-    /// The rank of a priority word, 0 the most urgent; unknown words and none
-    /// rank in the middle of the list.
+    /// The rank of a priority word, with 0 the most urgent; unknown or missing words rank in the
+    /// middle of the list.
     pub fn priority_rank(&self, word: Option<&str>) -> usize {
         let words = &self.definition.priorities;
         word.and_then(|w| words.iter().position(|p| p == w))
             .unwrap_or(words.len() / 2)
     }
 
-    /// What becomes of the sender's own handoff for a contract of this type
-    /// with this status word.
+    /// The outcome of the sender's own handoff for a contract of this type with this status.
     pub fn outcome(&self, kind: &ContractType, status: Option<&str>) -> Outcome {
         status
             .and_then(|word| kind.outcome.get(word))
@@ -263,7 +261,7 @@ impl Protocol {
     }
 }
 
-/// Reads the stored form; the finding names the place in it.
+/// Parses the stored form; a fault comes with its place.
 fn read(bytes: &[u8]) -> Result<Definition, Box<Finding>> {
     let syntax = |pointer: String, error: &serde_json::Error| {
         let shown = error.to_string();
@@ -280,7 +278,7 @@ fn read(bytes: &[u8]) -> Result<Definition, Box<Finding>> {
     if let Ok(definition) = serde_json::from_slice(bytes) {
         return Ok(definition);
     }
-    // Only who is told of a fault needs its place.
+    // The place is only needed once there is a fault.
     let whole: Result<Value, _> = serde_json::from_slice(bytes);
     whole.map_err(|e| syntax(String::new(), &e))?;
     let mut reader = serde_json::Deserializer::from_slice(bytes);

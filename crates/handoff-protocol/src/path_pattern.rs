@@ -1,13 +1,12 @@
-//! Which paths of a repository an agent may touch.
+//! Patterns for the paths of a repository that an agent may touch.
 
-/// A pattern of paths: `*` and `?` stay within one name, `**` is any number of
-/// folders.
+/// A path pattern: `*` and `?` match within one name, `**` matches any number of folders.
 pub struct PathPattern(glob::Pattern);
 
-/// Why a text is no pattern of paths.
+/// Why a text is not a path pattern.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
-    /// It matches nothing that a repository holds.
+    /// It can't match any path in a repository.
     #[error("it is a path from the repository's root, without a leading `/`, without `.` and `..`")]
     NoPath,
     /// It is not well formed.
@@ -16,13 +15,13 @@ pub enum PatternError {
 }
 
 impl PathPattern {
-    /// Reads a pattern.
+    /// Parses a pattern.
     ///
     /// # Errors
-    /// [`PatternError`] when it is none.
+    /// [`PatternError`] if it is invalid.
     pub fn new(text: &str) -> Result<Self, PatternError> {
         let plain = |part: &str| !matches!(part, "" | "." | "..");
-        // A folder stands for all that is in it.
+        // A folder matches everything in it.
         let (folder, whole) = match text.strip_suffix('/') {
             Some(folder) => (folder, format!("{text}**")),
             None => (text, text.to_owned()),
@@ -36,7 +35,7 @@ impl PathPattern {
             .map_err(|e| PatternError::Malformed(e.msg))
     }
 
-    /// Says whether a path fits it.
+    /// Whether a path matches.
     pub fn matches(&self, path: &str) -> bool {
         let options = glob::MatchOptions {
             case_sensitive: true,

@@ -1,16 +1,16 @@
-//! What a JSON Pointer leads to in a JSON Schema.
+//! The target of a JSON Pointer in a JSON Schema.
 
 use std::collections::BTreeSet;
 
 use handoff_base::pointer::parts;
 use serde_json::Value;
 
-/// How many references are followed on the way to one field.
+/// How many references to follow on the way to one field.
 const MAX_STEPS: usize = 64;
 
-/// Says whether a value that fits a schema can have something at this pointer.
-/// An object whose schema lists its fields has no others, even where it would
-/// allow them: a pointer to one is a slip.
+/// Whether a valid value can have something at this pointer. An object whose schema lists its
+/// fields is taken to have no others, even if the schema would allow them: a pointer to one is a
+/// mistake.
 pub fn schema_has(schema: &Value, pointer: &str) -> bool {
     !nodes(schema, pointer).is_empty()
 }
@@ -29,7 +29,7 @@ pub fn schema_values(schema: &Value, pointer: &str) -> Option<BTreeSet<String>> 
     any.then_some(texts)
 }
 
-/// The types that a schema allows at a pointer, if it says so.
+/// The types that a schema allows at a pointer, if it restricts them.
 pub fn schema_types(schema: &Value, pointer: &str) -> Option<BTreeSet<String>> {
     let mut types = BTreeSet::new();
     for node in nodes(schema, pointer) {
@@ -44,7 +44,7 @@ pub fn schema_types(schema: &Value, pointer: &str) -> Option<BTreeSet<String>> {
     (!types.is_empty()).then_some(types)
 }
 
-/// The subschemas that say what is at a pointer.
+/// The subschemas for the value at a pointer.
 fn nodes<'s>(schema: &'s Value, pointer: &str) -> Vec<&'s Value> {
     let mut here = spread(schema, vec![schema]);
     for part in parts(pointer) {
@@ -57,7 +57,7 @@ fn nodes<'s>(schema: &'s Value, pointer: &str) -> Vec<&'s Value> {
     here
 }
 
-/// What a schema says of one member of an object or item of a list.
+/// The subschemas for one member of an object or item of a list.
 fn child<'s>(node: &'s Value, part: &str) -> Vec<&'s Value> {
     let mut found = Vec::new();
     let fields = node["properties"].as_object();
@@ -77,7 +77,7 @@ fn child<'s>(node: &'s Value, part: &str) -> Vec<&'s Value> {
     found
 }
 
-/// Says whether a schema tells what a value holds.
+/// Whether a schema describes a value's content.
 fn describes(node: &Value) -> bool {
     let keys = [
         "properties",
@@ -89,8 +89,7 @@ fn describes(node: &Value) -> bool {
     keys.iter().any(|key| node.get(*key).is_some())
 }
 
-/// Says whether a schema leaves open what a value holds, if no other one at the
-/// same place describes it.
+/// Whether a schema allows any content, if no other schema at the same place describes it.
 fn is_open(node: &Value) -> bool {
     let scalar = matches!(
         node["type"].as_str(),

@@ -1,5 +1,4 @@
-//! Which type a contract is, decided from its envelope before its schema is
-//! known.
+//! Decides the type of a contract from its envelope, before its schema is known.
 
 use handoff_base::finding::Finding;
 use handoff_base::ids::AgentName;
@@ -8,7 +7,7 @@ use handoff_base::text::quoted;
 use crate::definition::{AgentKind, ContractType};
 use crate::loaded::Protocol;
 
-/// What can be read of a contract before anything is checked.
+/// What can be read from a contract before any checks.
 pub struct Envelope<'a> {
     /// The XML root element or the wrapped JSON form's key.
     pub root: Option<&'a str>,
@@ -23,19 +22,19 @@ pub struct Envelope<'a> {
 pub struct Resolved<'a> {
     /// The type.
     pub kind: &'a ContractType,
-    /// The sender; a note may name none.
+    /// The sender; optional in a note.
     pub from: Option<AgentName>,
-    /// The receiver; an answer and a note may name none.
+    /// The receiver; optional in an answer or a note.
     pub to: Option<AgentName>,
 }
 
 /// Why a contract has no type. Paths in the findings are JSON Pointers.
 #[derive(Debug)]
 pub enum Unresolved<'a> {
-    /// The envelope is incomplete or names nobody: the contract is at fault.
-    /// The type is the only one it could still be, if there is just one.
+    /// The envelope is incomplete or names an unknown agent. The second part is the only possible
+    /// type, if there is just one.
     Envelope(Vec<Finding>, Option<&'a ContractType>),
-    /// The envelope is well formed, and the protocol has no such route.
+    /// The envelope is well formed, but the protocol has no such route.
     Route(Box<Finding>),
 }
 
@@ -86,7 +85,7 @@ impl Protocol {
         let mut findings = Vec::new();
         let needs_from = contracts.iter().any(|c| !c.note);
         let needs_to = contracts.iter().any(|c| c.travels());
-        // Another agent that a note names is its receiver only if its type says so.
+        // An agent that a note names is its receiver only if the note's type has such a field.
         let own = |c: &&ContractType| !c.note || c.fields.to.is_some();
         let to = to.filter(|_| contracts.iter().any(own));
         let mut party = |at: Option<&str>, text: &Option<String>, needed: bool| {
@@ -141,9 +140,9 @@ impl Protocol {
         }
     }
 
-    /// The types that have their parties where this contract has its own: those
-    /// of which it has the most, counting its time last, and of these, where
-    /// they differ, the one that the discriminating fields tell.
+    /// The types whose party fields are where this contract has them. If the types differ, the
+    /// discriminating fields select one; otherwise the types whose fields are present win, with the
+    /// sender counting most and the time least.
     fn with_the_same_parties<'a>(
         &'a self,
         contracts: Vec<&'a ContractType>,
@@ -180,14 +179,14 @@ impl Protocol {
         if differ(&best) {
             return Err(undecided(&best, envelope));
         }
-        // A receiver alone may be anyone's.
+        // A receiver alone could belong to any type.
         if most < Some(3) {
             return Err(undecided(&contracts, envelope));
         }
         Ok(best)
     }
 
-    /// Reads one party's name; the finding says what is wrong with it.
+    /// Reads the name of one party; the finding reports what is wrong with it.
     fn party(
         &self,
         pointer: &str,
@@ -226,8 +225,8 @@ impl Protocol {
         }
     }
 
-    /// Says whether a contract has any of the envelope's other fields: one that has none does not even
-    /// look like a contract that may leave its parties out.
+    /// Whether a contract has any other field of the envelope. Without one, it does not even look
+    /// like a contract that omits its parties.
     fn says_something(&self, envelope: &Envelope<'_>) -> bool {
         let fields = &self.definition().fields;
         let others = [
@@ -241,7 +240,7 @@ impl Protocol {
         pointers.any(|pointer| (envelope.probe)(pointer).is_some())
     }
 
-    /// The finding of a contract whose parties have a route, for contracts with another root.
+    /// The finding for a contract with a wrong root whose parties have a route for another root.
     fn other_root(&self, root: Option<&str>, from: &str, to: &str) -> Option<Finding> {
         let root = root?;
         let mut contracts = self.definition().contracts.iter();
@@ -255,8 +254,8 @@ impl Protocol {
         Some(Finding::error("contract.root", "", text).fix(fix))
     }
 
-    /// Says whether a contract of a type can go between these parties, as far as
-    /// known: along a route, or back along that of what it answers.
+    /// Whether a contract of a type can go between these parties, as far as they are known: along a
+    /// route, or back along the route of what it answers.
     fn can_go(&self, kind: &ContractType, from: Option<&str>, to: Option<&str>) -> bool {
         if kind.travels() {
             return self.routed(kind, from, to);
@@ -268,7 +267,7 @@ impl Protocol {
         asked.into_iter().any(|asked| self.routed(asked, to, from))
     }
 
-    /// Says whether a type may travel between these parties, as far as known.
+    /// Whether a type has a route between these parties, as far as they are known.
     fn routed(&self, kind: &ContractType, from: Option<&str>, to: Option<&str>) -> bool {
         self.definition().routes.iter().any(|route| {
             route.contracts.contains(&kind.name)
@@ -307,7 +306,7 @@ impl Protocol {
     }
 }
 
-/// The one candidate whose discriminating fields are all as they must be.
+/// The only candidate whose discriminating fields all match.
 fn discriminated<'a>(
     candidates: &[&'a ContractType],
     probe: &dyn Fn(&str) -> Option<String>,
@@ -323,7 +322,7 @@ fn discriminated<'a>(
     }
 }
 
-/// Findings for the fields that should have told the candidates apart.
+/// Findings for the fields that should have distinguished the candidates.
 fn undecided(candidates: &[&ContractType], envelope: &Envelope<'_>) -> Vec<Finding> {
     let mut pointers: Vec<&str> = candidates
         .iter()

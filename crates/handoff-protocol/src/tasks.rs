@@ -1,4 +1,4 @@
-//! Tasks: what a contract says of them, and whether that fits together.
+//! Tasks: what a contract says about them, and whether it is consistent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,30 +11,30 @@ use crate::definition::TaskFields;
 /// The longest name of a task, in bytes.
 const MAX_ID: usize = 128;
 
-/// How many tasks one contract may open: each is a handoff of its own.
+/// How many tasks one contract may open: each becomes a separate handoff.
 const MAX_TASKS: usize = 1000;
 
-/// What a contract says of tasks.
+/// What a contract says about tasks.
 #[derive(Clone, Debug, Default)]
 pub struct TaskPlan {
     /// The task that the others are part of.
     pub parent: Option<String>,
     /// The tasks that are handed over.
     pub opens: Vec<String>,
-    /// What each of them depends on.
+    /// The dependencies of each of them.
     pub dependencies: BTreeMap<String, Vec<String>>,
-    /// An order of all of them, where one is given.
+    /// An order of all of them, if given.
     pub order: Vec<String>,
-    /// Those that can be done at once.
+    /// Groups of tasks that can be done at the same time.
     pub groups: Vec<Vec<String>>,
     /// The task that is done.
     pub completes: Option<String>,
-    /// All tasks with the same parent, where they are listed.
+    /// All tasks with the same parent, if listed.
     pub siblings: Vec<String>,
 }
 
 impl TaskFields {
-    /// Reads what a contract says.
+    /// Reads the tasks from a contract.
     pub fn read(&self, contract: &Value) -> TaskPlan {
         let at = |pointer: &Option<String>| contract.pointer(pointer.as_deref()?);
         let one = |pointer| at(pointer).and_then(Value::as_str).map(str::to_owned);
@@ -59,7 +59,7 @@ impl TaskFields {
         }
     }
 
-    /// What in a plan contradicts itself; paths are JSON Pointers.
+    /// The contradictions in a plan; paths are JSON Pointers.
     pub fn faults(&self, contract: &Value, plan: &TaskPlan) -> Vec<Finding> {
         let mut found = Vec::new();
         let mut fault = |code: &'static str, pointer: &Option<String>, text: String| {
@@ -169,12 +169,12 @@ impl TaskFields {
 }
 
 impl TaskPlan {
-    /// The tasks that one depends on directly.
+    /// The tasks that a task depends on directly.
     pub fn on(&self, task: &str) -> &[String] {
         self.dependencies.get(task).map_or(&[], Vec::as_slice)
     }
 
-    /// The tasks that one depends on, however far away.
+    /// The tasks that a task depends on, directly or not.
     fn all_on<'a>(&'a self, task: &str) -> BTreeSet<&'a str> {
         let mut found = BTreeSet::new();
         let mut next: Vec<&'a String> = self.on(task).iter().collect();
@@ -186,10 +186,9 @@ impl TaskPlan {
         found
     }
 
-    /// Tasks that wait for one another, if there are any, the first once more
-    /// at the end.
+    /// Tasks that wait for one another, if there are any, with the first repeated at the end.
     pub fn circle(&self) -> Option<Vec<&str>> {
-        // Tasks are taken away as long as one waits for none of the others.
+        // Remove tasks as long as one waits for none of the others.
         let mut left: BTreeSet<&str> = self.dependencies.keys().map(String::as_str).collect();
         loop {
             let waits = |task: &&str| self.on(task).iter().any(|on| left.contains(on.as_str()));

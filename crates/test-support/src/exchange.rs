@@ -219,7 +219,7 @@ fn specialists(env: &TestEnvironment) {
     send(env, &failing);
     run(
         env,
-        &format!("retry {id}.1 --as @backend-specialist --reason mended"),
+        &format!("retry {id}.1 --as @backend-specialist --reason fixed"),
     );
     run(env, &format!("claim {id}.1 --as {target}"));
     send(

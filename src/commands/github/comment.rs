@@ -18,11 +18,10 @@ use crate::output::replace::{is_stdout, replace};
 
 /// Write the body of an issue's comment in its pull request
 ///
-/// The same page as `summary`, in at most 65,536 bytes, with a first line that nobody
-/// sees. With --existing, the pull request's comments as GitHub's REST API lists them, the body goes
-/// into a file, and the answer is the id of the comment to write again, or
-/// nothing where there is none yet. Only a comment of the same author counts: the line in
-/// somebody else's is not it.
+/// This is the same page as `summary`, in at most 65,536 bytes, with an invisible first line.
+/// --existing takes the pull request's comments as GitHub's REST API lists them; the body then
+/// goes to a file, and the answer is the id of the comment to update, or nothing if there is none
+/// yet. Only a comment by the same author counts, even if another's has that first line.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff github comment 123 > comment.md
@@ -33,11 +32,11 @@ pub(crate) struct Arguments {
     issue: String,
     #[command(flatten)]
     gate: Gate,
-    /// The comments that are there: one page of the API's answer, or several one after the
-    /// other; - reads standard input
+    /// The existing comments: one page of the API's answer, or several pages in a row; - reads
+    /// standard input
     #[arg(long, value_name = "FILE", requires = "output")]
     existing: Option<String>,
-    /// Who writes the comment
+    /// The author of the comment
     #[arg(long, value_name = "LOGIN", default_value = AUTHOR, requires = "existing")]
     author: String,
     /// Write the body to this file
@@ -53,8 +52,8 @@ impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let file = self.output.as_ref().filter(|file| !is_stdout(file));
         if self.existing.is_some() && file.is_none() {
-            let text = "standard output is for the comment's id: the body needs a file";
-            return Err(Failure::usage(text).hint("give --output a file"));
+            let text = "standard output is for the comment's id; the body needs a file";
+            return Err(Failure::usage(text).hint("use --output FILE"));
         }
         let key: IssueKey = self.issue.parse()?;
         let id = match &self.existing {
@@ -85,7 +84,7 @@ impl Arguments {
         output.answer(&data, &id.unwrap_or_default())
     }
 
-    /// The comment that is there already.
+    /// The id of the existing comment, if any.
     fn found(&self, context: &Context, list: &str, key: &IssueKey) -> Result<Option<u64>, Failure> {
         let bytes = input::comments(context, list)?;
         existing(&bytes, key, &self.author).map_err(|error| {

@@ -14,13 +14,13 @@ use crate::context::writer::Writer;
 use crate::failure::Failure;
 use crate::output::{Output, counted, pretty, render, replace};
 
-/// Carry out in the ledger what an event of GitHub proves
+/// Record in the ledger what a GitHub event proves
 ///
-/// In a workflow, the event that started it. The rules of the issue's protocol say what follows:
-/// a contract is sent, or begun for an agent to finish; facts are noted beside the issue,
-/// and `git handoff new` fills them in from then on; a line `/handoff answer …` in a comment answers
-/// what is asked. The same delivery has its effects once, however often it comes, and an
-/// event that means nothing here, or comes too late, is said and changes nothing.
+/// In a workflow, this is the event that started it. The rules of the issue's protocol decide what
+/// follows: a contract is sent, or drafted for an agent to finish; facts are noted on the issue,
+/// and `git handoff new` fills them in from then on; a line `/handoff answer …` in a comment
+/// answers what was asked. A delivery takes effect once, however often it arrives. An event that
+/// means nothing here, or comes too late, is reported and changes nothing.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff github event
@@ -29,14 +29,14 @@ use crate::output::{Output, counted, pretty, render, replace};
 pub(crate) struct Arguments {
     #[command(flatten)]
     given: Given,
-    /// The delivery, up to 80 letters, digits and `-`; by default what the payload or the
-    /// workflow's run is known by, else the payload's digest
+    /// The delivery's id, up to 80 letters, digits and `-`; by default taken from the payload or
+    /// the workflow run, else the payload's digest
     #[arg(long, value_name = "ID")]
     delivery: Option<DeliveryName>,
-    /// Write nothing, and say what would be done
+    /// Write nothing, and show what would be done
     #[arg(long)]
     dry_run: bool,
-    /// Write the contract that an agent must finish to a file, if there is one; `-` is
+    /// Write the contract that an agent must finish, if there is one, to this file; `-` is
     /// standard output
     #[arg(long, value_name = "FILE")]
     draft: Option<PathBuf>,
@@ -68,7 +68,7 @@ impl Arguments {
         };
         let carried = carry_out(&way, &event)?;
         if !self.dry_run && carried.did.iter().any(|did| did.commit.is_none()) {
-            // What an earlier delivery did may still be here alone.
+            // What an earlier delivery did may not have reached the remote yet.
             ledger.publish_recorded(&session)?;
         }
         let written = self.write(carried.draft.as_ref())?;
@@ -78,7 +78,7 @@ impl Arguments {
             && replace::is_stdout(file)
             && !output.is_json()
         {
-            // The document alone, so that it can be piped on.
+            // Print only the document, so that it can be piped.
             output.say(text.trim_end());
             text.clone_from(&draft.text);
         }
@@ -93,18 +93,18 @@ impl Arguments {
         if let Some(own) = event.own_delivery() {
             return Ok(own);
         }
-        // A workflow that is run again is given the same event, whichever attempt it is.
+        // Each attempt of a workflow run gets the same event.
         let run = std::env::var("GITHUB_RUN_ID").ok();
         let run = run.filter(|run| self.given.file.is_none() && !run.is_empty());
         let name = run.map(|run| format!("run-{run}").parse());
         let name = name.unwrap_or_else(|| event.digest_delivery());
         name.map_err(|error| {
-            let text = format!("GITHUB_RUN_ID is none: {error}");
+            let text = format!("GITHUB_RUN_ID is invalid: {error}");
             Failure::usage(text).hint("name the delivery with --delivery ID")
         })
     }
 
-    /// Writes the draft where it was asked for, and says where that is.
+    /// Writes the draft to the requested file, if any, and returns its path.
     fn write(&self, draft: Option<&Draft>) -> Result<Option<String>, Failure> {
         let (Some(draft), Some(file)) = (draft, &self.draft) else {
             return Ok(None);
@@ -185,7 +185,7 @@ impl Arguments {
                 what, id, agent, ..
             } = did;
             text += &match did.what {
-                "noted" => format!("  noted beside issue {} by {agent}", id.issue()),
+                "noted" => format!("  note added to issue {} by {agent}", id.issue()),
                 "reopened" => format!("  reopened issue {} by {agent}", id.issue()),
                 _ => format!("  {what} {id} by {agent}"),
             };
@@ -216,14 +216,14 @@ impl Arguments {
             text += &format!("  nothing: {why}\n");
         }
         if self.dry_run {
-            text += "  this was a rehearsal, and nothing was written\n";
+            text += "  this was a dry run: nothing was written\n";
         }
-        // What is shown may be a workflow's log, which takes some lines for commands.
+        // The output may go to a workflow's log, which treats some lines as commands.
         log(&text)
     }
 }
 
-/// Facts, one on a line.
+/// Facts, one per line.
 fn facts(facts: &Map<String, Value>) -> String {
     let told = facts.iter().map(|(name, value)| match value {
         Value::String(text) => format!("    {name} {}\n", text.replace(['\n', '\r'], " ")),

@@ -1,4 +1,4 @@
-//! The event that a command is about: the one that started the workflow, or another.
+//! The event that a command acts on: the one that started the workflow, or another.
 
 use clap::Args;
 use handoff_base::text::quoted;
@@ -8,10 +8,10 @@ use crate::context::Context;
 use crate::contracts::input;
 use crate::failure::{ErrorCode, Failure, chain};
 
-// Without a doc comment, which would become the help of every command that takes these.
+// No doc comment: it would become the help of every command that takes these options.
 #[derive(Args)]
 pub(super) struct Given {
-    /// The event's payload; by default GITHUB_EVENT_PATH. - reads standard input
+    /// The event's payload, by default GITHUB_EVENT_PATH; - reads standard input
     #[arg(long, value_name = "FILE")]
     pub(super) file: Option<String>,
     /// The event's name; by default GITHUB_EVENT_NAME
@@ -22,16 +22,16 @@ pub(super) struct Given {
 /// Reads the event.
 ///
 /// # Errors
-/// A [`Failure`]: of usage where nothing says which, else of what can't be read.
+/// A [`Failure`]: of usage if the event is not given, else of what cannot be read.
 pub(super) fn read(context: &Context, given: &Given) -> Result<Event, Failure> {
     let from = |variable: &str| {
         let set = std::env::var(variable).ok();
         set.filter(|value| !value.is_empty())
     };
     let missing = |what: &str, option: &str, variable: &str| {
-        let text = format!("nothing says {what} of the event: there is no {variable}");
+        let text = format!("{what} of the event is missing: {variable} is not set");
         Failure::new(ErrorCode::NoWorkflow, text).hint(format!(
-            "say it with {option}; in a workflow on GitHub it is set"
+            "use {option}; a workflow on GitHub sets {variable}"
         ))
     };
     let file = given.file.clone().or_else(|| from("GITHUB_EVENT_PATH"));
@@ -41,11 +41,11 @@ pub(super) fn read(context: &Context, given: &Given) -> Result<Event, Failure> {
     let bytes = input::payload(context, &file)?;
     Event::read(&name, &bytes).map_err(|error| match &error {
         NoEvent::Name { .. } => Failure::usage(error.to_string())
-            .hint("--name is the name that GitHub has for it: issues, pull_request, issue_comment, …"),
+            .hint("--name is GitHub's name for the event: issues, pull_request, issue_comment, …"),
         _ => {
-            let text = format!("{} holds no event: {}", quoted(&file), chain(&error));
+            let text = format!("{} is not an event: {}", quoted(&file), chain(&error));
             Failure::new(ErrorCode::EventRefused, text)
-                .hint("give it the payload as GitHub delivers it, in JSON: in a workflow, the file that GITHUB_EVENT_PATH names")
+                .hint("give the JSON payload as GitHub delivers it; in a workflow, GITHUB_EVENT_PATH names its file")
         }
     })
 }

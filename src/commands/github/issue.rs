@@ -7,11 +7,11 @@ use crate::context::Context;
 use crate::failure::{ErrorCode, Failure};
 use crate::output::Output;
 
-/// Print which issue an event of GitHub is about
+/// Print the issue that a GitHub event is about
 ///
-/// The issue itself; of a pull request, the one that its text says it closes (`Closes #12`), else the
-/// one that its branch is named after (12, issue-12, feature/12-title), else the open one of
-/// the ledger that has this pull request.
+/// For an event of an issue, that issue. For a pull request, the issue that its text says it
+/// closes (`Closes #12`); else the one that its branch is named after (12, issue-12,
+/// feature/12-title); else the open one in the ledger that has this pull request.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff github issue
@@ -30,7 +30,7 @@ impl Arguments {
         let event = read(context, &self.given)?;
         let subject = Subject::of(&event);
         let known = match (&subject.issue, subject.pull_request) {
-            // Where there is no ledger, the event alone has to say it.
+            // Without a ledger, only the event itself can name the issue.
             (None, Some(number)) => known_here(context, number),
             (issue, _) => issue.clone(),
         };
@@ -45,7 +45,7 @@ impl Arguments {
     }
 }
 
-/// The open issue of the ledger whose pull request this is, where there is a ledger.
+/// The open issue in the ledger that has this pull request, if there is a ledger.
 fn known_here(context: &Context, number: u64) -> Option<handoff_base::ids::IssueKey> {
     let repository = context.repository().ok()?;
     let tip = context.ledger(&repository).ok()?.tip().ok()?;

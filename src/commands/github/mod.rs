@@ -1,4 +1,4 @@
-//! What workflows on GitHub need: one verb, one file, and the `page` that several write.
+//! What workflows on GitHub need: one file per verb, and the `page` that several write.
 
 mod comment;
 mod event;
@@ -16,11 +16,11 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// Tell a workflow on GitHub how things stand
+/// Report the ledger's state to GitHub workflows, and act on GitHub events
 ///
-/// `output` gives values to later steps, `summary` a page beneath the run, `comment` the
-/// body of a comment that is written again in place. docs/github.md goes from
-/// nothing to a repository with all of it; the workflows are in templates/github.
+/// `output` sets values for later steps, `summary` adds a page to the run, and `comment` writes
+/// the body of a comment that is updated in place. docs/github.md describes the complete setup of
+/// a repository; the workflows are in templates/github.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff github output 123

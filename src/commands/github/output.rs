@@ -11,12 +11,12 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::output::replace::is_stdout;
 
-/// Give later steps of the workflow values: state, holder, next action, gate
+/// Set values for later workflow steps: state, holder, next action, gate
 ///
-/// Appends to the file that GITHUB_OUTPUT names. Each value is a word, a number or a
-/// list of names, never foreign text; each stands between two lines with a random word, so
-/// that it can't end early. Of an issue that the ledger does not have, `exists` is
-/// false, and there is nothing else. docs/github.md lists the values.
+/// Appends to the file that GITHUB_OUTPUT names. Each value is a word, a number or a list of
+/// names, never foreign text; each is delimited by two lines with a random word, so that it
+/// cannot end early. For an issue that is not in the ledger, `exists` is false, and there is
+/// nothing else. docs/github.md lists the values.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff github output 123

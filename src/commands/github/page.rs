@@ -1,4 +1,4 @@
-//! What a page for a workflow is about, and the file that it is added to.
+//! The subject of a page for a workflow, and the file that it is appended to.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
@@ -13,11 +13,11 @@ use crate::context::commit_id;
 use crate::failure::{ErrorCode, Failure};
 use crate::output::{Output, replace};
 
-// What is told of, and where it goes; without a doc comment, which would become the help of
+// The subject of a page, and where the page goes. No doc comment: it would become the help of
 // the commands that take it.
 #[derive(Args)]
 pub(super) struct Page {
-    /// The issue; without one, the ledger
+    /// The issue; by default the whole ledger
     #[arg(value_name = "ISSUE")]
     issue: Option<String>,
     #[command(flatten)]
@@ -33,8 +33,8 @@ impl Page {
         Ok(self.issue.as_deref().map(str::parse).transpose()?)
     }
 
-    /// The file to append to: the one that the runner named in this variable, unless
-    /// another is asked for. None, where the document is the answer.
+    /// The file to append to: the requested one, or else the one that the runner named in this
+    /// variable. `None` if the document is the answer.
     pub(super) fn file(&self, output: &Output, variable: &str) -> Result<Option<PathBuf>, Failure> {
         if output.is_json() && self.output.is_none() {
             Ok(None)
@@ -44,19 +44,19 @@ impl Page {
     }
 }
 
-/// What a merge requires, and of which code.
+/// The requirements of a merge, and the commit that must meet them.
 #[derive(Args)]
 pub(super) struct Gate {
-    /// What must be shown; by default what the protocol requires of a merge
+    /// The requirements to check; by default those that the protocol sets for a merge
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', requires = "issue")]
     require: Vec<String>,
-    /// The commit that it must have been shown of, or one with the same files
+    /// The commit that must meet the requirements; one with the same files counts too
     #[arg(long, value_name = "COMMIT", requires = "issue")]
     head: Option<String>,
 }
 
 impl Gate {
-    /// What is asked of the issue.
+    /// The requirements, and the commit that must meet them.
     pub(super) fn requirements(
         &self,
         repository: &Repository,
@@ -66,21 +66,20 @@ impl Gate {
     }
 }
 
-/// The file that the runner named in this variable, unless another is asked for.
+/// The requested file, or else the one that the runner named in this variable.
 ///
 /// # Errors
-/// A [`Failure`] of usage when there is neither.
+/// A usage [`Failure`] if there is neither.
 fn target(asked: Option<&PathBuf>, variable: &str) -> Result<PathBuf, Failure> {
     let named = || std::env::var_os(variable).filter(|name| !name.is_empty());
     let file = asked.cloned().or_else(|| named().map(PathBuf::from));
     file.ok_or_else(|| {
-        let text = format!("there is no {variable}: this is no step of a workflow");
-        Failure::new(ErrorCode::NoWorkflow, text)
-            .hint("say where to with --output FILE; `-` is standard output")
+        let text = format!("{variable} is not set: this is not a step of a workflow");
+        Failure::new(ErrorCode::NoWorkflow, text).hint("use --output FILE; `-` is standard output")
     })
 }
 
-/// Says whether a file ends within a line. What is no file, such as a device, is not read.
+/// Returns whether a file ends within a line. Only a regular file is read, not a device.
 fn ends_within_line(path: &Path) -> bool {
     let last = || {
         let is_file = path.metadata()?.is_file();
@@ -96,10 +95,10 @@ fn ends_within_line(path: &Path) -> bool {
     last().is_ok_and(|last| last.first().is_some_and(|byte| *byte != b'\n'))
 }
 
-/// Adds a text to a file, on a line of its own; nothing, where there is none.
+/// Appends a text to a file, starting on a new line; an empty text adds nothing.
 ///
 /// # Errors
-/// A [`Failure`] when it can't be written.
+/// A [`Failure`] if the file cannot be written.
 pub(super) fn append(path: &Path, text: &str) -> Result<(), Failure> {
     let written = OpenOptions::new().append(true).create(true).open(path);
     let is_open = !text.is_empty() && ends_within_line(path);

@@ -16,13 +16,13 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::output::replace::{failed, is_stdout};
 
-/// Write how an issue or the ledger stands beneath the workflow's run
+/// Add the status of an issue or the ledger to the summary of a workflow run
 ///
-/// Appends Markdown to the file that GITHUB_STEP_SUMMARY names: where it stands, what
-/// needs attention, what a merge requires, what failed, a drawing of what happened, and
-/// the handoffs. GitHub takes 1 MiB of a step, with what is in the file already: what
-/// is too much is left out from the end, and that is said. Words of contracts stand as
-/// code, so that nobody is mentioned and nothing is a link.
+/// Appends Markdown to the file that GITHUB_STEP_SUMMARY names: the status, what needs attention,
+/// what a merge requires, what failed, a drawing of what happened, and the handoffs. GitHub
+/// accepts 1 MiB per step, including what is already in the file: anything beyond that is left
+/// out from the end, with a note. Text from contracts is shown as code, so that nobody is
+/// mentioned and nothing is a link.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff github summary 123
@@ -46,10 +46,10 @@ impl Arguments {
         let tip = ledger.tip()?;
         let there = file.as_deref().map(there).transpose()?;
         let there = there.unwrap_or_default();
-        // What is a block of code to its end would make the page one, too.
+        // A code block that is still open would swallow the page.
         let close = open_fence(&there).map(|fence| format!("{fence}\n\n"));
         let close = close.unwrap_or_default();
-        // One for the line break where the file does not end with one.
+        // One byte for the line break, if the file does not end with one.
         let room = MOST_SUMMARY.saturating_sub(there.len() + close.len() + 1);
         let page = match self.page.issue()? {
             Some(key) => {
@@ -86,7 +86,7 @@ impl Arguments {
     }
 }
 
-/// What is in the file already, as far as GitHub takes it; nothing of what is no file, such as a device.
+/// What is already in the file, up to GitHub's limit; empty if it is not a regular file.
 fn there(path: &Path) -> Result<String, Failure> {
     if !path.metadata().is_ok_and(|found| found.is_file()) {
         return Ok(String::new());
@@ -95,6 +95,6 @@ fn there(path: &Path) -> Result<String, Failure> {
     let file = File::open(path);
     let read = file.and_then(|file| file.take(MOST_SUMMARY as u64).read_to_end(&mut bytes));
     read.map_err(|error| failed(path, &error))?;
-    // For its length and its fences; what is no text is as long or longer.
+    // Only its length and its fences matter; invalid UTF-8 becomes as long or longer.
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

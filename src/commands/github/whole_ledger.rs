@@ -1,4 +1,4 @@
-//! How the whole ledger stands.
+//! The status of the whole ledger.
 
 use handoff_base::Moment;
 use handoff_github::status::Ledger as WaitStatus;
@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::context::local::local;
 use crate::failure::Failure;
 
-/// Gathers it.
+/// Gathers the status.
 ///
 /// # Errors
 /// A [`Failure`] when the ledger can't be read.

@@ -1,8 +1,10 @@
-//! Secrets in what is about to be kept: found, named by place and rule, and never shown.
+//! Finds secrets in what is about to be stored, and names them by place and rule without showing
+//! them.
 //!
-//! A text is screened as it stands and, where it can be read as a contract, by its values: an escape
-//! in JSON or XML hides nothing. A value is looked at together with its key, which is often all that
-//! tells a password. What is found can be told to no one: [`Secret`] shows its rule and its place only.
+//! A text is screened as it is and, if it can be parsed as a contract, by its values: escapes in
+//! JSON or XML hide nothing. A value is screened together with its key, which often is the only
+//! sign of a password. The secret itself is never shown: [`Secret`] only exposes its rule and its
+//! place.
 
 mod rules;
 mod value;
@@ -21,17 +23,17 @@ use super::value::each_text;
 pub use rules::is_rule;
 use rules::{Rule, hits};
 
-/// The code of the finding that a text holds a secret.
+/// The code of the finding that a text contains a secret.
 pub const SECRET: &str = "secret.found";
 
-/// Leave to keep what a rule takes for a secret: `RULE`, or `RULE@PLACE` for one place only.
+/// Permission to store what a rule takes for a secret: `RULE`, or `RULE@PLACE` for one place only.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Allowance {
     /// The rule's id.
     pub rule: String,
     /// The place as a finding names it: a path, `LINE:COLUMN`, or both as `PATH:LINE:COLUMN`; every
-    /// place, if none is named.
+    /// place, if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
 }
@@ -49,9 +51,9 @@ impl fmt::Display for Allowance {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no rule {shown} for secrets{}", close.map(|rule| format!("; did you mean {rule}?")).unwrap_or_default())]
 pub struct UnknownRule {
-    /// The name, fit to be shown.
+    /// The name, safe to show.
     pub shown: String,
-    /// The rule that was probably meant.
+    /// The rule that was probably intended.
     pub close: Option<&'static str>,
 }
 
@@ -74,7 +76,7 @@ impl FromStr for Allowance {
     }
 }
 
-/// One secret: what it is and where, for all to see, and what it says, for [`Secrets::mask`] alone.
+/// A secret: its rule and place, which are public, and its text, which only [`Secrets::mask`] uses.
 #[derive(Clone)]
 pub struct Secret {
     rule: &'static Rule,
@@ -90,7 +92,7 @@ impl fmt::Debug for Secret {
 }
 
 impl Secret {
-    /// Its place as an allowance names it: its path, or its line and column where it has none.
+    /// Its place as an allowance names it: its path, or its line and column if it has no path.
     pub fn place(&self) -> String {
         match (self.position, self.path.is_empty()) {
             (Some((line, column)), true) => format!("{line}:{column}"),
@@ -98,7 +100,7 @@ impl Secret {
         }
     }
 
-    /// What an allowance for this place alone says.
+    /// The allowance for this place alone.
     pub fn allowance(&self) -> Allowance {
         Allowance {
             rule: self.rule.id.to_owned(),
@@ -106,7 +108,7 @@ impl Secret {
         }
     }
 
-    /// Says whether an allowance is about it.
+    /// Whether an allowance covers it.
     pub fn is_allowed_by(&self, allowance: &Allowance) -> bool {
         let named = |place: &String| {
             let (line, column) = self.position.unwrap_or_default();
@@ -117,7 +119,7 @@ impl Secret {
         allowance.rule == self.rule.id && allowance.place.as_ref().is_none_or(named)
     }
 
-    /// The finding that says so.
+    /// The finding for it.
     pub fn finding(&self) -> Finding {
         let Rule { id, name, .. } = self.rule;
         let text = format!("this looks like a secret: {name} (rule {id})");
@@ -132,7 +134,7 @@ impl Secret {
     }
 }
 
-/// A word of a command line, in quotes where a shell would take it apart.
+/// A word of a command line, quoted if a shell would split it.
 fn shell_word(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "@%+=:,./_-".contains(c);
     if word.chars().all(plain) {
@@ -141,12 +143,12 @@ fn shell_word(word: &str) -> String {
     shell_quoted(word)
 }
 
-/// Every secret in what is about to be kept.
+/// Every secret in what is about to be stored.
 #[derive(Clone, Debug, Default)]
 pub struct Secrets(Vec<Secret>);
 
 impl Secrets {
-    /// Finds the secrets in a contract, or in anything else that may be one, with their places.
+    /// Finds the secrets in a contract, or in a document that may be one, with their places.
     pub fn in_input(input: &Input<'_>) -> Self {
         let mut found = Self::default();
         if let Ok(source) = input.source() {
@@ -163,7 +165,7 @@ impl Secrets {
         found.hide_paths()
     }
 
-    /// Finds the secrets in a file of any kind; `name` is the path that findings have.
+    /// Finds the secrets in a file of any kind; `name` is the path in findings.
     pub fn in_file(name: &str, bytes: &[u8]) -> Self {
         let mut found = Self::default();
         found.raw(name, bytes);
@@ -179,7 +181,7 @@ impl Secrets {
         found.hide_paths()
     }
 
-    /// Takes secrets out of the paths: a key may be one.
+    /// Masks secrets in the paths, because a key may be one.
     fn hide_paths(mut self) -> Self {
         let mut paths: Vec<String> = self.0.iter().map(|secret| secret.path.clone()).collect();
         paths.iter_mut().for_each(|path| self.mask_text(path));
@@ -202,7 +204,7 @@ impl Secrets {
         }
     }
 
-    /// Screens bytes as they stand. What was found as a value already only gets a better position.
+    /// Screens raw bytes. A secret that was already found as a value only gets a better position.
     fn raw(&mut self, path: &str, bytes: &[u8]) {
         let mut known: Vec<bool> = vec![false; self.0.len()];
         for hit in hits(bytes) {
@@ -238,27 +240,27 @@ impl Secrets {
         }
     }
 
-    /// Each of them.
+    /// Iterates over the secrets.
     pub fn iter(&self) -> impl Iterator<Item = &Secret> {
         self.0.iter()
     }
 
-    /// Keeps those that are not allowed.
+    /// Keeps the secrets for which `keep` returns true.
     pub fn retain(&mut self, keep: impl FnMut(&Secret) -> bool) {
         self.0.retain(keep);
     }
 
-    /// Adds others.
+    /// Adds other secrets.
     pub fn extend(&mut self, others: Self) {
         self.0.extend(others.0);
     }
 
-    /// Says whether there is none.
+    /// Whether there are no secrets.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Takes out of findings whatever they tell of a secret.
+    /// Removes every part of a secret from findings.
     pub fn mask(&self, findings: &mut [Finding]) {
         if self.0.is_empty() {
             return;
@@ -272,9 +274,9 @@ impl Secrets {
         }
     }
 
-    /// Puts a mark in the place of every run of characters that a secret has too.
+    /// Replaces every run of characters that is also in a secret with a mark.
     pub fn mask_text(&self, text: &mut String) {
-        // Shorter runs tell nothing, and words of messages would be taken for them.
+        // Shorter runs reveal nothing, and words of messages would match them.
         const RUN: usize = 6;
         let bytes = text.as_bytes();
         let mut told = vec![false; bytes.len()];
@@ -298,7 +300,7 @@ impl Secrets {
     }
 }
 
-/// A part of a JSON text as it is once escapes are read.
+/// A part of a JSON text, unescaped.
 fn unescaped(raw: &[u8]) -> Option<Vec<u8>> {
     let quoted = [b"\"", raw, b"\""].concat();
     let read: String = raw
@@ -307,7 +309,7 @@ fn unescaped(raw: &[u8]) -> Option<Vec<u8>> {
     Some(read.into_bytes())
 }
 
-/// Says whether one text holds another.
+/// Whether one text contains another.
 fn contains(text: &[u8], part: &[u8]) -> bool {
     !part.is_empty() && text.windows(part.len()).any(|here| here == part)
 }

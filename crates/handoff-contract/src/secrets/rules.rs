@@ -1,8 +1,8 @@
-//! The rules, and which of them a text calls for.
+//! The rules, and selecting those that a text needs.
 //!
-//! Rules are tables that the build script makes of `rules.toml` and of the crate that keeps the common
-//! ones. Compiling an expression costs more than reading a contract, so only those are compiled whose
-//! words stand in the text; of most contracts, that is none.
+//! Rules are tables that the build script generates from `rules.toml` and from the crate with the
+//! common rules. Compiling an expression costs more than reading a contract, so a rule is compiled
+//! only if its words occur in the text; for most contracts, none is.
 
 use std::ops::Range;
 use std::sync::{LazyLock, OnceLock};
@@ -13,34 +13,34 @@ use super::value::{is_blank, is_chosen, is_drawn, is_placeholder};
 
 include!(concat!(env!("OUT_DIR"), "/secret_rules.rs"));
 
-/// One kind of secret.
+/// A kind of secret.
 #[derive(Debug)]
 pub(super) struct Rule {
-    /// Its stable name.
+    /// Its stable id.
     pub(super) id: &'static str,
     /// Its name in words.
     pub(super) name: &'static str,
     pattern: &'static str,
     form: Form,
-    /// Each of these lists is enough to try the rule: words that the text must hold, all of them.
+    /// Lists of words: the rule is tried if the text contains all words of one list.
     needs: &'static [&'static [usize]],
-    /// What a value looks like that is no secret after all.
+    /// Patterns of values that are not secrets after all.
     allowed: &'static [&'static str],
 }
 
-/// What tells that a value is a secret.
+/// What identifies a value as a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
-    /// Its own form, such as a prefix.
+    /// Its form, such as a prefix.
     Own,
-    /// A name beside it, and that it looks as if drawn by lot.
+    /// A name next to it, and a random appearance.
     Drawn,
-    /// A name beside it, and that it looks like a password.
+    /// A name next to it, and the appearance of a password.
     Chosen,
 }
 
-/// A word that calls for a rule. One in lower case is found in upper case as well; one that ends with
-/// `=` calls only where a value stands beside it.
+/// A word that triggers a rule. A lower-case word also matches in upper case; one that ends with
+/// `=` matches only if a value is next to it.
 struct Word {
     pair: u16,
     text: &'static str,
@@ -54,8 +54,7 @@ pub(super) struct Hit {
     pub(super) range: Range<usize>,
 }
 
-/// Finds every secret in a text, in the order of the text; where two rules take the same value for
-/// one, the one with a form of its own.
+/// Finds every secret in a text, in order; if two rules match the same value, the one with its own form wins.
 pub(super) fn hits(text: &[u8]) -> Vec<Hit> {
     let mut found: Vec<Hit> = Vec::new();
     for (number, rule) in called_for(text) {
@@ -76,7 +75,7 @@ pub(super) fn hits(text: &[u8]) -> Vec<Hit> {
     kept
 }
 
-/// The rules that a text calls for by its words.
+/// The rules that a text triggers by its words.
 fn called_for(text: &[u8]) -> impl Iterator<Item = (usize, &'static Rule)> {
     let words = words_in(text).unwrap_or_default();
     let all = if words.is_empty() { &[] } else { RULES };
@@ -86,7 +85,7 @@ fn called_for(text: &[u8]) -> impl Iterator<Item = (usize, &'static Rule)> {
     })
 }
 
-/// Says whether there is a rule of this id.
+/// Whether a rule has this id.
 pub fn is_rule(id: &str) -> bool {
     RULES.iter().any(|rule| rule.id == id)
 }
@@ -139,14 +138,15 @@ impl Compiled {
     }
 }
 
-/// Rules are about ASCII: without Unicode's classes an expression is compiled in a fraction of the time.
+/// Rules are about ASCII: without Unicode classes, an expression compiles in a fraction of the
+/// time.
 fn expression(pattern: &str) -> Option<Regex> {
     RegexBuilder::new(pattern).unicode(false).build().ok()
 }
 
-/// Marks the words that stand in a text; none, if none do.
+/// Marks the words that occur in a text; `None` if none does.
 fn words_in(text: &[u8]) -> Option<Vec<bool>> {
-    // One bit for each pair of characters that a word can begin with.
+    // One bit for each pair of characters that a word can start with.
     let mut begins = [0_u64; 16];
     for word in WORDS {
         begins[usize::from(word.pair >> 6)] |= 1 << (word.pair & 63);
@@ -182,7 +182,7 @@ fn words_in(text: &[u8]) -> Option<Vec<bool>> {
             }
         }
     }
-    // A single character calls for nothing by itself.
+    // A single character triggers nothing by itself.
     if let Some(found) = &mut found {
         for word in WORDS.iter().filter(|word| word.text.len() == 1) {
             found[word.number] = text.contains(&word.text.as_bytes()[0]);
@@ -191,8 +191,8 @@ fn words_in(text: &[u8]) -> Option<Vec<bool>> {
     found
 }
 
-/// Says whether a name is followed by a sign that gives it a value, and by something that may be a
-/// secret: prose about passwords must not cost what a password does.
+/// Whether a name is followed by an assignment sign and something that may be a secret: prose about
+/// passwords must not be as expensive as a password.
 fn has_value(rest: &[u8]) -> bool {
     let between = |byte: &u8| b"\"'`\\ \t\r\n".contains(byte);
     let sign = rest.iter().position(|byte| !between(byte));

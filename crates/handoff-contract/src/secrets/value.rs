@@ -1,6 +1,6 @@
-//! What a value looks like: drawn by lot, chosen as a password, or put there in the place of a secret.
+//! What a value looks like: random, chosen as a password, or a placeholder for a secret.
 
-/// How many bits of information each character has, by how often each stands in the value.
+/// The information per character in bits, by the frequency of the characters in the value.
 fn bits_per_character(value: &[u8]) -> f64 {
     let mut counts = [0_u32; 256];
     for &byte in value {
@@ -14,17 +14,18 @@ fn bits_per_character(value: &[u8]) -> f64 {
     shares.sum()
 }
 
-/// Says whether a value looks as if drawn by lot: digits among letters, and few characters that come
-/// back. A UUID does not count: contracts name everything by them.
+/// Whether a value looks random: digits among letters, and few repeated characters. A UUID does not
+/// count: contracts use them as names everywhere.
 pub(super) fn is_drawn(value: &[u8]) -> bool {
     let digits = value.iter().filter(|b| b.is_ascii_digit()).count();
     let letters = value.iter().filter(|b| b.is_ascii_alphabetic()).count();
-    // Between 3.6 and 4 bits for 32 hexadecimal digits; words and paths with a number in them are below.
+    // 32 hexadecimal digits have between 3.6 and 4 bits; words and paths with a number in them have
+    // less.
     let least = if value.len() < 20 { 3.0 } else { 3.4 };
     digits > 1 && letters > 1 && !is_uuid(value) && bits_per_character(value) >= least
 }
 
-/// Says whether a value looks like a password that someone chose: letters, and a digit or a sign that
+/// Whether a value looks like a password chosen by a person: letters, and a digit or a sign that
 /// names in code do not have.
 pub(super) fn is_chosen(value: &[u8]) -> bool {
     let letters = value.iter().any(u8::is_ascii_alphabetic);
@@ -33,14 +34,13 @@ pub(super) fn is_chosen(value: &[u8]) -> bool {
     letters && value.iter().any(others) && !calls
 }
 
-/// Says whether a value is where a secret will be put: a variable, or a row of
-/// crosses.
+/// Whether a value only marks the place of a secret: a variable, or a row of crosses.
 pub(super) fn is_blank(value: &[u8]) -> bool {
     let starts: [&[u8]; 6] = [b"${", b"$(", b"{{", b"<", b"%(", b"$"];
     starts.iter().any(|start| value.starts_with(start)) || holds(value, &[b"xxxxx", b"*****"])
 }
 
-/// Says whether a value that only its name makes a secret stands there for one.
+/// Whether a value that only its name makes a secret is a placeholder.
 pub(super) fn is_placeholder(value: &[u8]) -> bool {
     const WORDS: [&[u8]; 8] = [
         b"example",

@@ -1,5 +1,6 @@
-//! Enumerations with a member that lists all the others, such as `low|medium|high`: examples use it,
-//! a contract should not.
+//! Enumerations with a member that lists all the others, such as `low
+//! medium
+//! high`: examples use it, contracts should not.
 
 use std::collections::HashMap;
 
@@ -9,12 +10,12 @@ use serde_json::Value;
 use super::node::{Node, OPEN};
 use crate::value::scalar_text;
 
-/// Where in a shape such enumerations are; decided once, when the schema is compiled.
+/// The places of such enumerations in a shape; determined once, when the schema is compiled.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Choices {
-    /// For each node of such an enumeration: the member that lists the choices, and the choices.
+    /// For each node with such an enumeration: the member that lists the choices, and the choices.
     leaves: HashMap<usize, (String, Vec<String>)>,
-    /// For each node whether one of them is reached from it; empty if there is none at all.
+    /// For each node, whether it leads to one of them; empty if there are none.
     leads: Vec<bool>,
 }
 
@@ -28,7 +29,7 @@ impl Choices {
         }
     }
 
-    /// Works out which nodes lead to an enumeration that was added.
+    /// Determines which nodes lead to an enumeration that was added.
     pub(super) fn link(&mut self, nodes: &[Node]) {
         if self.leaves.is_empty() {
             return;
@@ -58,8 +59,8 @@ impl Choices {
         }
     }
 
-    /// Calls `report` for each part of the value at a node that lists the choices instead of making
-    /// one: its pointer, the text and the choices.
+    /// Calls `report` for each part of the value at a node that repeats the list of choices: with
+    /// its pointer, the text and the choices.
     pub(super) fn undecided(
         &self,
         nodes: &[Node],

@@ -3,16 +3,17 @@
 /// Why a schema cannot be written as XML.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ShapeError {
-    /// A `$ref` that is not `#` or `#/…`, or leads nowhere; a `$dynamicRef`; an `$id` below the root.
+    /// A `$ref` that is not `#` or `#/…`, or has no target; a `$dynamicRef`; an `$id` below the
+    /// root.
     #[error("the reference `{reference}` does not lead to a place in this schema")]
     Reference {
         /// The reference as written.
         reference: String,
     },
-    /// A schema that applies itself to the same value, without end.
+    /// A schema that endlessly applies itself to the same value.
     #[error("the reference `{reference}` never ends")]
     Endless {
-        /// A reference on the circle.
+        /// A reference in the cycle.
         reference: String,
     },
     /// An element or attribute name that XML does not allow, or a namespace.
@@ -21,10 +22,10 @@ pub enum ShapeError {
         /// The name as written.
         name: String,
     },
-    /// Two properties that would be written alike.
+    /// Two properties with the same written form.
     #[error("two properties are written as `{name}`")]
     Ambiguous {
-        /// The name both have.
+        /// The name of both.
         name: String,
     },
     /// A combination that has no XML form.
@@ -35,7 +36,7 @@ pub enum ShapeError {
         /// Why not.
         reason: &'static str,
     },
-    /// A schema of more than 10,000 distinct places, or nested beyond 256 levels.
+    /// A schema with more than 10,000 distinct places, or nested deeper than 256 levels.
     #[error("the schema is too large or too deeply nested")]
     TooLarge,
 }

@@ -1,7 +1,7 @@
-//! How a schema's values are written as XML, compiled from its `xml` keywords (as OpenAPI 3.2 has them).
+//! The XML form of a schema's values, compiled from its `xml` keywords (as in OpenAPI 3.2).
 //!
 //! A [`Shape`] is a list of nodes, one for each place of the schema (`node`); `reference` follows
-//! the schema's references, `choices` finds the enumerations that only list their members.
+//! the schema's references, `choices` finds enumerations with a member that lists the others.
 
 mod choices;
 mod error;
@@ -20,7 +20,7 @@ pub(super) use choices::listing;
 pub use error::ShapeError;
 pub(super) use node::{LeafType, Node, OPEN, Prop, Spot};
 
-/// How a JSON Schema's values are written as XML.
+/// The XML form of a JSON Schema's values.
 #[derive(Clone, Debug)]
 pub struct Shape {
     nodes: Vec<Node>,
@@ -34,7 +34,8 @@ impl Shape {
     /// Compiles the `xml` keywords of a schema.
     ///
     /// # Errors
-    /// [`ShapeError`], if a reference leads nowhere or in a circle, or values have no clear XML form.
+    /// [`ShapeError`], if a reference has no target or is circular, or values have no clear XML
+    /// form.
     pub fn from_schema(schema: &Value) -> Result<Self, ShapeError> {
         match Self::as_far_as_possible(schema)? {
             (_, Some(error)) => Err(error),
@@ -42,8 +43,9 @@ impl Shape {
         }
     }
 
-    /// As [`Shape::from_schema`], but a place whose values have no clear XML form takes anything: contracts in
-    /// other formats need none. The second part says why there is none, for the first such place.
+    /// Like [`Shape::from_schema`], but a place whose values have no clear XML form accepts
+    /// anything: contracts in other formats need none. The second part is the reason for the first
+    /// such place.
     pub(super) fn as_far_as_possible(
         schema: &Value,
     ) -> Result<(Self, Option<ShapeError>), ShapeError> {
@@ -90,8 +92,8 @@ impl Shape {
         }
     }
 
-    /// Calls `report` for each part of a value that lists the choices instead of making one: its
-    /// pointer, the text and the choices.
+    /// Calls `report` for each part of a value that repeats the list of choices: with its pointer,
+    /// the text and the choices.
     pub(super) fn undecided(&self, value: &Value, report: impl FnMut(&str, &str, &[String])) {
         self.choices.undecided(&self.nodes, ROOT, value, report);
     }
@@ -115,13 +117,13 @@ impl Shape {
         }
     }
 
-    /// Whether the node is an array whose items stand directly in the parent element.
+    /// Whether the node is an array whose items are directly in the parent element.
     pub(super) fn is_bare_array(&self, index: usize) -> bool {
         matches!(self.node(index), Node::Array { wrapped: false, .. })
     }
 }
 
-/// What the schemas of one place say together, as far as the XML form goes.
+/// The combined constraints of the schemas of one place, as far as the XML form needs them.
 #[derive(Default)]
 struct Facts<'s> {
     types: Vec<&'s str>,
@@ -170,7 +172,7 @@ impl<'s> Builder<'s> {
         let has = |name: &str| facts.types.contains(&name);
         let untyped = facts.types.is_empty();
         let described = !facts.props.is_empty() || facts.additional.is_some();
-        // What may be text as well as an object is free content.
+        // A value that may be text or an object is free content.
         let free = has("string") && facts.props.is_empty();
         if described && !free && (untyped || has("object")) {
             return self.object(&facts);
@@ -291,7 +293,7 @@ impl<'s> Builder<'s> {
                 continue;
             }
             facts.add(schema, is_strong);
-            // What stands at the place itself comes before what it refers to, and alternatives last.
+            // The place's own keywords come before those it refers to, and alternatives come last.
             if let Some(branches) = schema.get("allOf").and_then(Value::as_array) {
                 strong.extend(branches.iter().rev());
             }
@@ -387,7 +389,7 @@ fn is_wrapped(facts: &Facts<'_>) -> bool {
     facts.node_type == Some("element")
 }
 
-/// The XML name and spot of a property or item that is called `key`.
+/// The XML name and spot of a property or item with the key `key`.
 fn naming<'a>(key: &'a str, facts: &Facts<'a>) -> Result<(&'a str, Spot), ShapeError> {
     let name = facts.name.unwrap_or(key);
     let spot = match facts.node_type {

@@ -1,6 +1,6 @@
-//! How the values at one place of a schema are written.
+//! The written form of the values at one place of a schema.
 
-/// The kinds of scalar that a leaf may hold.
+/// The scalar types that a leaf may have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LeafType {
     pub(crate) string: bool,
@@ -9,13 +9,13 @@ pub(crate) struct LeafType {
     pub(crate) boolean: bool,
 }
 
-/// How the values at one place are written.
+/// The written form of the values at one place.
 #[derive(Clone, Debug)]
 pub(crate) enum Node {
     Leaf(LeafType),
     Object {
         props: Vec<Prop>,
-        /// The node of properties that are not named.
+        /// The node of other properties than the named ones.
         additional: Option<usize>,
     },
     Array {
@@ -23,7 +23,7 @@ pub(crate) enum Node {
         name: String,
         wrapped: bool,
     },
-    /// Anything; `object` if the schema insists on an object.
+    /// Anything; `object` if the schema requires an object.
     Open {
         object: bool,
     },
@@ -41,7 +41,7 @@ pub(crate) enum Spot {
 #[derive(Clone, Debug)]
 pub(crate) struct Prop {
     pub(crate) key: String,
-    /// Its name in XML; the items' name if it is an array without a wrapper.
+    /// Its name in XML; for an array without a wrapper, the items' name.
     pub(crate) name: String,
     pub(crate) spot: Spot,
     pub(crate) node: usize,

@@ -1,4 +1,4 @@
-//! References within a schema: where they lead, and that they end.
+//! References within a schema: their targets, and cycles.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::error::ShapeError;
 use crate::text;
 
-/// How deep a schema may nest, and how long a chain of references may be.
+/// How deeply a schema may nest, and how long a chain of references may be.
 const MAX_NESTING: usize = 256;
 
 pub(super) fn resolve<'s>(root: &'s Value, reference: &str) -> Result<&'s Value, ShapeError> {
@@ -37,7 +37,8 @@ fn percent_decoded(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Refuses schemas that lead back to themselves without going down into the value: no validator ends.
+/// Refuses schemas that refer back to themselves without descending into the value: validating them
+/// would never end.
 pub(super) fn refuse_endless(schema: &Value) -> Result<(), ShapeError> {
     let mut done = HashSet::new();
     let mut walk = vec![(schema, 0_usize)];
@@ -47,7 +48,7 @@ pub(super) fn refuse_endless(schema: &Value) -> Result<(), ShapeError> {
         }
         match value {
             Value::Object(members) => {
-                // What the walk below cannot follow, it must not let pass.
+                // Refuse what the walk below cannot follow.
                 let nested = (depth > 0).then_some("$id");
                 for key in ["$dynamicRef", "$recursiveRef"].into_iter().chain(nested) {
                     if let Some(Value::String(reference)) = members.get(key) {

@@ -1,11 +1,11 @@
-//! What a schema finds, and how values are written.
+//! Tests what a schema finds, and how values are written.
 
 use serde_json::{Value, json};
 
 use super::schema;
 use crate::{Schema, SchemaError, Shape, ShapeError, Source, write_json, write_xml};
 
-/// Checks a text; every finding as `line:column code path: message (fix)`.
+/// Checks a text; returns every finding as `line:column code path: message (fix)`.
 fn check(text: &str) -> (Value, Vec<String>) {
     let schema = Schema::compile(&schema()).unwrap();
     let trusted = Schema::compile_trusted(&super::schema()).unwrap();
@@ -547,7 +547,7 @@ fn a_value_that_lists_the_choices_is_a_warning() {
         };
         checked.findings.iter().map(shown).collect()
     };
-    // A member that combines some of the others may well be meant.
+    // A member that combines only some of the others may be intended.
     let text = r#"{"size": "m", "sets": ["a|b"], "part": [{"size": "s|m|l"}], "z": "x|y"}"#;
     let expected = [
         "Warning field.undecided /part/0/size: `s|m|l` lists all the choices: pick one",

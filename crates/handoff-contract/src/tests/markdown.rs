@@ -1,4 +1,4 @@
-//! Markdown messages: what they hold, what is refused, and where it says the fault is.
+//! Markdown messages: their content, refusals, and the reported places.
 
 use serde_json::{Value, json};
 

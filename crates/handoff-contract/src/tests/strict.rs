@@ -1,4 +1,4 @@
-//! What a strict parse refuses, and where it says the fault is.
+//! What a strict parse refuses, and the places it reports.
 
 use crate::{MAX_BYTES, Source};
 

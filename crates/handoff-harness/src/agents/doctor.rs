@@ -1,4 +1,4 @@
-//! What would silently not run, and how to mend it.
+//! What would silently not run, and how to fix it.
 
 use std::path::{Path, PathBuf};
 
@@ -118,7 +118,7 @@ pub fn examine(harness: &Harness, around: &Surroundings) -> Vec<Finding> {
                 "agents.config",
                 &hooks.file,
                 format!("the harness can't read it: {fault}"),
-                format!("mend it, then {install}"),
+                format!("fix it, then {install}"),
             ),
             Some(Ok(config)) => entries(harness, &hooks.file, &config, around, &install, &mut say),
         }

@@ -481,7 +481,7 @@ impl<'a> Draft<'a> {
     fn unclear(&mut self, path: &str, fault: &Fault, (at, entry): (&[&str], &Value)) {
         let text = format!("{path} can't be edited: {fault}");
         let fix = format!(
-            "mend it and take comments out of it, and run the same again; or do it by hand: under `{}`, {entry}",
+            "fix it and take comments out of it, and run the same again; or do it by hand: under `{}`, {entry}",
             at.join(".")
         );
         self.refuse("agents.config", path, text, &fix);

@@ -21,7 +21,7 @@ pub(super) fn unclear(path: &Path, fault: &BlockFault) -> Finding {
         BlockFault::Unopened { line } => ("hook.unopened_block", *line),
         BlockFault::Second { line } => ("hook.second_block", *line),
     };
-    let fix = "mend the markers in an editor, so that they enclose the block's lines and nothing of yours, and run the same again";
+    let fix = "fix the markers in an editor, so that they enclose the block's lines and nothing of yours, and run the same again";
     at(code, path, fault.to_string()).at(line, 1).fix(fix)
 }
 

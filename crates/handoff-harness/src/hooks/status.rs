@@ -172,7 +172,7 @@ fn called_by(
             }
             if let Err(foreign) = block::with(&bytes, Some(&block), hook) {
                 let finding = at("hook.not_shell", path, foreign.to_string());
-                findings.push(finding.fix("the block needs a shell: mend the first line"));
+                findings.push(finding.fix("the block needs a shell: fix the first line"));
             } else if !block::is_current(&bytes, &block, hook) {
                 let text = "the block is not the one that this version writes";
                 findings.push(outdated(hook, path, text).at(block.line, 1));

@@ -169,7 +169,7 @@ pub struct Metrics {
     pub corruption: Option<Audited>,
     /// How many steps that were made offline were refused, and wait for a decision.
     pub rejected_steps: usize,
-    /// What stands still now.
+    /// What needs attention now.
     pub stuck: Vec<Stuck>,
     /// How much of that there is in each protocol, by why.
     #[serde(skip)]

@@ -154,7 +154,7 @@ pub struct Figures {
     pub cycles_blocked: u64,
     /// How many contracts were refused.
     pub contracts_refused: u64,
-    /// How much of what ended, or stands still, was completed.
+    /// Completed handoffs as a share of those that ended or need attention.
     pub success_rate: Option<f64>,
     /// How much was ever claimed.
     pub acknowledgment_rate: Option<f64>,

@@ -1,4 +1,4 @@
-//! What needs attention now, first of all: what stands still, with whom, since
+//! What needs attention now, with whom, since
 //! when, why, and the command that goes on.
 
 use std::collections::{BTreeMap, HashMap};
@@ -35,7 +35,7 @@ pub(super) fn section(
     );
     if stuck.is_empty() {
         page.push_str(
-            "<p class=\"calm\">Nothing stands still: nothing failed, nobody waits for an answer, and whatever is open has been taken up in time.</p>\n</section>\n",
+            "<p class=\"calm\">Nothing needs attention: nothing failed, nobody waits for an answer, and whatever is open has been taken up in time.</p>\n</section>\n",
         );
         return;
     }
@@ -78,8 +78,8 @@ fn summary(stuck: &[Stuck], now: Moment) -> String {
     }
     let oldest = stuck.iter().map(|s| s.since).min().unwrap_or(now);
     let count = match stuck.len() {
-        1 => "One thing stands still".to_owned(),
-        count => format!("{} things stand still", thousands(count)),
+        1 => "One thing needs attention".to_owned(),
+        count => format!("{} things need attention", thousands(count)),
     };
     format!(
         "{count} in {}, the oldest for {}: {}",

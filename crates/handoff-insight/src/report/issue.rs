@@ -21,7 +21,7 @@ pub(super) struct Facts<'a> {
     pub(super) survey: &'a IssueSurvey,
     /// Its handoffs with what belongs to them.
     pub(super) handoffs: &'a [HandoffDetails],
-    /// What stands still in it.
+    /// What needs attention in it.
     pub(super) stuck: &'a [Stuck],
     /// The time of the page.
     pub(super) now: Moment,
@@ -83,7 +83,7 @@ fn about(facts: &Facts<'_>) -> String {
     said.join(" · ")
 }
 
-/// What stands still, in one line.
+/// What needs attention, in one line.
 fn note(stuck: &Stuck, now: Moment) -> String {
     let what = match &stuck.id {
         Some(id) => format!("<a href=\"#h-{id}\">{id}</a> "),

@@ -82,7 +82,7 @@ pub struct Written {
     pub handoffs: usize,
     /// How many issues have a section.
     pub sections: usize,
-    /// How many things stand still.
+    /// How many things need attention.
     pub attention: usize,
 }
 

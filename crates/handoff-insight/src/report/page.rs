@@ -110,7 +110,7 @@ pub(super) fn head(page: &mut String, report: &Report<'_>, frame: &Frame) {
     page.push_str("</ul></nav>\n<main id=\"main\">\n");
 }
 
-/// What a tab says: how much stands still, and whose page it is.
+/// What a tab says: how much needs attention, and whose page it is.
 fn title(stuck: &[Stuck], frame: &Frame) -> String {
     match stuck.len() {
         0 => format!("Handoffs of {}", frame.name),

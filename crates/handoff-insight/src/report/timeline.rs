@@ -1,4 +1,4 @@
-//! When what was worked on: a bar for each issue that stands still or is among the
+//! When what was worked on: a bar for each issue that needs attention or is among the
 //! newest, and the last steps of all.
 
 use std::collections::{BTreeMap, HashMap};

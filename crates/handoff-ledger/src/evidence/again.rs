@@ -1,4 +1,4 @@
-//! The audit's second look: what can be decided again from recorded commits.
+//! Repeats for the audit the checks that can be decided from recorded commits.
 
 use handoff_base::finding::Finding;
 use handoff_base::{ObjectId, digest};
@@ -9,9 +9,8 @@ use handoff_protocol::{Check, Protocol};
 
 use super::judge::{Ground, Judge, Merged};
 
-/// Reports each check that was recorded as passed and was not, where the commits
-/// that it was judged at are here. `held` is the handoff that the sender held;
-/// `path` is the record's file.
+/// Reports each check that was recorded as passed but fails, if this repository has the commits
+/// that it was made at. `held` is the handoff that the sender held; `path` is the record's file.
 ///
 /// # Errors
 /// [`GitError`] when the repository is damaged.
@@ -51,8 +50,7 @@ pub(crate) fn again(
     Ok(findings)
 }
 
-/// How the commits that a check was judged at differ from those that the ledger
-/// knows.
+/// How the commits that a check was made at differ from those that the ledger knows.
 fn misplaced(entry: &Evidence, record: &Record, held: Option<&Record>) -> Option<String> {
     let code = record.code.as_ref();
     let tip = code.map(|code| &code.commit);
@@ -116,8 +114,7 @@ fn history(
     })
 }
 
-/// Says whether a commit is one of the history before another, as far as that
-/// can be told here.
+/// Whether a commit is an ancestor of another, as far as this repository shows.
 fn older(repository: &Repository, commit: ObjectId, than: ObjectId) -> Result<bool, GitError> {
     if commit == than || !repository.has(than) {
         return Ok(false);
@@ -129,7 +126,7 @@ fn older(repository: &Repository, commit: ObjectId, than: ObjectId) -> Result<bo
     }
 }
 
-/// How what is recorded of the files differs from what the recorded commit has.
+/// How the recorded files differ from those in the recorded commit.
 fn artifacts(
     repository: &Repository,
     protocol: &Protocol,

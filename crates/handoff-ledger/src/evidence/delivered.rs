@@ -1,4 +1,4 @@
-//! Whether what was delivered is still what it was.
+//! Whether delivered files are still unchanged.
 
 use handoff_base::finding::{Finding, Severity};
 use handoff_base::text::quoted;
@@ -9,12 +9,11 @@ use handoff_protocol::{Check, Policy};
 
 use crate::artifacts::digest_of;
 
-/// The code of a finding about a file that is gone.
+/// The code of the finding for a missing file.
 pub(crate) const MISSING: &str = "artifact.missing";
 
-/// The files that a handoff delivered and that are not what they were: an error
-/// for each where that is enforced, else a warning. Nothing where it was not
-/// checked when it was sent.
+/// Findings for a handoff's delivered files that have changed: an error for each if that is
+/// enforced, else a warning. Empty if the files were not checked when it was sent.
 ///
 /// # Errors
 /// [`GitError`] when the repository is damaged.
@@ -66,18 +65,17 @@ pub(crate) fn changed(repository: &Repository, record: &Record) -> Result<Vec<Fi
     Ok(findings)
 }
 
-/// What there is of a file.
+/// The current state of a file.
 enum Now {
-    /// A file with this SHA-256.
+    /// It has this SHA-256.
     Is(String),
-    /// No file.
+    /// It does not exist.
     Missing,
-    /// That can't be told here.
+    /// It can't be determined here.
     Unknown,
 }
 
-/// A file as it is now: in the working tree, or on its branch, where that is
-/// another one than the working tree's.
+/// The current state of a file: in the working tree, or on its branch if that is not checked out.
 fn now(repository: &Repository, record: &Record, artifact: &Artifact) -> Result<Now, GitError> {
     let code = record.code.as_ref().filter(|_| artifact.committed);
     let here = repository.workdir().is_some();
@@ -106,6 +104,6 @@ fn now(repository: &Repository, record: &Record, artifact: &Artifact) -> Result<
     let Some(mut file) = repository.open_file(&artifact.path) else {
         return Ok(Now::Missing);
     };
-    // A file that can't be read to its end is one that is not there.
+    // A file that can't be read completely counts as missing.
     Ok(digest_of(&mut file).map_or(Now::Missing, |(_, sha256)| Now::Is(sha256)))
 }

@@ -1,4 +1,4 @@
-//! Carrying out the checks of a contract on the user's commits and files.
+//! Runs the checks of a contract against the user's commits and files.
 
 use handoff_base::ObjectId;
 use handoff_base::finding::{Finding, Severity};
@@ -10,65 +10,62 @@ use handoff_model::{Artifact, Evidence, Reports, Verdict};
 use handoff_protocol::{Check, PathPattern, Policy};
 use serde_json::Value;
 
-/// Where a branch stood when it was merged.
+/// The commit a branch was at when it was merged.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) enum Merged {
-    /// That is not known.
+    /// Not known.
     #[default]
     Unknown,
-    /// At its tip, or, where it is gone, where the ledger last saw it.
+    /// Its tip; for a deleted branch, the last commit that the ledger recorded.
     At(ObjectId),
-    /// At a commit that is not here.
+    /// A commit that this repository does not have.
     Elsewhere(ObjectId),
 }
 
-/// The commits that claims are judged at.
+/// The commits that claims are checked against.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ground {
-    /// The code branch's name, where one is known.
+    /// The code branch's name, if known.
     pub(crate) branch: Option<String>,
-    /// Whether it is the one that this ledger is on.
+    /// Whether it is the branch of this ledger.
     pub(crate) is_ledger: bool,
-    /// Its commit, if it exists.
     pub(crate) tip: Option<ObjectId>,
-    /// Where it stood when it was merged, as far as that is known.
+    /// The commit it was at when it was merged, as far as known.
     pub(crate) merged: Merged,
-    /// The base branch's name.
     pub(crate) base_branch: Option<String>,
-    /// Its commit.
     pub(crate) base: Option<ObjectId>,
-    /// The code branch's commit when the sender got the work.
+    /// The code branch's commit when the sender received the work.
     pub(crate) since: Option<ObjectId>,
 }
 
-/// What all checks of a contract found.
+/// The results of all checks of a contract.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Judged {
-    /// What is recorded.
+    /// The evidence to record.
     pub(crate) evidence: Vec<Evidence>,
-    /// Every contradiction: an error where it is enforced, else a warning.
+    /// Every contradiction: an error if it is enforced, else a warning.
     pub(crate) findings: Vec<Finding>,
 }
 
 impl Judged {
-    /// Says whether the contract is refused.
+    /// Whether the contract is refused.
     pub(crate) fn refuses(&self) -> bool {
         self.findings.iter().any(Finding::is_error)
     }
 }
 
-/// One contract before its checks.
+/// A contract to check.
 pub(crate) struct Judge<'a> {
     pub(crate) repository: &'a Repository,
     pub(crate) claimed: Claimed<'a>,
     pub(crate) ground: Ground,
-    /// The files that it delivers, as they are.
+    /// The files that it delivers, in their current state.
     pub(crate) artifacts: &'a [Artifact],
     pub(crate) reports: &'a Reports,
 }
 
 impl Judge<'_> {
-    /// Carries out these checks.
+    /// Runs these checks.
     ///
     /// # Errors
     /// [`GitError`] when the repository is damaged.
@@ -114,8 +111,8 @@ impl Judge<'_> {
         Ok(judged)
     }
 
-    /// Carries out one check. `tip` is where the branch stood, and becomes the
-    /// commit that decided where there are several.
+    /// Runs one check. `tip` is the commit that the branch was at, and is set to the deciding
+    /// commit if there are several.
     pub(super) fn check(
         &self,
         check: Check,
@@ -139,7 +136,7 @@ impl Judge<'_> {
         }
     }
 
-    /// The branch and its base, or why something can't be told without them.
+    /// The branch and its base, or why a check can't be made without them.
     fn both(&self) -> Result<(ObjectId, ObjectId), Found> {
         let ground = &self.ground;
         let Some(tip) = ground.tip else {
@@ -196,7 +193,7 @@ impl Judge<'_> {
         let Some(tip) = self.ground.tip else {
             return Ok(unknown.unwrap_or(Found::Passed));
         };
-        // Without a base that it left, all that the branch has is its own.
+        // Without a base, every commit of the branch counts as its own.
         let own = match self.ground.base {
             Some(base) => match self.repository.added(base, tip) {
                 Ok(added) => {
@@ -240,14 +237,14 @@ impl Judge<'_> {
             findings.push(finding.fix(format!("list commits that `git log {range}` shows")));
         }
         match unknown {
-            // Whose they are is not known of those that the branch has.
+            // Which of the branch's commits are its own is not known.
             Some(unknown) if findings.is_empty() => Ok(unknown),
             _ => Ok(Found::unless(findings)),
         }
     }
 
-    /// Why an id is none of the commits that a branch added to its base, or none
-    /// that it has, where no base is given; nothing, if it is one of those.
+    /// Why a commit is not one that a branch added to its base, or, without a base, not on the
+    /// branch at all; `None` if it is.
     fn why_not(
         &self,
         id: &str,
@@ -305,7 +302,7 @@ impl Judge<'_> {
                     findings.push(Finding::error(code, format!("{at}/{i}"), text).fix(&*fix));
                 }
             }
-            // What was removed may have been moved, and is listed by its new path.
+            // A removed file may have been moved, and is then listed by its new path.
             let kept = changed.iter().filter(|(_, held)| held.is_some());
             let missing = kept
                 .map(|(path, _)| path)
@@ -321,7 +318,7 @@ impl Judge<'_> {
         if claimed == Some(number) {
             return Ok(Found::Passed);
         }
-        // Where a file may have been moved, git counts it once.
+        // git counts a moved file once.
         let moved = changed.values().any(Option::is_none);
         let with_moves = if moved {
             self.repository.differences_with_moves(fork, tip)? as u64
@@ -359,7 +356,7 @@ impl Judge<'_> {
             return Ok(Found::Skipped(text));
         }
         let mut counts = Vec::new();
-        // Merges, and what they brought from the base branch, may be counted or not.
+        // Merges and the commits they brought from the base branch may be counted or not.
         for known in [
             &[since][..],
             &[&[since][..], self.ground.base.as_slice()].concat(),
@@ -410,7 +407,7 @@ impl Judge<'_> {
             Err(found) => return Ok(found),
         };
         let patterns = self.claimed.paths();
-        // The definition was checked: each of them is one.
+        // The patterns are valid: the definition was checked.
         let patterns: Vec<PathPattern> = patterns
             .iter()
             .filter_map(|text| PathPattern::new(text).ok())

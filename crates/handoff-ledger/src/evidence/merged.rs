@@ -1,4 +1,4 @@
-//! Whether a branch was merged as a contract says.
+//! Checks whether a branch was merged as a contract claims.
 
 use handoff_base::ObjectId;
 use handoff_base::finding::Finding;
@@ -10,8 +10,7 @@ use handoff_protocol::{Check, MergeClaim, Strategy};
 use super::judge::{Judge, Merged};
 
 impl Judge<'_> {
-    /// Judges the merge. `tip` becomes the commit at which the branch is taken to
-    /// have been merged.
+    /// Checks the merge. `tip` is set to the commit that counts as the merged tip of the branch.
     pub(super) fn merge(&self, tip: &mut Option<ObjectId>) -> Result<Found, FactError> {
         let claims = self.claimed.kind.claims.as_ref();
         let Some((claim, text)) = claims
@@ -96,7 +95,7 @@ impl Judge<'_> {
         })
     }
 
-    /// How the contract says that it was merged, if it says so.
+    /// The merge strategy that the contract states, if any.
     fn strategy(&self, claim: &MergeClaim) -> Result<Option<Strategy>, Found> {
         let Some(word) = self.claimed.text(claim.strategy.as_deref()) else {
             return Ok(None);

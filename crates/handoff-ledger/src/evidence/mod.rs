@@ -1,8 +1,8 @@
-//! What the repository says of a contract's claims.
+//! Compares a contract's claims with the repository.
 //!
-//! `judge` carries out the checks on the user's commits and files, `merged` the one of a merge.
-//! `again` repeats for the audit what can be decided from recorded commits, `delivered` looks at
-//! artifacts when they are claimed.
+//! `judge` runs the checks against the user's commits and files, `merged` the check of a merge.
+//! `again` repeats for the audit what recorded commits can decide, `delivered` checks artifacts
+//! when a handoff is claimed.
 
 mod again;
 mod delivered;

@@ -1,5 +1,5 @@
-//! One contract of a foreign folder as steps: what its sender has to claim
-//! first, and the sending.
+//! One contract of a foreign folder as steps: the claims that its sender must make first, and the
+//! sending.
 
 use std::collections::HashMap;
 
@@ -25,7 +25,7 @@ use crate::write::{Done, Ledger};
 /// What to import, and how.
 #[derive(Clone, Debug, Default)]
 pub struct Import {
-    /// What is read; by default it is found out.
+    /// The format to read; detected by default.
     pub source: Option<Source>,
     /// The issue of contracts that name none.
     pub issue: Option<IssueKey>,
@@ -33,36 +33,36 @@ pub struct Import {
     pub agent: Option<AgentName>,
 }
 
-/// An item that the ledger has now, or had before.
+/// An item that the ledger has, either new or from before.
 #[derive(Clone, Debug)]
 pub struct Item {
-    /// Its file, and its line where it is one of many.
+    /// Its file, and its line if the file has several items.
     pub file: String,
-    /// The handoff that it is about, if it is about one.
+    /// The handoff that it is about, if any.
     pub handoff: Option<HandoffId>,
 }
 
 /// An item that was not imported.
 #[derive(Debug)]
 pub struct Refused {
-    /// Its file, and its line where it is one of many.
+    /// Its file, and its line if the file has several items.
     pub file: String,
     /// Why.
     pub fault: Fault,
 }
 
-/// What an import came to.
+/// The result of an import.
 #[derive(Debug)]
 pub struct Imported {
-    /// What was read.
+    /// The format that was read.
     pub source: Source,
-    /// What was written.
+    /// The items that were written.
     pub imported: Vec<Item>,
-    /// What was there already.
+    /// The items that the ledger already had.
     pub skipped: Vec<Item>,
-    /// What was refused.
+    /// The items that were refused.
     pub refused: Vec<Refused>,
-    /// How many commits were made.
+    /// The number of commits made.
     pub commits: usize,
 }
 
@@ -73,19 +73,17 @@ pub(super) struct Importer<'a, 'r> {
     pub(super) issue: Option<IssueKey>,
     agent: Option<AgentName>,
     at: SetTime,
-    /// For contracts that were met: the handoffs that had them before the
-    /// import, of which the first so many are accounted for.
+    /// For contracts that were encountered: the handoffs that had them before the import, and how
+    /// many of these are accounted for.
     met: HashMap<(IssueKey, ObjectId), (Vec<u32>, usize)>,
     pub(super) report: Imported,
 }
 
 /// A contract to deliver.
 pub(super) struct Delivery<'a> {
-    /// Its file, as it is reported.
+    /// Its file, as reported.
     pub(super) file: &'a str,
-    /// The document.
     pub(super) bytes: &'a [u8],
-    /// Whether its receiver has claimed it.
     pub(super) claimed: bool,
 }
 
@@ -96,7 +94,7 @@ impl<'a, 'r> Importer<'a, 'r> {
         wanted: Import,
         source: Source,
     ) -> Self {
-        // What was done elsewhere was not done in the trace of whoever imports it.
+        // Steps made elsewhere do not belong to the trace of the importing agent.
         let (session, at) = session.instead_of(None, None).timed();
         session.tally.begin(Work::Importing, None);
         Self {
@@ -131,7 +129,7 @@ impl<'a, 'r> Importer<'a, 'r> {
         self.report.skipped.push(Item { file, handoff });
     }
 
-    /// Notes what became of an item that the ledger took.
+    /// Records the result for an item that the ledger accepted.
     pub(super) fn took(&mut self, file: &str, done: &Done, handoff: HandoffId) {
         match done.commit {
             Some(_) => {
@@ -147,18 +145,17 @@ impl<'a, 'r> Importer<'a, 'r> {
         self.report.imported.push(Item { file, handoff });
     }
 
-    /// Reports an error of the ledger that is about this item.
+    /// Reports a ledger error about this item.
     ///
     /// # Errors
-    /// [`ExchangeError`] when it would meet every other item too.
+    /// [`ExchangeError`] if it would affect every other item too.
     pub(super) fn failed(&mut self, file: &str, error: LedgerError) -> Result<(), ExchangeError> {
         let fault = Fault::of(error)?;
         self.refuse(file, fault);
         Ok(())
     }
 
-    /// The protocol and the issue of a contract. `--issue` counts for contracts
-    /// that name none.
+    /// The protocol and the issue of a contract. `--issue` applies to contracts that name none.
     pub(super) fn match_contract(
         &self,
         tip: &Snapshot<'r>,
@@ -193,7 +190,7 @@ impl<'a, 'r> Importer<'a, 'r> {
         if named || !in_state(State::InProgress)?.is_empty() {
             return Ok(found);
         }
-        // The sender will claim what waits for it: that is where it works.
+        // The sender will claim the work that waits for it, so that is where it works.
         let waiting = in_state(State::Pending)?;
         let own = &found.review.new_issue;
         let key = match &waiting[..] {
@@ -209,11 +206,11 @@ impl<'a, 'r> Importer<'a, 'r> {
         }
     }
 
-    /// Sends a contract, after its sender has claimed what it continues. Says
-    /// whether the ledger has it now.
+    /// Sends a contract after its sender has claimed what it continues. Returns whether the ledger
+    /// has it now.
     ///
     /// # Errors
-    /// [`ExchangeError`] when the ledger can't be read or written.
+    /// [`ExchangeError`] if the ledger can't be read or written.
     pub(super) fn deliver(&mut self, delivery: &Delivery<'_>) -> Result<bool, ExchangeError> {
         let file = delivery.file;
         self.session.tally.add(1);
@@ -242,8 +239,8 @@ impl<'a, 'r> Importer<'a, 'r> {
         let tip = self.ledger.tip()?;
         let ContractMatch { rules, review } = self.match_contract(&tip, input)?;
         let mut contract = accepted(review)?;
-        // An issue that only the ledger's state decided on may be another one by
-        // now: where the contract went before is where it belongs.
+        // An issue that was derived from the ledger's state may be a different one by now: the
+        // contract belongs where it went before.
         if !names_issue(&rules, &contract)
             && self.issue.is_none()
             && let Some(key) = tip.sent_anywhere(bytes, contract.from.as_slice())?
@@ -277,8 +274,7 @@ impl<'a, 'r> Importer<'a, 'r> {
         Ok((done.receipt.record.id.number(), key, Some(done)))
     }
 
-    /// The handoffs that had a contract before the import, and how many of them
-    /// are accounted for.
+    /// The handoffs that had a contract before the import, and how many of them are accounted for.
     fn known(
         &mut self,
         tip: &Snapshot<'r>,
@@ -302,8 +298,7 @@ impl<'a, 'r> Importer<'a, 'r> {
         Ok(before.len() > *accounted)
     }
 
-    /// The handoff that a contract made before the import, if there is one that
-    /// no other item is about.
+    /// The handoff that a contract made before the import, unless another item accounts for it.
     fn account(
         &mut self,
         tip: &Snapshot<'r>,
@@ -325,7 +320,7 @@ impl<'a, 'r> Importer<'a, 'r> {
         Ok(())
     }
 
-    /// Claims for its receiver what was never claimed.
+    /// Claims a new handoff for its receiver if it was never claimed.
     fn claim_new(&mut self, file: &str, id: &HandoffId) -> Result<(), ExchangeError> {
         let tip = self.ledger.tip()?;
         let record = tip.issue(id.issue())?.record(id.number())?;
@@ -339,7 +334,7 @@ impl<'a, 'r> Importer<'a, 'r> {
     }
 }
 
-/// Says whether a contract itself says which issue it is about.
+/// Whether a contract itself names its issue.
 pub(super) fn names_issue(rules: &Rules<'_>, contract: &Contract) -> bool {
     let kind = rules.protocol().contract_type(&contract.kind);
     let at = kind.and_then(|kind| rules.protocol().field(kind, |f| &f.issue));

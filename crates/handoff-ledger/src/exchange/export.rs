@@ -1,4 +1,4 @@
-//! The way out: a folder in one of the layouts, with every step beside it.
+//! Export: writes a folder in one of the layouts, with a log of every step.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -22,35 +22,34 @@ use crate::write::Ledger;
 /// What to export.
 #[derive(Clone, Copy)]
 pub struct Export<'a> {
-    /// How the folder is laid out.
+    /// The layout of the folder.
     pub layout: Layout,
-    /// The only issue, if not all are wanted.
+    /// The only issue to export; `None` for all.
     pub issue: Option<&'a IssueKey>,
-    /// Where the steps are counted that were written.
+    /// Counts the steps written.
     pub tally: Option<&'a Tally>,
 }
 
-/// What was exported.
+/// The result of an export.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Exported {
-    /// How many steps.
+    /// The number of steps.
     pub steps: usize,
-    /// How many handoffs they began.
+    /// The number of handoffs that they started.
     pub handoffs: usize,
-    /// How many files were written.
+    /// The number of files written.
     pub files: usize,
 }
 
-/// The folder that is written to.
 pub(super) struct Out {
     root: PathBuf,
     written: usize,
-    /// The names that are taken, in lower case: some file systems know no other.
+    /// The names in use, in lower case, because some file systems ignore case.
     taken: HashSet<String>,
 }
 
 impl Out {
-    /// Begins with a folder that does not exist yet, or holds nothing.
+    /// Starts with a folder that does not exist yet or is empty.
     fn begin(root: &Path) -> Result<Self, ExchangeError> {
         match fs::read_dir(root) {
             Ok(mut entries) => {
@@ -72,8 +71,8 @@ impl Out {
         })
     }
 
-    /// A name that no other file of the folder has: the one that is wanted, if
-    /// it can be a file's name and is free, else the other.
+    /// A file name that is free in the folder: the wanted one if it is valid and free, else one
+    /// based on the other.
     pub(super) fn free(&mut self, folder: &str, wanted: Option<&str>, other: &str) -> String {
         const LONGEST: usize = 100;
         let fits = |name: &&str| {
@@ -109,20 +108,20 @@ impl Out {
         Ok((file, path))
     }
 
-    /// Writes a file that is not there yet.
+    /// Writes a file that does not exist yet.
     pub(super) fn write(&mut self, inside: &str, bytes: &[u8]) -> Result<(), ExchangeError> {
         let (mut file, path) = self.create(inside)?;
         file.write_all(bytes).map_err(unwritable(&path))
     }
 
-    /// Makes a folder, which may stay empty.
+    /// Creates a folder, which may stay empty.
     pub(super) fn folder(&self, inside: &str) -> Result<(), ExchangeError> {
         let path = self.root.join(inside);
         fs::create_dir_all(&path).map_err(unwritable(&path))
     }
 }
 
-/// Values, one in each line of a file.
+/// A file with one JSON value per line.
 pub(super) struct Lines {
     file: BufWriter<File>,
     path: PathBuf,
@@ -147,8 +146,8 @@ impl Lines {
     }
 }
 
-/// Writes a ledger into a folder that does not exist yet or is empty. The steps
-/// get their name last: an export that broke off is not taken for a whole one.
+/// Exports a ledger to a folder that does not exist yet or is empty. The steps file gets its name
+/// last, so that an interrupted export is not mistaken for a complete one.
 ///
 /// # Errors
 /// [`ExchangeError`]; the folder may then hold a part of the export.
@@ -165,13 +164,13 @@ pub fn export(
         let issue = issue.ok_or_else(none).map_err(LedgerError::from)?;
         protocol = Some(issue.protocol);
     }
-    // One issue needs the rules that govern it, and what its agents shared.
+    // A single issue needs its protocol's rules and the shared documents.
     let covers = |key: &Key| match (key, wanted.issue, &protocol) {
         (Key::Issue(key), Some(only), _) => key == only,
         (Key::Protocol(name) | Key::Document(name, _), _, Some(only)) => name == only,
         _ => true,
     };
-    // Before a folder is begun that would have to be removed again.
+    // Check this before creating a folder that would have to be removed.
     let cut_off = ledger.repository().is_cut_off(snapshot.commit());
     if cut_off.map_err(LedgerError::from)? {
         return Err(ExchangeError::CutOff);
@@ -217,7 +216,7 @@ pub fn export(
     Ok(done)
 }
 
-/// Writes what was kept of a failure, object by object.
+/// Writes the context of a failure, object by object.
 fn keep_context(
     repository: &Repository,
     context: &FailureContext,
@@ -230,7 +229,7 @@ fn keep_context(
     })
 }
 
-/// Writes the files that a step's line names, and names them.
+/// Writes the files that a step's line refers to, and sets their names in it.
 fn keep_files(
     taken: &mut Taken,
     layout: Layout,

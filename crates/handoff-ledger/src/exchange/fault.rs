@@ -1,4 +1,4 @@
-//! Why one item of an import was refused, while the others go on.
+//! Why one item of an import was refused; the other items are still imported.
 
 use handoff_base::finding::Finding;
 use handoff_base::ids::HandoffId;
@@ -8,16 +8,16 @@ use crate::error::LedgerError;
 /// Why an item was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
-    /// The ledger refused it, as it would have refused it to an agent.
+    /// The ledger refused it, as it would have refused it from an agent.
     #[error(transparent)]
     Ledger(LedgerError),
-    /// It can't be read, or is not what it should be.
+    /// It can't be read, or is malformed.
     #[error("the item cannot be read")]
     Unreadable {
         /// Why.
         findings: Vec<Finding>,
     },
-    /// A step before it is missing, so that it would be out of order.
+    /// An earlier step is missing, so it would be out of order.
     #[error("step {step} of {of} is out of order: {why}")]
     Order {
         /// Its number.
@@ -27,22 +27,22 @@ pub enum Fault {
         /// What is missing.
         why: String,
     },
-    /// A contract before it is missing, so that it would be out of order.
+    /// An earlier contract is missing, so it would be out of order.
     #[error("it would be out of order: {why}")]
     Behind {
         /// What is missing.
         why: String,
     },
-    /// The ledger has another step in its place.
-    #[error("the ledger has another step {step} of {of}")]
+    /// The ledger has a different step in its place.
+    #[error("the ledger has a different step {step} of {of}")]
     Other {
         /// Its number.
         step: u32,
         /// What it is a step of.
         of: String,
     },
-    /// A step like it was taken before, and it would change nothing.
-    #[error("the ledger has this step of {id} already")]
+    /// An identical step was already taken, so it would change nothing.
+    #[error("the ledger already has this step of {id}")]
     Repeats {
         /// The handoff.
         id: HandoffId,
@@ -50,14 +50,14 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// A fault that is one finding.
+    /// A fault with a single finding.
     pub(super) fn unreadable(code: &'static str, text: impl Into<String>) -> Self {
         Self::Unreadable {
             findings: vec![Finding::error(code, "", text)],
         }
     }
 
-    /// Says whether a finding of it has this code.
+    /// Whether one of its findings has this code.
     pub(super) fn is_of(&self, code: &str) -> bool {
         match self {
             Self::Unreadable { findings } => findings.iter().any(|f| f.code == code),
@@ -65,8 +65,8 @@ impl Fault {
         }
     }
 
-    /// An error of the ledger as the fault of one item, where it is one; an
-    /// error that would meet every other item too is given back.
+    /// Converts a ledger error that concerns only one item into its fault; returns
+    /// an error that every other item would hit too.
     pub(super) fn of(error: LedgerError) -> Result<Self, LedgerError> {
         let own = matches!(
             error,

@@ -1,5 +1,5 @@
-//! Foreign folders, read with care: no device is opened, no link is followed
-//! out of the folder, and no file is read further than a contract may be long.
+//! Reads foreign folders safely: never opens a device, never follows a link out of the folder, and
+//! never reads a file beyond the longest contract.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -15,10 +15,10 @@ use super::{ExchangeError, unreadable};
 /// The longest line of a log, in bytes.
 const LINE: u64 = 4 << 20;
 
-/// How deep folders may be nested.
+/// The maximum nesting of folders.
 const DEPTH: usize = 32;
 
-/// A folder that is imported from.
+/// A folder to import from.
 pub(super) struct Folder {
     root: PathBuf,
 }
@@ -27,37 +27,32 @@ pub(super) struct Folder {
 pub(super) struct TextLine {
     /// Its number, from 1.
     pub(super) number: usize,
-    /// What it says, without its end; none if it is too long or no UTF-8.
+    /// Its text without the line end; `None` if it is too long or not UTF-8.
     pub(super) text: Option<String>,
 }
 
 impl Folder {
-    /// Opens a folder.
-    ///
-    /// # Errors
-    /// [`ExchangeError::Unreadable`] when it can't be found.
     pub(super) fn open(path: &Path) -> Result<Self, ExchangeError> {
         let root = path.canonicalize().map_err(unreadable(path))?;
         Ok(Self { root })
     }
 
-    /// A file's or folder's whole path.
+    /// The full path of a file or folder.
     pub(super) fn path(&self, inside: &str) -> PathBuf {
         self.root.join(inside)
     }
 
-    /// Says whether there is a folder of this name.
+    /// Whether there is a folder of this name.
     pub(super) fn has_folder(&self, inside: &str) -> bool {
         let kind = fs::symlink_metadata(self.path(inside));
         kind.is_ok_and(|found| found.is_dir())
     }
 
-    /// Says whether there is anything of this name.
+    /// Whether anything of this name exists.
     pub(super) fn has(&self, inside: &str) -> bool {
         fs::symlink_metadata(self.path(inside)).is_ok()
     }
 
-    /// Opens a file.
     fn file(&self, inside: &str) -> Result<File, Fault> {
         let refused = |text: &str| {
             let text = format!("{} {text}", quoted(inside));
@@ -71,19 +66,19 @@ impl Folder {
             io::ErrorKind::NotFound => refused("is not there"),
             _ => refused(&format!("cannot be read: {error}")),
         };
-        // The whole path counts: a folder on the way may be a link as well.
+        // The resolved path counts: a folder in it may be a link as well.
         let path = self.path(inside).canonicalize().map_err(|e| failed(&e))?;
         if !path.starts_with(&self.root) {
             return Err(refused("is a link that leads out of the folder"));
         }
-        // A pipe would block whoever opens it.
+        // Opening a pipe would block.
         if !path.metadata().map_err(|e| failed(&e))?.is_file() {
             return Err(refused("is not a file"));
         }
         File::open(path).map_err(|e| failed(&e))
     }
 
-    /// A file's bytes: one more than the cap where it has more.
+    /// A file's bytes, up to one more than the limit.
     pub(super) fn read_up_to(&self, inside: &str, cap: u64) -> Result<Vec<u8>, Fault> {
         let mut bytes = Vec::new();
         let read = self.file(inside)?.take(cap + 1).read_to_end(&mut bytes);
@@ -94,12 +89,12 @@ impl Folder {
         Ok(bytes)
     }
 
-    /// A contract's bytes, no further than is needed to see that it is too long.
+    /// A contract's bytes, up to one more than the longest contract.
     pub(super) fn contract(&self, inside: &str) -> Result<Vec<u8>, Fault> {
         self.read_up_to(inside, MAX_BYTES as u64)
     }
 
-    /// The lines of a file, one after the other; empty ones are left out.
+    /// The lines of a file, without the empty ones.
     pub(super) fn lines(
         &self,
         inside: &str,
@@ -130,12 +125,11 @@ impl Folder {
         }))
     }
 
-    /// Every file below a folder whose name ends in one of these, in the order
-    /// of their paths, numbers by their value. Hidden ones are left out, and
-    /// links to folders are not followed.
+    /// Every file below a folder with one of these endings, ordered by path with numbers by value.
+    /// Skips hidden files and does not follow links to folders.
     ///
     /// # Errors
-    /// [`ExchangeError::Unreadable`] when a folder can't be read.
+    /// [`ExchangeError::Unreadable`] if a folder can't be read.
     pub(super) fn list(&self, below: &str, ends: &[&str]) -> Result<Vec<String>, ExchangeError> {
         let mut found = Vec::new();
         self.collect(below, ends, 0, &mut found)?;
@@ -176,8 +170,7 @@ impl Folder {
     }
 }
 
-/// A path's place in the order: part by part, by the number that a part begins
-/// with, then by its name.
+/// The sort key of a path: for each part, the number it starts with, then its name.
 fn natural(path: &str) -> Vec<(u64, String)> {
     let parts = path.split('/').map(|part| {
         let digits = part.find(|c: char| !c.is_ascii_digit());
@@ -187,10 +180,10 @@ fn natural(path: &str) -> Vec<(u64, String)> {
     parts.collect()
 }
 
-/// Opens what is to be imported: a folder, or a file and the folder it is in.
+/// Opens the source of an import: a folder, or a file and the folder it is in.
 ///
 /// # Errors
-/// [`ExchangeError`] when there is nothing, or a device.
+/// [`ExchangeError`] if it does not exist or is a device.
 pub(super) fn open(path: &Path) -> Result<(Folder, Option<String>), ExchangeError> {
     let found = fs::metadata(path).map_err(|source| match source.kind() {
         io::ErrorKind::NotFound => ExchangeError::Missing {

@@ -1,4 +1,4 @@
-//! The steps of a ledger, read from its history, the oldest first.
+//! Reads the steps of a ledger from its history, the oldest first.
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
@@ -17,15 +17,14 @@ use crate::error::LedgerError;
 use crate::recorded_step::{KnownRules, Shared, States, issues_of, shared_of};
 use crate::snapshot::{IssueFolder, Parsed, Rules, Snapshot};
 
-/// A step that was taken, and the files that its line names.
+/// A recorded step, and the files that its line refers to.
 pub(super) struct Taken {
-    /// The step; its files have no places yet.
+    /// The step; the paths of its files are not set yet.
     pub(super) line: Line,
-    /// What it changes.
     pub(super) key: Key,
     /// The files: the contract, the document, or those of the protocol.
     pub(super) files: Vec<(String, Vec<u8>)>,
-    /// The handoffs that it began.
+    /// The handoffs that it started.
     pub(super) began: Option<RangeInclusive<u32>>,
 }
 
@@ -34,12 +33,12 @@ pub(super) struct History<'r> {
     repository: &'r Repository,
     rules: KnownRules<'r>,
     parsed: Rc<Parsed>,
-    /// How many steps each protocol and each document has had.
+    /// The number of steps of each protocol and each document.
     shared: HashMap<Key, u32>,
 }
 
 impl<'r> History<'r> {
-    /// Reads with this handle, which should remember what it reads.
+    /// Uses this handle, which should cache what it reads.
     pub(super) fn new(repository: &'r Repository) -> Self {
         Self {
             repository,
@@ -49,12 +48,11 @@ impl<'r> History<'r> {
         }
     }
 
-    /// Hands on each step that ends in this commit and is about something that
-    /// is wanted.
+    /// Passes on each wanted step of the history that ends in this commit.
     ///
     /// # Errors
-    /// [`ExchangeError`] when history is cut off, can't be read, or holds a
-    /// commit that is no step; and whatever `each` fails with.
+    /// [`ExchangeError`] if history is cut off, can't be read or holds a commit that is not a
+    /// ledger step; and any error of `each`.
     pub(super) fn walk(
         mut self,
         tip: ObjectId,
@@ -89,7 +87,7 @@ impl<'r> History<'r> {
         *count
     }
 
-    /// The first commit puts the default protocol in force.
+    /// The first commit activates the default protocol.
     fn founding(&mut self, commit: &Commit) -> Result<Taken, ExchangeError> {
         let snapshot = Snapshot::at(self.repository, commit.id, "")?;
         let name = snapshot.manifest().default_protocol.clone();
@@ -118,7 +116,7 @@ impl<'r> History<'r> {
         Ok(self.taken(commit, key, request, files))
     }
 
-    /// A step of something that belongs to no issue.
+    /// A step outside any issue.
     fn taken(
         &mut self,
         commit: &Commit,
@@ -253,7 +251,7 @@ impl<'r> History<'r> {
     }
 }
 
-/// The handoffs that a step began, by their ids.
+/// The handoffs that a step started.
 pub(super) fn begun(taken: &Taken) -> Vec<HandoffId> {
     let (Key::Issue(key), Some(began)) = (&taken.key, &taken.began) else {
         return Vec::new();

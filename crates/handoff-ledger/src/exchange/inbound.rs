@@ -1,4 +1,4 @@
-//! What other systems keep, read as contracts in the order of their work.
+//! Reads other systems' files as contracts, in the order of their work.
 
 use std::collections::HashSet;
 
@@ -16,19 +16,19 @@ use super::line::STEPS;
 use super::{ExchangeError, Layout, Source, states};
 use crate::contract_match::ContractMatch;
 
-/// The ends of the names of files that may be contracts.
+/// The file name endings of possible contracts.
 pub(super) const ENDS: [&str; 3] = [".xml", ".json", ".md"];
 
-/// The code of a line that can't be read.
+/// The code of the finding for an unreadable line.
 const BROKEN: &str = "import.line";
 
-/// The issue of what a log tells, where none is named.
+/// The issue of a log's entries if none is given.
 const LOG_ISSUE: &str = "log";
 
-/// The longest log that is one document, in bytes.
+/// The longest log that is a single document, in bytes.
 const LONGEST_LOG: u64 = 64 << 20;
 
-/// Says what a folder, or a file in it, is.
+/// Detects the format of a folder or of a file in it.
 pub(super) fn source_of(folder: &Folder, file: Option<&str>) -> Source {
     let layout = match file {
         Some(STEPS) => return Source::Steps,
@@ -44,7 +44,7 @@ pub(super) fn source_of(folder: &Folder, file: Option<&str>) -> Source {
     Source::Layout(layout)
 }
 
-/// Says whether a file is a log that is one document.
+/// Whether a file is a log that is a single document.
 fn is_log(folder: &Folder, file: &str) -> bool {
     let bytes = folder.read_up_to(file, LONGEST_LOG).unwrap_or_default();
     #[derive(Deserialize)]
@@ -55,7 +55,6 @@ fn is_log(folder: &Folder, file: &str) -> bool {
     serde_json::from_slice::<Log>(&bytes).is_ok()
 }
 
-/// Imports what is there.
 pub(super) fn read(
     folder: &Folder,
     file: Option<&str>,
@@ -78,8 +77,7 @@ pub(super) fn read(
     }
 }
 
-/// Every file of a folder that may be a contract; what an export adds for
-/// itself is none.
+/// Every file of a folder that may be a contract, except those that an export adds.
 fn contracts_in(folder: &Folder) -> Result<Vec<String>, ExchangeError> {
     let mut files = folder.list("", &ENDS)?;
     files.retain(|file| {
@@ -89,7 +87,7 @@ fn contracts_in(folder: &Folder) -> Result<Vec<String>, ExchangeError> {
     Ok(files)
 }
 
-/// Imports a file that is one contract.
+/// Imports a file with a single contract.
 fn one(
     folder: &Folder,
     file: &str,
@@ -109,7 +107,7 @@ fn one(
     }
 }
 
-/// Imports a log: each entry is a contract of its own.
+/// Imports a log in which each entry is a contract.
 fn log(folder: &Folder, file: &str, importer: &mut Importer<'_, '_>) -> Result<(), ExchangeError> {
     let refused = |text: String| Fault::unreadable("import.entries", text);
     let read = folder.read_up_to(file, LONGEST_LOG).and_then(|bytes| {
@@ -145,14 +143,14 @@ fn log(folder: &Folder, file: &str, importer: &mut Importer<'_, '_>) -> Result<(
     Ok(())
 }
 
-/// An entry of a log of lines; the rest of it is told by the contract.
+/// An entry of a log of lines; the contract has the rest.
 #[derive(Deserialize)]
 struct Entry {
     handoff_id: String,
 }
 
-/// Imports an archive in the order of its log. Contracts that the log does not
-/// name come last, unless the log is broken where they may have been.
+/// Imports an archive in the order of its log. Contracts that the log does not name come last,
+/// unless the log has a broken line where they may have been.
 fn archive(
     folder: &Folder,
     file: &str,
@@ -180,7 +178,7 @@ fn archive(
         .filter_map(|(_, contract)| contract.as_ref().ok());
     let named: HashSet<&String> = named.collect();
     unnamed.retain(|contract| !named.contains(contract));
-    // What can't be placed holds up what comes after it in its issue.
+    // A line that can't be matched blocks later ones in its issue.
     let mut held: HashSet<Option<IssueKey>> = HashSet::new();
     for (place, contract) in order {
         match contract {
@@ -233,7 +231,7 @@ fn entry(text: Option<&str>, contracts: &[String]) -> Result<String, Fault> {
     })
 }
 
-/// The issue that a contract names, or that all that name none are about.
+/// The issue that a contract names, or the common issue of those that name none.
 fn issue_of(
     folder: &Folder,
     contract: &str,

@@ -1,5 +1,4 @@
-//! The four layouts of an export: where contracts are, and what is written
-//! about them.
+//! The four layouts of an export: the places of contracts, and the files written about them.
 
 use std::collections::HashMap;
 
@@ -15,36 +14,35 @@ use super::{ExchangeError, Layout};
 use crate::error::LedgerError;
 use crate::snapshot::{IssueFolder, Snapshot};
 
-/// Where the versions of protocols are.
+/// The folder with the versions of protocols.
 pub(super) const PROTOCOLS: &str = "shared/protocols";
-/// Where the versions of documents are.
+/// The folder with the versions of documents.
 pub(super) const DOCUMENTS: &str = "shared/documents";
 
-/// Where an object is that was kept of a failure: a file, or a folder in git's
-/// stored form, by its id.
+/// The path of an object from a failure's context: a file, or a folder in git's stored form, by its
+/// id.
 pub(super) fn object_place(id: ObjectId) -> String {
     let name = id.to_string();
     let (start, rest) = name.split_at(2);
     format!("shared/objects/{start}/{rest}")
 }
-/// Where the contracts are that the layout has no place for.
+/// The folder for contracts that have no place in the layout.
 pub(super) const CONTRACTS: &str = "contracts";
 /// The folder of handoffs by their state.
 pub(super) const HANDOFFS: &str = "handoffs";
-/// The folder of requests that were answered.
+/// The folder for answered requests.
 pub(super) const REQUESTS: &str = "requests";
-/// The folders of handoffs by their state, in the order of their lives.
+/// The folders of handoffs by state, in the order of the lifecycle.
 pub(super) const STATES: [&str; 4] = ["pending", "in-progress", "completed", "failed"];
-/// The log that is one document.
+/// The log that is a single document.
 pub(super) const LOG: &str = "handoff_log.json";
 /// The log's only member.
 pub(super) const ENTRIES: &str = "handoff_log";
-/// The log that has one entry in each line.
+/// The log with one entry per line.
 pub(super) const LINES: &str = "handoffs.log";
-/// The archive of contracts.
 pub(super) const ARCHIVE: &str = "handoff_contracts";
 
-/// Where a contract is, from the folder that is exported to.
+/// The path of a contract in the export folder.
 pub(super) fn contract_place(
     out: &mut Out,
     layout: Layout,
@@ -66,8 +64,8 @@ fn extension(name: &str) -> &str {
     name.rsplit_once('.').map_or("json", |(_, end)| end)
 }
 
-/// Writes what a layout says of handoffs, beside the contracts. `sent` are all
-/// handoffs in their order, `places` where the contracts are.
+/// Writes what a layout records about handoffs, apart from the contracts. `sent` has all handoffs
+/// in order, `places` the paths of their contracts.
 pub(super) fn write(
     out: &mut Out,
     layout: Layout,
@@ -87,7 +85,7 @@ pub(super) fn write(
     }
 }
 
-/// Reads records; those of one issue come one after the other.
+/// Reads records; those of one issue must be read one after the other.
 struct Reader<'a, 'r> {
     snapshot: &'a Snapshot<'r>,
     open: Option<IssueFolder<'r>>,
@@ -114,7 +112,7 @@ impl<'r> Reader<'_, 'r> {
     }
 }
 
-/// The folder for a handoff in this state.
+/// The folder for a handoff's state.
 fn state_folder(state: State) -> &'static str {
     let [pending, in_progress, completed, failed] = STATES;
     match state {
@@ -125,7 +123,7 @@ fn state_folder(state: State) -> &'static str {
     }
 }
 
-/// One document for each handoff that is no answer, in the folder of its state.
+/// Writes one document for each handoff that is not an answer, in the folder of its state.
 fn folders(
     out: &mut Out,
     reader: &mut Reader<'_, '_>,
@@ -166,7 +164,7 @@ fn folders(
     Ok(())
 }
 
-/// One entry for each handoff, in one document.
+/// Writes one entry for each handoff, in one document.
 fn log(
     out: &mut Out,
     reader: &mut Reader<'_, '_>,
@@ -176,7 +174,7 @@ fn log(
     for id in sent {
         let record = reader.record(id)?;
         let begin = record.sent_at().unwrap_or_default();
-        // One that goes on has lasted until its newest change.
+        // An open handoff has lasted until its newest transition.
         let ended = record
             .transitions
             .iter()
@@ -204,7 +202,7 @@ fn log(
     out.write(LOG, &bytes)
 }
 
-/// One line for each contract that was sent.
+/// Writes one line for each contract that was sent.
 fn archive(
     out: &mut Out,
     reader: &mut Reader<'_, '_>,
@@ -213,7 +211,7 @@ fn archive(
 ) -> Result<(), ExchangeError> {
     let mut lines = Lines::begin(out, LINES)?;
     for id in sent {
-        // Tasks that one contract opened share it.
+        // Tasks that were opened by the same contract share it.
         let Some(place) = places.get(id) else {
             continue;
         };

@@ -1,7 +1,6 @@
 //! One step of a ledger as one line of `steps.jsonl`.
 //!
-//! The first line is a header with a version; reading an unknown one is an
-//! error that says so.
+//! The first line is a header with a version; reading an unknown version is an error.
 
 use chrono::{DateTime, FixedOffset};
 use handoff_base::Code;
@@ -12,36 +11,33 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-/// The file's name.
 pub(super) const STEPS: &str = "steps.jsonl";
-/// The version of its form.
+/// The version of the format.
 pub(super) const VERSION: u64 = 1;
 
-/// The first line.
+/// The header, on the first line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Header {
-    /// The version of the form: 1.
     pub(super) version: u64,
-    /// The protocol that new issues of the ledger are bound to.
+    /// The protocol of the ledger's new issues.
     pub(super) default_protocol: AgentName,
-    /// The only issue that was exported, if not all were.
+    /// The only issue that was exported; `None` if all were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) issue: Option<IssueKey>,
 }
 
-/// A line's version, whatever else is in it.
+/// The version in a line, whatever else it contains.
 #[derive(Deserialize)]
 pub(super) struct Versioned {
     pub(super) version: u64,
 }
 
-/// What a step changes: each of them has its own steps, numbered from 1.
+/// The subject of a step; each subject numbers its steps from 1.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Key {
-    /// An issue.
     Issue(IssueKey),
-    /// A protocol in force.
+    /// An active protocol.
     Protocol(AgentName),
     /// A document that the issues of a protocol share.
     Document(AgentName, AgentName),
@@ -57,47 +53,43 @@ impl std::fmt::Display for Key {
     }
 }
 
-/// A step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Line {
-    /// The issue; none for what governs or is shared by all.
+    /// The issue; `None` for a protocol or a document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) issue: Option<IssueKey>,
-    /// Its number among the steps of the issue, the protocol or the document.
+    /// Its number among the steps of its subject.
     pub(super) step: u32,
-    /// When, with the zone it was recorded in.
+    /// The time, with the zone it was recorded in.
     #[serde(with = "zoned")]
     pub(super) at: DateTime<FixedOffset>,
-    /// The agent; for a protocol, who ran the program.
+    /// The agent; for a protocol, the person who ran the program.
     pub(super) by: String,
-    /// The trace that it was made in.
+    /// The trace that it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) traceparent: Option<TraceParent>,
-    /// The event from outside that it carried out.
+    /// The outside event that it carried out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) delivery: Option<Delivery>,
-    /// What was asked for.
     pub(super) request: LineRequest,
 }
 
-/// What was asked for.
+/// What a step requested.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum LineRequest {
-    /// A contract was sent.
     Send(Send),
-    /// A protocol was put in force.
+    /// A protocol was activated.
     Protocol(Protocol),
-    /// A shared document was set.
     Document(Document),
-    /// Anything else.
+    /// Any other update.
     #[serde(untagged)]
     Update(Update),
 }
 
 impl<'de> Deserialize<'de> for LineRequest {
-    /// By the member's name, so that an error says what is wrong with that member.
+    /// Reads by the member's name, so that an error is about that member.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = Value::deserialize(deserializer)?;
         let one = value.as_object().filter(|members| members.len() == 1);
@@ -116,52 +108,47 @@ impl<'de> Deserialize<'de> for LineRequest {
     }
 }
 
-/// A contract that was sent, and what was gathered for it then.
+/// A contract that was sent, with the data gathered for it at that time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Send {
-    /// Its file, from the folder of `steps.jsonl`.
+    /// Its file, relative to the folder of `steps.jsonl`.
     pub(super) contract: String,
-    /// Its format.
     pub(super) format: Format,
     /// Its SHA-256, in hexadecimal.
     pub(super) sha256: String,
-    /// The protocol it follows.
     pub(super) protocol: AgentName,
-    /// Where the code branch stood.
+    /// The tip of the code branch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) code: Option<Code>,
-    /// The files that it delivered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) artifacts: Vec<Artifact>,
-    /// What was found of its claims.
+    /// The evidence for its claims.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) evidence: Vec<Evidence>,
     /// The number of the request that it answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) answers: Option<u32>,
-    /// What it holds that was allowed although it looks like a secret.
+    /// Allowed matches of secret patterns in it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) allowed_secrets: Vec<Allowance>,
 }
 
-/// A protocol that was put in force, or that the ledger started with.
+/// A protocol that was activated, including the one the ledger started with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Protocol {
-    /// Its name.
     pub(super) name: AgentName,
-    /// The folder of its files, from the folder of `steps.jsonl`.
+    /// The folder of its files, relative to the folder of `steps.jsonl`.
     pub(super) folder: String,
-    /// All of its files, by path in that folder.
+    /// All of its files, with paths in that folder.
     pub(super) files: Vec<Named>,
 }
 
-/// A file by its name and what it holds.
+/// A file's path and digest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Named {
-    /// Its path.
     pub(super) path: String,
     /// Its SHA-256, in hexadecimal.
     pub(super) sha256: String,
@@ -173,16 +160,15 @@ pub(super) struct Named {
 pub(super) struct Document {
     /// The protocol whose issues share it.
     pub(super) protocol: AgentName,
-    /// Its name.
     pub(super) name: AgentName,
-    /// Its file, from the folder of `steps.jsonl`.
+    /// Its file, relative to the folder of `steps.jsonl`.
     pub(super) file: String,
     /// Its SHA-256, in hexadecimal.
     pub(super) sha256: String,
 }
 
 impl Line {
-    /// What it changes; none where it does not say.
+    /// The subject of the step; `None` if the line does not name it.
     pub(super) fn key(&self) -> Option<Key> {
         match (&self.request, &self.issue) {
             (LineRequest::Protocol(p), None) => Some(Key::Protocol(p.name.clone())),
@@ -194,8 +180,7 @@ impl Line {
         }
     }
 
-    /// What is wrong with a line that has the right form: what no command could
-    /// have asked for.
+    /// What is wrong with a well-formed line: a request that no command could have made.
     pub(super) fn fault(&self) -> Option<&'static str> {
         if self.key().is_none() {
             return Some("the step is not about what its request is about");
@@ -226,8 +211,9 @@ impl Line {
         }
     }
 
-    /// The same step, wherever its files are. A protocol counts by its files:
-    /// each ledger was started at a time of its own, by someone of its own.
+    /// Whether both are the same step, regardless of the paths of their files. Protocols are
+    /// compared by their files only, since each ledger was started at another time by another
+    /// person.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         let bare = |line: &Self| {
             let mut line = line.clone();
@@ -252,7 +238,7 @@ mod zoned {
     use chrono::{DateTime, FixedOffset, Timelike};
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
-    /// 10000-01-01: git takes years of four digits, since 1970.
+    /// 10000-01-01: git supports four-digit years from 1970 on.
     const END: i64 = 253_402_300_800;
 
     pub(super) fn serialize<S: Serializer>(
@@ -267,7 +253,7 @@ mod zoned {
     ) -> Result<DateTime<FixedOffset>, D::Error> {
         let text = String::deserialize(d)?;
         let at = DateTime::parse_from_rfc3339(&text).map_err(D::Error::custom)?;
-        // A commit holds whole seconds.
+        // Commit times are whole seconds.
         at.with_nanosecond(0)
             .filter(|at| (0..END).contains(&at.timestamp()))
             .ok_or_else(|| D::Error::custom("no commit can have this date"))

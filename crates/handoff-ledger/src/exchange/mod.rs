@@ -1,13 +1,12 @@
-//! Way in and way out: a ledger as files, and files as steps of a ledger.
+//! Export and import: a ledger as files, and files as steps of a ledger.
 //!
-//! `export` writes a folder in one of four layouts, and beside it every step in
-//! `steps.jsonl`; `import` reads such a folder back, or one that another system
-//! made. Everything that is imported goes through the ordinary write path, so
-//! that nothing enters which `send` would refuse. `history` reads the steps from
-//! the ledger, `line` is their stored form, `layouts` writes the four layouts,
-//! `files` reads foreign folders with care. `deliver` imports a contract,
-//! `replay` the steps of an export, `inbound` and `states` what other systems
-//! keep.
+//! `export` writes a folder in one of four layouts, plus every step in
+//! `steps.jsonl`; `import` reads such a folder, or one that another system made.
+//! Every import goes through the ordinary write path, so nothing enters that
+//! `send` would refuse. `history` reads the steps from the ledger, `line` is
+//! their stored form, `layouts` writes the four layouts, and `files` reads
+//! untrusted folders safely. `deliver` imports a contract, `replay` the steps of
+//! an export, and `inbound` and `states` the data of other systems.
 
 mod deliver;
 mod export;
@@ -49,9 +48,9 @@ pub enum Layout {
 /// What an import reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// Every step of a ledger, as an export wrote it.
+    /// Every step of a ledger, as written by an export.
     Steps,
-    /// What a system without a ledger keeps.
+    /// The files of a system without a ledger.
     Layout(Layout),
 }
 
@@ -74,7 +73,7 @@ pub enum ExchangeError {
     /// The ledger could not be read or written.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
-    /// There is nothing at that path.
+    /// The path does not exist.
     #[error("there is no file or folder {}", path.display())]
     Missing {
         /// The path.
@@ -86,13 +85,13 @@ pub enum ExchangeError {
         /// The path.
         path: PathBuf,
     },
-    /// The folder holds nothing of the kind.
+    /// The folder holds nothing to import.
     #[error("{} holds nothing to import", path.display())]
     Empty {
         /// The folder.
         path: PathBuf,
     },
-    /// An export needs a folder of its own.
+    /// The export's folder is not empty.
     #[error("{} is not empty", path.display())]
     NotEmpty {
         /// The folder.
@@ -114,7 +113,7 @@ pub enum ExchangeError {
         /// Why.
         source: io::Error,
     },
-    /// A file that all others are read by is at fault.
+    /// A file that all others depend on is invalid.
     #[error("{} cannot be imported", path.display())]
     Unusable {
         /// The file.
@@ -122,18 +121,18 @@ pub enum ExchangeError {
         /// Why.
         findings: Vec<Finding>,
     },
-    /// The steps were written by a later program.
-    #[error("{} has version {version}, and this program reads {}", path.display(), line::VERSION)]
+    /// The steps were written by a newer program.
+    #[error("{} has version {version}, but this program reads {}", path.display(), line::VERSION)]
     Version {
         /// The file.
         path: PathBuf,
         /// Its version.
         version: u64,
     },
-    /// Not all of the history is in this clone.
+    /// This clone does not have the full history.
     #[error("the beginning of the ledger's history is not in this clone")]
     CutOff,
-    /// A commit is no step.
+    /// A commit is not a ledger step.
     #[error("a commit of the ledger is not a step")]
     Damaged {
         /// What is wrong with it.

@@ -1,4 +1,4 @@
-//! What a contract's sender has to claim before the contract can be sent.
+//! The handoffs that a contract's sender must claim before it can send the contract.
 
 use handoff_base::ids::HandoffId;
 use handoff_model::planner::task_handoff;
@@ -8,8 +8,8 @@ use handoff_protocol::State;
 use crate::error::LedgerError;
 use crate::snapshot::{Rules, Snapshot};
 
-/// The handoffs that wait for the sender of a contract and that it continues:
-/// the task that it is about, the request that it answers, or else all of them.
+/// The handoffs that wait for a contract's sender and that the contract continues: the task that it
+/// is about, the request that it answers, or otherwise all of them.
 pub(super) fn to_claim(
     tip: &Snapshot<'_>,
     rules: &Rules<'_>,

@@ -1,4 +1,4 @@
-//! The way in: what a folder is, and the steps of an export taken again.
+//! Import: detects the format of a folder, and replays the steps of an export.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -27,13 +27,13 @@ use crate::snapshot::Snapshot;
 use crate::tally::Work;
 use crate::write::Ledger;
 
-/// Imports a folder or a file. Each item is one or more steps of the ordinary
-/// write path; one that is refused is reported, and the others go on. What the
-/// ledger has already is left as it is.
+/// Imports a folder or a file. Each item becomes one or more steps on the ordinary write path; a
+/// refused item is reported, and the others continue. Items that the ledger already has are
+/// skipped.
 ///
 /// # Errors
-/// [`ExchangeError`] when nothing can be read, or when the ledger can't be
-/// written: what was imported until then stays.
+/// [`ExchangeError`] if nothing can be read or the ledger can't be written; what was imported
+/// before that stays.
 pub fn import(
     ledger: &Ledger<'_>,
     session: Session,
@@ -67,7 +67,7 @@ pub fn import(
 
 /// The lines of an export's steps.
 struct Lines {
-    /// Each with its number; none for one that can't be read, with why.
+    /// Each line with its number, or why it can't be read.
     lines: Vec<(usize, Result<Line, Fault>)>,
 }
 
@@ -127,16 +127,16 @@ fn parse(line: &TextLine) -> Result<Line, Fault> {
     }
 }
 
-/// Takes the steps of an export again.
+/// Replays the steps of an export.
 struct Replay<'a, 'r> {
     folder: &'a Folder,
     name: &'a str,
     importer: Importer<'a, 'r>,
-    /// The steps that the ledger had before.
+    /// The steps that the ledger had before the import.
     before: HashMap<(Key, u32), Line>,
-    /// How many steps each has by now.
+    /// The current number of steps of each subject.
     steps: HashMap<Key, u32>,
-    /// What a step is missing of, so that the rest would be out of order.
+    /// Subjects that miss a step, so that later ones would be out of order.
     broken: HashSet<Key>,
 }
 
@@ -172,7 +172,7 @@ impl<'a, 'r> Replay<'a, 'r> {
         Ok(self.importer.report)
     }
 
-    /// Reads what the ledger has of what is imported.
+    /// Reads the ledger's existing steps of the imported subjects.
     fn look_back(&mut self, keys: &HashSet<Key>) -> Result<(), ExchangeError> {
         let tip = self.importer.ledger.tip()?;
         let repository = Repository::open_for_history().map_err(LedgerError::from)?;
@@ -189,7 +189,7 @@ impl<'a, 'r> Replay<'a, 'r> {
         )
     }
 
-    /// Takes one step, unless the ledger has it.
+    /// Replays one step, unless the ledger has it.
     fn step(&mut self, place: &str, line: &Line) -> Result<(), ExchangeError> {
         let Some(key) = line.key() else {
             return Ok(());
@@ -208,7 +208,7 @@ impl<'a, 'r> Replay<'a, 'r> {
             }
             Some(Fault::Other { step, of })
         } else if step <= has {
-            // Twice in the file, and the first of them was imported.
+            // The file has it twice, and the first one was imported.
             Some(Fault::Other { step, of })
         } else if step != has + 1 {
             let why = format!("the ledger has {has} steps of it");
@@ -239,7 +239,7 @@ impl<'a, 'r> Replay<'a, 'r> {
         }
     }
 
-    /// Takes a step; says whether the ledger has it now.
+    /// Replays a step; returns whether the ledger has it now.
     fn take(&mut self, place: &str, line: &Line, key: &Key) -> Result<bool, ExchangeError> {
         let agent = match line.by.parse::<AgentName>() {
             Ok(agent) => Some(agent),
@@ -281,7 +281,7 @@ impl<'a, 'r> Replay<'a, 'r> {
         }
     }
 
-    /// Brings along what was kept of a failure.
+    /// Copies the context of a failure.
     fn bring(&self, context: &FailureContext) -> Result<(), Taking> {
         let tree = context.tree.parse().map_err(|_| {
             let text = "what was kept of the failure has no id";
@@ -397,9 +397,7 @@ impl<'a, 'r> Replay<'a, 'r> {
     }
 }
 
-/// Why a step was not taken.
-/// The largest object that is brought along, in bytes: a file of the commits
-/// that a failure kept.
+/// The largest object to copy, in bytes: a file of the commits that a failure's context keeps.
 const OBJECT: u64 = 1 << 30;
 
 enum Taking {
@@ -425,7 +423,7 @@ impl From<LedgerError> for Taking {
     }
 }
 
-/// Refuses a step of an issue that others write to meanwhile.
+/// Refuses a step of an issue that another writer changed in the meantime.
 fn unmoved(
     tip: &Snapshot<'_>,
     key: &IssueKey,
@@ -440,7 +438,7 @@ fn unmoved(
     })
 }
 
-/// Refuses a file that is not what its line says.
+/// Refuses a file that does not match its line's digest.
 fn same_digest(file: &str, bytes: &[u8], sha256: &str) -> Result<(), Fault> {
     if digest(bytes) == sha256 {
         return Ok(());

@@ -1,5 +1,5 @@
-//! A folder for each state, as systems keep them that move a document from one
-//! to the next: read in the order of the documents' times.
+//! Imports one folder per state, as kept by systems that move a document from state to state, in
+//! the order of the documents' times.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -22,7 +22,7 @@ use crate::contract_match::ContractMatch;
 use crate::error::LedgerError;
 use crate::snapshot::{Rules, Snapshot};
 
-/// The folder that holds the folders of states.
+/// The folder that contains the folders of states.
 pub(super) fn top_of(folder: &Folder) -> Option<&'static str> {
     let inside = |top: &str, state: &str| match top {
         "" => folder.has_folder(state),
@@ -32,31 +32,29 @@ pub(super) fn top_of(folder: &Folder) -> Option<&'static str> {
     [HANDOFFS, ""].into_iter().find(holds)
 }
 
-/// A document of a folder of states.
 struct Document {
     file: String,
     bytes: Vec<u8>,
-    /// When it was written, as far as it says.
+    /// When it was written, if it says.
     at: Option<i64>,
-    /// Whether it is in the folder of what is worked on.
+    /// Whether it is in the folder of work in progress.
     claimed: bool,
-    /// The id of the request that it is, in its protocol.
+    /// If it is a request, its protocol and its id.
     request: Option<(String, String)>,
-    /// The request that it answers, and whose members it may have.
+    /// The request that it answers, and whose members it may repeat.
     answers: Option<Answered>,
 }
 
-/// What is known of the request that a document answers.
+/// The request that a document answers.
 struct Answered {
-    /// The protocol and the request's own id.
     request: (String, String),
-    /// The request, if the document carries it along, or what it lacks of it.
+    /// The request, if the document repeats it, or the members that it lacks.
     carried: Result<Vec<u8>, Vec<String>>,
-    /// When that was written, as far as it says.
+    /// When the request was written, if it says.
     at: Option<i64>,
 }
 
-/// Imports folders of states in the order of the documents' times.
+/// Imports folders of states, in the order of the documents' times.
 pub(super) fn read(folder: &Folder, importer: &mut Importer<'_, '_>) -> Result<(), ExchangeError> {
     let top = top_of(folder).unwrap_or_default();
     let tip = importer.ledger.tip()?;
@@ -83,7 +81,7 @@ pub(super) fn read(folder: &Folder, importer: &mut Importer<'_, '_>) -> Result<(
         .iter()
         .filter_map(|document| document.request.clone())
         .collect();
-    // What is written later is sent later; a request before what answers it.
+    // A later document is sent later; a request comes before its answer.
     let mut work: Vec<(Option<i64>, u8, Document)> = Vec::new();
     let mut lacking: HashMap<String, Fault> = HashMap::new();
     for mut document in documents {
@@ -138,7 +136,7 @@ fn no_request(id: &str, lacks: &[String]) -> Fault {
     Fault::unreadable("import.request", text)
 }
 
-/// Reads what a document is, as far as it can be told.
+/// Determines what a document is, as far as possible.
 fn document<'r>(
     importer: &Importer<'_, 'r>,
     tip: &Snapshot<'r>,
@@ -198,8 +196,8 @@ fn document<'r>(
     Ok(document)
 }
 
-/// The request that a document carries along: the members that its type has,
-/// with the first of the words that tell the type.
+/// The request that a document repeats: the members of its type, with the first of the words that
+/// identify the type.
 fn carried(
     rules: &Rules<'_>,
     asked: &ContractType,
@@ -230,7 +228,7 @@ fn carried(
     Ok(Ok(bytes))
 }
 
-/// Says whether the ledger has a request with this id.
+/// Whether the ledger has a request with this id.
 fn in_ledger(tip: &Snapshot<'_>, (protocol, id): &(String, String)) -> Result<bool, LedgerError> {
     let Ok(key) = id.parse::<IssueKey>() else {
         return Ok(false);

@@ -1,4 +1,4 @@
-//! Keeping the context of a failure: one tree with everything in it.
+//! Stores the context of a failure in a single tree.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,55 +22,55 @@ use serde_json::json;
 use super::name::{escape, mode_text, stored};
 use crate::error::LedgerError;
 
-/// How much of a worktree is kept: what git hosts take without complaint, and
-/// what a person can still look through.
+/// Limits on the part of a worktree that is kept: what git hosts accept, and what a person can
+/// still look through.
 pub const CAPS: Caps = Caps {
     file: 10 * 1024 * 1024,
     total: 100 * 1024 * 1024,
     files: 10_000,
 };
 
-/// How many commits are kept that no remote has.
+/// The maximum number of kept commits that no remote has.
 pub const MOST_COMMITS: usize = 200;
 
-/// The file that says what failed.
+/// The file that describes the failure.
 pub(super) const FAILURE: &str = "failure.json";
 
-/// A file to be kept with a failure.
+/// A file to store with a failure.
 #[derive(Clone, Debug)]
 pub struct Attached {
-    /// Its path as it was given.
+    /// The path that was given.
     pub path: Vec<u8>,
     /// Its bytes.
     pub bytes: Vec<u8>,
-    /// Whether it may be executed.
+    /// Whether it is executable.
     pub executable: bool,
 }
 
 impl Attached {
-    /// Its path as it was given, escaped.
+    /// The path that was given, escaped.
     pub fn name(&self) -> String {
         escape(&self.path)
     }
 }
 
-/// What is to be kept with a failure.
+/// What to store with a failure.
 #[derive(Clone, Debug)]
 pub struct Keep {
     /// The machine.
     pub host: Host,
     /// The version of each tool.
     pub tools: BTreeMap<String, String>,
-    /// Files.
+    /// The attached files.
     pub attached: Vec<Attached>,
-    /// Whether the worktree's unfinished work is kept.
+    /// Whether to keep the worktree's unfinished work.
     pub snapshot: bool,
 }
 
 /// An entry of the folder.
 type Placed = (RawPath, Option<(Mode, ObjectId)>);
 
-/// The folder, as it grows.
+/// The folder under construction.
 struct Folder<'r> {
     repository: &'r Repository,
     entries: Vec<Placed>,
@@ -106,9 +106,8 @@ impl Folder<'_> {
     }
 }
 
-/// Writes the folder of a failure; nothing points to it yet. The record is the
-/// one that the failure leads to. What is kept is screened for secrets first; the
-/// answer says which were allowed.
+/// Writes the folder of a failure; nothing points to it yet. `record` is the one after the failure.
+/// Screens the content for secrets first, and returns the allowed matches.
 pub(super) fn keep(
     repository: &Repository,
     record: &Record,
@@ -117,7 +116,7 @@ pub(super) fn keep(
     mut screen: Screen,
 ) -> Result<(FailureContext, Vec<Allowance>), LedgerError> {
     let position = repository.position()?;
-    // What can be refused comes first, so that a refusal leaves nothing behind.
+    // Everything that can be refused comes first, so that a refusal leaves nothing behind.
     let mut unfinished = None;
     if what.snapshot {
         let mut accept = |path: &[u8], bytes: &[u8]| {
@@ -160,7 +159,7 @@ pub(super) fn keep(
         snapshot,
     };
     folder.write(FAILURE, &record::write(&file))?;
-    // Several commits may have one tree.
+    // Several commits may have the same tree.
     folder.entries.sort();
     folder.entries.dedup();
     let tree = repository.write_tree(None, &folder.entries)?;
@@ -173,8 +172,7 @@ pub(super) fn keep(
     Ok((context, allowed))
 }
 
-/// The same folder for another handoff, or another attempt: only what says so in it
-/// changes.
+/// The same folder for another handoff or another attempt: only the parts that name them change.
 ///
 /// # Errors
 /// [`LedgerError`] when the folder can't be read, or an object not written.
@@ -321,7 +319,7 @@ impl From<CaptureError> for LedgerError {
     }
 }
 
-/// Begins the screening of a failure with its texts and the files that are attached to it.
+/// Starts the screening of a failure with its texts and attached files.
 pub(super) fn screen_failure(
     protocol: &Protocol,
     args: &EventArgs,

@@ -1,4 +1,4 @@
-//! Reading back what was kept of a failure.
+//! Reads the context of a failure back.
 
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
@@ -22,40 +22,40 @@ use super::name::{mode_of, unescape};
 use crate::error::LedgerError;
 use crate::snapshot::IssueFolder;
 
-/// One failure of a handoff.
+/// A past failure of a handoff.
 #[derive(Clone, Debug, Serialize)]
 pub struct PastFailure {
-    /// The handoff: this one, or one that this one takes the place of.
+    /// The handoff: this one, or one that it replaces.
     pub id: HandoffId,
-    /// Which attempt failed.
+    /// The attempt that failed.
     pub attempt: u32,
-    /// When.
+    /// When it failed.
     #[serde(with = "moment")]
     pub at: Moment,
-    /// By which agent.
+    /// The agent that failed.
     pub by: AgentName,
     /// What went wrong.
     pub error: Option<Failure>,
-    /// Where its context is, if it was kept.
+    /// Where its context is kept, if it is.
     pub context: Option<FailureContext>,
-    /// What is in it; of the newest context only.
+    /// The content of the context; only for the newest one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kept: Option<Box<Contents>>,
 }
 
-/// An attachment, with the end of it where it is text.
+/// An attachment, with the end of its text.
 #[derive(Clone, Debug, Serialize)]
 pub struct Shown {
-    /// What is known of it.
+    /// Its recorded metadata.
     #[serde(flatten)]
     pub attachment: Attachment,
-    /// Its text, or the last part of that; none where it is not text.
+    /// Its text, or the last part of it; `None` if it is not text.
     pub tail: Option<String>,
-    /// Whether there is more text before.
+    /// Whether text before that is left out.
     pub cut: bool,
 }
 
-/// What was kept of a failure, for whoever goes on.
+/// The context of a failure, for the agent that continues.
 #[derive(Clone, Debug, Serialize)]
 pub struct Contents {
     /// The folder's path in the ledger.
@@ -64,20 +64,20 @@ pub struct Contents {
     pub host: Host,
     /// The version of each tool.
     pub tools: BTreeMap<String, String>,
-    /// Where the code stood.
+    /// The state of the code.
     pub code: Stand,
     /// The attached files.
     pub attachments: Vec<Shown>,
-    /// What is in the snapshot, if one was made.
+    /// The content of the snapshot, if one was made.
     pub snapshot: Option<SnapshotManifest>,
-    /// The command that gives the unfinished work back.
+    /// The command that restores the unfinished work.
     pub restore: Option<String>,
 }
 
-/// A file that is held: its path, its mode and its bytes.
+/// A kept file: its path, its mode and its bytes.
 pub(super) type HeldFile = (RawPath, Mode, Rc<[u8]>);
 
-/// How much is shown of an attached text, in bytes.
+/// How much of an attached text is shown, in bytes.
 const TAIL: usize = 4 * 1024;
 
 /// The failures of a handoff, the oldest first.
@@ -103,14 +103,14 @@ pub fn failures(record: &Record) -> Vec<PastFailure> {
     found
 }
 
-/// How far back failed work is looked for that a handoff takes up, in handoffs.
+/// How many handoffs back to look for failed work that a handoff continues.
 const FAR: usize = 20;
 
-/// The failures of a handoff, and of those that the same agent gave up and that
-/// this one takes the place of; the newest kept context with what is in it.
+/// The failures of a handoff, and of handoffs that the same agent gave up and that this one
+/// replaces; the newest kept context comes with its content.
 ///
 /// # Errors
-/// [`LedgerError`] when a record or the context can't be read.
+/// [`LedgerError`] if a record or the context can't be read.
 pub fn failures_in_full(
     repository: &Repository,
     folder: &IssueFolder<'_>,
@@ -129,7 +129,7 @@ pub fn failures_in_full(
         }
         back = earlier.follows;
     }
-    // What was kept of the work counts before what was only told.
+    // A context with files is preferred to a bare report.
     let has = |f: &PastFailure| f.context.as_ref().is_some_and(|c| c.files > 0);
     let newest = found.iter().rposition(has);
     let newest = newest.or_else(|| found.iter().rposition(|f| f.context.is_some()));
@@ -143,12 +143,12 @@ pub fn failures_in_full(
     Ok(found)
 }
 
-/// What was kept of a failure.
+/// The stored context of a failure.
 pub struct Kept<'r> {
     repository: &'r Repository,
     /// The folder's path in the ledger.
     pub path: String,
-    /// What `failure.json` says.
+    /// The content of `failure.json`.
     pub file: FailureFile,
     tree: Tree<'r>,
 }
@@ -157,7 +157,7 @@ impl<'r> Kept<'r> {
     /// Opens the folder of a failure.
     ///
     /// # Errors
-    /// [`LedgerError`] when it can't be read.
+    /// [`LedgerError`] if it can't be read.
     pub fn open(
         repository: &'r Repository,
         id: &HandoffId,
@@ -178,15 +178,15 @@ impl<'r> Kept<'r> {
     /// The manifest of the snapshot, if there is one.
     ///
     /// # Errors
-    /// [`LedgerError`] when it can't be read.
+    /// [`LedgerError`] if it can't be read.
     pub fn manifest(&self) -> Result<Option<SnapshotManifest>, LedgerError> {
         stored(self.tree, &self.path, "snapshot.json")
     }
 
-    /// What there is, in short.
+    /// A summary of the content.
     ///
     /// # Errors
-    /// [`LedgerError`] when it can't be read.
+    /// [`LedgerError`] if it can't be read.
     pub fn contents(&self) -> Result<Contents, LedgerError> {
         let file = self.file.clone();
         let attached = file.attachments.into_iter().zip(self.attachments()?);
@@ -209,7 +209,7 @@ impl<'r> Kept<'r> {
     /// The attachments: name, mode and bytes.
     ///
     /// # Errors
-    /// [`LedgerError`] when one can't be read, or is not the one that was kept.
+    /// [`LedgerError`] if one can't be read or has changed.
     pub fn attachments(&self) -> Result<Vec<HeldFile>, LedgerError> {
         let folder = self.tree.entry("attachments")?;
         let files = match folder {
@@ -230,11 +230,10 @@ impl<'r> Kept<'r> {
         Ok(found)
     }
 
-    /// The unfinished work that a manifest lists, each file compared with what
-    /// the folder holds.
+    /// The unfinished work that a manifest lists, with each file checked against the folder.
     ///
     /// # Errors
-    /// [`LedgerError`] when the two disagree.
+    /// [`LedgerError`] if the two differ.
     pub fn unfinished(&self, manifest: &SnapshotManifest) -> Result<Unfinished, LedgerError> {
         let mut held: HashMap<RawPath, FlatEntry> = HashMap::new();
         for name in ["worktree", "staged", "unmerged"] {
@@ -306,7 +305,7 @@ fn shown(attachment: Attachment, bytes: &[u8]) -> Shown {
         while !text.is_char_boundary(start) {
             start += 1;
         }
-        // A part begins with a whole line, where it has one.
+        // Start with a complete line if possible.
         match text[start..].find('\n') {
             Some(end) if start > 0 && start + end + 1 < text.len() => start + end + 1,
             _ => start,

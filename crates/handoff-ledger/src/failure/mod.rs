@@ -1,10 +1,9 @@
-//! The context of a failure: kept when an attempt fails, shown to whoever takes
-//! the handoff up, and restored where work goes on.
+//! The context of a failure: stored when an attempt fails, shown to the agent that claims the
+//! handoff next, and restored where work continues.
 //!
-//! It is one folder in the issue's, `NNNN-failure/ATTEMPT`, that the step puts
-//! into place as a whole, and whose tree the transition names. `FailureFile` says
-//! what its files hold, `keep` writes it, `kept` reads it back, `restore` makes
-//! a worktree or a branch of it, `name` deals with names of any bytes.
+//! It is a folder `NNNN-failure/ATTEMPT` in the issue's folder. The step adds it as a whole, and
+//! the transition names its tree. `FailureFile` defines its content, `keep` writes it, `kept` reads
+//! it back, `restore` turns it into a worktree or a branch, `name` encodes arbitrary file names.
 
 mod keep;
 mod kept;
@@ -28,8 +27,8 @@ use super::session::Session;
 use super::write::{Done, Ledger};
 
 impl Ledger<'_> {
-    /// Fails a handoff, and keeps the context. A failure that was reported
-    /// already is only repeated.
+    /// Fails a handoff and stores the context. A failure that was already reported is only
+    /// repeated.
     ///
     /// # Errors
     /// [`LedgerError`]; the ledger is then unchanged.
@@ -53,8 +52,8 @@ impl Ledger<'_> {
         let mut args = args.clone();
         args.allow.clear();
         let update = |args: &EventArgs| Update::change(id.number(), Event::Fail, args.clone());
-        // What the protocol refuses is refused before anything is read. What is
-        // overdue is recorded first, as by every other write.
+        // The protocol's refusals come before anything is read. Overdue leases are recorded first,
+        // as in every write.
         let mut tip = tip;
         let mut late = issue.open.len();
         let actor = session.actor(agent, at);

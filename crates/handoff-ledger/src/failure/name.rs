@@ -1,10 +1,10 @@
-//! Names of any bytes: as text that reads back exactly, and as names that a
-//! tree may hold.
+//! Encodes arbitrary file names: as text that can be decoded exactly, and as names that a tree may
+//! contain.
 
 use handoff_git::{Mode, is_ignored_by_hfs};
 
-/// Bytes as text: `%` and everything that is not readable UTF-8 is written as
-/// `%` and two hexadecimal digits.
+/// Escapes bytes as text: `%` and everything that is not readable UTF-8 becomes `%` and two
+/// hexadecimal digits.
 pub(super) fn escape(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
@@ -27,7 +27,7 @@ fn percent(bytes: &[u8], text: &mut String) {
     }
 }
 
-/// Reads what [`escape`] wrote.
+/// Reverses [`escape`].
 pub(super) fn unescape(text: &str) -> Option<Vec<u8>> {
     let mut parts = text.split('%');
     let mut bytes = parts.next()?.as_bytes().to_vec();
@@ -44,8 +44,8 @@ pub(super) fn unescape(text: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// The path that a file is stored under: its own, unless git, or a file system,
-/// would take one of its names for something else.
+/// The path that a file is stored under: its own, unless git or a file system treats one of its
+/// names specially.
 pub(super) fn stored(path: &[u8]) -> Vec<u8> {
     let names = path.split(|&b| b == b'/').map(|name| {
         if is_plain(name) {
@@ -64,7 +64,7 @@ pub(super) fn stored(path: &[u8]) -> Vec<u8> {
     names.collect::<Vec<_>>().join(&b'/')
 }
 
-/// Says whether a name stands for nothing but itself.
+/// Whether a name has no special meaning.
 fn is_plain(name: &[u8]) -> bool {
     let text = String::from_utf8_lossy(name);
     let special = text
@@ -74,12 +74,12 @@ fn is_plain(name: &[u8]) -> bool {
     !special && !start.starts_with(".git") && !start.starts_with(".mailmap")
 }
 
-/// A mode as git writes it.
+/// A mode, as git writes it.
 pub(super) fn mode_text(mode: Mode) -> String {
     format!("{:06o}", mode.number())
 }
 
-/// Reads a file's mode.
+/// Parses a file's mode.
 pub(super) fn mode_of(text: &str) -> Option<Mode> {
     [Mode::Plain, Mode::Executable, Mode::Link]
         .into_iter()

@@ -1,4 +1,4 @@
-//! Giving unfinished work back, in a new worktree or on a new branch.
+//! Restores unfinished work in a new worktree or on a new branch.
 
 use std::path::{Path, PathBuf};
 
@@ -14,37 +14,37 @@ use crate::session::author;
 /// Why work was not restored.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreFailure {
-    /// There is something where the worktree or the files should be.
+    /// Something exists at the place of the worktree or the files.
     #[error("{} is there already", path.display())]
     Exists {
         /// The place.
         path: PathBuf,
     },
-    /// git knows a worktree at the place, although nothing is there.
+    /// git has a worktree registered at the place, although nothing is there.
     #[error("git knows a worktree at {}, which is gone", path.display())]
     Registered {
         /// The place.
         path: PathBuf,
     },
-    /// There is a branch of that name.
+    /// A branch of that name exists.
     #[error("there is a branch {name} already")]
     BranchExists {
         /// The name.
         name: String,
     },
-    /// No branch can have that name.
+    /// The name is not valid for a branch.
     #[error("{shown} cannot be the name of a branch")]
     BranchName {
         /// The name, for display.
         shown: String,
     },
-    /// The commit that the work is over is not here, and was not kept.
+    /// The base commit of the work is not here and was not kept.
     #[error("the work is over commit {commit}, which this clone does not have")]
     NoBase {
         /// The commit.
         commit: String,
     },
-    /// The folder can't be made.
+    /// The folder can't be created.
     #[error("{} cannot be made", path.display())]
     Folder {
         /// The place.
@@ -52,7 +52,7 @@ pub enum RestoreFailure {
         /// Why.
         source: std::io::Error,
     },
-    /// It could not be written.
+    /// The work could not be written.
     #[error(transparent)]
     Write(#[from] RestoreError),
     /// The ledger can't be read.
@@ -60,35 +60,34 @@ pub enum RestoreFailure {
     Ledger(#[from] LedgerError),
 }
 
-/// Where to put unfinished work.
+/// Where to restore unfinished work.
 pub struct Place<'a> {
     /// The folder of a new worktree.
     pub worktree: Option<&'a Path>,
     /// The name of a new branch.
     pub branch: Option<&'a str>,
-    /// Who records a commit that has to be made.
+    /// The committer of a commit that has to be made.
     pub committer: Person,
 }
 
-/// What was restored.
+/// The result of a restore.
 #[derive(Debug)]
 pub struct Restored {
-    /// The commit that the worktree, or the branch, is at.
+    /// The commit that the worktree or the branch is at.
     pub commit: ObjectId,
-    /// Whether that had to be made, without history, since what comes before the
-    /// real one is not here.
+    /// Whether that commit was made without history, because the real one's parents are not here.
     pub made_base: bool,
-    /// The work.
+    /// The restored work.
     pub unfinished: Unfinished,
-    /// What the worktree was in the middle of, and whether it is again.
+    /// The operation that was in progress in the worktree, and whether it is again.
     pub operation: Option<(String, bool)>,
 }
 
-/// Puts unfinished work into a new worktree, or on a new branch.
+/// Restores unfinished work in a new worktree or on a new branch.
 ///
 /// # Errors
-/// [`RestoreFailure`]. What can be refused is refused before anything is made;
-/// nothing that exists is ever overwritten.
+/// [`RestoreFailure`]. Refusals come before anything is created; nothing that exists is ever
+/// overwritten.
 pub fn restore(
     repository: &Repository,
     kept: &Kept<'_>,
@@ -157,7 +156,7 @@ pub fn restore(
     Ok(restored)
 }
 
-/// Says whether a place holds anything; an empty folder does not count.
+/// Whether a place contains anything; an empty folder does not count.
 fn is_taken(path: &Path) -> bool {
     match path.symlink_metadata() {
         Ok(found) if found.is_dir() => path
@@ -181,8 +180,8 @@ fn all_paths(unfinished: &Unfinished) -> impl Iterator<Item = &RawPath> {
         .chain(unfinished.hidden.keys())
 }
 
-/// The commit that the work is over: the one of this repository, or the kept one
-/// by its own bytes, or else one with its tree and without history.
+/// The base commit of the work: this repository's, or rebuilt from its kept bytes, or otherwise a
+/// new one with its tree and no history.
 fn base(
     repository: &Repository,
     kept: &Kept<'_>,
@@ -237,7 +236,7 @@ fn base(
     Ok((made.map_err(LedgerError::from)?, true))
 }
 
-/// A commit over the base that has the files as they were.
+/// A commit on top of the base with the restored files.
 fn commit_work(
     repository: &Repository,
     kept: &Kept<'_>,
@@ -261,15 +260,15 @@ fn commit_work(
     Ok(repository.write_commit(tree, parent, &author, &place.committer, &message)?)
 }
 
-/// The agent whose work it is, as an author.
+/// The agent that did the work, as an author.
 fn failed_by(kept: &Kept<'_>) -> Person {
     author(&kept.file.by, kept.file.at.fixed_offset())
 }
 
-/// Writes the attachments of a failure into a folder of their own.
+/// Writes the attachments of a failure into a separate folder.
 ///
 /// # Errors
-/// [`RestoreFailure`] when the folder has anything in it, or can't be written.
+/// [`RestoreFailure`] if the folder is not empty or can't be written.
 pub fn restore_attachments(kept: &Kept<'_>, dir: &Path) -> Result<usize, RestoreFailure> {
     if is_taken(dir) {
         let path = dir.to_owned();

@@ -1,5 +1,5 @@
-//! The parts of the stored files that a survey keeps. The rest is skipped where it
-//! stands: to read all of it takes twice as long.
+//! The parts of the stored files that a survey keeps. Everything else is skipped while parsing:
+//! reading all of it takes twice as long.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ use super::types::{
     ChangeSurvey, DecisionSurvey, HandoffSurvey, IssueSurvey, RoundSurvey, ran_out,
 };
 
-/// `issue.json`, in brief.
+/// The parts of `issue.json` that a survey keeps.
 #[derive(Deserialize)]
 struct Issue<'a> {
     version: u32,
@@ -60,7 +60,7 @@ struct Decision<'a> {
     action: Action,
 }
 
-/// The id of a handoff of the same issue.
+/// The id of a handoff in the same issue.
 #[derive(Deserialize)]
 struct Number<'a>(#[serde(borrow)] Cow<'a, str>);
 
@@ -75,7 +75,7 @@ fn numbers(ids: &[Number<'_>]) -> Vec<u32> {
     ids.iter().filter_map(Number::number).collect()
 }
 
-/// `NNNN.json`, in brief.
+/// The parts of `NNNN.json` that a survey keeps.
 #[derive(Deserialize)]
 struct Record<'a> {
     version: u32,
@@ -162,7 +162,7 @@ struct Question<'a> {
     description: Option<Cow<'a, str>>,
 }
 
-/// Reads `issue.json`; the handoffs are not in it.
+/// Reads `issue.json`, without the handoffs.
 pub(super) fn issue(bytes: &[u8]) -> Result<IssueSurvey, StoredError> {
     let issue: Issue<'_> = serde_json::from_slice(bytes).map_err(StoredError::Form)?;
     check(issue.version)?;
@@ -195,14 +195,13 @@ pub(super) fn issue(bytes: &[u8]) -> Result<IssueSurvey, StoredError> {
     })
 }
 
-/// Reads a record.
 pub(super) fn handoff(bytes: &[u8]) -> Result<HandoffSurvey, StoredError> {
     let record: Record<'_> = serde_json::from_slice(bytes).map_err(StoredError::Form)?;
     check(record.version)?;
     let number = record.id.number();
     let number = number.ok_or_else(|| StoredError::Form(Error::custom("its id is none")))?;
     let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-    // The contract's file is named for whom it was handed to.
+    // The contract's file name contains its first receiver.
     let sent_to = || {
         let (stem, _) = record.contract.file.rsplit_once('.')?;
         let start = format!("{number:04}-{}-to-", record.from);

@@ -1,8 +1,7 @@
-//! What the tip says of every issue and every handoff, in brief: enough for
-//! figures, alarms and pages about the whole ledger.
+//! A summary of every issue and handoff at the tip: enough for statistics, alerts and pages about
+//! the whole ledger.
 //!
-//! All of it is in the records; a [`Survey`] is what is left of them once contracts,
-//! answers and evidence are put aside.
+//! All of it comes from the records; a [`Survey`] leaves out contracts, answers and evidence.
 
 mod brief;
 mod read;
@@ -28,24 +27,23 @@ use crate::write::Ledger;
 pub struct Survey {
     /// The commit.
     pub tip: ObjectId,
-    /// Its issues: numbers by size, then names.
+    /// Its issues, sorted by number, then by name.
     pub issues: Vec<IssueSurvey>,
 }
 
 impl Ledger<'_> {
-    /// Surveys the ledger at a commit of its branch with this many threads. What
-    /// this clone remembers of the last survey is not read again.
+    /// Surveys the ledger at a commit of its branch with this many threads. Parts that this clone
+    /// remembers from the last survey are not read again.
     ///
     /// # Errors
-    /// [`LedgerError`] when an issue can't be read.
+    /// [`LedgerError`] if an issue can't be read.
     pub fn survey(&self, tip: &Snapshot<'_>, threads: usize) -> Result<Survey, LedgerError> {
         Survey::read(tip, self.memory().survey(), threads)
     }
 }
 
 impl Survey {
-    /// Reads what changed since the note was left, or everything, and leaves a new
-    /// note.
+    /// Reads what changed since the last note, or everything, and writes a new note.
     fn read(tip: &Snapshot<'_>, note: &Scratch, threads: usize) -> Result<Self, LedgerError> {
         let repository = tip.repository();
         let Some(folder) = tip.issues_folder()? else {
@@ -55,7 +53,7 @@ impl Survey {
             });
         };
         let known = Remembered::read(note).and_then(|known| Some((known.folder()?, known)));
-        // What it was made of may be gone.
+        // The objects it was made from may be gone.
         let changed = known.and_then(|(old, known)| {
             let changes = Tree::new(repository, folder).changes_since(Some(old), read::is_issue);
             Some((known, changes.ok()?))
@@ -99,10 +97,10 @@ impl Survey {
 }
 
 impl IssueFolder<'_> {
-    /// The issue in brief; none, if nothing was sent in it.
+    /// A summary of the issue; `None` if nothing was sent in it.
     ///
     /// # Errors
-    /// [`LedgerError`] when a record can't be read.
+    /// [`LedgerError`] if a record can't be read.
     pub fn survey(&self) -> Result<Option<IssueSurvey>, LedgerError> {
         let read = |name: &str| -> Result<_, LedgerError> {
             let path = || format!("{}/{name}", layout::issue_folder(self.key()));
@@ -123,7 +121,7 @@ impl IssueFolder<'_> {
     }
 }
 
-/// Numbers by size, then names.
+/// Sorts numbers by value, then names.
 fn order(key: &IssueKey) -> (usize, &str) {
     let text = key.as_str();
     let is_number = text.bytes().all(|b| b.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! Reading issues on several threads: what takes the time is to unpack objects.
+//! Reads issues on several threads, because unpacking objects takes most of the time.
 
 use std::sync::{Mutex, mpsc};
 use std::thread;
@@ -12,48 +12,48 @@ use super::brief;
 use super::types::{HandoffSurvey, IssueSurvey};
 use crate::error::LedgerError;
 
-/// How deep an issue's folder is in the folder of all issues.
+/// The depth of an issue's folder in the folder of all issues.
 const DEPTH: usize = 2;
 
-/// How many things a thread takes at once.
+/// How many items a thread takes at once.
 const PART: usize = 512;
 
-/// Says whether a path in the folder of all issues is the folder of one.
+/// Whether a path in the folder of all issues is that of an issue.
 pub(super) fn is_issue(path: &str) -> bool {
     path.matches('/').count() == DEPTH
 }
 
-/// A folder in the folder of all issues: one issue's, or one with issues in it.
+/// A folder in the folder of all issues: one issue's, or one that contains issues.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
-    /// Its path from there.
+    /// Its path relative to that folder.
     pub(super) path: String,
-    /// What it is now.
+    /// The id of its tree.
     pub(super) tree: ObjectId,
 }
 
-/// The files of an issue that a survey reads: the issue's own by the number 0, and
-/// the handoffs' records.
+/// The files of an issue that a survey reads: the issue's own, as number 0, and the handoffs'
+/// records.
 struct Folder {
     issue: IssueKey,
     files: Vec<(u32, ObjectId)>,
 }
 
-/// One of these files.
+/// A file of an issue.
 struct File {
-    /// Which folder it is in.
+    /// The index of its folder.
     folder: usize,
     number: u32,
     blob: ObjectId,
 }
 
-/// What a file says.
+/// The parsed content of a file.
 enum Said {
     Issue(IssueSurvey),
     Handoff(HandoffSurvey),
 }
 
-/// The folders that a folder has.
+/// The folders in a folder.
 pub(super) fn places(
     repository: &Repository,
     tree: ObjectId,
@@ -68,7 +68,7 @@ pub(super) fn places(
     Ok(folders.map(place).collect())
 }
 
-/// What a folder is or has.
+/// The content of a folder.
 enum Found {
     Place(Place),
     Folder(Folder),
@@ -111,7 +111,7 @@ pub(super) fn read(
         Said::Handoff(handoff) => issues[folder].1.push(handoff),
     })?;
     let whole = issues.into_iter().filter_map(|(issue, mut handoffs)| {
-        // Records that belong to no issue are for `verify` to find.
+        // Records without an issue are reported by `verify`.
         let issue = issue?;
         handoffs.sort_unstable_by_key(|handoff| handoff.number);
         handoffs.shrink_to_fit();
@@ -120,8 +120,8 @@ pub(super) fn read(
     Ok(whole.collect())
 }
 
-/// Does some work with a repository on each of some things, on this many threads,
-/// which take neighbours together; what it finds comes in no order.
+/// Applies some work to each item with a repository handle per thread. Each thread takes
+/// neighbouring items together; the results are unordered.
 fn in_parallel<T: Send, F: Send>(
     things: Vec<T>,
     threads: usize,
@@ -136,7 +136,7 @@ fn in_parallel<T: Send, F: Send>(
         queue.map_or_else(Vec::new, |mut queue| queue.by_ref().take(PART).collect())
     };
     let worker = |send: &mpsc::Sender<_>| -> Result<(), LedgerError> {
-        // libgit2's handles belong to one thread each.
+        // libgit2's handles must not be shared between threads.
         let repository = Repository::open_for_survey()?;
         loop {
             let (part, mut found) = (next(), Vec::new());
@@ -146,7 +146,7 @@ fn in_parallel<T: Send, F: Send>(
             for thing in part {
                 work(&repository, thing, &mut found)?;
             }
-            // Nobody listens any more once another thread failed.
+            // The receiver is gone once another thread has failed.
             if send.send(Ok(found)).is_err() {
                 return Ok(());
             }
@@ -170,7 +170,6 @@ fn in_parallel<T: Send, F: Send>(
 }
 
 impl Place {
-    /// Looks what is in it.
     fn look(
         repository: &Repository,
         place: Self,
@@ -182,7 +181,7 @@ impl Place {
             found.extend(inside.into_iter().map(Found::Place));
             return Ok(());
         }
-        // A folder of another name is for `verify` to find.
+        // A folder with an invalid name is reported by `verify`.
         let name = place.path.rsplit('/').next().unwrap_or_default();
         let Ok(issue) = name.parse::<IssueKey>() else {
             return Ok(());

@@ -1,7 +1,7 @@
-//! The survey that was made last, so that the next one reads only what changed.
+//! Remembers the last survey, so that the next one reads only what changed.
 //!
-//! It is a note of this clone and may be lost at any time. What does not read
-//! back whole, or is about another branch or of another program, counts for nothing.
+//! It is a note of this clone and may be lost at any time. A note that is incomplete, or of another
+//! branch or program, is ignored.
 
 use handoff_base::ObjectId;
 use handoff_git::Scratch;
@@ -9,18 +9,17 @@ use serde::{Deserialize, Serialize};
 
 use super::types::IssueSurvey;
 
-/// The program whose notes count: another one may have other words for a thing.
+/// The program whose notes are used: another version may use another format.
 const PROGRAM: &str = concat!("git-handoff ", env!("CARGO_PKG_VERSION"), " 3");
 
 /// The largest note that is read, in bytes: that of some three million handoffs.
 const LARGEST: u64 = 1 << 30;
 
-/// A survey, and what it was made of.
+/// A survey, and the tree it was made from.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Remembered {
-    /// The folder of all issues.
+    /// The id of the folder of all issues.
     issues_folder: String,
-    /// The issues.
     pub(super) issues: Vec<IssueSurvey>,
 }
 
@@ -32,12 +31,11 @@ impl Remembered {
         }
     }
 
-    /// The folder of all issues that it is about.
+    /// The id of the folder of all issues that it was made from.
     pub(super) fn folder(&self) -> Option<ObjectId> {
         self.issues_folder.parse().ok()
     }
 
-    /// Reads a note.
     pub(super) fn read(note: &Scratch) -> Option<Self> {
         let bytes = note.read_up_to(LARGEST)?;
         let (sum, rest) = bytes.split_first_chunk()?;
@@ -47,8 +45,7 @@ impl Remembered {
         postcard::from_bytes(rest).ok()
     }
 
-    /// Leaves a note. One that can't be left only leaves the next survey without
-    /// its help.
+    /// Writes a note. If that fails, the next survey just goes without it.
     pub(super) fn write(&self, note: &Scratch) {
         let start = [&[0; 4], PROGRAM.as_bytes()].concat();
         let Ok(mut bytes) = postcard::to_extend(self, start) else {

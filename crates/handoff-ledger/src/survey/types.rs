@@ -1,4 +1,4 @@
-//! Issues and handoffs in brief.
+//! Summaries of issues and handoffs.
 
 use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
@@ -7,14 +7,14 @@ use handoff_model::{Evidence, Issue, IssueStatus, Record, TraceParent, Transitio
 use handoff_protocol::{Action, Event, State};
 use serde::{Deserialize, Serialize};
 
-/// One issue, in brief.
+/// A summary of an issue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IssueSurvey {
     /// Its key.
     pub key: IssueKey,
     /// The protocol it is bound to.
     pub protocol: AgentName,
-    /// Whether it is still worked on.
+    /// Whether it is open.
     pub status: IssueStatus,
     /// When its first contract was sent.
     #[serde(with = "seconds")]
@@ -22,26 +22,26 @@ pub struct IssueSurvey {
     /// When its last step was made.
     #[serde(with = "seconds")]
     pub updated_at: Moment,
-    /// When it was completed.
+    /// When it was completed, if it is.
     #[serde(with = "optional_seconds")]
     pub completed_at: Option<Moment>,
-    /// How many commits wrote to it.
+    /// The number of commits that wrote to it.
     pub steps: u32,
-    /// How often it was opened again.
+    /// How often it was reopened.
     pub reopened: u32,
-    /// How many handoffs it had when it was last opened again: limits count from there.
+    /// The number of handoffs it had when it was last reopened: limits count from there.
     pub counts_after: u32,
-    /// What took the work round once more, the oldest first.
+    /// The handoffs that count as rounds, the oldest first.
     pub rounds: Vec<RoundSurvey>,
-    /// Completed handoffs from which nothing was sent on yet.
+    /// Completed handoffs that nothing was sent on from yet.
     pub unfollowed: Vec<u32>,
-    /// What was decided about its handoffs, the oldest first.
+    /// Decisions about its handoffs, the oldest first.
     pub decisions: Vec<DecisionSurvey>,
     /// Its handoffs, the oldest first.
     pub handoffs: Vec<HandoffSurvey>,
 }
 
-/// A handoff that took the work round once more.
+/// A handoff that counts as a round.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RoundSurvey {
     /// The name of the protocol's limit.
@@ -50,19 +50,19 @@ pub struct RoundSurvey {
     pub number: u32,
 }
 
-/// What was decided about a handoff.
+/// A decision about a handoff.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DecisionSurvey {
-    /// When.
+    /// When it was made.
     #[serde(with = "seconds")]
     pub at: Moment,
     /// The handoff's number.
     pub number: u32,
-    /// What is to be done.
+    /// The action to take.
     pub action: Action,
 }
 
-/// One handoff, in brief.
+/// A summary of a handoff.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HandoffSurvey {
     /// Its number in its issue, from 1.
@@ -71,17 +71,17 @@ pub struct HandoffSurvey {
     pub contract_type: String,
     /// The sender.
     pub from: AgentName,
-    /// The receiver; after a reassignment, the new one.
+    /// The current receiver, which a reassignment changes.
     pub to: AgentName,
     /// The receiver that it was sent to.
     pub sent_to: AgentName,
-    /// The receiver that its contract names, where another decides first.
+    /// The receiver that its contract names, if another agent decides first.
     pub intended: Option<AgentName>,
     /// Its state.
     pub state: State,
-    /// The priority word.
+    /// Its priority, in the protocol's words.
     pub priority: Option<String>,
-    /// The status word of its contract.
+    /// The status of its contract.
     pub status: Option<String>,
     /// One line about it.
     pub summary: String,
@@ -91,51 +91,51 @@ pub struct HandoffSurvey {
     pub answers: Option<u32>,
     /// The task that it is about.
     pub task: Option<String>,
-    /// The numbers of handoffs that must be completed before it can be claimed.
+    /// The numbers of the handoffs that must be completed before it can be claimed.
     pub waits_for: Vec<u32>,
-    /// Which attempt this is, from 1.
+    /// The number of this attempt, from 1.
     pub attempt: u32,
     /// When it can be claimed again, while it waits for another attempt.
     #[serde(with = "optional_seconds")]
     pub not_before: Option<Moment>,
-    /// When the lease of whoever works on it runs out.
+    /// When the holder's lease ends.
     #[serde(with = "optional_seconds")]
     pub expires_at: Option<Moment>,
-    /// How many of its contract's claims the repository contradicts.
+    /// The number of its contract's claims that the repository contradicts.
     pub contradicted: u32,
-    /// How many things its sender did against its role.
+    /// The number of role violations of its sender.
     pub violations: u32,
-    /// Every change of its state, the oldest first.
+    /// Every transition, the oldest first.
     pub changes: Vec<ChangeSurvey>,
 }
 
-/// One change of a handoff's state, in brief.
+/// A summary of a transition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangeSurvey {
-    /// When.
+    /// When it happened.
     #[serde(with = "seconds")]
     pub at: Moment,
-    /// By which agent.
+    /// The agent that caused it.
     pub by: AgentName,
-    /// The event; none for the sending that began it.
+    /// The event; `None` for the sending that started the handoff.
     pub event: Option<Event>,
     /// The state after.
     pub to: State,
-    /// The agent that is to do it from now on, where that changed.
+    /// The agent that takes over from now on, if that changed.
     pub receiver: Option<AgentName>,
-    /// The code of the failure, where it failed.
+    /// The code of the failure, if it failed.
     pub failure: Option<String>,
-    /// What went wrong, what is asked, or why, in one line.
+    /// The failure, the question or the reason, in one line.
     pub reason: Option<String>,
-    /// When the lease had run out, where that is what was recorded.
+    /// When the lease ran out, if an expiry was recorded.
     #[serde(with = "optional_seconds")]
     pub ran_out_at: Option<Moment>,
-    /// The trace that it was made in.
+    /// The trace that it belongs to.
     pub traceparent: Option<TraceParent>,
 }
 
 impl IssueSurvey {
-    /// An issue and its records, the oldest first, in brief.
+    /// Summarizes an issue and its records, which are sorted from the oldest.
     pub fn of(issue: &Issue, records: &[Record]) -> Self {
         let decisions = issue.decisions.iter().map(|decision| DecisionSurvey {
             at: decision.at,
@@ -177,11 +177,11 @@ impl IssueSurvey {
 }
 
 impl HandoffSurvey {
-    /// A record, in brief.
+    /// Summarizes a record.
     pub fn of(record: &Record) -> Self {
         let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         let contradicted = |e: &&Evidence| e.result == Verdict::Contradicted;
-        // The contract's file is named for whom it was handed to.
+        // The contract's file name contains its first receiver.
         let sent_to = || {
             let (stem, _) = record.contract.file.rsplit_once('.')?;
             let start = format!("{:04}-{}-to-", record.id.number(), record.from);
@@ -216,7 +216,7 @@ impl HandoffSurvey {
         self.changes.first().map(|change| change.at)
     }
 
-    /// Says whether it only told something: it was never to be taken up.
+    /// Whether it is a note, which nobody claims.
     pub fn is_note(&self) -> bool {
         let first = self.changes.first();
         first.is_some_and(|change| change.to.is_terminal())
@@ -243,13 +243,13 @@ impl ChangeSurvey {
     }
 }
 
-/// When a lease had run out, of which this is the event and the failure's message.
+/// When the lease ran out that this event and failure message report.
 pub(super) fn ran_out(event: Option<Event>, message: Option<&str>) -> Option<Moment> {
     let message = message.filter(|_| event == Some(Event::Expire))?;
     ran_out_at(message)
 }
 
-/// Moments as seconds since 1970, which is how precise they are.
+/// Moments as seconds since 1970, which is their precision.
 mod seconds {
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 

@@ -1,4 +1,4 @@
-//! One commit at a time: what it claims to be, derived again and compared.
+//! Audits one commit at a time: derives its step again and compares.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -24,20 +24,19 @@ use crate::remote::without_origin;
 use crate::signing::{By, Demand, judge};
 use crate::snapshot::{IssueFolder, Parsed, Rules, Snapshot};
 
-/// A commit as it is compared with the step that it should be: one of the
-/// history, or one that is about to be made.
+/// A commit to compare with the step that it should be: one of the history, or one that is about to
+/// be made.
 pub(super) struct Candidate<'a> {
-    /// The tree.
     pub(super) tree: ObjectId,
-    /// Who made the step, and when.
+    /// The author of the step, with its time.
     pub(super) author: &'a Person,
-    /// Who recorded it, and when, where that is known.
+    /// The committer, with the time of recording, if known.
     pub(super) committer: Option<&'a Person>,
-    /// The header's lines, where they are known.
+    /// The header's lines, if known.
     pub(super) header: Option<String>,
-    /// The message, where it is known.
+    /// The message, if known.
     pub(super) message: Option<&'a [u8]>,
-    /// The commit itself, with its signature, where it is made already.
+    /// The commit itself with its signature, if it exists already.
     pub(super) made: Option<&'a Stored>,
 }
 
@@ -55,29 +54,26 @@ impl<'a> Candidate<'a> {
     }
 }
 
-/// What a commit has to be, to be a step.
+/// The step that a commit must be.
 struct Expected {
-    /// The agent whose step it is; without one, it is whoever runs the program.
+    /// The agent that makes the step; `None` for the person who runs the program.
     author: Option<AgentName>,
-    /// What it changes.
     files: FileChanges,
-    /// Its message.
     message: String,
-    /// When its issue's step before it was made, if there is one.
+    /// When the issue's previous step was made, if there is one.
     previous: Option<Moment>,
-    /// What is asked of its signature.
+    /// The required signature.
     demand: Option<Demand>,
 }
 
-/// Audits commits, one after the other.
+/// Audits a sequence of commits.
 pub(super) struct Auditor<'r, 's> {
     repository: &'r Repository,
     scope: AuditScope<'s>,
     rules: KnownRules<'r>,
     parsed: Rc<Parsed>,
-    /// The commit that is looked at.
     current: Option<ObjectId>,
-    /// The message that the last commit should have had, where it has another.
+    /// The message that the last commit should have, if it differs.
     pub(super) message: Option<String>,
     pub(super) audit: Audit,
 }
@@ -113,10 +109,9 @@ impl<'r, 's> Auditor<'r, 's> {
         }
     }
 
-    /// Checks a commit of the history.
     fn commit(&mut self, stored: &Stored, before: Option<Parent>) -> Result<(), LedgerError> {
         let commit = &stored.commit;
-        // What a shallow clone begins with can't be compared with what was before.
+        // The first commits of a shallow clone can't be compared with their parents.
         if commit.cut_off {
             return Ok(());
         }
@@ -125,7 +120,7 @@ impl<'r, 's> Auditor<'r, 's> {
             self.signature(stored, None, String::new());
             return self.founding(commit.tree);
         }
-        // Where the parent is missing, history is broken, and that was said already.
+        // A missing parent means broken history, which was already reported.
         let Some(before) = before else {
             return Ok(());
         };
@@ -136,8 +131,7 @@ impl<'r, 's> Auditor<'r, 's> {
         Ok(())
     }
 
-    /// Compares a commit with the step that it should be, if it is in scope; says
-    /// whether it is.
+    /// Compares a commit with the step that it should be, if it is in scope; returns whether it is.
     pub(super) fn check(
         &mut self,
         candidate: &Candidate<'_>,
@@ -182,8 +176,8 @@ impl<'r, 's> Auditor<'r, 's> {
         }
     }
 
-    /// Reports times that run backwards. `parent` is when the parent was recorded,
-    /// `previous` when the issue's step before was made.
+    /// Reports times that run backwards. `parent` is when the parent was recorded, `previous` when
+    /// the issue's previous step was made.
     fn times(
         &mut self,
         candidate: &Candidate<'_>,
@@ -207,7 +201,7 @@ impl<'r, 's> Auditor<'r, 's> {
         self.report(Finding::error("step.backdated", place, text));
     }
 
-    /// The step that a commit has to be; none where it can be no step at all.
+    /// The step that a commit must be; `None` if it can't be any step.
     fn expected(
         &mut self,
         candidate: &Candidate<'_>,
@@ -261,7 +255,7 @@ impl<'r, 's> Auditor<'r, 's> {
         Ok(())
     }
 
-    /// The step of a commit that changes a protocol in force or a shared document.
+    /// The step of a commit that changes an active protocol or a shared document.
     fn shared(
         &mut self,
         candidate: &Candidate<'_>,
@@ -328,7 +322,7 @@ impl<'r, 's> Auditor<'r, 's> {
         }
     }
 
-    /// Reports a file whose object can't be read.
+    /// Reports a file if its object can't be read.
     fn readable(&mut self, path: &str, id: ObjectId) {
         if let Err(source) = self.repository.blob(id) {
             let path = path.to_owned();
@@ -336,7 +330,7 @@ impl<'r, 's> Auditor<'r, 's> {
         }
     }
 
-    /// Reports a folder whose own object can't be read.
+    /// Reports a folder if its object can't be read.
     fn listable(&mut self, path: &str, id: ObjectId) {
         if let Err(source) = Tree::new(self.repository, id).list("") {
             let path = path.to_owned();
@@ -442,7 +436,7 @@ impl<'r, 's> Auditor<'r, 's> {
             )?;
             found.into_iter().for_each(|finding| self.report(finding));
         }
-        // Who notices that a lease ran out records it for its holder.
+        // An expiry is recorded for the lease's holder, by whichever agent notices it.
         let by = match &recorded.request {
             RecordedRequest::Update(update) if update.event() == Some(Event::Expire) => By::Anybody,
             _ => By::Agent(recorded.actor.clone()),
@@ -459,8 +453,7 @@ impl<'r, 's> Auditor<'r, 's> {
         }))
     }
 
-    /// Says whether a blob has these bytes; reports one that has their id and
-    /// can't be read.
+    /// Whether a blob has these bytes; reports a blob that has their id but can't be read.
     fn holds(&mut self, change: &Change, id: ObjectId, bytes: &[u8]) -> Result<bool, LedgerError> {
         match self.repository.blob(id) {
             Ok(found) => Ok(*found == *bytes),
@@ -511,8 +504,8 @@ impl<'r, 's> Auditor<'r, 's> {
             };
             self.report(Finding::error("file.missing", path, text));
         }
-        // A signature is the only line that a step may have beside its own, and
-        // the only one that goes on.
+        // A signature is the only other line that a step may have, and the only one that can span
+        // several lines.
         let known = ["tree ", "parent ", "author ", "committer ", "gpgsig "];
         let header = candidate.header.as_deref().unwrap_or_default();
         let mut signed = false;
@@ -535,7 +528,7 @@ impl<'r, 's> Auditor<'r, 's> {
             self.report(Finding::error("commit.message", "", text));
             self.message = Some(expected.message.clone());
         }
-        // What governs all issues is changed by whoever runs the program.
+        // The person who runs the program changes what is outside any issue.
         let Some(actor) = &expected.author else {
             return Ok(());
         };
@@ -548,7 +541,7 @@ impl<'r, 's> Auditor<'r, 's> {
     }
 }
 
-/// An issue before a step, where the object of the step's contract is known.
+/// An issue before a step, if the object of the step's contract is known.
 struct Before<'a> {
     folder: &'a IssueFolder<'a>,
     contract: Option<ObjectId>,

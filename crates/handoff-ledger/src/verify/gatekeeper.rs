@@ -1,5 +1,5 @@
-//! What hooks ask: whether a commit that is about to be made is a step, and
-//! whether the ledger's branch may move from one commit to another.
+//! Checks for hooks: whether a commit that is about to be made is a ledger step, and whether the
+//! ledger's branch may move from one commit to another.
 
 use chrono::TimeDelta;
 use handoff_base::finding::Finding;
@@ -12,23 +12,23 @@ use crate::error::LedgerError;
 
 /// A commit that is about to be made on the ledger's branch.
 pub struct NextCommit<'a> {
-    /// The commit that it follows; none where it starts the ledger.
+    /// Its parent; `None` if it starts the ledger.
     pub parent: Option<ObjectId>,
-    /// Its tree, whose objects the repository has.
+    /// Its tree, whose objects are in the repository.
     pub tree: ObjectId,
     /// Its author.
     pub author: &'a Person,
-    /// Who records it, and when.
+    /// Its committer, with the time of recording.
     pub committer: &'a Person,
-    /// Its message, where that is written already.
+    /// Its message, if that is written already.
     pub message: Option<&'a [u8]>,
 }
 
 impl NextCommit<'_> {
-    /// Compares it with the step that the tool would have made.
+    /// Compares it with the step that the tool would make.
     ///
     /// # Errors
-    /// [`LedgerError`] when its parent can't be read; all else is a finding.
+    /// [`LedgerError`] if its parent can't be read; anything else is a finding.
     pub fn findings(&self, repository: &Repository) -> Result<Vec<Finding>, LedgerError> {
         let mut auditor = Auditor::new(repository, AuditScope::default());
         let judged = match self.parent {
@@ -63,21 +63,21 @@ impl NextCommit<'_> {
     }
 }
 
-/// A change of where the ledger's branch is.
+/// A move of the ledger's branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BranchMove {
-    /// Where it is; none where it is about to be made.
+    /// Its current commit; `None` if it is being created.
     pub from: Option<ObjectId>,
-    /// Where it is to be; none where it is about to be deleted.
+    /// Its new commit; `None` if it is being deleted.
     pub to: Option<ObjectId>,
 }
 
 impl BranchMove {
-    /// Says what speaks against it: it must lead on, in one line, by legal steps,
-    /// to a commit that is not dated more than a day ahead.
+    /// Findings against the move: it must continue the branch in one line, by valid steps, to a
+    /// commit that is dated at most a day ahead.
     ///
     /// # Errors
-    /// [`LedgerError`] when not even the list of commits can be read.
+    /// [`LedgerError`] if not even the list of commits can be read.
     pub fn findings(
         self,
         repository: &Repository,
@@ -104,8 +104,8 @@ impl BranchMove {
             tally: None,
         };
         let mut findings = Audit::run(repository, to, scope, threads)?.findings;
-        // No time before it counts afterwards, so that a date that is far ahead
-        // would stay the date of all steps. No other is later than the last.
+        // Later steps can't have earlier times, so a date far in the future would become the date
+        // of all of them. Checking the last commit is enough: no other is later.
         let recorded = to_second(repository.commit(to)?.committer.at);
         if recorded > now + AHEAD {
             let text = format!("the commit is dated {recorded}, and now it is {now}");
@@ -120,10 +120,10 @@ impl BranchMove {
     }
 }
 
-/// How far a clock may be ahead of the one that judges.
+/// How far a clock may be ahead of the local one.
 const AHEAD: TimeDelta = TimeDelta::days(1);
 
-/// The finding for a move that takes commits away.
+/// The finding for a move that removes commits.
 fn rewritten(
     repository: &Repository,
     branch: &str,
@@ -156,7 +156,7 @@ fn rewritten(
     Ok(Some(Finding::error("history.rewritten", "", text)))
 }
 
-/// Says whether a commit is among the first parents of another, at most so far behind it.
+/// Whether a commit is among the first parents of another, within a limited distance.
 fn is_on_line(
     repository: &Repository,
     from: ObjectId,

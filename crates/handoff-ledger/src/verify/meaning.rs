@@ -1,6 +1,6 @@
-//! What an audit's findings mean, for people who know neither Git nor JSON.
+//! Explains an audit's findings to people who know neither Git nor JSON.
 
-/// Each code with what happened, in one sentence.
+/// Each code with a one-sentence explanation.
 const MEANINGS: [(&str, &str); 32] = [
     (
         "artifact.changed",
@@ -123,7 +123,7 @@ const MEANINGS: [(&str, &str); 32] = [
     ),
 ];
 
-/// What a finding of this code means, in one sentence.
+/// The explanation of a finding's code, in one sentence.
 pub fn meaning(code: &str) -> &'static str {
     let known = MEANINGS.iter().find(|(known, _)| *known == code);
     known.map_or(

@@ -1,9 +1,8 @@
-//! The audit: every commit is run through [`plan`] again, on the tree of its
-//! parent, and compared with what the step would have written.
+//! The audit: runs every commit through [`plan`] again, on the tree of its parent, and compares the
+//! result with what was written.
 //!
-//! A commit is checked against its parent's tree alone, so damage in one place
-//! is reported there and does not spread, and history can be split among
-//! threads.
+//! A commit is checked against its parent's tree alone. So damage is reported where it is and does
+//! not spread, and history can be split among threads.
 
 mod auditor;
 mod gatekeeper;
@@ -28,19 +27,18 @@ use handoff_base::ObjectId;
 use handoff_base::finding::Finding;
 use handoff_git::{GitError, Repository};
 
-/// How many commits an auditor takes at once; the first ones take fewer, so that
-/// a short history is shared out too.
+/// How many commits an auditor takes at once; the first parts are smaller, so that a short history
+/// is shared too.
 const PART: usize = 512;
 
-/// How many commits the first part has; each that follows has twice as many.
+/// The size of the first part; each following one is twice as large.
 const FIRST_PART: usize = 32;
 
 impl Audit {
     /// Audits the history that ends in a commit, with this many threads.
     ///
     /// # Errors
-    /// [`LedgerError`] when not even the list of commits can be read; all other
-    /// damage is a finding.
+    /// [`LedgerError`] if not even the list of commits can be read; all other damage is a finding.
     pub fn run(
         repository: &Repository,
         tip: ObjectId,
@@ -62,9 +60,8 @@ impl Audit {
             audit.handoffs += part.handoffs;
             audit.findings.extend(part.findings);
         }
-        // Where every step was legal from the first commit on, the tip is what
-        // the steps made it. Only damage, or a beginning that is out of sight,
-        // leaves something to find there.
+        // If every step from the first commit on is valid, the tip is exactly what the steps made.
+        // It needs a separate check only after damage, or if the beginning of history is missing.
         if scope.since.is_none() && (audit.cut_off || !audit.findings.is_empty()) {
             let repository = Repository::open_for_history()?;
             for finding in Tip::new(&repository, tip, scope).findings() {
@@ -79,8 +76,8 @@ impl Audit {
         Ok(audit)
     }
 
-    /// Walks history on this thread, and audits it on others while it is read.
-    /// Returns what they found, the oldest part first.
+    /// Walks history on this thread and audits it on others at the same time. Returns what they
+    /// found, the oldest part first.
     fn in_parallel(
         &mut self,
         repository: &Repository,
@@ -89,14 +86,14 @@ impl Audit {
         threads: usize,
     ) -> Result<Vec<Self>, LedgerError> {
         let (send, receive) = mpsc::sync_channel(threads);
-        // Each auditor holds the queue, so that it ends when the last of them does.
+        // Each auditor owns the queue, so that it ends with the last of them.
         let queue = Arc::new(Mutex::new(receive));
         let audited = thread::scope(|scope_of_threads| {
             let workers: Vec<_> = (0..threads)
                 .map(|_| {
                     let queue = Arc::clone(&queue);
                     scope_of_threads.spawn(move || -> Result<Vec<(usize, Self)>, GitError> {
-                        // libgit2's handles belong to one thread each.
+                        // libgit2's handles must not be shared between threads.
                         let handle = Repository::open_for_history()?;
                         let mut auditor = Auditor::new(&handle, scope);
                         let mut audited = Vec::new();
@@ -127,7 +124,7 @@ impl Audit {
         Ok(audited.into_iter().map(|(_, audit)| audit).collect())
     }
 
-    /// Reads history from the tip on, and sends it off part by part.
+    /// Reads history from the tip and sends it off in parts.
     fn walk(
         &mut self,
         repository: &Repository,
@@ -159,7 +156,7 @@ impl Audit {
             }
             if part.commits.len() == most {
                 part.before = Some(Parent::of(&stored.commit));
-                // An auditor that could not start says so when it is joined.
+                // An auditor that could not start reports that when it is joined.
                 if send.send((number, std::mem::take(&mut part))).is_err() {
                     return;
                 }

@@ -1,4 +1,4 @@
-//! An audit of a ledger's branch, beside what this clone remembers of it.
+//! Audits a ledger's branch and compares it with what this clone remembers of it.
 
 use std::collections::BTreeSet;
 
@@ -12,13 +12,11 @@ use crate::memory::Audited;
 use crate::write::Ledger;
 
 impl Ledger<'_> {
-    /// Audits the branch with this many threads, and reports it where it no longer
-    /// holds what this clone saw of it. What was found sound is remembered;
-    /// `anew`, also where the branch was rewritten.
+    /// Audits the branch with this many threads, and reports if it lost commits that this clone
+    /// saw. Remembers what was found valid; with `anew`, also after the branch was rewritten.
     ///
     /// # Errors
-    /// [`LedgerError`] when there is no branch, or not even the list of its
-    /// commits can be read.
+    /// [`LedgerError`] if there is no branch or not even the list of its commits can be read.
     pub fn audit(
         &self,
         scope: AuditScope<'_>,
@@ -39,10 +37,10 @@ impl Ledger<'_> {
             let finding = Finding::error("history.rewritten", "", text).fix(fix);
             audit.findings.push(finding.in_commit(tip));
         }
-        // An audit of one issue vouches for no other.
+        // An audit of one issue says nothing about the others.
         if audit.is_clean() && scope.issue.is_none() {
             memory.saw(tip);
-            // What was audited before is part of the whole.
+            // The part that was audited before counts as well.
             let whole = scope.since.is_none() || scope.since == memory.verified();
             if whole && !audit.cut_off {
                 memory.found_sound(tip);
@@ -51,16 +49,16 @@ impl Ledger<'_> {
         Ok(audit)
     }
 
-    /// Notes what an audit found, for whoever counts it: of the whole ledger, or of
-    /// a part where something is wrong.
+    /// Notes the result of an audit for later reports: of the whole ledger, or of a part that has
+    /// faults.
     pub fn note_audit(&self, audit: &Audit, scope: AuditScope<'_>, at: Moment) {
         let verified = self.memory().verified();
         let faults = || audit.findings.iter().filter(|f| f.is_error());
-        // What was verified before is part of the whole.
+        // The part that was verified before counts as well.
         let is_tip = |id: ObjectId| id.to_string() == audit.tip;
         let before = scope.since == verified || verified.is_some_and(is_tip);
         let whole = scope.issue.is_none() && (scope.since.is_none() || before);
-        // What is not here was not judged.
+        // Objects that are not here were not checked.
         if faults().any(|f| f.code == "object.left_out") || !whole && faults().count() == 0 {
             return;
         }
@@ -73,35 +71,35 @@ impl Ledger<'_> {
         });
     }
 
-    /// What the last audit in this clone found, if there was one.
+    /// The result of the last audit in this clone, if there was one.
     pub fn audited(&self) -> Option<Audited> {
         self.memory().audited()
     }
 
-    /// Says whether a commit that this clone saw is not behind the tip any more.
-    /// What a shallow clone doesn't hold can't be told.
+    /// Whether the tip no longer contains a commit that this clone saw. In a shallow clone, missing
+    /// commits don't count as lost.
     fn has_lost(&self, tip: ObjectId, seen: ObjectId) -> bool {
         let mut history = self.repository().first_parents(tip).map_while(Result::ok);
         !history.any(|id| id == seen) && matches!(self.repository().is_cut_off(tip), Ok(false))
     }
 
-    /// The last commit of the branch that was written here or found sound, where
-    /// the repository still has it.
+    /// The last commit of the branch that was written or found valid here, if the repository still
+    /// has it.
     pub fn seen(&self) -> Option<ObjectId> {
         let seen = self.memory().seen();
         seen.filter(|id| self.repository().has(*id))
     }
 
-    /// The commit up to which an audit found the ledger sound, if it is known.
+    /// The commit up to which an audit found the ledger valid, if known.
     pub fn verified(&self) -> Option<ObjectId> {
         let verified = self.memory().verified();
         verified.filter(|id| self.repository().has(*id))
     }
 
-    /// The newest commit that was recorded before a time; none if all are later.
+    /// The newest commit recorded before a time; `None` if all are later.
     ///
     /// # Errors
-    /// [`LedgerError`] when history can't be read that far.
+    /// [`LedgerError`] if history can't be read that far.
     pub fn last_before(&self, time: Moment) -> Result<Option<ObjectId>, LedgerError> {
         for stored in self.repository().history(self.existing()?) {
             let commit = stored?.commit;
@@ -112,10 +110,10 @@ impl Ledger<'_> {
         Ok(None)
     }
 
-    /// The commit that this names, if it is one of a ledger.
+    /// The commit that a text names, if it belongs to a ledger.
     ///
     /// # Errors
-    /// [`LedgerError`] when it can't be looked up.
+    /// [`LedgerError`] if it can't be looked up.
     pub fn commit_named(&self, text: &str) -> Result<Option<ObjectId>, LedgerError> {
         let repository: &Repository = self.repository();
         let Some(id) = repository.commit_named(text)? else {

@@ -1,4 +1,4 @@
-//! What an audit looks at, and what it found.
+//! What an audit covers, and what it found.
 
 use std::collections::BTreeSet;
 
@@ -17,15 +17,15 @@ use crate::tally::Tally;
 pub struct AuditScope<'a> {
     /// Only the commits that touch this issue, or what all issues share.
     pub issue: Option<&'a IssueKey>,
-    /// Only the commits after this one, which history must hold.
+    /// Only the commits after this one, which must be in the history.
     pub since: Option<ObjectId>,
-    /// Where the commits are counted that were audited.
+    /// Counts the audited commits.
     pub tally: Option<&'a Tally>,
 }
 
 impl AuditScope<'_> {
-    /// Says whether commits that touch these issues are meant. What touches none is
-    /// everyone's: it may have changed the rules.
+    /// Whether commits that touch these issues are in scope. A commit that touches no issue always
+    /// is: it may have changed the rules.
     pub(super) fn covers(self, touched: &BTreeSet<IssueKey>) -> bool {
         self.issue
             .is_none_or(|key| touched.is_empty() || touched.contains(key))
@@ -37,16 +37,15 @@ impl AuditScope<'_> {
 pub(super) struct Part {
     /// Its commits, the newest first.
     pub(super) commits: Vec<Stored>,
-    /// The commit before the oldest of them, where that is known.
+    /// The commit before the oldest of them, if known.
     pub(super) before: Option<Parent>,
 }
 
-/// What a commit's parent has to say of it.
+/// What checking a commit needs of its parent.
 #[derive(Clone, Copy)]
 pub(super) struct Parent {
-    /// Its tree.
     pub(super) tree: ObjectId,
-    /// When it was recorded, where that binds those after it.
+    /// When it was recorded, if that limits the time of later commits.
     pub(super) recorded: Option<Moment>,
 }
 
@@ -59,31 +58,31 @@ impl Parent {
     }
 }
 
-/// What an audit found.
+/// The result of an audit.
 #[derive(Debug, Default)]
 pub struct Audit {
-    /// How many commits were checked.
+    /// The number of commits checked.
     pub commits: usize,
-    /// How many of them handed work on.
+    /// The number of them that handed work on.
     pub handoffs: usize,
-    /// The commit that the audit began at.
+    /// The newest commit of the audit.
     pub tip: String,
-    /// The commit after which it began; none where it began with the first.
+    /// The commit after which it started; `None` if it started with the first.
     pub since: Option<String>,
-    /// Whether older history is not in this clone.
+    /// Whether this clone lacks older history.
     pub cut_off: bool,
     /// Every finding, in the order of history.
     pub findings: Vec<Finding>,
 }
 
 impl Audit {
-    /// Says whether nothing speaks against the ledger.
+    /// Whether there are no errors.
     pub fn is_clean(&self) -> bool {
         !self.findings.iter().any(Finding::is_error)
     }
 }
 
-/// What can't be read is a finding.
+/// The finding for something unreadable.
 pub(super) fn unreadable(error: &LedgerError) -> Finding {
     let mut text = match error {
         LedgerError::NotALedger { .. } => format!("{} is missing", layout::MANIFEST),

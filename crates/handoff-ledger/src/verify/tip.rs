@@ -1,5 +1,4 @@
-//! The newest tree by itself: records against contracts, entries against
-//! records.
+//! Checks the newest tree by itself: records against contracts, entries against records.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +12,7 @@ use super::scope::{AuditScope, unreadable};
 use crate::error::LedgerError;
 use crate::snapshot::{IssueFolder, Snapshot};
 
-/// The consistency of one commit's tree, without its history.
+/// Checks the consistency of one commit's tree, without its history.
 pub(super) struct Tip<'r, 's> {
     repository: &'r Repository,
     tip: ObjectId,
@@ -97,7 +96,7 @@ impl<'r, 's> Tip<'r, 's> {
             {
                 continue;
             }
-            // Nothing is known of a handoff whose record can't be read.
+            // Nothing is known about a handoff whose record can't be read.
             let key = entry.id.issue();
             let number = Some(entry.id.number());
             if [None, number]

@@ -1,8 +1,8 @@
-//! What a contract claims about the repository, and what of it has to be checked.
+//! What a contract claims about the repository, and which claims must be checked.
 //!
-//! Which checks a step needs follows from the contract and the rules alone ([`demanded`]);
-//! `stored` is what is recorded of them, `reports` compares what test runners wrote, `words`
-//! what contracts say of it in words.
+//! Which checks a step needs follows from the contract and the rules alone ([`demanded`]). `stored`
+//! is the recorded form of checks, `reports` compares a contract with test runners' reports,
+//! `words` with the contract's own wording.
 
 mod reports;
 mod stored;
@@ -24,14 +24,14 @@ pub use stored::{Evidence, ReportFile, Verdict};
 pub enum Found {
     /// The claim holds.
     Passed,
-    /// It does not: why, each with its place in the contract, a JSON Pointer.
+    /// The claim does not hold: the reasons, each with its place in the contract, a JSON Pointer.
     Contradicted(Vec<Finding>),
-    /// It could not be told, and why.
+    /// The claim could not be checked, and why.
     Skipped(String),
 }
 
 impl Found {
-    /// Passed, unless something was found.
+    /// Passed if there are no findings, else contradicted.
     pub fn unless(findings: Vec<Finding>) -> Self {
         if findings.is_empty() {
             Self::Passed
@@ -40,13 +40,13 @@ impl Found {
         }
     }
 
-    /// Contradicted, for this one reason.
+    /// Contradicted, for this reason alone.
     pub fn because(finding: Finding) -> Self {
         Self::Contradicted(vec![finding])
     }
 }
 
-/// Why what a step records of its checks is not what it must.
+/// How the checks that a step records differ from what is required.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EvidenceFault {
     /// A check is missing.
@@ -68,10 +68,10 @@ pub enum EvidenceFault {
     Contradicted {
         /// The check.
         check: Check,
-        /// How.
+        /// Why.
         reason: String,
     },
-    /// A reason is missing, or stands where none belongs.
+    /// A reason is missing, or is given for a check that passed.
     #[error("the check {} does not say why, or says why it passed", check.as_str())]
     Reason {
         /// The check.
@@ -79,10 +79,10 @@ pub enum EvidenceFault {
     },
 }
 
-/// A claim that a contract makes, and what becomes of it if it does not hold.
+/// The required checks, each with what happens if its claim does not hold.
 pub type Demanded = Vec<(Check, Policy)>;
 
-/// The checks that a contract needs, from what it says and the rules alone.
+/// The checks that a contract needs, from its content and the rules alone.
 pub fn demanded(protocol: &Protocol, ledger: Policy, contract: &Contract) -> Demanded {
     if ledger == Policy::Off && protocol.definition().evidence.is_none() {
         return Vec::new();
@@ -98,7 +98,7 @@ pub fn demanded(protocol: &Protocol, ledger: Policy, contract: &Contract) -> Dem
         .collect()
 }
 
-/// How what a step records differs from what the rules demand.
+/// How the recorded checks differ from what the rules require.
 pub fn unfit(demanded: &[(Check, Policy)], recorded: &[Evidence]) -> Option<EvidenceFault> {
     for (i, &(check, policy)) in demanded.iter().enumerate() {
         let entry = recorded.get(i);
@@ -123,10 +123,10 @@ pub fn unfit(demanded: &[(Check, Policy)], recorded: &[Evidence]) -> Option<Evid
 /// The claims of one contract.
 pub struct Claimed<'a> {
     protocol: &'a Protocol,
-    /// The contract's type, which says where claims are.
+    /// The contract's type, which says where the claims are.
     pub kind: &'a ContractType,
     contract: &'a Contract,
-    /// Who sends it, as far as the contract or its type says.
+    /// The sender, if the contract or its type names it.
     pub from: Option<&'a AgentName>,
 }
 
@@ -142,18 +142,18 @@ impl<'a> Claimed<'a> {
         }
     }
 
-    /// What the contract has at a JSON Pointer, unless that is null.
+    /// The contract's value at a JSON Pointer, unless that is null.
     pub fn value(&self, pointer: Option<&str>) -> Option<&'a Value> {
         let value = self.contract.value.pointer(pointer?)?;
         (!value.is_null()).then_some(value)
     }
 
-    /// The text that it has there.
+    /// The contract's text at a JSON Pointer.
     pub fn text(&self, pointer: Option<&str>) -> Option<&'a str> {
         self.value(pointer)?.as_str()
     }
 
-    /// Where it names the code branch.
+    /// The place where it names the code branch.
     pub fn branch_at(&self) -> Option<&'a str> {
         let own = self.kind.claims.as_ref().and_then(|c| c.branch.as_deref());
         own.or_else(|| self.protocol.field(self.kind, |f| &f.branch))
@@ -164,7 +164,7 @@ impl<'a> Claimed<'a> {
         self.text(self.branch_at())
     }
 
-    /// The branch that it is to be merged into, where it says so.
+    /// The branch that it is to be merged into, if named.
     pub fn base(&self) -> Option<&'a str> {
         self.text(self.kind.claims.as_ref()?.base.as_deref())
     }
@@ -189,12 +189,12 @@ impl<'a> Claimed<'a> {
         files.filter(|file| file.is_file).collect()
     }
 
-    /// Says whether the contract makes a claim that this check is about.
+    /// Whether the contract makes a claim that this check covers.
     fn has(&self, check: Check) -> bool {
         let claims = self.kind.claims.as_ref();
         let at = |pointer: Option<&String>| self.value(pointer.map(String::as_str)).is_some();
         match check {
-            // A branch that was merged may be gone.
+            // The branch may have been deleted after the merge.
             Check::Branch => self.branch().is_some() && self.merge().is_none(),
             Check::Commits => {
                 let list = claims.and_then(|c| Some(c.commits.as_ref()?.list.as_str()));
@@ -219,7 +219,7 @@ impl<'a> Claimed<'a> {
     }
 }
 
-/// A whole number, as a number or as text.
+/// A whole number, given as a number or as text.
 pub fn count(value: &Value) -> Option<u64> {
     scalar(value)?.trim().parse().ok()
 }

@@ -1,4 +1,4 @@
-//! What test and coverage reports say, against what a contract says.
+//! Compares what a contract claims with test and coverage reports.
 
 use handoff_base::digest;
 use handoff_base::finding::Finding;
@@ -39,7 +39,7 @@ impl Reports {
     /// Adds a JUnit report.
     ///
     /// # Errors
-    /// [`ReportError`] when it is none.
+    /// [`ReportError`] if it is not a JUnit report.
     pub fn add_tests(&mut self, name: &str, bytes: &[u8]) -> Result<(), ReportError> {
         let fault = |source| ReportError {
             name: name.to_owned(),
@@ -55,7 +55,7 @@ impl Reports {
     /// Adds an lcov or a Cobertura report.
     ///
     /// # Errors
-    /// [`ReportError`] when it is neither, or can't be summed with the others.
+    /// [`ReportError`] if it is neither, or can't be summed with the others.
     pub fn add_coverage(&mut self, name: &str, bytes: &[u8]) -> Result<(), ReportError> {
         let fault = |source| ReportError {
             name: name.to_owned(),
@@ -72,7 +72,7 @@ impl Reports {
         Ok(())
     }
 
-    /// The files that a check was made with.
+    /// The report files that a check used.
     pub fn files_for(&self, check: Check) -> Vec<ReportFile> {
         let files = match check {
             Check::Tests => self.tests.as_ref().map(|(_, files)| files),
@@ -83,7 +83,7 @@ impl Reports {
     }
 }
 
-/// Compares what a contract says of its tests with their reports.
+/// Compares the claimed test results with the reports.
 pub fn check_tests(claimed: &Claimed<'_>, reports: &Reports) -> Found {
     let claims = claimed.kind.claims.as_ref();
     let Some(claim) = claims.and_then(|c| c.tests.as_ref()) else {
@@ -121,7 +121,7 @@ pub fn check_tests(claimed: &Claimed<'_>, reports: &Reports) -> Found {
     Found::unless(found.collect())
 }
 
-/// Compares what a contract says of the coverage with its reports.
+/// Compares the claimed coverage with the reports.
 pub fn check_coverage(claimed: &Claimed<'_>, reports: &Reports) -> Found {
     let at = claimed.kind.claims.as_ref();
     let at = at.and_then(|c| c.coverage.as_deref()).unwrap_or_default();
@@ -141,8 +141,8 @@ pub fn check_coverage(claimed: &Claimed<'_>, reports: &Reports) -> Found {
     Found::because(finding.fix("say what the report says, or give the report of this run"))
 }
 
-/// Says whether a percentage is as a contract says it: rounded or cut off to as
-/// many decimals as the contract has.
+/// Whether a percentage equals the claimed one: rounded or truncated to as many decimals as the
+/// contract gives.
 fn agrees(claimed: &Value, percent: f64) -> bool {
     let Some(text) = scalar(claimed) else {
         return false;
@@ -156,7 +156,7 @@ fn agrees(claimed: &Value, percent: f64) -> bool {
         .map_or(0, |(_, decimals)| decimals.len());
     let decimals = i32::try_from(decimals).unwrap_or(i32::MAX).min(12);
     let unit = 10_f64.powi(decimals);
-    // What stands in decimals is rarely what a sum of bits is.
+    // Decimal fractions are rarely exact in binary.
     let same = |wanted: f64| (number * unit - wanted).abs() < 1e-6;
     same((percent * unit + 1e-9).floor()) || same((percent * unit).round())
 }

@@ -1,17 +1,17 @@
-//! What is recorded of the checks of a contract.
+//! The recorded form of a contract's checks.
 
 use handoff_protocol::{Check, Policy};
 use serde::{Deserialize, Serialize};
 
-/// What a check came to.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// The repository is as the contract says.
+    /// The repository matches the contract.
     Passed,
-    /// It is not.
+    /// The repository contradicts the contract.
     Contradicted,
-    /// It could not be told.
+    /// The claim could not be checked.
     Skipped,
 }
 
@@ -26,7 +26,7 @@ impl Verdict {
     }
 }
 
-/// A report that a check was made with.
+/// A report that a check used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReportFile {
@@ -36,26 +36,26 @@ pub struct ReportFile {
     pub sha256: String,
 }
 
-/// One check of a contract, as it was recorded.
+/// One check of a contract, as recorded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Evidence {
     /// What was checked.
     pub check: Check,
-    /// What becomes of a contradiction.
+    /// What happens on a contradiction.
     pub policy: Policy,
     /// What was found.
     pub result: Verdict,
-    /// Why it was not passed.
+    /// Why it did not pass.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The branch's commit that it was judged at.
+    /// The tip of the branch that it was checked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tip: Option<String>,
-    /// The base branch's commit.
+    /// The tip of the base branch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
-    /// The branch's commit when its sender got the work.
+    /// The tip of the branch when the sender received the work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
     /// The reports that were given.
@@ -64,7 +64,7 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    /// A check that was not made.
+    /// A check that was skipped.
     pub fn skipped(check: Check, policy: Policy, reason: impl Into<String>) -> Self {
         Self {
             check,

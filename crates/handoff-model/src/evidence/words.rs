@@ -1,8 +1,8 @@
-//! What words say of how tests went: `1 failed, 12 passed in 2.31s`.
+//! What text says about test results: `1 failed, 12 passed in 2.31s`.
 
 use handoff_contract::TestCounts;
 
-/// A count that tests have.
+/// A count of tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Count {
     Passed,
@@ -22,23 +22,22 @@ impl Count {
     }
 }
 
-/// A piece of a text.
+/// A token of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Token {
-    /// A whole number; nothing, where it is too large to be one.
+    /// A whole number; `None` if it is too large.
     Number(Option<u64>, String),
-    /// A word for a count. Numbers beside words of different kinds for the same
-    /// count, such as failures and errors, add up to it.
+    /// A word for a count. Numbers next to different words for the same count, such as failures and
+    /// errors, add up to it.
     Count(Count, &'static str, String),
     /// `of` or `/` between two numbers.
     Of,
-    /// Something else.
     Other(String),
     /// The end of a clause or a line.
     End,
 }
 
-/// A number that stands beside a word for a count.
+/// A number next to a word for a count.
 struct Claim {
     count: Count,
     kind: &'static str,
@@ -46,11 +45,10 @@ struct Claim {
     shown: String,
 }
 
-/// How a text differs from the counts of a report; nothing, if it does not.
+/// How a text differs from the counts of a report; `None` if it does not.
 ///
-/// Numbers beside a word for a count are that count. Where there is none of them,
-/// every whole number must be one of the counts. Where tests failed, their number
-/// must be there.
+/// A number next to a word for a count is that count. Without any such pair, every whole number
+/// must be one of the counts. If tests failed, their number must be there.
 pub(super) fn differs(text: &str, counts: TestCounts) -> Option<String> {
     let tokens = tokens(text);
     let claims = claims(&tokens);
@@ -86,7 +84,7 @@ fn unsaid(counts: TestCounts) -> String {
     format!("it does not say that {} failed", counts.failed)
 }
 
-/// Says whether each of these is the count, or one of each kind together are.
+/// Whether each claim equals the count, or one of each kind add up to it.
 fn add_up(claims: &[&Claim], count: u64) -> bool {
     if claims.iter().all(|claim| claim.number == Some(count)) {
         return true;
@@ -105,10 +103,10 @@ fn add_up(claims: &[&Claim], count: u64) -> bool {
     kinds.len() > 1 && sum == Some(count)
 }
 
-/// The numbers that stand beside a word for a count.
+/// The numbers that are next to a word for a count.
 fn claims(tokens: &[Token]) -> Vec<Claim> {
     let mut found = Vec::new();
-    // Suites and files have passed and failed too, in the summaries of some.
+    // Some summaries also count passed and failed suites or files.
     let mut elsewhere = false;
     for clause in tokens.split(|token| *token == Token::End) {
         let labelled = clause.iter().position(|token| {
@@ -132,8 +130,8 @@ fn claims(tokens: &[Token]) -> Vec<Claim> {
     found
 }
 
-/// The claims of a clause. Each number belongs to the word after it, or, where the
-/// clause begins with the word and ends with the number, to the one before it.
+/// The claims of a clause. Each number belongs to the word after it; if the clause begins with the
+/// word and ends with the number, to the word before it.
 fn claims_of(clause: &[Token]) -> Vec<Claim> {
     let told = |token: &&Token| matches!(token, Token::Count(..) | Token::Number(..));
     let first = clause.iter().find(told);
@@ -148,7 +146,7 @@ fn claims_of(clause: &[Token]) -> Vec<Claim> {
             continue;
         };
         let behind = |steps| at.checked_sub(steps).and_then(|at| clause.get(at));
-        // Of `failed tests: 5`, the word that counts is the first.
+        // In `failed tests: 5`, the first word is the count.
         let before = match (behind(2), behind(1)) {
             (Some(word @ Token::Count(..)), Some(Token::Count(Count::Total, ..))) => Some(word),
             (_, before) => before,
@@ -161,7 +159,7 @@ fn claims_of(clause: &[Token]) -> Vec<Claim> {
             whole = Some((*all, shown));
             next += 2;
         }
-        // Of `5 tests passed`, the word that counts is the second.
+        // In `5 tests passed`, the second word is the count.
         let mut after = clause.get(next);
         let mut sum = None;
         if let Some(Token::Count(Count::Total, ..)) = after {
@@ -208,7 +206,6 @@ fn claims_of(clause: &[Token]) -> Vec<Claim> {
     found
 }
 
-/// Takes a text to pieces.
 fn tokens(text: &str) -> Vec<Token> {
     let characters: Vec<char> = text.chars().collect();
     let at = |i: usize| characters.get(i).copied();
@@ -227,7 +224,7 @@ fn tokens(text: &str) -> Vec<Token> {
             continue;
         }
         let start = i;
-        // `2.31s`, `12:30` and `2026-11-21` are no whole numbers, `1,234` is one.
+        // `2.31s`, `12:30` and `2026-11-21` are not whole numbers, `1,234` is.
         while at(i).is_some_and(char::is_alphanumeric)
             || matches!(at(i), Some('.' | ':' | '-' | '\'')) && digit(i - 1) && digit(i + 1)
             || at(i) == Some(',') && digit(i - 1) && (1..4).all(|j| digit(i + j)) && !digit(i + 4)
@@ -240,7 +237,7 @@ fn tokens(text: &str) -> Vec<Token> {
     found
 }
 
-/// What a word or a number is.
+/// Classifies a word or a number.
 fn token(word: String, is_share: bool) -> Token {
     let digits: String = word.chars().filter(|c| *c != ',').collect();
     if digits.chars().all(|c| c.is_ascii_digit()) && !is_share {

@@ -1,4 +1,4 @@
-//! Who may send what: everything that speaks against it.
+//! Who may send what: every check that can refuse a contract.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::stored::VERSION;
 use crate::value::scalar;
 
 impl<V> Planner<'_, V> {
-    /// Refuses a decision that what it is about does not allow.
+    /// Refuses a decision that its basis does not allow.
     pub(super) fn fits_basis<E>(
         &self,
         kind: &ContractType,
@@ -30,7 +30,7 @@ impl<V> Planner<'_, V> {
             return Ok(());
         };
         let mut status = held.status.clone().unwrap_or_default();
-        // Whatever its sender says, work against its role has failed.
+        // Work that violates a role has failed, whatever its sender says.
         let mut words = self.protocol.definition().status.iter();
         if !held.violations.is_empty()
             && let Some((failed, _)) = words.find(|(_, state)| **state == State::Failed)
@@ -40,7 +40,7 @@ impl<V> Planner<'_, V> {
         let about = kind.about.as_deref();
         let about = about.and_then(|at| Some((at, scalar(contract.value.pointer(at)?)?)));
         if let Some((pointer, own)) = about {
-            // What only speaks about another contract is passed over.
+            // Contracts that only comment on another contract are skipped.
             let speaks_of_another = |record: &Record| {
                 let kind = self.protocol.contract_type(&record.contract_type);
                 kind.is_some_and(|kind| kind.about.is_some())
@@ -80,7 +80,7 @@ impl<V> Planner<'_, V> {
         Ok(())
     }
 
-    /// Refuses a request to an agent that waits for its sender.
+    /// Refuses a request to an agent that waits for the sender.
     pub(super) fn ensure_no_loop<E>(
         &self,
         issue: &Issue,
@@ -94,7 +94,7 @@ impl<V> Planner<'_, V> {
         let Some(loops) = &self.protocol.definition().loops else {
             return Ok(());
         };
-        // Whoever works on nothing may still be asked for something by the receiver.
+        // A sender that holds nothing may still have an open request from the receiver.
         let waiting = issue
             .open
             .iter()
@@ -113,7 +113,7 @@ impl<V> Planner<'_, V> {
         }
         let mut request = basis.cloned();
         while let Some(waiting) = request {
-            // Who has its answer waits no more.
+            // A request that has its answer no longer waits.
             if waiting.from == *to && !waiting.state.is_terminal() {
                 return Err(Refusal::Loop {
                     from: from.clone(),
@@ -131,9 +131,9 @@ impl<V> Planner<'_, V> {
         Ok(())
     }
 
-    /// Refuses an id that another contract of the type has. The same contract may
-    /// be sent once more where there is reason to, and another one where the
-    /// first was turned down, so that nothing rests on it.
+    /// Refuses an id that another contract of the type has. The same contract may be sent again if
+    /// there is reason to, and a different one if the first was turned down, so that nothing rests
+    /// on it.
     pub(super) fn ensure_id_free<E>(
         &self,
         issue: &Issue,
@@ -162,7 +162,7 @@ impl<V> Planner<'_, V> {
         .into())
     }
 
-    /// Remembers the id of the contract that comes next.
+    /// Records the id of the next contract.
     pub(super) fn take_id(&self, issue: &mut Issue, contract: &Contract) {
         if let Some(own) = &contract.id {
             let ids = issue.contract_ids.entry(contract.kind.clone()).or_default();
@@ -179,7 +179,7 @@ impl<V> Planner<'_, V> {
         Ok(())
     }
 
-    /// The newest handoff that these bytes made before.
+    /// The newest handoff that was sent with the same bytes.
     pub(super) fn sent<E>(&self, contract: &Contract) -> Result<Option<u32>, Stop<E>>
     where
         V: View<E>,
@@ -188,10 +188,10 @@ impl<V> Planner<'_, V> {
         Ok(sent.map_err(Stop::Unreadable)?.first().copied())
     }
 
-    /// The handoff that a contract repeats: the one that the same bytes made
-    /// before, unless its sender has reason to send them once more. It has when
-    /// it sends on from something newer, or from the same handoff again after
-    /// that was retried, reopened, or its successor was turned down.
+    /// The handoff that a contract repeats: the one that was sent with the same bytes, unless its
+    /// sender has reason to send them again. That is so if it sends on from something newer, or
+    /// from the same handoff after that was retried or reopened, or after its successor was turned
+    /// down.
     pub(super) fn sent_before<E>(
         &self,
         issue: &Issue,
@@ -208,10 +208,10 @@ impl<V> Planner<'_, V> {
         let earlier = self.record(&self.id(number))?;
         let turned_down = [State::Rejected, State::Cancelled].contains(&earlier.state);
         let again = match basis {
-            // A request leaves what its sender holds as it is.
+            // A request does not change what its sender holds.
             _ if self.protocol.definition().style == Style::Call => turned_down,
-            // Whoever breaks a task down keeps it, and a report is about its task,
-            // whatever else its sender holds.
+            // The sender keeps a task that it breaks down. A report is about its task, whatever
+            // else its sender holds.
             Some(held) if self.breaks_down(kind, contract, held) => {
                 self.plan_turned_down(issue, kind, contract)?
             }
@@ -229,8 +229,7 @@ impl<V> Planner<'_, V> {
         Ok((!again).then_some(earlier))
     }
 
-    /// Refuses a contract whose sender may not send now; opens the issue for
-    /// its first one.
+    /// Refuses a contract whose sender may not send now; opens the issue for its first contract.
     pub(super) fn admit<E>(
         &self,
         issue: Option<Issue>,
@@ -263,7 +262,7 @@ impl<V> Planner<'_, V> {
             return Ok(issue);
         }
         if opens && issue.open.is_empty() {
-            // The work starts anew: what could have been sent on earlier is over.
+            // The work starts over: earlier completed handoffs no longer count.
             let unfollowed = Vec::new();
             return Ok(Issue {
                 unfollowed,
@@ -282,8 +281,8 @@ impl<V> Planner<'_, V> {
         .into())
     }
 
-    /// Why a sender to whom nothing is open may not send: it let its lease run
-    /// out and someone else went on, or it never held anything.
+    /// Why a sender without an open handoff may not send: its lease ran out and another agent took
+    /// over, or it never held anything.
     pub(super) fn not_held<E>(
         &self,
         issue: &Issue,
@@ -312,8 +311,8 @@ impl<V> Planner<'_, V> {
         })
     }
 
-    /// Refuses a sender whose lease ran out, and who does not hold what it sends
-    /// on from any more, or not by the claim that it names.
+    /// Refuses a sender whose lease ran out and who no longer holds the handoff it sends on from,
+    /// or not by the claim that it names.
     pub(super) fn ensure_not_taken_over<E>(
         &self,
         issue: &Issue,

@@ -1,4 +1,4 @@
-//! Corrections: what was recorded stays, and a note beside it says what is so.
+//! Corrections: the record stays unchanged, and a note states what is correct.
 
 use handoff_base::ids::{AgentName, HandoffId};
 use serde_json::{Map, Value};
@@ -11,8 +11,8 @@ use crate::request::Update;
 use crate::step::{Planned, Stop, View};
 
 impl<V> Planner<'_, V> {
-    /// Adds a note to a handoff, or to the issue as a whole. Any agent may, at any
-    /// time: a note changes no state.
+    /// Adds a note to a handoff or to the issue as a whole. Any agent may do so at any time: a note
+    /// changes no state.
     pub(super) fn annotate<E>(
         &self,
         mut issue: Issue,
@@ -30,7 +30,7 @@ impl<V> Planner<'_, V> {
         let same = |last: &Annotation| {
             last.by == *by && last.id == id && last.note == note && last.facts == *facts
         };
-        // What another event says is news, even where it says the same.
+        // A different event is news even if its note is the same.
         if self.actor.delivery.is_none() && last.is_some_and(same) {
             let receipt = self.repeated(record, issue);
             return Ok(Planned::Repeat(Box::new(receipt)));
@@ -56,7 +56,7 @@ impl<V> Planner<'_, V> {
     }
 }
 
-/// The note that a step added, and by whom.
+/// The note that a step added, and its author.
 pub(super) fn recorded(was: Option<&Issue>, is: &Issue) -> Option<(AgentName, Update)> {
     let known = was.map_or(0, |issue| issue.annotations.len());
     let new = is.annotations.get(known)?;

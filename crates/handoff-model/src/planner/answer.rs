@@ -1,5 +1,4 @@
-//! Answering a request: what becomes of the request, and the handoff back to
-//! its requester.
+//! Answering a request: what happens to the request, and the handoff back to its requester.
 
 use handoff_base::ids::AgentName;
 use handoff_protocol::{ContractType, Event, State};
@@ -13,11 +12,11 @@ use crate::refusal::Refusal;
 use crate::request::{EventArgs, SendRequest};
 use crate::step::{Planned, Stop, View};
 
-/// The code of the failure of a request whose answer has none.
+/// The failure code of a request whose answer gives none.
 const NOT_RESOLVED: &str = "NOT_RESOLVED";
 
 impl<V> Planner<'_, V> {
-    /// Answers the request that a sender works on, if there is one.
+    /// Answers the request that a sender works on, if any.
     pub(super) fn answer<E>(
         &self,
         issue: Option<Issue>,
@@ -36,8 +35,8 @@ impl<V> Planner<'_, V> {
         let mut issue = issue.ok_or_else(none)?;
         if let Some(number) = self.sent(contract)? {
             let earlier = self.record(&self.id(number))?;
-            // Once a request is taken up again, the same answer may be given again; and to
-            // another request, where it is named.
+            // The same answer may be given again once a request is taken up again, or to another
+            // request if that is named.
             let again = request.as_ref().is_some_and(|request| {
                 send.answers.is_some() || earlier.answers.as_ref() == Some(&request.id)
             });
@@ -84,7 +83,7 @@ impl<V> Planner<'_, V> {
         let mut new = self.begin(&mut issue, send, from, to, state);
         new.follows = Some(request.id.clone());
         new.answers = Some(request.id.clone());
-        // An issue that is one request ends with it.
+        // An issue that is a single request ends with it.
         if self.is_one_request(&request.contract_type) && event == Event::Complete {
             issue.status = IssueStatus::Completed;
             issue.completed_at = Some(self.actor.at);
@@ -92,8 +91,7 @@ impl<V> Planner<'_, V> {
         Ok(self.written(issue, vec![request, new], send))
     }
 
-    /// Says whether a request of a type has an issue to itself: the issue's key
-    /// is the request's own id.
+    /// Whether a request of a type is an issue by itself: the issue's key is the request's own id.
     pub(super) fn is_one_request(&self, kind: &str) -> bool {
         let kind = self.protocol.contract_type(kind);
         kind.is_some_and(|kind| {
@@ -102,7 +100,7 @@ impl<V> Planner<'_, V> {
         })
     }
 
-    /// What an answer does to its request, and why, where it blocks it.
+    /// What an answer does to its request, and the reason if it blocks it.
     fn verdict(&self, kind: &ContractType, contract: &Contract) -> (Event, Option<String>) {
         let outcome = self.protocol.outcome(kind, contract.status.as_deref());
         if let Some(critical) = kind.critical_inputs.as_ref()
@@ -168,7 +166,7 @@ impl<V> Planner<'_, V> {
     }
 }
 
-/// What is still to be known for a request whose answer leaves it open.
+/// The questions that a request still has after an answer that leaves it open.
 fn open_questions(kind: &ContractType, contract: &Contract, request: &Record) -> Vec<Question> {
     let open = kind
         .critical_inputs

@@ -1,5 +1,4 @@
-//! What happens to one handoff by a command: who may cause it, and what it
-//! takes with it.
+//! Events of a single handoff: who may cause them, and what else they change.
 
 use handoff_base::Edit;
 use handoff_base::ids::AgentName;
@@ -14,7 +13,6 @@ use crate::step::{Planned, Stop, View};
 use crate::{answers, layout};
 
 impl<V> Planner<'_, V> {
-    /// Changes the state of one handoff.
     pub(super) fn change<E>(
         &self,
         mut issue: Issue,
@@ -26,7 +24,7 @@ impl<V> Planner<'_, V> {
         V: View<E>,
     {
         let mut record = self.record(&self.id(number))?;
-        // Whoever names another claim did not do what was done under the newest.
+        // A caller that names another claim did not do what was done under the newest one.
         let own = args.token.is_none_or(|token| token == record.claims());
         if event != Event::Claim && own && self.is_repeated(&record, event, args) {
             let receipt = self.repeated(record, issue);
@@ -64,7 +62,7 @@ impl<V> Planner<'_, V> {
         };
         self.advance(&mut record, event, None, &args)?;
         match event {
-            // What follows from a task that was broken down are its parts.
+            // A task that was broken down is followed by its parts.
             Event::Complete
                 if !self.protocol.receivers(record.to.as_str()).is_empty()
                     && record
@@ -74,7 +72,7 @@ impl<V> Planner<'_, V> {
             {
                 issue.unfollowed.push(record.id.clone());
             }
-            // What was handed over comes back: its sender may send again.
+            // The sender gets back what it handed over and may send again.
             Event::Reject | Event::Cancel => {
                 if let Some(id) = &record.follows
                     && self.record(id)?.state == State::Completed
@@ -108,7 +106,7 @@ impl<V> Planner<'_, V> {
         Ok(Planned::Write(Box::new(step)))
     }
 
-    /// The folder with what was kept of the attempt that fails now.
+    /// The folder with the context of the attempt that fails now.
     fn kept(&self, record: &Record, kept: &FailureContext) -> Result<(String, Edit), Refusal> {
         let folder = layout::failure_folder(record.id.number(), record.attempt);
         match kept.tree.parse() {
@@ -123,7 +121,7 @@ impl<V> Planner<'_, V> {
         }
     }
 
-    /// Says whether this was asked for and done before, with nothing after it.
+    /// Whether this was requested and done before, with nothing after it.
     fn is_repeated(&self, record: &Record, event: Event, args: &EventArgs) -> bool {
         record.latest().is_some_and(|last| {
             last.event == Some(event)
@@ -137,8 +135,8 @@ impl<V> Planner<'_, V> {
         })
     }
 
-    /// Refuses what the lifecycle would allow, and the handoff's contract, its
-    /// tasks, its protocol or the time do not.
+    /// Refuses what the lifecycle would allow, but the contract, the tasks, the protocol or the
+    /// time do not.
     fn ensure_allowed(
         &self,
         issue: &Issue,
@@ -196,7 +194,7 @@ impl<V> Planner<'_, V> {
         }
     }
 
-    /// Gives a handoff to another agent, and says with whom it was.
+    /// Gives a handoff to another agent; returns its previous receiver.
     fn reassign(&self, record: &mut Record, receiver: &AgentName) -> Result<AgentName, Refusal> {
         let others = self.others_for(record);
         if !others.contains(&receiver) {
@@ -209,8 +207,7 @@ impl<V> Planner<'_, V> {
         Ok(std::mem::replace(&mut record.to, receiver.clone()))
     }
 
-    /// The other agents that the handoff's sender could have sent its contract
-    /// to.
+    /// The other agents that the handoff's sender could have sent its contract to.
     fn others_for<'a>(&'a self, record: &'a Record) -> Vec<&'a AgentName> {
         self.protocol.others_for(
             record.from.as_str(),
@@ -219,7 +216,7 @@ impl<V> Planner<'_, V> {
         )
     }
 
-    /// A failure with what the protocol says of its code.
+    /// A failure, completed with what the protocol says about its code.
     pub(super) fn reported(&self, failure: Option<&Failure>) -> Result<Option<Failure>, Refusal> {
         let codes = &self.protocol.definition().errors;
         let own = [UNSPECIFIED, TIMED_OUT];
@@ -244,7 +241,7 @@ impl<V> Planner<'_, V> {
         Ok(Some(failure))
     }
 
-    /// Says whether the actor may cause this event.
+    /// Refuses an event that the actor may not cause.
     fn authorize(&self, record: &Record, event: Event) -> Result<(), Refusal> {
         let name = self.actor.name;
         let may = if event.is_receivers() {
@@ -263,7 +260,7 @@ impl<V> Planner<'_, V> {
         })
     }
 
-    /// Says whether the actor may decide what becomes of a handoff.
+    /// Whether the actor may decide about a handoff.
     pub(super) fn may_decide(&self, record: &Record) -> bool {
         let name = self.actor.name;
         let mut leads = [AgentKind::Orchestrator, AgentKind::Human].into_iter();
@@ -273,8 +270,8 @@ impl<V> Planner<'_, V> {
     }
 }
 
-/// The event that a step caused, with what came with it, read from the handoff's record before and
-/// after, and what the step decided.
+/// The event that a step caused and its arguments, read from the handoff's record before and after,
+/// and from the step's decision.
 pub(super) fn recorded(
     before: Option<&Record>,
     after: &Record,
@@ -288,7 +285,7 @@ pub(super) fn recorded(
     if let Some(lease) = lease {
         args.lease = lease.seconds;
     }
-    // Only the lease of one who goes on working changes without an event.
+    // Only an extension of the holder's lease changes it without an event.
     let extended = |before: &Record| {
         before.transitions.len() == after.transitions.len()
             && before.state == after.state
@@ -299,7 +296,7 @@ pub(super) fn recorded(
         let was = before.and_then(|r| r.lease.as_ref());
         let end = |lease: &Lease| lease.expires_at;
         if was.map(end) == lease.map(end) {
-            // Any time that is no longer than what was left.
+            // Any length that does not exceed the previous one.
             args.lease = Some(1);
         }
         let was = was.and_then(|lease| lease.progress.as_ref());
@@ -322,7 +319,7 @@ pub(super) fn recorded(
     (last.event.unwrap_or(Event::Claim), args)
 }
 
-/// Refuses to apply to a question or a handoff what was said before there was one.
+/// Refuses an event that was said before the question or the handoff it would apply to existed.
 fn ensure_not_outdated(record: &Record, event: Event, args: &EventArgs) -> Result<(), Refusal> {
     let since = match event {
         Event::Answer => record.latest().map(|t| t.at),
@@ -338,8 +335,8 @@ fn ensure_not_outdated(record: &Record, event: Event, args: &EventArgs) -> Resul
     }
 }
 
-/// Says whether a failure is the one that was reported before; what the
-/// protocol recommends was added to it then.
+/// Whether a failure is the one that was reported before; the protocol's recommendations were added
+/// to that one.
 fn same_failure(known: Option<&Failure>, now: Option<&Failure>) -> bool {
     match (known, now) {
         (Some(known), Some(now)) if now.suggested_action.is_none() => {

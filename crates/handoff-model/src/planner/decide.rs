@@ -1,4 +1,4 @@
-//! What was decided about a handoff, and why, as the issue keeps it.
+//! Decisions about a handoff and their reasons, as the issue keeps them.
 
 use handoff_base::ids::{AgentName, HandoffId};
 use handoff_protocol::Action;
@@ -64,7 +64,7 @@ pub(super) fn new_decision<'a>(was: Option<&Issue>, is: &'a Issue) -> Option<&'a
         .get(was.map_or(0, |issue| issue.decisions.len()))
 }
 
-/// The decision that a step recorded, and by whom.
+/// The decision that a step recorded, and the agent that made it.
 pub(super) fn recorded(was: Option<&Issue>, is: &Issue) -> Option<(AgentName, Update)> {
     let new = new_decision(was, is)?;
     let update = Update::Decide {

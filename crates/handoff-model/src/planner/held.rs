@@ -1,4 +1,4 @@
-//! What a sender holds: the handoff that its contract is sent on from, or answers.
+//! What a sender holds: the handoff that its contract continues or answers.
 
 use handoff_base::ids::{AgentName, HandoffId};
 use handoff_protocol::{ContractType, State};
@@ -8,12 +8,12 @@ use crate::planner::{recorded, task_handoff};
 use crate::record::{Issue, OpenHandoff, Record};
 use crate::step::{Stop, View};
 
-/// The handoff that a contract's sender holds: of an answer, the request that it answers; of a
-/// note, none; else the one that it is sent on from. `number` names the request, where its
-/// sender works on several.
+/// The handoff that a contract's sender holds: for an answer, the request it answers; for a note,
+/// none; otherwise the handoff it is sent on from. `number` names the request if the sender works
+/// on several.
 ///
 /// # Errors
-/// [`Stop`]: an open handoff has no record, or can't be read.
+/// [`Stop`]: an open handoff has no record, or it can't be read.
 pub fn held<E>(
     view: &impl View<E>,
     issue: &Issue,
@@ -52,15 +52,15 @@ fn answered<E>(
     Ok(None)
 }
 
-/// Says whether a contract answers this request: type, id and requester fit.
+/// Whether a contract answers this request: type, id and requester match.
 pub(super) fn answers(kind: &ContractType, contract: &Contract, request: &Record) -> bool {
     kind.answers.contains(&request.contract_type)
         && (contract.id.is_none() || contract.id == request.contract_id)
         && contract.to.as_ref().is_none_or(|to| *to == request.from)
 }
 
-/// The handoff that a sender sends on from: the newest one it works on, or
-/// the newest it completed and has sent nothing on from.
+/// The handoff that a sender sends on from: the newest one it works on, or the newest it completed
+/// and has not sent on from.
 fn basis<E>(
     view: &impl View<E>,
     issue: &Issue,
@@ -81,7 +81,7 @@ fn basis<E>(
     if let Some(open) = issue.open.iter().rev().find(held) {
         return recorded(view, &open.id).map(Some);
     }
-    // What waits to be claimed comes before what was completed earlier.
+    // A pending handoff comes before one that was completed earlier.
     if issue.open.iter().any(|open| open.to == *from) {
         return Ok(None);
     }

@@ -1,5 +1,4 @@
-//! How long a claim holds: leases, their extension, and what becomes of one that
-//! ran out.
+//! How long a claim holds: leases, their extension, and their expiry.
 
 use chrono::{DateTime, TimeDelta};
 use handoff_base::Moment;
@@ -12,14 +11,14 @@ use crate::refusal::Refusal;
 use crate::request::EventArgs;
 use crate::step::Planned;
 
-/// The first handoff of an issue whose lease ran out, and which is not failed yet.
+/// The first handoff of an issue whose lease ran out and which is not failed yet.
 pub(crate) fn overdue(issue: &Issue, at: Moment) -> Option<HandoffId> {
     let mut open = issue.open.iter();
     let open = open.find(|open| open.expires_at.is_some_and(|end| end <= at))?;
     Some(open.id.clone())
 }
 
-/// When an agent's last claim of a handoff ran out, if that is how it ended.
+/// When an agent's last claim of a handoff ran out, if it ended that way.
 pub(super) fn ran_out(record: &Record, agent: &AgentName) -> Option<Moment> {
     let mine =
         |event| move |t: &&crate::record::Transition| t.event == Some(event) && t.by == *agent;
@@ -28,11 +27,10 @@ pub(super) fn ran_out(record: &Record, agent: &AgentName) -> Option<Moment> {
     since.filter(mine(Event::Expire)).last().map(|t| t.at)
 }
 
-/// What stands between a holder and the end of its lease, in the message of the
-/// failure that it led to.
+/// The text between the holder and the end of its lease in the message of the resulting failure.
 const RAN_OUT: &str = ": its lease ran out at ";
 
-/// When the lease ran out of which this is the failure's message.
+/// The end of the lease that a failure's message reports.
 pub fn ran_out_at(message: &str) -> Option<Moment> {
     let (_, end) = message.rsplit_once(RAN_OUT)?;
     let end = DateTime::parse_from_rfc3339(end).ok()?;
@@ -40,7 +38,7 @@ pub fn ran_out_at(message: &str) -> Option<Moment> {
 }
 
 impl<V> Planner<'_, V> {
-    /// The lease of whoever claims a handoff now.
+    /// The lease of a new claim.
     pub(super) fn lease(&self, record: &Record, args: &EventArgs) -> Result<Lease, Refusal> {
         let seconds = self.length(record, args)?;
         Ok(Lease {
@@ -53,18 +51,18 @@ impl<V> Planner<'_, V> {
         })
     }
 
-    /// The moment that is so many seconds from now.
+    /// The moment this many seconds from now, if it can be represented.
     fn after(&self, seconds: u64) -> Option<Moment> {
         let length = TimeDelta::try_seconds(i64::try_from(seconds).ok()?)?;
         self.actor.at.checked_add_signed(length)
     }
 
-    /// How long a lease is that begins now, in seconds; none has no end.
+    /// The length of a lease that starts now, in seconds; `None` means no end.
     fn length(&self, record: &Record, args: &EventArgs) -> Result<Option<u64>, Refusal> {
         let leases = self.protocol.definition().leases.as_ref();
         let own = record.timeout_seconds.or(leases.map(|l| l.seconds));
         let longest = leases.and_then(|l| l.longest_seconds).unwrap_or(LONGEST);
-        // What the contract allows is allowed, however long.
+        // A length that the contract sets is allowed, however long.
         let most = longest.max(own.unwrap_or(0));
         if args.lease.is_some_and(|asked| asked == 0 || asked > most) {
             let id = record.id.clone();
@@ -73,7 +71,7 @@ impl<V> Planner<'_, V> {
         Ok(args.lease.or(own))
     }
 
-    /// Lets a holder have more time, and say how far it is.
+    /// Extends a holder's lease and records its progress.
     pub(super) fn extend(
         &self,
         issue: Issue,
@@ -98,8 +96,7 @@ impl<V> Planner<'_, V> {
             return Err(Refusal::NoHandoff { id });
         };
         let mut extended = lease.clone();
-        // Who waits for others has all the time there is, and nobody gets less
-        // than they had.
+        // A holder that waits for others has no deadline, and an extension never shortens a lease.
         if extended.expires_at.is_some() && end > extended.expires_at {
             (extended.seconds, extended.expires_at) = (seconds, end);
         }
@@ -130,7 +127,7 @@ impl<V> Planner<'_, V> {
         Ok(Planned::Write(Box::new(self.commit(changed, &summary))))
     }
 
-    /// The failure of whoever let a lease run out.
+    /// The failure that an expired lease leads to.
     pub(super) fn expired(&self, record: &Record) -> Result<Failure, Refusal> {
         let id = || record.id.clone();
         let lease = record.lease.as_ref();
@@ -154,8 +151,8 @@ impl<V> Planner<'_, V> {
         Ok(reported.unwrap_or(failure))
     }
 
-    /// Refuses a holder that holds no more: another claim than the one it names
-    /// is the newest, or its own ran out.
+    /// Refuses a caller that no longer holds the handoff: its claim is not the newest, or its lease
+    /// ran out.
     pub(super) fn ensure_lease_held(
         &self,
         record: &Record,
@@ -170,7 +167,7 @@ impl<V> Planner<'_, V> {
         if current || token.is_none() && ran_out.is_none() {
             return Ok(());
         }
-        // A handoff that was given up for another reason says so itself.
+        // A handoff that was given up for another reason reports that reason itself.
         if token.is_none() && record.state.is_terminal() && record.to == *agent {
             return Ok(());
         }
@@ -184,8 +181,8 @@ impl<V> Planner<'_, V> {
         })
     }
 
-    /// Lets whoever waits for others hold a handoff for as long as that takes;
-    /// says whether that is new.
+    /// Removes the end of the lease of a holder that waits for others; returns whether that changed
+    /// it.
     pub(super) fn hold(&self, record: &mut Record) -> bool {
         let lease = record
             .lease

@@ -1,4 +1,4 @@
-//! When enough was handed over: the protocol's limits, and what they count.
+//! The protocol's limits on handoffs, and what they count.
 
 use chrono::TimeDelta;
 use handoff_base::ids::AgentName;
@@ -10,7 +10,7 @@ use crate::record::{Counted, Issue, Record};
 use crate::refusal::{Limit, Refusal};
 use crate::value::scalar;
 
-/// How often work went round in an issue, since it was opened or opened again.
+/// The number of rounds in an issue since it was opened or reopened.
 pub fn rounds(issue: &Issue, name: &str) -> u32 {
     let since = issue.reopened.last().map_or(0, |r| r.handoffs);
     let counted = issue.counted.iter().filter(|c| c.number > since);
@@ -19,8 +19,7 @@ pub fn rounds(issue: &Issue, name: &str) -> u32 {
 }
 
 impl<V> Planner<'_, V> {
-    /// Refuses a contract for which an issue has no room, and counts it where
-    /// there is.
+    /// Refuses a contract that would exceed a limit of the issue, and counts it otherwise.
     pub(super) fn within_limits(
         &self,
         issue: &mut Issue,
@@ -33,7 +32,7 @@ impl<V> Planner<'_, V> {
         let Some(limits) = &self.protocol.definition().limits else {
             return Ok(());
         };
-        // What ends the work is never too much.
+        // A contract that ends the work never exceeds a limit.
         if self.protocol.is_kind(to.as_str(), AgentKind::End) {
             return Ok(());
         }
@@ -52,7 +51,7 @@ impl<V> Planner<'_, V> {
         Ok(())
     }
 
-    /// What the limits see of a contract.
+    /// A contract as the limits count it.
     fn counted(
         &self,
         limits: &Limits,
@@ -80,7 +79,7 @@ impl<V> Planner<'_, V> {
         }
     }
 
-    /// The first limit that leaves no room for one more.
+    /// The first limit that one more contract would exceed.
     fn reached(&self, limits: &Limits, issue: &Issue, new: &Counted) -> Option<Limit> {
         let reopened = issue.reopened.last();
         let since = reopened.map_or(0, |r| r.handoffs);

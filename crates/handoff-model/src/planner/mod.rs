@@ -1,14 +1,12 @@
-//! How each request becomes a step: who may ask, what changes, what is written.
+//! How each request becomes a step: who may make it, what changes, what is written.
 //!
-//! [`plan`] is pure. It reads the issue through a [`View`], and answers with
-//! the files of the commit, its message and a receipt, or with a typed refusal.
-//! The write path runs it on the tip, runs it again when the tip moved, and the
-//! audit runs it once more for every commit of the history and compares: there
-//! is one place that knows what a legal step is. `held` says what a sender holds,
-//! `admission` who may send, `send` what sending does, `answer` what an answer does,
-//! `tasks` what becomes of tasks, `limits` when enough was sent; `change` what happens to
-//! one handoff, `lease` how long a claim holds, `retry` when it is tried again, `decide`
-//! what was decided about it, `annotate` what corrects it.
+//! [`plan`] is pure. It reads the issue through a [`View`] and returns the files of the commit, its
+//! message and a receipt, or a typed refusal. The write path runs it on the tip, and again if the
+//! tip moved; the audit runs it for every commit of the history and compares. So the rules for a
+//! valid step exist only here. `held` finds what a sender holds, `admission` checks who may send,
+//! `send` and `answer` handle contracts, `tasks` handles tasks, and `limits` bounds the number of
+//! handoffs; `change` applies events to one handoff, `lease` times claims, `retry` schedules
+//! attempts, `decide` records decisions, and `annotate` adds corrections.
 
 mod admission;
 mod annotate;
@@ -42,7 +40,7 @@ pub use limits::rounds;
 pub use recorded::{recorded_change, recorded_update};
 pub use tasks::{misplaced, task_handoff};
 
-/// Decides what a request does to an issue.
+/// Plans the step for a request in an issue.
 ///
 /// # Errors
 /// [`Stop`]: a typed refusal, or a failure to read.
@@ -70,7 +68,7 @@ pub fn plan<E>(
         Some(receipt) => Ok(Planned::Repeat(Box::new(receipt))),
         None => planner.request(issue.clone(), request),
     };
-    // What repeats is no write, and leaves what is overdue to the next one.
+    // A repeat writes nothing; the next write handles an overdue lease.
     if let Some(id) = issue.and_then(|issue| lease::overdue(&issue, actor.at))
         && !matches!(planned, Ok(Planned::Repeat(_)) | Err(Stop::Unreadable(_)))
         && !matches!(request, Request::Update(update) if update.event() == Some(Event::Expire))
@@ -82,17 +80,17 @@ pub fn plan<E>(
 
 /// Everything that a step changes.
 struct Changed {
-    /// The issue, without what follows from the records.
+    /// The issue, without what is derived from the records.
     issue: Issue,
     /// The handoffs whose state changes.
     records: Vec<Record>,
     /// The one of them that the step is about.
     subject: HandoffId,
-    /// Handoffs of which something else changes.
+    /// Handoffs with changes other than of their state.
     quiet: Vec<Record>,
-    /// With whom the subject was, if it goes to another agent.
+    /// The subject's previous receiver, if it goes to another agent.
     was_with: Option<AgentName>,
-    /// Whether work only goes on, so that no state changes.
+    /// Whether the work only continues, so that no state changes.
     goes_on: bool,
 }
 
@@ -102,13 +100,13 @@ fn recorded<E>(view: &impl View<E>, id: &HandoffId) -> Result<Record, Stop<E>> {
     Ok(found.ok_or_else(|| Refusal::NoHandoff { id: id.clone() })?)
 }
 
-/// The code of the failure of an agent whose lease ran out.
+/// The failure code of an agent whose lease ran out.
 pub const TIMED_OUT: &str = "TIMEOUT";
 
-/// The code of a failure that was given none.
+/// The failure code if none was given.
 pub const UNSPECIFIED: &str = "FAILED";
 
-/// One issue, one actor, one protocol: what the requests have in common.
+/// The issue, actor and protocol that all requests share.
 struct Planner<'a, V> {
     protocol: &'a Protocol,
     key: &'a IssueKey,
@@ -150,8 +148,8 @@ impl<V> Planner<'_, V> {
         }
     }
 
-    /// What the ledger holds of the event that is carried out, where it was before: it
-    /// may be delivered again long after, when it would mean something else.
+    /// The receipt for the outside event if it was already applied: a redelivery long afterwards
+    /// would mean something else.
     fn delivered<E>(&self, issue: Option<&Issue>) -> Result<Option<Receipt>, Stop<E>>
     where
         V: View<E>,
@@ -177,7 +175,7 @@ impl<V> Planner<'_, V> {
         recorded(self.view, id)
     }
 
-    /// A step that changes what is known of the issue, and none of its handoffs.
+    /// A step that changes the issue but none of its handoffs.
     fn in_the_issue(&self, mut issue: Issue, about: Record, message: String) -> Planned {
         let previous = self.next_step(&mut issue, about.id.number());
         let files = vec![(
@@ -193,8 +191,7 @@ impl<V> Planner<'_, V> {
         }))
     }
 
-    /// Counts one more step of the issue, about a handoff, and says when the one before
-    /// it was made.
+    /// Counts one more step of the issue, about a handoff; returns when the previous one was made.
     fn next_step(&self, issue: &mut Issue, handoff: u32) -> Option<Moment> {
         issue.steps += 1;
         issue
@@ -228,7 +225,6 @@ impl<V> Planner<'_, V> {
         }
     }
 
-    /// Applies an event to a record.
     fn advance(
         &self,
         record: &mut Record,
@@ -284,7 +280,7 @@ impl<V> Planner<'_, V> {
             receiver: args.receiver,
             jitter: args.jitter.filter(|_| record.not_before.is_some()),
             allowed_secrets: args.allowed_secrets,
-            // Whoever notices that a lease ran out does not act.
+            // The agent that notices an expired lease did not cause the event.
             traceparent: self.actor.traceparent.filter(|_| event != Event::Expire),
         });
         if to == State::Failed {
@@ -293,7 +289,6 @@ impl<V> Planner<'_, V> {
         Ok(())
     }
 
-    /// Turns what changed into a step.
     fn commit(&self, changed: Changed, summary: &str) -> Step {
         let Changed {
             mut issue,
@@ -341,7 +336,7 @@ impl<V> Planner<'_, V> {
         if let Some(agent) = was_with {
             files.push((layout::open_entry(&subject, &agent), Edit::Gone));
         }
-        // Only what is open waits for others.
+        // Only open handoffs wait for others.
         for record in &quiet {
             let stored = record::write(record);
             let entry = layout::open_entry(&record.id, &record.to);

@@ -1,5 +1,5 @@
-//! The way back: which update a step carried out, read from what it recorded. The audit plans it
-//! again, an export writes it down, and a `sync` asks for it once more.
+//! The reverse direction: reads from a recorded step which update it carried out. The audit plans
+//! that update again, an export writes it down, and a `sync` requests it again.
 
 use handoff_base::ids::AgentName;
 
@@ -7,7 +7,7 @@ use crate::planner::{annotate, change, decide, reopen};
 use crate::record::{Issue, Record};
 use crate::request::Update;
 
-/// The update of a step that changed its issue and no handoff, and by whom.
+/// The update of a step that changed its issue but no handoff, and the agent that made it.
 pub fn recorded_update(was: Option<&Issue>, is: &Issue) -> Option<(AgentName, Update)> {
     reopen::recorded(was, is)
         .or_else(|| decide::recorded(was, is))

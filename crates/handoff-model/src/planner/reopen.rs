@@ -1,4 +1,4 @@
-//! A completed issue that is opened again.
+//! Reopening a completed issue.
 
 use handoff_base::ids::AgentName;
 
@@ -10,7 +10,7 @@ use crate::request::Update;
 use crate::step::{Planned, Stop, View};
 
 impl<V> Planner<'_, V> {
-    /// Opens a completed issue again.
+    /// Reopens a completed issue.
     pub(super) fn reopen<E>(&self, mut issue: Issue, reason: &str) -> Result<Planned, Stop<E>>
     where
         V: View<E>,
@@ -56,7 +56,7 @@ impl<V> Planner<'_, V> {
     }
 }
 
-/// The reopening that a step recorded, and by whom.
+/// The reopening that a step recorded, and the agent that made it.
 pub(super) fn recorded(was: Option<&Issue>, is: &Issue) -> Option<(AgentName, Update)> {
     let new = is.reopened.get(was?.reopened.len())?;
     let reason = new.reason.clone();

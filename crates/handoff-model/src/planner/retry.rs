@@ -1,5 +1,4 @@
-//! Attempts: how many there are, when the next may begin, and what is left when
-//! none is.
+//! Attempts: how many there are, when the next may start, and what happens when none is left.
 
 use chrono::TimeDelta;
 use handoff_base::Moment;
@@ -9,11 +8,11 @@ use crate::planner::Planner;
 use crate::record::{Record, Transition};
 use crate::request::EventArgs;
 
-/// The whole of a delay, in thousandths.
+/// A full delay, in thousandths.
 const WHOLE: u32 = 1000;
 
 impl<V> Planner<'_, V> {
-    /// Why a handoff that failed is not retried any more.
+    /// Why a failed handoff may not be retried any more.
     pub(super) fn why_spent(&self, record: &Record) -> Option<String> {
         self.protocol.why_spent(
             record.failure().map(|failure| failure.code.as_str()),
@@ -22,9 +21,9 @@ impl<V> Planner<'_, V> {
         )
     }
 
-    /// Gives up a handoff that failed and has no attempt left.
+    /// Gives up a failed handoff that has no attempt left.
     pub(super) fn exhaust(&self, record: &mut Record) {
-        // Without rules of its own, a protocol leaves it to whoever retries.
+        // If the protocol has no retry rules, that is up to the agent that retries.
         if self.protocol.definition().retry.is_none() {
             return;
         }
@@ -51,7 +50,7 @@ impl<V> Planner<'_, V> {
             (Some(_), Some(drawn)) => whole * u64::from(drawn.min(WHOLE)) / u64::from(WHOLE),
             _ => whole,
         };
-        // A clock that was ahead when the attempt failed delays nothing.
+        // If the clock was ahead when the attempt failed, that adds no delay.
         let failed = record.latest().map_or(self.actor.at, |t| t.at);
         let delay = TimeDelta::try_seconds(i64::try_from(seconds).ok()?)?;
         let at = failed.min(self.actor.at).checked_add_signed(delay)?;

@@ -1,5 +1,5 @@
-//! Sending a contract: who may, what becomes of what the sender held, and the
-//! handoff that begins.
+//! Sending a contract: who may, what happens to the handoff that the sender held, and the handoff
+//! that it starts.
 
 use handoff_base::Edit;
 use handoff_base::ids::{AgentName, HandoffId};
@@ -21,11 +21,10 @@ use crate::step::{Planned, Step, Stop, View};
 use crate::stored::VERSION;
 use crate::value::scalar;
 
-/// The code of the failure of an agent that did what its role does not allow.
+/// The failure code of an agent that violated its role.
 const ROLE_VIOLATION: &str = "ROLE_VIOLATION";
 
 impl<V> Planner<'_, V> {
-    /// Sends a contract.
     pub(super) fn send<E>(
         &self,
         issue: Option<Issue>,
@@ -75,7 +74,7 @@ impl<V> Planner<'_, V> {
         Ok(planned)
     }
 
-    /// Records a contract that moves nothing.
+    /// Records a contract that changes no state.
     fn note<E>(
         &self,
         issue: Option<Issue>,
@@ -87,7 +86,7 @@ impl<V> Planner<'_, V> {
         V: View<E>,
     {
         if let Some(issue) = &issue {
-            // Agents can find the same; each says it for itself.
+            // Several agents can send the same note; each counts.
             let sent = self.view.sent_before(&send.contract.bytes);
             for number in sent.map_err(Stop::Unreadable)? {
                 let earlier = self.record(&self.id(number))?;
@@ -112,7 +111,7 @@ impl<V> Planner<'_, V> {
         Ok(self.written(issue, vec![new], send))
     }
 
-    /// Hands work on, from what its sender holds: a step of a relay, or a request.
+    /// Hands work on from what its sender holds: a step of a relay, or a request.
     fn hand_on<E>(
         &self,
         issue: Option<Issue>,
@@ -133,7 +132,7 @@ impl<V> Planner<'_, V> {
             }
             self.ensure_not_taken_over(issue, from, basis.as_ref(), send.token)?;
         }
-        // Whatever else speaks against it, another contract under a known id is no news.
+        // A different contract under a known id is refused for that first.
         if let Some(issue) = &issue {
             self.ensure_id_free(issue, contract)?;
         }
@@ -223,7 +222,7 @@ impl<V> Planner<'_, V> {
         Ok(Planned::Write(Box::new(step)))
     }
 
-    /// A step that changes these handoffs, of which the last is new.
+    /// A step that changes these handoffs, the last of which is new.
     pub(super) fn written(
         &self,
         issue: Issue,
@@ -247,7 +246,7 @@ impl<V> Planner<'_, V> {
         Planned::Write(Box::new(step))
     }
 
-    /// The handoff that a contract begins; the issue learns what it says.
+    /// Starts the handoff of a contract and records its facts in the issue.
     pub(super) fn begin(
         &self,
         issue: &mut Issue,
@@ -315,7 +314,7 @@ impl<V> Planner<'_, V> {
         }
     }
 
-    /// Ends the work on the handoff that a sender held, as its contract says.
+    /// Ends the work on the handoff that a sender held, with the outcome that its contract states.
     fn release(
         &self,
         held: &mut Record,
@@ -373,8 +372,8 @@ impl<V> Planner<'_, V> {
         .collect()
     }
 
-    /// Who gets a contract first: whoever decides on that route before the work
-    /// moves on; after a violation, the orchestrator.
+    /// The first receiver of a contract: the agent that decides on that route before the work moves
+    /// on; after a violation, the orchestrator.
     fn first_receiver(
         &self,
         from: &AgentName,
@@ -391,8 +390,8 @@ impl<V> Planner<'_, V> {
         via.filter(|via| *via != from).unwrap_or(to).clone()
     }
 
-    /// The failed or blocked handoff that a report was about, once whoever got
-    /// the report sends on: what is sent takes its place.
+    /// The failed or blocked handoff that a report was about, once the report's receiver sends on:
+    /// the new handoff replaces it.
     fn superseded<E>(&self, held: &Record, sent: &HandoffId) -> Result<Option<Record>, Stop<E>>
     where
         V: View<E>,
@@ -427,7 +426,7 @@ fn expected(kind: &ContractType, value: &Value) -> Option<Expected> {
     })
 }
 
-/// What a contract's sender lacks.
+/// The inputs that a contract's sender lacks.
 pub(super) fn lacks(kind: &ContractType, value: &Value) -> Vec<Question> {
     let Some(fields) = &kind.inputs else {
         return Vec::new();
@@ -450,7 +449,7 @@ pub(super) fn lacks(kind: &ContractType, value: &Value) -> Vec<Question> {
     entries.filter_map(question).collect()
 }
 
-/// What a contract says of its own retries.
+/// The retry settings of a contract.
 fn own_retry(kind: &ContractType, value: &Value) -> Option<OwnRetry> {
     let delay = kind.retry_delay.as_ref();
     let multiplier = kind.retry_multiplier.as_deref();

@@ -1,5 +1,5 @@
-//! Tasks: contracts that open or complete them, what waits for them, and the
-//! parent that is done when they are.
+//! Tasks: contracts that open or complete them, what waits for them, and the parent that is done
+//! when they are.
 
 use handoff_base::finding::Finding;
 use handoff_base::ids::{AgentName, HandoffId};
@@ -14,8 +14,8 @@ use crate::request::EventArgs;
 use crate::step::{Stop, View};
 
 impl<V> Planner<'_, V> {
-    /// Says whether a contract breaks down the task of the handoff that its
-    /// sender holds, who then keeps it until all parts are done.
+    /// Whether a contract breaks down the task of the handoff that its sender holds. The sender
+    /// then keeps it until all parts are done.
     pub(super) fn breaks_down(
         &self,
         kind: &ContractType,
@@ -30,8 +30,8 @@ impl<V> Planner<'_, V> {
         })
     }
 
-    /// Says whether a part that a plan hands over was turned down, so that its
-    /// sender has reason to send the plan once more.
+    /// Whether a planned part was turned down, which is a reason for its sender to send the plan
+    /// again.
     pub(super) fn plan_turned_down<E>(
         &self,
         issue: &Issue,
@@ -54,8 +54,8 @@ impl<V> Planner<'_, V> {
         Ok(false)
     }
 
-    /// Completes what the holder of a task works on that reports on its parts:
-    /// a new plan is what follows from it.
+    /// Completes the reports on a task's parts that its holder works on: the new plan follows from
+    /// them.
     pub(super) fn reports_on<E>(
         &self,
         issue: &Issue,
@@ -102,7 +102,7 @@ impl<V> Planner<'_, V> {
             .collect()
     }
 
-    /// Refuses a contract whose tasks are not where it says they are.
+    /// Refuses a contract that does not match the state of its tasks.
     pub(super) fn fits_tasks(
         &self,
         issue: &Issue,
@@ -124,8 +124,8 @@ impl<V> Planner<'_, V> {
         })
     }
 
-    /// Adds the handoffs that a contract begins: one for each task that it
-    /// opens, all with the same contract, or the one that it is.
+    /// Adds the handoffs that a contract starts: one for each task that it opens, all with the same
+    /// contract, or a single one.
     pub(super) fn open_tasks<E>(
         &self,
         changed: &mut Changed,
@@ -161,7 +161,7 @@ impl<V> Planner<'_, V> {
                 parent: parent.clone(),
             });
             changed.issue.handoffs = first + i;
-            // A new plan for a task that waits takes the place of the old one.
+            // A new plan for a pending task replaces the old one.
             if let Some(known) = find(&changed.issue, parent.as_deref(), id) {
                 let mut old = self.record(&known.handoff)?;
                 replaced.push((old.id.clone(), record.id.clone()));
@@ -186,7 +186,7 @@ impl<V> Planner<'_, V> {
             });
             changed.records.push(record);
         }
-        // Now that every task has its handoff, each can name those it waits for.
+        // Every task has its handoff now, so dependencies can be recorded.
         let issue = &changed.issue;
         for record in &mut changed.records {
             if record.id.number() >= first
@@ -201,7 +201,7 @@ impl<V> Planner<'_, V> {
         self.wait_instead(changed, &replaced)
     }
 
-    /// Lets what waits for a handoff wait for the one that took its place.
+    /// Makes handoffs that wait for one wait for its replacement instead.
     fn wait_instead<E>(
         &self,
         changed: &mut Changed,
@@ -234,8 +234,8 @@ impl<V> Planner<'_, V> {
         Ok(())
     }
 
-    /// Lets tasks follow their handoffs: what is completed frees what waits for
-    /// it, and a parent of which all parts are done is done.
+    /// Updates tasks after their handoffs: a completed one frees those that wait for it, and a
+    /// parent whose parts are all done is done.
     pub(super) fn follow_tasks<E>(&self, changed: &mut Changed) -> Result<(), Stop<E>>
     where
         V: View<E>,
@@ -273,7 +273,7 @@ impl<V> Planner<'_, V> {
         Ok(())
     }
 
-    /// Takes a completed handoff from what others wait for.
+    /// Removes a completed handoff from what others wait for.
     fn free<E>(&self, changed: &mut Changed, done: &HandoffId) -> Result<(), Stop<E>>
     where
         V: View<E>,
@@ -304,7 +304,7 @@ impl<V> Planner<'_, V> {
         Ok(())
     }
 
-    /// Completes the handoff of a task of which all parts are done.
+    /// Completes the handoff of a task whose parts are all done.
     fn finish_parent<E>(&self, changed: &mut Changed, parent: &str) -> Result<(), Stop<E>>
     where
         V: View<E>,
@@ -339,8 +339,7 @@ impl<V> Planner<'_, V> {
     }
 }
 
-/// The handoff of the task that a contract completes, or of the one that it
-/// breaks down.
+/// The handoff of the task that a contract completes or breaks down.
 pub fn task_handoff(issue: &Issue, kind: &ContractType, contract: &Contract) -> Option<HandoffId> {
     let plan = kind.tasks.as_ref()?.read(&contract.value);
     let task = match &plan.completes {
@@ -350,18 +349,18 @@ pub fn task_handoff(issue: &Issue, kind: &ContractType, contract: &Contract) -> 
     task.map(|task| task.handoff.clone())
 }
 
-/// A task by its name and its parent's.
+/// The task with this name and parent.
 fn find<'i>(issue: &'i Issue, parent: Option<&str>, id: &str) -> Option<&'i Task> {
     let mut tasks = issue.tasks.iter();
     tasks.find(|t| t.id == id && t.parent.as_deref() == parent)
 }
 
-/// A task that is part of no other.
+/// A task without a parent.
 fn root<'i>(issue: &'i Issue, id: &str) -> Option<&'i Task> {
     find(issue, None, id)
 }
 
-/// Where a contract's tasks are not what the issue knows of them.
+/// Where a contract's tasks contradict what the issue knows of them.
 pub fn misplaced(
     issue: &Issue,
     fields: &TaskFields,
@@ -393,7 +392,7 @@ pub fn misplaced(
                 let text = format!("no task {} was handed over in this issue", quoted(id));
                 fault("task.orphan", &fields.parent, text);
             }
-            // Its last part may be told of when it is done itself.
+            // The report on its last part may arrive after the task itself is done.
             Some(task) if task.state == TaskState::Completed && !late => {
                 let text = format!("task {} is completed", quoted(id));
                 fault("task.state", &fields.parent, text);
@@ -432,7 +431,7 @@ pub fn misplaced(
             }
         }
     }
-    // What was planned before may wait for what is planned now.
+    // Earlier planned tasks may wait for newly planned ones.
     let mut whole = plan.clone();
     for task in issue.tasks.iter().filter(|t| {
         t.parent.as_deref() == parent
@@ -467,7 +466,7 @@ pub fn misplaced(
                     );
                     fault("task.state", &fields.completes, text);
                 }
-                // It was completed first, and is told now.
+                // The task was completed before its report.
                 None if issue.unfollowed.contains(&task.handoff) => {}
                 None => {
                     let text = format!("task {} is {} already", quoted(id), task.state.as_str());

@@ -1,4 +1,4 @@
-//! Thresholds that can never be crossed, or that mean nothing.
+//! Checks alerts for thresholds that can never be crossed or that mean nothing.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,6 @@ use super::checker::Checker;
 use crate::definition::{Alert, LONGEST, Measure, Metric, Threshold};
 
 impl Checker<'_> {
-    /// What is wrong with the alerts.
     pub(super) fn alerts(&mut self) {
         let mut names = BTreeSet::new();
         for (i, alert) in self.definition.alerts.iter().enumerate() {
@@ -26,7 +25,7 @@ impl Checker<'_> {
     }
 }
 
-/// What is wrong with an alert, and at which of its keys.
+/// What is wrong with an alert, with the keys concerned.
 fn faults(alert: &Alert) -> Vec<(&'static str, String)> {
     let mut found = Vec::new();
     let mut fault = |key, text: String| found.push((key, text));

@@ -1,4 +1,4 @@
-//! What every check of a definition needs: the definition, its names, and what was found.
+//! The state that all checks of a definition share: the definition, its names, and the findings.
 
 use std::collections::BTreeSet;
 

@@ -1,12 +1,11 @@
-//! Claims that nothing could be compared with, and patterns of paths that match nothing.
+//! Checks for claims that can't be compared with anything, and path patterns that match nothing.
 
 use super::checker::Checker;
 use crate::definition::Claims;
 use crate::path_pattern::PathPattern;
 
 impl Checker<'_> {
-    /// What is wrong with the claims of the contract types, and with the paths of
-    /// the agents.
+    /// Checks the claims of the contract types and the paths of the agents.
     pub(super) fn evidence(&mut self) {
         let definition = self.definition;
         for (i, kind) in definition.contracts.iter().enumerate() {

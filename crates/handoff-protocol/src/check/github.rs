@@ -1,4 +1,4 @@
-//! Rules about GitHub's events that can't apply, or that nothing follows from.
+//! Checks rules about GitHub's events that can't apply or that have no effect.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::definition::{
 const CODE: &str = "protocol.github";
 
 impl Checker<'_> {
-    /// What is wrong with the rules about events.
+    /// Checks the rules about events.
     pub(super) fn github(&mut self) {
         let definition = self.definition;
         let rules = definition.github.iter().flat_map(|github| &github.rules);

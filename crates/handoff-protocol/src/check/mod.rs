@@ -1,7 +1,7 @@
-//! Every way in which the parts of a definition do not fit together.
+//! Checks whether the parts of a definition fit together.
 //!
-//! [`faults`] runs all checks; those of one subject are beside it in a file of their own. The
-//! definition knows nothing of them.
+//! [`faults`] runs all checks; those of one subject are in a separate file next to it. The
+//! definition does not depend on them.
 
 mod alerts;
 mod checker;
@@ -24,10 +24,10 @@ use crate::definition::{
     AgentKind, ContractType, Definition, FactRule, Fields, Route, Style, TaskFields,
 };
 
-/// The form of `protocol.json` that this program reads.
+/// The format of `protocol.json` that this program reads.
 const FORMAT: u32 = 1;
 
-/// The longest version, in characters. It stands in commit messages.
+/// The longest version, in characters. It appears in commit messages.
 const VERSION: usize = 64;
 
 /// The formats that contracts may have.
@@ -120,7 +120,7 @@ impl Checker<'_> {
 
     fn pointers(&mut self, at: &str, fields: &Fields) {
         for (key, pointer) in fields.given() {
-            // An issue may be opened under a fixed name.
+            // The key of a new issue may be a fixed name.
             if key != "new_issue" || pointer.starts_with('/') {
                 self.pointer(format!("{at}/{key}"), pointer);
             } else if pointer.parse::<IssueKey>().is_err() {
@@ -317,7 +317,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The rules that a contract type has beside its form.
+    /// Checks the rules of a contract type other than those of its form.
     fn contract_rules(&mut self, i: usize, contract: &ContractType) {
         let at = |key: &str| format!("/contracts/{i}/{key}");
         for (j, format) in contract.formats.iter().enumerate() {
@@ -437,7 +437,7 @@ impl Checker<'_> {
             .map(|a| &a.id)
     }
 
-    /// The rules of the protocol as a whole.
+    /// Checks the rules of the protocol as a whole.
     fn rules(&mut self) {
         let definition = self.definition;
         for (name, document) in &definition.documents {
@@ -475,7 +475,7 @@ fn is_name(text: &str) -> bool {
             .all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b))
 }
 
-/// Says whether a file named in a protocol stays inside the protocol's folder.
+/// Whether a path stays inside the protocol's folder.
 fn is_plain_path(path: &str) -> bool {
     path.split('/').all(|part| {
         !part.is_empty()

@@ -1,4 +1,4 @@
-//! Requirements that nothing can show, or that are not defined.
+//! Checks for requirements that nothing can meet or that are not defined.
 
 use super::checker::Checker;
 use crate::definition::COMPLETED;

@@ -1,4 +1,4 @@
-//! Every way in which a definition's rules of time and failure can be wrong.
+//! Checks a definition's rules about time and failures.
 
 use handoff_base::pointer::escaped_part;
 use serde_json::Number;
@@ -216,7 +216,7 @@ impl Checker<'_> {
     }
 }
 
-/// Says whether an action can be taken about a handoff in this state.
+/// Whether an action is possible for a handoff in this state.
 fn fits(action: Action, state: State) -> bool {
     match action {
         Action::Ask => state == State::Blocked,

@@ -1,8 +1,8 @@
-//! Names and values of traces that no backend takes, or that are taken.
+//! Checks the names and values of traces: invalid ones, and reserved ones.
 
 use super::checker::Checker;
 
-/// What begins the names that say the same of every protocol's handoffs.
+/// Prefixes of names that have the same meaning for every protocol's handoffs.
 const RESERVED: [&str; 4] = ["git_handoff.", "gen_ai.", "error.", "service."];
 
 impl Checker<'_> {

@@ -1,5 +1,5 @@
-//! Where work can go: types that can't be told apart on their way, agents that
-//! nothing reaches, types that nobody can send.
+//! Checks the routes of work: types that can't be told apart on a route, agents that no route
+//! reaches, types that nobody can send.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use super::checker::Checker;
 use crate::definition::{AgentKind, ContractType, Definition, Route, Words};
 
 impl Checker<'_> {
-    /// Types between the same agents that no field tells apart.
+    /// Reports types between the same agents that no field tells apart.
     pub(super) fn undecidable(&mut self) {
         let definition = self.definition;
         let types = &definition.contracts;
@@ -17,7 +17,7 @@ impl Checker<'_> {
             types.iter().map(|c| ways(definition, c)).collect();
         for (b, other) in types.iter().enumerate() {
             for (a, one) in types.iter().enumerate().take(b) {
-                // Only XML always shows its root.
+                // Only XML always has a root.
                 let by_root = definition.formats == ["xml"] && one.root != other.root;
                 if by_root
                     || one.name == other.name
@@ -35,10 +35,9 @@ impl Checker<'_> {
         }
     }
 
-    /// Agents that no work reaches, and types that nobody can send.
+    /// Reports agents that no work reaches, and types that nobody can send.
     pub(super) fn unreachable(&mut self) {
-        // What is wrong with a route or an agent would be told once more for
-        // everything behind it.
+        // A fault of a route or an agent would be reported again for everything that depends on it.
         let apart = |f: &Finding| !f.path.starts_with("/routes") && !f.path.starts_with("/agents");
         if !self.found.iter().all(apart) {
             return;
@@ -88,10 +87,9 @@ impl Checker<'_> {
     }
 }
 
-/// A sender and a receiver.
 type AgentPair<'d> = (&'d str, &'d str);
 
-/// Between whom contracts of a type can go.
+/// The sender and receiver pairs of a contract type.
 fn ways<'d>(definition: &'d Definition, kind: &ContractType) -> BTreeSet<AgentPair<'d>> {
     let agents = || definition.agents.iter().map(|agent| agent.id.as_str());
     let sent = |name: &str| {
@@ -112,7 +110,7 @@ fn ways<'d>(definition: &'d Definition, kind: &ContractType) -> BTreeSet<AgentPa
     if kind.answers.is_empty() {
         return sent(&kind.name);
     }
-    // An answer goes back; one that names no receiver may go to anyone.
+    // An answer goes back to the requester; if it names no receiver, it may go to anyone.
     let names_receiver = kind.fields.to.is_some();
     let asked = kind.answers.iter().flat_map(|asked| sent(asked));
     asked
@@ -126,8 +124,8 @@ fn ways<'d>(definition: &'d Definition, kind: &ContractType) -> BTreeSet<AgentPa
         .collect()
 }
 
-/// Says whether no field and no format tells two types apart, nor that each has
-/// its sender elsewhere.
+/// Whether two types can't be told apart by a field, by the format, or by different places of their
+/// senders.
 fn alike(a: &ContractType, b: &ContractType) -> bool {
     let apart = |(pointer, words): (&String, &Words)| {
         b.when

@@ -1,82 +1,81 @@
-//! Thresholds: what someone is told of, and what is to be done then.
+//! Alerts: thresholds of metrics, and what to do when one is crossed.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
 
-/// A figure that a threshold can be about; the words are the same in
-/// `protocol.json` and in what is printed.
+/// A metric that a threshold can be about; its name is the same in `protocol.json` and in output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Metric {
-    /// Attempts that failed, those whose lease ran out included.
+    /// Failed attempts, including those whose lease ran out.
     Failures,
     /// Attempts whose lease ran out.
     Timeouts,
-    /// Further attempts at what failed.
+    /// Retries of failed work.
     Retries,
-    /// Handoffs that came to a person.
+    /// Handoffs that were escalated to a person.
     Escalated,
-    /// Handoffs that their receivers refused.
+    /// Handoffs that their receivers rejected.
     Rejected,
-    /// Handoffs that were withdrawn.
+    /// Cancelled handoffs.
     Cancelled,
     /// Claims of contracts that the repository contradicts.
     Contradicted,
-    /// What agents did against their roles.
+    /// Role violations of agents.
     Violations,
-    /// Contracts that were refused because they would have gone in circles.
+    /// Contracts refused because the work would have gone in circles.
     CyclesBlocked,
-    /// Contracts that were refused, for whatever reason.
+    /// Contracts refused for any reason.
     ContractsRefused,
     /// The most retries of one handoff.
     RetriesOfOne,
-    /// The fewest rounds that the limits leave an open issue.
+    /// The fewest rounds that an open issue has left.
     RoundsLeft,
     /// Handoffs that wait for their receivers.
     Pending,
     /// Handoffs that wait for an answer.
     Blocked,
-    /// Handoffs that failed, and nobody has decided what becomes of them.
+    /// Handoffs that failed and that nobody has decided about.
     Failed,
     /// Handoffs without an attempt left.
     Dead,
-    /// Handoffs that are worked on, and whose lease ran out.
+    /// Handoffs in progress whose lease ran out.
     LeasesExpired,
-    /// Open issues in which no handoff is open.
+    /// Open issues without an open handoff.
     IdleIssues,
-    /// From the sending to the end.
+    /// From sending to the end.
     Duration,
-    /// From the sending to the first claim.
+    /// From sending to the first claim.
     AcknowledgmentTime,
-    /// From a failure to the claim that took the work up again.
+    /// From a failure to the claim that resumes the work.
     RecoveryTime,
-    /// From the opening of an issue to its completion.
+    /// From opening an issue to its completion.
     CycleTime,
-    /// How much of what ended, or stands still, was completed.
+    /// The share of completed handoffs among those that ended or need attention.
     SuccessRate,
-    /// How much of what was sent was claimed.
+    /// The share of sent handoffs that were claimed.
     AcknowledgmentRate,
-    /// Faults that the last audit in this clone found.
+    /// Faults found by the last audit in this clone.
     Corruption,
 }
 
-/// What a metric is a figure of, which says what a threshold about it can have.
+/// What a metric measures, which determines the settings that a threshold can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
-    /// Events: they are counted within a time.
+    /// Events, counted within a period.
     Events,
-    /// Things that are so now: they are counted once they are so for a time.
+    /// Current conditions, counted once they have lasted for a period.
     WaitStatus,
-    /// Times: an average, or a quantile, of those measured within a time.
+    /// Durations: the average or a quantile of those measured within a period.
     Times,
-    /// A share of what happened within a time.
+    /// A share of what happened within a period.
     Share,
-    /// A number that is what it is.
+    /// A plain number.
     Level,
 }
 
 impl Metric {
-    /// The word for it.
+    /// The metric's name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Failures => "failures",
@@ -107,7 +106,7 @@ impl Metric {
         }
     }
 
-    /// What it is a figure of.
+    /// What the metric measures.
     pub fn measure(self) -> Measure {
         match self {
             Self::Failures
@@ -135,7 +134,7 @@ impl Metric {
         }
     }
 
-    /// The unit of its values: `seconds`, `ratio`, or nothing for numbers of things.
+    /// The unit of its values: `seconds`, `ratio`, or none for counts.
     pub fn unit(self) -> &'static str {
         match self.measure() {
             Measure::Times => "seconds",
@@ -144,7 +143,7 @@ impl Metric {
         }
     }
 
-    /// Says whether a threshold about it can be limited to the newest time.
+    /// Whether a threshold about it can be limited to a recent period.
     pub(crate) fn has_window(self) -> bool {
         matches!(
             self.measure(),
@@ -152,29 +151,29 @@ impl Metric {
         )
     }
 
-    /// Says whether a threshold about it can let a time pass first.
+    /// Whether a threshold about it can require a minimum duration.
     pub(crate) fn has_patience(self) -> bool {
         self.measure() == Measure::WaitStatus || self == Self::AcknowledgmentRate
     }
 }
 
-/// How much an alarm weighs.
+/// How serious an alert is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// Worth a look.
+    /// Worth knowing.
     Info,
-    /// Something goes wrong.
+    /// Something is going wrong.
     Warning,
-    /// Work stops, or is lost.
+    /// Work stops or is lost.
     Critical,
 }
 
 impl Level {
-    /// Every level, the lightest first.
+    /// Every level, the least serious first.
     pub const ALL: [Self; 3] = [Self::Info, Self::Warning, Self::Critical];
 
-    /// The word for it.
+    /// The level's name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Info => "info",
@@ -184,21 +183,21 @@ impl Level {
     }
 }
 
-/// On which side of a number a value has to be.
+/// The side of a number that a value must be on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Side {
-    /// More than it.
+    /// Greater than the number.
     Above,
-    /// It, or more.
+    /// The number or greater.
     AtLeast,
-    /// Less than it.
+    /// Less than the number.
     Below,
-    /// It, or less.
+    /// The number or less.
     AtMost,
 }
 
-/// A number, and the side of it that is told.
+/// A number, and the side of it that triggers an alert.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Threshold {
     /// The side.
@@ -208,7 +207,7 @@ pub struct Threshold {
 }
 
 impl Threshold {
-    /// Says whether a value is one to tell of.
+    /// Whether a value crosses the threshold.
     pub fn is_crossed_by(self, value: f64) -> bool {
         match self.side {
             Side::Above => value > self.value,
@@ -219,13 +218,13 @@ impl Threshold {
     }
 }
 
-/// When someone is told, and what is to be done then.
+/// An alert: when it fires, and what to do then.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Alert {
-    /// Its name, in the protocol its own.
+    /// Its name, unique in the protocol.
     pub name: String,
-    /// What it is about.
+    /// The metric it is about.
     pub metric: Metric,
     /// Fires above this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -239,23 +238,23 @@ pub struct Alert {
     /// Fires at this and below.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_most: Option<Number>,
-    /// Only what happened in so many seconds before now counts.
+    /// Counts only what happened in this many seconds before now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within_seconds: Option<u64>,
-    /// Only what has been so for so many seconds counts.
+    /// Counts only what has lasted for this many seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub longer_than_seconds: Option<u64>,
-    /// Of times, the quantile that counts, from 0 to 1; else it is their average.
+    /// For durations, the quantile to use, from 0 to 1; the default is the average.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quantile: Option<Number>,
-    /// How much it weighs.
+    /// How serious it is.
     pub severity: Level,
-    /// What is to be done.
+    /// What to do about it.
     pub action: String,
 }
 
 impl Alert {
-    /// The thresholds that it names, of which a sound one has one.
+    /// The thresholds that it names; a valid alert has exactly one.
     pub(crate) fn thresholds(&self) -> impl Iterator<Item = Threshold> {
         let all = [
             (Side::Above, &self.above),
@@ -269,7 +268,7 @@ impl Alert {
         })
     }
 
-    /// What it compares with.
+    /// The threshold to compare with.
     pub fn threshold(&self) -> Option<Threshold> {
         self.thresholds().next()
     }

@@ -1,4 +1,4 @@
-//! What can be done when work stands still, and which of it when.
+//! What can be done about work that needs attention, and the rules for choosing.
 
 use handoff_base::ids::AgentName;
 use serde::{Deserialize, Serialize};
@@ -9,19 +9,19 @@ use crate::lifecycle::State;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
-    /// The work goes on: someone claims it, or sends it on.
+    /// The work continues: an agent claims it or sends it on.
     Advance,
-    /// Someone has to answer.
+    /// Somebody must answer.
     Ask,
     /// The same agent tries again, with adjusted instructions.
     Retry,
     /// Another agent tries.
     Reassign,
-    /// The work goes on with what was delivered.
+    /// The work continues with what was delivered.
     ProceedPartial,
-    /// The work goes on without it.
+    /// The work continues without it.
     Skip,
-    /// A person does by hand what no agent did.
+    /// A person does by hand what no agent completed.
     FallBack,
     /// A person decides.
     Escalate,
@@ -46,7 +46,7 @@ impl Action {
     }
 }
 
-/// When a rule applies: every condition that is given must hold.
+/// When a rule applies: every given condition must hold.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Circumstances {
@@ -62,36 +62,36 @@ pub struct Circumstances {
     /// The priority is one of these.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub priority: Vec<String>,
-    /// Whether its agent says that another attempt may succeed.
+    /// Whether the agent reported that another attempt may succeed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recoverable: Option<bool>,
     /// Whether attempts are left.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retries_left: Option<bool>,
-    /// It was handed to none of these.
+    /// It was handed to none of these agents.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_to: Vec<AgentName>,
-    /// Rounds that the issue's limits leave no room for any more, by their names.
+    /// Kinds of round that the issue has none left of, by name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reached: Vec<String>,
-    /// It does not stand still: its contract, whose status counts here, is with the
-    /// agent that decides what follows from it.
+    /// The handoff does not need attention itself: its contract, whose status is tested here, is
+    /// with the agent that decides what follows from it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub to_decide: bool,
 }
 
-/// What to do about a handoff that stands still, or that was answered in part.
+/// What to do about a handoff that needs attention or was answered in part.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DecisionRule {
-    /// When.
+    /// When the rule applies.
     #[serde(default)]
     pub when: Circumstances,
-    /// What.
+    /// The action to take.
     pub action: Action,
-    /// The agent that it goes to, where it goes to another.
+    /// The agent that takes over, if the action moves the work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<AgentName>,
-    /// Why, in a few words that are recorded with the decision.
+    /// The reason, in a few words, recorded with the decision.
     pub why: String,
 }

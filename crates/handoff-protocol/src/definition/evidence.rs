@@ -1,19 +1,18 @@
-//! What contracts claim about the repository, and what becomes of a claim that
-//! does not hold.
+//! What contracts claim about the repository, and what happens if a claim does not hold.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// What becomes of a claim that the repository contradicts.
+/// What happens if the repository contradicts a claim.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Policy {
     /// The contract is refused.
     Enforce,
-    /// The contract is accepted, and the contradiction recorded and shown.
+    /// The contract is accepted, and the contradiction is recorded and shown.
     Warn,
-    /// Claims are recorded as they are made.
+    /// Claims are recorded unchecked.
     #[default]
     Off,
 }
@@ -29,7 +28,7 @@ impl Policy {
     }
 }
 
-/// One thing that can be checked.
+/// A check of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Check {
@@ -37,24 +36,24 @@ pub enum Check {
     Branch,
     /// The commits exist, and the branch added them to its base.
     Commits,
-    /// As many paths differ as the contract says.
+    /// The number of changed paths is the claimed one.
     FilesChanged,
-    /// As many commits were added as the contract says.
+    /// The number of added commits is the claimed one.
     CommitsAdded,
-    /// The merge commit is on the base branch, and made as the contract says.
+    /// The merge commit is on the base branch and was made as claimed.
     Merge,
-    /// The files that are delivered exist.
+    /// The delivered files exist.
     Artifacts,
-    /// The sender changed only what its role may.
+    /// The sender changed only what its role allows.
     Paths,
-    /// The test report has the counts that the contract has.
+    /// The test report has the claimed counts.
     Tests,
-    /// The coverage report has the percentage that the contract has.
+    /// The coverage report has the claimed percentage.
     Coverage,
 }
 
 impl Check {
-    /// Every check, in the order in which they are recorded.
+    /// Every check, in the order of recording.
     pub const ALL: [Self; 9] = [
         Self::Branch,
         Self::Commits,
@@ -82,7 +81,7 @@ impl Check {
         }
     }
 
-    /// The code of the finding that it contradicts a contract.
+    /// The code of the finding that this check contradicts a contract.
     pub fn code(self) -> &'static str {
         match self {
             Self::Branch => "evidence.branch",
@@ -98,11 +97,11 @@ impl Check {
     }
 }
 
-/// What a protocol says of its contracts' claims.
+/// A protocol's policies for its contracts' claims.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EvidenceRules {
-    /// The policy of every check; the ledger's, if it is not said.
+    /// The policy of every check; the default is the ledger's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<Policy>,
     /// The policies of single checks.
@@ -114,16 +113,16 @@ pub struct EvidenceRules {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Strategy {
-    /// By a commit with both lines as its parents.
+    /// With a commit that has both branches as its parents.
     Merge,
-    /// By one commit that holds all that the branch changed.
+    /// With one commit that has all the branch's changes.
     Squash,
-    /// By the branch's commits, written again on the base branch.
+    /// By recreating the branch's commits on the base branch.
     Rebase,
 }
 
 impl Strategy {
-    /// The strategy that a protocol calls by its usual name.
+    /// The strategy with this common name.
     pub fn usual(word: &str) -> Option<Self> {
         match word {
             "merge" => Some(Self::Merge),
@@ -134,57 +133,57 @@ impl Strategy {
     }
 }
 
-/// Where a contract lists commits.
+/// The places where a contract lists commits.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CommitsClaim {
     /// The list.
     pub list: String,
-    /// The commit's id, from the entry; without it, the entry is the id.
+    /// The commit's id, relative to the entry; without it, the entry is the id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
 }
 
-/// Where a contract says how its branch was merged.
+/// The places where a contract states how its branch was merged.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MergeClaim {
     /// The commit on the base branch.
     pub commit: String,
-    /// The word for how it was made.
+    /// The word for the merge strategy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strategy: Option<String>,
-    /// What the words stand for, if they are not the usual ones.
+    /// The meaning of the words, if not the common one.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub strategies: BTreeMap<String, Strategy>,
 }
 
-/// Where a contract says how its tests went.
+/// The places where a contract states its test results.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TestsClaim {
-    /// How many passed.
+    /// The number that passed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passed: Option<String>,
-    /// How many failed or broke off.
+    /// The number that failed or were aborted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
-    /// How many were skipped.
+    /// The number that were skipped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<String>,
-    /// How many there are.
+    /// The total number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<String>,
     /// Whether none failed, as `true` or `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passing: Option<String>,
-    /// The outcome in words, with some of the counts.
+    /// The result in words, with some of the counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
 
 impl TestsClaim {
-    /// Every pointer that is given, by name.
+    /// Every given pointer, by name.
     pub fn given(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let all = [
             ("passed", &self.passed),
@@ -199,23 +198,23 @@ impl TestsClaim {
     }
 }
 
-/// Where a contract says what can be checked: a JSON Pointer each.
+/// The places of claims that can be checked, as JSON Pointers.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claims {
-    /// The code branch, if not where the envelope has it.
+    /// The code branch, if not at the envelope's place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
-    /// The branch that the work is to be merged into.
+    /// The branch that the work will be merged into.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
     /// The commits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commits: Option<CommitsClaim>,
-    /// How many paths the branch changes, or a list of them.
+    /// The number of paths that the branch changes, or a list of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files_changed: Option<String>,
-    /// How many commits the sender added.
+    /// The number of commits that the sender added.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commits_added: Option<String>,
     /// The merge.
@@ -229,13 +228,12 @@ pub struct Claims {
     pub coverage: Option<String>,
 }
 
-/// A pointer with its place in the claims, and the types of which one must be
-/// where it leads to.
+/// A pointer with its place in the claims, and the JSON types allowed at its target.
 pub type ClaimedPlace<'c> = (String, String, &'c [&'c str]);
 
 impl Claims {
-    /// Every pointer from the contract's root, with its place in the claims and
-    /// the types of which one must be there. A list's first entry stands for all.
+    /// Every pointer from the contract's root, with its place in the claims and the types allowed
+    /// there. A list's first entry stands for all.
     pub fn given(&self) -> Vec<ClaimedPlace<'static>> {
         const TEXT: &[&str] = &["string"];
         const COUNT: &[&str] = &["integer", "number"];

@@ -1,19 +1,20 @@
-//! Where contracts have what every protocol knows of a contract.
+//! The places of the fields that every protocol knows.
 
 use serde::{Deserialize, Serialize};
 
-/// Where the envelope's fields are: a JSON Pointer each.
+/// The places of the envelope's fields, as JSON Pointers.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fields {
-    /// The contract's own id, the same for everything about one piece of work or unique among the contracts of its type.
+    /// The contract's own id: shared by everything about one piece of work, or unique among the
+    /// contracts of its type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// The issue key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub issue: Option<String>,
-    /// The key of an issue that a contract opens without naming one: a JSON
-    /// Pointer, or the key itself.
+    /// The key of the issue that a contract opens if it names none: a JSON Pointer, or the key
+    /// itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new_issue: Option<String>,
     /// The sender.
@@ -37,13 +38,13 @@ pub struct Fields {
     /// The code branch that the work is on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
-    /// Where the sender's own session is.
+    /// The location of the sender's session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
 }
 
 impl Fields {
-    /// Every field that is given, by name.
+    /// Every given field, by name.
     pub fn given(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let all = [
             ("id", &self.id),

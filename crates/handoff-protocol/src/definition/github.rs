@@ -1,5 +1,5 @@
-//! What follows from GitHub's events: which of them say something about an issue, what it
-//! is, and which agent's step it becomes.
+//! Rules for GitHub's events: which events concern an issue, which one, and which agent's step they
+//! become.
 
 use std::collections::BTreeMap;
 
@@ -8,23 +8,23 @@ use handoff_base::pointer::parts;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What follows from GitHub's events.
+/// The rules for GitHub's events.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Github {
-    /// The rules; every one that applies to an event is carried out, in this order.
+    /// The rules; every rule that matches an event is applied, in this order.
     pub rules: Vec<EventRule>,
 }
 
-/// A kind of event that rules can be about, by the name that GitHub has for it.
+/// A kind of event that rules can match, by GitHub's name for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EventKind {
-    /// Something happened to an issue.
+    /// An issue changed.
     Issues,
-    /// Something was said on an issue or on a pull request.
+    /// Somebody commented on an issue or a pull request.
     IssueComment,
-    /// Something happened to a pull request.
+    /// A pull request changed.
     PullRequest,
     /// A pull request was reviewed.
     PullRequestReview,
@@ -35,7 +35,7 @@ pub enum EventKind {
 }
 
 impl EventKind {
-    /// The kind of an event, from its name.
+    /// The kind of the event with this name.
     pub fn of(name: &str) -> Option<Self> {
         Some(match name {
             "issues" => Self::Issues,
@@ -49,7 +49,7 @@ impl EventKind {
         })
     }
 
-    /// GitHub's name for it.
+    /// GitHub's name for the kind.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Issues => "issues",
@@ -62,50 +62,50 @@ impl EventKind {
     }
 }
 
-/// What follows from events that have something in common.
+/// A rule for events.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EventRule {
-    /// Its name, in the protocol its own.
+    /// Its name, unique in the protocol.
     pub name: String,
-    /// The events that it is about, each with the actions; with all, if it names none.
+    /// The kinds of event it matches, each with the actions; an empty list matches all.
     pub on: BTreeMap<EventKind, Vec<String>>,
-    /// What the payload must say at a JSON Pointer, in which `*` is every item of a list.
+    /// The values that the payload must have at JSON Pointers, in which `*` stands for every item
+    /// of a list.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub when: BTreeMap<String, Condition>,
-    /// Whether it is also about what comes from another repository than this one.
+    /// Whether it also matches events from forks.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub forks: bool,
-    /// The agent whose step it is.
+    /// The agent that makes the step.
     #[serde(rename = "as")]
     pub agent: AgentName,
-    /// What is noted beside the issue, together with the facts.
+    /// The note to add to the issue, together with the facts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// The facts, by the names that skeletons have for them, and where the payload has
-    /// them.
+    /// The facts by their names in skeletons, with their sources in the payload.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub facts: BTreeMap<String, Source>,
-    /// What else is done.
+    /// What else to do.
     #[serde(default, rename = "do", skip_serializing_if = "Option::is_none")]
     pub effect: Option<Effect>,
 }
 
-/// What a payload must say at one place.
+/// The value that a payload must have at one place.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(
     untagged,
     expecting = "expected a text, a number, true, false or null, or a list of them"
 )]
 pub enum Condition {
-    /// One of these.
+    /// One of these values.
     Among(Vec<Value>),
-    /// This.
+    /// This value.
     Is(Value),
 }
 
 impl Condition {
-    /// The values that are right; null is also what is not there.
+    /// The accepted values; null also accepts a missing value.
     pub fn values(&self) -> &[Value] {
         match self {
             Self::Among(values) => values,
@@ -113,7 +113,7 @@ impl Condition {
         }
     }
 
-    /// Says whether one of what a pointer leads to is right.
+    /// Whether one of the values that a pointer leads to is accepted.
     pub fn holds(&self, found: &[&Value]) -> bool {
         match found {
             [] => self.values().contains(&Value::Null),
@@ -122,78 +122,78 @@ impl Condition {
     }
 }
 
-/// What is done beside what is noted.
+/// An effect besides the note.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum Effect {
-    /// Sends a contract, if the event and the ledger say all of it; else it is a draft.
+    /// Sends a contract if the event and the ledger provide all of it; otherwise drafts it.
     Send(ContractRule),
-    /// Begins a contract, for the agent to finish.
+    /// Drafts a contract for the agent to finish.
     Draft(ContractRule),
-    /// Answers what is asked, if someone who may write to the repository says so.
+    /// Answers the open questions, if the author may write to the repository.
     Answer,
-    /// Opens a completed issue again.
+    /// Reopens a completed issue.
     Reopen,
-    /// Withdraws what is open.
+    /// Cancels the open handoffs.
     Cancel,
 }
 
-/// A contract, and what an event says of it.
+/// A contract with the values to take from an event.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ContractRule {
     /// Its type.
     pub contract: String,
-    /// The agent that it goes to.
+    /// The agent to send it to.
     pub to: AgentName,
-    /// What the payload has, by the place in the contract: a JSON Pointer.
+    /// Values from the payload, by their place in the contract: a JSON Pointer.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub fields: BTreeMap<String, Source>,
 }
 
-/// Where a payload has a value.
+/// The source of a value in a payload.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(
     untagged,
     expecting = "expected a JSON Pointer or {\"at\": POINTER or a list of them, …}"
 )]
 pub enum Source {
-    /// At this JSON Pointer.
+    /// The value at this JSON Pointer.
     At(String),
-    /// As this says.
+    /// The value that this rule selects.
     Rule(Box<SourceRule>),
 }
 
-/// How a value is had from a payload.
+/// How to select a value from a payload.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SourceRule {
-    /// The JSON Pointers, in which `*` is every item of a list; the first that leads to
-    /// something counts.
+    /// The JSON Pointers, in which `*` stands for every item of a list; the first one that finds
+    /// something is used.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub at: Vec<String>,
-    /// What is taken of it.
+    /// The part to take.
     #[serde(default)]
     pub take: Take,
-    /// Of a text, only what stands under a heading that says one of these words.
+    /// For a text, take only what is under a heading with one of these words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub under: Vec<String>,
-    /// The value for each text; what is not among them does not count.
+    /// The value for each text; other texts are ignored.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub map: BTreeMap<String, Value>,
-    /// The value where the payload has none.
+    /// The value if the payload has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
 }
 
-/// What is taken of what a payload has.
+/// The part of a payload's value to take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Take {
-    /// A number, true or false as it is; a text as one line.
+    /// A number or a boolean unchanged; a text as one line.
     #[default]
     Value,
-    /// The first line of a text that says something.
+    /// The first non-empty line of a text.
     Line,
     /// The items of a text's lists.
     Items,
@@ -210,7 +210,7 @@ impl Source {
 }
 
 impl EventRule {
-    /// Says whether it is about events of a kind with an action.
+    /// Whether it matches events of a kind with an action.
     pub fn is_about(&self, kind: EventKind, action: Option<&str>) -> bool {
         let actions = self.on.get(&kind);
         let named = |actions: &Vec<String>| {
@@ -219,7 +219,7 @@ impl EventRule {
         actions.is_some_and(named)
     }
 
-    /// The first place at which a payload does not say what it must, and what is there.
+    /// The first place where a payload does not match, if any.
     pub fn unmet(&self, payload: &Value) -> Option<&str> {
         let mut unmet = self
             .when
@@ -229,7 +229,7 @@ impl EventRule {
     }
 }
 
-/// What a JSON Pointer leads to, in which `*` is every item of a list.
+/// The values that a JSON Pointer leads to, in which `*` stands for every item of a list.
 pub fn select<'v>(value: &'v Value, pointer: &str) -> Vec<&'v Value> {
     let mut here = vec![value];
     for part in parts(pointer) {

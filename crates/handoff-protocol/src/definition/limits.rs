@@ -1,4 +1,4 @@
-//! How much may be handed over, and how often.
+//! Limits on the number and the rate of handoffs.
 
 use std::collections::BTreeMap;
 
@@ -6,72 +6,70 @@ use serde::{Deserialize, Serialize};
 
 use super::contract_type::Words;
 
-/// Handoffs about one item of an issue.
+/// A limit on handoffs about one item of an issue.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ItemLimit {
-    /// Where a contract names its item: a JSON Pointer.
+    /// The place where a contract names its item: a JSON Pointer.
     pub at: String,
     /// The item of a contract that names none.
     pub otherwise: String,
-    /// How many handoffs an item may have.
+    /// The maximum number of handoffs about an item.
     pub handoffs: u32,
 }
 
-/// The same again and again: sender, receiver and reason.
+/// A limit on handoffs with the same sender, receiver and reason.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CycleLimit {
-    /// Where a contract gives its reason: a JSON Pointer.
+    /// The place where a contract gives its reason: a JSON Pointer.
     pub reason: String,
-    /// How many of the newest handoffs are looked at.
+    /// The number of newest handoffs to check.
     pub among: u32,
-    /// How many of them may be alike.
+    /// The number of them that may be alike.
     pub most: u32,
 }
 
-/// Contracts that take the work round once more.
+/// A limit on contracts that start another round.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RoundLimit {
     /// Their types.
     pub contracts: Vec<String>,
-    /// What their fields say: a JSON Pointer and the text found there.
+    /// The texts that their fields must have, by JSON Pointer.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub when: BTreeMap<String, Words>,
-    /// How many of them an issue may have.
+    /// The maximum number of them in an issue.
     pub most: u32,
 }
 
-/// The limits of an issue. Each counts from when the issue was opened, or opened
-/// again.
+/// The limits of an issue. Each counts from when the issue was opened or last reopened.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// How many handoffs it may have, answers and notes aside.
+    /// The maximum number of handoffs, not counting answers and notes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub handoffs: Option<u32>,
-    /// How many of them may be about one item.
+    /// The limit on handoffs about one item.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub item: Option<ItemLimit>,
-    /// How long work may be handed over in it, in seconds.
+    /// How long handoffs may be sent in it, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline_seconds: Option<u64>,
-    /// How long a sender waits before it asks the same receiver again, in
-    /// seconds.
+    /// How long a sender must wait before it sends to the same receiver again, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cooldown_seconds: Option<u64>,
-    /// What counts as going in circles.
+    /// When handoffs count as going in circles.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cycle: Option<CycleLimit>,
-    /// How often work may go round, by a name that is shown.
+    /// The limits on rounds, by a name that is shown.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub rounds: BTreeMap<String, RoundLimit>,
 }
 
 impl Limits {
-    /// Says whether the ledger has to remember every handoff of an issue for
-    /// these limits, and not only those that take the work round.
+    /// Whether these limits need every handoff of an issue recorded, not only those that start a
+    /// round.
     pub fn count_all(&self) -> bool {
         self.handoffs.is_some()
             || self.item.is_some()

@@ -1,8 +1,8 @@
-//! The stored form of a protocol: what `protocol.json` may say, and nothing of whether it fits
-//! together, which `check` finds out.
+//! The stored form of a protocol: the content of `protocol.json`. Whether its parts fit together is
+//! for `check`.
 //!
-//! Here live the types that serde reads, and what is read off one of them alone. What takes a
-//! contract, a whole protocol or a finding has its place outside.
+//! This module has the types that serde reads, and methods that need only one of them. Code that
+//! needs a contract, a whole protocol or a finding is elsewhere.
 
 mod alerts;
 mod contract_type;
@@ -49,11 +49,11 @@ pub use traces::{TraceEvent, TraceValue, Traces};
 pub enum Style {
     /// Sending onward completes the handoff that the sender held.
     Relay,
-    /// A request is answered to its requester, who goes on with what it holds.
+    /// A request is answered to its requester, which continues with what it holds.
     Call,
 }
 
-/// What kind of party an agent is.
+/// The kind of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AgentKind {
@@ -63,7 +63,7 @@ pub enum AgentKind {
     Specialist,
     /// A person.
     Human,
-    /// Not an agent but the end: a contract sent here closes its issue.
+    /// Not an agent but the end: a contract sent here completes its issue.
     End,
 }
 
@@ -79,54 +79,53 @@ impl AgentKind {
     }
 }
 
-/// One party of a protocol.
+/// An agent of a protocol.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Agent {
     /// Its name.
     pub id: AgentName,
-    /// Other names that contracts have for it.
+    /// Other names for it in contracts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
-    /// Its part, in a few words.
+    /// Its role, in a few words.
     pub role: String,
     /// What kind of party it is.
     pub kind: AgentKind,
-    /// Its place in the workflow, from 1; lower goes first where two compete.
+    /// Its place in the workflow, from 1; the lower phase goes first if two compete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<u32>,
-    /// What it may do, in words that contracts name actions with; anything that
-    /// is not forbidden, if this is empty.
+    /// The actions it may take, in the words that contracts use for actions; if empty, anything
+    /// that is not forbidden.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allowed: Vec<String>,
-    /// What it must not do.
+    /// The actions it must not take.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forbidden: Vec<String>,
-    /// What its commits may touch, as patterns of paths; anything, if this is
-    /// empty.
+    /// The paths that its commits may touch, as patterns; any path, if this is empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<String>,
 }
 
-/// A way from one agent to another.
+/// A route from one agent to another.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Route {
-    /// The sender; `*` is every agent but the receiver.
+    /// The sender; `*` means every agent except the receiver.
     pub from: String,
     /// The receiver.
     pub to: AgentName,
-    /// The contract types that may travel it.
+    /// The contract types that may use it.
     pub contracts: Vec<String>,
     /// Whether a contract on this route may open an issue.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub opens: bool,
-    /// Who gets the contract first, and decides before the work moves on.
+    /// The agent that gets the contract first and decides before the work moves on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub via: Option<AgentName>,
 }
 
-/// A way that must not be taken, and why.
+/// A forbidden route, and why.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Forbidden {
@@ -154,11 +153,11 @@ pub enum FactRule {
     Collect(Vec<String>),
 }
 
-/// An error that a failure may report.
+/// An error code of failures.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ErrorCode {
-    /// What happened.
+    /// What it means.
     pub meaning: String,
     /// What to do about it.
     pub recovery: String,
@@ -168,31 +167,31 @@ pub struct ErrorCode {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Document {
-    /// What it is, in a few words.
+    /// Its title, in a few words.
     pub title: String,
     /// The JSON Schema's file, relative to the protocol's folder.
     pub schema: String,
 }
 
-/// A property that every handoff must have; each failure is a finding of its
-/// own, beside the findings that say what exactly is wrong.
+/// A property that every handoff must have. A failed gate is a separate finding, in addition to
+/// those about the cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Gate {
-    /// Nothing that the contract's type requires is missing.
+    /// Everything that the contract's type requires is present.
     RequiredFields,
-    /// Every value is what it should be, and the values fit one another.
+    /// Every value is valid, and the values are consistent.
     DataIntegrity,
-    /// What the contract says of tasks agrees with their state.
+    /// The contract agrees with the state of the tasks.
     StateConsistency,
-    /// Every task has a parent that is known and a place in the plan.
+    /// Every task has a known parent and a place in the plan.
     NoOrphanedTasks,
     /// The sender may send this contract to this receiver now.
     ValidTransition,
 }
 
 impl Gate {
-    /// The code of the finding that says that the gate failed.
+    /// The code of the finding that the gate failed.
     pub fn code(self) -> &'static str {
         match self {
             Self::RequiredFields => "gate.required_fields",
@@ -204,7 +203,7 @@ impl Gate {
     }
 }
 
-/// Why a request may not go to an agent that waits for it.
+/// Forbids requests to an agent that waits for the sender.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Loops {
@@ -212,43 +211,42 @@ pub struct Loops {
     pub reason: String,
 }
 
-/// What is kept although it looks like a secret.
+/// What may be stored although it looks like a secret.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SecretRules {
-    /// Each kind of value that is allowed.
+    /// The kinds of value that are allowed.
     pub allow: Vec<AllowedSecret>,
 }
 
-/// A kind of value that looks like a secret and is none.
+/// A kind of value that looks like a secret but is not.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AllowedSecret {
-    /// The id of the rule that takes it for one.
+    /// The id of the rule that matches it.
     pub rule: String,
-    /// The one place where it is allowed, as findings name it; everywhere, if
-    /// none is named.
+    /// The only place where it is allowed, as findings name it; everywhere, if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<String>,
 }
 
-/// A protocol as `protocol.json` holds it.
+/// A protocol, as stored in `protocol.json`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Definition {
-    /// The version of this file's form: 1.
+    /// The version of this file's format: 1.
     pub format: u32,
     /// The protocol's name.
     pub name: AgentName,
     /// The protocol's own version.
     pub version: String,
-    /// What it is for, in one line.
+    /// Its purpose, in one line.
     pub title: String,
     /// How work moves.
     pub style: Style,
     /// The formats that contracts may have: `xml`, `json`, `md`.
     pub formats: Vec<String>,
-    /// Where the envelope's fields are.
+    /// The places of the envelope's fields.
     pub fields: Fields,
     /// Priority words, the most urgent first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -256,66 +254,66 @@ pub struct Definition {
     /// Status words and the lifecycle states they stand for.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub status: BTreeMap<String, State>,
-    /// The parties.
+    /// The agents.
     pub agents: Vec<Agent>,
     /// The contract types.
     pub contracts: Vec<ContractType>,
-    /// The ways.
+    /// The routes.
     pub routes: Vec<Route>,
-    /// The ways that must not be taken.
+    /// The forbidden routes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forbidden: Vec<Forbidden>,
-    /// What is gathered about an issue, by name.
+    /// The facts gathered about an issue, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub facts: BTreeMap<String, FactRule>,
-    /// What traces tell of its contracts.
+    /// What traces include from its contracts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traces: Option<Traces>,
-    /// The error codes that failures may have; any, if there are none here.
+    /// The error codes that failures may have; any code, if this is empty.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub errors: BTreeMap<String, ErrorCode>,
-    /// What every handoff must pass.
+    /// The gates that every handoff must pass.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gates: Vec<Gate>,
     /// The documents that all issues share, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub documents: BTreeMap<AgentName, Document>,
-    /// Set where a request must not go back to an agent that waits for it.
+    /// Set if a request must not go to an agent that waits for its sender.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loops: Option<Loops>,
-    /// Who goes first where two agents act on one task, by the task's state;
-    /// otherwise the lower phase does.
+    /// The agent that goes first if two act on the same task, by the task's state; by default the
+    /// lower phase does.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub turns: BTreeMap<TaskState, AgentName>,
-    /// How long a claim holds; for ever, if it is not said.
+    /// How long a claim holds; without end, if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leases: Option<Leases>,
-    /// When failed work is tried again.
+    /// When failed work is retried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<Retry>,
-    /// How much may be handed over, and how often.
+    /// Limits on the number and the rate of handoffs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<Limits>,
-    /// What to do about what stands still: the first rule that applies and that
-    /// can be carried out.
+    /// What to do about handoffs that need attention: the first rule that applies and can be
+    /// carried out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub decisions: Vec<DecisionRule>,
-    /// What becomes of claims that the repository contradicts.
+    /// What happens to claims that the repository contradicts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<EvidenceRules>,
-    /// What an issue can be required to show, by name.
+    /// The requirements that an issue can be checked for, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub requirements: BTreeMap<String, Requirement>,
-    /// The requirements of a merge; that the issue is completed, if there are none.
+    /// The requirements of a merge; if empty, that the issue is completed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub merge: Vec<String>,
-    /// What is kept although it looks like a secret.
+    /// What may be stored although it looks like a secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secrets: Option<SecretRules>,
-    /// Of what someone is told.
+    /// The alerts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub alerts: Vec<Alert>,
-    /// What follows from events of GitHub.
+    /// The rules for GitHub's events.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub github: Option<Github>,
 }

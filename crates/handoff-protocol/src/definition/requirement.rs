@@ -1,21 +1,20 @@
-//! What an issue must show before something may follow from it, such as a merge.
+//! What an issue must show before something like a merge is allowed.
 
 use serde::{Deserialize, Serialize};
 
-/// Something that an issue's contracts can show. The newest contract of all the
-/// types that are named here decides.
+/// A requirement that an issue's contracts can meet. The newest contract of all the types named
+/// here decides.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Requirement {
-    /// What it says, in a few words.
+    /// Its meaning, in a few words.
     pub title: String,
-    /// The contract types that show it.
+    /// The contract types that meet it.
     pub shown_by: Vec<String>,
-    /// The status words of which such a contract must have one; any that does not
-    /// stand for a failure, if there are none.
+    /// The status words such a contract may have; if empty, any that does not mean a failure.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub status: Vec<String>,
-    /// The contract types after which it has to be shown again.
+    /// The contract types after which it must be met again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undone_by: Vec<String>,
 }

@@ -1,28 +1,28 @@
-//! Where contracts speak of tasks, and the states that those have.
+//! The places of tasks in contracts, and the states of tasks.
 
 use serde::{Deserialize, Serialize};
 
-/// Where a contract says what becomes of tasks: a JSON Pointer each. A list of
-/// tasks is an array of names, or an object whose keys they are.
+/// The places where a contract opens or completes tasks, as JSON Pointers. A list of tasks is an
+/// array of names or an object with the names as keys.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TaskFields {
     /// The task that the others are part of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
-    /// The tasks that are handed over, each as a handoff of its own.
+    /// The tasks that are handed over, each as a separate handoff.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opens: Option<String>,
     /// A list with one entry for each of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weights: Option<String>,
-    /// For each of them, the tasks that must be done before.
+    /// For each of them, the tasks that must be done first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dependencies: Option<String>,
     /// All of them, in an order in which they can be done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<String>,
-    /// Lists of those that can be done at once.
+    /// Lists of tasks that can be done at the same time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub groups: Option<String>,
     /// The task that the sender has done.
@@ -33,13 +33,13 @@ pub struct TaskFields {
     pub siblings: Option<String>,
 }
 
-/// Where a task stands.
+/// The state of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskState {
-    /// Nobody has handed it over.
+    /// It was not handed over yet.
     None,
-    /// It waits.
+    /// It was handed over and waits to be claimed.
     Pending,
     /// It was broken down, and its parts are worked on.
     BrokenDown,
@@ -63,7 +63,7 @@ impl TaskState {
 }
 
 impl TaskFields {
-    /// Every pointer, by the name of its key.
+    /// Every given pointer, by the name of its key.
     pub fn given(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let all = [
             ("parent", &self.parent),

@@ -1,19 +1,19 @@
-//! How long work may take, and when it is tried again.
+//! How long work may take, and when it is retried.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value};
 
-/// The longest time that a protocol, a contract or a command can name, in
-/// seconds: ten years. Every date that follows from it can be written.
+/// The longest time that a protocol, a contract or a command may give, in seconds: ten years. Every
+/// date that follows from it can be represented.
 pub const LONGEST: u64 = 10 * 366 * 24 * 60 * 60;
 
 /// How long a claim holds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Leases {
-    /// Unless the contract or the command says otherwise, in seconds.
+    /// The default, in seconds, unless the contract or the command gives another.
     pub seconds: u64,
-    /// The longest that a command may ask for, in seconds.
+    /// The longest time that a command may request, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub longest_seconds: Option<u64>,
 }
@@ -28,19 +28,18 @@ pub enum Unit {
     Milliseconds,
 }
 
-/// Where a contract names a time.
+/// A time in a contract.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TimeField {
     /// A JSON Pointer to a number.
     pub at: String,
-    /// What the number counts.
+    /// The unit of the number.
     pub unit: Unit,
 }
 
 impl TimeField {
-    /// The time that a contract names, in whole seconds: a part of one counts
-    /// as one, and what is longer than [`LONGEST`] as that.
+    /// The time that a contract gives, in whole seconds, rounded up and limited to [`LONGEST`].
     pub fn read(&self, contract: &Value) -> Option<u64> {
         let number = contract.pointer(&self.at)?.as_f64()?;
         let seconds = match self.unit {
@@ -58,64 +57,64 @@ impl TimeField {
     clippy::cast_precision_loss
 )]
 fn whole(seconds: f64) -> u64 {
-    // The bounds leave a number that fits.
+    // The limits guarantee that the number fits.
     seconds.ceil().clamp(0.0, LONGEST as f64) as u64
 }
 
-/// How much of a delay is drawn by lot.
+/// How much of a delay is random.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Jitter {
-    /// All of it: anything from nothing to the whole delay.
+    /// All of it: anything from zero to the whole delay.
     Full,
 }
 
-/// When failed work is tried again, and what happens when it is not.
+/// When failed work is retried, and what happens when no attempt is left.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Retry {
-    /// How many attempts may follow the first; any number, if it is not said.
+    /// How many attempts may follow the first; any number, if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_retries: Option<u32>,
-    /// The delay before each further attempt, in seconds; the last one also
-    /// stands for all after it.
+    /// The delay before each further attempt, in seconds; the last one also applies to all later
+    /// attempts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub delays_seconds: Vec<u64>,
     /// The delay before the second attempt, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initial_seconds: Option<u64>,
-    /// By how much each further delay is longer than the one before.
+    /// The factor by which each further delay grows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub multiplier: Option<Number>,
     /// The longest delay, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cap_seconds: Option<u64>,
-    /// How much of each delay is drawn by lot; none, if it is not said.
+    /// How much of each delay is random; none, if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jitter: Option<Jitter>,
-    /// Failures that another attempt cannot mend, by their codes.
+    /// The codes of failures that another attempt cannot fix.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub never: Vec<String>,
-    /// What a person does by hand once no attempt is left.
+    /// What a person does by hand when no attempt is left.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub manual: Option<String>,
 }
 
-/// What a contract says of its own retries.
+/// The retry settings of a contract.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct OwnRetry {
     /// The delay before the second attempt, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initial_seconds: Option<u64>,
-    /// By how much each further delay is longer than the one before.
+    /// The factor by which each further delay grows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub multiplier: Option<Number>,
 }
 
 impl Retry {
-    /// The whole delay before a retry, counted from 1, in seconds; what the
-    /// contract says of it counts first.
+    /// The whole delay before a retry, counted from 1, in seconds; the contract's settings take
+    /// precedence.
     #[allow(clippy::cast_precision_loss)]
     pub fn delay(&self, own: &OwnRetry, retry: u32) -> u64 {
         let nth = usize::try_from(retry.saturating_sub(1)).unwrap_or(usize::MAX);
@@ -127,7 +126,7 @@ impl Retry {
                 let multiplier = own.multiplier.as_ref().or(self.multiplier.as_ref());
                 let multiplier = multiplier.and_then(Number::as_f64).unwrap_or(1.0);
                 let power = i32::try_from(nth).unwrap_or(i32::MAX);
-                // Zero times without bounds is no number, and no delay either.
+                // Zero times infinity is not a number, and means no delay.
                 match initial as f64 * multiplier.powi(power) {
                     product if product.is_nan() => 0,
                     product => whole(product),

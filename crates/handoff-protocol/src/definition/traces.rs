@@ -1,4 +1,4 @@
-//! What a protocol's traces tell of its contracts, in the protocol's own words.
+//! What a protocol's traces include from its contracts, in the protocol's own words.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,12 @@ use serde_json::Value;
 
 use super::contract_type::Words;
 
-/// What traces tell of contracts beside what they tell of every handoff.
+/// What traces include from contracts, in addition to what every handoff has.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Traces {
-    /// The attributes of a handoff, by name, of those contracts that have something
-    /// there: of its own, and of its answers.
+    /// The attributes of a handoff by name, taken from its own contract and its answers if they
+    /// have a value there.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub attributes: BTreeMap<String, TraceValue>,
     /// The events of a handoff.
@@ -20,18 +20,18 @@ pub struct Traces {
     pub events: Vec<TraceEvent>,
 }
 
-/// A contract that is an event of its handoff; an answer is one of the request's.
+/// A contract that becomes an event of its handoff; an answer becomes one of the request's.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TraceEvent {
     /// The event's name.
     pub name: String,
-    /// The contract types that are one.
+    /// The contract types that become this event.
     pub contracts: Vec<String>,
-    /// What they must say at a JSON Pointer, if not every one of them is one.
+    /// The texts that they must have at JSON Pointers, if not all of them match.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub when: BTreeMap<String, Words>,
-    /// What is told with it, by name.
+    /// The event's attributes, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub attributes: BTreeMap<String, TraceValue>,
 }
@@ -43,17 +43,17 @@ pub struct TraceEvent {
     expecting = "expected a JSON Pointer or {\"count\": POINTER}"
 )]
 pub enum TraceValue {
-    /// What is at this JSON Pointer.
+    /// The value at this JSON Pointer.
     At(String),
-    /// How many things are there.
+    /// The number of items there.
     Count(Count),
 }
 
-/// Where things are counted.
+/// Counts the items of a list or an object.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Count {
-    /// The JSON Pointer of a list or an object.
+    /// The JSON Pointer of the list or object.
     pub count: String,
 }
 
@@ -79,7 +79,7 @@ impl TraceValue {
 }
 
 impl TraceEvent {
-    /// Says whether a contract of a type is one.
+    /// Whether a contract of a type becomes this event.
     pub fn is(&self, kind: &str, contract: &Value) -> bool {
         let said = |(pointer, words): (&String, &Words)| {
             let text = contract.pointer(pointer).and_then(Value::as_str);

@@ -1,4 +1,4 @@
-//! One line of the list, as it is written: names, options, a key.
+//! One line of the list: names, options, a key.
 
 use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Utc};
 use handoff_base::finding::Finding;
@@ -13,7 +13,7 @@ use super::signer::{OPENPGP, Signer, SigningKey, matches};
 const RSA_BITS: std::ops::RangeInclusive<usize> = 2048..=4096;
 
 impl Signer {
-    /// Reads a line; none where it is empty or a comment.
+    /// Parses a line; `None` if it is empty or a comment.
     pub(super) fn parse(number: u32, line: &str) -> Result<Option<Self>, Fault> {
         let line = line.trim_matches(BLANK);
         if line.is_empty() || line.starts_with('#') {
@@ -96,7 +96,7 @@ impl Signer {
                 Err(Fault::new("signers.authority", text).fix(fix))
             }
             ("namespaces", Some(list)) => {
-                // What git signs is in this one.
+                // git signs in this namespace.
                 if list
                     .split(',')
                     .any(|pattern| matches(pattern.trim(), "git"))
@@ -127,7 +127,7 @@ impl Signer {
     }
 }
 
-/// What ends words.
+/// The characters that separate words.
 const BLANK: [char; 2] = [' ', '\t'];
 
 /// What is wrong with a line.
@@ -169,14 +169,14 @@ impl Fault {
     }
 }
 
-/// The first word, and what follows it.
+/// The first word, and the rest.
 fn word(text: &str) -> (&str, &str) {
     let text = text.trim_start_matches(BLANK);
     let (word, rest) = text.split_once(BLANK).unwrap_or((text, ""));
     (word, rest.trim_start_matches(BLANK))
 }
 
-/// Says whether a word is a kind of key.
+/// Whether a word is a key type.
 fn is_kind(word: &str) -> bool {
     word == OPENPGP
         || ["ssh-", "ecdsa-", "sk-"]
@@ -184,7 +184,7 @@ fn is_kind(word: &str) -> bool {
             .any(|s| word.starts_with(s))
 }
 
-/// The names at the beginning of a line, and what follows them.
+/// The names at the start of a line, and the rest.
 fn principals(line: &str) -> Result<(&str, &str), Fault> {
     let (names, rest) = match line.strip_prefix('"') {
         Some(text) => {
@@ -205,7 +205,7 @@ fn principals(line: &str) -> Result<(&str, &str), Fault> {
     Ok((names, rest.trim_start_matches(BLANK)))
 }
 
-/// The options at the beginning of a text, and what follows them.
+/// The options at the start of a text, and the rest.
 fn options(text: &str) -> Result<(&str, &str), Fault> {
     let (mut in_quotes, mut escaped) = (false, false);
     for (at, c) in text.char_indices() {
@@ -225,12 +225,12 @@ fn options(text: &str) -> Result<(&str, &str), Fault> {
     })
 }
 
-/// A value in quotes, and what follows it.
+/// A quoted value, and the rest.
 fn quoted_value(text: &str) -> Option<(&str, &str)> {
     text.strip_prefix('"')?.split_once('"')
 }
 
-/// Reads a moment as ssh writes it: a date, or a date and a time of day.
+/// Parses a moment in ssh's format: a date, or a date and a time of day.
 fn moment(option: &str, text: &str) -> Result<DateTime<Utc>, Fault> {
     let fault = |text: String, fix: String| Fault::new("signers.date", text).fix(fix);
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
@@ -249,7 +249,7 @@ fn moment(option: &str, text: &str) -> Result<DateTime<Utc>, Fault> {
     let zone = text[digits.len()..].to_ascii_uppercase();
     match (read.flatten(), zone.as_str()) {
         (Some(at), "Z" | "UTC") => Ok(at.and_utc()),
-        // To ssh, that is the local time of whoever looks.
+        // ssh interprets this in the reader's local time zone.
         (Some(_), "") => {
             let text = format!("{option} is {text}, which is another moment in each time zone");
             Err(fault(
@@ -265,7 +265,7 @@ fn moment(option: &str, text: &str) -> Result<DateTime<Utc>, Fault> {
     }
 }
 
-/// Reads an ssh key.
+/// Parses an ssh key.
 fn ssh(kind: &str, key: &str) -> Result<SigningKey, Fault> {
     let fault = |text: &str| Fault::new("signers.key", text);
     if kind.contains("-cert-v0") {
@@ -305,7 +305,7 @@ fn ssh(kind: &str, key: &str) -> Result<SigningKey, Fault> {
     Ok(SigningKey::Ssh(Box::new(key)))
 }
 
-/// Reads the fingerprint of an OpenPGP key.
+/// Parses the fingerprint of an OpenPGP key.
 fn openpgp(text: &str) -> Result<SigningKey, Fault> {
     let right = [40, 64].contains(&text.len()) && text.bytes().all(|b| b.is_ascii_hexdigit());
     if !right {

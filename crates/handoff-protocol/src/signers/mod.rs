@@ -1,5 +1,5 @@
-//! Who may sign: a protocol's `allowed_signers`, in the format that ssh has for
-//! it, with lines for OpenPGP keys beside.
+//! The keys that may sign: a protocol's `allowed_signers`, in ssh's format with additional lines
+//! for OpenPGP keys.
 
 mod line;
 mod signer;
@@ -10,27 +10,27 @@ use line::Fault;
 
 pub use signer::{Signer, SigningKey};
 
-/// What is to be said of a key.
+/// The verdict on a key.
 #[derive(Clone, Copy, Debug)]
 pub enum Verdict<'a> {
     /// It may sign.
     Allowed,
-    /// Nobody is known to have it.
+    /// It is not listed.
     Unknown,
-    /// It is the key of this line, which is somebody else's.
+    /// It is the key on this line, which belongs to somebody else.
     OtherAgent(&'a Signer),
-    /// It is the key of this line, which is not in force at that time.
+    /// It is the key on this line, which is not valid at that time.
     NotValid(&'a Signer),
 }
 
-/// The keys that may sign, and whose they are.
+/// The keys that may sign, with their owners.
 #[derive(Clone, Debug, Default)]
 pub struct Signers {
     lines: Vec<Signer>,
 }
 
 impl Signers {
-    /// Reads the file, with every fault of it.
+    /// Parses the file, and reports every fault in it.
     pub fn parse(bytes: &[u8]) -> (Self, Vec<Finding>) {
         let (mut signers, mut found) = (Self::default(), Vec::new());
         for (number, line) in (1..).zip(bytes.split(|&b| b == b'\n')) {
@@ -46,17 +46,17 @@ impl Signers {
         (signers, found)
     }
 
-    /// Says whether nobody is listed, so that nothing has to be signed.
+    /// Whether the list is empty, so that nothing has to be signed.
     pub fn is_empty(&self) -> bool {
         self.lines.is_empty()
     }
 
-    /// Every line that names a key.
+    /// Every line with a key.
     pub fn iter(&self) -> impl Iterator<Item = &Signer> {
         self.lines.iter()
     }
 
-    /// Says whether a key may sign at a time, where only some lines count.
+    /// Whether a key may sign at a time, considering only some lines.
     pub fn verdict(
         &self,
         is: impl Fn(&SigningKey) -> bool,

@@ -1,10 +1,10 @@
-//! One key, whose it is, and when it may sign.
+//! A key, its owner, and when it may sign.
 
 use chrono::{DateTime, Utc};
 use ssh_key::HashAlg;
 use ssh_key::public::KeyData;
 
-/// What a line has for the kind of an OpenPGP key.
+/// The key type of OpenPGP keys in a line.
 pub(super) const OPENPGP: &str = "openpgp";
 
 /// A key that may sign.
@@ -17,7 +17,7 @@ pub enum SigningKey {
 }
 
 impl SigningKey {
-    /// The name that its owner knows it by.
+    /// The fingerprint that its owner knows it by.
     pub fn fingerprint(&self) -> String {
         match self {
             Self::Ssh(key) => key.fingerprint(HashAlg::Sha256).to_string(),
@@ -25,7 +25,7 @@ impl SigningKey {
         }
     }
 
-    /// What kind of key it is, as its line says it.
+    /// The key type, as written in its line.
     pub fn kind(&self) -> String {
         match self {
             Self::Ssh(key) => key.algorithm().as_str().to_owned(),
@@ -34,10 +34,10 @@ impl SigningKey {
     }
 }
 
-/// A line that names a key and whose it is.
+/// A line with a key and its owner.
 #[derive(Clone, Debug)]
 pub struct Signer {
-    /// The names that it is the key of: patterns, as the line has them.
+    /// The names of its owners: patterns, as written in the line.
     pub principals: String,
     /// The key.
     pub key: SigningKey,
@@ -49,26 +49,24 @@ pub struct Signer {
 }
 
 impl Signer {
-    /// Says whether this is a key of that agent.
+    /// Whether this is a key of the agent.
     pub fn is_agents(&self, agent: &str) -> bool {
         let address = format!("{agent}{AGENTS}");
         self.covers(&[agent, &address], |_| true)
     }
 
-    /// Says whether this is a key of the person with that address. Whoever signs
-    /// chooses the address, so that no name of an agent may pass for one: only
-    /// patterns that are addresses count.
+    /// Whether this is a key of the person with that address. The signer chooses the address, so an
+    /// agent's name must not match one: only patterns that are addresses count.
     pub fn is_persons(&self, email: &str) -> bool {
         is_persons(email) && self.covers(&[email], is_persons)
     }
 
-    /// Says whether this is a key of any person.
+    /// Whether this is a key of any person.
     pub fn is_of_a_person(&self) -> bool {
         self.principals.split(',').any(is_persons)
     }
 
-    /// Says whether patterns that count name somebody by any of these names, and
-    /// none excludes them by one.
+    /// Whether a counted pattern matches one of these names and none excludes one.
     fn covers(&self, names: &[&str], counts: impl Fn(&str) -> bool) -> bool {
         let fits = |pattern: &str| names.iter().any(|name| matches(pattern, name));
         let mut covered = false;
@@ -82,7 +80,7 @@ impl Signer {
         covered
     }
 
-    /// Says whether the key may sign at that time.
+    /// Whether the key may sign at that time.
     pub fn is_valid(&self, at: DateTime<Utc>) -> bool {
         self.valid_after.is_none_or(|from| at >= from)
             && self.valid_before.is_none_or(|until| at <= until)
@@ -94,19 +92,19 @@ impl Signer {
     }
 }
 
-/// How the addresses of agents end.
+/// The suffix of agents' addresses.
 const AGENTS: &str = "@handoff.invalid";
 
-/// Says whether a text is a person's address, or a pattern for such.
+/// Whether a text is a person's address, or a pattern for one.
 fn is_persons(text: &str) -> bool {
     text.contains('@') && !text.starts_with('!') && !text.to_ascii_lowercase().ends_with(AGENTS)
 }
 
-/// Says whether a name fits a pattern with `*` and `?`.
+/// Whether a name matches a pattern with `*` and `?`.
 pub(super) fn matches(pattern: &str, name: &str) -> bool {
     let (pattern, name): (Vec<char>, Vec<char>) =
         (pattern.chars().collect(), name.chars().collect());
-    // Where the last star stands, and how much of the name it takes.
+    // The position of the last star, and how much of the name it covers.
     let (mut p, mut n, mut star) = (0, 0, None);
     while n < name.len() {
         match pattern.get(p) {

@@ -98,11 +98,11 @@ fn a_hook_refused_it_and_said_why() {
         pushed("[remote rejected] (hook declined)", told),
         "Refused: no from update | err | red"
     );
-    let told = "remote: error: branch handoffs is the ledger, and would not move by legal steps\n\
+    let told = "remote: error: branch handoffs is the ledger, and this move is not made of legal steps\n\
         remote:   1a2b 1:1 issues/7/record.json field.missing /handoff/status: `status` is missing";
     assert_eq!(
         pushed("[remote rejected] (pre-receive hook declined)", told),
-        "Refused: error: branch handoffs is the ledger, and would not move by legal steps | \
+        "Refused: error: branch handoffs is the ledger, and this move is not made of legal steps | \
          1a2b 1:1 issues/7/record.json field.missing /handoff/status: `status` is missing"
     );
     assert_eq!(
