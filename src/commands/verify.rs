@@ -19,7 +19,7 @@ use crate::output::annotations::Format;
 use crate::output::{Output, annotations};
 use crate::render::audit;
 
-/// Rerun every step from its contract, and report each that is not legal
+/// Replay every step from its contract, and report each that is not legal
 ///
 /// Each commit of the ledger is run through the protocol again, on the state before
 /// it, and must have written exactly what such a step writes: files, message,

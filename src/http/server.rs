@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
-/// How many requests are answered at a time. Who asks beyond that is asked to come again.
+/// How many requests are answered at a time. Further clients are asked to try again.
 const AT_ONCE: usize = 128;
 /// How many clients are listened to that have not asked yet, and how long each may be sure to be.
 const LISTENED_TO: usize = 128;
@@ -195,7 +195,7 @@ fn serve(
     }
 }
 
-/// Asks a client to come again.
+/// Asks a client to try again.
 fn refuse(mut client: &TcpStream) -> io::Result<()> {
     let busy = Answer::text("503 Service Unavailable", "too many at once: try again");
     // So little is taken by the system, whether the client takes it or not.

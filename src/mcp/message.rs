@@ -41,7 +41,7 @@ pub(super) fn message(line: &[u8]) -> Result<Option<Message>, Box<Refused>> {
     let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
     match serde_json::from_slice(line) {
         Ok(Message::Request(request)) => {
-            // What the library has no form for it takes for a method that is none of its own.
+            // The library takes a request that it does not know for a custom method.
             if let ClientRequest::CustomRequest(custom) = &request.request
                 && let Some(error) = misused(&custom.method, "the params are wrong")
             {

@@ -212,7 +212,7 @@ fn only_what_came_since_is_audited() {
     // Damage before it is not looked for, damage after it is.
     ledger.add(&[set("late.txt", "x")]);
     assert_eq!(ledger.damage(&["--since", &tip]), ["12 step.none late.txt"]);
-    // What is no step at all is everybody's.
+    // A commit that is not a ledger step is everybody's.
     let in_issue = ledger.damage(&["89", "--since", &tip]);
     assert_eq!(in_issue, ["12 step.none late.txt"]);
     let (code, answer) = ledger.verify(&["--since", "nonsense"]);

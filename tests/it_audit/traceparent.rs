@@ -170,7 +170,7 @@ fn a_trace_that_is_altered_is_found() {
         "{found:?}"
     );
 
-    // By a commit of its own, which is no step.
+    // By a commit of its own, which is not a ledger step.
     let ledger = Ledger::new();
     let entry = "open/89.1@prep-agent";
     assert_eq!(ledger.file(entry), ledger.file(&path));

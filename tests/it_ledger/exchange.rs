@@ -614,7 +614,7 @@ fn nothing_that_the_protocol_refuses_comes_in() {
         "steps.jsonl:8 out_of_order",
     ];
     assert_eq!(refused(&data), told);
-    // An agent that is none, a path out of the folder, a request of no issue.
+    // An unknown agent, a path out of the folder, a request of no issue.
     let (env, dir) = altered(|number, line| match number {
         3 => line.replace("\"contract\":\"87/", "\"contract\":\"../87/"),
         6 => line.replace("\"issue\":\"88\",", ""),

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use test_support::contracts::{Format, opening, sample};
 use test_support::{Ran, TestEnvironment};
 
-/// Characters drawn by lot, the same in every run.
+/// Random characters, the same in every run.
 struct Lot(u64);
 
 const LOWER: &str = "abcdefghijklmnopqrstuvwxyz";

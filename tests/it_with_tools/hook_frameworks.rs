@@ -185,7 +185,7 @@ impl Managed {
         self.stand_in.called();
     }
 
-    /// No command moves the ledger's branch to what is no step.
+    /// No command moves the ledger's branch to a commit that is not a ledger step.
     fn works_with_reference_transaction(&self) {
         let tip = self.env.tip();
         let said = self.refused(&["update-ref", "refs/heads/handoffs", "HEAD"]);

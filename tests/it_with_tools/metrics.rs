@@ -398,7 +398,7 @@ fn corruption_is_what_the_last_audit_found() {
     let sound = metrics(&env, &[])["corruption"].clone();
     assert_eq!((&sound["faults"], &sound["codes"]), (&json!(0), &json!([])));
     assert_eq!(sound["commit"], env.tip());
-    // A commit that is no step.
+    // A commit that is not a ledger step.
     let tree = [
         "commit-tree",
         "-p",

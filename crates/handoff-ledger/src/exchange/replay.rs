@@ -119,7 +119,10 @@ fn parse(line: &TextLine) -> Result<Line, Fault> {
         return Err(Fault::unreadable("import.line", text));
     };
     let read: Line = serde_json::from_str(text).map_err(|error| {
-        Fault::unreadable("import.line", format!("the line is no step: {error}"))
+        Fault::unreadable(
+            "import.line",
+            format!("the line is not a ledger step: {error}"),
+        )
     })?;
     match read.fault() {
         Some(text) => Err(Fault::unreadable("import.line", text)),

@@ -34,8 +34,7 @@ pub use sync::{RemoteDistance, Synced};
 /// The trailer that names the commit which a step was offline.
 pub(super) const SYNCED_FROM: &str = "Synced-From";
 
-/// The trailer by which a step that was made offline is told from every other, as a
-/// number drawn by lot.
+/// The trailer that makes a step that was made offline unique: a random number.
 pub(super) const MADE_OFFLINE: &str = "Made-Offline";
 
 /// What a message says before the line in which a trailer tells how the step came about,

@@ -368,7 +368,7 @@ impl<'a, 'r> Rerun<'a, 'r> {
     }
 }
 
-/// The failure for a commit that is no step, which nobody can make again.
+/// The failure for a commit that is not a ledger step, and so cannot be made again.
 fn no_step(commit: &Commit) -> LedgerError {
     LedgerError::NoStep { commit: commit.id }
 }
