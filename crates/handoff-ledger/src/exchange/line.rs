@@ -7,9 +7,9 @@ use handoff_base::Code;
 use handoff_base::ids::{AgentName, IssueKey};
 use handoff_contract::{Allowance, Format};
 use handoff_model::{Artifact, Delivery, Evidence, MAX_TEXT, TraceParent, Update, layout};
-use serde::de::Error;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeSeed, Error, IntoDeserializer, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::Value;
 
 pub(super) const STEPS: &str = "steps.jsonl";
 /// The version of the format.
@@ -89,22 +89,59 @@ pub(super) enum LineRequest {
 }
 
 impl<'de> Deserialize<'de> for LineRequest {
-    /// Reads by the member's name, so that an error is about that member.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let value = Value::deserialize(deserializer)?;
-        let one = value.as_object().filter(|members| members.len() == 1);
-        let member = one.and_then(|members| members.iter().next());
-        let read = match member {
-            Some((name, send)) if name == "send" => Send::deserialize(send).map(Self::Send),
-            Some((name, protocol)) if name == "protocol" => {
-                Protocol::deserialize(protocol).map(Self::Protocol)
-            }
-            Some((name, document)) if name == "document" => {
-                Document::deserialize(document).map(Self::Document)
-            }
-            _ => Update::deserialize(&value).map(Self::Update),
+        deserializer.deserialize_map(RequestVisitor)
+    }
+}
+
+/// Reads by the member's name, so that an error is about that member, and refuses a second one.
+struct RequestVisitor;
+
+impl<'de> Visitor<'de> for RequestVisitor {
+    type Value = LineRequest;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("an object with one member, the request")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<LineRequest, M::Error> {
+        let Some(name) = map.next_key::<String>()? else {
+            return Err(M::Error::invalid_length(0, &self));
         };
-        read.map_err(D::Error::custom)
+        match name.as_str() {
+            "send" => map.next_value().map(LineRequest::Send),
+            "protocol" => map.next_value().map(LineRequest::Protocol),
+            "document" => map.next_value().map(LineRequest::Document),
+            _ => {
+                let name = Some(name);
+                let rest = MapAccessDeserializer::new(NamedMember { name, map });
+                Update::deserialize(rest).map(LineRequest::Update)
+            }
+        }
+    }
+}
+
+/// A map whose first name was read already.
+struct NamedMember<M> {
+    name: Option<String>,
+    map: M,
+}
+
+impl<'de, M: MapAccess<'de>> MapAccess<'de> for NamedMember<M> {
+    type Error = M::Error;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, M::Error> {
+        match self.name.take() {
+            Some(name) => seed.deserialize(name.into_deserializer()).map(Some),
+            None => self.map.next_key_seed(seed),
+        }
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, M::Error> {
+        self.map.next_value_seed(seed)
     }
 }
 
@@ -257,5 +294,28 @@ mod zoned {
         at.with_nanosecond(0)
             .filter(|at| (0..END).contains(&at.timestamp()))
             .ok_or_else(|| D::Error::custom("no commit can have this date"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::LineRequest;
+
+    #[test]
+    fn a_request_is_one_member_with_each_of_its_own_once() {
+        let read = |text: &str| serde_json::from_str::<LineRequest>(text).is_ok();
+        assert!(read(r#"{"reopen": {"reason": "reverted"}}"#));
+        assert!(read(r#"{"change": {"handoff": 1, "event": "claim"}}"#));
+        for text in [
+            "{}",
+            "[]",
+            r#"{"reopen": {"reason": "a"}, "reopen": {"reason": "b"}}"#,
+            r#"{"reopen": {"reason": "a"}, "send": {}}"#,
+            r#"{"reopen": {"reason": "a", "reason": "b"}}"#,
+            r#"{"reopen": {"reason": "a", "why": "b"}}"#,
+            r#"{"forget": {"reason": "a"}}"#,
+        ] {
+            assert!(!read(text), "{text}");
+        }
     }
 }
