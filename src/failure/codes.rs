@@ -57,7 +57,10 @@ fn line(entry: &'static str, name: &str) -> &'static str {
 mod tests {
     use std::collections::BTreeSet;
 
+    use handoff_base::finding::FindingCode;
+
     use super::all;
+    use crate::failure::ErrorCode;
 
     #[test]
     fn each_code_is_there_once_and_whole() {
@@ -70,5 +73,28 @@ mod tests {
             assert_eq!(code.exit.is_empty(), code.kind != "Errors", "{code:?}");
         }
         assert!(seen.len() > 300);
+    }
+
+    /// The codes of one kind with their exit codes, in alphabetical order.
+    fn explained(kind: &str) -> Vec<(&'static str, Vec<u8>)> {
+        let of_kind = all().filter(|code| code.kind.starts_with(kind));
+        let mut codes: Vec<_> = of_kind.map(|code| (code.code, code.exit)).collect();
+        codes.sort_unstable();
+        codes
+    }
+
+    #[test]
+    fn every_error_code_is_explained_with_its_exit_codes() {
+        let codes = ErrorCode::ALL.iter();
+        let codes = codes.map(|code| (code.as_str(), code.exits().to_vec()));
+        let codes: Vec<_> = codes.collect();
+        assert_eq!(explained("Errors"), codes, "docs/codes.md on the left");
+    }
+
+    #[test]
+    fn every_finding_code_is_explained() {
+        let codes = FindingCode::ALL.iter();
+        let codes: Vec<_> = codes.map(|code| (code.as_str(), Vec::new())).collect();
+        assert_eq!(explained("Findings"), codes, "docs/codes.md on the left");
     }
 }

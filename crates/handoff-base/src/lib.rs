@@ -8,6 +8,7 @@ mod code;
 mod digest;
 mod edit;
 pub mod finding;
+mod finding_code;
 pub mod ids;
 pub mod moment;
 mod object_id;
