@@ -1,7 +1,7 @@
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
-use handoff_base::finding::Finding;
+use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::IssueKey;
 use handoff_base::text::plain;
 use handoff_contract::Input;
@@ -95,7 +95,7 @@ impl Arguments {
                 })?,
                 Err(failure) => {
                     verdict = verdict.max(failure.exit);
-                    let missing = Finding::error("input.not_found", "", failure.message);
+                    let missing = Finding::error(FindingCode::InputNotFound, "", failure.message);
                     Review::refused(match failure.findings {
                         found if found.is_empty() => vec![missing],
                         found => found,
@@ -132,7 +132,7 @@ impl Arguments {
 fn errors(review: &Review) -> usize {
     // A gate is not counted: it only sums up other faults.
     let faults = review.findings.iter().filter(|f| f.is_error());
-    faults.filter(|f| !f.code.starts_with("gate.")).count()
+    faults.filter(|f| !f.code.is_gate()).count()
 }
 
 fn report(checked: &Checked) -> String {

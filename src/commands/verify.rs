@@ -3,6 +3,7 @@ use std::thread;
 
 use clap::Args;
 use handoff_base::ObjectId;
+use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::IssueKey;
 use handoff_base::text::quoted;
 use handoff_github::annotations::Annotation;
@@ -56,9 +57,6 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FORMAT", default_value = "human")]
     format: Format,
 }
-
-/// The finding about an object that is not in this clone.
-const LEFT_OUT_CODE: &str = "object.left_out";
 
 impl Arguments {
     /// Runs the command.
@@ -121,7 +119,9 @@ impl Arguments {
             "findings": audit.findings,
         });
         let text = audit::report(&audit, &repository, ledger.branch(), key.as_ref());
-        if is_github && !audit.findings.iter().any(|f| f.code == LEFT_OUT_CODE) {
+        let is_left_out = |f: &Finding| f.code == FindingCode::ObjectLeftOut;
+        let left_out = audit.findings.iter().any(is_left_out);
+        if is_github && !left_out {
             let remarks: Vec<Annotation> =
                 audit.findings.iter().map(Annotation::in_ledger).collect();
             annotations::show(output, &remarks, &format!("{}\n", audit::verdict(&audit)))?;
@@ -135,7 +135,7 @@ impl Arguments {
             return output.answer(&data, &text);
         }
         // Objects that are not here can't be verified.
-        if audit.findings.iter().any(|f| f.code == LEFT_OUT_CODE) {
+        if left_out {
             let text = "parts of the ledger are not in this clone, and cannot be verified here";
             let failure = Failure::new(ErrorCode::LeftOut, text).hint(LEFT_OUT);
             return Err(failure.findings(audit.findings).data(data));

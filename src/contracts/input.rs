@@ -6,7 +6,7 @@ use std::io;
 use std::io::Read;
 use std::path::Path;
 
-use handoff_base::finding::Finding;
+use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::text::quoted;
 use handoff_contract::{MAX_BYTES, MAX_REPORT};
 use handoff_github::event::MAX_PAYLOAD;
@@ -77,7 +77,7 @@ fn read(context: &Context, name: &str, most: usize) -> Result<Vec<u8>, Failure> 
         match error.kind() {
             io::ErrorKind::NotFound => Failure::new(ErrorCode::NoFile, text),
             _ => Failure::new(ErrorCode::ContractRefused, text.clone())
-                .findings(vec![Finding::error("input.unreadable", "", text)]),
+                .findings(vec![Finding::error(FindingCode::InputUnreadable, "", text)]),
         }
     };
     if name == "-" {
@@ -100,7 +100,7 @@ fn read(context: &Context, name: &str, most: usize) -> Result<Vec<u8>, Failure> 
         };
         let text = format!("{} is {what}, not a file", quoted(name));
         return Err(Failure::new(ErrorCode::ContractRefused, text.clone())
-            .findings(vec![Finding::error("input.not_a_file", "", text)]));
+            .findings(vec![Finding::error(FindingCode::InputNotAFile, "", text)]));
     }
     let file = File::open(name).map_err(|e| unreadable(&e))?;
     file.take(cap)

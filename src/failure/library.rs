@@ -1,7 +1,7 @@
 //! Turns library errors into what a user sees: an exit code, a stable code, a
 //! message with its causes, and the next safe thing to do.
 
-use handoff_base::finding::Finding;
+use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::IdError;
 use handoff_git::{CaptureError, GitError, OpenError, RemoteError};
 use handoff_ledger::{DEFAULT_BRANCH, LedgerError};
@@ -204,7 +204,7 @@ fn remote_refused(remote: &str, source: &RemoteError, message: String) -> Failur
             "nothing was written; ask the remote's administrator to allow this user to push to the ledger's branch",
         ),
         RemoteError::Refused { said } => {
-            let findings = said.iter().map(|line| Finding::error("remote.hook", "", line.clone()));
+            let findings = said.iter().map(|line| Finding::error(FindingCode::RemoteHook, "", line.clone()));
             failure(ErrorCode::RemoteRefused)
                 .hint("nothing was written; fix what the hook reports, then run the command again. If it refused a step made offline, `git handoff sync --set-aside` sets that step aside and continues with the rest")
                 .findings(findings.collect())

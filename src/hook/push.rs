@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 
+use handoff_base::finding::FindingCode;
 use handoff_base::text::quoted;
 use handoff_git::Repository;
 use handoff_ledger::{BranchMove, Ledger};
@@ -55,8 +56,8 @@ fn is_guarded(repository: &Repository) -> Result<bool, Failure> {
 
 /// If the branch is behind or has diverged, the hint is to fetch first.
 fn fetched_first(failure: Failure, remote: Option<&str>, ledger: &Ledger<'_>) -> Failure {
-    let behind = ["branch.unknown", "history.rewritten"];
-    if !failure.findings.iter().any(|f| behind.contains(&&*f.code)) {
+    let behind = [FindingCode::BranchUnknown, FindingCode::HistoryRewritten];
+    if !failure.findings.iter().any(|f| behind.contains(&f.code)) {
         return failure;
     }
     let branch = ledger.branch();

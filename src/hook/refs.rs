@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use handoff_base::ObjectId;
-use handoff_base::finding::Finding;
+use handoff_base::finding::{Finding, FindingCode};
 use handoff_git::Repository;
 use handoff_ledger::{BranchMove, Ledger};
 
@@ -99,7 +99,7 @@ fn moved(
     let (branch, new) = (ledger.branch(), &line[1]);
     if let Some(target) = new.strip_prefix("ref:") {
         let text = format!("branch {branch} would become another name for {target}");
-        let finding = Finding::error("branch.symbolic", "", text);
+        let finding = Finding::error(FindingCode::BranchSymbolic, "", text);
         return Err(not_legal(ledger, vec![finding]));
     }
     // The caller may leave the old value open, so the branch's actual commit counts.
@@ -137,7 +137,7 @@ fn gives_way(repository: &Repository, ledger: &Ledger<'_>, name: &str) -> Result
     if repository.resolve(ledger.refname())?.is_some() {
         let name = name.trim_start_matches("refs/heads/");
         let text = format!("branch {branch} would be deleted to make way for branch {name}");
-        let finding = Finding::error("branch.deleted", "", text);
+        let finding = Finding::error(FindingCode::BranchDeleted, "", text);
         return Err(not_legal(ledger, vec![finding]));
     }
     // git creates the new name without calling this hook.
@@ -153,9 +153,9 @@ fn left(repository: &Repository, name: &str, expected: &str, mut failure: Failur
     let mut more = String::new();
     let renamed = repository.half_renamed();
     let put_back = repository.put_log_back(name);
+    let is_deletion = |f: &Finding| f.code == FindingCode::BranchDeleted;
     // git gives no old value for the branch that makes way, and has deleted the other one already.
-    let made_way = matches!(object(expected), Ok(None))
-        && failure.findings.iter().any(|f| f.code == "branch.deleted");
+    let made_way = matches!(object(expected), Ok(None)) && failure.findings.iter().any(is_deletion);
     if let (Some(commit), false, true) = (renamed, put_back, made_way) {
         more = format!(
             ". The branch that git began to rename has lost its name: `git branch NAME {commit}` brings it back; its log is logs/refs/.tmp-renamed-log in the git directory, and belongs in logs/refs/heads/NAME"

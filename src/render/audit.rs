@@ -31,7 +31,7 @@ pub(crate) fn report(
         text += &format!("\n{}. {}", number + 1, step(*commit, repository));
         let mut said: Vec<&str> = Vec::new();
         for finding in audit.findings.iter().filter(of_it) {
-            let meant = meaning(&finding.code);
+            let meant = meaning(finding.code);
             if !said.contains(&meant) {
                 text += &format!("   {meant}\n");
                 said.push(meant);

@@ -9,28 +9,6 @@ use test_support::TestEnvironment;
 use test_support::contracts::{Format, opening, prepared, sample};
 use test_support::workflow::completed;
 
-/// Dotted words in the source that are keys of git's configuration, or a file of another tool's.
-const CONFIGURATION: [&str; 18] = [
-    "color.handoff",
-    "color.pager",
-    "color.ui",
-    "commit.cleanup",
-    "commit.gpgsign",
-    "core.commentchar",
-    "core.commentstring",
-    "core.hookspath",
-    "handoff.agent",
-    "handoff.branch",
-    "handoff.contracts",
-    "handoff.remote",
-    "handoff.pushguard",
-    "handoff.sign",
-    "lefthook.yml",
-    "pager.handoff",
-    "user.email",
-    "user.name",
-];
-
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
@@ -122,17 +100,6 @@ fn described(heading: &str) -> Vec<Table> {
     tables_under("docs/json.md", heading)
 }
 
-/// Every text between double quotes that is made of these characters and nothing else.
-fn literals(code: &str, wanted: impl Fn(&str) -> bool) -> BTreeSet<String> {
-    let texts = code.split('"').filter(|text| wanted(text));
-    texts.map(str::to_owned).collect()
-}
-
-fn is_word(text: &str) -> bool {
-    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-    text.starts_with(|c: char| c.is_ascii_lowercase()) && text.chars().all(allowed)
-}
-
 /// The exit codes of src/exit.rs by their names.
 fn exits() -> BTreeMap<String, String> {
     let text = read("src/exit.rs");
@@ -141,50 +108,6 @@ fn exits() -> BTreeMap<String, String> {
         Some((name.to_owned(), value.strip_suffix(';')?.to_owned()))
     });
     numbers.collect()
-}
-
-/// Every code that `explain` knows, which is every one in docs/codes.md.
-fn codes() -> Vec<Value> {
-    let codes = TestEnvironment::with_repository().data(&["explain"]);
-    codes["codes"].as_array().unwrap().clone()
-}
-
-#[test]
-fn every_finding_code_is_described() {
-    let mut made = BTreeSet::new();
-    // What is derived finds no fault; it names figures, attributes and events.
-    let crates = [
-        "contract",
-        "github",
-        "harness",
-        "ledger",
-        "model",
-        "protocol",
-        "templates",
-    ];
-    let crates = crates.map(|name| sources(&format!("crates/handoff-{name}/src")));
-    for (_, code) in crates.into_iter().flatten().chain(sources("src")) {
-        made.extend(literals(&code, |text| {
-            let dotted = text
-                .split_once('.')
-                .is_some_and(|(area, word)| is_word(area) && is_word(word));
-            dotted
-                && ![".json", ".jsonl", ".lock", ".log", ".sh"]
-                    .iter()
-                    .any(|end| text.ends_with(end))
-                && !CONFIGURATION.contains(&text)
-        }));
-    }
-    let said: BTreeSet<String> = codes()
-        .into_iter()
-        .filter(|code| code["kind"].as_str().unwrap().starts_with("Findings"))
-        .map(|code| code["code"].as_str().unwrap().to_owned())
-        .collect();
-    assert!(made.len() > 60, "{made:?}");
-    assert_eq!(
-        said, made,
-        "docs/codes.md on the left, the source on the right"
-    );
 }
 
 /// A stored type's fields, and whether each may be left out.

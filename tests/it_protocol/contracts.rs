@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::ops::Range;
 
-use handoff_base::finding::{Finding, Severity};
+use handoff_base::finding::{Finding, FindingCode, Severity};
 use handoff_contract::write_message;
 use roxmltree::{Document, Node};
 use serde_json::{Map, Value, json};
@@ -89,7 +89,7 @@ fn invalid_samples_are_refused_for_what_they_are_named_for() {
             for finding in &review.findings {
                 writeln!(shown, "{}: {}", sample.name, line(finding)).unwrap();
                 // A gate speaks of the whole contract, and says what else is found.
-                if !finding.code.starts_with("gate.") && finding.is_error() {
+                if !finding.code.is_gate() && finding.is_error() {
                     let place = (finding.path.clone(), finding.line, finding.column);
                     assert!(places.insert(place), "{} is said twice", sample.name);
                 }
@@ -262,7 +262,7 @@ fn assert_missing(rules: &Rules, what: &str, path: &str, bytes: &[u8]) {
     assert!(!review.is_complete(), "{what} without {path} is refused");
     let follows = |f: &Finding| {
         // A gate says what else is found, and tasks are compared with those that are missing.
-        f.code.starts_with("gate.") || f.code.starts_with("task.")
+        f.code.is_gate() || f.code.as_str().starts_with("task.")
             // What holds a party is missing with it.
             || f.path.starts_with(&format!("{path}/"))
             // Where the type can't be told, what would tell another one is missing as well.
@@ -274,16 +274,18 @@ fn assert_missing(rules: &Rules, what: &str, path: &str, bytes: &[u8]) {
         panic!("{what} without {path} has one fault: {findings:#?}");
     };
     let gates = &rules.protocol.definition().gates;
-    let gated = |f: &Finding| f.code == "gate.required_fields";
+    let gated = |f: &Finding| f.code == FindingCode::GateRequiredFields;
     assert!(
-        gates.is_empty() || only.code == "markdown.title" || review.findings.iter().any(gated),
+        gates.is_empty()
+            || only.code == FindingCode::MarkdownTitle
+            || review.findings.iter().any(gated),
         "{what} {path}: {findings:#?}"
     );
     // The title of a message has both parties or none.
-    let title = only.code == "markdown.title" && ["/from", "/to"].contains(&path);
+    let title = only.code == FindingCode::MarkdownTitle && ["/from", "/to"].contains(&path);
     assert!(title || only.path == path, "{what} {path}: {findings:#?}");
     assert!(
-        title || ["field.missing", "field.length"].contains(&&*only.code),
+        title || [FindingCode::FieldMissing, FindingCode::FieldLength].contains(&only.code),
         "{what}: {findings:#?}"
     );
     assert!(

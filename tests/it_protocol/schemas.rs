@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
+use handoff_base::finding::FindingCode;
 use handoff_base::ids::AgentName;
 use handoff_contract::{Schema, write_json, write_markdown, write_message, write_xml};
 use handoff_model::check_protocol;
@@ -163,7 +164,9 @@ fn assert_left_to_fill(rules: &Rules, kind: &str, text: &str) {
     assert!(!review.is_complete(), "{kind}");
     assert_eq!(review.kind.as_deref(), Some(kind), "{lines:#?}\n{text}");
     let expected = |f: &handoff_base::finding::Finding| {
-        !f.is_error() || f.code == "field.unfilled" || f.code == "gate.required_fields"
+        !f.is_error()
+            || f.code == FindingCode::FieldUnfilled
+            || f.code == FindingCode::GateRequiredFields
     };
     assert!(
         review.findings.iter().all(expected),
@@ -172,7 +175,9 @@ fn assert_left_to_fill(rules: &Rules, kind: &str, text: &str) {
     // One finding for each mark: none hides another.
     let marks = text.matches("{{fill").count();
     let unfilled = review.findings.iter();
-    let unfilled = unfilled.filter(|f| f.code == "field.unfilled").count();
+    let unfilled = unfilled
+        .filter(|f| f.code == FindingCode::FieldUnfilled)
+        .count();
     assert_eq!(unfilled, marks, "{kind}: {lines:#?}\n{text}");
 }
 
@@ -390,7 +395,7 @@ fn a_protocol_that_is_not_of_the_form_is_told_where() {
     "#);
     for bytes in [&b""[..], b"{", b"[]", b"{} {}", b"\xff"] {
         let findings = Protocol::load(bytes).map(|_| ()).unwrap_err();
-        assert_eq!(findings[0].code, "protocol.syntax");
+        assert_eq!(findings[0].code, FindingCode::ProtocolSyntax);
         assert!(findings[0].line.is_some());
     }
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use handoff_contract::{Allowance, Input, SECRET, Secrets};
+use handoff_contract::{Allowance, Input, Secrets};
 use serde_json::{Value, json};
 use test_support::contracts::{Format, opening, sample};
 use test_support::{Ran, TestEnvironment};
@@ -253,7 +253,10 @@ fn found(ran: &Ran) -> Vec<Value> {
     let error = &ran.json()["error"];
     assert_eq!(error["code"], "secret_found", "{}", ran.shown);
     let findings = error["findings"].as_array().unwrap().iter();
-    findings.filter(|f| f["code"] == SECRET).cloned().collect()
+    findings
+        .filter(|f| f["code"] == "secret.found")
+        .cloned()
+        .collect()
 }
 
 #[test]
@@ -399,13 +402,13 @@ fn other_findings_do_not_tell_the_secret_either() {
         &["send", "-"],
         &["check", "-"],
     ] {
-        let ran = env.handoff_with(args, &contract).says(SECRET);
+        let ran = env.handoff_with(args, &contract).says("secret.found");
         assert_ne!(ran.status, 0);
         tells_nothing(&ran, &secret);
         assert!(!ran.shown.contains(&secret[4..12]), "{}", ran.shown);
     }
     let twice = opening(7).replace("<type>", &format!("<{secret}>x</{secret}><type>"));
-    let ran = env.send(twice).exits(3).says(SECRET);
+    let ran = env.send(twice).exits(3).says("secret.found");
     tells_nothing(&ran, &secret);
 }
 

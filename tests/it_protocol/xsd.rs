@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::process::{Command, Stdio};
 
+use handoff_base::finding::{Finding, FindingCode};
+
 use crate::rules::{NAME, Rules, line, root, samples};
 
 /// How many mutants are made of each valid sample.
@@ -115,11 +117,7 @@ fn native(rules: &Rules, case: &Case) -> Vec<(String, String, String)> {
             Some(root) if root == *expected => schema.check(&source, None).findings,
             root => {
                 let text = format!("the root is {root:?}");
-                vec![handoff_base::finding::Finding::error(
-                    "contract.root",
-                    "",
-                    text,
-                )]
+                vec![Finding::error(FindingCode::ContractRoot, "", text)]
             }
         },
     };

@@ -1,7 +1,5 @@
 //! Findings: faults as data, each with a stable code, a place and a fix.
 
-use std::borrow::Cow;
-
 use serde::Serialize;
 
 pub use crate::finding_code::FindingCode;
@@ -21,8 +19,8 @@ pub enum Severity {
 /// One fault found in a contract, a protocol or a ledger.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// A stable, dotted, lower-case code: `field.missing`, `xml.syntax`.
-    pub code: Cow<'static, str>,
+    /// A stable code: `field.missing`, `xml.syntax`.
+    pub code: FindingCode,
     /// How serious it is.
     pub severity: Severity,
     /// The place in the document or the ledger: a JSON Pointer, an element path, or a file path.
@@ -45,13 +43,9 @@ pub struct Finding {
 
 impl Finding {
     /// Makes an error without a place in the source.
-    pub fn error(
-        code: impl Into<Cow<'static, str>>,
-        path: impl Into<String>,
-        message: impl Into<String>,
-    ) -> Self {
+    pub fn error(code: FindingCode, path: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
-            code: code.into(),
+            code,
             severity: Severity::Error,
             path: path.into(),
             line: None,

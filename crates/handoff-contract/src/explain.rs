@@ -1,7 +1,7 @@
 //! Turns a validator's errors into findings with our own codes and words, without repeating the
 //! whole value.
 
-use handoff_base::finding::Finding;
+use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::pointer::{parts, push_part};
 use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
 use jsonschema::{JsonType, ValidationError};
@@ -69,7 +69,7 @@ impl Explainer<'_> {
                 if !in_json && self.source.format() == Format::Markdown {
                     fix = Some(in_markdown(kind));
                 }
-                self.add("field.type", pointer, message, fix);
+                self.add(FindingCode::FieldType, pointer, message, fix);
             }
             Kind::Enum { options } => {
                 let allowed = options.as_array().map_or(&[][..], Vec::as_slice);
@@ -90,7 +90,7 @@ impl Explainer<'_> {
                     "date" => Some("write it like 2026-01-31".to_owned()),
                     _ => None,
                 };
-                self.add("field.format", pointer, message, fix);
+                self.add(FindingCode::FieldFormat, pointer, message, fix);
             }
             Kind::Minimum { limit } => {
                 self.range(pointer, &shown(), &format!("less than {limit}"));
@@ -114,18 +114,18 @@ impl Explainer<'_> {
                 } else {
                     format!("`{}` has less than {limit} characters", shown())
                 };
-                self.add("field.length", pointer, message, None);
+                self.add(FindingCode::FieldLength, pointer, message, None);
             }
             Kind::MaxLength { limit } => {
                 let message = format!("the text has more than {limit} characters");
-                self.add("field.length", pointer, message, None);
+                self.add(FindingCode::FieldLength, pointer, message, None);
             }
             Kind::MinItems { limit } => {
                 let message = match error.instance().as_array() {
                     Some(items) if items.is_empty() => "the list is empty".to_owned(),
                     _ => format!("the list has less than {limit} items"),
                 };
-                self.add("field.length", pointer, message, None);
+                self.add(FindingCode::FieldLength, pointer, message, None);
             }
             Kind::MaxItems { limit }
             | Kind::MinProperties { limit }
@@ -135,18 +135,18 @@ impl Explainer<'_> {
                     Kind::MinProperties { .. } => format!("there are less than {limit} fields"),
                     _ => format!("there are more than {limit} fields"),
                 };
-                self.add("field.length", pointer, what, None);
+                self.add(FindingCode::FieldLength, pointer, what, None);
             }
             Kind::AnyOf { context } | Kind::OneOfNotValid { context } => {
                 self.alternatives(pointer, context);
             }
             Kind::OneOfMultipleValid { .. } => {
                 let message = "the value fits several forms of which only one is allowed";
-                self.add("field.invalid", pointer, message.to_owned(), None);
+                self.add(FindingCode::FieldInvalid, pointer, message.to_owned(), None);
             }
             Kind::UniqueItems => {
                 let message = "the list holds the same item twice".to_owned();
-                self.add("field.invalid", pointer, message, None);
+                self.add(FindingCode::FieldInvalid, pointer, message, None);
             }
             Kind::Contains => {
                 let wanted = self.contains.get(error.schema_path().as_str());
@@ -154,12 +154,12 @@ impl Explainer<'_> {
                     Some(wanted) => format!("no item of the list is {wanted}"),
                     None => "the list does not hold the items that it must hold".to_owned(),
                 };
-                self.add("field.value", pointer, message, None);
+                self.add(FindingCode::FieldValue, pointer, message, None);
             }
             Kind::FalseSchema => {
                 let message = "this is not allowed here".to_owned();
                 self.add(
-                    "field.invalid",
+                    FindingCode::FieldInvalid,
                     pointer,
                     message,
                     Some("remove it".to_owned()),
@@ -169,7 +169,7 @@ impl Explainer<'_> {
                 let name = text::short(&brief(error.instance()));
                 let message = format!("`{name}` is not a valid name here");
                 self.add(
-                    "field.invalid",
+                    FindingCode::FieldInvalid,
                     pointer,
                     message,
                     Some("rename it".to_owned()),
@@ -177,12 +177,12 @@ impl Explainer<'_> {
             }
             _ => {
                 let message = text::short(&error.masked().to_string());
-                self.add("field.invalid", pointer, message, None);
+                self.add(FindingCode::FieldInvalid, pointer, message, None);
             }
         }
     }
 
-    fn add(&mut self, code: &'static str, pointer: &str, message: String, fix: Option<String>) {
+    fn add(&mut self, code: FindingCode, pointer: &str, message: String, fix: Option<String>) {
         if self.findings.len() >= MAX_FINDINGS {
             self.more += 1;
             return;
@@ -205,12 +205,12 @@ impl Explainer<'_> {
         } else {
             format!("`{}` does not match {}", shown, text::short(pattern))
         };
-        self.add("field.pattern", pointer, message, None);
+        self.add(FindingCode::FieldPattern, pointer, message, None);
     }
 
     fn range(&mut self, pointer: &str, shown: &str, fault: &str) {
         let message = format!("{shown} is {fault}");
-        self.add("field.range", pointer, message, None);
+        self.add(FindingCode::FieldRange, pointer, message, None);
     }
 
     fn not_allowed(&mut self, pointer: &str, allowed: &[Value], value: &Value) {
@@ -253,7 +253,7 @@ impl Explainer<'_> {
         } else {
             None
         };
-        self.add("field.value", pointer, message, fix);
+        self.add(FindingCode::FieldValue, pointer, message, fix);
     }
 
     fn missing(&mut self, parent: &str, name: &str) {
@@ -304,7 +304,7 @@ impl Explainer<'_> {
             fix.push_str(&description);
         }
         let message = format!("`{}` is missing", text::short(shown));
-        self.add("field.missing", &pointer, message, Some(fix));
+        self.add(FindingCode::FieldMissing, &pointer, message, Some(fix));
     }
 
     fn unknown(&mut self, parent: &str, name: &str) {
@@ -334,7 +334,7 @@ impl Explainer<'_> {
             (None, None) => "remove it".to_owned(),
         };
         let message = format!("`{}` is unknown here", text::short(name));
-        self.add("field.unknown", &pointer, message, Some(fix));
+        self.add(FindingCode::FieldUnknown, &pointer, message, Some(fix));
     }
 
     /// The element whose items have this name, among an object's lists.
@@ -374,7 +374,7 @@ impl Explainer<'_> {
             }
             _ => {
                 let message = format!("the value fits none of the {} allowed forms", context.len());
-                self.add("field.invalid", pointer, message, None);
+                self.add(FindingCode::FieldInvalid, pointer, message, None);
             }
         }
     }

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use handoff_base::finding::Finding;
+use handoff_base::finding::{Finding, FindingCode};
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
@@ -14,9 +14,13 @@ use super::{MAX_DEPTH, MAX_FINDINGS, text};
 pub(super) fn parse(source: &str) -> Result<Value, Vec<Finding>> {
     if source.starts_with('\u{feff}') {
         return Err(vec![
-            Finding::error("json.bom", "", "JSON must not start with a byte order mark")
-                .at(1, 1)
-                .fix("save it as UTF-8 without a byte order mark"),
+            Finding::error(
+                FindingCode::JsonBom,
+                "",
+                "JSON must not start with a byte order mark",
+            )
+            .at(1, 1)
+            .fix("save it as UTF-8 without a byte order mark"),
         ]);
     }
     let value = parse_any(source)?;
@@ -24,9 +28,13 @@ pub(super) fn parse(source: &str) -> Result<Value, Vec<Finding>> {
         return Ok(value);
     }
     Err(vec![
-        Finding::error("json.not_an_object", "", "a contract is a JSON object")
-            .at(1, 1)
-            .fix("put the contract's fields into an object"),
+        Finding::error(
+            FindingCode::JsonNotAnObject,
+            "",
+            "a contract is a JSON object",
+        )
+        .at(1, 1)
+        .fix("put the contract's fields into an object"),
     ])
 }
 
@@ -41,7 +49,7 @@ pub(super) fn parse_any(source: &str) -> Result<Value, Vec<Finding>> {
         let (line, column) = text::position(source, offset);
         let message = format!("objects and arrays nest deeper than {MAX_DEPTH} levels");
         return Err(vec![
-            Finding::error("json.too_deep", "", message).at(line, column),
+            Finding::error(FindingCode::JsonTooDeep, "", message).at(line, column),
         ]);
     }
     let mut suspicious = false;
@@ -68,9 +76,9 @@ fn syntax(source: &str, error: &serde_json::Error) -> Finding {
         .rsplit_once(" at line ")
         .map_or(shown.as_str(), |(head, _)| head);
     let code = if message == "number out of range" {
-        "json.number_range"
+        FindingCode::JsonNumberRange
     } else {
-        "json.syntax"
+        FindingCode::JsonSyntax
     };
     let said = match message {
         "key must be a string" => "expected a key in double quotes",
@@ -172,7 +180,7 @@ fn forbidden(value: &str) -> Option<char> {
 fn inspect(source: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     scan::walk(source, &mut |pointer, offset, seen| {
-        let mut report = |code: &'static str, path: &str, message: String| {
+        let mut report = |code: FindingCode, path: &str, message: String| {
             if findings.len() < MAX_FINDINGS {
                 let (line, column) = text::position(source, offset);
                 let mut path = path.to_owned();
@@ -188,16 +196,20 @@ fn inspect(source: &str) -> Vec<Finding> {
             Seen::Key { key, again } => {
                 if let Some(c) = forbidden(key) {
                     let object = pointer.rfind('/').map_or("", |end| &pointer[..end]);
-                    report("text.control_character", object, holds("a key", c));
+                    report(FindingCode::TextControlCharacter, object, holds("a key", c));
                 }
                 if again {
                     let message = format!("the key `{}` is given twice", text::short(key));
-                    report("json.duplicate_key", pointer, message);
+                    report(FindingCode::JsonDuplicateKey, pointer, message);
                 }
             }
             Seen::Text(value) => {
                 if let Some(c) = forbidden(value) {
-                    report("text.control_character", pointer, holds("the value", c));
+                    report(
+                        FindingCode::TextControlCharacter,
+                        pointer,
+                        holds("the value", c),
+                    );
                 }
             }
             Seen::Scalar(raw) => {
@@ -205,7 +217,7 @@ fn inspect(source: &str) -> Vec<Finding> {
                     && !raw.contains(['.', 'e', 'E']);
                 if integral && raw.parse::<i64>().is_err() && raw.parse::<u64>().is_err() {
                     let message = format!("the number {} does not fit 64 bits", text::short(raw));
-                    report("json.number_range", pointer, message);
+                    report(FindingCode::JsonNumberRange, pointer, message);
                 }
             }
         }

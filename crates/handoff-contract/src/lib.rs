@@ -33,7 +33,7 @@ pub use input::Input;
 pub use place::Place;
 pub use report::{Coverage, MAX_REPORT, ReportFault, TestCounts};
 pub use schema::{Checked, Schema, SchemaError};
-pub use secrets::{Allowance, SECRET, Secret, Secrets, UnknownRule, is_rule};
+pub use secrets::{Allowance, Secret, Secrets, UnknownRule, is_rule};
 pub use shape::{Shape, ShapeError};
 pub use source::{Format, Source, UnknownFormat};
 pub use write::{write_json, write_markdown, write_message, write_xml};

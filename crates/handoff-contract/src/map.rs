@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use handoff_base::finding::Finding;
+use handoff_base::finding::{Finding, FindingCode};
 use serde_json::{Map, Number, Value};
 
 use super::shape::{LeafType, Node, OPEN, Prop, Shape, Spot};
@@ -105,7 +105,7 @@ impl Mapper<'_> {
                     text::short(&element.name),
                     text::short(&child.name)
                 );
-                Finding::error("xml.unexpected_element", trail.path(), message)
+                Finding::error(FindingCode::XmlUnexpectedElement, trail.path(), message)
                     .fix("write < as &lt; if it is meant as text")
             });
         }
@@ -136,7 +136,7 @@ impl Mapper<'_> {
                         text::short(&element.name),
                         text::short(&child.name)
                     );
-                    Finding::error("field.unknown", path, message)
+                    Finding::error(FindingCode::FieldUnknown, path, message)
                         .fix(format!("write `<{name}>…</{name}>`"))
                 });
             }
@@ -182,7 +182,7 @@ impl Mapper<'_> {
                         text::short(&element.name),
                         text::short(&child.name)
                     );
-                    Finding::error("xml.unexpected_element", trail.path(), message)
+                    Finding::error(FindingCode::XmlUnexpectedElement, trail.path(), message)
                         .fix("write < as &lt; if it is meant as text")
                 });
             }
@@ -274,7 +274,7 @@ impl Mapper<'_> {
             if members.contains_key(&prop.key) {
                 self.report(child.offset, || {
                     let message = format!("`{}` is given more than once", prop.name);
-                    Finding::error("field.repeated", inner(None).path(), message)
+                    Finding::error(FindingCode::FieldRepeated, inner(None).path(), message)
                         .fix("keep one of them")
                 });
                 continue;
@@ -299,7 +299,7 @@ impl Mapper<'_> {
                 text::short(&element.name),
                 text::short(text::trim(&element.text))
             );
-            Finding::error("xml.unexpected_text", path, message)
+            Finding::error(FindingCode::XmlUnexpectedText, path, message)
         });
     }
 
@@ -309,7 +309,7 @@ impl Mapper<'_> {
             let path = format!("{}/@{name}", trail.path());
             let shown = text::short(name);
             let message = format!("the attribute `{shown}` is unknown here");
-            let finding = Finding::error("field.unknown", path, message);
+            let finding = Finding::error(FindingCode::FieldUnknown, path, message);
             let element = props
                 .iter()
                 .find(|prop| prop.spot == Spot::Element && prop.name == name);
@@ -333,7 +333,7 @@ fn misplaced(prop: &Prop, name: &str, trail: &Trail<'_>) -> Finding {
         Spot::Element => format!("write it as the element `<{}>`", prop.name),
         Spot::Text => "write it as the text of the element".to_owned(),
     };
-    Finding::error("field.unknown", path, message).fix(fix)
+    Finding::error(FindingCode::FieldUnknown, path, message).fix(fix)
 }
 
 /// The finding for a place that still has a skeleton's mark.
@@ -343,7 +343,11 @@ pub(super) fn unfilled_finding(path: String, value: &str) -> Finding {
         .and_then(|(_, rest)| rest.split_once("}}"))
         .map(|(what, _)| text::trim(what.trim_start_matches(':')))
         .filter(|what| !what.is_empty());
-    let finding = Finding::error("field.unfilled", path, "this place is not filled in yet");
+    let finding = Finding::error(
+        FindingCode::FieldUnfilled,
+        path,
+        "this place is not filled in yet",
+    );
     match what {
         Some(what) => finding.fix(format!("write here: {}", text::short(what))),
         None => finding.fix("replace the mark by the value"),

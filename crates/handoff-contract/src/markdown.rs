@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use handoff_base::finding::Finding;
+use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::pointer::push_part;
 use serde_json::{Map, Value};
 
@@ -162,7 +162,7 @@ impl<'a> Reader<'a> {
                 "the line holds the character U+{:04X}, which a contract cannot hold",
                 u32::from(c)
             );
-            let finding = Finding::error("text.control_character", path, message);
+            let finding = Finding::error(FindingCode::TextControlCharacter, path, message);
             self.report(line.offset + at, finding.fix("remove it"));
         }
         self.skip(line);
@@ -225,7 +225,7 @@ impl<'a> Reader<'a> {
             [] => "the title has no arrow between sender and receiver",
             _ => "the title has more than one arrow",
         };
-        let finding = Finding::error("markdown.title", "", fault);
+        let finding = Finding::error(FindingCode::MarkdownTitle, "", fault);
         self.report(title, finding.fix("write `HANDOFF: SENDER → RECEIVER`"));
         title
     }
@@ -240,7 +240,7 @@ impl<'a> Reader<'a> {
             if !line.is_blank() && !line.is_rule() && !reported {
                 reported = true;
                 let message = "text before the first section";
-                let finding = Finding::error("markdown.text_before_section", "", message);
+                let finding = Finding::error(FindingCode::MarkdownTextBeforeSection, "", message);
                 let fix =
                     "put it under a heading in capitals at the start of a line, such as `STATUS:`";
                 self.report(line.offset, finding.fix(fix));
@@ -268,7 +268,7 @@ impl<'a> Reader<'a> {
         self.take(line, &path);
         let duplicate = self.members.contains_key(&heading.key);
         if heading.key == "handoff" {
-            let finding = Finding::error("markdown.second_title", "", "a second title");
+            let finding = Finding::error(FindingCode::MarkdownSecondTitle, "", "a second title");
             self.report(
                 line.offset,
                 finding.fix("send each handoff as a message of its own"),
@@ -279,7 +279,7 @@ impl<'a> Reader<'a> {
                 _ => " twice",
             };
             let message = format!("the key `{}` is given{said}", text::short(&heading.key));
-            let finding = Finding::error("markdown.duplicate_key", &path, message);
+            let finding = Finding::error(FindingCode::MarkdownDuplicateKey, &path, message);
             self.report(
                 line.offset,
                 finding.fix("put what belongs together into one section"),
@@ -310,7 +310,7 @@ impl<'a> Reader<'a> {
                     return None;
                 }
                 let message = "the section holds nothing";
-                let finding = Finding::error("markdown.empty", path, message);
+                let finding = Finding::error(FindingCode::MarkdownEmpty, path, message);
                 self.report(
                     line.offset,
                     finding.fix("write what belongs there, or remove it"),
@@ -374,7 +374,7 @@ impl<'a> Reader<'a> {
         let closing = self.peek().filter(|line| line.fence().is_some());
         let Some(closing) = closing else {
             let message = "the code block that begins here does not end";
-            let finding = Finding::error("markdown.unclosed", path, message);
+            let finding = Finding::error(FindingCode::MarkdownUnclosed, path, message);
             let fix = "close it before the next section with a line as long as its first, of the same marks";
             self.report(line.offset, finding.fix(fix));
             return None;
@@ -388,7 +388,7 @@ impl<'a> Reader<'a> {
             self.json(start..end, path)
         } else {
             let message = "a code block in a section holds a JSON object or list, and nothing else";
-            let finding = Finding::error("markdown.code_block", path, message);
+            let finding = Finding::error(FindingCode::MarkdownCodeBlock, path, message);
             self.report(
                 line.offset,
                 finding.fix("write JSON, or text without the fence"),
@@ -416,7 +416,7 @@ impl<'a> Reader<'a> {
 
     fn mixed(&mut self, line: Line<'_>, path: &str) {
         let message = "a section holds either JSON, or bullets, or lines of text";
-        let finding = Finding::error("markdown.mixed", path, message);
+        let finding = Finding::error(FindingCode::MarkdownMixed, path, message);
         let fix = "put this into a section of its own; JSON begins on the line below its heading";
         self.report(line.offset + line.blanks(0), finding.fix(fix));
     }
@@ -428,10 +428,12 @@ impl<'a> Reader<'a> {
         match json::parse_any(block) {
             Ok(value) => Some((value, range.start, Body::Json(range))),
             Err(findings) => {
-                let syntax = findings.iter().any(|found| found.code == "json.syntax");
+                let syntax = findings
+                    .iter()
+                    .any(|found| found.code == FindingCode::JsonSyntax);
                 if syntax && json::ends_early(block) {
                     let message = "the JSON that begins here does not end";
-                    let finding = Finding::error("markdown.unclosed", path, message);
+                    let finding = Finding::error(FindingCode::MarkdownUnclosed, path, message);
                     let fix = "close every text, list and object before the section ends";
                     self.report(range.start, finding.fix(fix));
                     return None;
@@ -489,7 +491,8 @@ impl<'a> Reader<'a> {
                     push_part(&mut path, &key);
                     if members.contains_key(&key) {
                         let message = format!("the key `{}` is given twice", text::short(&key));
-                        let finding = Finding::error("markdown.duplicate_key", &path, message);
+                        let finding =
+                            Finding::error(FindingCode::MarkdownDuplicateKey, &path, message);
                         self.report(offset, finding.fix("keep one, or rename one"));
                     }
                     let blanks = text[start..].len() - text::trim_start(&text[start..]).len();
@@ -505,7 +508,11 @@ impl<'a> Reader<'a> {
                 }
             }
             if value.is_empty() {
-                let finding = Finding::error("markdown.empty", &path, "the bullet holds nothing");
+                let finding = Finding::error(
+                    FindingCode::MarkdownEmpty,
+                    &path,
+                    "the bullet holds nothing",
+                );
                 self.report(
                     offset,
                     finding.fix("write what belongs there, or remove it"),
@@ -566,7 +573,7 @@ impl<'a> Reader<'a> {
             } else if !line.is_blank() && !reported {
                 reported = true;
                 let message = "text after the end of the message";
-                let finding = Finding::error("markdown.text_after_end", "", message);
+                let finding = Finding::error(FindingCode::MarkdownTextAfterEnd, "", message);
                 let fix = "remove it, or move it into a section above the closing rule";
                 self.report(line.offset, finding.fix(fix));
             }
@@ -574,7 +581,7 @@ impl<'a> Reader<'a> {
         }
         if !closed {
             let message = "the code block that holds the message does not end";
-            let finding = Finding::error("markdown.unclosed", "", message);
+            let finding = Finding::error(FindingCode::MarkdownUnclosed, "", message);
             self.report(
                 self.source.len(),
                 finding.fix(

@@ -1,6 +1,6 @@
 //! A compiled schema, and checking a source against it.
 
-use handoff_base::finding::{Finding, Severity};
+use handoff_base::finding::{Finding, FindingCode, Severity};
 use handoff_base::pointer::push_part;
 use jsonschema::{Draft, Registry, Validator};
 use serde_json::{Value, json};
@@ -184,7 +184,7 @@ impl Schema {
         }
         if more > 0 {
             let message = format!("{more} more faults are not listed");
-            let mut note = Finding::error("findings.more", "", message);
+            let mut note = Finding::error(FindingCode::FindingsMore, "", message);
             note.severity = Severity::Note;
             findings.push(note);
         }
@@ -224,7 +224,7 @@ impl Schema {
             }
             let place = source.place(&self.shape, wrapper, pointer);
             let message = format!("`{}` lists all the choices: pick one", text::short(list));
-            let mut finding = Finding::error("field.undecided", place.path, message);
+            let mut finding = Finding::error(FindingCode::FieldUndecided, place.path, message);
             finding.severity = Severity::Warning;
             (finding.line, finding.column) = (place.line, place.column);
             let choices: Vec<String> = choices.iter().map(|choice| text::short(choice)).collect();
@@ -298,7 +298,7 @@ fn tidy(findings: &mut Vec<Finding>) {
     findings.dedup();
     let unfilled: Vec<String> = findings
         .iter()
-        .filter(|finding| finding.code == "field.unfilled")
+        .filter(|finding| finding.code == FindingCode::FieldUnfilled)
         .map(|finding| finding.path.clone())
         .collect();
     if !unfilled.is_empty() {
@@ -308,7 +308,7 @@ fn tidy(findings: &mut Vec<Finding>) {
                 return true;
             }
             let first = last.as_ref() != Some(&finding.path);
-            let keep = finding.code == "field.unfilled" && first;
+            let keep = finding.code == FindingCode::FieldUnfilled && first;
             if keep {
                 last = Some(finding.path.clone());
             }

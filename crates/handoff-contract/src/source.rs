@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use handoff_base::finding::Finding;
+use handoff_base::finding::{Finding, FindingCode};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -99,7 +99,7 @@ impl Source {
                 bytes.len()
             );
             return Err(vec![
-                Finding::error("input.too_large", "", message)
+                Finding::error(FindingCode::InputTooLarge, "", message)
                     .fix("keep large content in files and name them as artifacts"),
             ]);
         }
@@ -107,7 +107,7 @@ impl Source {
         let marked = text.strip_prefix('\u{feff}').unwrap_or(text);
         let tree = match text::trim(marked).chars().next() {
             None => {
-                let finding = Finding::error("input.empty", "", "the contract is empty");
+                let finding = Finding::error(FindingCode::InputEmpty, "", "the contract is empty");
                 return Err(vec![finding]);
             }
             Some('<') => Tree::Xml(xml::parse(text)?),
@@ -121,7 +121,7 @@ impl Source {
                     text::short(&other.to_string())
                 );
                 return Err(vec![
-                    Finding::error("input.unknown_format", "", message).at(line, column),
+                    Finding::error(FindingCode::InputUnknownFormat, "", message).at(line, column),
                 ]);
             }
         };
@@ -226,7 +226,11 @@ impl Source {
 fn not_utf8(bytes: &[u8], error: &std::str::Utf8Error) -> Finding {
     let good = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
     let (line, column) = text::position(&good, good.len());
-    Finding::error("input.not_utf8", "", "the contract is not valid UTF-8")
-        .at(line, column)
-        .fix("save it as UTF-8")
+    Finding::error(
+        FindingCode::InputNotUtf8,
+        "",
+        "the contract is not valid UTF-8",
+    )
+    .at(line, column)
+    .fix("save it as UTF-8")
 }

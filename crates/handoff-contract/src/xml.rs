@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use handoff_base::finding::Finding;
+use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::pointer::parts;
 use roxmltree::{Document as Tree, Error, Node, NodeType, ParsingOptions};
 
@@ -237,7 +237,7 @@ impl Builder<'_> {
             text::short(name)
         );
         self.findings.push(
-            Finding::error("xml.namespace", "", message)
+            Finding::error(FindingCode::XmlNamespace, "", message)
                 .at(line, column)
                 .fix("remove the prefix and the xmlns declaration"),
         );
@@ -278,14 +278,14 @@ fn syntax(source: &str, error: &Error) -> Finding {
         }
     };
     let code = match error {
-        Error::DtdDetected => "xml.doctype",
+        Error::DtdDetected => FindingCode::XmlDoctype,
         Error::UnknownNamespace(..)
         | Error::InvalidXmlPrefixUri(_)
         | Error::UnexpectedXmlUri(_)
         | Error::UnexpectedXmlnsUri(_)
         | Error::InvalidElementNamePrefix(_)
-        | Error::DuplicatedNamespace(..) => "xml.namespace",
-        _ => "xml.syntax",
+        | Error::DuplicatedNamespace(..) => FindingCode::XmlNamespace,
+        _ => FindingCode::XmlSyntax,
     };
     let (line, column) = match error {
         Error::NoRootNode | Error::UnclosedRootNode | Error::UnexpectedEndOfStream => {
@@ -313,14 +313,14 @@ fn syntax(source: &str, error: &Error) -> Finding {
 
 /// A fault for which the scan refuses the text before a tree is built.
 struct Fault {
-    code: &'static str,
+    code: FindingCode,
     offset: usize,
     message: String,
     fix: Option<&'static str>,
 }
 
 impl Fault {
-    fn new(code: &'static str, offset: usize, message: impl Into<String>) -> Self {
+    fn new(code: FindingCode, offset: usize, message: impl Into<String>) -> Self {
         Self {
             code,
             offset,
@@ -335,7 +335,7 @@ impl Fault {
 fn scan(source: &str) -> Result<(), Fault> {
     if let Some((offset, c)) = source.char_indices().find(|&(_, c)| !text::is_xml_char(c)) {
         let message = format!("the character U+{:04X} is not allowed in XML", u32::from(c));
-        return Err(Fault::new("xml.syntax", offset, message));
+        return Err(Fault::new(FindingCode::XmlSyntax, offset, message));
     }
     let bytes = source.as_bytes();
     let start = if source.starts_with('\u{feff}') { 3 } else { 0 };
@@ -350,11 +350,15 @@ fn scan(source: &str) -> Result<(), Fault> {
                 let content = &source[next + 4..end];
                 if let Some(dashes) = content.find("--") {
                     let offset = next + 4 + dashes;
-                    return Err(Fault::new("xml.syntax", offset, "`--` within a comment"));
+                    return Err(Fault::new(
+                        FindingCode::XmlSyntax,
+                        offset,
+                        "`--` within a comment",
+                    ));
                 }
                 if content.ends_with('-') {
                     return Err(Fault::new(
-                        "xml.syntax",
+                        FindingCode::XmlSyntax,
                         end - 1,
                         "a comment ends with `--->`",
                     ));
@@ -373,7 +377,7 @@ fn scan(source: &str) -> Result<(), Fault> {
             .get(..9)
             .is_some_and(|head| head.eq_ignore_ascii_case("<!DOCTYPE"))
         {
-            let mut fault = Fault::new("xml.doctype", next, "a DOCTYPE is not allowed");
+            let mut fault = Fault::new(FindingCode::XmlDoctype, next, "a DOCTYPE is not allowed");
             fault.fix = Some("remove the DOCTYPE and write entities out");
             return Err(fault);
         } else if rest.starts_with("</") {
@@ -385,14 +389,14 @@ fn scan(source: &str) -> Result<(), Fault> {
             };
             if attributes > MAX_ATTRIBUTES {
                 let message = format!("the element has more than {MAX_ATTRIBUTES} attributes");
-                return Err(Fault::new("xml.too_many_attributes", next, message));
+                return Err(Fault::new(FindingCode::XmlTooManyAttributes, next, message));
             }
             references(source, next, end)?;
             if bytes[end - 1] != b'/' {
                 depth += 1;
                 if depth > MAX_DEPTH {
                     let message = format!("elements nest deeper than {MAX_DEPTH} levels");
-                    return Err(Fault::new("xml.too_deep", next, message));
+                    return Err(Fault::new(FindingCode::XmlTooDeep, next, message));
                 }
             }
             Some(end + 1)
@@ -422,7 +426,7 @@ fn references(source: &str, start: usize, end: usize) -> Result<(), Fault> {
         if signed || !number.is_ok_and(|n| char::from_u32(n).is_some_and(text::is_xml_char)) {
             let shown = text::short(body);
             let message = format!("the reference `&#{shown};` is no character that XML allows");
-            return Err(Fault::new("xml.syntax", offset, message));
+            return Err(Fault::new(FindingCode::XmlSyntax, offset, message));
         }
         at = offset + 2;
     }
@@ -460,16 +464,22 @@ fn instruction(source: &str, start: usize, end: usize, first: bool) -> Result<()
         .unwrap_or_default();
     if !text::is_name(target) {
         let message = "a processing instruction needs a valid name";
-        return Err(Fault::new("xml.syntax", start, message));
+        return Err(Fault::new(FindingCode::XmlSyntax, start, message));
     }
     if !target.eq_ignore_ascii_case("xml") {
         return Ok(());
     }
     if target != "xml" || !first {
         let message = "the XML declaration must stand once, in lower case, at the very start";
-        return Err(Fault::new("xml.syntax", start, message));
+        return Err(Fault::new(FindingCode::XmlSyntax, start, message));
     }
-    let bad = || Fault::new("xml.syntax", start, "the XML declaration is malformed");
+    let bad = || {
+        Fault::new(
+            FindingCode::XmlSyntax,
+            start,
+            "the XML declaration is malformed",
+        )
+    };
     let mut rest = &content[3..];
     let mut seen = Vec::new();
     while !text::is_blank(rest) {
@@ -487,13 +497,13 @@ fn instruction(source: &str, start: usize, end: usize, first: bool) -> Result<()
             "version" if seen.is_empty() => {
                 if value != "1.0" {
                     let message = format!("XML version `{}` is not 1.0", text::short(value));
-                    return Err(Fault::new("xml.version", start, message));
+                    return Err(Fault::new(FindingCode::XmlVersion, start, message));
                 }
             }
             "encoding" if seen == ["version"] => {
                 if !value.eq_ignore_ascii_case("utf-8") {
                     let message = format!("the encoding `{}` is not UTF-8", text::short(value));
-                    let mut fault = Fault::new("xml.encoding", start, message);
+                    let mut fault = Fault::new(FindingCode::XmlEncoding, start, message);
                     fault.fix = Some("save the contract as UTF-8 and declare that, or nothing");
                     return Err(fault);
                 }

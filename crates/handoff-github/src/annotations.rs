@@ -120,7 +120,7 @@ impl Annotation {
         }
         Self::new(
             finding.severity.into(),
-            finding.code.clone(),
+            finding.code.as_str(),
             message.trim(),
         )
     }
@@ -198,15 +198,16 @@ fn property(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::{Annotation, Weight, commands};
-    use handoff_base::finding::Finding;
+    use handoff_base::finding::{Finding, FindingCode};
 
     #[test]
     fn nothing_in_a_remark_ends_its_command() {
-        let finding = Finding::error("a.b", "/x", "100%\n::error::sly\r##[x]").fix("do: this, now");
+        let finding = Finding::error(FindingCode::FieldValue, "/x", "100%\n::error::sly\r##[x]")
+            .fix("do: this, now");
         let sly = Annotation::in_file(&finding.at(3, 7), "a:b,c%\n.xml");
         assert_eq!(
             commands(&[sly]),
-            "::error file=a%3Ab%2Cc%25%0A.xml,line=3,col=7,title=a.b::/x 100%25%0A::error::sly\\u{d}##[x]%0Ado: this, now\n"
+            "::error file=a%3Ab%2Cc%25%0A.xml,line=3,col=7,title=field.value::/x 100%25%0A::error::sly\\u{d}##[x]%0Ado: this, now\n"
         );
     }
 

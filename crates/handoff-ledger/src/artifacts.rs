@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::Read;
 
-use handoff_base::finding::Finding;
+use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::hexadecimal;
 use handoff_base::text::quoted;
 use handoff_contract::Source;
@@ -35,7 +35,7 @@ pub(super) fn gather<S: Schemas>(
         let Some(mut opened) = repository.open_file(&file.path) else {
             if expected.is_some() && i == 0 && repository.leads_somewhere(&file.path) {
                 let text = format!("{} is no file of the working tree", file.path);
-                let finding = Finding::error("artifact.schema", &file.at, text);
+                let finding = Finding::error(FindingCode::ArtifactSchema, &file.at, text);
                 found.push(finding.fix("deliver a plain file inside the repository"));
             }
             let NamedFile { path, .. } = file;
@@ -54,7 +54,7 @@ pub(super) fn gather<S: Schemas>(
                 "{} has {size} bytes, and at most {MAX_CHECKED} are checked",
                 file.path
             );
-            found.push(Finding::error("artifact.schema", &file.at, text));
+            found.push(Finding::error(FindingCode::ArtifactSchema, &file.at, text));
             continue;
         }
         let mut start = Vec::new();
@@ -77,7 +77,7 @@ pub(super) fn gather<S: Schemas>(
                     path => format!(" {path}"),
                 };
                 let text = format!("{}:{place} {}", file.path, fault.message);
-                let finding = Finding::error("artifact.schema", &file.at, text);
+                let finding = Finding::error(FindingCode::ArtifactSchema, &file.at, text);
                 finding.fix(format!(
                     "the request wants it as {} says",
                     quoted(&expected.schema)

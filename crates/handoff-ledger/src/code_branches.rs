@@ -1,7 +1,7 @@
 //! The code branches of issues, and which agents may push them.
 
 use handoff_base::Moment;
-use handoff_base::finding::Finding;
+use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_model::{Issue, IssueStatus, OpenHandoff, View};
 use handoff_protocol::State;
@@ -109,7 +109,7 @@ fn not_held(branch: &str, issue: &Issue, agent: Option<&AgentName>, now: Moment)
     let waits =
         |open: &&OpenHandoff| open.state == State::Pending && agent.is_none_or(|a| *a == open.to);
     let id: Option<&HandoffId> = issue.open.iter().find(|open| waits(open)).map(|o| &o.id);
-    Finding::error("branch.not_held", branch, text).fix(match (agent, id) {
+    Finding::error(FindingCode::BranchNotHeld, branch, text).fix(match (agent, id) {
         (None, _) => {
             "say which agent you are, with GIT_HANDOFF_AGENT or `git config handoff.agent AGENT`"
                 .to_owned()

@@ -1,6 +1,6 @@
 //! Matches a contract to a protocol and an issue if it does not name them.
 
-use handoff_base::finding::{Finding, Severity};
+use handoff_base::finding::{Finding, FindingCode, Severity};
 use handoff_base::ids::{AgentName, IssueKey};
 use handoff_contract::{Allowance, Input};
 use handoff_model::intake::Opened;
@@ -149,7 +149,7 @@ impl<'r> Snapshot<'r> {
             let named = first
                 .findings
                 .iter_mut()
-                .filter(|f| f.code == "envelope.issue");
+                .filter(|f| f.code == FindingCode::EnvelopeIssue);
             named.for_each(|finding| finding.fix = Some(text.clone()));
         }
         Ok(ContractMatch {

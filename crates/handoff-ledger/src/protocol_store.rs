@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use handoff_base::finding::Finding;
+use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::AgentName;
 use handoff_base::text::quoted;
 use handoff_base::{Edit, ObjectId, digest};
@@ -166,13 +166,13 @@ pub(super) fn protocol_step(
             let lists = |files: &ProtocolFiles| files.iter().any(|(path, _)| path == SIGNERS);
             if known.as_ref().is_some_and(demands) && !lists(files) {
                 let text = "the new version leaves out allowed_signers, which is in force";
-                let finding = Finding::error("protocol.signers", SIGNERS, text);
+                let finding = Finding::error(FindingCode::ProtocolSigners, SIGNERS, text);
                 let fix = "copy the file into the folder; one that lists no key asks for no signature from then on";
                 return Err(refused(vec![finding.fix(fix)]));
             }
             if *before == version {
                 let text = format!("version {version} is in force, with other files");
-                let finding = Finding::error("protocol.version", "/version", text);
+                let finding = Finding::error(FindingCode::ProtocolVersion, "/version", text);
                 return Err(refused(vec![
                     finding.fix("give the new one another version"),
                 ]));
@@ -251,7 +251,7 @@ fn orphans(
         }
         let path = layout::record_file(&record.id);
         let mut orphan = |text: String| {
-            let finding = Finding::error("protocol.orphan", path.clone(), text);
+            let finding = Finding::error(FindingCode::ProtocolOrphan, path.clone(), text);
             let fix = format!(
                 "finish or cancel {} first, or keep what it needs",
                 record.id
@@ -341,7 +341,7 @@ fn misfit_documents(
             }
             Some(_) => continue,
         };
-        let finding = Finding::error("protocol.orphan", path, text);
+        let finding = Finding::error(FindingCode::ProtocolOrphan, path, text);
         found.push(finding.fix("keep it, or set it to what both accept first"));
     }
     Ok(found)

@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
 use handoff_base::ObjectId;
-use handoff_base::finding::Finding;
+use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_contract::Input;
 use handoff_git::{Change, EntryKind, Repository, Tree};
@@ -118,7 +118,8 @@ impl States<'_, '_> {
                 }
                 _ => {
                     let text = "the commit changes an issue without a step of one handoff";
-                    let finding = Finding::error("step.none", layout::issue_file(key), text);
+                    let finding =
+                        Finding::error(FindingCode::StepNone, layout::issue_file(key), text);
                     return Ok(Err(vec![finding]));
                 }
             }
@@ -126,7 +127,7 @@ impl States<'_, '_> {
         let folder = layout::issue_folder(key);
         let path = format!("{folder}/{}", layout::record_name(number));
         let Some(record) = after.record(number)? else {
-            let finding = Finding::error("file.missing", path, "the record is missing");
+            let finding = Finding::error(FindingCode::FileMissing, path, "the record is missing");
             return Ok(Err(vec![finding]));
         };
         if number <= handoffs {
@@ -254,13 +255,13 @@ pub(super) fn difference(change: &Change, expected: bool) -> Finding {
     let path = &change.path;
     let contract = path.contains("-to-") && path.starts_with(layout::ISSUES);
     let code = match () {
-        () if !expected && change.old.is_none() => "file.stray",
-        () if contract => "contract.altered",
-        () if layout::is_failure_folder(path) => "failure.altered",
-        () if path.starts_with(layout::OPEN) => "open.stale",
-        () if path.ends_with("/issue.json") => "issue.altered",
-        () if path.starts_with(layout::ISSUES) => "record.altered",
-        () => "file.altered",
+        () if !expected && change.old.is_none() => FindingCode::FileStray,
+        () if contract => FindingCode::ContractAltered,
+        () if layout::is_failure_folder(path) => FindingCode::FailureAltered,
+        () if path.starts_with(layout::OPEN) => FindingCode::OpenStale,
+        () if path.ends_with("/issue.json") => FindingCode::IssueAltered,
+        () if path.starts_with(layout::ISSUES) => FindingCode::RecordAltered,
+        () => FindingCode::FileAltered,
     };
     let text = match (expected, change.new) {
         (_, Some(_)) if change.kind == EntryKind::Other => {

@@ -4,10 +4,9 @@
 //! each outside the branch: sender, receiver and the code of the refusal, but none of the
 //! contract's content. The notes may be lost at any time.
 
-use handoff_base::finding::Finding;
+use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::{Moment, moment};
-use handoff_contract::SECRET;
 use handoff_git::Scratch;
 use handoff_model::intake::Opened;
 use handoff_protocol::Fields;
@@ -76,17 +75,18 @@ impl Ledger<'_> {
         if session.quarantined {
             return;
         }
-        let mut codes: Vec<String> = Vec::new();
+        let mut codes: Vec<FindingCode> = Vec::new();
         for finding in findings.iter().filter(|f| f.is_error()) {
-            if codes.len() < CODES && !codes.iter().any(|known| *known == finding.code) {
-                codes.push(finding.code.to_string());
+            if codes.len() < CODES && !codes.contains(&finding.code) {
+                codes.push(finding.code);
             }
         }
-        let holds_secret = code == "secret_found" || findings.iter().any(|f| f.code == SECRET);
+        let holds_secret =
+            code == "secret_found" || findings.iter().any(|f| f.code == FindingCode::SecretFound);
         let mut refused = Refused {
             at,
             code: code.to_owned(),
-            findings: codes,
+            findings: codes.iter().map(ToString::to_string).collect(),
             issue: offer.issue.cloned(),
             from: None,
             to: None,

@@ -1,6 +1,6 @@
 //! Sending a contract: the data gathered for it, and the step that it becomes.
 
-use handoff_base::finding::{Finding, Severity};
+use handoff_base::finding::{Finding, FindingCode, Severity};
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::{Code, Moment, ObjectId, digest, to_second};
 use handoff_contract::Allowance;
@@ -18,7 +18,7 @@ use super::artifacts::gather;
 use super::contract_match::{ContractMatch, Offer, accepted, placed_in_tasks};
 use super::draft::Decided;
 use super::error::LedgerError;
-use super::evidence::{Ground, Judge, Judged, MISSING, Merged, changed};
+use super::evidence::{Ground, Judge, Judged, Merged, changed};
 use super::session::Session;
 use super::snapshot::{IssueFolder, Rules, Snapshot};
 use super::write::{Done, Ledger, canonical};
@@ -448,7 +448,7 @@ impl Snapshot<'_> {
             if record.state == State::Pending {
                 let found = changed(self.repository(), &record)?.into_iter();
                 findings.extend(found.map(|mut finding| {
-                    if finding.code == MISSING {
+                    if finding.code == FindingCode::ArtifactMissing {
                         finding.severity = Severity::Warning;
                     }
                     finding.in_commit(self.commit())

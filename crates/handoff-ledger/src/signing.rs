@@ -4,7 +4,7 @@
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use handoff_base::finding::Finding;
+use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::AgentName;
 use handoff_base::moment::rfc3339;
 use handoff_base::to_second;
@@ -76,7 +76,7 @@ pub(super) fn signed<'r>(
             let wanted = demand.wanted(&proposal.committer.email);
             let text = format!("{wanted}, and could not be signed: {said}");
             LedgerError::Signature {
-                findings: vec![Finding::error("signature.missing", "", text).fix(SET_UP)],
+                findings: vec![Finding::error(FindingCode::SignatureMissing, "", text).fix(SET_UP)],
             }
         }
         (error, _) => LedgerError::Signing(error),
@@ -98,10 +98,10 @@ pub(super) fn judge(
     stored: &Stored,
     demand: Option<&Demand>,
 ) -> Option<Finding> {
-    let error = |code: &'static str, text: String| Some(Finding::error(code, "", text));
+    let error = |code: FindingCode, text: String| Some(Finding::error(code, "", text));
     let bad = |text: String| {
         let fix = "the commit is not what its signer signed: find out who made it";
-        Some(Finding::error("signature.bad", "", text).fix(fix))
+        Some(Finding::error(FindingCode::SignatureBad, "", text).fix(fix))
     };
     let signature = match stored.signature() {
         Ok(signature) => signature,
@@ -113,7 +113,7 @@ pub(super) fn judge(
             "{}, and is not signed",
             demand.wanted(&stored.commit.committer.email)
         );
-        return Some(Finding::error("signature.missing", "", text).fix(SET_UP));
+        return Some(Finding::error(FindingCode::SignatureMissing, "", text).fix(SET_UP));
     };
     // Without a list of keys, only checks that need no other program are made.
     if demand.is_none() && !signature.is_ssh() {
@@ -124,19 +124,21 @@ pub(super) fn judge(
         (Err(SignatureError::Bad(text)), _) => return bad(text),
         (Err(_), None) => return None,
         (Err(fault @ SignatureError::Unsupported(_)), Some(_)) => {
-            return error("signature.unknown", fault.to_string());
+            return error(FindingCode::SignatureUnknown, fault.to_string());
         }
         (Err(fault @ SignatureError::NoKey(_)), Some(_)) => {
             let fix = "import the signer's public key: `gpg --import FILE`";
-            return Some(Finding::error("signature.unverified", "", fault.to_string()).fix(fix));
+            return Some(
+                Finding::error(FindingCode::SignatureUnverified, "", fault.to_string()).fix(fix),
+            );
         }
         (Err(fault @ SignatureError::Revoked(_)), Some(_)) => {
-            return error("signature.not_valid", fault.to_string());
+            return error(FindingCode::SignatureNotValid, fault.to_string());
         }
         (Err(fault @ SignatureError::NotRun(_)), Some(_)) => {
             let text = format!("the signature could not be verified: {fault}");
             let fix = "install gpg, or set gpg.program to it";
-            return Some(Finding::error("signature.unverified", "", text).fix(fix));
+            return Some(Finding::error(FindingCode::SignatureUnverified, "", text).fix(fix));
         }
     };
     let demand = demand?;
@@ -175,19 +177,19 @@ impl Demand {
                 Key::OpenPgp {
                     expired: Some(end), ..
                 } if at > *end => (
-                    "signature.not_valid",
+                    FindingCode::SignatureNotValid,
                     format!("{wanted}, and its key {print} expired at {}", rfc3339(*end)),
                     "sign with a key that has not expired",
                 ),
                 _ => return None,
             },
             Verdict::Unknown => (
-                "signature.unknown",
+                FindingCode::SignatureUnknown,
                 format!("{wanted}, and is signed with {print}, which is nobody's key"),
                 LIST,
             ),
             Verdict::OtherAgent(line) => (
-                "signature.other_agent",
+                FindingCode::SignatureOtherAgent,
                 format!(
                     "{wanted}, and is signed with {print}, a key of {}",
                     line.principals
@@ -195,7 +197,7 @@ impl Demand {
                 LIST,
             ),
             Verdict::NotValid(line) => (
-                "signature.not_valid",
+                FindingCode::SignatureNotValid,
                 format!(
                     "{wanted}, and is dated {}; its key {print} is {}",
                     rfc3339(at),

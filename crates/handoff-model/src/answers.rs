@@ -1,7 +1,7 @@
 //! Answers to a blocked agent's questions: parsed from text and checked against the kind of value
 //! that was asked for.
 
-use handoff_base::finding::Finding;
+use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::pointer::escaped_part;
 use handoff_base::text::quoted;
 use serde_json::{Map, Value};
@@ -88,11 +88,11 @@ pub fn faults(questions: &[Question], values: &Map<String, Value>) -> Vec<Findin
                     .map(|what| format!(": {}", what.trim()))
                     .unwrap_or_default();
                 let text = format!("{} is asked, and not answered{what}", quoted(key));
-                found.push(Finding::error("answer.missing", place(key), text));
+                found.push(Finding::error(FindingCode::AnswerMissing, place(key), text));
             }
             Some(Value::String(text)) if text.trim().is_empty() && !question.optional => {
                 let text = format!("{} is asked, and answered with nothing", quoted(key));
-                found.push(Finding::error("answer.missing", place(key), text));
+                found.push(Finding::error(FindingCode::AnswerMissing, place(key), text));
             }
             Some(value) if !fits(kind, value) => {
                 let text = format!(
@@ -101,7 +101,7 @@ pub fn faults(questions: &[Question], values: &Map<String, Value>) -> Vec<Findin
                     quoted(kind.unwrap_or("any")),
                     type_of(value)
                 );
-                found.push(Finding::error("answer.type", place(key), text));
+                found.push(Finding::error(FindingCode::AnswerType, place(key), text));
             }
             Some(_) => {}
         }
@@ -117,7 +117,7 @@ pub fn faults(questions: &[Question], values: &Map<String, Value>) -> Vec<Findin
                 quoted(key),
                 asked.join(", ")
             );
-            found.push(Finding::error("answer.unknown", place(key), text));
+            found.push(Finding::error(FindingCode::AnswerUnknown, place(key), text));
         }
     }
     found
@@ -165,7 +165,7 @@ mod tests {
     fn codes(kind: &str, optional: bool, values: &Value) -> Vec<String> {
         let values = values.as_object().unwrap();
         let found = faults(&[question(kind, optional)], values);
-        found.into_iter().map(|f| f.code.into_owned()).collect()
+        found.into_iter().map(|f| f.code.to_string()).collect()
     }
 
     #[test]

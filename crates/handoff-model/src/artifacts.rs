@@ -1,6 +1,6 @@
 //! The files that contracts deliver: which ones, and whether they match the request.
 
-use handoff_base::finding::Finding;
+use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::text::quoted;
 use handoff_protocol::ContractType;
 use serde_json::Value;
@@ -62,19 +62,23 @@ pub fn unfit(expected: &Expected, kind: &ContractType, value: &Value) -> Vec<Fin
             "the request expects a {}, and nothing is delivered",
             quoted(&expected.artifact_type)
         );
-        return vec![Finding::error("artifact.missing", at, text)];
+        return vec![Finding::error(FindingCode::ArtifactMissing, at, text)];
     };
     let mut found = Vec::new();
     if let Some(kind) = file.kind.as_ref().filter(|k| **k != expected.artifact_type) {
         let (kind, wanted) = (quoted(kind), quoted(&expected.artifact_type));
         let text = format!("the request expects a {wanted}, not a {kind}");
-        found.push(Finding::error("artifact.type", &file.kind_at, text));
+        found.push(Finding::error(
+            FindingCode::ArtifactType,
+            &file.kind_at,
+            text,
+        ));
     }
     if !is_at(&file.path, &expected.destination) {
         let (path, wanted) = (quoted(&file.path), quoted(&expected.destination));
         let text = format!("the request expects the artifact at {wanted}, not at {path}");
         let fix = "{timestamp} stands for the time in digits, such as 1705147532000";
-        found.push(Finding::error("artifact.destination", &file.at, text).fix(fix));
+        found.push(Finding::error(FindingCode::ArtifactDestination, &file.at, text).fix(fix));
     }
     found
 }

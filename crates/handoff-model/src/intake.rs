@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use handoff_base::finding::{Finding, Severity};
+use handoff_base::finding::{Finding, FindingCode, Severity};
 use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::pointer::escaped_part;
 use handoff_base::text::{quoted, summary_line};
@@ -97,14 +97,14 @@ impl Review {
     /// counts as one of the envelope.
     fn mismatch_score(&self) -> (i64, usize) {
         let errors = || self.findings.iter().filter(|f| f.is_error());
-        let count = |code: &str| errors().filter(|f| f.code == code).count();
+        let count = |code: FindingCode| errors().filter(|f| f.code == code).count();
         let strange = match self.kind {
-            Some(_) => count("field.unknown") + count("agent.unknown"),
+            Some(_) => count(FindingCode::FieldUnknown) + count(FindingCode::AgentUnknown),
             // Its parties are known; only the route between them is not.
-            None if errors().any(|f| f.code.starts_with("route.")) => 0,
+            None if errors().any(|f| f.code.is_route()) => 0,
             None => 3 + errors().count(),
         };
-        let strange = strange + 3 * count("contract.root");
+        let strange = strange + 3 * count(FindingCode::ContractRoot);
         let distance = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
         (distance(strange) - distance(self.known), errors().count())
     }
@@ -172,7 +172,7 @@ pub fn review<S: Schemas>(
             protocol.name(),
             source.format()
         );
-        let finding = Finding::error("contract.format", "", text);
+        let finding = Finding::error(FindingCode::ContractFormat, "", text);
         let finding = finding.fix(format!("write it as {}", formats.join(" or ")));
         return Ok(Review::refused(vec![finding]));
     }
@@ -245,7 +245,7 @@ pub fn review<S: Schemas>(
                     "the title says {}, and the contract {party}",
                     quoted(&named)
                 );
-                let mut finding = Finding::error("markdown.parties", "", text);
+                let mut finding = Finding::error(FindingCode::MarkdownParties, "", text);
                 let place = source.place(&Shape::open(), None, title);
                 (finding.line, finding.column) = (place.line, place.column);
                 findings.push(finding.fix("let both name the same agents"));
@@ -256,7 +256,10 @@ pub fn review<S: Schemas>(
     found.extend(unfinished(protocol, kind, status.as_deref()));
     place_all(&mut found, source, schema.shape(), wrapper);
     // Unfinished work is a better reason than the list of valid words.
-    if let Some(said) = found.iter().find(|f| f.code == UNFINISHED) {
+    if let Some(said) = found
+        .iter()
+        .find(|f| f.code == FindingCode::StatusUnfinished)
+    {
         findings.retain(|f| f.path != said.path);
     }
     add_all(&mut findings, found);
@@ -294,7 +297,7 @@ pub fn review<S: Schemas>(
         _ => None,
     };
     findings.sort_by(|a, b| {
-        (a.line, a.column, &a.path, &a.code).cmp(&(b.line, b.column, &b.path, &b.code))
+        (a.line, a.column, &a.path, a.code).cmp(&(b.line, b.column, &b.path, b.code))
     });
     Ok(Review {
         findings,
@@ -398,7 +401,7 @@ fn wrapped_wrong(protocol: &Protocol, source: &Source, wrapper: Option<&str>) ->
     let roots = protocol.roots();
     if wrapper.is_some() {
         let finding = Finding::error(
-            "contract.root",
+            FindingCode::ContractRoot,
             format!("/{holder}"),
             "the contract is wrapped twice",
         );
@@ -410,7 +413,7 @@ fn wrapped_wrong(protocol: &Protocol, source: &Source, wrapper: Option<&str>) ->
             quoted(holder),
             protocol.name()
         );
-        let finding = Finding::error("contract.root", format!("/{holder}"), text);
+        let finding = Finding::error(FindingCode::ContractRoot, format!("/{holder}"), text);
         return vec![finding.fix(format!("use one of: {}", roots.join(", ")))];
     }
     let beside = members.iter().filter(|(key, _)| *key != holder);
@@ -421,7 +424,8 @@ fn wrapped_wrong(protocol: &Protocol, source: &Source, wrapper: Option<&str>) ->
                 "nothing may stand beside {}, which holds the contract",
                 quoted(holder)
             );
-            Finding::error("contract.root", pointer, text).fix("move it inside or remove it")
+            Finding::error(FindingCode::ContractRoot, pointer, text)
+                .fix("move it inside or remove it")
         })
         .collect()
 }
@@ -503,7 +507,8 @@ fn issue_of(
                 ),
                 None => "the contract names no issue".to_owned(),
             };
-            let mut finding = Finding::error("envelope.issue", at.unwrap_or_default(), text);
+            let mut finding =
+                Finding::error(FindingCode::EnvelopeIssue, at.unwrap_or_default(), text);
             finding.severity = Severity::Note;
             let mut routes = protocol.definition().routes.iter();
             let opens = routes.any(|route| route.opens && route.contracts.contains(&kind.name));
@@ -523,18 +528,19 @@ fn issue_of(
         Ok(key) => {
             let hint = hint.map(ToString::to_string).unwrap_or_default();
             let text = format!("the contract is about issue {key}, and is sent for issue {hint}");
-            findings.push(Finding::error("envelope.issue", pointer, text));
+            findings.push(Finding::error(FindingCode::EnvelopeIssue, pointer, text));
             None
         }
         Err(error) => {
-            findings.push(Finding::error("envelope.issue", pointer, error.to_string()));
+            findings.push(Finding::error(
+                FindingCode::EnvelopeIssue,
+                pointer,
+                error.to_string(),
+            ));
             None
         }
     }
 }
-
-/// The code of the finding that a contract was sent too early.
-const UNFINISHED: &str = "status.unfinished";
 
 /// A contract may be sent once its sender is done, successfully or not; a request before anybody
 /// has begun.
@@ -547,12 +553,12 @@ fn unfinished(protocol: &Protocol, kind: &ContractType, status: Option<&str>) ->
     }
     if protocol.definition().style == Style::Call && kind.travels() {
         let text = format!("status `{word}` says that the receiver is at work already");
-        let mut finding = Finding::error("status.claimed", at, text);
+        let mut finding = Finding::error(FindingCode::StatusClaimed, at, text);
         finding.severity = Severity::Warning;
         let fix = "send it as it is: it waits until its receiver claims it";
         return (state == State::InProgress).then(|| finding.fix(fix));
     }
     let text = format!("status `{word}` says that the sender is still at work");
-    let finding = Finding::error(UNFINISHED, at, text);
+    let finding = Finding::error(FindingCode::StatusUnfinished, at, text);
     Some(finding.fix("send the contract when the work is done, has failed or is blocked"))
 }

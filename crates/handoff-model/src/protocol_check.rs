@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use handoff_base::finding::{Finding, Severity};
+use handoff_base::finding::{Finding, FindingCode, Severity};
 use handoff_base::text::quoted;
 use handoff_contract::{Schema, is_rule};
 use handoff_protocol::{
@@ -22,7 +22,7 @@ pub type ProtocolFiles = [(String, Vec<u8>)];
 pub fn check_protocol(files: &ProtocolFiles) -> Vec<Finding> {
     let Some(definition) = file(files, DEFINITION) else {
         let text = "the folder has no protocol.json";
-        return vec![Finding::error("file.missing", DEFINITION, text)];
+        return vec![Finding::error(FindingCode::FileMissing, DEFINITION, text)];
     };
     let (protocol, found) = match Protocol::with_faults(definition) {
         Ok(read) => read,
@@ -30,7 +30,7 @@ pub fn check_protocol(files: &ProtocolFiles) -> Vec<Finding> {
     };
     if let Some(at) = not_an_object(definition) {
         let text = "expected an object, in braces";
-        return vec![Finding::error("protocol.syntax", at, text)];
+        return vec![Finding::error(FindingCode::ProtocolSyntax, at, text)];
     }
     let mut checker = Checker {
         files,
@@ -87,7 +87,7 @@ struct Checker<'a> {
 type Schemas = Vec<Option<Value>>;
 
 impl Checker<'_> {
-    fn fault(&mut self, code: &'static str, path: impl Into<String>, text: impl Into<String>) {
+    fn fault(&mut self, code: FindingCode, path: impl Into<String>, text: impl Into<String>) {
         self.found.push(Finding::error(code, path, text));
     }
 
@@ -95,13 +95,17 @@ impl Checker<'_> {
     fn schema(&mut self, at: String, path: &str, as_xml: bool) -> Option<Value> {
         let Some(bytes) = file(self.files, path) else {
             let text = format!("no file {path} describes it");
-            self.fault("protocol.missing_file", at, text);
+            self.fault(FindingCode::ProtocolMissingFile, at, text);
             return None;
         };
         let value: Value = match serde_json::from_slice(bytes) {
             Ok(value) => value,
             Err(error) => {
-                self.fault("protocol.schema", path, format!("it is not JSON: {error}"));
+                self.fault(
+                    FindingCode::ProtocolSchema,
+                    path,
+                    format!("it is not JSON: {error}"),
+                );
                 return None;
             }
         };
@@ -109,7 +113,7 @@ impl Checker<'_> {
             Ok(schema) => {
                 if let Some(error) = schema.without_xml().filter(|_| as_xml) {
                     let text = format!("contracts may be XML, and {error}");
-                    let finding = Finding::error("protocol.schema", path, text);
+                    let finding = Finding::error(FindingCode::ProtocolSchema, path, text);
                     let fix = "say how with the keyword `xml`, such as {\"xml\": {\"name\": …}}, or leave xml out of `formats`";
                     self.found.push(finding.fix(fix));
                 }
@@ -120,7 +124,7 @@ impl Checker<'_> {
                 if let Some(cause) = std::error::Error::source(&error) {
                     text += &format!(": {cause}");
                 }
-                self.fault("protocol.schema", path, text);
+                self.fault(FindingCode::ProtocolSchema, path, text);
                 None
             }
         }
@@ -155,7 +159,7 @@ impl Checker<'_> {
             if !is_rule(&allowed.rule) {
                 let text = format!("there is no rule {} for secrets", quoted(&allowed.rule));
                 self.fault(
-                    "protocol.unknown_rule",
+                    FindingCode::ProtocolUnknownRule,
                     format!("/secrets/allow/{i}/rule"),
                     text,
                 );
@@ -178,7 +182,7 @@ impl Checker<'_> {
                     }
                     let at = format!("/requirements/{name}/{key}/{i}");
                     let text = format!("no contract type is called `{kind}`");
-                    let mut finding = Finding::error("protocol.unknown_type", at, text);
+                    let mut finding = Finding::error(FindingCode::ProtocolUnknownType, at, text);
                     finding.severity = Severity::Warning;
                     self.found.push(finding);
                 }
@@ -198,7 +202,7 @@ impl Checker<'_> {
         if !whole || signers.is_empty() {
             return;
         }
-        let mut warn = |code: &'static str, text: String, fix: String| {
+        let mut warn = |code: FindingCode, text: String, fix: String| {
             let mut finding = Finding::error(code, SIGNERS, text).fix(fix);
             finding.severity = Severity::Warning;
             self.found.push(finding);
@@ -208,13 +212,17 @@ impl Checker<'_> {
                 let text =
                     format!("no key is listed for {agent}, so that every step of it is refused");
                 let fix = format!("add a line: {agent} TYPE KEY");
-                warn("signers.no_key", text, fix);
+                warn(FindingCode::SignersNoKey, text, fix);
             }
         }
         if !signers.iter().any(Signer::is_of_a_person) {
             let text = "no key is listed for a person, so that nobody can change the protocol or the list later";
             let fix = "add a line with the e-mail address that git has for whoever may";
-            warn("signers.no_person", text.to_owned(), fix.to_owned());
+            warn(
+                FindingCode::SignersNoPerson,
+                text.to_owned(),
+                fix.to_owned(),
+            );
         }
     }
 
@@ -225,7 +233,7 @@ impl Checker<'_> {
             match file(self.files, &kind.template) {
                 None => {
                     let text = format!("there is no file {}", kind.template);
-                    self.fault("protocol.missing_file", at("template"), text);
+                    self.fault(FindingCode::ProtocolMissingFile, at("template"), text);
                 }
                 Some(bytes) => {
                     let text = match serde_json::from_slice::<Value>(bytes) {
@@ -234,14 +242,14 @@ impl Checker<'_> {
                         Ok(_) => None,
                     };
                     if let Some(text) = text {
-                        self.fault("protocol.template", &kind.template, text);
+                        self.fault(FindingCode::ProtocolTemplate, &kind.template, text);
                     }
                 }
             }
             let xsd = kind.xsd.as_deref();
             if let Some(xsd) = xsd.filter(|xsd| file(self.files, xsd).is_none()) {
                 let text = format!("there is no file {xsd}");
-                self.fault("protocol.missing_file", at("xsd"), text);
+                self.fault(FindingCode::ProtocolMissingFile, at("xsd"), text);
             }
         }
     }
@@ -302,7 +310,11 @@ impl Checker<'_> {
                 let fits = |types: &BTreeSet<String>| wanted.iter().any(|t| types.contains(*t));
                 if types.is_some_and(|types| !fits(&types)) {
                     let text = format!("`{pointer}` is not of the type {}", wanted.join(" or "));
-                    self.fault("protocol.field_type", format!("/contracts/{i}/{at}"), text);
+                    self.fault(
+                        FindingCode::ProtocolFieldType,
+                        format!("/contracts/{i}/{at}"),
+                        text,
+                    );
                 }
             }
             for (at, pointer) in own_pointers(kind) {
@@ -326,7 +338,7 @@ impl Checker<'_> {
         missing.dedup();
         for (at, pointer) in missing {
             let text = format!("`{pointer}` is a field that the schema does not have");
-            self.fault("protocol.unknown_field", at, text);
+            self.fault(FindingCode::ProtocolUnknownField, at, text);
         }
     }
 
@@ -369,7 +381,7 @@ impl Checker<'_> {
             }
         }
         for (at, text) in faults {
-            self.fault("protocol.unreachable_state", at, text);
+            self.fault(FindingCode::ProtocolUnreachableState, at, text);
         }
     }
 }

@@ -3,8 +3,8 @@
 //! The audit does not screen again. The rules change with the program, and a commit that was
 //! accepted once must not become invalid later.
 
-use handoff_base::finding::Finding;
-use handoff_contract::{Allowance, Input, SECRET, Secrets};
+use handoff_base::finding::{Finding, FindingCode};
+use handoff_contract::{Allowance, Input, Secrets};
 use handoff_protocol::{Definition, Protocol};
 use serde_json::Value;
 
@@ -158,7 +158,9 @@ impl Review {
 
     /// Whether its document was refused for a secret.
     pub fn holds_secrets(&self) -> bool {
-        self.findings.iter().any(|finding| finding.code == SECRET)
+        self.findings
+            .iter()
+            .any(|finding| finding.code == FindingCode::SecretFound)
     }
 }
 

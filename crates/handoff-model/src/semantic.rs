@@ -1,7 +1,7 @@
 //! Checks that a schema can't express: those of a contract that span several fields, by the rules
 //! of its type.
 
-use handoff_base::finding::Finding;
+use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::text::quoted;
 use handoff_contract::{FILL, Schema, Source};
 use handoff_protocol::{ContractType, Gate, Protocol, TaskFields};
@@ -54,7 +54,7 @@ pub fn faults<S: Schemas>(
                 protocol.name()
             );
             let fix = format!("use one of: {}", protocol.agent_names().join(", "));
-            found.push(Finding::error("agent.unknown", pointer, text).fix(fix));
+            found.push(Finding::error(FindingCode::AgentUnknown, pointer, text).fix(fix));
         }
     }
     let codes = &protocol.definition().errors;
@@ -69,7 +69,7 @@ pub fn faults<S: Schemas>(
             quoted(&code),
             protocol.name()
         );
-        let finding = Finding::error("error.unknown", &failure.code, text);
+        let finding = Finding::error(FindingCode::ErrorUnknown, &failure.code, text);
         found.push(finding.fix(format!("use one of: {}", known.join(", "))));
     }
     // A field that is not filled in is not a task's name.
@@ -103,7 +103,7 @@ pub fn named_schema<S: Schemas>(
         return schemas.file(&format!("schemas/{name}")).map(Ok);
     }
     let text = format!("the protocol has no schema {}", quoted(name));
-    let finding = Finding::error("schema.unknown", "", text);
+    let finding = Finding::error(FindingCode::SchemaUnknown, "", text);
     let fix = format!("use one of: {}", known.join(", "));
     Ok(Err(Box::new(finding.fix(fix))))
 }
@@ -112,7 +112,7 @@ pub fn named_schema<S: Schemas>(
 pub fn part(schema: &Schema, data: &Value, at: &str) -> Vec<Finding> {
     let Ok(source) = Source::parse(data.to_string().as_bytes()) else {
         let text = "the data is neither an object nor a list";
-        return vec![Finding::error("field.type", at, text)];
+        return vec![Finding::error(FindingCode::FieldType, at, text)];
     };
     let mut findings = schema.check(&source, None).findings;
     for finding in &mut findings {
@@ -127,7 +127,7 @@ pub fn part(schema: &Schema, data: &Value, at: &str) -> Vec<Finding> {
 pub fn gates(protocol: &Protocol, findings: &mut Vec<Finding>) {
     let mut failed: Vec<(Gate, usize)> = Vec::new();
     for finding in findings.iter().filter(|f| f.is_error()) {
-        let gate = gate_of(&finding.code);
+        let gate = gate_of(finding.code);
         match failed.iter_mut().find(|(known, _)| *known == gate) {
             Some((_, count)) => *count += 1,
             None => failed.push((gate, 1)),
@@ -143,13 +143,15 @@ pub fn gates(protocol: &Protocol, findings: &mut Vec<Finding>) {
 }
 
 /// The gate that a fault fails.
-fn gate_of(code: &str) -> Gate {
+fn gate_of(code: FindingCode) -> Gate {
     match code {
-        "field.missing" | "field.unfilled" => Gate::RequiredFields,
-        "task.orphan" => Gate::NoOrphanedTasks,
-        "task.state" => Gate::StateConsistency,
-        "agent.unknown" | "agent.name" | "status.unfinished" => Gate::ValidTransition,
-        _ if code.starts_with("route.") => Gate::ValidTransition,
+        FindingCode::FieldMissing | FindingCode::FieldUnfilled => Gate::RequiredFields,
+        FindingCode::TaskOrphan => Gate::NoOrphanedTasks,
+        FindingCode::TaskState => Gate::StateConsistency,
+        FindingCode::AgentUnknown | FindingCode::AgentName | FindingCode::StatusUnfinished => {
+            Gate::ValidTransition
+        }
+        _ if code.is_route() => Gate::ValidTransition,
         _ => Gate::DataIntegrity,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use handoff_base::finding::Finding;
+use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::AgentName;
 use handoff_base::pointer::escaped_part;
 use serde_json::Value;
@@ -268,7 +268,7 @@ fn read(bytes: &[u8]) -> Result<Definition, Box<Finding>> {
         let said = shown
             .rsplit_once(" at line ")
             .map_or(&*shown, |(said, _)| said);
-        let mut finding = Finding::error("protocol.syntax", pointer, said);
+        let mut finding = Finding::error(FindingCode::ProtocolSyntax, pointer, said);
         if error.line() > 0 {
             finding.line = u32::try_from(error.line()).ok();
             finding.column = u32::try_from(error.column()).ok();

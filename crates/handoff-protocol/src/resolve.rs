@@ -1,6 +1,6 @@
 //! Decides the type of a contract from its envelope, before its schema is known.
 
-use handoff_base::finding::Finding;
+use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::AgentName;
 use handoff_base::text::quoted;
 
@@ -51,7 +51,7 @@ impl Protocol {
             self.definition().contracts.iter().filter(rooted).collect();
         if contracts.is_empty() {
             let finding = Finding::error(
-                "contract.root",
+                FindingCode::ContractRoot,
                 "",
                 format!(
                     "the root element {} is not one that protocol {} has",
@@ -125,7 +125,8 @@ impl Protocol {
             }
             ([], Some(from), None) if !needs_to => {
                 let text = format!("nobody asks {from}, which has nothing to answer");
-                let finding = Finding::error("route.unknown", from_at.unwrap_or_default(), text);
+                let finding =
+                    Finding::error(FindingCode::RouteUnknown, from_at.unwrap_or_default(), text);
                 let fix = format!(
                     "see who asks whom: `git handoff protocol show {}`",
                     self.name()
@@ -196,8 +197,12 @@ impl Protocol {
         let field = pointer.trim_start_matches('/');
         let Some(text) = text else {
             findings.push(
-                Finding::error("field.missing", pointer, format!("`{field}` is missing"))
-                    .fix(format!("name an agent: {}", self.agent_names().join(", "))),
+                Finding::error(
+                    FindingCode::FieldMissing,
+                    pointer,
+                    format!("`{field}` is missing"),
+                )
+                .fix(format!("name an agent: {}", self.agent_names().join(", "))),
             );
             return None;
         };
@@ -206,7 +211,7 @@ impl Protocol {
             Ok(_) => {
                 findings.push(
                     Finding::error(
-                        "agent.unknown",
+                        FindingCode::AgentUnknown,
                         pointer,
                         format!(
                             "{} is not an agent of protocol {}",
@@ -219,7 +224,11 @@ impl Protocol {
                 None
             }
             Err(error) => {
-                findings.push(Finding::error("agent.name", pointer, error.to_string()));
+                findings.push(Finding::error(
+                    FindingCode::AgentName,
+                    pointer,
+                    error.to_string(),
+                ));
                 None
             }
         }
@@ -251,7 +260,7 @@ impl Protocol {
             quoted(root)
         );
         let fix = format!("use {} as the root", quoted(&meant.root));
-        Some(Finding::error("contract.root", "", text).fix(fix))
+        Some(Finding::error(FindingCode::ContractRoot, "", text).fix(fix))
     }
 
     /// Whether a contract of a type can go between these parties, as far as they are known: along a
@@ -288,9 +297,9 @@ impl Protocol {
         let why = forbidden.map_or_else(String::new, |f| format!(": {}", f.reason));
         let finding = Finding::error(
             if forbidden.is_some() {
-                "route.forbidden"
+                FindingCode::RouteForbidden
             } else {
-                "route.unknown"
+                FindingCode::RouteUnknown
             },
             at.unwrap_or_default(),
             format!(
@@ -338,9 +347,13 @@ fn undecided(candidates: &[&ContractType], envelope: &Envelope<'_>) -> Vec<Findi
             .collect();
         let field = pointer.trim_start_matches('/');
         let made = match (envelope.probe)(pointer) {
-            None => Finding::error("field.missing", pointer, format!("`{field}` is missing")),
+            None => Finding::error(
+                FindingCode::FieldMissing,
+                pointer,
+                format!("`{field}` is missing"),
+            ),
             Some(text) => Finding::error(
-                "field.value",
+                FindingCode::FieldValue,
                 pointer,
                 format!(
                     "`{field}` is {}, which no contract on this route has",
@@ -363,7 +376,7 @@ fn undecided(candidates: &[&ContractType], envelope: &Envelope<'_>) -> Vec<Findi
         let types: Vec<&str> = candidates.iter().map(|c| c.name.as_str()).collect();
         let text = "the contract could be of several types, and names no party";
         return vec![
-            Finding::error("contract.type", "", text)
+            Finding::error(FindingCode::ContractType, "", text)
                 .fix(format!("it may be: {}", types.join(", "))),
         ];
     }

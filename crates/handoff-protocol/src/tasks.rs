@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use handoff_base::finding::Finding;
+use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::text::quoted;
 use serde_json::Value;
 
@@ -62,7 +62,7 @@ impl TaskFields {
     /// The contradictions in a plan; paths are JSON Pointers.
     pub fn faults(&self, contract: &Value, plan: &TaskPlan) -> Vec<Finding> {
         let mut found = Vec::new();
-        let mut fault = |code: &'static str, pointer: &Option<String>, text: String| {
+        let mut fault = |code: FindingCode, pointer: &Option<String>, text: String| {
             found.push(Finding::error(
                 code,
                 pointer.clone().unwrap_or_default(),
@@ -75,13 +75,13 @@ impl TaskFields {
                 "{} tasks at once, and at most {MAX_TASKS} are opened",
                 plan.opens.len()
             );
-            fault("task.count", &self.opens, text);
+            fault(FindingCode::TaskCount, &self.opens, text);
             return found;
         }
         for (list, pointer) in [(&plan.opens, &self.opens), (&plan.order, &self.order)] {
             if let Some(twice) = repeated(list) {
                 fault(
-                    "task.duplicate",
+                    FindingCode::TaskDuplicate,
                     pointer,
                     format!("task {} is listed twice", quoted(twice)),
                 );
@@ -93,7 +93,7 @@ impl TaskFields {
                 "{} cannot be a task's name: 1 to {MAX_ID} bytes",
                 quoted(id)
             );
-            fault("task.name", &self.opens, text);
+            fault(FindingCode::TaskName, &self.opens, text);
         }
         if let Some(pointer) = &self.weights {
             let count = contract
@@ -102,7 +102,7 @@ impl TaskFields {
                 .map(Vec::len);
             if let Some(count) = count.filter(|count| *count != plan.opens.len()) {
                 let text = format!("{count} entries for {} tasks", plan.opens.len());
-                fault("task.count", &self.weights, text);
+                fault(FindingCode::TaskCount, &self.weights, text);
             }
         }
         for task in plan
@@ -111,12 +111,12 @@ impl TaskFields {
             .filter(|t| !known.contains(t.as_str()))
         {
             let text = format!("{} has dependencies, and is not handed over", quoted(task));
-            fault("task.orphan", &self.dependencies, text);
+            fault(FindingCode::TaskOrphan, &self.dependencies, text);
         }
         if !plan.order.is_empty() {
             for task in plan.opens.iter().filter(|t| !plan.order.contains(t)) {
                 let text = format!("{} has no place in the order", quoted(task));
-                fault("task.orphan", &self.order, text);
+                fault(FindingCode::TaskOrphan, &self.order, text);
             }
         }
         let lists = std::iter::once((&plan.order, &self.order));
@@ -126,12 +126,12 @@ impl TaskFields {
                     "{} is not among the tasks that are handed over",
                     quoted(task)
                 );
-                fault("task.orphan", pointer, text);
+                fault(FindingCode::TaskOrphan, pointer, text);
             }
         }
         if let Some(circle) = plan.circle() {
             let text = format!("the tasks wait for one another: {}", circle.join(" → "));
-            fault("task.cycle", &self.dependencies, text);
+            fault(FindingCode::TaskCycle, &self.dependencies, text);
             return found;
         }
         for (i, task) in plan.order.iter().enumerate() {
@@ -142,7 +142,7 @@ impl TaskFields {
                     quoted(task),
                     quoted(on)
                 );
-                fault("task.order", &self.order, text);
+                fault(FindingCode::TaskOrder, &self.order, text);
             }
         }
         for group in &plan.groups {
@@ -154,7 +154,7 @@ impl TaskFields {
                         quoted(task),
                         quoted(other)
                     );
-                    fault("task.group", &self.groups, text);
+                    fault(FindingCode::TaskGroup, &self.groups, text);
                 }
             }
         }
@@ -162,7 +162,7 @@ impl TaskFields {
             && !plan.siblings.contains(done)
         {
             let text = format!("{} is not among its own siblings", quoted(done));
-            fault("task.orphan", &self.siblings, text);
+            fault(FindingCode::TaskOrphan, &self.siblings, text);
         }
         found
     }

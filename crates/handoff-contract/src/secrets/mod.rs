@@ -12,7 +12,7 @@ mod value;
 use std::fmt;
 use std::str::FromStr;
 
-use handoff_base::finding::Finding;
+use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::text::shell_quoted;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -22,9 +22,6 @@ use super::text;
 use super::value::each_text;
 pub use rules::is_rule;
 use rules::{Rule, hits};
-
-/// The code of the finding that a text contains a secret.
-pub const SECRET: &str = "secret.found";
 
 /// Permission to store what a rule takes for a secret: `RULE`, or `RULE@PLACE` for one place only.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -123,7 +120,7 @@ impl Secret {
     pub fn finding(&self) -> Finding {
         let Rule { id, name, .. } = self.rule;
         let text = format!("this looks like a secret: {name} (rule {id})");
-        let mut finding = Finding::error(SECRET, self.path.clone(), text);
+        let mut finding = Finding::error(FindingCode::SecretFound, self.path.clone(), text);
         if let Some((line, column)) = self.position {
             finding = finding.at(line, column);
         }
@@ -265,7 +262,10 @@ impl Secrets {
         if self.0.is_empty() {
             return;
         }
-        for finding in findings.iter_mut().filter(|f| f.code != SECRET) {
+        for finding in findings
+            .iter_mut()
+            .filter(|f| f.code != FindingCode::SecretFound)
+        {
             self.mask_text(&mut finding.message);
             self.mask_text(&mut finding.path);
             if let Some(fix) = &mut finding.fix {

@@ -191,14 +191,14 @@ fn alternatives_show_the_nearest() {
     let findings = schema.check(&source, None).findings;
     assert_eq!(findings.len(), 1, "{findings:?}");
     assert_eq!(
-        (&*findings[0].code, &*findings[0].path),
+        (findings[0].code.as_str(), &*findings[0].path),
         ("field.type", "/h/n")
     );
     let source = Source::parse(b"<h><kind>c</kind></h>").unwrap();
     let findings = schema.check(&source, None).findings;
     assert_eq!(findings.len(), 1, "{findings:?}");
     assert_eq!(
-        (&*findings[0].code, &*findings[0].path),
+        (findings[0].code.as_str(), &*findings[0].path),
         ("field.invalid", "/h")
     );
 }

@@ -62,7 +62,7 @@ fn faults(text: &str) -> Vec<String> {
     let shown = found.into_iter().map(|finding| {
         assert!(!finding.message.ends_with('.'), "{finding:?}");
         assert!(
-            finding.fix.is_some() || !finding.code.starts_with("markdown."),
+            finding.fix.is_some() || !finding.code.as_str().starts_with("markdown."),
             "{finding:?}"
         );
         let (line, column) = (finding.line.unwrap(), finding.column.unwrap());

@@ -9,7 +9,7 @@ fn codes(bytes: &[u8]) -> Vec<String> {
             .into_iter()
             .map(|finding| {
                 assert!(!finding.message.ends_with('.'), "{finding:?}");
-                finding.code.into_owned()
+                finding.code.to_string()
             })
             .collect(),
     }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use handoff_base::finding::{Finding, Severity};
+use handoff_base::finding::{Finding, FindingCode, Severity};
 use serde_json::Value;
 
 use super::{Acts, Harness, calls_us, guide, json, leftovers};
@@ -32,12 +32,12 @@ pub fn examine(harness: &Harness, around: &Surroundings) -> Vec<Finding> {
     let name = &harness.name;
     let install = format!("`git handoff agents install {name}`");
     let read = |path: &str| std::fs::read(around.root.join(path)).ok();
-    let mut say = |code: &'static str, path: &str, text: String, fix: String| {
+    let mut say = |code: FindingCode, path: &str, text: String, fix: String| {
         found.push(Finding::error(code, path, text).fix(fix));
     };
     match &around.program {
         None => say(
-            "agents.program",
+            FindingCode::AgentsProgram,
             "",
             "git-handoff is not on the PATH here, and hooks without it do nothing".to_owned(),
             "add its folder to the PATH that the harness is started with".to_owned(),
@@ -45,7 +45,7 @@ pub fn examine(harness: &Harness, around: &Surroundings) -> Vec<Finding> {
         Some((path, version)) if version.as_deref() != Some(&around.version) => {
             let shown = version.as_deref().unwrap_or("something else");
             say(
-                "agents.version",
+                FindingCode::AgentsVersion,
                 "",
                 format!(
                     "{} is {shown}, and this is {}",
@@ -59,7 +59,7 @@ pub fn examine(harness: &Harness, around: &Surroundings) -> Vec<Finding> {
     }
     if around.agents.is_none() {
         say(
-            "agents.no_ledger",
+            FindingCode::AgentsNoLedger,
             "",
             "there is no ledger here, and hooks say nothing".to_owned(),
             "`git handoff init` starts one, `git handoff fetch` brings a remote's".to_owned(),
@@ -69,19 +69,19 @@ pub fn examine(harness: &Harness, around: &Surroundings) -> Vec<Finding> {
     let bytes = read(path).unwrap_or_default();
     match guide::names(&bytes) {
         Err(fault) => say(
-            "agents.marker",
+            FindingCode::AgentsMarker,
             path,
             format!("the block can't be told from the rest: {fault}"),
             format!("put the missing line back, or take the block out by hand, then {install}"),
         ),
         Ok(names) if !names.as_ref().is_some_and(|names| names.contains(name)) => say(
-            "agents.block",
+            FindingCode::AgentsBlock,
             path,
             "it has no block for this harness".to_owned(),
             install.clone(),
         ),
         Ok(_) if !guide::is_current(&bytes) => say(
-            "agents.block",
+            FindingCode::AgentsBlock,
             path,
             "its block is not the one that this version writes".to_owned(),
             install.clone(),
@@ -92,13 +92,13 @@ pub fn examine(harness: &Harness, around: &Surroundings) -> Vec<Finding> {
         match read(path) {
             Some(bytes) if guide::is_skill(&bytes) => {}
             Some(_) => say(
-                "agents.skill",
+                FindingCode::AgentsSkill,
                 path,
                 "the skill is not the one that this version writes".to_owned(),
                 install.clone(),
             ),
             None => say(
-                "agents.skill",
+                FindingCode::AgentsSkill,
                 path,
                 "the skill is missing".to_owned(),
                 install.clone(),
@@ -109,13 +109,13 @@ pub fn examine(harness: &Harness, around: &Surroundings) -> Vec<Finding> {
         let text = read(&hooks.file).and_then(|bytes| String::from_utf8(bytes).ok());
         match text.as_deref().map(json::read) {
             None => say(
-                "agents.entry",
+                FindingCode::AgentsEntry,
                 &hooks.file,
                 "there are no hooks".to_owned(),
                 install.clone(),
             ),
             Some(Err(fault)) => say(
-                "agents.config",
+                FindingCode::AgentsConfig,
                 &hooks.file,
                 format!("the harness can't read it: {fault}"),
                 format!("fix it, then {install}"),
@@ -124,7 +124,7 @@ pub fn examine(harness: &Harness, around: &Surroundings) -> Vec<Finding> {
         }
     }
     switched_off(harness, around, &mut say);
-    let mut warn = |code: &'static str, path: &str, text: &str, fix: String| {
+    let mut warn = |code: FindingCode, path: &str, text: &str, fix: String| {
         let warning = Finding {
             severity: Severity::Warning,
             ..Finding::error(code, path, text.to_owned())
@@ -134,7 +134,7 @@ pub fn examine(harness: &Harness, around: &Surroundings) -> Vec<Finding> {
     for path in harness.files() {
         if around.ignored.iter().any(|ignored| ignored == path) {
             warn(
-                "agents.ignored",
+                FindingCode::AgentsIgnored,
                 path,
                 "git ignores it: other clones and the cloud do not get it",
                 "take it out of .gitignore if others should have it".to_owned(),
@@ -143,7 +143,7 @@ pub fn examine(harness: &Harness, around: &Surroundings) -> Vec<Finding> {
         for leftover in leftovers::beside(&around.root.join(path)) {
             let shown = leftover.strip_prefix(&around.root).unwrap_or(&leftover);
             warn(
-                "agents.leftover",
+                FindingCode::AgentsLeftover,
                 &shown.to_string_lossy(),
                 "a process that was killed left it",
                 format!("{install} takes it away"),
@@ -183,7 +183,7 @@ fn entries(
     config: &Value,
     around: &Surroundings,
     install: &str,
-    say: &mut impl FnMut(&'static str, &str, String, String),
+    say: &mut impl FnMut(FindingCode, &str, String, String),
 ) {
     let mut named = None;
     for place in harness.entries(&Acts::default()) {
@@ -196,26 +196,26 @@ fn entries(
         let expected = expected.map(|wanted| wanted.handler());
         match calls[..] {
             [] => say(
-                "agents.entry",
+                FindingCode::AgentsEntry,
                 file,
                 format!("`{key}` has no hook that calls git-handoff"),
                 install.to_owned(),
             ),
             [(_, one)] if Some(one) == expected => {}
             [(_, one)] if place.acts(one).is_some() => say(
-                "agents.entry",
+                FindingCode::AgentsEntry,
                 file,
                 format!("the hook under `{key}` is not the one that this version writes"),
                 install.to_owned(),
             ),
             [_] => say(
-                "agents.entry",
+                FindingCode::AgentsEntry,
                 file,
                 format!("the hook under `{key}` was changed by hand"),
                 format!("take it out, then {install}"),
             ),
             _ => say(
-                "agents.entry",
+                FindingCode::AgentsEntry,
                 file,
                 format!("`{key}` has several hooks that call git-handoff"),
                 "take out all but one".to_owned(),
@@ -226,14 +226,14 @@ fn entries(
     let agent = named.or_else(|| around.agent.clone());
     match (&agent, &around.agents) {
         (None, _) => say(
-            "agents.no_agent",
+            FindingCode::AgentsNoAgent,
             file,
             "no agent is named here, and a session without one is told nothing".to_owned(),
             "set GIT_HANDOFF_AGENT where the session is started, or install with --as AGENT"
                 .to_owned(),
         ),
         (Some(agent), Some(known)) if !known.contains(agent) => say(
-            "agents.no_agent",
+            FindingCode::AgentsNoAgent,
             file,
             format!("no protocol of the ledger knows {agent}"),
             format!("use one of: {}", known.join(", ")),
@@ -246,7 +246,7 @@ fn entries(
 fn switched_off(
     harness: &Harness,
     around: &Surroundings,
-    say: &mut impl FnMut(&'static str, &str, String, String),
+    say: &mut impl FnMut(FindingCode, &str, String, String),
 ) {
     for switch in &harness.switches {
         let path = match (switch.file.strip_prefix("~/"), &around.home) {
@@ -268,7 +268,7 @@ fn switched_off(
             let what = switch.key.as_ref().or(switch.line.as_ref());
             let what = what.map(String::as_str).unwrap_or_default();
             say(
-                "agents.disabled",
+                FindingCode::AgentsDisabled,
                 &switch.file,
                 format!("`{what}` switches every hook off"),
                 "take it out, if hooks are to run".to_owned(),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use handoff_base::finding::Finding;
+use handoff_base::finding::{Finding, FindingCode};
 use serde_json::Value;
 
 use super::json::{Fault, Leaf};
@@ -142,7 +142,7 @@ impl Plan {
                         mcp.file
                     );
                     let fix = format!("leave --mcp out, or put this in its place: {server}");
-                    draft.refuse("agents.server", &mcp.file, text, &fix);
+                    draft.refuse(FindingCode::AgentsServer, &mcp.file, text, &fix);
                     continue;
                 }
                 let named = serde_json::json!({ SERVER: server });
@@ -334,7 +334,7 @@ impl<'a> Draft<'a> {
         {
             let text = format!("{path} is a link that leads out of the worktree, or nowhere");
             self.refuse(
-                "agents.link",
+                FindingCode::AgentsLink,
                 path,
                 text,
                 "put a file in its place, or write what it leads to yourself",
@@ -348,7 +348,7 @@ impl<'a> Draft<'a> {
                     if metadata.permissions().readonly() {
                         let text = format!("{path} may only be read");
                         self.refuse(
-                            "agents.read_only",
+                            FindingCode::AgentsReadOnly,
                             path,
                             text,
                             "give it back its write permission",
@@ -359,7 +359,12 @@ impl<'a> Draft<'a> {
                 }
                 Found::Link(_) | Found::Other => {
                     let text = format!("{path} is no file");
-                    self.refuse("agents.link", path, text, "move it out of the way");
+                    self.refuse(
+                        FindingCode::AgentsLink,
+                        path,
+                        text,
+                        "move it out of the way",
+                    );
                     return Ok(None);
                 }
             };
@@ -374,7 +379,7 @@ impl<'a> Draft<'a> {
         Ok(self.files.get_mut(&file))
     }
 
-    fn refuse(&mut self, code: &'static str, path: &str, text: String, fix: &str) {
+    fn refuse(&mut self, code: FindingCode, path: &str, text: String, fix: &str) {
         let finding = Finding::error(code, path, text).fix(fix);
         if !self.refused.contains(&finding) {
             self.refused.push(finding);
@@ -396,7 +401,7 @@ impl<'a> Draft<'a> {
             Err(fault) => {
                 let text = format!("the block in {path} can't be told from the rest: {fault}");
                 self.refuse(
-                    "agents.marker",
+                    FindingCode::AgentsMarker,
                     path,
                     text,
                     "put the missing line back, or take the block out by hand",
@@ -421,7 +426,7 @@ impl<'a> Draft<'a> {
                     "{path} is a skill of the same name that was not written by this program"
                 );
                 self.refuse(
-                    "agents.skill",
+                    FindingCode::AgentsSkill,
                     path,
                     text,
                     "rename its folder, or put back its last line, and run the same again",
@@ -484,7 +489,7 @@ impl<'a> Draft<'a> {
             "fix it and take comments out of it, and run the same again; or do it by hand: under `{}`, {entry}",
             at.join(".")
         );
-        self.refuse("agents.config", path, text, &fix);
+        self.refuse(FindingCode::AgentsConfig, path, text, &fix);
     }
 
     /// The server of our name in a configuration as it is.

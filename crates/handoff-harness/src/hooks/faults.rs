@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use handoff_base::finding::Finding;
+use handoff_base::finding::{Finding, FindingCode};
 
 use super::Hook;
 use super::block::BlockFault;
@@ -10,16 +10,16 @@ use super::manager::Manager;
 use super::place::Place;
 
 /// A fault of a hook, by its path.
-pub(super) fn at(code: &'static str, path: &Path, message: impl Into<String>) -> Finding {
+pub(super) fn at(code: FindingCode, path: &Path, message: impl Into<String>) -> Finding {
     Finding::error(code, path.display().to_string(), message)
 }
 
 /// A block whose bounds are not clear.
 pub(super) fn unclear(path: &Path, fault: &BlockFault) -> Finding {
     let (code, line) = match fault {
-        BlockFault::Unclosed { line } => ("hook.unclosed_block", *line),
-        BlockFault::Unopened { line } => ("hook.unopened_block", *line),
-        BlockFault::Second { line } => ("hook.second_block", *line),
+        BlockFault::Unclosed { line } => (FindingCode::HookUnclosedBlock, *line),
+        BlockFault::Unopened { line } => (FindingCode::HookUnopenedBlock, *line),
+        BlockFault::Second { line } => (FindingCode::HookSecondBlock, *line),
     };
     let fix = "fix the markers in an editor, so that they enclose the block's lines and nothing of yours, and run the same again";
     at(code, path, fault.to_string()).at(line, 1).fix(fix)
@@ -31,14 +31,14 @@ pub(super) fn linked(path: &Path, target: &Path, hook: Hook) -> Finding {
         "it is a link to {}, which others may share",
         target.display()
     );
-    at("hook.symlink", path, text).fix(format!(
+    at(FindingCode::HookSymlink, path, text).fix(format!(
         "have that script call `git handoff hook {hook} \"$@\"`, or put a file of its own in the link's place"
     ))
 }
 
 /// A folder that others have hooks in, or that is committed.
 pub(super) fn elsewhere(place: &Place, path: &Path) -> Finding {
-    at("hook.elsewhere", path, place.whose())
+    at(FindingCode::HookElsewhere, path, place.whose())
         .fix("if that folder may be changed, say so with --into-hooks-path")
 }
 
@@ -46,7 +46,7 @@ pub(super) fn elsewhere(place: &Place, path: &Path) -> Finding {
 pub(super) fn managed(manager: Manager, hook: Hook, path: &Path) -> Finding {
     let name = manager.name();
     let text = format!("the file is {name}'s, which writes it anew and would drop a block in it");
-    at("hook.managed", path, text).fix(format!(
+    at(FindingCode::HookManaged, path, text).fix(format!(
         "have {name} call `git handoff hook {hook}`: docs/hooks.md has the lines for {}",
         manager.own_file(hook)
     ))
@@ -55,7 +55,7 @@ pub(super) fn managed(manager: Manager, hook: Hook, path: &Path) -> Finding {
 /// A script that ends before it comes to what matters.
 pub(super) fn early_exit(path: &Path, line: u32, what: &str) -> Finding {
     let text = format!("the script ends here, before {what}");
-    at("hook.early_exit", path, text)
+    at(FindingCode::HookEarlyExit, path, text)
         .at(line, 1)
         .fix(format!("move {what} to right below the first line"))
 }
@@ -63,11 +63,15 @@ pub(super) fn early_exit(path: &Path, line: u32, what: &str) -> Finding {
 /// A file that git passes by.
 pub(super) fn not_executable(path: &Path) -> Finding {
     let text = "it is not executable, so that git passes it by";
-    at("hook.not_executable", path, text)
+    at(FindingCode::HookNotExecutable, path, text)
         .fix("make it executable if all of it should run, or move it away, and run the same again")
 }
 
 pub(super) fn read_only(path: &Path) -> Finding {
-    at("hook.read_only", path, "the file may not be written to")
-        .fix("find out who made it read-only, and make it writable if that may be")
+    at(
+        FindingCode::HookReadOnly,
+        path,
+        "the file may not be written to",
+    )
+    .fix("find out who made it read-only, and make it writable if that may be")
 }

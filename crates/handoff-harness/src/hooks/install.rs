@@ -4,7 +4,7 @@ use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use handoff_base::finding::Finding;
+use handoff_base::finding::{Finding, FindingCode};
 use handoff_git::{Program, ProgramError, Setting, Version};
 
 use super::configured::Configured;
@@ -209,7 +209,7 @@ impl Plan {
                 _ if configurable => gathered.configure(hook, Action::Configure),
                 Found::Link(target) => gathered.refused.push(linked(&path, &target, hook)),
                 Found::Other => {
-                    let finding = at("hook.not_a_file", &path, "it is no file");
+                    let finding = at(FindingCode::HookNotAFile, &path, "it is no file");
                     gathered.refused.push(finding.fix("move it away"));
                 }
                 Found::Nothing if !place.own && !anywhere => {
@@ -467,7 +467,7 @@ fn into_file(
     match block::with(bytes, found.as_ref(), hook) {
         Ok(after) if found.is_some() => FileVerdict::Do(Action::Update, Some(after)),
         Ok(after) => FileVerdict::Do(Action::Add, Some(after)),
-        Err(foreign) => FileVerdict::Refuse(at("hook.not_shell", path, foreign.to_string()).fix(format!(
+        Err(foreign) => FileVerdict::Refuse(at(FindingCode::HookNotShell, path, foreign.to_string()).fix(format!(
             "have it call `git handoff hook {hook}` with its arguments and its standard input, and refuse when that fails"
         ))),
     }

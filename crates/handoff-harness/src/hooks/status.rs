@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use handoff_base::finding::{Finding, Severity};
+use handoff_base::finding::{Finding, FindingCode, Severity};
 use handoff_git::{Setting, Version};
 
 use super::configured::Configured;
@@ -90,7 +90,7 @@ impl Report {
             passed_by(hook, around.place, &mut findings);
             if findings.is_empty() {
                 let text = "nothing calls the program";
-                let finding = at("hook.missing", &path, text);
+                let finding = at(FindingCode::HookMissing, &path, text);
                 findings.push(finding.fix(format!("`git handoff hooks install {hook}`")));
             }
             return Ok(Self {
@@ -133,12 +133,14 @@ fn configured_by(
     if around.version < configured::SINCE {
         let text = "git has it in its configuration, which only git 2.54 and later run hooks from";
         let fix = format!("`git handoff hooks install --files {hook}`, or use a newer git");
-        findings.push(finding("hook.old_git", text.to_owned()).fix(fix));
+        findings.push(finding(FindingCode::HookOldGit, text.to_owned()).fix(fix));
         return None;
     }
     if let Some(key) = &known.disabled {
         let text = format!("{key} is false, so that git passes it by");
-        findings.push(finding("hook.disabled", text).fix(format!("`git config unset {key}`")));
+        findings.push(
+            finding(FindingCode::HookDisabled, text).fix(format!("`git config unset {key}`")),
+        );
     }
     if !known.is_current(hook) {
         let text = "what is configured is not what this version writes";
@@ -171,7 +173,7 @@ fn called_by(
                 findings.push(early_exit(path, line, "the block"));
             }
             if let Err(foreign) = block::with(&bytes, Some(&block), hook) {
-                let finding = at("hook.not_shell", path, foreign.to_string());
+                let finding = at(FindingCode::HookNotShell, path, foreign.to_string());
                 findings.push(finding.fix("the block needs a shell: fix the first line"));
             } else if !block::is_current(&bytes, &block, hook) {
                 let text = "the block is not the one that this version writes";
@@ -198,7 +200,7 @@ fn called_by(
     if file::runs_nothing(&around.place.folder) {
         let text = "it is on a file system that runs no programs (noexec)";
         let fix = "have it mounted without noexec, or set core.hooksPath to a folder elsewhere";
-        findings.push(at("hook.noexec", path, text).fix(fix));
+        findings.push(at(FindingCode::HookNoexec, path, text).fix(fix));
     }
     Some(by)
 }
@@ -218,7 +220,7 @@ fn passed_by(hook: Hook, place: &Place, findings: &mut Vec<Finding>) {
         let fix = format!(
             "have the hooks there call `git handoff hook {hook}`, or `git handoff hooks install {hook} --into-hooks-path`"
         );
-        findings.push(at("hook.elsewhere", &path, text).fix(fix));
+        findings.push(at(FindingCode::HookElsewhere, &path, text).fix(fix));
     }
 }
 
@@ -227,22 +229,22 @@ fn unable(hook: Hook, around: &Surroundings<'_>, path: &Path, findings: &mut Vec
     if around.program.is_none() {
         let text = "git-handoff is not on the PATH, so that the hook refuses everything";
         let fix = "add the folder that it is in to the PATH that git has";
-        findings.push(at("hook.no_program", path, text).fix(fix));
+        findings.push(at(FindingCode::HookNoProgram, path, text).fix(fix));
     }
     if hook == Hook::ReferenceTransaction && around.version < REFERENCE_TRANSACTION {
         let text = "this git has no such hook; git 2.28 and later have it";
-        findings.push(at("hook.old_git", path, text).fix("use a newer git"));
+        findings.push(at(FindingCode::HookOldGit, path, text).fix("use a newer git"));
     }
     if around.place.bare && hook.needs_working_tree() {
         let text = "git never runs it in a bare repository";
         let fix = "`git handoff hooks install --server`";
-        findings.push(at("hook.never", path, text).fix(fix));
+        findings.push(at(FindingCode::HookNever, path, text).fix(fix));
     }
 }
 
 /// Something that another version wrote.
 fn outdated(hook: Hook, path: &Path, text: &str) -> Finding {
-    let mut finding = at("hook.outdated", path, text);
+    let mut finding = at(FindingCode::HookOutdated, path, text);
     finding.severity = Severity::Warning;
     finding.fix(format!("`git handoff hooks install {hook}`"))
 }

@@ -1,6 +1,6 @@
 //! Repeats for the audit the checks that can be decided from recorded commits.
 
-use handoff_base::finding::Finding;
+use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::{ObjectId, digest};
 use handoff_git::{FactError, GitError, Repository};
 use handoff_model::evidence::{Claimed, Found};
@@ -44,7 +44,7 @@ pub(crate) fn again(
                 "the record says that the check {} passed: {why}",
                 entry.check.as_str()
             );
-            findings.push(Finding::error("evidence.forged", path, text));
+            findings.push(Finding::error(FindingCode::EvidenceForged, path, text));
         }
     }
     Ok(findings)

@@ -1,6 +1,6 @@
 //! Whether delivered files are still unchanged.
 
-use handoff_base::finding::{Finding, Severity};
+use handoff_base::finding::{Finding, FindingCode, Severity};
 use handoff_base::text::quoted;
 use handoff_base::{ObjectId, digest, short_id};
 use handoff_git::{FactError, GitError, Repository};
@@ -8,9 +8,6 @@ use handoff_model::{Artifact, Record, Verdict};
 use handoff_protocol::{Check, Policy};
 
 use crate::artifacts::digest_of;
-
-/// The code of the finding for a missing file.
-pub(crate) const MISSING: &str = "artifact.missing";
 
 /// Findings for a handoff's delivered files that have changed: an error for each if that is
 /// enforced, else a warning. Empty if the files were not checked when it was sent.
@@ -36,11 +33,11 @@ pub(crate) fn changed(repository: &Repository, record: &Record) -> Result<Vec<Fi
                     "{} delivered it with the sha256 {wanted}, and now it has {sha256}",
                     record.id
                 );
-                ("artifact.changed", text)
+                (FindingCode::ArtifactChanged, text)
             }
             Now::Missing => {
                 let text = format!("{} delivered it, and now there is no such file", record.id);
-                (MISSING, text)
+                (FindingCode::ArtifactMissing, text)
             }
         };
         let mut finding = Finding::error(code, artifact.path.clone(), text);

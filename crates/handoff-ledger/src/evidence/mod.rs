@@ -10,5 +10,5 @@ mod judge;
 mod merged;
 
 pub(super) use again::again;
-pub(super) use delivered::{MISSING, changed};
+pub(super) use delivered::changed;
 pub(super) use judge::{Ground, Judge, Judged, Merged};

@@ -1,6 +1,6 @@
 //! Why one item of an import was refused; the other items are still imported.
 
-use handoff_base::finding::Finding;
+use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::HandoffId;
 
 use crate::error::LedgerError;
@@ -51,14 +51,14 @@ pub enum Fault {
 
 impl Fault {
     /// A fault with a single finding.
-    pub(super) fn unreadable(code: &'static str, text: impl Into<String>) -> Self {
+    pub(super) fn unreadable(code: FindingCode, text: impl Into<String>) -> Self {
         Self::Unreadable {
             findings: vec![Finding::error(code, "", text)],
         }
     }
 
     /// Whether one of its findings has this code.
-    pub(super) fn is_of(&self, code: &str) -> bool {
+    pub(super) fn is_of(&self, code: FindingCode) -> bool {
         match self {
             Self::Unreadable { findings } => findings.iter().any(|f| f.code == code),
             _ => false,

@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Component, Path, PathBuf};
 use std::{fs, io};
 
+use handoff_base::finding::FindingCode;
 use handoff_base::text::quoted;
 use handoff_contract::MAX_BYTES;
 
@@ -56,7 +57,7 @@ impl Folder {
     fn file(&self, inside: &str) -> Result<File, Fault> {
         let refused = |text: &str| {
             let text = format!("{} {text}", quoted(inside));
-            Fault::unreadable("import.file", text)
+            Fault::unreadable(FindingCode::ImportFile, text)
         };
         let parts = Path::new(inside).components();
         if inside.is_empty() || !{ parts }.all(|part| matches!(part, Component::Normal(_))) {
@@ -84,7 +85,7 @@ impl Folder {
         let read = self.file(inside)?.take(cap + 1).read_to_end(&mut bytes);
         read.map_err(|error| {
             let text = format!("{} cannot be read: {error}", quoted(inside));
-            Fault::unreadable("import.file", text)
+            Fault::unreadable(FindingCode::ImportFile, text)
         })?;
         Ok(bytes)
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::RangeInclusive;
 use std::rc::Rc;
 
-use handoff_base::finding::Finding;
+use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::{ObjectId, digest};
 use handoff_git::{Change as TreeChange, Commit, Repository, Tree};
@@ -264,7 +264,11 @@ pub(super) fn begun(taken: &Taken) -> Vec<HandoffId> {
 
 fn damaged(commit: &Commit, changes: &[TreeChange]) -> ExchangeError {
     let path = changes.first().map(|c| c.path.clone()).unwrap_or_default();
-    let finding = Finding::error("step.none", path, "the commit is not a step of one issue");
+    let finding = Finding::error(
+        FindingCode::StepNone,
+        path,
+        "the commit is not a step of one issue",
+    );
     ExchangeError::Damaged {
         findings: vec![finding.in_commit(commit.id)],
     }

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use handoff_base::finding::FindingCode;
 use handoff_base::ids::IssueKey;
 use handoff_base::text::quoted;
 use handoff_contract::Input;
@@ -18,9 +19,6 @@ use crate::contract_match::ContractMatch;
 
 /// The file name endings of possible contracts.
 pub(super) const ENDS: [&str; 3] = [".xml", ".json", ".md"];
-
-/// The code of the finding for an unreadable line.
-const BROKEN: &str = "import.line";
 
 /// The issue of a log's entries if none is given.
 const LOG_ISSUE: &str = "log";
@@ -109,7 +107,7 @@ fn one(
 
 /// Imports a log in which each entry is a contract.
 fn log(folder: &Folder, file: &str, importer: &mut Importer<'_, '_>) -> Result<(), ExchangeError> {
-    let refused = |text: String| Fault::unreadable("import.entries", text);
+    let refused = |text: String| Fault::unreadable(FindingCode::ImportEntries, text);
     let read = folder.read_up_to(file, LONGEST_LOG).and_then(|bytes| {
         if bytes.len() as u64 > LONGEST_LOG {
             return Err(refused(format!("at most {LONGEST_LOG} bytes are read")));
@@ -191,7 +189,7 @@ fn archive(
                 }
             }
             Err(fault) => {
-                if fault.is_of(BROKEN) {
+                if fault.is_of(FindingCode::ImportLine) {
                     for contract in &unnamed {
                         held.insert(issue_of(folder, contract, importer)?);
                     }
@@ -218,7 +216,7 @@ fn behind() -> Fault {
 
 /// The contract of a log's line.
 fn entry(text: Option<&str>, contracts: &[String]) -> Result<String, Fault> {
-    let broken = |text: String| Fault::unreadable(BROKEN, text);
+    let broken = |text: String| Fault::unreadable(FindingCode::ImportLine, text);
     let text = text.ok_or_else(|| broken("the line is too long, or is not UTF-8".to_owned()))?;
     let entry: Entry = serde_json::from_str(text)
         .map_err(|error| broken(format!("the line is no entry: {error}")))?;
@@ -227,7 +225,7 @@ fn entry(text: Option<&str>, contracts: &[String]) -> Result<String, Fault> {
     let mut found = contracts.iter().filter(|file| paths.contains(file));
     found.next().cloned().ok_or_else(|| {
         let text = format!("{ARCHIVE} has no contract {}", quoted(id));
-        Fault::unreadable("import.contract", text)
+        Fault::unreadable(FindingCode::ImportContract, text)
     })
 }
 

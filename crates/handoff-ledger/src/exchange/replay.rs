@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use handoff_base::digest;
-use handoff_base::finding::Finding;
+use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::text::quoted;
 use handoff_contract::Input;
@@ -102,7 +102,11 @@ impl Lines {
                 Ok(read) => header = Some(read),
                 Err(error) => {
                     let text = format!("the first line is no header: {error}");
-                    return Err(unusable(vec![Finding::error("import.header", "", text)]));
+                    return Err(unusable(vec![Finding::error(
+                        FindingCode::ImportHeader,
+                        "",
+                        text,
+                    )]));
                 }
             }
         }
@@ -116,16 +120,16 @@ impl Lines {
 fn parse(line: &TextLine) -> Result<Line, Fault> {
     let Some(text) = &line.text else {
         let text = "the line is too long, or is not UTF-8";
-        return Err(Fault::unreadable("import.line", text));
+        return Err(Fault::unreadable(FindingCode::ImportLine, text));
     };
     let read: Line = serde_json::from_str(text).map_err(|error| {
         Fault::unreadable(
-            "import.line",
+            FindingCode::ImportLine,
             format!("the line is not a ledger step: {error}"),
         )
     })?;
     match read.fault() {
-        Some(text) => Err(Fault::unreadable("import.line", text)),
+        Some(text) => Err(Fault::unreadable(FindingCode::ImportLine, text)),
         None => Ok(read),
     }
 }
@@ -248,7 +252,7 @@ impl<'a, 'r> Replay<'a, 'r> {
             Ok(agent) => Some(agent),
             Err(_) if line.issue.is_none() => None,
             Err(error) => {
-                let fault = Fault::unreadable("import.line", error.to_string());
+                let fault = Fault::unreadable(FindingCode::ImportLine, error.to_string());
                 self.importer.refuse(place, fault);
                 return Ok(false);
             }
@@ -267,7 +271,7 @@ impl<'a, 'r> Replay<'a, 'r> {
                 self.of_issue(place, line, issue, agent)
             }
             _ => Err(Taking::Fault(Fault::unreadable(
-                "import.line",
+                FindingCode::ImportLine,
                 format!("{} cannot be who set a document", quoted(&line.by)),
             ))),
         };
@@ -288,7 +292,7 @@ impl<'a, 'r> Replay<'a, 'r> {
     fn bring(&self, context: &FailureContext) -> Result<(), Taking> {
         let tree = context.tree.parse().map_err(|_| {
             let text = "what was kept of the failure has no id";
-            Fault::unreadable("import.line", text)
+            Fault::unreadable(FindingCode::ImportLine, text)
         })?;
         let repository = self.importer.ledger.repository();
         let brought = repository.take_in(tree, |id| -> Result<Vec<u8>, Taking> {
@@ -296,7 +300,7 @@ impl<'a, 'r> Replay<'a, 'r> {
         })?;
         brought.map_err(|id| {
             let text = format!("{} is another object", layouts::object_place(id));
-            Taking::Fault(Fault::unreadable("import.sha256", text))
+            Taking::Fault(Fault::unreadable(FindingCode::ImportSha256, text))
         })
     }
 
@@ -319,7 +323,7 @@ impl<'a, 'r> Replay<'a, 'r> {
                 let input = Input::read(&bytes);
                 if { input.source() }.is_ok_and(|source| source.format() != send.format) {
                     let text = format!("{} is not {}", quoted(&send.contract), send.format);
-                    return Err(Fault::unreadable("import.line", text).into());
+                    return Err(Fault::unreadable(FindingCode::ImportLine, text).into());
                 }
                 let offer = Offer {
                     input: &input,
@@ -447,5 +451,5 @@ fn same_digest(file: &str, bytes: &[u8], sha256: &str) -> Result<(), Fault> {
         return Ok(());
     }
     let text = format!("{} does not have the digest of its line", quoted(file));
-    Err(Fault::unreadable("import.sha256", text))
+    Err(Fault::unreadable(FindingCode::ImportSha256, text))
 }

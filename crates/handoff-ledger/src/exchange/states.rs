@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use chrono::DateTime;
+use handoff_base::finding::FindingCode;
 use handoff_base::ids::IssueKey;
 use handoff_base::text::quoted;
 use handoff_contract::Input;
@@ -133,7 +134,7 @@ fn no_request(id: &str, lacks: &[String]) -> Fault {
         quoted(id),
         lacks.join(", ")
     );
-    Fault::unreadable("import.request", text)
+    Fault::unreadable(FindingCode::ImportRequest, text)
 }
 
 /// Determines what a document is, as far as possible.

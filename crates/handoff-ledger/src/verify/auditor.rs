@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use handoff_base::finding::Finding;
+use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::text::quoted;
 use handoff_base::{Edit, Moment, ObjectId, to_second};
@@ -126,7 +126,7 @@ impl<'r, 's> Auditor<'r, 's> {
         };
         if self.check(&Candidate::of(stored), before)? && commit.parents.len() > 1 {
             let text = "a merge has no place in the ledger: its order is one line of steps";
-            self.report(Finding::error("history.merge", "", text));
+            self.report(Finding::error(FindingCode::HistoryMerge, "", text));
         }
         Ok(())
     }
@@ -165,11 +165,13 @@ impl<'r, 's> Auditor<'r, 's> {
     fn signature(&mut self, made: &Stored, demand: Option<&Demand>, place: String) {
         if let Some(mut finding) = judge(self.repository, made, demand) {
             finding.path = place;
-            let by_another = ["missing", "unknown", "other_agent", "not_valid"];
-            if by_another
-                .iter()
-                .any(|what| finding.code == format!("signature.{what}"))
-            {
+            if matches!(
+                finding.code,
+                FindingCode::SignatureMissing
+                    | FindingCode::SignatureUnknown
+                    | FindingCode::SignatureOtherAgent
+                    | FindingCode::SignatureNotValid
+            ) {
                 finding.fix = Some("find out who made the commit".to_owned());
             }
             self.report(finding);
@@ -198,7 +200,7 @@ impl<'r, 's> Auditor<'r, 's> {
             }
             _ => return,
         };
-        self.report(Finding::error("step.backdated", place, text));
+        self.report(Finding::error(FindingCode::StepBackdated, place, text));
     }
 
     /// The step that a commit must be; `None` if it can't be any step.
@@ -223,13 +225,13 @@ impl<'r, 's> Auditor<'r, 's> {
             } else {
                 "the commit is not a step: it changes no issue"
             };
-            self.report(Finding::error("step.none", path, text));
+            self.report(Finding::error(FindingCode::StepNone, path, text));
             return Ok(None);
         };
         if let Some(other) = others {
             let text = format!("the commit changes issue {other} beside issue {key}");
             let folder = layout::issue_folder(&other);
-            self.report(Finding::error("step.many", folder, text));
+            self.report(Finding::error(FindingCode::StepMany, folder, text));
             return Ok(None);
         }
         self.step(candidate, before, &key, changes)
@@ -247,7 +249,7 @@ impl<'r, 's> Auditor<'r, 's> {
                 || change.path.starts_with(&folder);
             if !expected {
                 let text = "a ledger starts without this file";
-                self.report(Finding::error("file.stray", change.path, text));
+                self.report(Finding::error(FindingCode::FileStray, change.path, text));
             } else if let Some(id) = change.new {
                 self.readable(&change.path, id);
             }
@@ -310,13 +312,13 @@ impl<'r, 's> Auditor<'r, 's> {
             })),
             Ok((None, _)) => {
                 let text = "the commit is not a step of any agent";
-                self.report(Finding::error("step.none", path, text));
+                self.report(Finding::error(FindingCode::StepNone, path, text));
                 Ok(None)
             }
             Err(error) if error.is_unreadable() => Err(error),
             Err(error) => {
                 let text = format!("no protocol allows this step: {error}");
-                self.report(Finding::error("step.illegal", path, text));
+                self.report(Finding::error(FindingCode::StepIllegal, path, text));
                 Ok(None)
             }
         }
@@ -358,7 +360,7 @@ impl<'r, 's> Auditor<'r, 's> {
         let Some(is) = is else {
             let text = "the issue's file is missing";
             let file = layout::issue_file(key);
-            self.report(Finding::error("file.missing", file, text));
+            self.report(Finding::error(FindingCode::FileMissing, file, text));
             return Ok(None);
         };
         let protocol = was
@@ -407,12 +409,20 @@ impl<'r, 's> Auditor<'r, 's> {
             Ok(Planned::Write(step)) => step,
             Ok(Planned::Repeat(_)) => {
                 let text = "the step repeats one that the ledger already held";
-                self.report(Finding::error("step.repeated", recorded.path, text));
+                self.report(Finding::error(
+                    FindingCode::StepRepeated,
+                    recorded.path,
+                    text,
+                ));
                 return Ok(None);
             }
             Err(Stop::Refused(refusal)) => {
                 let text = format!("no protocol allows this step: {refusal}");
-                self.report(Finding::error("step.illegal", recorded.path, text));
+                self.report(Finding::error(
+                    FindingCode::StepIllegal,
+                    recorded.path,
+                    text,
+                ));
                 return Ok(None);
             }
             Err(Stop::Unreadable(error)) => return Err(error),
@@ -502,7 +512,7 @@ impl<'r, 's> Auditor<'r, 's> {
                 Edit::Bytes(_) | Edit::Folder(_) => "the step should have written this file",
                 Edit::Gone => "the step should have removed this file",
             };
-            self.report(Finding::error("file.missing", path, text));
+            self.report(Finding::error(FindingCode::FileMissing, path, text));
         }
         // A signature is the only other line that a step may have, and the only one that can span
         // several lines.
@@ -518,14 +528,14 @@ impl<'r, 's> Auditor<'r, 's> {
         });
         if let Some(line) = stray {
             let text = format!("the commit has a header that no step has: {}", quoted(line));
-            self.report(Finding::error("commit.header", "", text));
+            self.report(Finding::error(FindingCode::CommitHeader, "", text));
         }
         if candidate
             .message
             .is_some_and(|m| without_origin(m) != expected.message.as_bytes())
         {
             let text = "the message or its trailers do not tell what the step did";
-            self.report(Finding::error("commit.message", "", text));
+            self.report(Finding::error(FindingCode::CommitMessage, "", text));
             self.message = Some(expected.message.clone());
         }
         // The person who runs the program changes what is outside any issue.
@@ -535,7 +545,7 @@ impl<'r, 's> Auditor<'r, 's> {
         let (name, email) = (&candidate.author.name, &candidate.author.email);
         if name != actor.as_str() || *email != format!("{actor}@handoff.invalid") {
             let text = format!("the author is {name} <{email}>, and the step is {actor}'s");
-            self.report(Finding::error("commit.author", "", text));
+            self.report(Finding::error(FindingCode::CommitAuthor, "", text));
         }
         Ok(())
     }

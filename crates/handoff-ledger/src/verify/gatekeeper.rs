@@ -2,7 +2,7 @@
 //! ledger's branch may move from one commit to another.
 
 use chrono::TimeDelta;
-use handoff_base::finding::Finding;
+use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::{Moment, ObjectId, to_second};
 use handoff_git::{GitError, Person, Repository};
 
@@ -51,7 +51,9 @@ impl NextCommit<'_> {
             findings.push(unreadable(&error));
         }
         if let Some(message) = auditor.message {
-            let wanted = findings.iter_mut().filter(|f| f.code == "commit.message");
+            let wanted = findings
+                .iter_mut()
+                .filter(|f| f.code == FindingCode::CommitMessage);
             wanted.for_each(|finding| {
                 finding.fix = Some(format!(
                     "write exactly this:\n\n{}",
@@ -89,7 +91,7 @@ impl BranchMove {
             (from, to) if from == to => return Ok(Vec::new()),
             (_, None) => {
                 let text = format!("branch {branch} would be deleted, with everything it records");
-                return Ok(vec![Finding::error("branch.deleted", "", text)]);
+                return Ok(vec![Finding::error(FindingCode::BranchDeleted, "", text)]);
             }
             (from, Some(to)) => (from, to),
         };
@@ -111,7 +113,7 @@ impl BranchMove {
             let text = format!("the commit is dated {recorded}, and now it is {now}");
             let fix = "set the clock of the machine that made it";
             findings.push(
-                Finding::error("step.postdated", "", text)
+                Finding::error(FindingCode::StepPostdated, "", text)
                     .fix(fix)
                     .in_commit(to),
             );
@@ -135,7 +137,7 @@ fn rewritten(
             "commit {} is not in this repository, where branch {branch} is: what follows it cannot be told",
             from.short()
         );
-        return Ok(Some(Finding::error("branch.unknown", "", text)));
+        return Ok(Some(Finding::error(FindingCode::BranchUnknown, "", text)));
     }
     let (ahead, behind) = repository.ahead_and_behind(to, from)?;
     let text = match behind {
@@ -153,7 +155,11 @@ fn rewritten(
             from.short()
         ),
     };
-    Ok(Some(Finding::error("history.rewritten", "", text)))
+    Ok(Some(Finding::error(
+        FindingCode::HistoryRewritten,
+        "",
+        text,
+    )))
 }
 
 /// Whether a commit is among the first parents of another, within a limited distance.

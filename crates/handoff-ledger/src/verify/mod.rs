@@ -24,7 +24,7 @@ use tip::Tip;
 use super::error::LedgerError;
 use super::tally::Work;
 use handoff_base::ObjectId;
-use handoff_base::finding::Finding;
+use handoff_base::finding::{Finding, FindingCode};
 use handoff_git::{GitError, Repository};
 
 /// How many commits an auditor takes at once; the first parts are smaller, so that a short history
@@ -142,7 +142,7 @@ impl Audit {
                 Err(error) => {
                     let text = format!("history cannot be followed further: {error}");
                     let last = part.commits.last().map(|last| last.commit.id.to_string());
-                    let finding = Finding::error("history.broken", "", text);
+                    let finding = Finding::error(FindingCode::HistoryBroken, "", text);
                     let finding = finding.in_commit(last.unwrap_or_default());
                     self.findings.push(finding);
                     met = true;
@@ -171,7 +171,7 @@ impl Audit {
                 "commit {} is not in the history any more: the branch was rewritten",
                 since.short()
             );
-            let finding = Finding::error("history.rewritten", "", text);
+            let finding = Finding::error(FindingCode::HistoryRewritten, "", text);
             self.findings.push(finding.in_commit(tip));
         }
         let _ = send.send((number, part));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use handoff_base::finding::Finding;
+use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::{Moment, ObjectId, to_second};
 use handoff_git::Repository;
 
@@ -26,7 +26,10 @@ impl Ledger<'_> {
         let tip = self.existing()?;
         let memory = self.memory();
         let mut audit = Audit::run(self.repository(), tip, scope, threads)?;
-        let told = audit.findings.iter().any(|f| f.code == "history.rewritten");
+        let told = audit
+            .findings
+            .iter()
+            .any(|f| f.code == FindingCode::HistoryRewritten);
         let seen = memory.seen().filter(|_| !anew && !told);
         if let Some(seen) = seen.filter(|seen| self.has_lost(tip, *seen)) {
             let text = format!(
@@ -34,7 +37,7 @@ impl Ledger<'_> {
                 seen.short()
             );
             let fix = "compare with another clone; where it was meant to be, `git handoff verify --accept-rewritten`";
-            let finding = Finding::error("history.rewritten", "", text).fix(fix);
+            let finding = Finding::error(FindingCode::HistoryRewritten, "", text).fix(fix);
             audit.findings.push(finding.in_commit(tip));
         }
         // An audit of one issue says nothing about the others.
@@ -59,15 +62,16 @@ impl Ledger<'_> {
         let before = scope.since == verified || verified.is_some_and(is_tip);
         let whole = scope.issue.is_none() && (scope.since.is_none() || before);
         // Objects that are not here were not checked.
-        if faults().any(|f| f.code == "object.left_out") || !whole && faults().count() == 0 {
+        if faults().any(|f| f.code == FindingCode::ObjectLeftOut) || !whole && faults().count() == 0
+        {
             return;
         }
-        let codes: BTreeSet<String> = faults().map(|f| f.code.to_string()).collect();
+        let codes: BTreeSet<FindingCode> = faults().map(|f| f.code).collect();
         self.memory().note_audit(&Audited {
             commit: audit.tip.clone(),
             at,
             faults: faults().count() as u64,
-            codes: codes.into_iter().collect(),
+            codes: codes.iter().map(ToString::to_string).collect(),
         });
     }
 

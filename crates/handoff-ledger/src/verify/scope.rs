@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use handoff_base::finding::Finding;
+use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::IssueKey;
 use handoff_base::{Moment, ObjectId};
 use handoff_git::{Commit, Stored};
@@ -103,10 +103,10 @@ pub(super) fn unreadable(error: &LedgerError) -> Finding {
         _ => String::new(),
     };
     let code = match error {
-        error if error.is_left_out() => "object.left_out",
-        LedgerError::Git(_) | LedgerError::Object { .. } => "object.unreadable",
-        LedgerError::Missing { .. } | LedgerError::NotALedger { .. } => "file.missing",
-        _ => "file.unreadable",
+        error if error.is_left_out() => FindingCode::ObjectLeftOut,
+        LedgerError::Git(_) | LedgerError::Object { .. } => FindingCode::ObjectUnreadable,
+        LedgerError::Missing { .. } | LedgerError::NotALedger { .. } => FindingCode::FileMissing,
+        _ => FindingCode::FileUnreadable,
     };
     Finding::error(code, path, text)
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use handoff_base::finding::Finding;
+use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::{HandoffId, IssueKey};
 use handoff_base::{ObjectId, digest};
 use handoff_git::Repository;
@@ -51,7 +51,7 @@ impl<'r, 's> Tip<'r, 's> {
                 Ok(None) => {
                     let path = layout::issue_file(&key);
                     found.push(Finding::error(
-                        "file.missing",
+                        FindingCode::FileMissing,
                         path,
                         "the issue's file is missing",
                     ));
@@ -76,7 +76,7 @@ impl<'r, 's> Tip<'r, 's> {
                         let id = HandoffId::new(key.clone(), number);
                         let path = layout::record_file(&id);
                         found.push(Finding::error(
-                            "file.missing",
+                            FindingCode::FileMissing,
                             path,
                             "the record is missing",
                         ));
@@ -112,12 +112,12 @@ impl<'r, 's> Tip<'r, 's> {
             };
             if !right {
                 let text = "the entry does not agree with the handoff's record";
-                found.push(Finding::error("open.stale", path, text));
+                found.push(Finding::error(FindingCode::OpenStale, path, text));
             }
         }
         for path in open.into_keys() {
             let text = "the handoff is open, and has no entry";
-            found.push(Finding::error("open.missing", path, text));
+            found.push(Finding::error(FindingCode::OpenMissing, path, text));
         }
         Ok(())
     }
@@ -133,7 +133,7 @@ fn check_contract(folder: &IssueFolder<'_>, record: &Record, found: &mut Vec<Fin
         Ok(bytes) if digest(&bytes) == record.contract.sha256 => {}
         Ok(_) => {
             let text = "the contract does not have the digest that its record states";
-            found.push(Finding::error("contract.altered", path, text));
+            found.push(Finding::error(FindingCode::ContractAltered, path, text));
         }
         Err(error) => found.push(unreadable(&error)),
     }

@@ -1,7 +1,7 @@
 //! Tasks: contracts that open or complete them, what waits for them, and the parent that is done
 //! when they are.
 
-use handoff_base::finding::Finding;
+use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::{AgentName, HandoffId};
 use handoff_base::text::quoted;
 use handoff_protocol::{ContractType, Event, State, TaskFields, TaskPlan, TaskState};
@@ -368,7 +368,7 @@ pub fn misplaced(
     from: &AgentName,
 ) -> Vec<Finding> {
     let mut found = Vec::new();
-    let mut fault = |code: &'static str, pointer: &Option<String>, text: String| {
+    let mut fault = |code: FindingCode, pointer: &Option<String>, text: String| {
         found.push(Finding::error(
             code,
             pointer.clone().unwrap_or_default(),
@@ -390,12 +390,12 @@ pub fn misplaced(
         match root(issue, id) {
             None => {
                 let text = format!("no task {} was handed over in this issue", quoted(id));
-                fault("task.orphan", &fields.parent, text);
+                fault(FindingCode::TaskOrphan, &fields.parent, text);
             }
             // The report on its last part may arrive after the task itself is done.
             Some(task) if task.state == TaskState::Completed && !late => {
                 let text = format!("task {} is completed", quoted(id));
-                fault("task.state", &fields.parent, text);
+                fault(FindingCode::TaskState, &fields.parent, text);
             }
             Some(task) if !plan.opens.is_empty() => match holder(task) {
                 Some((to, State::InProgress)) if to == *from => {}
@@ -404,11 +404,11 @@ pub fn misplaced(
                         "task {} is {state} with {to}: {from} does not work on it",
                         quoted(id)
                     );
-                    fault("task.state", &fields.parent, text);
+                    fault(FindingCode::TaskState, &fields.parent, text);
                 }
                 None => {
                     let text = format!("nobody works on task {}", quoted(id));
-                    fault("task.state", &fields.parent, text);
+                    fault(FindingCode::TaskState, &fields.parent, text);
                 }
             },
             Some(_) => {}
@@ -418,7 +418,7 @@ pub fn misplaced(
         let known = find(issue, parent, id).filter(|t| t.state != TaskState::Pending);
         if let Some(task) = known {
             let text = format!("task {} is {} already", quoted(id), task.state.as_str());
-            fault("task.state", &fields.opens, text);
+            fault(FindingCode::TaskState, &fields.opens, text);
         }
         for on in plan.on(id) {
             if !plan.opens.contains(on) && find(issue, parent, on).is_none() {
@@ -427,7 +427,11 @@ pub fn misplaced(
                     quoted(id),
                     quoted(on)
                 );
-                fault("task.unknown_dependency", &fields.dependencies, text);
+                fault(
+                    FindingCode::TaskUnknownDependency,
+                    &fields.dependencies,
+                    text,
+                );
             }
         }
     }
@@ -449,13 +453,13 @@ pub fn misplaced(
             "with what was planned before, the tasks wait for one another: {}",
             circle.join(" → ")
         );
-        fault("task.cycle", &fields.dependencies, text);
+        fault(FindingCode::TaskCycle, &fields.dependencies, text);
     }
     if let Some(id) = &plan.completes {
         match find(issue, parent, id) {
             None => {
                 let text = format!("no task {} was handed over under its parent", quoted(id));
-                fault("task.orphan", &fields.completes, text);
+                fault(FindingCode::TaskOrphan, &fields.completes, text);
             }
             Some(task) => match holder(task) {
                 Some((to, State::InProgress)) if to == *from => {}
@@ -464,13 +468,13 @@ pub fn misplaced(
                         "task {} is {state} with {to}: {from} does not work on it",
                         quoted(id)
                     );
-                    fault("task.state", &fields.completes, text);
+                    fault(FindingCode::TaskState, &fields.completes, text);
                 }
                 // The task was completed before its report.
                 None if issue.unfollowed.contains(&task.handoff) => {}
                 None => {
                     let text = format!("task {} is {} already", quoted(id), task.state.as_str());
-                    fault("task.state", &fields.completes, text);
+                    fault(FindingCode::TaskState, &fields.completes, text);
                 }
             },
         }
@@ -478,7 +482,7 @@ pub fn misplaced(
     for id in &plan.siblings {
         if find(issue, parent, id).is_none() {
             let text = format!("no task {} was handed over under its parent", quoted(id));
-            fault("task.orphan", &fields.siblings, text);
+            fault(FindingCode::TaskOrphan, &fields.siblings, text);
         }
     }
     found

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use handoff_base::finding::FindingCode;
+
 use super::checker::Checker;
 use crate::definition::{Alert, LONGEST, Measure, Metric, Threshold};
 
@@ -11,15 +13,27 @@ impl Checker<'_> {
         for (i, alert) in self.definition.alerts.iter().enumerate() {
             if !names.insert(&alert.name) {
                 let text = format!("alert `{}` is defined twice", alert.name);
-                self.fault("protocol.duplicate", format!("/alerts/{i}/name"), text);
+                self.fault(
+                    FindingCode::ProtocolDuplicate,
+                    format!("/alerts/{i}/name"),
+                    text,
+                );
             }
             let limits = self.definition.limits.as_ref();
             if alert.metric == Metric::RoundsLeft && limits.is_none_or(|l| l.rounds.is_empty()) {
                 let text = "the limits have no `rounds`";
-                self.fault("protocol.alert", format!("/alerts/{i}/metric"), text);
+                self.fault(
+                    FindingCode::ProtocolAlert,
+                    format!("/alerts/{i}/metric"),
+                    text,
+                );
             }
             for (key, text) in faults(alert) {
-                self.fault("protocol.alert", format!("/alerts/{i}{key}"), text);
+                self.fault(
+                    FindingCode::ProtocolAlert,
+                    format!("/alerts/{i}{key}"),
+                    text,
+                );
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use handoff_base::finding::Finding;
+use handoff_base::finding::{Finding, FindingCode};
 
 use crate::definition::Definition;
 
@@ -25,7 +25,7 @@ impl<'d> Checker<'d> {
 
     pub(super) fn fault(
         &mut self,
-        code: &'static str,
+        code: FindingCode,
         path: impl Into<String>,
         message: impl Into<String>,
     ) {
@@ -35,21 +35,21 @@ impl<'d> Checker<'d> {
     pub(super) fn known_agent(&mut self, path: String, name: &str) {
         if !self.agents.contains(name) {
             let text = format!("no agent is called `{name}`");
-            self.fault("protocol.unknown_agent", path, text);
+            self.fault(FindingCode::ProtocolUnknownAgent, path, text);
         }
     }
 
     pub(super) fn known_type(&mut self, path: String, name: &str) {
         if !self.types.contains(name) {
             let text = format!("no contract type is called `{name}`");
-            self.fault("protocol.unknown_type", path, text);
+            self.fault(FindingCode::ProtocolUnknownType, path, text);
         }
     }
 
     pub(super) fn pointer(&mut self, path: String, pointer: &str) {
         if !is_pointer(pointer) {
             let text = format!("`{pointer}` is not a JSON Pointer to a field, such as /from");
-            self.fault("protocol.pointer", path, text);
+            self.fault(FindingCode::ProtocolPointer, path, text);
         }
     }
 }

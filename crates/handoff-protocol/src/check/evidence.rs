@@ -1,5 +1,7 @@
 //! Checks for claims that can't be compared with anything, and path patterns that match nothing.
 
+use handoff_base::finding::FindingCode;
+
 use super::checker::Checker;
 use crate::definition::Claims;
 use crate::path_pattern::PathPattern;
@@ -17,7 +19,7 @@ impl Checker<'_> {
             if tests.is_some_and(|tests| tests.given().next().is_none()) {
                 let text = "nothing says where the tests' counts are";
                 self.fault(
-                    "protocol.claims",
+                    FindingCode::ProtocolClaims,
                     format!("/contracts/{i}/claims/tests"),
                     text,
                 );
@@ -26,7 +28,7 @@ impl Checker<'_> {
             if merge.is_some_and(|m| m.strategy.is_none() && !m.strategies.is_empty()) {
                 let text = "words stand for strategies, and nothing says where the word is";
                 let at = format!("/contracts/{i}/claims/merge/strategies");
-                self.fault("protocol.claims", at, text);
+                self.fault(FindingCode::ProtocolClaims, at, text);
             }
             if let Some(artifacts) = &kind.artifacts
                 && artifacts.kind.is_none()
@@ -34,14 +36,18 @@ impl Checker<'_> {
             {
                 let text = "some kinds are files, and nothing says where the kind is";
                 let at = format!("/contracts/{i}/artifacts/files");
-                self.fault("protocol.claims", at, text);
+                self.fault(FindingCode::ProtocolClaims, at, text);
             }
         }
         for (i, agent) in definition.agents.iter().enumerate() {
             for (j, text) in agent.paths.iter().enumerate() {
                 if let Err(error) = PathPattern::new(text) {
                     let text = format!("`{text}` is no pattern of paths: {error}");
-                    self.fault("protocol.paths", format!("/agents/{i}/paths/{j}"), text);
+                    self.fault(
+                        FindingCode::ProtocolPaths,
+                        format!("/agents/{i}/paths/{j}"),
+                        text,
+                    );
                 }
             }
         }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use handoff_base::finding::FindingCode;
 use serde_json::Value;
 
 use super::checker::{Checker, is_pointer};
@@ -9,7 +10,7 @@ use crate::definition::{
     AgentKind, ContractRule, ContractType, Effect, EventKind, EventRule, Source, Take,
 };
 
-const CODE: &str = "protocol.github";
+const CODE: FindingCode = FindingCode::ProtocolGithub;
 
 impl Checker<'_> {
     /// Checks the rules about events.
@@ -21,7 +22,7 @@ impl Checker<'_> {
             let at = format!("/github/rules/{i}");
             if !names.insert(&rule.name) {
                 let text = format!("rule `{}` is defined twice", rule.name);
-                self.fault("protocol.duplicate", format!("{at}/name"), text);
+                self.fault(FindingCode::ProtocolDuplicate, format!("{at}/name"), text);
             }
             self.event_rule(&at, rule);
         }
@@ -132,7 +133,7 @@ impl Checker<'_> {
         for (pointer, source) in &contract.fields {
             if !is_pointer(pointer) || pointer.contains('*') {
                 let text = format!("`{pointer}` is not a JSON Pointer to a field, such as /from");
-                self.fault("protocol.pointer", format!("{at}/fields"), text);
+                self.fault(FindingCode::ProtocolPointer, format!("{at}/fields"), text);
             }
             self.source_of(format!("{at}/fields"), source);
         }

@@ -15,7 +15,7 @@ mod ways;
 use std::collections::BTreeSet;
 
 use checker::Checker;
-use handoff_base::finding::Finding;
+use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::pointer::escaped_part;
 use handoff_base::text::quoted;
@@ -63,25 +63,25 @@ impl Checker<'_> {
                 "form {} of protocol.json is not known; this program reads {FORMAT}",
                 definition.format
             );
-            self.fault("protocol.format", "/format", text);
+            self.fault(FindingCode::ProtocolFormat, "/format", text);
         }
         if !is_version(&definition.version) {
             let text = format!(
                 "{} cannot be a version: 1 to {VERSION} letters, digits, `.`, `-`, `_` and `+`",
                 quoted(&definition.version)
             );
-            self.fault("protocol.version", "/version", text);
+            self.fault(FindingCode::ProtocolVersion, "/version", text);
         }
         if definition.title.trim().is_empty() || definition.title.contains(char::is_control) {
             let text = "the title is one line that says what the protocol is for";
-            self.fault("protocol.title", "/title", text);
+            self.fault(FindingCode::ProtocolTitle, "/title", text);
         }
         if definition.formats.is_empty() {
             let text = format!(
                 "there is no format that a contract may have; use {}",
                 FORMATS.join(", ")
             );
-            self.fault("protocol.format", "/formats", text);
+            self.fault(FindingCode::ProtocolFormat, "/formats", text);
         }
         for (i, format) in definition.formats.iter().enumerate() {
             if !FORMATS.contains(&format.as_str()) {
@@ -89,7 +89,7 @@ impl Checker<'_> {
                     "`{format}` is not a contract format; use {}",
                     FORMATS.join(", ")
                 );
-                self.fault("protocol.format", format!("/formats/{i}"), text);
+                self.fault(FindingCode::ProtocolFormat, format!("/formats/{i}"), text);
             }
         }
     }
@@ -109,7 +109,7 @@ impl Checker<'_> {
                 if missing {
                     let text = format!("nothing says where `{}` has its `{key}`", contract.name);
                     self.fault(
-                        "protocol.field",
+                        FindingCode::ProtocolField,
                         format!("/contracts/{i}/fields/{key}"),
                         text,
                     );
@@ -125,7 +125,7 @@ impl Checker<'_> {
                 self.pointer(format!("{at}/{key}"), pointer);
             } else if pointer.parse::<IssueKey>().is_err() {
                 let text = format!("`{pointer}` is neither a JSON Pointer nor an issue key");
-                self.fault("protocol.pointer", format!("{at}/{key}"), text);
+                self.fault(FindingCode::ProtocolPointer, format!("{at}/{key}"), text);
             }
         }
     }
@@ -136,13 +136,17 @@ impl Checker<'_> {
         for (i, agent) in definition.agents.iter().enumerate() {
             if !seen.insert(agent.id.as_str()) {
                 let text = format!("agent `{}` is defined twice", agent.id);
-                self.fault("protocol.duplicate", format!("/agents/{i}/id"), text);
+                self.fault(
+                    FindingCode::ProtocolDuplicate,
+                    format!("/agents/{i}/id"),
+                    text,
+                );
             }
             for (j, alias) in agent.aliases.iter().enumerate() {
                 if !seen.insert(alias) {
                     let text = format!("`{alias}` is another agent's name already");
                     self.fault(
-                        "protocol.duplicate",
+                        FindingCode::ProtocolDuplicate,
                         format!("/agents/{i}/aliases/{j}"),
                         text,
                     );
@@ -152,7 +156,7 @@ impl Checker<'_> {
                 if agent.allowed.contains(action) {
                     let text = format!("`{action}` is both allowed and forbidden");
                     self.fault(
-                        "protocol.action",
+                        FindingCode::ProtocolAction,
                         format!("/agents/{i}/forbidden/{j}"),
                         text,
                     );
@@ -163,7 +167,11 @@ impl Checker<'_> {
         for (i, word) in definition.priorities.iter().enumerate() {
             if !seen.insert(word) {
                 let text = format!("priority `{word}` is listed twice");
-                self.fault("protocol.duplicate", format!("/priorities/{i}"), text);
+                self.fault(
+                    FindingCode::ProtocolDuplicate,
+                    format!("/priorities/{i}"),
+                    text,
+                );
             }
         }
     }
@@ -175,11 +183,11 @@ impl Checker<'_> {
             let at = |key: &str| format!("/contracts/{i}/{key}");
             if !seen.insert(&contract.name) {
                 let text = format!("contract type `{}` is defined twice", contract.name);
-                self.fault("protocol.duplicate", at("type"), text);
+                self.fault(FindingCode::ProtocolDuplicate, at("type"), text);
             }
             if !is_name(&contract.root) {
                 let text = format!("`{}` cannot be a root element", contract.root);
-                self.fault("protocol.root", at("root"), text);
+                self.fault(FindingCode::ProtocolRoot, at("root"), text);
             }
             for pointer in contract.when.keys() {
                 self.pointer(at("when"), pointer);
@@ -206,7 +214,7 @@ impl Checker<'_> {
             ] {
                 if let Some(file) = file.filter(|f| !is_plain_path(f)) {
                     let text = format!("`{file}` is not a plain relative path");
-                    self.fault("protocol.path", at(key), text);
+                    self.fault(FindingCode::ProtocolPath, at(key), text);
                 }
             }
             for (key, name) in [
@@ -221,7 +229,7 @@ impl Checker<'_> {
             for word in contract.outcome.keys() {
                 if !definition.status.contains_key(word) {
                     let text = format!("`{word}` is not a word in `status`");
-                    self.fault("protocol.unknown_status", at("outcome"), text);
+                    self.fault(FindingCode::ProtocolUnknownStatus, at("outcome"), text);
                 }
             }
         }
@@ -238,29 +246,41 @@ impl Checker<'_> {
                 self.known_agent(format!("/routes/{i}/via"), via.as_str());
                 if *via == route.to || via.as_str() == route.from {
                     let text = format!("`{via}` is a party of the route already");
-                    self.fault("protocol.route", format!("/routes/{i}/via"), text);
+                    self.fault(FindingCode::ProtocolRoute, format!("/routes/{i}/via"), text);
                 }
             }
             if self.is_end(&route.from) {
                 let text = format!("`{}` is the end, and sends nothing", route.from);
-                self.fault("protocol.route", format!("/routes/{i}/from"), text);
+                self.fault(
+                    FindingCode::ProtocolRoute,
+                    format!("/routes/{i}/from"),
+                    text,
+                );
             }
             if route.contracts.is_empty() {
                 let text = "no contract type travels this route";
-                self.fault("protocol.route", format!("/routes/{i}/contracts"), text);
+                self.fault(
+                    FindingCode::ProtocolRoute,
+                    format!("/routes/{i}/contracts"),
+                    text,
+                );
             }
             for (j, name) in route.contracts.iter().enumerate() {
                 self.known_type(format!("/routes/{i}/contracts/{j}"), name);
                 let mut types = definition.contracts.iter();
                 if types.any(|c| c.name == *name && !c.travels()) {
                     let text = format!("`{name}` is an answer or a note, which needs no route");
-                    self.fault("protocol.route", format!("/routes/{i}/contracts/{j}"), text);
+                    self.fault(
+                        FindingCode::ProtocolRoute,
+                        format!("/routes/{i}/contracts/{j}"),
+                        text,
+                    );
                 }
             }
         }
         if !definition.routes.iter().any(|route| route.opens) {
             let text = "no route opens an issue, so that none can begin";
-            self.fault("protocol.route", "/routes", text);
+            self.fault(FindingCode::ProtocolRoute, "/routes", text);
         }
     }
 
@@ -281,14 +301,18 @@ impl Checker<'_> {
             self.known_agent(format!("/forbidden/{i}/to"), to);
             if forbidden.reason.trim().is_empty() {
                 let text = "there is no reason to show";
-                self.fault("protocol.route", format!("/forbidden/{i}/reason"), text);
+                self.fault(
+                    FindingCode::ProtocolRoute,
+                    format!("/forbidden/{i}/reason"),
+                    text,
+                );
             }
             let goes = |route: &Route| {
                 route.to.as_str() == to && (route.from == from || (route.from == "*" && from != to))
             };
             if definition.routes.iter().any(goes) {
                 let text = format!("a route goes from {from} to {to}");
-                self.fault("protocol.route", format!("/forbidden/{i}"), text);
+                self.fault(FindingCode::ProtocolRoute, format!("/forbidden/{i}"), text);
             }
         }
     }
@@ -304,7 +328,7 @@ impl Checker<'_> {
             let at = format!("/facts/{}/{key}", escaped_part(name));
             if list.is_empty() {
                 let text = "nothing is gathered from an empty list";
-                self.fault("protocol.fact", at.clone(), text);
+                self.fault(FindingCode::ProtocolFact, at.clone(), text);
             }
             for (i, entry) in list.iter().enumerate() {
                 let at = format!("{at}/{i}");
@@ -324,7 +348,7 @@ impl Checker<'_> {
             if !self.definition.formats.contains(format) {
                 let text = format!("`{format}` is not a format that the protocol has");
                 self.fault(
-                    "protocol.format",
+                    FindingCode::ProtocolFormat,
                     format!("/contracts/{i}/formats/{j}"),
                     text,
                 );
@@ -336,7 +360,7 @@ impl Checker<'_> {
             if types.any(|c| c.name == *answered && !c.travels()) {
                 let text = format!("`{answered}` is an answer or a note, and asks nothing");
                 self.fault(
-                    "protocol.answer",
+                    FindingCode::ProtocolAnswer,
                     format!("/contracts/{i}/answers/{j}"),
                     text,
                 );
@@ -345,7 +369,7 @@ impl Checker<'_> {
         for (pointer, words) in &contract.when {
             if words.texts().is_empty() {
                 let text = format!("no text at `{pointer}` would do");
-                self.fault("protocol.when", at("when"), text);
+                self.fault(FindingCode::ProtocolWhen, at("when"), text);
             }
         }
         if let Some(failure) = &contract.failure
@@ -354,7 +378,7 @@ impl Checker<'_> {
             && !self.definition.errors.contains_key(&failure.code)
         {
             let text = format!("`{}` is not a code in `errors`", failure.code);
-            self.fault("protocol.error_code", at("failure"), text);
+            self.fault(FindingCode::ProtocolErrorCode, at("failure"), text);
         }
         if let Some(tasks) = &contract.tasks {
             let text = match (&tasks.opens, &tasks.completes) {
@@ -366,16 +390,16 @@ impl Checker<'_> {
                 _ => None,
             };
             if let Some(text) = text {
-                self.fault("protocol.tasks", at("tasks"), text);
+                self.fault(FindingCode::ProtocolTasks, at("tasks"), text);
             }
         }
         if contract.note && !contract.answers.is_empty() {
             let text = "a note answers nothing";
-            self.fault("protocol.note", at("note"), text);
+            self.fault(FindingCode::ProtocolNote, at("note"), text);
         }
         if !contract.answers.is_empty() && self.definition.style == Style::Relay {
             let text = "only a protocol of style `call` has answers";
-            self.fault("protocol.answer", at("answers"), text);
+            self.fault(FindingCode::ProtocolAnswer, at("answers"), text);
         }
         let mut pointers: Vec<(String, &str)> = Vec::new();
         for (j, named) in contract.named_schemas.iter().enumerate() {
@@ -421,12 +445,12 @@ impl Checker<'_> {
         {
             if !self.definition.status.contains_key(word) {
                 let text = format!("`{word}` is not a word in `status`");
-                self.fault("protocol.unknown_status", at("after"), text);
+                self.fault(FindingCode::ProtocolUnknownStatus, at("after"), text);
             }
         }
         if contract.actions.is_some() && self.lead().is_none() {
             let text = "no agent is of the kind to whom work goes after a violation";
-            self.fault("protocol.action", at("actions"), text);
+            self.fault(FindingCode::ProtocolAction, at("actions"), text);
         }
     }
 
@@ -443,7 +467,11 @@ impl Checker<'_> {
         for (name, document) in &definition.documents {
             if !is_plain_path(&document.schema) {
                 let text = format!("`{}` is not a plain relative path", document.schema);
-                self.fault("protocol.path", format!("/documents/{name}/schema"), text);
+                self.fault(
+                    FindingCode::ProtocolPath,
+                    format!("/documents/{name}/schema"),
+                    text,
+                );
             }
         }
         for (state, agent) in &definition.turns {
@@ -453,11 +481,11 @@ impl Checker<'_> {
             && definition.contracts.iter().all(|c| c.answers.is_empty())
         {
             let text = "no type answers a request";
-            self.fault("protocol.answer", "/contracts", text);
+            self.fault(FindingCode::ProtocolAnswer, "/contracts", text);
         }
         if definition.loops.is_some() && definition.style == Style::Relay {
             let text = "only a protocol of style `call` has requests that wait";
-            self.fault("protocol.loops", "/loops", text);
+            self.fault(FindingCode::ProtocolLoops, "/loops", text);
         }
     }
 }

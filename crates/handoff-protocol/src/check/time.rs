@@ -1,5 +1,6 @@
 //! Checks a definition's rules about time and failures.
 
+use handoff_base::finding::FindingCode;
 use handoff_base::pointer::escaped_part;
 use serde_json::Number;
 
@@ -57,14 +58,14 @@ impl Checker<'_> {
     fn time(&mut self, path: &str, seconds: Option<u64>, least: u64) {
         if seconds.is_some_and(|seconds| !(least..=LONGEST).contains(&seconds)) {
             let text = format!("a time has from {least} to {LONGEST} seconds here");
-            self.fault("protocol.time", path, text);
+            self.fault(FindingCode::ProtocolTime, path, text);
         }
     }
 
     fn number(&mut self, path: impl Into<String>, most: u32) {
         if most == 0 {
             let text = "a limit of 0 leaves room for nothing";
-            self.fault("protocol.limit", path, text);
+            self.fault(FindingCode::ProtocolLimit, path, text);
         }
     }
 
@@ -76,7 +77,7 @@ impl Checker<'_> {
             .is_some_and(|longest| longest < leases.seconds)
         {
             let text = "the longest lease is shorter than the usual one";
-            self.fault("protocol.time", "/leases/longest_seconds", text);
+            self.fault(FindingCode::ProtocolTime, "/leases/longest_seconds", text);
         }
     }
 
@@ -91,22 +92,26 @@ impl Checker<'_> {
         self.time("/retry/cap_seconds", retry.cap_seconds, 1);
         if !retry.delays_seconds.is_empty() && retry.initial_seconds.is_some() {
             let text = "delays are listed or grow from the first, not both";
-            self.fault("protocol.retry", "/retry/initial_seconds", text);
+            self.fault(FindingCode::ProtocolRetry, "/retry/initial_seconds", text);
         }
         if let Some(multiplier) = retry.multiplier.as_ref().and_then(Number::as_f64) {
             if !(1.0..=STEEPEST).contains(&multiplier) {
                 let text = format!("a delay grows by a number from 1 to {STEEPEST}");
-                self.fault("protocol.retry", "/retry/multiplier", text);
+                self.fault(FindingCode::ProtocolRetry, "/retry/multiplier", text);
             } else if !grows {
                 let text = "there is no first delay that could grow";
-                self.fault("protocol.retry", "/retry/multiplier", text);
+                self.fault(FindingCode::ProtocolRetry, "/retry/multiplier", text);
             }
         }
         let codes = &self.definition.errors;
         for (i, code) in retry.never.iter().enumerate() {
             if !codes.is_empty() && !codes.contains_key(code) {
                 let text = format!("`{code}` is not a code in `errors`");
-                self.fault("protocol.error_code", format!("/retry/never/{i}"), text);
+                self.fault(
+                    FindingCode::ProtocolErrorCode,
+                    format!("/retry/never/{i}"),
+                    text,
+                );
             }
         }
         if retry
@@ -115,7 +120,7 @@ impl Checker<'_> {
             .is_some_and(|text| text.trim().is_empty())
         {
             let text = "nothing says what a person does by hand";
-            self.fault("protocol.retry", "/retry/manual", text);
+            self.fault(FindingCode::ProtocolRetry, "/retry/manual", text);
         }
     }
 
@@ -135,7 +140,7 @@ impl Checker<'_> {
             self.number("/limits/cycle/most", cycle.most);
             if cycle.among < cycle.most {
                 let text = "more handoffs must be alike than are looked at";
-                self.fault("protocol.limit", "/limits/cycle/among", text);
+                self.fault(FindingCode::ProtocolLimit, "/limits/cycle/among", text);
             }
         }
         for (name, round) in &limits.rounds {
@@ -144,7 +149,7 @@ impl Checker<'_> {
             self.number(at("most"), round.most);
             if round.contracts.is_empty() {
                 let text = "no contract type takes the work round";
-                self.fault("protocol.limit", at("contracts"), text);
+                self.fault(FindingCode::ProtocolLimit, at("contracts"), text);
             }
             for (i, kind) in round.contracts.iter().enumerate() {
                 self.known_type(format!("{}/{i}", at("contracts")), kind);
@@ -166,7 +171,7 @@ impl Checker<'_> {
         }
         if rule.why.trim().is_empty() {
             self.fault(
-                "protocol.decision",
+                FindingCode::ProtocolDecision,
                 at("why"),
                 "there is no reason to record",
             );
@@ -184,7 +189,7 @@ impl Checker<'_> {
                 if !known {
                     let text = format!("`{word}` is not {what}");
                     self.fault(
-                        "protocol.decision",
+                        FindingCode::ProtocolDecision,
                         format!("{}/{j}", at(&format!("when/{key}"))),
                         text,
                     );
@@ -196,7 +201,7 @@ impl Checker<'_> {
             if !limits.is_some_and(|limits| limits.rounds.contains_key(name)) {
                 let text = format!("`{name}` is not one of the limits' `rounds`");
                 self.fault(
-                    "protocol.decision",
+                    FindingCode::ProtocolDecision,
                     format!("{}/{j}", at("when/reached")),
                     text,
                 );
@@ -204,14 +209,14 @@ impl Checker<'_> {
         }
         if rule.when.to_decide && rule.when.state.is_some() {
             let text = "what is to be decided on stands in no such state";
-            self.fault("protocol.decision", at("when/state"), text);
+            self.fault(FindingCode::ProtocolDecision, at("when/state"), text);
         }
         if let Some(state) = rule.when.state
             && !fits(rule.action, state)
         {
             let action = rule.action.as_str();
             let text = format!("`{action}` does not apply to what is {state}");
-            self.fault("protocol.decision", at("action"), text);
+            self.fault(FindingCode::ProtocolDecision, at("action"), text);
         }
     }
 }

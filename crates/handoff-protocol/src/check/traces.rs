@@ -1,5 +1,7 @@
 //! Checks the names and values of traces: invalid ones, and reserved ones.
 
+use handoff_base::finding::FindingCode;
+
 use super::checker::Checker;
 
 /// Prefixes of names that have the same meaning for every protocol's handoffs.
@@ -25,7 +27,7 @@ impl Checker<'_> {
             }
             if event.contracts.is_empty() {
                 let text = "no contract is such an event";
-                self.fault("protocol.trace", format!("{at}/contracts"), text);
+                self.fault(FindingCode::ProtocolTrace, format!("{at}/contracts"), text);
             }
             for (j, kind) in event.contracts.iter().enumerate() {
                 self.known_type(format!("{at}/contracts/{j}"), kind);
@@ -41,10 +43,10 @@ impl Checker<'_> {
                 "`{}` is no name: up to 128 letters, digits, `.`, `_` and `-`, a letter first",
                 name.escape_debug()
             );
-            self.fault("protocol.trace", at, text);
+            self.fault(FindingCode::ProtocolTrace, at, text);
         } else if RESERVED.iter().any(|start| name.starts_with(start)) {
             let text = format!("`{name}` is a name that every protocol's traces have");
-            self.fault("protocol.trace", at, text);
+            self.fault(FindingCode::ProtocolTrace, at, text);
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use handoff_base::finding::Finding;
+use handoff_base::finding::{Finding, FindingCode};
 
 use super::checker::Checker;
 use crate::definition::{AgentKind, ContractType, Definition, Route, Words};
@@ -30,7 +30,11 @@ impl Checker<'_> {
                     "`{}` and `{}` can go between the same agents, and no field in `when` tells them apart",
                     one.name, other.name
                 );
-                self.fault("protocol.ambiguous", format!("/contracts/{b}/when"), text);
+                self.fault(
+                    FindingCode::ProtocolAmbiguous,
+                    format!("/contracts/{b}/when"),
+                    text,
+                );
             }
         }
     }
@@ -70,7 +74,11 @@ impl Checker<'_> {
                     "no route reaches `{}` from where issues are opened",
                     agent.id
                 );
-                self.fault("protocol.unreachable_agent", format!("/agents/{i}"), text);
+                self.fault(
+                    FindingCode::ProtocolUnreachableAgent,
+                    format!("/agents/{i}"),
+                    text,
+                );
             }
         }
         let sent: BTreeSet<&str> = definition
@@ -81,7 +89,11 @@ impl Checker<'_> {
         for (i, contract) in definition.contracts.iter().enumerate() {
             if contract.travels() && !sent.contains(contract.name.as_str()) {
                 let text = format!("no route has contracts of type `{}`", contract.name);
-                self.fault("protocol.unused_type", format!("/contracts/{i}"), text);
+                self.fault(
+                    FindingCode::ProtocolUnusedType,
+                    format!("/contracts/{i}"),
+                    text,
+                );
             }
         }
     }

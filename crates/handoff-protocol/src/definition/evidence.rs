@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use handoff_base::finding::FindingCode;
 use serde::{Deserialize, Serialize};
 
 /// What happens if the repository contradicts a claim.
@@ -82,17 +83,17 @@ impl Check {
     }
 
     /// The code of the finding that this check contradicts a contract.
-    pub fn code(self) -> &'static str {
+    pub fn code(self) -> FindingCode {
         match self {
-            Self::Branch => "evidence.branch",
-            Self::Commits => "evidence.commits",
-            Self::FilesChanged => "evidence.files_changed",
-            Self::CommitsAdded => "evidence.commits_added",
-            Self::Merge => "evidence.merge",
-            Self::Artifacts => "evidence.artifacts",
-            Self::Paths => "evidence.paths",
-            Self::Tests => "evidence.tests",
-            Self::Coverage => "evidence.coverage",
+            Self::Branch => FindingCode::EvidenceBranch,
+            Self::Commits => FindingCode::EvidenceCommits,
+            Self::FilesChanged => FindingCode::EvidenceFilesChanged,
+            Self::CommitsAdded => FindingCode::EvidenceCommitsAdded,
+            Self::Merge => FindingCode::EvidenceMerge,
+            Self::Artifacts => FindingCode::EvidenceArtifacts,
+            Self::Paths => FindingCode::EvidencePaths,
+            Self::Tests => FindingCode::EvidenceTests,
+            Self::Coverage => FindingCode::EvidenceCoverage,
         }
     }
 }

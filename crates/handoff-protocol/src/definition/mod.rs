@@ -18,6 +18,7 @@ mod traces;
 
 use std::collections::BTreeMap;
 
+use handoff_base::finding::FindingCode;
 use handoff_base::ids::AgentName;
 use serde::{Deserialize, Serialize};
 
@@ -192,13 +193,13 @@ pub enum Gate {
 
 impl Gate {
     /// The code of the finding that the gate failed.
-    pub fn code(self) -> &'static str {
+    pub fn code(self) -> FindingCode {
         match self {
-            Self::RequiredFields => "gate.required_fields",
-            Self::DataIntegrity => "gate.data_integrity",
-            Self::StateConsistency => "gate.state_consistency",
-            Self::NoOrphanedTasks => "gate.no_orphaned_tasks",
-            Self::ValidTransition => "gate.valid_transition",
+            Self::RequiredFields => FindingCode::GateRequiredFields,
+            Self::DataIntegrity => FindingCode::GateDataIntegrity,
+            Self::StateConsistency => FindingCode::GateStateConsistency,
+            Self::NoOrphanedTasks => FindingCode::GateNoOrphanedTasks,
+            Self::ValidTransition => FindingCode::GateValidTransition,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! One line of the list: names, options, a key.
 
 use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Utc};
-use handoff_base::finding::Finding;
+use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::text::quoted;
 use ssh_key::PublicKey;
 use ssh_key::public::KeyData;
@@ -82,7 +82,7 @@ impl Signer {
         match (self.valid_after, self.valid_before) {
             (Some(from), Some(until)) if until < from => {
                 let text = "valid-before is before valid-after, so that the key is never valid";
-                Err(Fault::new("signers.date", text))
+                Err(Fault::new(FindingCode::SignersDate, text))
             }
             _ => Ok(()),
         }
@@ -93,7 +93,7 @@ impl Signer {
             ("cert-authority", _) => {
                 let text = "certificate authorities are not taken: a line names one key";
                 let fix = "list the key of each agent itself";
-                Err(Fault::new("signers.authority", text).fix(fix))
+                Err(Fault::new(FindingCode::SignersAuthority, text).fix(fix))
             }
             ("namespaces", Some(list)) => {
                 // git signs in this namespace.
@@ -132,13 +132,13 @@ const BLANK: [char; 2] = [' ', '\t'];
 
 /// What is wrong with a line.
 pub(super) struct Fault {
-    code: &'static str,
+    code: FindingCode,
     text: String,
     fix: Option<String>,
 }
 
 impl Fault {
-    fn new(code: &'static str, text: impl Into<String>) -> Self {
+    fn new(code: FindingCode, text: impl Into<String>) -> Self {
         Self {
             code,
             text: text.into(),
@@ -148,11 +148,11 @@ impl Fault {
 
     pub(super) fn syntax(text: impl Into<String>) -> Self {
         let fix = "write it as NAMES [OPTIONS] TYPE KEY, with the public key's own type and key";
-        Self::new("signers.syntax", text).fix(fix)
+        Self::new(FindingCode::SignersSyntax, text).fix(fix)
     }
 
     fn option(text: impl Into<String>) -> Self {
-        Self::new("signers.option", text)
+        Self::new(FindingCode::SignersOption, text)
     }
 
     fn fix(mut self, fix: impl Into<String>) -> Self {
@@ -232,7 +232,7 @@ fn quoted_value(text: &str) -> Option<(&str, &str)> {
 
 /// Parses a moment in ssh's format: a date, or a date and a time of day.
 fn moment(option: &str, text: &str) -> Result<DateTime<Utc>, Fault> {
-    let fault = |text: String, fix: String| Fault::new("signers.date", text).fix(fix);
+    let fault = |text: String, fix: String| Fault::new(FindingCode::SignersDate, text).fix(fix);
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let read = digits.bytes().all(|b| b.is_ascii_digit()).then(|| {
         let seconds = match digits.len() {
@@ -267,7 +267,7 @@ fn moment(option: &str, text: &str) -> Result<DateTime<Utc>, Fault> {
 
 /// Parses an ssh key.
 fn ssh(kind: &str, key: &str) -> Result<SigningKey, Fault> {
-    let fault = |text: &str| Fault::new("signers.key", text);
+    let fault = |text: &str| Fault::new(FindingCode::SignersKey, text);
     if kind.contains("-cert-v0") {
         let text = "it is a certificate, not a key";
         return Err(fault(text).fix("list the public key that it was made for"));
@@ -311,7 +311,7 @@ fn openpgp(text: &str) -> Result<SigningKey, Fault> {
     if !right {
         let text = format!("{} is not the whole fingerprint of a key", quoted(text));
         let fix = "`gpg --fingerprint` shows it; write it without spaces";
-        return Err(Fault::new("signers.key", text).fix(fix));
+        return Err(Fault::new(FindingCode::SignersKey, text).fix(fix));
     }
     Ok(SigningKey::OpenPgp(text.to_ascii_uppercase()))
 }
