@@ -78,7 +78,7 @@ fn root(repository: &Repository) -> ObjectId {
         files: built_in("issue-to-pr").unwrap().into_files(),
         readme: "A ledger that was made to be measured.\n".to_owned(),
     };
-    let ledger = Ledger::new(repository, DEFAULT_BRANCH).unwrap();
+    let mut ledger = Ledger::new(repository, DEFAULT_BRANCH).unwrap();
     ledger.init(&session, &founding).unwrap();
     ledger.tip_id().unwrap().unwrap()
 }

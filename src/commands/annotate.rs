@@ -5,7 +5,6 @@ use serde_json::Map;
 
 use crate::args::text;
 use crate::context::Context;
-use crate::context::writer::Writer;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::render;
@@ -57,9 +56,10 @@ impl Arguments {
             facts: Map::new(),
         };
         let repository = context.repository()?;
-        let Writer { ledger, session } = context.writer(&repository, output)?;
+        let (mut ledger, session) = context.writer(&repository, output)?;
         let agent = context.acting_agent(&repository)?;
         let done = ledger.update(&session, &agent, &issue, &annotate)?;
+        output.follow(&ledger);
         let about = handoff.map_or_else(|| format!("issue {issue}"), |id| id.to_string());
         let text = match done.commit {
             Some(commit) => format!("note added to {about}\n  commit {}\n", commit.short()),

@@ -1,13 +1,13 @@
 use clap::Args;
 use handoff_base::text::quoted;
 use handoff_contract::Allowance;
+use handoff_ledger::Ledger;
 use handoff_model::{EventArgs, Question, Refusal, View, read_answer};
 use handoff_protocol::Event;
 use serde_json::{Map, Value};
 
 use super::change::change_in;
 use crate::args::text;
-use crate::context::writer::Writer;
 use crate::context::{Context, handoff_id};
 use crate::contracts::input;
 use crate::failure::Failure;
@@ -43,20 +43,21 @@ impl Arguments {
     /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let repository = context.repository()?;
-        let writer = context.writer(&repository, output)?;
-        let questions = self.questions(context, &writer)?;
+        let (ledger, session) = context.writer(&repository, output)?;
+        let questions = self.questions(context, &ledger)?;
         let read = self.read(context, &questions)?;
         let args = EventArgs {
             allow: self.allow_secret.clone(),
             reason: read.reason.as_deref().map(text::kept).transpose()?,
             ..read
         };
-        change_in(&writer, context, output, &self.id, Event::Answer, args)
+        let writer = (ledger, session);
+        change_in(writer, context, output, &self.id, Event::Answer, args)
     }
 
-    fn questions(&self, context: &Context, writer: &Writer<'_>) -> Result<Vec<Question>, Failure> {
-        let agent = context.agent(writer.ledger.repository())?;
-        let tip = writer.ledger.tip()?;
+    fn questions(&self, context: &Context, ledger: &Ledger<'_>) -> Result<Vec<Question>, Failure> {
+        let agent = context.agent(ledger.repository())?;
+        let tip = ledger.tip()?;
         let id = handoff_id(&tip, &self.id, agent.as_ref())?;
         let record = tip.issue(id.issue())?.record(id.number())?;
         let record = record.ok_or(Refusal::NoHandoff { id })?;

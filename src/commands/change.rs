@@ -3,11 +3,11 @@
 use clap::Args;
 use handoff_base::ids::AgentName;
 use handoff_base::text::quoted;
+use handoff_ledger::{Ledger, Session};
 use handoff_model::{EventArgs, Question, Update};
 use handoff_protocol::Event;
 
 use crate::args::text::{self, OptionalReason, Reason};
-use crate::context::writer::Writer;
 use crate::context::{Context, handoff_id};
 use crate::environment::drawn;
 use crate::failure::Failure;
@@ -237,24 +237,24 @@ pub(super) fn change(
     args.reason = args.reason.as_deref().map(text::kept).transpose()?;
     let repository = context.repository()?;
     let writer = context.writer(&repository, output)?;
-    change_in(&writer, context, output, id, event, args)
+    change_in(writer, context, output, id, event, args)
 }
 
 /// Does the same with a ledger that is already open.
 pub(super) fn change_in(
-    writer: &Writer<'_>,
+    (mut ledger, session): (Ledger<'_>, Session),
     context: &Context,
     output: &mut Output,
     id: &str,
     event: Event,
     args: EventArgs,
 ) -> Result<(), Failure> {
-    let Writer { ledger, session } = writer;
     let repository = ledger.repository();
     let agent = context.acting_agent(repository)?;
     let id = handoff_id(&ledger.tip()?, id, Some(&agent))?;
     let change = Update::change(id.number(), event, args);
-    let done = ledger.update(session, &agent, id.issue(), &change)?;
+    let done = ledger.update(&session, &agent, id.issue(), &change)?;
+    output.follow(&ledger);
     output.answer(&render::done_json(&done), &render::done_text(&done))?;
     render::say_next(&done, output);
     Ok(())

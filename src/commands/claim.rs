@@ -4,7 +4,6 @@ use handoff_model::EventArgs;
 use serde_json::{Value, json};
 
 use crate::args::duration;
-use crate::context::writer::Writer;
 use crate::context::{Context, handoff_id};
 use crate::environment::now;
 use crate::failure::Failure;
@@ -53,7 +52,7 @@ impl Arguments {
     /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let repository = context.repository()?;
-        let Writer { ledger, session } = context.writer(&repository, output)?;
+        let (mut ledger, session) = context.writer(&repository, output)?;
         let agent = context.acting_agent(&repository)?;
         let target = match &self.id {
             Some(id) => Target::Handoff(handoff_id(&ledger.tip()?, id, Some(&agent))?),
@@ -64,6 +63,7 @@ impl Arguments {
             ..EventArgs::default()
         };
         let done = ledger.claim(&session, &agent, &target, &args)?;
+        output.follow(&ledger);
         let record = &done.receipt.record;
         let tip = ledger.tip()?;
         let folder = tip.issue(record.id.issue())?;

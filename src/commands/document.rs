@@ -5,7 +5,6 @@ use handoff_ledger::{LedgerError, Rules, Snapshot, documents};
 use serde_json::{Value, json};
 
 use crate::context::Context;
-use crate::context::writer::Writer;
 use crate::contracts::input;
 use crate::failure::{ErrorCode, Failure};
 use crate::output::{Output, pretty};
@@ -66,7 +65,7 @@ impl Arguments {
             Action::Set { .. } => context.writer(&repository, output)?,
             Action::List | Action::Show { .. } => context.writer_apart(&repository, output)?,
         };
-        let Writer { ledger, session } = writer;
+        let (mut ledger, session) = writer;
         let tip = ledger.tip()?;
         match &self.action {
             Action::List => self.list(&tip, output),
@@ -92,6 +91,7 @@ impl Arguments {
                 let rules = self.rules(&tip, Some(name))?;
                 let protocol: AgentName = rules.protocol().definition().name.clone();
                 let commit = ledger.put_document(&session, &agent, &protocol, name, &bytes)?;
+                output.follow(&ledger);
                 let text = match commit {
                     Some(commit) => format!("set {name}\n  commit {}\n", commit.short()),
                     None => format!("{name} already has this content; nothing was written\n"),

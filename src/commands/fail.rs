@@ -9,7 +9,6 @@ use handoff_ledger::{Attached, CAPS, Keep};
 use handoff_model::{EventArgs, Failure as Reported, UNSPECIFIED};
 
 use crate::args::text;
-use crate::context::writer::Writer;
 use crate::context::{Context, handoff_id};
 use crate::environment::{host, tools};
 use crate::failure::{ErrorCode, Failure};
@@ -92,7 +91,7 @@ impl Arguments {
             ..EventArgs::default()
         };
         let repository = context.repository()?;
-        let Writer { ledger, session } = context.writer(&repository, output)?;
+        let (mut ledger, session) = context.writer(&repository, output)?;
         let agent = context.acting_agent(&repository)?;
         let id = handoff_id(&ledger.tip()?, &self.id, Some(&agent))?;
         let keep = Keep {
@@ -102,6 +101,7 @@ impl Arguments {
             snapshot: self.snapshot,
         };
         let done = ledger.fail(&session, &agent, &id, &args, &keep)?;
+        output.follow(&ledger);
         output.answer(&render::done_json(&done), &render::done_text(&done))?;
         render::say_next(&done, output);
         Ok(())

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::exchange::Format;
 use crate::context::Context;
-use crate::context::writer::{Writer, say_synced};
+use crate::context::writer::say_synced;
 use crate::exit;
 use crate::failure::{ErrorCode, Failure};
 use crate::output::Output;
@@ -78,12 +78,12 @@ impl Arguments {
     /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let repository = context.repository()?;
-        let Writer { ledger, session } = if self.dry_run {
+        let (mut ledger, session) = if self.dry_run {
             context.writer_apart(&repository, output)?
         } else {
             context.writer(&repository, output)?
         };
-        let alone = if self.dry_run {
+        let mut alone = if self.dry_run {
             ledger.alone().rehearsal()?
         } else {
             ledger.alone()
@@ -96,12 +96,13 @@ impl Arguments {
             issue: self.issue.clone(),
             agent: context.agent(&repository)?,
         };
-        let imported = || handoff_ledger::import(&alone, session.clone(), &self.path, wanted);
+        let imported = || handoff_ledger::import(&mut alone, session.clone(), &self.path, wanted);
         let done = output.during(&session.tally, imported)?;
         if !self.dry_run {
             // Everything is pushed to the remote at once.
             let sent = || ledger.publish_recorded(&session);
             let synced = output.during(&session.tally, sent)?;
+            output.follow(&ledger);
             say_synced(&synced, output);
         }
         let text = self.text(&done);

@@ -9,7 +9,7 @@ use handoff_templates::BUILT_IN;
 use serde_json::json;
 
 use crate::args::protocols;
-use crate::context::writer::{Writer, say_synced};
+use crate::context::writer::say_synced;
 use crate::context::{Context, remote_named};
 use crate::failure::{ErrorCode, Failure};
 use crate::output::{Output, counted};
@@ -88,7 +88,7 @@ impl Arguments {
             Some(name) => Some(name.clone()),
             None => context.remote(&repository)?,
         };
-        let Writer { ledger, session } =
+        let (mut ledger, session) =
             context.writer_through(&repository, asked.as_deref(), output)?;
         if (remote.is_none() || session.offline) && ledger.tip_id()?.is_none() {
             not_twice(&repository, ledger.branch())?;
@@ -105,6 +105,7 @@ impl Arguments {
             None => ledger.seen(),
         };
         let commit = ledger.init(&session, &founding)?;
+        output.follow(&ledger);
         let configured = repository.config("handoff.branch");
         let wanted = context
             .branch()

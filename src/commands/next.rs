@@ -8,7 +8,6 @@ use handoff_protocol::{Action, Protocol};
 use serde_json::{Value, json};
 
 use crate::context::Context;
-use crate::context::writer::Writer;
 use crate::environment::{drawn, now};
 use crate::failure::{ErrorCode, Failure};
 use crate::output::Output;
@@ -60,7 +59,7 @@ impl Arguments {
         } else {
             context.writer_apart(&repository, output)?
         };
-        let Writer { ledger, session } = writer;
+        let (mut ledger, session) = writer;
         let tip = ledger.tip()?;
         let folder = tip.issue(&key)?;
         let issue = folder.issue()?;
@@ -83,6 +82,7 @@ impl Arguments {
             let agent = context.acting_agent(&repository)?;
             let update = advice.update(drawn());
             let done = ledger.update(&session, &agent, advice.id.issue(), &update)?;
+            output.follow(&ledger);
             text += &render::done_text(&done);
             data["applied"] = render::done_json(&done);
             output.answer(&data, &text)?;

@@ -12,7 +12,6 @@ use serde_json::{Value, json};
 
 use crate::args::protocols;
 use crate::context::Context;
-use crate::context::writer::Writer;
 use crate::contracts::fields::fields;
 use crate::exit;
 use crate::failure::{ErrorCode, Failure};
@@ -436,8 +435,9 @@ fn copy(context: &Context, output: &mut Output, name: &str, folder: &Path) -> Re
 fn put(context: &Context, output: &mut Output, name: &str, change: PutMode) -> Result<(), Failure> {
     let files = protocols::folder(name)?.into_files();
     let repository = context.repository()?;
-    let Writer { ledger, session } = context.writer(&repository, output)?;
+    let (mut ledger, session) = context.writer(&repository, output)?;
     let done = ledger.put_protocol(&session, &files, change)?;
+    output.follow(&ledger);
     let ProtocolChange {
         name,
         before,

@@ -2,7 +2,6 @@ use clap::Args;
 use serde_json::json;
 
 use crate::context::Context;
-use crate::context::writer::Writer;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::render;
@@ -25,8 +24,9 @@ impl Arguments {
     /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let repository = context.repository()?;
-        let Writer { ledger, session } = context.writer(&repository, output)?;
+        let (mut ledger, session) = context.writer(&repository, output)?;
         let reaped = ledger.reap(&session)?;
+        output.follow(&ledger);
         let data: Vec<_> = reaped.iter().map(render::done_json).collect();
         let text: String = match &reaped[..] {
             [] => "no lease ran out\n".to_owned(),

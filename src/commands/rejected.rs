@@ -4,7 +4,6 @@ use handoff_ledger::{Ledger, Rejected};
 use serde_json::{Value, json};
 
 use crate::context::Context;
-use crate::context::writer::Writer;
 use crate::environment::now;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -69,8 +68,9 @@ impl Arguments {
                 show(&context.ledger(&repository)?, name, output)
             }
             Some(Action::Retry { name }) => {
-                let Writer { ledger, session } = context.writer(&repository, output)?;
+                let (mut ledger, session) = context.writer(&repository, output)?;
                 let rejected = ledger.retry_rejected(&session, name)?;
+                output.follow(&ledger);
                 let tip = ledger.tip_id()?.map(|id| id.to_string());
                 let data = json!({ "rejected": rejected, "commit": tip });
                 output.answer(&data, &format!("accepted: {}\n", plain(&rejected.subject)))

@@ -4,7 +4,6 @@ use handoff_model::Update;
 
 use crate::args::text::{self, Reason};
 use crate::context::Context;
-use crate::context::writer::Writer;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::render;
@@ -34,9 +33,10 @@ impl Arguments {
         let issue: IssueKey = self.issue.parse()?;
         let reason = text::kept(&self.why.reason)?;
         let repository = context.repository()?;
-        let Writer { ledger, session } = context.writer(&repository, output)?;
+        let (mut ledger, session) = context.writer(&repository, output)?;
         let agent = context.acting_agent(&repository)?;
         let done = ledger.update(&session, &agent, &issue, &Update::Reopen { reason })?;
+        output.follow(&ledger);
         let text = match done.commit {
             Some(commit) => format!("issue {issue} is open again\n  commit {}\n", commit.short()),
             None => format!("issue {issue} was already reopened; nothing was written\n"),

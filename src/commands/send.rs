@@ -6,7 +6,6 @@ use handoff_ledger::Offer;
 use handoff_model::Reports;
 
 use crate::context::Context;
-use crate::context::writer::Writer;
 use crate::contracts::input;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -69,7 +68,7 @@ impl Arguments {
     /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let repository = context.repository()?;
-        let Writer { ledger, session } = context.writer(&repository, output)?;
+        let (mut ledger, session) = context.writer(&repository, output)?;
         let agent = context.agent(&repository)?;
         let issue = self
             .issue
@@ -105,6 +104,7 @@ impl Arguments {
             }
             failure
         })?;
+        output.follow(&ledger);
         output.answer(&render::done_json(&done), &render::done_text(&done))?;
         render::say_warnings(&done, output);
         render::say_next(&done, output);

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::args::remote::Timeout;
 use crate::context::Context;
-use crate::context::writer::{Writer, say_synced};
+use crate::context::writer::say_synced;
 use crate::exit;
 use crate::failure::{ErrorCode, Failure};
 use crate::output::{Output, counted};
@@ -37,7 +37,7 @@ impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let repository = context.repository()?;
         let context = context.with(self.timeout.into());
-        let Writer { ledger, session } = context.writer_apart(&repository, output)?;
+        let (mut ledger, session) = context.writer_apart(&repository, output)?;
         let remote = context.remote(&repository)?;
         let remote = masked(&remote.ok_or(LedgerError::NoRemote)?);
         let synced = output

@@ -348,7 +348,7 @@ impl Beat {
         waker: &Waker,
     ) -> Result<(), Failure> {
         let repository = Repository::open_here()?;
-        let ledger = Ledger::new(&repository, &self.branch)?
+        let mut ledger = Ledger::new(&repository, &self.branch)?
             .shared_through(&self.remote)
             .ended_by(Arc::clone(stop));
         let mut session = environment::session(&repository)?;

@@ -10,14 +10,6 @@ use crate::environment;
 use crate::failure::{ErrorCode, Failure};
 use crate::output::Output;
 
-/// A ledger that is about to be written to, brought together with its remote.
-pub(crate) struct Writer<'r> {
-    /// The ledger.
-    pub(crate) ledger: Ledger<'r>,
-    /// Who writes.
-    pub(crate) session: Session,
-}
-
 impl Context {
     /// Opens the ledger for writing, and brings it together with its remote, where it
     /// has one.
@@ -28,12 +20,12 @@ impl Context {
         &self,
         repository: &'r Repository,
         output: &mut Output,
-    ) -> Result<Writer<'r>, Failure> {
-        let writer = self.writer_apart(repository, output)?;
-        let synced = writer.ledger.catch_up(&writer.session)?;
-        if let Some(missed) = writer.ledger.out_of_reach() {
+    ) -> Result<(Ledger<'r>, Session), Failure> {
+        let (mut ledger, session) = self.writer_apart(repository, output)?;
+        let synced = ledger.catch_up(&session)?;
+        if let Some(missed) = ledger.out_of_reach() {
             let trouble = missed.trouble.unwrap_or_default();
-            if writer.ledger.tip_id()?.is_none() {
+            if ledger.tip_id()?.is_none() {
                 let remote = missed.remote;
                 return Err(LedgerError::Unreachable { remote, trouble }.into());
             }
@@ -43,7 +35,7 @@ impl Context {
             ));
         }
         if synced.rejected.is_empty() && synced.renamed.is_empty() {
-            return Ok(writer);
+            return Ok((ledger, session));
         }
         say_synced(&synced, output);
         Err(not_as_it_was(&synced))
@@ -56,14 +48,14 @@ impl Context {
             failure.code,
             Some(ErrorCode::NoIssue | ErrorCode::NoHandoff)
         );
-        if !not_found || output.follows() {
+        if !not_found || output.has_remote() {
             return;
         }
-        let remote = self.repository().ok().and_then(|repository| {
-            let ledger = self.ledger(&repository).ok()?;
-            ledger.publication()
+        let is_shared = self.repository().is_ok_and(|repository| {
+            let ledger = self.ledger(&repository);
+            ledger.is_ok_and(|ledger| ledger.is_shared())
         });
-        if let (Some(_), Some(hint)) = (remote, &mut failure.hint) {
+        if let (true, Some(hint)) = (is_shared, &mut failure.hint) {
             hint.push_str("; `git handoff fetch` brings what the remote has");
         }
     }
@@ -76,7 +68,7 @@ impl Context {
         &self,
         repository: &'r Repository,
         output: &mut Output,
-    ) -> Result<Writer<'r>, Failure> {
+    ) -> Result<(Ledger<'r>, Session), Failure> {
         self.remote(repository)?;
         self.writer_through(repository, None, output)
     }
@@ -90,21 +82,18 @@ impl Context {
         repository: &'r Repository,
         remote: Option<&str>,
         output: &mut Output,
-    ) -> Result<Writer<'r>, Failure> {
+    ) -> Result<(Ledger<'r>, Session), Failure> {
         let mut ledger = self.ledger(repository)?;
         if let Some(remote) = remote {
             ledger = ledger.shared_through(remote);
         }
-        let publication = ledger.publication();
-        let mut session = self
-            .remote_args()
-            .session(repository, publication.is_some())?;
+        let mut session = self.remote_args().session(repository, ledger.is_shared())?;
         match environment::traceparent() {
             Ok(traceparent) => session.traceparent = traceparent,
             Err(why) => output.say(&why),
         }
-        output.follow(publication);
-        Ok(Writer { ledger, session })
+        output.follow(&ledger);
+        Ok((ledger, session))
     }
 }
 

@@ -19,7 +19,7 @@ use handoff_base::text::plain;
 use handoff_base::{Moment, short_id};
 use handoff_github::annotations::{Annotation, Weight, commands};
 use handoff_github::text::log;
-use handoff_ledger::{Publication, Unpublished};
+use handoff_ledger::{Ledger, Unpublished};
 use serde_json::{Value, json};
 
 use crate::environment::is_in_workflow;
@@ -32,7 +32,10 @@ pub(crate) const SCHEMA: &str = "git-handoff/1";
 /// Where a command prints.
 pub(crate) struct Output {
     json: bool,
-    publication: Option<Publication>,
+    /// Whether the command knows the remote's ledger.
+    has_remote: bool,
+    /// What the remote lacks of what was written.
+    unpublished: Option<Unpublished>,
     /// Why what is known here may be old.
     stale: Option<String>,
     one_line: bool,
@@ -86,7 +89,8 @@ impl Output {
     pub(crate) fn new(json: bool, color: ColorChoice) -> Self {
         Self {
             json,
-            publication: None,
+            has_remote: false,
+            unpublished: None,
             stale: None,
             one_line: false,
             annotates: false,
@@ -176,12 +180,10 @@ impl Output {
         let missed = self.missed();
         if !self.json {
             self.show(text)?;
-            let asked_for = |note: &Unpublished| note.trouble.is_none();
-            let note = self.publication.as_ref().map(|note| note.borrow().clone());
-            let asked_for = note.flatten().as_ref().is_some_and(asked_for);
             if let Some(missed) = missed {
-                // Who asked for it meets no error.
-                if !asked_for {
+                // With --offline, it is no error.
+                let unpublished = self.unpublished.as_ref();
+                if unpublished.is_some_and(|unpublished| unpublished.trouble.is_some()) {
                     self.fail(&missed);
                     return Ok(());
                 }
@@ -227,14 +229,15 @@ impl Output {
         self.stale = Some(why);
     }
 
-    /// From now on, answers say what a write did not reach.
-    pub(crate) fn follow(&mut self, publication: Option<Publication>) {
-        self.publication = publication;
+    /// From now on, answers say what the remote lacks of what the ledger wrote.
+    pub(crate) fn follow(&mut self, ledger: &Ledger<'_>) {
+        self.has_remote = ledger.is_shared();
+        self.unpublished = ledger.unpublished().cloned();
     }
 
-    /// Says whether the remote was asked, where there is one.
-    pub(crate) fn follows(&self) -> bool {
-        self.publication.is_some()
+    /// Whether the command's ledger has a remote.
+    pub(crate) fn has_remote(&self) -> bool {
+        self.has_remote
     }
 
     /// The exit code of a command that did what it was asked.
@@ -245,8 +248,7 @@ impl Output {
 
     /// That what was written is not on the remote, where that is so.
     fn missed(&self) -> Option<Failure> {
-        let publication = self.publication.as_ref()?.borrow();
-        let Unpublished { remote, trouble } = publication.as_ref()?;
+        let Unpublished { remote, trouble } = self.unpublished.as_ref()?;
         let mut text = format!("recorded here, but not on {remote}");
         if let Some(trouble) = trouble {
             text += &format!(": {trouble}");

@@ -631,7 +631,7 @@ fn claims_are_judged_on_the_branch_whose_code_was_read() {
         allow: &[],
         reports: None,
     };
-    let ledger = Ledger::new(&repository, DEFAULT_BRANCH).unwrap();
+    let mut ledger = Ledger::new(&repository, DEFAULT_BRANCH).unwrap();
     let done = ledger.send(&session, &offer).unwrap();
     assert_eq!(done.receipt.record.id.to_string(), "87.5");
     assert_eq!(desk.check("87.5", "commits_added"), "passed");

@@ -17,7 +17,7 @@ impl<'r> Ledger<'r> {
     ///
     /// # Errors
     /// [`LedgerError`]; expiries recorded before the error stay.
-    pub fn reap(&self, session: &Session) -> Result<Vec<Done>, LedgerError> {
+    pub fn reap(&mut self, session: &Session) -> Result<Vec<Done>, LedgerError> {
         let mut reaped = Vec::new();
         let now = to_second(session.clock.author());
         let tip = self.tip()?;
@@ -31,11 +31,11 @@ impl<'r> Ledger<'r> {
 
     /// Records that a lease ran out, unless its holder or another writer was faster.
     pub(super) fn record_expiry(
-        &self,
+        &mut self,
         session: &Session,
         id: &HandoffId,
     ) -> Result<Option<Done>, LedgerError> {
-        match self.publish(session, None, |tip, at| self.expire(tip, at, id)) {
+        match self.publish(session, None, |ledger, tip, at| ledger.expire(tip, at, id)) {
             Ok(done) => Ok(Some(done)),
             Err(LedgerError::Refused(_)) => Ok(None),
             Err(error) => Err(error),

@@ -11,6 +11,7 @@ use handoff_model::{Manifest, layout, record};
 use handoff_protocol::Policy;
 
 use super::error::LedgerError;
+use super::remote::Upstream;
 use super::session::Session;
 use super::signing::signed;
 use super::write::{Ledger, back_off, in_turn};
@@ -33,7 +34,7 @@ impl Ledger<'_> {
     /// # Errors
     /// [`LedgerError`]; the repository is then unchanged.
     pub fn init(
-        &self,
+        &mut self,
         session: &Session,
         founding: &Founding,
     ) -> Result<Option<ObjectId>, LedgerError> {
@@ -43,7 +44,7 @@ impl Ledger<'_> {
         }
         if let Some(upstream) = self.upstream() {
             // The remote may have a ledger already, and two ledgers cannot be merged.
-            self.reached(upstream)?;
+            upstream.ensure_reached()?;
         }
         self.guard(session)?;
         screen_protocol(&founding.files)?;
@@ -72,11 +73,8 @@ impl Ledger<'_> {
         person.at = now;
         let message = format!("Start the ledger\n\nProtocol: {}\n", founding.protocol);
         let start = Instant::now();
-        let there = self.upstream().filter(|there| there.is_reached());
-        let mut queue = match there {
-            Some(_) => None,
-            None => Some(self.join_queue(session)),
-        };
+        let is_reached = self.upstream().is_some_and(Upstream::is_reached);
+        let mut queue = (!is_reached).then(|| self.join_queue(session));
         let mut attempts = 0;
         while self.tip_id()?.is_none() {
             attempts += 1;
@@ -95,14 +93,14 @@ impl Ledger<'_> {
                 self.repository().prepare(&proposal)?
             };
             let reflog = "handoff: start the ledger";
-            let published = match (there, &mut queue) {
-                (Some(there), _) => {
-                    let published =
-                        self.publish_there(there, session, prepared, reflog, attempts)?;
+            let published = match &mut queue {
+                Some(queue) => in_turn(queue, prepared, reflog),
+                None => {
+                    let published = self.with_upstream(|ledger, upstream| {
+                        ledger.publish_there(upstream, session, prepared, reflog, attempts)
+                    })?;
                     published.ok_or(PublishError::Moved)
                 }
-                (None, Some(queue)) => in_turn(queue, prepared, reflog),
-                (None, None) => break,
             };
             match published {
                 Ok(commit) => {

@@ -60,7 +60,7 @@ pub use overview::{Bucket, Overview, OverviewLimits, overview};
 pub use protocol_store::{ProtocolChange, PutMode, documents, open_issues};
 pub use refusals::Refused as RefusedContract;
 pub use remote::{
-    Publication, Rejected, RejectedStep, RemoteDistance, RemoteLook, Renamed, Synced, Unpublished,
+    Rejected, RejectedStep, RemoteDistance, RemoteLook, Renamed, Synced, Unpublished,
 };
 pub use requirement::required;
 pub use session::{Clock, Session};

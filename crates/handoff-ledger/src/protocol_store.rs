@@ -71,12 +71,12 @@ impl<'r> Ledger<'r> {
     /// # Errors
     /// [`LedgerError`]; the ledger is then unchanged.
     pub fn put_protocol(
-        &self,
+        &mut self,
         session: &Session,
         files: &ProtocolFiles,
         change: PutMode,
     ) -> Result<ProtocolChange, LedgerError> {
-        let (mut done, commit) = self.write(session, None, |tip, _| {
+        let (mut done, commit) = self.write(session, None, |_, tip, _| {
             screen_protocol(files)?;
             let (step, outcome) = protocol_step(tip, files, change)?;
             let demand = match tip.rules_id(&outcome.name)? {
@@ -98,7 +98,7 @@ impl<'r> Ledger<'r> {
     /// # Errors
     /// [`LedgerError`]; the ledger is then unchanged.
     pub fn put_document(
-        &self,
+        &mut self,
         session: &Session,
         agent: &AgentName,
         protocol: &AgentName,
@@ -106,7 +106,7 @@ impl<'r> Ledger<'r> {
         bytes: &[u8],
     ) -> Result<Option<ObjectId>, LedgerError> {
         let input = Input::read(bytes);
-        let ((), commit) = self.write(session, None, |tip, _| {
+        let ((), commit) = self.write(session, None, |_, tip, _| {
             let rules = tip.rules(protocol.as_str())?;
             let mut screen = Screen::new(rules.protocol().definition(), &[]);
             screen.contract(&input);

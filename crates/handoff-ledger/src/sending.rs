@@ -72,13 +72,13 @@ impl<'r> Ledger<'r> {
     ///
     /// # Errors
     /// [`LedgerError`]; the ledger is then unchanged.
-    pub fn send(&self, session: &Session, offer: &Offer<'_>) -> Result<Done, LedgerError> {
+    pub fn send(&mut self, session: &Session, offer: &Offer<'_>) -> Result<Done, LedgerError> {
         self.send_with(session, offer, Origin::Here)
     }
 
     /// Sends a contract. Data that was gathered when it was sent elsewhere is not gathered again.
     pub(super) fn send_with(
-        &self,
+        &mut self,
         session: &Session,
         offer: &Offer<'_>,
         origin: Origin<'_>,
@@ -95,12 +95,12 @@ impl<'r> Ledger<'r> {
                 return Err(error);
             }
         }
-        let mut done = self.publish(session, Some(snapshot), |tip, at| {
+        let mut done = self.publish(session, Some(snapshot), |ledger, tip, at| {
             let rules = &prepared.rules;
             if tip.rules_id(rules.protocol().name())? != Some(rules.id()) {
-                prepared = self.prepared(tip, offer, origin)?;
+                prepared = ledger.prepared(tip, offer, origin)?;
             }
-            self.decide(&mut prepared, tip, session, at, offer, origin)
+            ledger.decide(&mut prepared, tip, session, at, offer, origin)
         })?;
         if let Some((_, judged)) = prepared.judged.filter(|_| !done.receipt.repeated) {
             done.warnings = judged.findings;

@@ -1,7 +1,6 @@
 //! Writing: load the tip, plan, prepare, publish by compare-and-swap; if the tip moved, plan again
 //! on the new one.
 
-use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -20,7 +19,7 @@ use super::error::LedgerError;
 use super::evidence::changed;
 use super::memory::Memory;
 use super::order;
-use super::remote::{MADE_OFFLINE, Publication, SYNCED_FROM, Unpublished, Upstream};
+use super::remote::{MADE_OFFLINE, SYNCED_FROM, Unpublished, Upstream};
 use super::session::{Session, author};
 use super::signing::signed;
 use super::snapshot::{KnownProtocols, Snapshot};
@@ -35,14 +34,14 @@ pub struct Ledger<'r> {
     /// The remote that the ledger is shared through.
     upstream: Option<Box<Upstream<'r>>>,
     /// The offline commit that the next step replaces.
-    origin: Cell<Option<ObjectId>>,
+    origin: Option<ObjectId>,
     known: KnownProtocols,
 }
 
 /// Steps that no branch points to.
 struct Chain {
     /// The last of them, if there is one.
-    tip: Cell<Option<ObjectId>>,
+    tip: Option<ObjectId>,
     /// Whether they are kept in memory only and lost when the program ends.
     in_memory: bool,
 }
@@ -84,7 +83,7 @@ impl<'r> Ledger<'r> {
             refname,
             chain: None,
             upstream: None,
-            origin: Cell::new(None),
+            origin: None,
             known: KnownProtocols::default(),
         })
     }
@@ -97,7 +96,7 @@ impl<'r> Ledger<'r> {
     pub fn rehearsal(mut self) -> Result<Self, LedgerError> {
         self.repository.keep_new_objects_in_memory()?;
         self.chain = Some(Chain {
-            tip: Cell::new(None),
+            tip: None,
             in_memory: true,
         });
         Ok(self)
@@ -126,7 +125,7 @@ impl<'r> Ledger<'r> {
             refname: self.refname.clone(),
             chain: None,
             upstream: None,
-            origin: Cell::new(None),
+            origin: None,
             known: Rc::clone(&self.known),
         }
     }
@@ -139,31 +138,50 @@ impl<'r> Ledger<'r> {
         self.upstream.as_deref_mut()
     }
 
-    /// The record of whether the remote has what the last write produced.
-    pub fn publication(&self) -> Option<Publication> {
-        self.upstream().map(Upstream::publication)
+    /// Runs an operation with the remote, which is apart from the ledger meanwhile.
+    ///
+    /// # Errors
+    /// [`LedgerError::NoRemote`], or the operation's.
+    pub(super) fn with_upstream<T>(
+        &mut self,
+        operation: impl FnOnce(&Self, &mut Upstream<'r>) -> Result<T, LedgerError>,
+    ) -> Result<T, LedgerError> {
+        let mut upstream = self.upstream.take().ok_or(LedgerError::NoRemote)?;
+        let done = operation(self, &mut upstream);
+        self.upstream = Some(upstream);
+        done
+    }
+
+    /// Whether the ledger has a remote.
+    pub fn is_shared(&self) -> bool {
+        self.upstream.is_some()
+    }
+
+    /// What the remote lacks of the last write, if anything.
+    pub fn unpublished(&self) -> Option<&Unpublished> {
+        self.upstream().and_then(Upstream::unpublished)
     }
 
     /// The same ledger at a commit. Steps are made on it without moving a branch.
     pub(super) fn aside(&self, tip: ObjectId) -> Self {
         let mut aside = self.alone();
         aside.chain = Some(Chain {
-            tip: Cell::new(Some(tip)),
+            tip: Some(tip),
             in_memory: false,
         });
         aside
     }
 
-    /// Drops the last steps, which no branch points to yet.
-    pub(super) fn take_back_to(&self, tip: ObjectId) {
-        if let Some(chain) = &self.chain {
-            chain.tip.set(Some(tip));
+    /// Sets the last of the steps that no branch points to: a new one, or an earlier one.
+    pub(super) fn set_chain_tip(&mut self, tip: ObjectId) {
+        if let Some(chain) = &mut self.chain {
+            chain.tip = Some(tip);
         }
     }
 
     /// Sets the offline commit that the next step replaces.
-    pub(super) fn set_origin(&self, commit: Option<ObjectId>) {
-        self.origin.set(commit);
+    pub(super) fn set_origin(&mut self, commit: Option<ObjectId>) {
+        self.origin = commit;
     }
 
     /// The branch's short name.
@@ -190,7 +208,7 @@ impl<'r> Ledger<'r> {
     /// # Errors
     /// [`LedgerError`] if the ref can't be read.
     pub fn tip_id(&self) -> Result<Option<ObjectId>, LedgerError> {
-        if let Some(id) = self.chain.as_ref().and_then(|chain| chain.tip.get()) {
+        if let Some(id) = self.chain.as_ref().and_then(|chain| chain.tip) {
             return Ok(Some(id));
         }
         Ok(self.repository.resolve(&self.refname)?)
@@ -272,18 +290,18 @@ impl<'r> Ledger<'r> {
     /// # Errors
     /// [`LedgerError`]; the ledger is then unchanged.
     pub fn claim(
-        &self,
+        &mut self,
         session: &Session,
         agent: &AgentName,
         target: &Target,
         args: &EventArgs,
     ) -> Result<Done, LedgerError> {
         let mut warnings = Vec::new();
-        let mut done = self.publish(session, None, |tip, at| {
+        let mut done = self.publish(session, None, |ledger, tip, at| {
             let id = match target {
                 Target::Handoff(id) => id.clone(),
                 Target::Next => {
-                    let found = match self.chain {
+                    let found = match ledger.chain {
                         None => claimable_noting(tip, agent, at)?,
                         Some(_) => claimable(tip, agent, at)?,
                     };
@@ -294,9 +312,9 @@ impl<'r> Ledger<'r> {
                 }
             };
             let claim = Update::change(id.number(), Event::Claim, args.clone());
-            let decided = self.plan_on(tip, &session.actor(agent, at), id.issue(), &claim)?;
+            let decided = ledger.plan_on(tip, &session.actor(agent, at), id.issue(), &claim)?;
             if let Decided::Write(_, receipt) = &decided {
-                warnings = changed(self.repository, &receipt.record)?;
+                warnings = changed(ledger.repository, &receipt.record)?;
                 if warnings.iter().any(Finding::is_error) {
                     let findings = std::mem::take(&mut warnings);
                     return Err(LedgerError::Delivered { findings });
@@ -313,14 +331,14 @@ impl<'r> Ledger<'r> {
     /// # Errors
     /// [`LedgerError`]; the ledger is then unchanged.
     pub fn update(
-        &self,
+        &mut self,
         session: &Session,
         agent: &AgentName,
         issue: &IssueKey,
         update: &Update,
     ) -> Result<Done, LedgerError> {
-        self.publish(session, None, |tip, at| {
-            self.plan_on(tip, &session.actor(agent, at), issue, update)
+        self.publish(session, None, |ledger, tip, at| {
+            ledger.plan_on(tip, &session.actor(agent, at), issue, update)
         })
     }
 
@@ -364,19 +382,21 @@ impl<'r> Ledger<'r> {
     }
 
     pub(super) fn publish(
-        &self,
+        &mut self,
         session: &Session,
         known: Option<Snapshot<'r>>,
-        mut decide: impl FnMut(&Snapshot<'r>, Moment) -> Result<Decided<Receipt>, LedgerError>,
+        mut decide: impl FnMut(&Self, &Snapshot<'r>, Moment) -> Result<Decided<Receipt>, LedgerError>,
     ) -> Result<Done, LedgerError> {
-        let (receipt, commit) = self.write(session, known, |tip, at| match decide(tip, at) {
-            Err(LedgerError::Refused(Refusal::Overdue { id })) => {
-                match self.expire(tip, at, &id)? {
-                    Decided::Write(draft, _) => Ok(Decided::First(draft)),
-                    _ => Err(Refusal::Overdue { id }.into()),
+        let (receipt, commit) = self.write(session, known, |ledger, tip, at| {
+            match decide(ledger, tip, at) {
+                Err(LedgerError::Refused(Refusal::Overdue { id })) => {
+                    match ledger.expire(tip, at, &id)? {
+                        Decided::Write(draft, _) => Ok(Decided::First(draft)),
+                        _ => Err(Refusal::Overdue { id }.into()),
+                    }
                 }
+                decided => decided,
             }
-            decided => decided,
         })?;
         Ok(Done {
             receipt,
@@ -388,10 +408,10 @@ impl<'r> Ledger<'r> {
     /// The write path: decide on the tip, publish, and repeat if the tip moved. `known` is the tip
     /// if it was just read.
     pub(super) fn write<T>(
-        &self,
+        &mut self,
         session: &Session,
         mut known: Option<Snapshot<'r>>,
-        mut decide: impl FnMut(&Snapshot<'r>, Moment) -> Result<Decided<T>, LedgerError>,
+        mut decide: impl FnMut(&Self, &Snapshot<'r>, Moment) -> Result<Decided<T>, LedgerError>,
     ) -> Result<(T, Option<ObjectId>), LedgerError> {
         self.guard(session)?;
         // Opening a ledger for writing catches up once and reports the outcome.
@@ -401,8 +421,8 @@ impl<'r> Ledger<'r> {
         let mut attempts = 0;
         loop {
             attempts += 1;
-            let there = self.upstream().filter(|there| there.is_reached());
-            if self.chain.is_none() && there.is_none() && queue.is_none() {
+            let is_reached = self.upstream().is_some_and(Upstream::is_reached);
+            if self.chain.is_none() && !is_reached && queue.is_none() {
                 queue = Some(self.join_queue(session));
             }
             let tip = match known.take() {
@@ -410,7 +430,7 @@ impl<'r> Ledger<'r> {
                 _ => self.tip()?,
             };
             let now = session.clock.author();
-            let (mut draft, outcome) = match decide(&tip, to_second(now))? {
+            let (mut draft, outcome) = match decide(self, &tip, to_second(now))? {
                 Decided::Nothing(outcome) => {
                     self.settle(None)?;
                     return Ok((outcome, None));
@@ -418,9 +438,9 @@ impl<'r> Ledger<'r> {
                 Decided::Write(draft, outcome) => (draft, Some(outcome)),
                 Decided::First(draft) => (draft, None),
             };
-            if let (Some(origin), Some(_)) = (self.origin.get(), &outcome) {
+            if let (Some(origin), Some(_)) = (self.origin, &outcome) {
                 draft.message += &format!("{SYNCED_FROM}: {origin}\n");
-            } else if self.upstream.is_some() && there.is_none() && outcome.is_some() {
+            } else if self.is_shared() && !is_reached && outcome.is_some() {
                 // Another clone may make the very same step now; only one of them is the first.
                 let own = (session.jitter)(u64::MAX);
                 draft.message += &format!("{MADE_OFFLINE}: {own:016x}\n");
@@ -458,26 +478,21 @@ impl<'r> Ledger<'r> {
             let subject = draft.message.lines().next().unwrap_or_default();
             let reflog = format!("handoff: {subject}");
             let late = start.elapsed() >= session.patience;
-            let published = match (there, &mut queue, &self.chain) {
-                (Some(there), ..) => {
-                    let published =
-                        self.publish_there(there, session, prepared, &reflog, attempts)?;
-                    published.ok_or(PublishError::Moved)
+            let published = if is_reached {
+                let published = self.with_upstream(|ledger, upstream| {
+                    ledger.publish_there(upstream, session, prepared, &reflog, attempts)
+                })?;
+                published.ok_or(PublishError::Moved)
+            } else if let Some(queue) = &mut queue {
+                let published = in_turn(queue, prepared, &reflog);
+                if let Ok(commit) = published {
+                    self.memory().wrote(Some(tip.commit()), commit);
                 }
-                (None, Some(queue), _) => {
-                    let published = in_turn(queue, prepared, &reflog);
-                    if let Ok(commit) = published {
-                        self.memory().wrote(Some(tip.commit()), commit);
-                    }
-                    published
-                }
-                (None, None, chain) => {
-                    let commit = prepared.commit();
-                    if let Some(chain) = chain {
-                        chain.tip.set(Some(commit));
-                    }
-                    Ok(commit)
-                }
+                published
+            } else {
+                let commit = prepared.commit();
+                self.set_chain_tip(commit);
+                Ok(commit)
             };
             match published {
                 Ok(commit) => match outcome {
@@ -488,7 +503,7 @@ impl<'r> Ledger<'r> {
                     None => attempts = 0,
                 },
                 // With a remote, its own time budget ends the attempts.
-                Err(PublishError::Moved) if late && there.is_none() => {
+                Err(PublishError::Moved) if late && !is_reached => {
                     return Err(LedgerError::Contended { attempts });
                 }
                 Err(PublishError::Locked(path)) if late => {
@@ -505,11 +520,11 @@ impl<'r> Ledger<'r> {
 impl Ledger<'_> {
     /// Passes the turn to talk to the remote to the next process, and records whether the remote
     /// has what this one wrote, or everything here if it wrote nothing.
-    pub(super) fn settle(&self, wrote: Option<ObjectId>) -> Result<(), LedgerError> {
-        match &self.upstream {
-            Some(upstream) => upstream.settle(wrote.or(self.tip_id()?)),
-            None => Ok(()),
+    pub(super) fn settle(&mut self, wrote: Option<ObjectId>) -> Result<(), LedgerError> {
+        if !self.is_shared() {
+            return Ok(());
         }
+        self.with_upstream(|ledger, upstream| upstream.settle(wrote.or(ledger.tip_id()?)))
     }
 }
 

@@ -10,7 +10,6 @@ use serde_json::{Map, Value, json};
 
 use super::given::{Given, read};
 use crate::context::Context;
-use crate::context::writer::Writer;
 use crate::failure::Failure;
 use crate::output::{Output, counted, pretty, render, replace};
 
@@ -51,26 +50,27 @@ impl Arguments {
         let event = read(context, &self.given)?;
         let delivery = self.delivery(&event)?;
         let repository = context.repository()?;
-        let Writer { ledger, session } = if self.dry_run {
+        let (ledger, session) = if self.dry_run {
             context.writer_apart(&repository, output)?
         } else {
             context.writer(&repository, output)?
         };
-        let ledger = if self.dry_run {
+        let mut ledger = if self.dry_run {
             ledger.alone().rehearsal()?
         } else {
             ledger
         };
         let way = EventContext {
-            ledger: &ledger,
+            ledger: &mut ledger,
             session: &session,
             delivery: &delivery,
         };
-        let carried = carry_out(&way, &event)?;
+        let carried = carry_out(way, &event)?;
         if !self.dry_run && carried.did.iter().any(|did| did.commit.is_none()) {
             // What an earlier delivery did may not have reached the remote yet.
             ledger.publish_recorded(&session)?;
         }
+        output.follow(&ledger);
         let written = self.write(carried.draft.as_ref())?;
         let data = self.data(&event, &delivery, &carried, written.as_deref());
         let mut text = self.text(&event, &delivery, &carried, written.as_deref());

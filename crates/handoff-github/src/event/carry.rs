@@ -19,7 +19,7 @@ use super::values::{lacking, says, value};
 /// # Errors
 /// [`LedgerError`] when the ledger can't be read or written, or holds the event for one that
 /// must not be kept. That it comes too late, or is not for this ledger, is no error.
-pub fn carry_out(context: &EventContext<'_, '_>, event: &Event) -> Result<Carried, LedgerError> {
+pub fn carry_out(context: EventContext<'_, '_>, event: &Event) -> Result<Carried, LedgerError> {
     let Some(kind) = event.kind() else {
         let why = format!("nothing follows from an event `{}`", event.name());
         return Ok(Carried::nothing(why));
@@ -265,7 +265,7 @@ impl Work<'_, '_> {
             note,
             facts: facts.clone(),
         };
-        let ledger = &self.context.ledger;
+        let ledger = &mut self.context.ledger;
         let done = ledger.update(&session, &rule.agent, &self.key, &annotate);
         self.took(rule, "noted", facts, done)
     }

@@ -20,7 +20,7 @@ use super::values::{says, value, visible, why_cut};
 
 /// An event on its way into an issue.
 pub(super) struct Work<'a, 'r> {
-    pub(super) context: &'a EventContext<'a, 'r>,
+    pub(super) context: EventContext<'a, 'r>,
     pub(super) event: &'a Event,
     pub(super) key: IssueKey,
     pub(super) pull_request: Option<u64>,
@@ -170,7 +170,7 @@ impl Work<'_, '_> {
         contract: &ContractRule,
         kind: &ContractType,
     ) -> Result<Value, LedgerError> {
-        let ledger = self.context.ledger;
+        let ledger = &*self.context.ledger;
         let tip = ledger.tip()?;
         let folder = tip.issue(&self.key)?;
         let now = to_second(self.context.session.clock.author());
@@ -267,7 +267,7 @@ impl Work<'_, '_> {
         };
         let session = self.context.session.delivering(delivery);
         let answer = Update::change(id.number(), Happens::Answer, args);
-        let ledger = &self.context.ledger;
+        let ledger = &mut self.context.ledger;
         let done = ledger.update(&session, &rule.agent, &self.key, &answer);
         self.took(rule, "answered", Map::new(), done)
     }
@@ -300,7 +300,7 @@ impl Work<'_, '_> {
         }
         let session = self.context.session.delivering(delivery);
         let reason = "reopened on GitHub".to_owned();
-        let ledger = &self.context.ledger;
+        let ledger = &mut self.context.ledger;
         let done = ledger.update(&session, &rule.agent, &self.key, &Update::Reopen { reason });
         self.took(rule, "reopened", Map::new(), done)
     }
@@ -333,7 +333,7 @@ impl Work<'_, '_> {
             };
             let session = self.context.session.delivering(part);
             let cancel = Update::change(open.id.number(), Happens::Cancel, args);
-            let ledger = &self.context.ledger;
+            let ledger = &mut self.context.ledger;
             let done = ledger.update(&session, &rule.agent, &self.key, &cancel);
             self.took(rule, "cancelled", Map::new(), done)?;
         }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 /// Where the steps go, and for which delivery they are made.
 pub struct EventContext<'a, 'r> {
     /// The ledger.
-    pub ledger: &'a Ledger<'r>,
+    pub ledger: &'a mut Ledger<'r>,
     /// Who runs the program, and when.
     pub session: &'a Session,
     /// The delivery of the event.

@@ -68,7 +68,7 @@ pub struct Imported {
 
 /// The state of an import.
 pub(super) struct Importer<'a, 'r> {
-    pub(super) ledger: &'a Ledger<'r>,
+    pub(super) ledger: &'a mut Ledger<'r>,
     pub(super) session: Session,
     pub(super) issue: Option<IssueKey>,
     agent: Option<AgentName>,
@@ -89,7 +89,7 @@ pub(super) struct Delivery<'a> {
 
 impl<'a, 'r> Importer<'a, 'r> {
     pub(super) fn new(
-        ledger: &'a Ledger<'r>,
+        ledger: &'a mut Ledger<'r>,
         session: Session,
         wanted: Import,
         source: Source,

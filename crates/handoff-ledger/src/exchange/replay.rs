@@ -35,7 +35,7 @@ use crate::write::Ledger;
 /// [`ExchangeError`] if nothing can be read or the ledger can't be written; what was imported
 /// before that stays.
 pub fn import(
-    ledger: &Ledger<'_>,
+    ledger: &mut Ledger<'_>,
     session: Session,
     path: &Path,
     wanted: Import,
@@ -311,7 +311,6 @@ impl<'a, 'r> Replay<'a, 'r> {
         issue: &IssueKey,
         agent: &AgentName,
     ) -> Result<(), Taking> {
-        let ledger = self.importer.ledger;
         let session = &self
             .importer
             .session
@@ -341,7 +340,8 @@ impl<'a, 'r> Replay<'a, 'r> {
                     evidence: send.evidence.clone(),
                     allowed_secrets: send.allowed_secrets.clone(),
                 };
-                ledger.send_with(session, &offer, Origin::Export(&known))?
+                let origin = Origin::Export(&known);
+                self.importer.ledger.send_with(session, &offer, origin)?
             }
             LineRequest::Update(update) => {
                 if let Update::Change { arguments, .. } = update
@@ -349,7 +349,7 @@ impl<'a, 'r> Replay<'a, 'r> {
                 {
                     self.bring(context)?;
                 }
-                ledger.update(session, agent, issue, update)?
+                self.importer.ledger.update(session, agent, issue, update)?
             }
             LineRequest::Protocol(_) | LineRequest::Document(_) => return Ok(()),
         };
@@ -369,12 +369,14 @@ impl<'a, 'r> Replay<'a, 'r> {
             same_digest(&inside, &bytes, &file.sha256)?;
             files.push((file.path.clone(), bytes));
         }
-        let ledger = self.importer.ledger;
+        let Importer {
+            ledger, session, ..
+        } = &mut self.importer;
         let change = match ledger.tip()?.rules_id(protocol.name.as_str())? {
             Some(_) => PutMode::Update,
             None => PutMode::Add,
         };
-        let done = ledger.put_protocol(&self.importer.session, &files, change)?;
+        let done = ledger.put_protocol(session, &files, change)?;
         self.put(place, done.commit.is_some());
         Ok(())
     }
@@ -387,7 +389,9 @@ impl<'a, 'r> Replay<'a, 'r> {
     ) -> Result<(), Taking> {
         let bytes = self.folder.contract(&document.file)?;
         same_digest(&document.file, &bytes, &document.sha256)?;
-        let (ledger, session) = (self.importer.ledger, &self.importer.session);
+        let Importer {
+            ledger, session, ..
+        } = &mut self.importer;
         let (protocol, name) = (&document.protocol, &document.name);
         let commit = ledger.put_document(session, agent, protocol, name, &bytes)?;
         self.put(place, commit.is_some());

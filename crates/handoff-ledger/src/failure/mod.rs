@@ -33,7 +33,7 @@ impl Ledger<'_> {
     /// # Errors
     /// [`LedgerError`]; the ledger is then unchanged.
     pub fn fail(
-        &self,
+        &mut self,
         session: &Session,
         agent: &AgentName,
         id: &HandoffId,

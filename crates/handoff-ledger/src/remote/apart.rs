@@ -1,4 +1,4 @@
-//! What a clone and its remote each have alone.
+//! The steps that only this clone has, and those that only its remote has.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,12 +11,12 @@ use super::rerun::Origins;
 use crate::error::LedgerError;
 use crate::write::Ledger;
 
-/// Two lines of steps since they parted.
+/// Two lines of steps since they diverged.
 pub(super) struct Apart {
     /// The commits that only this clone has, the oldest first.
     pub(super) own: Vec<Commit>,
-    /// What those of the remote were offline, where they were made by a clone again:
-    /// by the commit then, the commit now.
+    /// Of these, the steps that a sync has made again on the remote: by the commit here, the commit
+    /// there.
     pub(super) published: HashMap<ObjectId, Commit>,
     /// How many commits only the remote has.
     pub(super) theirs: usize,
@@ -26,7 +26,7 @@ impl Apart {
     /// Reads what this clone has up to `here`, and the remote up to `there`.
     ///
     /// # Errors
-    /// [`LedgerError`] when a commit can't be read.
+    /// [`LedgerError`] if a commit can't be read.
     pub(super) fn read(
         ledger: &Ledger<'_>,
         here: ObjectId,
@@ -60,7 +60,7 @@ impl Apart {
         })
     }
 
-    /// What became of the handoffs that this clone began, as far as it is known.
+    /// What became of the handoffs that this clone began, as far as is known.
     pub(super) fn origins(&self) -> Origins {
         let mut origins = Origins::default();
         for commit in &self.own {
@@ -73,7 +73,7 @@ impl Apart {
     }
 }
 
-/// The commit that a step was offline, as its message tells.
+/// The offline commit that a step replaced, by its message.
 fn synced_from(message: &str) -> Option<ObjectId> {
     let found = trailers(message);
     let (_, id) = found.iter().rev().find(|(name, _)| *name == SYNCED_FROM)?;

@@ -1,11 +1,10 @@
-//! The ledger of a remote: what one machine promises holds across clones, because
+//! The ledger shared through a remote: what one machine promises holds across clones, because
 //! a step counts only once the remote has it.
 //!
-//! [`Upstream`] is the remote's branch as this clone knows it, and this clone's
-//! turn to talk to it. `publish` puts one commit there. `sync` brings both sides
-//! together; `rerun` makes a step that was made offline again, on the remote's
-//! state, and `rejected` keeps those that it refuses. `glimpse` looks at the remote
-//! for whoever waits.
+//! [`Upstream`] is the remote's branch as this clone knows it, and this process's turn to talk to
+//! the remote. `publish` pushes one commit. `sync` brings both sides together; `rerun` makes a step
+//! that was made offline again, on the remote's state, and `rejected` keeps those that are refused
+//! there. `look` looks at the remote for commands that wait.
 
 mod apart;
 mod look;
@@ -14,8 +13,6 @@ mod rejected;
 mod rerun;
 mod sync;
 
-use std::cell::{Cell, RefCell};
-use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -31,14 +28,14 @@ pub use rejected::{Rejected, RejectedStep};
 pub use rerun::Renamed;
 pub use sync::{RemoteDistance, Synced};
 
-/// The trailer that names the commit which a step was offline.
+/// The trailer that names the offline commit that a step replaces.
 pub(super) const SYNCED_FROM: &str = "Synced-From";
 
-/// The trailer that makes a step that was made offline unique: a random number.
+/// The trailer that makes an offline step unique: a random number.
 pub(super) const MADE_OFFLINE: &str = "Made-Offline";
 
-/// What a message says before the line in which a trailer tells how the step came about,
-/// where it has such a line: `Synced-From` or `Made-Offline`, once, at its end.
+/// A commit's message without the trailer that says how the step was made, if its last line is
+/// one: `Synced-From` or `Made-Offline`.
 pub(super) fn without_origin(message: &[u8]) -> &[u8] {
     let Some(last) = message.strip_suffix(b"\n") else {
         return message;
@@ -66,61 +63,86 @@ pub(super) fn without_origin(message: &[u8]) -> &[u8] {
 /// The file that the processes of one clone queue at to talk to a remote.
 const TURN: &str = "remote.lock";
 
-/// What a write did not reach.
+/// Never set: only looks at the remote can be interrupted.
+static NEVER: AtomicBool = AtomicBool::new(false);
+
+/// What the remote lacks of the last write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unpublished {
-    /// The remote, as the user calls it.
+    /// The remote, without a password.
     pub remote: String,
-    /// Why it was not reached; none where that was asked for.
+    /// Why it was not reached; `None` if the caller asked to stay offline.
     pub trouble: Option<String>,
 }
 
-/// A note of what the last write did not reach; none where the remote has it.
-pub type Publication = Rc<RefCell<Option<Unpublished>>>;
-
 /// How the remote answered this process.
 enum Reach {
-    /// It was not asked yet.
+    /// It was not contacted yet.
     Unasked,
     /// It was reached, and its branch is where the tracking ref is.
     Reached,
-    /// It was not to be asked.
+    /// It is not to be contacted.
     Offline,
     /// It could not be reached, for this reason.
     Unreachable(String),
+}
+
+/// The attempts of one operation, from [`Upstream::begin`].
+struct Attempts {
+    /// When the operation's time is up.
+    deadline: Instant,
+    /// When the current attempt began.
+    began: Instant,
+    /// How many attempts were lost to other writers.
+    lost: u32,
+}
+
+impl Attempts {
+    fn within(patience: Duration) -> Self {
+        let began = Instant::now();
+        Self {
+            deadline: began + patience,
+            began,
+            lost: 0,
+        }
+    }
+}
+
+/// What this process's pushes met.
+#[derive(Default)]
+struct Pushes {
+    /// Where the branch was when the last push was lost to another writer.
+    lost_at: Option<ObjectId>,
+    /// How many pushes in a row were lost although the branch stayed there.
+    unmoved: u32,
+    /// How many pushes failed.
+    failures: u32,
+    /// Commits that the remote may or may not have taken.
+    doubtful: Vec<ObjectId>,
 }
 
 /// The branch of a remote, as this clone knows it.
 pub(super) struct Upstream<'r> {
     repository: &'r Repository,
     remote: Remote,
-    /// As it is shown: no address shows a password.
+    /// Without a password, if it is an address.
     name: String,
     branch: String,
     tracking: String,
-    reach: RefCell<Reach>,
-    turn: RefCell<Option<Queue>>,
-    deadline: Cell<Instant>,
-    /// When the attempt to write that goes on began.
-    attempt: Cell<Instant>,
-    /// How many attempts others were faster than.
-    losses: Cell<u32>,
-    /// Whether offline steps that a hook of the remote refuses are kept aside.
-    set_aside: Cell<bool>,
-    /// Where the branch was at the last of them, and how often in a row it was there.
-    lost_at: Cell<Option<ObjectId>>,
-    unmoved: Cell<u32>,
-    /// How often the remote failed to take a commit.
-    failures: Cell<u32>,
-    /// Set when looks at the remote are to end.
-    asked: Arc<AtomicBool>,
-    /// Commits of which it is not known whether the remote took them.
-    doubtful: RefCell<Vec<ObjectId>>,
-    publication: Publication,
+    /// Set by others to end looks at the remote.
+    interrupted: Arc<AtomicBool>,
+    reach: Reach,
+    /// This process's turn among those of this clone, while it has it.
+    turn: Option<Queue>,
+    attempts: Attempts,
+    pushes: Pushes,
+    /// Whether offline steps that a hook of the remote refuses are kept as refused steps.
+    set_aside: bool,
+    unpublished: Option<Unpublished>,
 }
 
 impl<'r> Upstream<'r> {
-    /// Names a ledger's branch on a remote, by the remote's name or address.
+    /// A ledger's branch on a remote, given by name or address.
     pub(super) fn new(repository: &'r Repository, name: &str, branch: &str) -> Self {
         Self {
             repository,
@@ -128,122 +150,123 @@ impl<'r> Upstream<'r> {
             name: masked(name),
             branch: branch.to_owned(),
             tracking: format!("refs/handoff/remotes/{}/{branch}", folder(name)),
-            reach: RefCell::new(Reach::Unasked),
-            turn: RefCell::new(None),
-            deadline: Cell::new(Instant::now()),
-            attempt: Cell::new(Instant::now()),
-            losses: Cell::new(0),
-            set_aside: Cell::new(false),
-            lost_at: Cell::new(None),
-            unmoved: Cell::new(0),
-            failures: Cell::new(0),
-            asked: Arc::default(),
-            doubtful: RefCell::default(),
-            publication: Publication::default(),
+            interrupted: Arc::default(),
+            reach: Reach::Unasked,
+            turn: None,
+            attempts: Attempts::within(Duration::ZERO),
+            pushes: Pushes::default(),
+            set_aside: false,
+            unpublished: None,
         }
     }
 
-    /// Where the remote's branch was when it was seen last.
+    /// Where the remote's branch was when it was last seen.
     ///
     /// # Errors
-    /// [`LedgerError`] when the ref can't be read.
+    /// [`LedgerError`] if the ref can't be read.
     pub(super) fn known(&self) -> Result<Option<ObjectId>, LedgerError> {
         Ok(self.repository.resolve(&self.tracking)?)
     }
 
-    /// The remote, as the user calls it.
+    /// The remote, without a password.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Says whether steps that failed so are to be kept aside.
+    /// Whether a step that failed with this error is to be kept as a refused step.
     fn sets_aside(&self, error: &LedgerError) -> bool {
-        self.set_aside.get() && error.is_of_a_hook()
+        self.set_aside && error.is_of_a_hook()
     }
 
-    /// Where it is noted what the last write did not reach.
-    pub(super) fn publication(&self) -> Publication {
-        Rc::clone(&self.publication)
+    /// What the remote lacks of the last write, if anything.
+    pub(super) fn unpublished(&self) -> Option<&Unpublished> {
+        self.unpublished.as_ref()
     }
 
-    /// Says whether the remote was asked, or is not to be.
+    /// Whether the remote was contacted, or is not to be.
     pub(super) fn is_settled(&self) -> bool {
-        !matches!(*self.reach.borrow(), Reach::Unasked)
+        !matches!(self.reach, Reach::Unasked)
     }
 
     pub(super) fn is_reached(&self) -> bool {
-        matches!(*self.reach.borrow(), Reach::Reached)
+        matches!(self.reach, Reach::Reached)
     }
 
-    /// How long may still be waited for the remote.
-    fn left(&self) -> Duration {
-        self.deadline
-            .get()
-            .saturating_duration_since(Instant::now())
-    }
-
-    /// Gives the operation more time, since it spent this long without the remote.
-    fn prolong(&self, by: Duration) {
-        self.deadline.set(self.deadline.get() + by);
-    }
-
-    /// Begins an operation, which may take this long, and waits for this clone's
-    /// turn.
-    fn begin(&self, session: &Session) {
-        self.deadline.set(Instant::now() + session.patience);
-        self.attempt.set(Instant::now());
-        self.losses.set(0);
-        if self.turn.borrow().is_none() {
-            let common_dir = self.repository.common_dir();
-            // Half of the time is kept for the remote, should the turn never come.
-            let turn = Queue::join(common_dir, TURN, session.patience / 2);
-            *self.turn.borrow_mut() = Some(turn);
+    /// Fails if the remote could not be reached.
+    pub(super) fn ensure_reached(&self) -> Result<(), LedgerError> {
+        match self.trouble() {
+            None => Ok(()),
+            Some(trouble) => Err(LedgerError::Unreachable {
+                remote: self.name.clone(),
+                trouble,
+            }),
         }
     }
 
-    /// Gives the turn to the next process.
-    fn end(&self) {
-        *self.turn.borrow_mut() = None;
+    /// The time that is left for the remote.
+    fn left(&self) -> Duration {
+        self.attempts
+            .deadline
+            .saturating_duration_since(Instant::now())
     }
 
-    /// Says whether another process of this clone looked at the remote after this
-    /// one began to wait: then that look counts for this one too.
+    /// How long git may take for the remote.
+    fn patience<'a>(&self, interrupted: &'a AtomicBool) -> Patience<'a> {
+        Patience {
+            deadline: Some(self.attempts.deadline),
+            interrupted,
+        }
+    }
+
+    /// Begins an operation, and waits for this process's turn if it does not have it.
+    fn begin(&mut self, session: &Session) {
+        self.attempts = Attempts::within(session.patience);
+        if self.turn.is_none() {
+            let common_dir = self.repository.common_dir();
+            // Half of the time is kept for the remote, in case the turn never comes.
+            self.turn = Some(Queue::join(common_dir, TURN, session.patience / 2));
+        }
+    }
+
+    /// Passes the turn to the next process.
+    fn end(&mut self) {
+        self.turn = None;
+    }
+
+    /// Whether another process of this clone looked at the remote after this one began to wait:
+    /// that look counts for this one too.
     fn was_seen_since(&self, session: &Session, known: Option<ObjectId>) -> bool {
-        let turn = self.turn.borrow();
-        let note = turn.as_ref().and_then(Queue::note);
+        let note = self.turn.as_ref().and_then(Queue::note);
         let seen = note.and_then(|note| SeenTip::parse(note, &self.tracking));
-        // A clock may have been set back since.
+        // The clock may have been set back since.
         let meanwhile = nanoseconds(session.began)..=nanoseconds((session.wall)());
         seen.is_some_and(|look| meanwhile.contains(&look.at) && Some(look.tip) == known)
     }
 
-    /// Notes where the remote's branch was at a moment.
-    fn saw(&self, at: SystemTime, tip: ObjectId) {
-        if let Some(turn) = &mut *self.turn.borrow_mut() {
+    /// Leaves a note for the next process: where the remote's branch was, and when.
+    fn saw(&mut self, at: SystemTime, tip: ObjectId) {
+        if let Some(turn) = &mut self.turn {
             let at = nanoseconds(at);
             turn.leave(Some(&SeenTip { at, tip }.text(&self.tracking)));
         }
     }
 
-    /// Brings the remote's branch here, into the tracking ref. What can't be
-    /// reached is noted, and no error.
+    /// Fetches the remote's branch into the tracking ref. An unreachable remote is recorded, and is
+    /// no error.
     ///
     /// # Errors
-    /// [`LedgerError`] when the remote refuses, when its branch was rewritten or
-    /// removed, or when a ref can't be read.
-    fn look(&self, session: &Session, depth: Depth) -> Result<Option<ObjectId>, LedgerError> {
+    /// [`LedgerError`] if the remote refuses, if its branch was rewritten or removed, or if a ref
+    /// can't be read.
+    fn look(&mut self, session: &Session, depth: Depth) -> Result<Option<ObjectId>, LedgerError> {
         let known = self.known()?;
         let at = (session.wall)();
-        self.attempt.set(Instant::now());
-        let patience = Patience {
-            deadline: Some(self.deadline.get()),
-            interrupted: &self.asked,
-        };
+        self.attempts.began = Instant::now();
+        let patience = self.patience(&self.interrupted);
         let (depth, anew) = self.fetch_plan(known, depth)?;
         let track = || {
             let there = (self.remote).track(&self.tracking, known, depth, anew, &patience)?;
             let moved = self.repository.resolve(&self.tracking).ok().flatten();
-            // A fetch of the user's own may have brought commits without what is in them.
+            // The user's own fetch may have brought commits without their contents.
             if let (false, Some(known), Some(tip)) = (anew, known, moved)
                 && self.repository.is_partial()
                 && tip != known
@@ -258,27 +281,28 @@ impl<'r> Upstream<'r> {
                 if let Some(tip) = tip {
                     self.saw(at, tip);
                 }
-                *self.reach.borrow_mut() = Reach::Reached;
+                self.reach = Reach::Reached;
                 Ok(tip)
             }
-            Ok(false) if known.is_some() => Err(LedgerError::RemoteGone {
-                remote: self.name.clone(),
-                branch: self.branch.clone(),
-            }),
+            Ok(false) if known.is_some() => Err(self.gone()),
             Ok(false) => {
-                *self.reach.borrow_mut() = Reach::Reached;
+                self.reach = Reach::Reached;
                 Ok(None)
             }
-            Err(RemoteError::Failed { said }) => Ok(self.missed(said, known)),
+            Err(RemoteError::Failed { said }) => {
+                self.reach = Reach::Unreachable(said);
+                Ok(known)
+            }
             Err(error @ (RemoteError::TimedOut | RemoteError::Interrupted)) => {
-                Ok(self.missed(error.to_string(), known))
+                self.reach = Reach::Unreachable(error.to_string());
+                Ok(known)
             }
             Err(error) => Err(self.refused(error)),
         }
     }
 
-    /// How deep to fetch, and whether to bring what seems to be here already: a clone
-    /// that began with a part of the remote gets the part that the ledger needs.
+    /// How deep to fetch, and whether to fetch what seems to be here already: a clone that began
+    /// with a part of the remote fetches the part that the ledger needs.
     fn fetch_plan(
         &self,
         known: Option<ObjectId>,
@@ -288,7 +312,7 @@ impl<'r> Upstream<'r> {
             .repository
             .resolve(&format!("refs/heads/{}", self.branch))?;
         let depth = match (depth, self.repository.is_shallow()) {
-            // The tip is enough to read and to write; in any other repository, this
+            // The tip is enough to read and to write; in a clone that is not shallow, this depth
             // would cut history off.
             (Depth::Missing, true) if known.is_none() && here.is_none() => Depth::Tip,
             (Depth::All, false) => Depth::Missing,
@@ -298,32 +322,29 @@ impl<'r> Upstream<'r> {
         Ok((depth, anew && self.repository.is_partial()))
     }
 
-    /// Brings what a partial clone was left without of the remote's last commit.
+    /// Fetches the objects of the remote's last commit that a partial clone lacks.
     fn fill(&self, tip: ObjectId) -> Result<(), LedgerError> {
         if !self.repository.is_partial() {
             return Ok(());
         }
-        let asked = AtomicBool::new(false);
-        let patience = Patience {
-            deadline: Some(self.deadline.get()),
-            interrupted: &asked,
-        };
-        let filled = self.remote.fill(tip, None, &patience);
+        let filled = self.remote.fill(tip, None, &self.patience(&NEVER));
         filled.map_err(|source| self.refused(source))
     }
 
-    /// What could not be reached and why, if it could not.
+    /// Why the remote could not be reached, if it could not.
+    fn trouble(&self) -> Option<String> {
+        match &self.reach {
+            Reach::Unreachable(trouble) => Some(trouble.clone()),
+            _ => None,
+        }
+    }
+
+    /// The same, with the remote's name.
     pub(super) fn unreachable_reason(&self) -> Option<Unpublished> {
         Some(Unpublished {
             remote: self.name.clone(),
             trouble: Some(self.trouble()?),
         })
-    }
-
-    /// Notes that the remote can't be reached.
-    fn missed(&self, trouble: String, known: Option<ObjectId>) -> Option<ObjectId> {
-        *self.reach.borrow_mut() = Reach::Unreachable(trouble);
-        known
     }
 
     fn refused(&self, source: RemoteError) -> LedgerError {
@@ -333,27 +354,32 @@ impl<'r> Upstream<'r> {
         }
     }
 
-    /// Notes whether the remote has a commit.
-    pub(super) fn settle(&self, tip: Option<ObjectId>) -> Result<(), LedgerError> {
+    fn gone(&self) -> LedgerError {
+        LedgerError::RemoteGone {
+            remote: self.name.clone(),
+            branch: self.branch.clone(),
+        }
+    }
+
+    /// Ends the operation, and records whether the remote has a commit.
+    pub(super) fn settle(&mut self, tip: Option<ObjectId>) -> Result<(), LedgerError> {
         self.end();
-        let trouble = match &*self.reach.borrow() {
-            Reach::Unasked | Reach::Reached => return Ok(()),
-            Reach::Offline => None,
-            Reach::Unreachable(trouble) => Some(trouble.clone()),
-        };
+        if matches!(self.reach, Reach::Unasked | Reach::Reached) {
+            return Ok(());
+        }
         let published = match (tip, self.known()?) {
             (Some(tip), Some(known)) => self.repository.is_in_history(tip, known)?,
             (tip, _) => tip.is_none(),
         };
-        *self.publication.borrow_mut() = (!published).then(|| Unpublished {
+        self.unpublished = (!published).then(|| Unpublished {
             remote: self.name.clone(),
-            trouble,
+            trouble: self.trouble(),
         });
         Ok(())
     }
 }
 
-/// A look at a remote's branch: when, and where it was.
+/// Where a remote's branch was, and when.
 struct SeenTip {
     at: u128,
     tip: ObjectId,
@@ -375,8 +401,8 @@ fn nanoseconds(at: SystemTime) -> u128 {
     at.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos()
 }
 
-/// The part of a ref's name that stands for a remote: its own name, or for an
-/// address, which no ref can have in its name, a digest.
+/// The part of a ref's name that stands for a remote: its own name, or a digest of an address,
+/// which can't be part of a ref's name.
 fn folder(name: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let is_name = name.chars().all(plain) && Repository::is_ref_name(&format!("refs/{name}"));

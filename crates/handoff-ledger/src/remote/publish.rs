@@ -1,50 +1,47 @@
-//! One commit, put on the remote's branch and then on this clone's.
+//! Pushing one commit to the remote's branch, and then moving this clone's branch to it.
 
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use handoff_base::ObjectId;
-use handoff_git::{Depth, Patience, Prepared, PublishError, Pushed, RemoteError};
+use handoff_git::{Depth, Prepared, PublishError, Pushed, RemoteError};
 
-use super::{Reach, Upstream};
+use super::{NEVER, Reach, Upstream};
 use crate::error::LedgerError;
 use crate::session::Session;
 use crate::write::{Ledger, back_off, in_turn};
 
-/// How often the remote may fail to take a commit although it can be read, before it
-/// counts as out of reach.
+/// How many pushes may fail, although the remote can be read, before it counts as unreachable.
 const FAILURES: u32 = 3;
 
-/// How often an attempt may be lost in a row although the branch did not move, before
-/// the remote counts as out of reach. Others' pushes hold its lock for a moment.
+/// How many pushes in a row may be lost, although the branch did not move, before the remote counts
+/// as unreachable. Another push holds the branch's lock only for a moment.
 const UNMOVED: u32 = 8;
 
-/// What became of a commit that was to be put on the remote.
+/// The outcome of a push.
 pub(super) enum Landing {
     /// The remote has it.
     There,
     /// Someone else was first.
     Behind,
-    /// It is not known, or the remote can't take it now; it may be tried again.
+    /// It is unknown, or the remote can't take the commit now; it may be tried again.
     Doubtful,
 }
 
 impl Upstream<'_> {
-    /// Puts a commit on the remote's branch.
+    /// Pushes a commit to the remote's branch.
     ///
     /// # Errors
-    /// [`LedgerError`] when the remote refuses it.
-    pub(super) fn push(&self, session: &Session, commit: ObjectId) -> Result<Landing, LedgerError> {
+    /// [`LedgerError`] if the remote refuses it.
+    pub(super) fn push(
+        &mut self,
+        session: &Session,
+        commit: ObjectId,
+    ) -> Result<Landing, LedgerError> {
         let at = (session.wall)();
-        let asked = AtomicBool::new(false);
-        let patience = Patience {
-            deadline: Some(self.deadline.get()),
-            interrupted: &asked,
-        };
         let doubted = self.is_doubtful(commit);
-        match self.remote.push(commit, &patience) {
+        match self.remote.push(commit, &self.patience(&NEVER)) {
             Ok(Pushed::Done) => {}
-            // Where nobody here sent it before, someone else made the very same commit.
+            // If it was not pushed from here before, someone else made the very same commit.
             Ok(Pushed::Already) if doubted => {}
             Ok(Pushed::Already | Pushed::Behind) => {
                 self.note_loss()?;
@@ -56,11 +53,11 @@ impl Upstream<'_> {
                 | RemoteError::Interrupted),
             ) => {
                 if !doubted {
-                    self.doubtful.borrow_mut().push(commit);
+                    self.pushes.doubtful.push(commit);
                 }
-                self.failures.set(self.failures.get() + 1);
-                if self.failures.get() >= FAILURES || self.left() == Duration::ZERO {
-                    *self.reach.borrow_mut() = Reach::Unreachable(error.to_string());
+                self.pushes.failures += 1;
+                if self.pushes.failures >= FAILURES || self.left() == Duration::ZERO {
+                    self.reach = Reach::Unreachable(error.to_string());
                 }
                 return Ok(Landing::Doubtful);
             }
@@ -71,40 +68,40 @@ impl Upstream<'_> {
         Ok(Landing::There)
     }
 
-    /// Notes an attempt that someone was faster than. Where the branch stays where it is
-    /// all the same, nobody was: it is locked there.
-    fn note_loss(&self) -> Result<(), LedgerError> {
+    /// Counts a push that another writer's came before. If the branch stays where it is, there was
+    /// no other: it is locked there.
+    fn note_loss(&mut self) -> Result<(), LedgerError> {
         let known = self.known()?;
-        let unmoved = if self.lost_at.replace(known) == known {
-            self.unmoved.get() + 1
+        let pushes = &mut self.pushes;
+        if std::mem::replace(&mut pushes.lost_at, known) == known {
+            pushes.unmoved += 1;
         } else {
-            0
-        };
-        self.unmoved.set(unmoved);
-        if unmoved >= UNMOVED {
+            pushes.unmoved = 0;
+        }
+        if pushes.unmoved >= UNMOVED {
             let trouble =
                 "its branch stays locked, by another push or by a lock file that was left there";
-            *self.reach.borrow_mut() = Reach::Unreachable(trouble.to_owned());
+            self.reach = Reach::Unreachable(trouble.to_owned());
         }
         Ok(())
     }
 
-    /// Lets others go first after a lost attempt.
+    /// Pauses after a lost attempt.
     ///
-    /// The pause is drawn from a window that begins at eight times what an attempt
-    /// takes and shrinks with each loss: one of the writers always wins, so a crowd needs
-    /// no longer and longer pauses to get on, and a window that grows starves who has
-    /// lost most. Measured against other ways in `docs/scale.md`.
-    pub(super) fn pause(&self, session: &Session) {
+    /// The pause is drawn from a window that begins at eight times the duration of an attempt and
+    /// shrinks with each loss: one of the writers always wins, so many writers make progress without
+    /// ever longer pauses, and a growing window would starve those that lost most. `docs/scale.md`
+    /// has the measurements.
+    pub(super) fn pause(&mut self, session: &Session) {
         const WIDE: u32 = 8;
         const WIDEST: Duration = Duration::from_millis(500);
         const SHRINKS: f64 = 0.8;
-        let attempt = self.attempt.get().elapsed();
-        let losses = self.losses.get();
-        self.losses.set(losses + 1);
+        let attempt = self.attempts.began.elapsed();
+        let losses = self.attempts.lost;
+        self.attempts.lost += 1;
         let first = (attempt * WIDE).min(attempt.max(WIDEST));
         let window = first.mul_f64(SHRINKS.powi(losses.try_into().unwrap_or(i32::MAX)));
-        // What is left has to be enough for one more.
+        // The time that is left must be enough for one more attempt.
         let rest = self.left().saturating_sub(attempt * 3 / 2);
         let window = window.max(attempt).min(rest);
         let window = u64::try_from(window.as_micros()).unwrap_or(u64::MAX);
@@ -113,8 +110,8 @@ impl Upstream<'_> {
         }
     }
 
-    /// Moves the tracking ref to where the remote's branch is known to be; where it
-    /// can't be moved, the next fetch does it.
+    /// Moves the tracking ref to where the remote's branch now is. If it can't be moved, the next
+    /// fetch does it.
     fn follow(&self, commit: ObjectId) {
         if let Ok(known) = self.known() {
             let reflog = "handoff: push";
@@ -124,12 +121,12 @@ impl Upstream<'_> {
         }
     }
 
-    /// Says whether it is not known if the remote took a commit.
+    /// Whether it is unknown if the remote took a commit.
     fn is_doubtful(&self, commit: ObjectId) -> bool {
-        self.doubtful.borrow().contains(&commit)
+        self.pushes.doubtful.contains(&commit)
     }
 
-    /// Says whether the remote has a commit that was sent with an unknown end.
+    /// Whether the remote has a commit whose push had an unknown outcome.
     fn has_taken(&self, commit: ObjectId) -> Result<bool, LedgerError> {
         match self.known()? {
             Some(known) if self.is_doubtful(commit) => {
@@ -141,14 +138,14 @@ impl Upstream<'_> {
 }
 
 impl Ledger<'_> {
-    /// Publishes a commit on the remote, and then here; none where it has to be
-    /// decided again.
+    /// Publishes a commit on the remote, and then here. Returns `None` if the step must be planned
+    /// again.
     ///
     /// # Errors
-    /// [`LedgerError`]; then nothing was written.
+    /// [`LedgerError`]; nothing was written.
     pub(crate) fn publish_there(
         &self,
-        upstream: &Upstream<'_>,
+        upstream: &mut Upstream<'_>,
         session: &Session,
         prepared: Prepared<'_>,
         reflog: &str,
@@ -162,7 +159,7 @@ impl Ledger<'_> {
                     self.follow(session, upstream, parent, commit, reflog);
                     return Ok(Some(commit));
                 }
-                // What may be there is looked for first.
+                // If the commit may have arrived, the remote is looked at first.
                 Landing::Behind
                     if upstream.left() == Duration::ZERO && !upstream.is_doubtful(commit) =>
                 {
@@ -180,20 +177,20 @@ impl Ledger<'_> {
             }
             if upstream.is_reached() {
                 self.reconcile(session, upstream)?;
-                // It may have arrived while other steps went there.
+                // It may have arrived while other steps were pushed.
                 if upstream.has_taken(commit)? {
                     return Ok(Some(commit));
                 }
             }
             if !upstream.is_reached() {
-                // The time was spent on others who were faster, not on a remote that is away.
+                // The time went to races that others won, not to an unreachable remote.
                 let lost = matches!(landing, Landing::Behind) && !upstream.is_doubtful(commit);
                 if lost && upstream.left() == Duration::ZERO {
                     return Err(LedgerError::Contended { attempts });
                 }
                 break;
             }
-            // While it may still arrive, another one in its place would be a second step.
+            // While it may still arrive, a commit in its place would be a second step.
             if !upstream.is_doubtful(commit) || self.tip_id()? != parent {
                 return Ok(None);
             }
@@ -209,20 +206,19 @@ impl Ledger<'_> {
         }
     }
 
-    /// Brings both sides together after a step that the remote has. Whatever becomes of
-    /// other steps, made here offline meanwhile, this one was taken; the next write meets
-    /// what stood in their way.
-    fn reconcile_later(&self, session: &Session, upstream: &Upstream<'_>) {
+    /// Brings both sides together after a step that the remote has. Whatever becomes of other steps
+    /// that were made here offline meanwhile, this one was taken; an error about them comes up again
+    /// in the next write.
+    fn reconcile_later(&self, session: &Session, upstream: &mut Upstream<'_>) {
         let _ = self.reconcile(session, upstream);
     }
 
-    /// Moves this clone's branch to a commit that the remote has. The step is taken
-    /// then, so that nothing that goes wrong here is its failure: the next write moves
-    /// what did not move.
+    /// Moves this clone's branch to a commit that the remote has. The step is taken by then, so
+    /// nothing that goes wrong here makes it fail: the next write moves the branch.
     fn follow(
         &self,
         session: &Session,
-        upstream: &Upstream<'_>,
+        upstream: &mut Upstream<'_>,
         parent: Option<ObjectId>,
         commit: ObjectId,
         reflog: &str,
@@ -235,7 +231,7 @@ impl Ledger<'_> {
         }
     }
 
-    /// Moves this clone's branch, in this machine's queue of writers.
+    /// Moves this clone's branch, in the queue of this machine's writers.
     pub(super) fn move_branch(
         &self,
         session: &Session,

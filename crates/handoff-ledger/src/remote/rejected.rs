@@ -1,5 +1,5 @@
-//! Steps that were made offline and that the remote's state refused: each is kept
-//! under a ref of its own until someone decides about it.
+//! Offline steps that the remote's state refused: each is kept under its own ref until someone
+//! decides about it.
 
 use std::error::Error;
 use std::rc::Rc;
@@ -17,18 +17,18 @@ use crate::error::LedgerError;
 use crate::session::Session;
 use crate::write::Ledger;
 
-/// A step that was made offline, and refused when it was made again.
+/// An offline step that was refused when it was made again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Rejected {
-    /// The name under which it is kept.
+    /// The name that it is kept under.
     pub name: String,
-    /// The commit that it was.
+    /// Its commit.
     #[serde(serialize_with = "displayed")]
     pub commit: ObjectId,
-    /// The handoff that it is about, by the id that it had then; none where it is
-    /// about a protocol or a document.
+    /// The handoff that it is about, by the id that it had then; `None` if it is about a protocol or
+    /// a document.
     pub handoff: Option<HandoffId>,
-    /// What it did, in a line.
+    /// What it did, in one line.
     pub subject: String,
     /// Why it was refused.
     pub reason: String,
@@ -60,19 +60,18 @@ fn handoff(message: &str) -> Option<HandoffId> {
     id.parse().ok()
 }
 
-/// The name under which a refused step is kept.
+/// The name to keep a refused step under.
 fn name_of(commit: &Commit) -> String {
     let what = handoff(&commit.message).map_or_else(|| "shared".to_owned(), |id| id.to_string());
     format!("{what}-{}", commit.id.short())
 }
 
 impl Ledger<'_> {
-    /// Where refused steps are kept.
+    /// The refs of refused steps.
     fn rejected_folder(&self) -> String {
         format!("refs/handoff/rejected/{}/", self.branch())
     }
 
-    /// Keeps a step that was refused.
     pub(super) fn keep_rejected(
         &self,
         session: &Session,
@@ -113,7 +112,7 @@ impl Ledger<'_> {
             let rejected = Rejected::of(name, &commit, &kept.message);
             found.push((commit.committer.at, rejected, kept));
         }
-        // In the order in which they were made, so that what rests on another comes later.
+        // In the order in which they were made: a step comes after those it depends on.
         found.sort_by_key(|(at, ..)| *at);
         let found = found.into_iter();
         Ok(found.map(|(_, rejected, kept)| (rejected, kept)).collect())
@@ -127,10 +126,10 @@ impl Ledger<'_> {
         })
     }
 
-    /// The steps that were made offline and refused, by their names.
+    /// The refused steps, oldest first.
     ///
     /// # Errors
-    /// [`LedgerError`] when they can't be read.
+    /// [`LedgerError`] if they can't be read.
     pub fn rejected(&self) -> Result<Vec<Rejected>, LedgerError> {
         Ok(self
             .kept()?
@@ -142,7 +141,7 @@ impl Ledger<'_> {
     /// A refused step, its message, and the contract that it sent, if it sent one.
     ///
     /// # Errors
-    /// [`LedgerError`] when there is none of that name, or it can't be read.
+    /// [`LedgerError`] if there is none of that name, or it can't be read.
     pub fn rejected_step(&self, name: &str) -> Result<RejectedStep, LedgerError> {
         let (rejected, kept) = self.kept_as(name)?;
         let commit = self.repository().commit(kept.commit)?;
@@ -157,11 +156,15 @@ impl Ledger<'_> {
         Ok((rejected, commit.message, contract))
     }
 
-    /// Makes a refused step again, now; it is no longer kept then.
+    /// Makes a refused step again, and no longer keeps it.
     ///
     /// # Errors
-    /// [`LedgerError`], also where it is refused again; it is kept then.
-    pub fn retry_rejected(&self, session: &Session, name: &str) -> Result<Rejected, LedgerError> {
+    /// [`LedgerError`], also if it is refused again; then it is kept.
+    pub fn retry_rejected(
+        &mut self,
+        session: &Session,
+        name: &str,
+    ) -> Result<Rejected, LedgerError> {
         let (rejected, kept) = self.kept_as(name)?;
         let commit = self.repository().commit(kept.commit)?;
         loop {
@@ -170,11 +173,10 @@ impl Ledger<'_> {
             if apart.published.contains_key(&kept.commit) {
                 break;
             }
-            // Aside, so that it is seen what it comes to before anybody else sees it.
-            let aside = self.aside(tip);
             let origins = self.known_again(&apart, tip)?;
-            Rerun::new(&aside, session, origins).step(&commit)?;
-            let made = aside.existing()?;
+            let mut rerun = Rerun::new(self.aside(tip), session, origins);
+            rerun.step(&commit)?;
+            let made = rerun.tip()?;
             if made == tip || self.put(session, tip, made)? {
                 break;
             }
@@ -183,8 +185,8 @@ impl Ledger<'_> {
         Ok(rejected)
     }
 
-    /// What became of the handoffs that were begun offline, also of those that the ledger
-    /// had already when they were made again: their contracts are there, byte for byte.
+    /// What became of the handoffs that were begun offline. One whose contract the ledger already
+    /// had, byte for byte, is the handoff with that contract.
     fn known_again(&self, apart: &Apart, tip: ObjectId) -> Result<Origins, LedgerError> {
         let mut origins = apart.origins();
         let now = self.at(tip)?;
@@ -210,7 +212,7 @@ impl Ledger<'_> {
     /// Gives up a refused step.
     ///
     /// # Errors
-    /// [`LedgerError`] when there is none of that name, or it can't be removed.
+    /// [`LedgerError`] if there is none of that name, or it can't be removed.
     pub fn drop_rejected(&self, name: &str) -> Result<Rejected, LedgerError> {
         let (rejected, kept) = self.kept_as(name)?;
         self.repository().let_go(&kept)?;

@@ -1,4 +1,4 @@
-//! A step that was made offline, made again on another state.
+//! An offline step, made again on another state.
 
 use std::collections::{HashMap, HashSet};
 
@@ -22,7 +22,7 @@ use crate::session::{Session, SetTime};
 use crate::snapshot::{IssueFolder, Rules};
 use crate::write::Ledger;
 
-/// A handoff that has another id since its steps were brought together with others.
+/// A handoff whose id changed when its steps were made again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Renamed {
     /// The id that it had offline.
@@ -34,17 +34,17 @@ pub struct Renamed {
 /// What became of the handoffs that were begun offline.
 #[derive(Debug, Default)]
 pub(super) struct Origins {
-    /// Those that were taken, by the id they had then.
+    /// The ids of those that were taken, by the id they had offline.
     taken: HashMap<HandoffId, HandoffId>,
     /// Those that were not, or not yet.
     left: HashSet<HandoffId>,
-    /// Those whose claim was refused, by the id they had then: what its holder did is
-    /// not to be done on somebody else's claim.
+    /// Those whose claim was refused, by the id they had offline: what their worker did must not be
+    /// done under somebody else's claim.
     lost: HashSet<HandoffId>,
 }
 
 impl Origins {
-    /// Learns from what a commit said then, and what it says now.
+    /// Learns from a commit's message then and now.
     pub(super) fn taken(&mut self, then: &str, now: &str) {
         if let (Some(then), Some(now)) = (begun(then), begun(now)) {
             self.put(then, now);
@@ -57,12 +57,12 @@ impl Origins {
         self.taken.insert(then, now);
     }
 
-    /// Learns from what a commit says that was not taken.
+    /// Learns from the message of a commit that was not taken.
     pub(super) fn left(&mut self, then: &str) {
         self.left.extend(begun(then));
     }
 
-    /// Learns from what a commit says that was refused.
+    /// Learns from the message of a commit that was refused.
     fn refused(&mut self, then: &str) {
         if let Some(begun) = begun(then) {
             self.taken.remove(&begun);
@@ -71,7 +71,7 @@ impl Origins {
         self.lost.extend(claimed(then));
     }
 
-    /// Refuses what the holder of a handoff did under a claim that was refused.
+    /// Refuses what a worker did under a claim that was refused.
     fn ensure_lease_held(&self, then: &HandoffId) -> Result<(), LedgerError> {
         if self.lost.contains(then) {
             Err(LedgerError::NotTaken { id: then.clone() })
@@ -92,7 +92,7 @@ impl Origins {
         }
     }
 
-    /// The ids that are others now.
+    /// The handoffs whose id has changed.
     fn renamed(&self) -> Vec<Renamed> {
         let changed = self.taken.iter().filter(|(was, is)| was != is);
         let mut changed: Vec<Renamed> = changed
@@ -106,17 +106,17 @@ impl Origins {
     }
 }
 
-/// The handoff that a commit began, as its message tells.
+/// The handoff that a commit began, by its message.
 pub(super) fn begun(message: &str) -> Option<HandoffId> {
     changed(message, |change| change.starts_with("none.."))
 }
 
-/// The handoff that a commit claimed, as its message tells.
+/// The handoff that a commit claimed, by its message.
 fn claimed(message: &str) -> Option<HandoffId> {
     changed(message, |change| change.ends_with("..in_progress"))
 }
 
-/// The first handoff that a commit changed in such a way.
+/// The first handoff with such a transition in a commit's message.
 fn changed(message: &str, how: impl Fn(&str) -> bool) -> Option<HandoffId> {
     let found = trailers(message).into_iter();
     let mut changes = found.filter(|(name, _)| *name == "Transition");
@@ -126,23 +126,23 @@ fn changed(message: &str, how: impl Fn(&str) -> bool) -> Option<HandoffId> {
     })
 }
 
-/// Makes steps again, one after the other, on the ledger as it is now.
-pub(super) struct Rerun<'a, 'r> {
-    ledger: &'a Ledger<'r>,
+/// Makes steps again, one after the other, on a ledger whose branch does not move.
+pub(super) struct Rerun<'r> {
+    ledger: Ledger<'r>,
     repository: &'r Repository,
     session: Session,
-    /// Set where steps keep the times at which they were made.
+    /// Set if steps keep the times at which they were made.
     time: Option<SetTime>,
     rules: KnownRules<'r>,
     origins: Origins,
 }
 
-impl<'a, 'r> Rerun<'a, 'r> {
-    /// Begins on a ledger, as of now.
-    pub(super) fn new(ledger: &'a Ledger<'r>, session: &Session, origins: Origins) -> Self {
+impl<'r> Rerun<'r> {
+    /// Begins on a ledger from [`Ledger::aside`].
+    pub(super) fn new(ledger: Ledger<'r>, session: &Session, origins: Origins) -> Self {
         Self {
-            ledger,
             repository: ledger.repository(),
+            ledger,
             session: session.clone(),
             time: None,
             rules: KnownRules::default(),
@@ -150,8 +150,7 @@ impl<'a, 'r> Rerun<'a, 'r> {
         }
     }
 
-    /// Lets the steps keep their times, as far as no other step of their issues is
-    /// later.
+    /// Lets the steps keep their times, unless their issue has a later step.
     pub(super) fn keeping_times(mut self) -> Self {
         let (session, time) = self.session.timed();
         self.session = session;
@@ -159,17 +158,22 @@ impl<'a, 'r> Rerun<'a, 'r> {
         self
     }
 
-    /// The handoffs that have another id now.
+    /// The last step that was made again, or where the ledger was.
+    pub(super) fn tip(&self) -> Result<ObjectId, LedgerError> {
+        self.ledger.existing()
+    }
+
+    /// The handoffs whose id has changed.
     pub(super) fn renamed(&self) -> Vec<Renamed> {
         self.origins.renamed()
     }
 
-    /// Makes a step again; says why, where the ledger refuses it.
+    /// Makes a step again; returns why, if the ledger refuses it.
     ///
     /// # Errors
-    /// [`LedgerError`] when something can't be read or written.
+    /// [`LedgerError`] if something can't be read or written.
     pub(super) fn take(&mut self, commit: &Commit) -> Result<Option<LedgerError>, LedgerError> {
-        let before = self.ledger.existing()?;
+        let before = self.tip()?;
         match self.step(commit) {
             Ok(()) => Ok(None),
             Err(error) if error.is_unreadable() || matches!(error, LedgerError::Signing(_)) => {
@@ -182,16 +186,16 @@ impl<'a, 'r> Rerun<'a, 'r> {
         }
     }
 
-    /// Takes a step back that was refused; `before` is where the ledger was then.
+    /// Takes a refused step back; `before` is where the ledger was before it.
     pub(super) fn take_back(&mut self, commit: &Commit, before: ObjectId) {
-        self.ledger.take_back_to(before);
+        self.ledger.set_chain_tip(before);
         self.origins.refused(&commit.message);
     }
 
     /// Makes a step again.
     ///
     /// # Errors
-    /// [`LedgerError`], also where the ledger refuses it.
+    /// [`LedgerError`], also if the ledger refuses it.
     pub(super) fn step(&mut self, commit: &Commit) -> Result<(), LedgerError> {
         self.ledger.set_origin(Some(commit.id));
         let made = self.made(commit);
@@ -257,15 +261,15 @@ impl<'a, 'r> Rerun<'a, 'r> {
         }
     }
 
-    /// Lets the next step have its own time.
+    /// Gives the next step the time of this commit.
     fn own_time(&self, commit: &Commit) {
         if let Some(time) = &self.time {
             time.set(Some(commit.author.at));
         }
     }
 
-    /// Lets the next step have its own time, or that of the last one of its issue
-    /// where that is later: no time runs backwards in an issue.
+    /// Gives the next step the time of this commit, or that of its issue's last step if that is
+    /// later: time never runs backwards in an issue.
     fn set_time(&self, commit: &Commit, key: &IssueKey) -> Result<(), LedgerError> {
         self.own_time(commit);
         if let Some(time) = &self.time
@@ -279,8 +283,8 @@ impl<'a, 'r> Rerun<'a, 'r> {
     }
 
     fn of_issue(&mut self, key: &IssueKey, recorded: RecordedStep) -> Result<(), LedgerError> {
-        let (ledger, agent) = (self.ledger, &recorded.actor);
-        // The trace is that in which it was made first, not that of whoever syncs.
+        let agent = &recorded.actor;
+        // The step belongs to the trace in which it was first made, not to that of the sync.
         let session = &self
             .session
             .instead_of(recorded.traceparent, recorded.delivery);
@@ -309,16 +313,17 @@ impl<'a, 'r> Rerun<'a, 'r> {
                 }
                 let was = record.follows.clone().map(|id| self.origins.now(id));
                 let was = was.transpose()?;
-                let done = ledger.send_with(session, &offer, Origin::Export(&known))?;
+                let origin = Origin::Export(&known);
+                let done = self.ledger.send_with(session, &offer, origin)?;
                 let is = &done.receipt.record;
                 if is.follows != was && !done.receipt.repeated {
-                    let told = |id: &Option<HandoffId>| match id {
+                    let shown = |id: &Option<HandoffId>| match id {
                         Some(id) => id.to_string(),
                         None => "nothing".to_owned(),
                     };
                     return Err(LedgerError::OtherHandoff {
-                        was: told(&was),
-                        now: told(&is.follows),
+                        was: shown(&was),
+                        now: shown(&is.follows),
                     });
                 }
                 self.origins.put(record.id, is.id.clone());
@@ -328,7 +333,7 @@ impl<'a, 'r> Rerun<'a, 'r> {
         }
     }
 
-    /// Makes an update again, about the handoffs as they are numbered now.
+    /// Makes an update again, with the handoff's present number.
     fn update(
         &mut self,
         session: &Session,
@@ -336,7 +341,6 @@ impl<'a, 'r> Rerun<'a, 'r> {
         key: &IssueKey,
         mut update: Update,
     ) -> Result<(), LedgerError> {
-        let ledger = self.ledger;
         let then = update.handoff().map(|n| HandoffId::new(key.clone(), n));
         let now = then.clone().map(|id| self.origins.now(id)).transpose()?;
         if let Some(now) = &now {
@@ -344,7 +348,7 @@ impl<'a, 'r> Rerun<'a, 'r> {
         }
         let event = update.event();
         if let (Some(Event::Expire), Some(id)) = (event, &now) {
-            return ledger.record_expiry(session, id).map(drop);
+            return self.ledger.record_expiry(session, id).map(drop);
         }
         if let (Some(event), Some(then)) = (event, &then)
             && event.is_holders()
@@ -354,13 +358,13 @@ impl<'a, 'r> Rerun<'a, 'r> {
         if let (Update::Change { arguments, .. }, Some(id)) = (&mut update, &now) {
             arguments.allow.clone_from(&arguments.allowed_secrets);
             if let Some(context) = &arguments.context
-                && let Some(record) = ledger.tip()?.issue(key)?.record(id.number())?
+                && let Some(record) = self.ledger.tip()?.issue(key)?.record(id.number())?
             {
                 let kept = kept_for(self.repository, context, id, record.attempt)?;
                 arguments.context = Some(kept);
             }
         }
-        ledger.update(session, agent, key, &update)?;
+        self.ledger.update(session, agent, key, &update)?;
         if let (Some(Event::Claim), Some(then)) = (event, &then) {
             self.origins.lost.remove(then);
         }

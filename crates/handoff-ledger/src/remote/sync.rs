@@ -17,40 +17,39 @@ use crate::tally::Work;
 use crate::verify::{Audit, AuditScope};
 use crate::write::Ledger;
 
-/// What bringing both sides together came to.
+/// The outcome of bringing both sides together.
 #[derive(Debug, Default)]
 pub struct Synced {
-    /// How many commits the remote had that were not here.
+    /// How many commits came from the remote.
     pub brought: usize,
-    /// How many commits went there.
+    /// How many commits were pushed.
     pub pushed: usize,
     /// How many of those were made again on the remote's state.
     pub rerun: usize,
-    /// The handoffs that have another id now.
+    /// The handoffs whose id has changed.
     pub renamed: Vec<Renamed>,
-    /// The steps that the remote's state refused, and that are kept.
+    /// The steps that the remote's state refused. They are kept.
     pub rejected: Vec<Rejected>,
 }
 
-/// How this clone's ledger lies to its remote's, as it was seen last.
+/// How this clone's ledger compares with its remote's, as last seen.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RemoteDistance {
-    /// The remote.
+    /// The remote, without a password.
     pub remote: String,
-    /// How many commits are here and not there.
+    /// How many commits are only here.
     pub unpublished: usize,
-    /// How many are there, and were fetched, and are not on the branch here.
+    /// How many fetched commits are not on the branch here.
     pub behind: usize,
     /// Whether the remote was ever reached.
     pub seen: bool,
 }
 
 impl Ledger<'_> {
-    /// How this ledger lies to its remote's, as it was seen last; none where it has
-    /// no remote.
+    /// How this ledger compares with its remote's, as last seen, if it has a remote.
     ///
     /// # Errors
-    /// [`LedgerError`] when a ref or a commit can't be read.
+    /// [`LedgerError`] if a ref or a commit can't be read.
     pub fn beside_remote(&self) -> Result<Option<RemoteDistance>, LedgerError> {
         let Some(upstream) = self.upstream() else {
             return Ok(None);
@@ -70,18 +69,25 @@ impl Ledger<'_> {
         }))
     }
 
-    /// Brings this clone and the remote together, as far as the remote can be
-    /// reached; nothing is done where there is none, or where it is not to be
-    /// asked.
+    /// Brings this clone and the remote together, as far as the remote can be reached. Does nothing
+    /// if there is no remote, or if it is not to be contacted.
     ///
     /// # Errors
     /// [`LedgerError`]; steps that were recorded here stay.
-    pub fn catch_up(&self, session: &Session) -> Result<Synced, LedgerError> {
-        let Some(upstream) = self.upstream() else {
+    pub fn catch_up(&mut self, session: &Session) -> Result<Synced, LedgerError> {
+        if !self.is_shared() {
             return Ok(Synced::default());
-        };
+        }
+        self.with_upstream(|ledger, upstream| ledger.catch_up_with(session, upstream))
+    }
+
+    fn catch_up_with(
+        &self,
+        session: &Session,
+        upstream: &mut Upstream<'_>,
+    ) -> Result<Synced, LedgerError> {
         if session.offline {
-            *upstream.reach.borrow_mut() = Reach::Offline;
+            upstream.reach = Reach::Offline;
         }
         if upstream.is_settled() {
             return Ok(Synced::default());
@@ -89,95 +95,9 @@ impl Ledger<'_> {
         self.guard(session)?;
         upstream.begin(session);
         if upstream.was_seen_since(session, upstream.known()?) {
-            *upstream.reach.borrow_mut() = Reach::Reached;
+            upstream.reach = Reach::Reached;
             return self.reconcile(session, upstream);
         }
-        self.bring(session, upstream)
-    }
-
-    /// The same, where it is what is asked for. Where steps are `set_aside`, those that a
-    /// hook of the remote refuses are kept like those that the ledger refuses.
-    ///
-    /// # Errors
-    /// [`LedgerError`], also where there is no remote, or where it can't be reached.
-    pub fn sync(&self, session: &Session, set_aside: bool) -> Result<Synced, LedgerError> {
-        let upstream = self.upstream().ok_or(LedgerError::NoRemote)?;
-        upstream.set_aside.set(set_aside);
-        let synced = self.catch_up(session)?;
-        upstream.end();
-        self.reached(upstream)?;
-        Ok(synced)
-    }
-
-    /// Sends what was recorded here alone since the ledger was opened, as far as the
-    /// remote can be reached.
-    ///
-    /// # Errors
-    /// [`LedgerError`]; what was recorded here stays.
-    pub fn publish_recorded(&self, session: &Session) -> Result<Synced, LedgerError> {
-        let Some(upstream) = self.upstream() else {
-            return Ok(Synced::default());
-        };
-        let mut synced = Synced::default();
-        if upstream.is_reached() {
-            upstream.begin(session);
-            synced = self.reconcile(session, upstream)?;
-        }
-        upstream.settle(self.tip_id()?)?;
-        Ok(synced)
-    }
-
-    /// Brings the remote's ledger here and sends nothing; says how many commits
-    /// came.
-    ///
-    /// # Errors
-    /// [`LedgerError`], also where there is no remote, or where it can't be reached.
-    pub fn fetch(&self, session: &Session, depth: Depth) -> Result<usize, LedgerError> {
-        let upstream = self.upstream().ok_or(LedgerError::NoRemote)?;
-        self.guard(session)?;
-        upstream.begin(session);
-        let known = upstream.known()?;
-        let there = if depth == Depth::Missing && upstream.was_seen_since(session, known) {
-            known
-        } else {
-            session.tally.begin(Work::Fetching, None);
-            upstream.look(session, depth)?
-        };
-        self.reached(upstream)?;
-        let mut synced = Synced::default();
-        let Some(there) = there else {
-            return Ok(0);
-        };
-        upstream.fill(there)?;
-        let here = self.tip_id()?;
-        let leads_on = match here {
-            None => true,
-            Some(here) => self.repository().is_in_history(here, there)?,
-        };
-        if leads_on {
-            self.advance(session, here, there, &mut synced)?;
-        }
-        upstream.end();
-        Ok(synced.brought)
-    }
-
-    /// Fails where the remote was not reached.
-    pub(crate) fn reached(&self, upstream: &Upstream<'_>) -> Result<(), LedgerError> {
-        let Reach::Unreachable(trouble) = &*upstream.reach.borrow() else {
-            return Ok(());
-        };
-        Err(LedgerError::Unreachable {
-            remote: upstream.name.clone(),
-            trouble: trouble.clone(),
-        })
-    }
-
-    /// Looks at the remote, and brings both sides together.
-    pub(super) fn bring(
-        &self,
-        session: &Session,
-        upstream: &Upstream<'_>,
-    ) -> Result<Synced, LedgerError> {
         session.tally.begin(Work::Fetching, None);
         upstream.look(session, Depth::Missing)?;
         if upstream.is_reached() {
@@ -187,11 +107,80 @@ impl Ledger<'_> {
         }
     }
 
-    /// Brings this clone's branch and the remote's together, which was looked at.
+    /// Brings this clone and the remote together. With `set_aside`, offline steps that a hook of
+    /// the remote refuses are kept like those that the ledger refuses.
+    ///
+    /// # Errors
+    /// [`LedgerError`], also if there is no remote or it can't be reached.
+    pub fn sync(&mut self, session: &Session, set_aside: bool) -> Result<Synced, LedgerError> {
+        self.with_upstream(|ledger, upstream| {
+            upstream.set_aside = set_aside;
+            let synced = ledger.catch_up_with(session, upstream)?;
+            upstream.end();
+            upstream.ensure_reached()?;
+            Ok(synced)
+        })
+    }
+
+    /// Pushes what was recorded only here since the ledger was opened, as far as the remote can be
+    /// reached.
+    ///
+    /// # Errors
+    /// [`LedgerError`]; what was recorded here stays.
+    pub fn publish_recorded(&mut self, session: &Session) -> Result<Synced, LedgerError> {
+        if !self.is_shared() {
+            return Ok(Synced::default());
+        }
+        self.with_upstream(|ledger, upstream| {
+            let mut synced = Synced::default();
+            if upstream.is_reached() {
+                upstream.begin(session);
+                synced = ledger.reconcile(session, upstream)?;
+            }
+            upstream.settle(ledger.tip_id()?)?;
+            Ok(synced)
+        })
+    }
+
+    /// Fetches the remote's ledger and pushes nothing. Returns how many commits came.
+    ///
+    /// # Errors
+    /// [`LedgerError`], also if there is no remote or it can't be reached.
+    pub fn fetch(&mut self, session: &Session, depth: Depth) -> Result<usize, LedgerError> {
+        self.with_upstream(|ledger, upstream| {
+            ledger.guard(session)?;
+            upstream.begin(session);
+            let known = upstream.known()?;
+            let there = if depth == Depth::Missing && upstream.was_seen_since(session, known) {
+                known
+            } else {
+                session.tally.begin(Work::Fetching, None);
+                upstream.look(session, depth)?
+            };
+            upstream.ensure_reached()?;
+            let mut synced = Synced::default();
+            let Some(there) = there else {
+                return Ok(0);
+            };
+            upstream.fill(there)?;
+            let here = ledger.tip_id()?;
+            let leads_on = match here {
+                None => true,
+                Some(here) => ledger.repository().is_in_history(here, there)?,
+            };
+            if leads_on {
+                ledger.advance(session, here, there, &mut synced)?;
+            }
+            upstream.end();
+            Ok(synced.brought)
+        })
+    }
+
+    /// Brings this clone's branch and the remote's together, after a look at the remote.
     pub(super) fn reconcile(
         &self,
         session: &Session,
-        upstream: &Upstream<'_>,
+        upstream: &mut Upstream<'_>,
     ) -> Result<Synced, LedgerError> {
         let mut synced = Synced::default();
         let mut attempts = 0;
@@ -236,13 +225,13 @@ impl Ledger<'_> {
         }
     }
 
-    /// Sends the steps that only this clone has; says whether there may be more to do. They
-    /// are the very commits where this clone is `ahead` of the remote, and made again where
-    /// it is not; what plain git put among them is judged like everything that is made again.
+    /// Pushes the steps that only this clone has; returns whether there may be more to do. If this
+    /// clone is `ahead` of the remote, the commits are pushed as they are; else they are made again,
+    /// and so they are if plain git put something among them that is not a legal step.
     fn send_own(
         &self,
         session: &Session,
-        upstream: &Upstream<'_>,
+        upstream: &mut Upstream<'_>,
         together: Together,
         ahead: bool,
         synced: &mut Synced,
@@ -256,7 +245,7 @@ impl Ledger<'_> {
         let sent = if ahead && self.is_legal(session, here, there)? {
             self.send_as_is(session, upstream, (here, Some(there)), attempts, synced)
         } else {
-            self.go_on(session, upstream, together, synced)
+            self.make_again(session, upstream, together, synced)
         };
         match sent {
             Err(error) if upstream.sets_aside(&error) => {
@@ -264,18 +253,18 @@ impl Ledger<'_> {
                     singly: true,
                     ..together
                 };
-                self.go_on(session, upstream, singly, synced)
+                self.make_again(session, upstream, singly, synced)
             }
             other => other,
         }
     }
 
-    /// Sends the commits that lead to one from where the remote's branch is, if it is
-    /// anywhere; says whether there may be more to do.
+    /// Pushes this clone's commits as they are, from where the remote's branch is, if it exists;
+    /// returns whether there may be more to do.
     fn send_as_is(
         &self,
         session: &Session,
-        upstream: &Upstream<'_>,
+        upstream: &mut Upstream<'_>,
         (here, there): (ObjectId, Option<ObjectId>),
         attempts: u32,
         synced: &mut Synced,
@@ -289,7 +278,7 @@ impl Ledger<'_> {
         self.after_push(session, upstream, landing, attempts)
     }
 
-    /// Says whether what leads from one commit to another are legal steps.
+    /// Whether the commits since `there` are legal steps.
     fn is_legal(
         &self,
         session: &Session,
@@ -304,12 +293,12 @@ impl Ledger<'_> {
         Ok(Audit::run(self.repository(), here, since, 1)?.is_clean())
     }
 
-    /// Makes the steps that only this clone has again on the remote's state, and
-    /// sends them; says whether there may be more to do.
-    fn go_on(
+    /// Makes the steps that only this clone has again on the remote's state, and pushes them;
+    /// returns whether there may be more to do.
+    fn make_again(
         &self,
         session: &Session,
-        upstream: &Upstream<'_>,
+        upstream: &mut Upstream<'_>,
         together: Together,
         synced: &mut Synced,
     ) -> Result<bool, LedgerError> {
@@ -321,8 +310,7 @@ impl Ledger<'_> {
         } = together;
         let start = Instant::now();
         let apart = Apart::read(self, here, there)?;
-        let aside = self.aside(there);
-        let mut rerun = Rerun::new(&aside, session, apart.origins()).keeping_times();
+        let mut rerun = Rerun::new(self.aside(there), session, apart.origins()).keeping_times();
         let mut refused = Vec::new();
         session
             .tally
@@ -332,12 +320,12 @@ impl Ledger<'_> {
             if apart.published.contains_key(&commit.id) {
                 continue;
             }
-            let before = aside.existing()?;
+            let before = rerun.tip()?;
             if let Some(reason) = rerun.take(commit)? {
                 refused.push((commit, reason));
                 continue;
             }
-            let made = aside.existing()?;
+            let made = rerun.tip()?;
             if !singly || made == before {
                 continue;
             }
@@ -351,9 +339,10 @@ impl Ledger<'_> {
                 Err(error) => return Err(error),
             }
         }
-        let (tip, renamed) = (aside.existing()?, rerun.renamed());
+        let (tip, renamed) = (rerun.tip()?, rerun.renamed());
         let made = self.count(tip, Some(there))?;
-        upstream.prolong(start.elapsed());
+        // Time spent without the remote does not count.
+        upstream.attempts.deadline += start.elapsed();
         if tip != there && !singly {
             session.tally.begin(Work::Sending, Some(made));
             let landing = upstream.push(session, tip)?;
@@ -379,22 +368,26 @@ impl Ledger<'_> {
         Ok(false)
     }
 
-    /// Puts commits that lead on from this clone's branch on the remote, as far as it
-    /// can be reached, and here; says whether they are there now, or have to be made
-    /// again.
+    /// Publishes commits that follow this clone's tip, on the remote if it can be reached and then
+    /// here. Returns `false` if they must be made again.
     pub(super) fn put(
-        &self,
+        &mut self,
         session: &Session,
         here: ObjectId,
         tip: ObjectId,
     ) -> Result<bool, LedgerError> {
-        let upstream = self.upstream().filter(|there| there.is_reached());
-        if let Some(upstream) = upstream {
-            let landing = upstream.push(session, tip)?;
-            if !matches!(landing, Landing::There)
-                && self.after_push(session, upstream, landing, 1)?
-            {
-                self.reconcile(session, upstream)?;
+        let is_reached = self.upstream().is_some_and(Upstream::is_reached);
+        if is_reached {
+            let is_there = self.with_upstream(|ledger, upstream| {
+                let landing = upstream.push(session, tip)?;
+                if matches!(landing, Landing::There)
+                    || !ledger.after_push(session, upstream, landing, 1)?
+                {
+                    return Ok(true);
+                }
+                ledger.reconcile(session, upstream).map(|_| false)
+            })?;
+            if !is_there {
                 return Ok(false);
             }
         }
@@ -402,8 +395,8 @@ impl Ledger<'_> {
             Ok(()) => self.memory().wrote(Some(here), tip),
             Err(PublishError::Moved) => {
                 // Someone here recorded a step offline meanwhile.
-                if let Some(upstream) = upstream {
-                    self.reconcile(session, upstream)?;
+                if is_reached {
+                    self.with_upstream(|ledger, upstream| ledger.reconcile(session, upstream))?;
                 }
                 return Ok(false);
             }
@@ -413,11 +406,12 @@ impl Ledger<'_> {
         Ok(true)
     }
 
-    /// After a push: looks at the remote again where that may help; says whether it does.
+    /// After a push: looks at the remote again if that may help; returns whether there may be more to
+    /// do.
     fn after_push(
         &self,
         session: &Session,
-        upstream: &Upstream<'_>,
+        upstream: &mut Upstream<'_>,
         landing: Landing,
         attempts: u32,
     ) -> Result<bool, LedgerError> {
@@ -435,7 +429,7 @@ impl Ledger<'_> {
         Ok(upstream.is_reached())
     }
 
-    /// Moves this clone's branch on to the remote's.
+    /// Fast-forwards this clone's branch to the remote's; returns whether to try again.
     fn advance(
         &self,
         session: &Session,
@@ -447,7 +441,7 @@ impl Ledger<'_> {
             return Ok(false);
         }
         if here.is_none() {
-            // Not everything of that name is a ledger.
+            // A branch of that name need not be a ledger.
             self.at(there)?;
         }
         let new = self.count(there, here)?;
@@ -462,7 +456,7 @@ impl Ledger<'_> {
         }
     }
 
-    /// How many commits lead from one to another.
+    /// How many commits lead from one commit to another.
     fn count(&self, tip: ObjectId, from: Option<ObjectId>) -> Result<usize, LedgerError> {
         let mut count = 0;
         for id in self.repository().first_parents(tip) {
@@ -475,15 +469,15 @@ impl Ledger<'_> {
     }
 }
 
-/// Two lines of steps that are to become one.
+/// Two lines of steps to bring together.
 #[derive(Clone, Copy)]
 struct Together {
     /// Where this clone's branch is.
     here: ObjectId,
     /// Where the remote's is.
     there: ObjectId,
-    /// How often it was tried.
+    /// How many attempts were made.
     attempts: u32,
-    /// Whether each step is sent by itself, to learn which of them a hook refuses.
+    /// Whether to push each step by itself, to learn which of them a hook refuses.
     singly: bool,
 }
