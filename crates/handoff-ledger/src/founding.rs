@@ -28,6 +28,27 @@ pub struct Founding {
     pub readme: String,
 }
 
+impl Founding {
+    /// All files of the new ledger.
+    fn edits(&self, manifest: &Manifest) -> Vec<(String, Edit)> {
+        let mut files = vec![
+            (
+                layout::README.to_owned(),
+                Edit::Bytes(self.readme.clone().into_bytes()),
+            ),
+            (
+                layout::MANIFEST.to_owned(),
+                Edit::Bytes(record::write(manifest)),
+            ),
+        ];
+        for (file, bytes) in &self.files {
+            let path = layout::protocol_file(self.protocol.as_str(), file);
+            files.push((path, Edit::Bytes(bytes.clone())));
+        }
+        files
+    }
+}
+
 impl Ledger<'_> {
     /// Creates the ledger; does nothing if it exists.
     ///
@@ -55,20 +76,7 @@ impl Ledger<'_> {
             evidence: founding.evidence,
             created_at: to_second(now),
         };
-        let mut files = vec![
-            (
-                layout::README.to_owned(),
-                Edit::Bytes(founding.readme.clone().into_bytes()),
-            ),
-            (
-                layout::MANIFEST.to_owned(),
-                Edit::Bytes(record::write(&manifest)),
-            ),
-        ];
-        for (file, bytes) in &founding.files {
-            let path = layout::protocol_file(founding.protocol.as_str(), file);
-            files.push((path, Edit::Bytes(bytes.clone())));
-        }
+        let files = founding.edits(&manifest);
         let mut person = session.committer();
         person.at = now;
         let message = format!("Start the ledger\n\nProtocol: {}\n", founding.protocol);

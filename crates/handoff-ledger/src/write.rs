@@ -4,6 +4,7 @@
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use chrono::{DateTime, FixedOffset};
 use handoff_base::finding::Finding;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::text::quoted;
@@ -14,7 +15,7 @@ use handoff_model::{Actor, EventArgs, Receipt, Refusal, Request, Update, View, p
 use handoff_protocol::{Event, Protocol};
 
 use super::claim_queue::{claimable, claimable_noting};
-use super::draft::Decided;
+use super::draft::{Decided, Draft};
 use super::error::LedgerError;
 use super::evidence::changed;
 use super::memory::Memory;
@@ -445,36 +446,7 @@ impl<'r> Ledger<'r> {
                 let own = (session.jitter)(u64::MAX);
                 draft.message += &format!("{MADE_OFFLINE}: {own:016x}\n");
             }
-            let mut committer = session.committer();
-            committer.at = order::recorded_after(tip.recorded(), committer.at);
-            let (at, recorded) = (to_second(now), to_second(committer.at));
-            if order::is_backdated(at, draft.previous, recorded, tip.recorded()) {
-                let previous = draft.previous.unwrap_or(at);
-                return Err(LedgerError::Backdated { at, previous });
-            }
-            let person = match &draft.author {
-                Some(agent) => author(agent, now),
-                None => {
-                    let mut person = session.committer();
-                    person.at = now;
-                    person
-                }
-            };
-            let proposal = Proposal {
-                refname: &self.refname,
-                parent: Some((tip.commit(), tip.tree_id())),
-                edits: &draft.files,
-                author: &person,
-                committer: &committer,
-                message: &draft.message,
-            };
-            let demand = draft.demand.as_ref();
-            let wanted = session.sign || demand.is_some();
-            let prepared = if wanted && !self.is_rehearsed() {
-                signed(self.repository, &proposal, session, demand, start)?
-            } else {
-                self.repository.prepare(&proposal)?
-            };
+            let prepared = self.prepared_step(session, &tip, &draft, now, start)?;
             let subject = draft.message.lines().next().unwrap_or_default();
             let reflog = format!("handoff: {subject}");
             let late = start.elapsed() >= session.patience;
@@ -513,6 +485,48 @@ impl<'r> Ledger<'r> {
                 Err(PublishError::Locked(_)) => back_off(session, attempts),
                 Err(PublishError::Git(error)) => return Err(error.into()),
             }
+        }
+    }
+
+    /// Writes the commit of a step on a tip; nothing points to it yet. `start` is when the write
+    /// began.
+    fn prepared_step(
+        &self,
+        session: &Session,
+        tip: &Snapshot<'r>,
+        draft: &Draft,
+        now: DateTime<FixedOffset>,
+        start: Instant,
+    ) -> Result<Prepared<'r>, LedgerError> {
+        let mut committer = session.committer();
+        committer.at = order::recorded_after(tip.recorded(), committer.at);
+        let (at, recorded) = (to_second(now), to_second(committer.at));
+        if order::is_backdated(at, draft.previous, recorded, tip.recorded()) {
+            let previous = draft.previous.unwrap_or(at);
+            return Err(LedgerError::Backdated { at, previous });
+        }
+        let person = match &draft.author {
+            Some(agent) => author(agent, now),
+            None => {
+                let mut person = session.committer();
+                person.at = now;
+                person
+            }
+        };
+        let proposal = Proposal {
+            refname: &self.refname,
+            parent: Some((tip.commit(), tip.tree_id())),
+            edits: &draft.files,
+            author: &person,
+            committer: &committer,
+            message: &draft.message,
+        };
+        let demand = draft.demand.as_ref();
+        let wanted = session.sign || demand.is_some();
+        if wanted && !self.is_rehearsed() {
+            signed(self.repository, &proposal, session, demand, start)
+        } else {
+            Ok(self.repository.prepare(&proposal)?)
         }
     }
 }
