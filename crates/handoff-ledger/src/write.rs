@@ -114,7 +114,7 @@ impl<'r> Ledger<'r> {
 
     /// Why the remote could not be reached, if it could not.
     pub fn out_of_reach(&self) -> Option<Unpublished> {
-        self.upstream().and_then(Upstream::unreachable_reason)
+        self.upstream()?.unreachable_reason()
     }
 
     /// The same ledger without its remote, as this clone has it.
@@ -160,7 +160,7 @@ impl<'r> Ledger<'r> {
 
     /// What the remote lacks of the last write, if anything.
     pub fn unpublished(&self) -> Option<&Unpublished> {
-        self.upstream().and_then(Upstream::unpublished)
+        self.upstream()?.unpublished.as_ref()
     }
 
     /// The same ledger at a commit. Steps are made on it without moving a branch.

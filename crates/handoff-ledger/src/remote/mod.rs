@@ -138,7 +138,8 @@ pub(super) struct Upstream<'r> {
     pushes: Pushes,
     /// Whether offline steps that a hook of the remote refuses are kept as refused steps.
     set_aside: bool,
-    unpublished: Option<Unpublished>,
+    /// What the remote lacks of the last write, if anything.
+    pub(super) unpublished: Option<Unpublished>,
 }
 
 impl<'r> Upstream<'r> {
@@ -176,11 +177,6 @@ impl<'r> Upstream<'r> {
     /// Whether a step that failed with this error is to be kept as a refused step.
     fn sets_aside(&self, error: &LedgerError) -> bool {
         self.set_aside && error.is_of_a_hook()
-    }
-
-    /// What the remote lacks of the last write, if anything.
-    pub(super) fn unpublished(&self) -> Option<&Unpublished> {
-        self.unpublished.as_ref()
     }
 
     /// Whether the remote was contacted, or is not to be.
