@@ -15,7 +15,7 @@ use include_dir::{Dir, include_dir};
 static TEMPLATES: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/../../templates");
 static SCHEMAS: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/../../schemas");
 
-/// The built-in protocols' names; the first is the default.
+/// The names of the built-in protocols; the first is the default.
 pub const BUILT_IN: [&str; 5] = [
     "issue-to-pr",
     "orchestrator-specialist",
@@ -24,8 +24,7 @@ pub const BUILT_IN: [&str; 5] = [
     "directive",
 ];
 
-/// A protocol's files by path in its folder: `protocol.json`, `schemas/…`,
-/// `templates/…`.
+/// A protocol's files by path: `protocol.json`, `schemas/…`, `templates/…`.
 #[derive(Clone, Debug, Default)]
 pub struct Folder {
     files: Vec<(String, Vec<u8>)>,
@@ -53,15 +52,15 @@ pub fn built_in(name: &str) -> Option<Folder> {
     Some(Folder { files })
 }
 
-/// How large a protocol's folder may be.
+/// The most files that a protocol's folder may have.
 const MAX_FILES: usize = 500;
 
 impl Folder {
-    /// Reads a folder: `protocol.json`, `allowed_signers` where there is one, and
-    /// the files in `schemas` and `templates`.
+    /// Reads a folder: `protocol.json`, `allowed_signers` if there is one, and the files in
+    /// `schemas` and `templates`.
     ///
     /// # Errors
-    /// When something can't be read, or there is too much of it.
+    /// When a file can't be read, or there are too many or too large ones.
     pub fn read(path: &Path) -> io::Result<Self> {
         let mut files = vec![(
             "protocol.json".to_owned(),
@@ -86,7 +85,7 @@ impl Folder {
                     let text = format!("it has more than {MAX_FILES} files");
                     return Err(io::Error::other(text));
                 }
-                // A link could lead to what is no part of the protocol.
+                // A link could lead out of the folder.
                 if !entry.file_type()?.is_file() {
                     let text = format!("{folder}/{name} is not a plain file");
                     return Err(io::Error::other(text));
@@ -98,19 +97,19 @@ impl Folder {
         Ok(Self { files })
     }
 
-    /// One file's bytes.
+    /// A file's bytes.
     pub fn file(&self, path: &str) -> Option<&[u8]> {
         let found = self.files.iter().find(|(p, _)| p == path);
         found.map(|(_, bytes)| bytes.as_slice())
     }
 
-    /// All files.
+    /// All files, with their paths.
     pub fn into_files(self) -> Vec<(String, Vec<u8>)> {
         self.files
     }
 }
 
-/// Reads a file of a protocol, no further than a contract may be long.
+/// Reads a file of at most a contract's largest size.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let name = || {
         path.file_name()
@@ -131,41 +130,41 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Why a contract type's schema can't be had from a folder.
+/// Why a contract type's schema can't be read from a folder.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
-    /// The file is not there.
+    /// The file is missing.
     #[error("{path} is missing")]
     Missing {
-        /// The file.
+        /// The path.
         path: String,
     },
     /// The file is not JSON.
     #[error("{path} is not JSON")]
     Json {
-        /// The file.
+        /// The path.
         path: String,
-        /// Why.
+        /// The cause.
         source: serde_json::Error,
     },
     /// The file is not a schema.
     #[error("{path} is not a usable schema")]
     Schema {
-        /// The file.
+        /// The path.
         path: String,
-        /// Why.
+        /// The cause.
         source: Box<SchemaError>,
     },
 }
 
-/// Compiles a folder's schemas as they are needed.
+/// Compiles a folder's schemas on demand.
 pub struct FolderSchemas {
     folder: Folder,
     compiled: RefCell<HashMap<String, Rc<Schema>>>,
 }
 
 impl FolderSchemas {
-    /// Reads schemas from this folder.
+    /// Takes the schemas of this folder.
     pub fn new(folder: Folder) -> Self {
         Self {
             folder,

@@ -1,4 +1,4 @@
-//! A contract's value as the document that an agent emits.
+//! Writes contracts in the formats that agents send.
 
 use handoff_base::ids::AgentName;
 use handoff_base::pointer::escaped_part;
@@ -13,8 +13,7 @@ use super::skeleton::{Known, fill};
 /// The formats that a skeleton can have.
 const FORMATS: [&str; 3] = ["xml", "json", "md"];
 
-/// The format in which a type is written unless another is asked for: the first of its
-/// own, or of the protocol's.
+/// The default format of a contract type: its first, or the protocol's.
 pub fn usual_format(protocol: &Protocol, kind: Option<&ContractType>) -> &'static str {
     let own = kind.and_then(|kind| kind.formats.first());
     let first = own.or_else(|| protocol.definition().formats.first());
@@ -24,7 +23,7 @@ pub fn usual_format(protocol: &Protocol, kind: Option<&ContractType>) -> &'stati
     known.unwrap_or("json")
 }
 
-/// A type's skeleton, filled with what is known.
+/// A type's skeleton, filled with known values.
 ///
 /// # Errors
 /// [`LedgerError`] when its template can't be read.
@@ -41,8 +40,7 @@ pub fn skeleton(
     Ok(fill(&template, known))
 }
 
-/// What is left to fill in a skeleton: the place of each mark as a JSON Pointer, and what it
-/// asks for.
+/// The placeholders left in a skeleton: each one's JSON Pointer and its description.
 pub fn left_to_fill(value: &Value) -> Vec<(String, String)> {
     fn walk(at: String, value: &Value, found: &mut Vec<(String, String)>) {
         match value {
@@ -70,7 +68,7 @@ pub fn left_to_fill(value: &Value) -> Vec<(String, String)> {
     found
 }
 
-/// Writes a contract in one of the formats `xml`, `json`, `md`.
+/// Writes a contract as `xml`, `json` or `md`.
 ///
 /// # Errors
 /// [`LedgerError`] when its schema can't be read.
@@ -86,7 +84,7 @@ pub fn written(
             let schema = rules.schema(kind)?;
             write_xml(value, schema.shape(), &kind.root)
         }
-        // A type of its own for messages has their sections as its fields.
+        // A type that exists as a message only has its sections as fields.
         "md" if kind.has_format("md") && !kind.has_format("json") => {
             write_message(value, rules.schema(kind)?.shape())
         }
@@ -98,7 +96,7 @@ pub fn written(
     })
 }
 
-/// What a message calls an agent.
+/// An agent's display name in messages.
 fn title(protocol: &Protocol, agent: &AgentName) -> String {
     let known = protocol.agent(agent.as_str());
     let alias = known.and_then(|known| known.aliases.first());

@@ -1,5 +1,4 @@
-//! What the ledger and the repository already know of an issue, by the names
-//! that templates use.
+//! Values for skeletons, from the ledger and the repository, by their names in templates.
 
 use std::path::Path;
 
@@ -18,14 +17,13 @@ use super::skeleton::Known;
 /// The fact that names the commit which merged the branch.
 const MERGED: &str = "merge_sha";
 
-/// How many commits a skeleton lists at most.
+/// The most commits that a skeleton lists.
 const COMMITS: usize = 1000;
 
-/// Gathers what is known for a contract that this agent is about to write.
+/// Gathers the known values for a contract that this agent is about to write.
 ///
-/// The facts of the issue's contracts come first; the repository fills in what
-/// they do not say: the code branch, the commits on it, the files it changed,
-/// the commit that merged it. How many commits it has is counted where it is here.
+/// Facts from the issue's contracts come first; the repository supplies the rest: the code branch,
+/// its commits, the changed files, the merge commit. The commits are counted if the branch is here.
 ///
 /// # Errors
 /// [`LedgerError`] when the issue can't be read.
@@ -58,7 +56,7 @@ pub fn known(
         (Some(branch), Some(base)) => on_branch(repository, folder, known, &branch, &base)?,
         _ => known,
     };
-    // What was noted of the merge counts where the repository does not know of it.
+    // A noted merge counts if the repository does not know of one.
     let mut notes = issue.iter().flat_map(|i| i.annotations.iter().rev());
     if let Some(merge) = notes.find_map(|note| note.facts.get(MERGED)) {
         let merge = || merge.clone();
@@ -67,7 +65,7 @@ pub fn known(
     Ok(known)
 }
 
-/// The same, with what the repository says of the code branch.
+/// Adds what the repository has on the code branch.
 fn on_branch(
     repository: &Repository,
     folder: &IssueFolder<'_>,
@@ -91,7 +89,7 @@ fn on_branch(
     {
         set("commits", json!(listed(commits)));
     }
-    // Where the branch stood when this issue's newest contract was sent.
+    // The branch's commit when the issue's newest contract was sent.
     let records = folder.records()?;
     let codes = records.iter().filter_map(|record| record.code.as_ref());
     let now = repository.code(branch).map(|now| now.commit);
@@ -109,15 +107,14 @@ fn on_branch(
             set(MERGED, json!(merge));
         }
     }
-    // What contracts said of it was true when they were sent.
+    // Later than the contracts' own numbers, which were true when they were sent.
     if let Some(total) = total {
         known.insert("total_commits".to_owned(), json!(total));
     }
     Ok(known)
 }
 
-/// The same without what is read from the repository's history: what the ledger's tip says, and
-/// where the repository is.
+/// As [`known`], without the repository's history: only the ledger's tip and the remote's address.
 ///
 /// # Errors
 /// [`LedgerError`] when the issue can't be read.
@@ -165,10 +162,9 @@ pub fn known_at_tip(
             break;
         }
     }
-    // Which commit merged the branch is for the repository to say: an earlier
-    // round's is not this one's.
+    // The merge commit comes from the repository: an earlier round's is not this one's.
     let told = issue.iter().flat_map(|i| &i.facts);
-    // What was noted beside them is known where no contract says it, the newest first.
+    // Notes count where no contract states the fact, the newest first.
     let notes = issue.iter().flat_map(|i| i.annotations.iter().rev());
     let noted = notes.flat_map(|note| &note.facts);
     for (name, value) in told.chain(noted).filter(|(name, _)| *name != MERGED) {
@@ -210,8 +206,7 @@ fn duration(span: TimeDelta) -> String {
     }
 }
 
-/// The page of a repository, from the address that git fetches from; without
-/// credentials.
+/// A repository's web page, from its remote's address, without credentials.
 fn web_address(remote: &str) -> Option<String> {
     let (host, path) = match remote.split_once("://") {
         Some((scheme, rest)) if ["https", "http", "ssh", "git"].contains(&scheme) => {

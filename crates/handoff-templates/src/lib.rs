@@ -1,5 +1,4 @@
-//! What ships inside the binary: the built-in protocols, and the skeletons that
-//! `new` fills from them.
+//! What ships inside the binary: the built-in protocols, and the skeletons of contracts.
 
 mod builtin;
 mod contract;

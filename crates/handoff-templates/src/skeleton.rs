@@ -1,19 +1,18 @@
-//! Skeletons: a contract type's template with everything filled in that is
-//! known, and a mark where only the agent can know.
+//! Skeletons: contract templates with known values filled in, and placeholders for the rest.
 
 use std::collections::BTreeMap;
 
 use handoff_contract::FILL;
 use serde_json::Value;
 
-/// What is known, by the name that templates use: `{{branch}}`.
+/// Known values by their names in templates: `{{branch}}`.
 pub type Known = BTreeMap<String, Value>;
 
 /// Fills a template.
 ///
-/// `"{{name: what it is}}"` becomes the known value of that name, of whatever
-/// type, or a mark that asks for what it is. A list that begins with such a text
-/// becomes the known list, or is what else it holds. Marks stay.
+/// `"{{name: description}}"` becomes the known value of that name, of any type, or a placeholder
+/// with the description. A list that begins with such a text becomes the known list, or keeps its
+/// other elements. Placeholders stay.
 pub fn fill(template: &Value, known: &Known) -> Value {
     match template {
         Value::String(text) => {
@@ -38,7 +37,7 @@ pub fn fill(template: &Value, known: &Known) -> Value {
     }
 }
 
-/// The name and the question of a text such as `{{branch: code branch}}`.
+/// The name and description in a text such as `{{branch: code branch}}`.
 fn slot(text: &str) -> Option<(&str, &str)> {
     let inside = text.strip_prefix("{{")?.strip_suffix("}}")?;
     if text.starts_with(FILL) {
