@@ -1,4 +1,4 @@
-//! What would silently not run, and how to fix it.
+//! Findings about an installation that would silently do nothing, each with its fix.
 
 use std::path::{Path, PathBuf};
 
@@ -7,26 +7,26 @@ use serde_json::Value;
 
 use super::{Acts, Harness, calls_us, guide, json, leftovers};
 
-/// What only the command line can know.
+/// What only the command line knows.
 #[derive(Debug, Default)]
 pub struct Surroundings {
-    /// The worktree.
+    /// The root of the worktree.
     pub root: PathBuf,
     /// The user's home folder.
     pub home: Option<PathBuf>,
-    /// The program that a harness would find, and its version.
+    /// The program found on the harness's PATH, and its version.
     pub program: Option<(PathBuf, Option<String>)>,
     /// This program's version.
     pub version: String,
-    /// The agent that is named without an option.
+    /// The agent set in the environment.
     pub agent: Option<String>,
-    /// The agents of the ledger; none where there is no ledger.
+    /// The agents of the ledger; `None` without a ledger.
     pub agents: Option<Vec<String>>,
-    /// Paths that git ignores.
+    /// Installed paths that git ignores.
     pub ignored: Vec<String>,
 }
 
-/// Examines what a harness reads.
+/// Checks a harness's installation.
 pub fn examine(harness: &Harness, around: &Surroundings) -> Vec<Finding> {
     let mut found = Vec::new();
     let name = &harness.name;
@@ -153,7 +153,7 @@ pub fn examine(harness: &Harness, around: &Surroundings) -> Vec<Finding> {
     found
 }
 
-/// Says whether anything of a harness is put in.
+/// Whether anything is installed for a harness.
 pub fn is_installed(harness: &Harness, root: &Path) -> bool {
     let guide = std::fs::read(root.join(&harness.instructions)).unwrap_or_default();
     let is_named = |names: Option<Vec<String>>| names.is_some_and(|n| n.contains(&harness.name));
@@ -161,7 +161,6 @@ pub fn is_installed(harness: &Harness, root: &Path) -> bool {
     in_guide || has_hook(harness, root)
 }
 
-/// Says whether a hook of ours is in a harness's configuration.
 fn has_hook(harness: &Harness, root: &Path) -> bool {
     let text = harness.hooks.as_ref().map(|hooks| root.join(&hooks.file));
     let text = text.and_then(|path| read_text(&path)).unwrap_or_default();
@@ -176,7 +175,7 @@ fn has_hook(harness: &Harness, root: &Path) -> bool {
     })
 }
 
-/// The hooks' entries: that they are there, once each, as they are written, for an agent that there is.
+/// Checks that each hook is there, once and unmodified, and that the ledger knows its agent.
 fn entries(
     harness: &Harness,
     file: &str,
@@ -242,7 +241,6 @@ fn entries(
     }
 }
 
-/// Settings that keep the harness from running any hook.
 fn switched_off(
     harness: &Harness,
     around: &Surroundings,

@@ -1,4 +1,4 @@
-//! The marked block in a file of instructions, shared by all harnesses that read the file.
+//! The marked block in an instructions file, shared by all harnesses that read the file.
 
 use crate::hooks::{BlockFault, find_between};
 
@@ -11,10 +11,7 @@ fn block(names: &[String]) -> String {
     format!("{BEGIN}\n{FOR}{} -->\n\n{TEXT}\n{END}\n", names.join(", "))
 }
 
-/// The harnesses that the block is for; none where there is no block.
-///
-/// # Errors
-/// [`BlockFault`] where its bounds are not clear.
+/// The harnesses named in the block; `None` if there is no block.
 pub(super) fn names(bytes: &[u8]) -> Result<Option<Vec<String>>, BlockFault> {
     let Some(block) = find_between(bytes, [BEGIN, END])? else {
         return Ok(None);
@@ -28,7 +25,6 @@ pub(super) fn names(bytes: &[u8]) -> Result<Option<Vec<String>>, BlockFault> {
     Ok(Some(names.map(str::to_owned).collect()))
 }
 
-/// Says whether the block is as this version writes it.
 pub(super) fn is_current(bytes: &[u8]) -> bool {
     let (Ok(Some(found)), Ok(Some(names))) = (find_between(bytes, [BEGIN, END]), names(bytes))
     else {
@@ -38,16 +34,13 @@ pub(super) fn is_current(bytes: &[u8]) -> bool {
     text.trim_end() == block(&names).trim_end()
 }
 
-/// Says whether a skill is the one that this version writes, with either line break.
+/// Whether a skill is the one that this version writes, with either line break.
 pub(super) fn is_skill(bytes: &[u8]) -> bool {
     String::from_utf8_lossy(bytes).replace("\r\n", "\n") == super::SKILL
 }
 
-/// The file with a block for these harnesses; without one, where there are none. None where
-/// there was no file before the block.
-///
-/// # Errors
-/// [`BlockFault`] where its bounds are not clear.
+/// The file with a block for these harnesses, or without a block if there are none; `None` if the
+/// file held nothing but the block.
 pub(super) fn with(bytes: Option<&[u8]>, names: &[String]) -> Result<Option<Vec<u8>>, BlockFault> {
     let old = bytes.unwrap_or_default();
     let found = find_between(old, [BEGIN, END])?;
@@ -62,21 +55,21 @@ pub(super) fn with(bytes: Option<&[u8]>, names: &[String]) -> Result<Option<Vec<
                 if start == 0 {
                     return Ok(None);
                 }
-                // What was added above it goes with it.
+                // The lines added above it are removed with it.
                 start -= added_above(&old[..start]);
             }
             [&old[..start], new.as_bytes(), &old[end..]].concat()
         }
         None if names.is_empty() => return Ok(bytes.map(<[u8]>::to_vec)),
         None if bytes.is_none() => new.into_bytes(),
-        // The blank line above it tells that there was a file, even an empty one.
+        // The blank line above the block tells that there was a file, even an empty one.
         None if old.is_empty() || old.ends_with(b"\n") => [old, b"\n", new.as_bytes()].concat(),
         None => [old, UNENDED.as_bytes(), new.as_bytes()].concat(),
     };
     Ok(Some(file))
 }
 
-/// How much of what is above a block came with it: git may have made other line breaks of these.
+/// How many bytes above a block were added with it. git may have converted their line breaks.
 fn added_above(above: &[u8]) -> usize {
     let crlf = UNENDED.replace('\n', "\r\n");
     let endings = [UNENDED, &crlf, "\r\n", "\n"];
@@ -84,8 +77,8 @@ fn added_above(above: &[u8]) -> usize {
     ending.map_or(0, |end| end.len())
 }
 
-/// What stands between a last line without a line break and the block: blanks that a text never
-/// has by itself tell that the line break is not the user's.
+/// Separates the block from a last line without a line break. No text has these blanks by itself,
+/// so they tell that the line break is not the user's.
 const UNENDED: &str = "\n \n\n";
 
 #[cfg(test)]
@@ -123,7 +116,7 @@ mod tests {
             let none = with(Some(&one), &[]).ok().flatten().unwrap_or_default();
             assert_eq!(none, text.as_bytes(), "{text:?}");
             if !text.contains('\r') {
-                // As a checkout with other line breaks has it.
+                // After a checkout with CRLF line breaks.
                 let crlf = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace('\n', "\r\n");
                 let none = with(Some(crlf(&one).as_bytes()), &[]).ok().flatten();
                 assert_eq!(none, Some(crlf(text.as_bytes()).into_bytes()), "{text:?}");

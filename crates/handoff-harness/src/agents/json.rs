@@ -1,25 +1,23 @@
-//! One value put into a JSON text, or taken out of it; every other byte stays.
+//! Inserts a value into a JSON text or removes it; every other byte stays.
 
 use std::ops::Range;
 
 use handoff_contract::scan::{self, Item, Seen};
 use serde_json::Value;
 
-/// Why a text can't be edited.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Fault {
-    /// It is not JSON.
     #[error("it is not JSON: {0}")]
     Syntax(String),
-    /// A value on the way is not what it should be.
+    /// A value along the path has the wrong type.
     #[error("`{0}` in it is not what a hook can be added to")]
     Shape(String),
-    /// A key stands twice in an object, and readers differ in which one they take.
+    /// Duplicate keys: parsers differ in which one they use.
     #[error("`{0}` stands twice in one object")]
     Twice(String),
 }
 
-/// Reads a text, which must be one object, without comments.
+/// Parses a text, which must be one object without comments or duplicate keys.
 pub(super) fn read(text: &str) -> Result<Value, Fault> {
     let value: Value = serde_json::from_str(text).map_err(|e| Fault::Syntax(e.to_string()))?;
     if !value.is_object() {
@@ -37,14 +35,14 @@ pub(super) fn read(text: &str) -> Result<Value, Fault> {
     }
 }
 
-/// What is put in at the end of a path: an element of the list there, or a member of the object.
+/// What is inserted at the end of a path: an element of a list, or a member of an object.
 #[derive(Clone, Copy)]
 pub(super) enum Leaf<'a> {
     Element(&'a Value),
     Member(&'a str, &'a Value),
 }
 
-/// Adds a value at the end of the list or object at a path, with what is missing on the way.
+/// Appends a value to the list or object at a path, creating what is missing along the path.
 pub(super) fn add(text: &str, path: &[&str], leaf: Leaf<'_>) -> Result<String, Fault> {
     read(text)?;
     let mut here = scan::root(text);
@@ -69,7 +67,7 @@ pub(super) fn add(text: &str, path: &[&str], leaf: Leaf<'_>) -> Result<String, F
     }
 }
 
-/// Puts another value in the place of the one that `is_it` names at a path.
+/// Replaces the first value at a path that `matches` accepts.
 pub(super) fn replace(
     text: &str,
     path: &[&str],
@@ -89,7 +87,8 @@ pub(super) fn replace(
     )))
 }
 
-/// Takes out what `is_it` names at a path; what was added with it goes too.
+/// Removes the first value at a path that `matches` accepts, and the containers that were created
+/// for it.
 pub(super) fn remove(
     text: &str,
     path: &[&str],
@@ -106,7 +105,7 @@ pub(super) fn remove(
         None => Leaf::Element(&value),
     };
     let mut without = without(text, here, &items, at);
-    // As many of the empty lists and objects around it go as came with it.
+    // The fewest containers removed for which inserting the value again gives the same text.
     let mut shortest = None;
     let mut candidate = without.clone();
     for depth in (0..path.len()).rev() {
@@ -133,7 +132,7 @@ fn is_empty(value: &Value) -> bool {
     value.as_object().is_some_and(|o| o.is_empty()) || value.as_array().is_some_and(Vec::is_empty)
 }
 
-/// The container at a path, its items, and which of them is meant.
+/// The offset of the container at a path, its items, and the index of the first that `matches`.
 fn find(
     text: &str,
     path: &[&str],
@@ -156,7 +155,7 @@ fn find(
     Ok(at.map(|at| (here, items, at)))
 }
 
-/// What a key leads to; in a list, a number.
+/// The item under a key; in a list, the key is an index.
 fn member(text: &str, here: usize, key: &str, path: &[&str]) -> Result<Option<Item>, Fault> {
     if text.as_bytes()[here] != b'{' {
         let at: Option<usize> = key.parse().ok();
@@ -177,19 +176,18 @@ fn nested(path: &[&str], leaf: Leaf<'_>) -> Value {
         .fold(last, |value, key| serde_json::json!({ *key: value }))
 }
 
-/// Where an item's value is.
 fn place(text: &str, item: &Item) -> Range<usize> {
     item.value..scan::value_end(text, item.value)
 }
 
-/// The blanks that the line begins with on which this place is, if nothing else is before it.
+/// The indentation of the line that this offset is on.
 fn indent_of(text: &str, at: usize) -> String {
     let line = text[..at].rfind('\n').map_or(0, |n| n + 1);
     let blanks = text[line..at].len() - text[line..at].trim_start_matches([' ', '\t']).len();
     text[line..line + blanks].to_owned()
 }
 
-/// What the text indents by.
+/// The text's unit of indentation.
 fn unit(text: &str) -> String {
     let indented = text.lines().find(|line| line.starts_with([' ', '\t']));
     let blanks = indented.map(|line| &line[..line.len() - line.trim_start().len()]);
@@ -199,7 +197,6 @@ fn unit(text: &str) -> String {
         .to_owned()
 }
 
-/// The line break that the text has.
 fn line_break(text: &str) -> &'static str {
     if text.contains("\r\n") { "\r\n" } else { "\n" }
 }
@@ -231,8 +228,7 @@ fn insert(text: &str, here: usize, key: Option<&str>, value: &Value) -> String {
             };
             (place(text, last).end, added)
         }
-        // On a line of its own where there is one already, so that taking it out again leaves
-        // what was there, and not what would look like it.
+        // On a line of its own if the container has line breaks, so that removing it restores them.
         None if text[here..scan::value_end(text, here)].contains('\n') => {
             let indent = format!("{}{unit}", indent_of(text, here));
             let shown = pretty(value, &indent, &unit);

@@ -1,8 +1,8 @@
-//! What a process that was killed half-way left beside a file.
+//! Temporary files that a killed process left beside a file.
 
 use std::path::{Path, PathBuf};
 
-/// New versions of a file that never took its place, and whose process is gone.
+/// Temporary files for new versions of this file whose process is gone.
 pub(super) fn beside(file: &Path) -> Vec<PathBuf> {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let begin = format!(".{name}.git-handoff-");
@@ -23,7 +23,7 @@ pub(super) fn beside(file: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Says whether no other process has this number.
+/// Whether no other process has this id.
 #[cfg(unix)]
 fn is_gone(number: i32) -> bool {
     use rustix::process::{Pid, test_kill_process};

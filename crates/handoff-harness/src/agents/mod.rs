@@ -1,10 +1,9 @@
-//! Harnesses of agents: what is written into a repository so that an agent there knows of the
-//! ledger.
+//! Harnesses of agents: files in a repository that tell agents about the ledger.
 //!
-//! Which harness reads what from where is data, in `templates/agents/harnesses.json`. `json`
-//! edits a configuration without touching the rest of its text, `guide` is the marked block in a
-//! file of instructions, `plan` says what changes and carries it out, `leftovers` finds what a
-//! killed process left, `doctor` says what would not run. Nothing here knows of ledgers.
+//! Which harness reads which file is data, in `templates/agents/harnesses.json`. `json` edits a
+//! configuration without changing the rest of its text, `guide` is the marked block in an
+//! instructions file, `plan` computes the changes and applies them, `leftovers` finds temporary
+//! files of killed processes, `doctor` checks an installation. Nothing here reads a ledger.
 
 mod doctor;
 mod guide;
@@ -23,75 +22,73 @@ pub use plan::{Action, AgentsError, Change, Plan};
 use handoff_base::ids::AgentName;
 use handoff_base::text::shell_quoted;
 
-/// The text of the skill.
 const SKILL: &str = include_str!("../../../../templates/agents/SKILL.md");
 
-/// A harness: which files it reads, and in which form.
+/// A harness: which files it reads, and their format.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Harness {
-    /// Its name in commands.
+    /// Its name on the command line.
     pub name: String,
-    /// Its own name.
+    /// Its product name.
     pub title: String,
-    /// The file of instructions that it reads.
+    /// The instructions file that it reads.
     pub instructions: String,
-    /// Where it looks for the skill.
+    /// The path where it looks for the skill.
     #[serde(default)]
     pub skill: Option<String>,
-    /// Its hooks.
+    /// The configuration of its hooks.
     #[serde(default)]
     pub hooks: Option<Hooks>,
-    /// Where it takes MCP servers from.
+    /// The configuration of its MCP servers.
     #[serde(default)]
     pub mcp: Option<Mcp>,
-    /// What a hook answers to add a text when a session begins.
+    /// The hook output that adds a text to a new session.
     #[serde(default)]
     start: Value,
-    /// What a hook answers to have the agent go on.
+    /// The hook output that makes the agent continue.
     #[serde(default)]
     stop: Value,
-    /// What switches its hooks off.
+    /// Settings that disable its hooks.
     #[serde(default)]
     switches: Vec<Switch>,
-    /// What else is needed, which no file shows.
+    /// A required step that no file shows.
     #[serde(default)]
     pub note: Option<String>,
 }
 
-/// The file that a harness takes hooks from.
+/// The configuration file of a harness's hooks.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hooks {
-    /// Its path.
+    /// The file's path.
     pub file: String,
-    /// What it is without hooks.
+    /// The file without any hook.
     empty: String,
     entries: Vec<Entry>,
 }
 
-/// A hook in it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Entry {
     event: Event,
-    /// The keys that lead to the list of such hooks.
+    /// The keys that lead to the list of these hooks.
     at: Vec<String>,
     value: Value,
 }
 
-/// Where a harness takes MCP servers from.
+/// The configuration file of a harness's MCP servers.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mcp {
-    /// The file.
+    /// The file's path.
     pub file: String,
     /// The keys that lead to the servers.
     at: Vec<String>,
     value: Value,
 }
 
-/// What switches hooks off: a key that is true, or a line.
+/// A setting that disables hooks: a key that is true, or a line.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Switch {
@@ -106,14 +103,14 @@ struct Switch {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Event {
-    /// A session begins.
+    /// A session starts.
     SessionStart,
     /// The agent is about to stop.
     Stop,
 }
 
 impl Event {
-    /// Its name in commands.
+    /// The name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::SessionStart => "session-start",
@@ -122,26 +119,26 @@ impl Event {
     }
 }
 
-/// Every harness.
+/// Every supported harness.
 pub static HARNESSES: LazyLock<Vec<Harness>> = LazyLock::new(|| {
     let table = include_str!("../../../../templates/agents/harnesses.json");
     serde_json::from_str(table).expect("the table ships with the program, and a test reads it")
 });
 
 impl Harness {
-    /// Finds one by its name.
+    /// Finds a harness by its name.
     pub fn find(name: &str) -> Option<&'static Self> {
         HARNESSES.iter().find(|harness| harness.name == name)
     }
 
-    /// The files that it reads and that are always written.
+    /// The paths that are written for this harness, apart from MCP servers.
     pub fn files(&self) -> impl Iterator<Item = &str> {
         let hooks = self.hooks.as_ref().map(|hooks| &hooks.file);
         let files = [Some(&self.instructions), self.skill.as_ref(), hooks];
         files.into_iter().flatten().map(String::as_str)
     }
 
-    /// What a hook prints so that the harness gives this text to the agent.
+    /// What a hook prints so that the harness passes this text to the agent.
     pub fn answer(&self, event: Event, text: &str) -> Value {
         let form = match event {
             Event::SessionStart => &self.start,
@@ -150,7 +147,7 @@ impl Harness {
         filled(form, "{{text}}", text)
     }
 
-    /// What a harness says about whether its agent was kept from stopping before.
+    /// Whether the agent was already kept from stopping, according to the hook's input.
     pub fn kept_before(input: &Value) -> Kept {
         let status = input["status"].as_str().unwrap_or("completed");
         let session = ["session_id", "sessionId"];
@@ -168,8 +165,8 @@ impl Harness {
         }
     }
 
-    /// The command of a hook. Where the program is missing, it does nothing: the hook is shared
-    /// with people who may not have it. One that is too old to know the command stops nobody.
+    /// A hook's command. It does nothing without the program, since the hook is shared with people
+    /// who may not have it, and never fails: a program too old for the command stops nobody.
     fn command(&self, event: Event, acts: &Acts) -> String {
         let call = format!("{CALL} {} {}", self.name, event.name());
         let options = acts.options().into_iter();
@@ -182,7 +179,7 @@ impl Harness {
         format!("{BEFORE}{call}{options} || :; fi")
     }
 
-    /// For whom a command acts, where it is one that this version or an earlier one writes.
+    /// The agent and branch in a command that this or an earlier version wrote.
     fn acts_in(&self, event: Event, command: &str) -> Option<Acts> {
         let call = format!("{BEFORE}{CALL} {} {} ", self.name, event.name());
         let rest = command.strip_prefix(&call)?;
@@ -203,7 +200,7 @@ impl Harness {
         is_ours.then_some(acts)
     }
 
-    /// Its hooks, and where they belong.
+    /// Its hooks, and the lists they belong in.
     fn entries(&self, acts: &Acts) -> Vec<Wanted<'_>> {
         let entries = self.hooks.iter().flat_map(|hooks| &hooks.entries);
         let wanted = entries.map(|entry| Wanted {
@@ -219,7 +216,6 @@ impl Harness {
         wanted.collect()
     }
 
-    /// Its MCP server.
     fn server(&self, acts: &Acts) -> Option<(&Mcp, Value)> {
         let mcp = self.mcp.as_ref()?;
         let mut server = mcp.value.clone();
@@ -231,7 +227,7 @@ impl Harness {
         Some((mcp, server))
     }
 
-    /// Says whether a server is exactly one that is written here.
+    /// Whether a server is exactly as this program writes it.
     fn is_our_server(&self, server: &Value) -> bool {
         let arguments = server["args"].as_array();
         let after = |option: &str| {
@@ -247,21 +243,21 @@ impl Harness {
     }
 }
 
-/// Whether an agent that is about to stop was kept from it before.
+/// Whether an agent that is about to stop was already kept from stopping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kept {
-    /// It was not.
+    /// No.
     No,
-    /// It was, or that can't be told: then it may stop, or it might be kept for ever.
+    /// Yes, or unknown: then it may stop, so that no agent is kept running forever.
     Perhaps,
-    /// Only who remembers this session knows.
+    /// Only the caller's memory of this session can tell.
     Ask(String),
 }
 
-/// For whom hooks and servers act, where that is written into them.
+/// The agent and branch written into hooks and servers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Acts {
-    /// The agent.
+    /// The agent's name.
     pub agent: Option<String>,
     /// The ledger's branch.
     pub branch: Option<String>,
@@ -280,25 +276,25 @@ impl Acts {
     }
 }
 
-/// A hook as it should be.
+/// A hook as this version writes it.
 struct Wanted<'a> {
     harness: &'a Harness,
     event: Event,
-    /// The keys that lead to the list that it is in.
+    /// The keys that lead to its list.
     at: Vec<&'a str>,
     entry: Value,
 }
 
-/// The key of the hooks that a harness has in a group.
+/// The key of the handlers in a group.
 const GROUP: &str = "hooks";
 
 impl Wanted<'_> {
-    /// What runs the command: the entry, or the only hook of its group.
+    /// The part that runs the command: the entry, or the only handler of its group.
     fn handler(&self) -> &Value {
         self.entry.get(GROUP).map_or(&self.entry, |list| &list[0])
     }
 
-    /// For whom a hook acts, where it is ours.
+    /// The agent and branch of a handler, if it is ours.
     fn acts(&self, handler: &Value) -> Option<Acts> {
         let known = self.handler().as_object()?;
         let members = handler.as_object()?;
@@ -309,7 +305,7 @@ impl Wanted<'_> {
             .filter(|_| is_known)
     }
 
-    /// Says whether an entry has one of ours and nothing else.
+    /// Whether an entry holds one of our handlers and nothing else.
     fn is_whole(&self, entry: &Value) -> bool {
         match (self.entry.get(GROUP), entry.get(GROUP)) {
             (None, _) => self.acts(entry).is_some(),
@@ -321,7 +317,8 @@ impl Wanted<'_> {
         }
     }
 
-    /// The hooks of a configuration at its place, and the keys that lead to the list of each.
+    /// The handlers under the same keys of a configuration, and the keys that lead to the list of
+    /// each.
     fn handlers<'v>(&self, config: &'v Value) -> Vec<(Vec<String>, &'v Value)> {
         let list = self
             .at
@@ -343,11 +340,11 @@ impl Wanted<'_> {
     }
 }
 
-/// What every hook of ours begins with, and calls.
+/// How every command of ours begins, and its call.
 const BEFORE: &str = "if command -v git-handoff >/dev/null 2>&1; then ";
 const CALL: &str = "git-handoff agents hook";
 
-/// Says whether something in an entry calls the program, whoever wrote it.
+/// Whether anything in an entry calls the program, whoever wrote it.
 fn calls_us(entry: &Value) -> bool {
     match entry {
         Value::String(text) => text.contains(CALL),
@@ -357,7 +354,7 @@ fn calls_us(entry: &Value) -> bool {
     }
 }
 
-/// A form with a text in its place.
+/// A template with its placeholder replaced.
 fn filled(form: &Value, mark: &str, text: &str) -> Value {
     match form {
         Value::String(own) if own == mark => text.into(),

@@ -1,4 +1,4 @@
-//! Putting a harness's files in and taking them out: first all of it planned, then carried out.
+//! Installing and uninstalling a harness's files: all changes are planned first, then applied.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,21 +11,21 @@ use super::json::{Fault, Leaf};
 use super::{Acts, Harness, SKILL, Wanted, guide, is_installed, json, leftovers};
 use crate::hooks::{Found, WriteError, look, replace_as};
 
-/// What is done about a file.
+/// What happens to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// It is made.
+    /// The file is new.
     Create,
-    /// It is changed.
+    /// The file is modified.
     Change,
-    /// It is removed.
+    /// The file is deleted.
     Remove,
-    /// It is as it should be.
+    /// The file is up to date.
     Keep,
 }
 
 impl Action {
-    /// The word for it in documents.
+    /// The word for it in output.
     pub fn word(self) -> &'static str {
         match self {
             Self::Create => "create",
@@ -36,13 +36,13 @@ impl Action {
     }
 }
 
-/// Why nothing is changed, or not all of it.
+/// Why nothing was changed, or not everything.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentsError {
-    /// Something is in the way.
+    /// Files can't be edited.
     #[error("nothing was changed: {} in the way", if findings.len() == 1 { "a file is".to_owned() } else { format!("{} files are", findings.len()) })]
     Refused {
-        /// What, and how to proceed.
+        /// The reasons, and how to proceed.
         findings: Vec<Finding>,
     },
     /// A file can't be read.
@@ -50,7 +50,7 @@ pub enum AgentsError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// A file can't be written.
@@ -58,10 +58,10 @@ pub enum AgentsError {
     Write(WriteError),
 }
 
-/// What becomes of one file.
+/// The change of one file.
 #[derive(Debug)]
 pub struct Change {
-    /// Its path in the worktree.
+    /// The path in the worktree.
     pub path: String,
     file: PathBuf,
     before: Option<Vec<u8>>,
@@ -69,7 +69,7 @@ pub struct Change {
 }
 
 impl Change {
-    /// What is done.
+    /// The kind of change.
     pub fn action(&self) -> Action {
         match (&self.before, &self.after) {
             (before, after) if before == after => Action::Keep,
@@ -79,7 +79,7 @@ impl Change {
         }
     }
 
-    /// What changes, in lines that begin with `+` or `-`, and where.
+    /// The difference as lines that begin with `+` or `-`.
     pub fn difference(&self) -> String {
         if self.action() == Action::Keep {
             return String::new();
@@ -88,7 +88,7 @@ impl Change {
     }
 }
 
-/// What will be done, and has not been done yet.
+/// Planned changes.
 #[must_use = "nothing changes unless the plan is carried out"]
 #[derive(Debug)]
 pub struct Plan {
@@ -96,19 +96,19 @@ pub struct Plan {
     changes: Vec<Change>,
 }
 
-/// Files as they will be.
+/// The files as planned so far.
 struct Draft<'a> {
     root: &'a Path,
-    /// By where they really are: a link leads there.
+    /// By real path, since several paths may link to one file.
     files: BTreeMap<PathBuf, Change>,
     refused: Vec<Finding>,
 }
 
 impl Plan {
-    /// Plans to put in what these harnesses read, for an agent and a branch if they are named.
+    /// Plans the installation for these harnesses, with the agent and branch if they are named.
     ///
     /// # Errors
-    /// [`AgentsError`] with everything that is in the way.
+    /// [`AgentsError`] with everything that prevents it.
     pub fn install(
         root: &Path,
         harnesses: &[&Harness],
@@ -163,10 +163,10 @@ impl Plan {
         draft.plan()
     }
 
-    /// Plans to take out what was put in.
+    /// Plans the removal of everything that was installed.
     ///
     /// # Errors
-    /// [`AgentsError`] with everything that is in the way.
+    /// [`AgentsError`] with everything that prevents it.
     pub fn uninstall(root: &Path, harnesses: &[&Harness]) -> Result<Self, AgentsError> {
         let mut draft = Draft::new(root);
         for harness in harnesses {
@@ -199,20 +199,20 @@ impl Plan {
         draft.plan()
     }
 
-    /// What becomes of each file.
+    /// The change of each file.
     pub fn changes(&self) -> &[Change] {
         &self.changes
     }
 
-    /// Carries it out, all of it or nothing: where a file can't be written, or was changed
-    /// meanwhile, those before it are put back. Nothing keeps others from the files between
-    /// the plan and this: that is its caller's to do.
+    /// Applies all changes or none: if a file can't be written, or was modified since the plan, the
+    /// earlier changes are reverted. The files are not locked in between; that is the caller's
+    /// task.
     ///
     /// # Errors
-    /// [`AgentsError::Write`] with the file that is in the way.
+    /// [`AgentsError::Write`] with the file that could not be written.
     pub fn carry_out(&self) -> Result<(), AgentsError> {
         for leftover in self.changes.iter().flat_map(|c| leftovers::beside(&c.file)) {
-            // One that stays is named by the doctor.
+            // `doctor` names those that stay.
             let _ = std::fs::remove_file(leftover);
         }
         let changes = || self.changes.iter().filter(|c| c.action() != Action::Keep);
@@ -225,7 +225,7 @@ impl Plan {
             };
             for change in all[..done].iter().rev() {
                 let (before, after) = (change.before.as_deref(), change.after.as_deref());
-                // What someone changed since then is theirs.
+                // If somebody modified the file since, their version stays.
                 let _ = replace_as(&change.file, after, before, MODE);
             }
             changes().for_each(|change| self.tidy(change));
@@ -235,7 +235,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Takes away the folders of a file that is not there, if nothing is in them any more.
+    /// Removes the folders of a deleted file that are now empty.
     fn tidy(&self, change: &Change) {
         let mut folder = change.file.parent().filter(|_| !change.file.exists());
         while let Some(path) = folder.filter(|f| **f != *self.root && f.starts_with(&self.root)) {
@@ -247,16 +247,15 @@ impl Plan {
     }
 }
 
-/// The mode of a new file, as far as the umask lets it.
+/// The mode of new files, before the umask.
 const MODE: u32 = 0o666;
 
-/// The name of the MCP server.
 const SERVER: &str = "git-handoff";
 
-/// What a new configuration is without anything in it.
+/// A new configuration file.
 const EMPTY: &str = "{\n}\n";
 
-/// A configuration with a hook: in the place of ours if there is one. What stands beside it stays.
+/// A configuration with a hook, in place of ours if there is one. Everything beside it stays.
 fn with_hook(text: &str, wanted: &Wanted<'_>) -> Result<String, Fault> {
     let config = json::read(text)?;
     let handlers = wanted.handlers(&config);
@@ -264,7 +263,7 @@ fn with_hook(text: &str, wanted: &Wanted<'_>) -> Result<String, Fault> {
         .iter()
         .find(|(_, handler)| wanted.acts(handler).is_some());
     match ours {
-        // Of its own bytes, only what means something else is changed.
+        // Keep its formatting if its value is the same.
         Some((_, handler)) if *handler == wanted.handler() => Ok(text.to_owned()),
         Some((path, handler)) => {
             let path: Vec<&str> = path.iter().map(String::as_str).collect();
@@ -276,7 +275,7 @@ fn with_hook(text: &str, wanted: &Wanted<'_>) -> Result<String, Fault> {
     }
 }
 
-/// A configuration without our hooks; none where it has none.
+/// A configuration without our hooks; `None` if it has none.
 fn without_hook(text: &str, wanted: &Wanted<'_>) -> Result<Option<String>, Fault> {
     let mut left = None;
     loop {
@@ -310,7 +309,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// The file as it is planned to be so far; none where something is in its way.
+    /// The file as planned so far; `None` if it can't be edited.
     fn file(&mut self, path: &str) -> Result<Option<&mut Change>, AgentsError> {
         let read = |file: &Path, source| AgentsError::Read {
             path: file.to_owned(),
@@ -322,7 +321,7 @@ impl<'a> Draft<'a> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => named.clone(),
             Err(source) => return Err(read(&named, source)),
         };
-        // A link may lead elsewhere in the worktree, and no further.
+        // A link may lead elsewhere in the worktree, but not out of it.
         let above = named
             .ancestors()
             .skip(1)
@@ -475,7 +474,7 @@ impl<'a> Draft<'a> {
         };
         match text_of(bytes).and_then(|text| edit(&text)) {
             Ok(None) => {}
-            // What is as it was made holds nothing of the user's.
+            // A file as this program created it has nothing of the user's.
             Ok(Some(text)) if text.replace("\r\n", "\n") == empty => file.after = None,
             Ok(Some(text)) => file.after = Some(text.into_bytes()),
             Err(fault) => self.unclear(path, &fault, by_hand),
@@ -492,7 +491,7 @@ impl<'a> Draft<'a> {
         self.refuse(FindingCode::AgentsConfig, path, text, &fix);
     }
 
-    /// The server of our name in a configuration as it is.
+    /// The current server of our name in a configuration.
     fn server(&self, path: &str, at: &[&str]) -> Option<Value> {
         let bytes = std::fs::read_to_string(self.root.join(path)).ok()?;
         let config = json::read(&bytes).ok()?;

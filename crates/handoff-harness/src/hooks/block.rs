@@ -4,74 +4,57 @@ use std::ops::Range;
 
 use super::Hook;
 
-/// The line that a block begins with.
 pub(super) const BEGIN: &str = "# >>> git-handoff >>>";
-/// The line that a block ends with.
 pub(super) const END: &str = "# <<< git-handoff <<<";
-/// The line that says that nothing but the block was in the file.
+/// The line that tells that the file held nothing but the block.
 const ALONE: &str =
     "# This file was made for it: `uninstall` removes the file if nothing is added.";
-/// What a new file begins with.
 const SHEBANG: &str = "#!/bin/sh\n";
 
-/// Where a block is in a file.
+/// The position of a block in a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Block {
-    /// Its bytes, with the line break that ends it, if there is one.
+    /// Its bytes, with the line break at its end, if any.
     pub(crate) bytes: Range<usize>,
-    /// The line that it begins on, from 1.
+    /// Its first line, from 1.
     pub(crate) line: u32,
-    /// Whether the file was made for it.
+    /// Whether the file was created for it.
     alone: bool,
 }
 
-/// Why a file's block can't be told from the rest.
+/// Why a file's block can't be separated from the rest.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BlockFault {
-    /// A block has no end.
     #[error("the block that begins here has no end: the line that ends it is missing")]
-    Unclosed {
-        /// The line that it begins on.
-        line: u32,
-    },
-    /// A block has no beginning.
+    Unclosed { line: u32 },
     #[error("a block ends here that does not begin: the line that begins it is missing above")]
-    Unopened {
-        /// The line that it ends on.
-        line: u32,
-    },
-    /// There are two blocks.
+    Unopened { line: u32 },
     #[error("a second block begins here; there is one already")]
-    Second {
-        /// The line that the second one begins on.
-        line: u32,
-    },
+    Second { line: u32 },
 }
 
-/// Why a block can't be put into a file.
+/// Why a block can't be added to a file.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Foreign {
-    /// The file is not text.
     #[error("it is a program, not a script")]
     Binary,
-    /// The script is for something else than a POSIX shell.
+    /// The script is not for a POSIX shell.
     #[error("it is a script for `{interpreter}`, not for a shell")]
     Interpreter {
         /// The first words of its first line.
         interpreter: String,
     },
-    /// Its lines end as they do on Windows.
+    /// CRLF line breaks.
     #[error("its first line ends with CR LF, so that no Unix runs it")]
     LineEnds,
 }
 
-/// The block of a hook, with the line break that ends it.
+/// A hook's block, with the line break at its end.
 ///
-/// It hands on everything that git gave the hook: where that comes on standard
-/// input, which can be read only once, the block reads it, gives it to the
-/// program, and puts a copy in its place for the lines that follow. The program is
-/// called by its own name, which is what git would run: one process less. It is not
-/// called where no branch moves: `git fetch` asks its hook about each ref by itself.
+/// It passes on everything that git gave the hook. Standard input can be read only once: the block
+/// reads it, passes it to the program, and leaves a copy for the lines that follow. The program is
+/// called by its own name, which is what git would run: one process less. It is not called if no
+/// branch moves: `git fetch` runs its hook for each ref separately.
 fn text(hook: Hook, alone: bool) -> String {
     let mut text = format!(
         "{BEGIN}\n\
@@ -89,8 +72,8 @@ fn text(hook: Hook, alone: bool) -> String {
     let input = "$git_handoff_input\nGIT_HANDOFF_INPUT\n";
     let call = format!("git-handoff hook {hook} \"$@\"");
     text += &if hook == Hook::ReferenceTransaction {
-        // Only one phase can be stopped, and most transactions move one ref, for which `read` needs no
-        // process, and no branch.
+        // Only one phase can be refused, and most transactions move one ref, for which `read` needs
+        // no process, and no branch.
         format!(
             "if [ \"$1\" = prepared ]; then\n\
              IFS= read -r git_handoff_input || :\n\
@@ -117,23 +100,15 @@ fn text(hook: Hook, alone: bool) -> String {
     text + END + "\n"
 }
 
-/// A file that has nothing but the block.
 pub(super) fn new_file(hook: Hook) -> Vec<u8> {
     (SHEBANG.to_owned() + &text(hook, true)).into_bytes()
 }
 
-/// Finds the block.
-///
-/// # Errors
-/// [`BlockFault`] where its bounds are not clear.
 pub(super) fn find(bytes: &[u8]) -> Result<Option<Block>, BlockFault> {
     find_between(bytes, [BEGIN, END])
 }
 
-/// Finds the block between two other lines.
-///
-/// # Errors
-/// [`BlockFault`] where its bounds are not clear.
+/// Finds the block between these two lines.
 pub(crate) fn find_between(
     bytes: &[u8],
     [begin, end]: [&str; 2],
@@ -173,16 +148,13 @@ pub(crate) fn find_between(
     }
 }
 
-/// How long the first line is, with its line break.
+/// The length of the first line, with its line break.
 fn line_length(bytes: &[u8]) -> usize {
     let end = bytes.iter().position(|b| *b == b'\n');
     end.map_or(bytes.len(), |at| at + 1)
 }
 
-/// The file with the block as it should be.
-///
-/// # Errors
-/// [`Foreign`] where the file is no script that a block can be in.
+/// The file with this version's block.
 pub(super) fn with(bytes: &[u8], block: Option<&Block>, hook: Hook) -> Result<Vec<u8>, Foreign> {
     is_shell(bytes)?;
     let (before, after, alone) = match block {
@@ -191,8 +163,8 @@ pub(super) fn with(bytes: &[u8], block: Option<&Block>, hook: Hook) -> Result<Ve
             &bytes[block.bytes.end..],
             block.alone,
         ),
-        // Right below the first line: an `exit` or `exec` further down can't pass the block by, and
-        // it comes to stand inside of no other tool's block.
+        // Right below the first line: no `exit` or `exec` further down can skip the block, and it
+        // is never inside another tool's block.
         None => {
             let first = if bytes.starts_with(b"#!") {
                 line_length(bytes)
@@ -204,7 +176,7 @@ pub(super) fn with(bytes: &[u8], block: Option<&Block>, hook: Hook) -> Result<Ve
     };
     let mut text = text(hook, alone);
     let mut file = before.to_vec();
-    // A last line without a line break keeps being the last without one.
+    // A last line without a line break stays without one.
     let unended = match block {
         Some(block) => !bytes[block.bytes.clone()].ends_with(b"\n"),
         None => !before.is_empty() && !before.ends_with(b"\n"),
@@ -220,7 +192,7 @@ pub(super) fn with(bytes: &[u8], block: Option<&Block>, hook: Hook) -> Result<Ve
     Ok(file)
 }
 
-/// The file without the block; none where nothing was in it but the block.
+/// The file without the block; `None` if it held nothing else.
 pub(super) fn without(bytes: &[u8], block: &Block) -> Option<Vec<u8>> {
     let mut start = block.bytes.start;
     // Then the line before it had no line break either.
@@ -232,22 +204,21 @@ pub(super) fn without(bytes: &[u8], block: &Block) -> Option<Vec<u8>> {
     (!block.alone || rest != SHEBANG.as_bytes()).then_some(rest)
 }
 
-/// Says whether a file's block is the one that this version writes.
 pub(super) fn is_current(bytes: &[u8], block: &Block, hook: Hook) -> bool {
     let expected = text(hook, block.alone);
     bytes[block.bytes.clone()].trim_ascii_end() == expected.trim_end().as_bytes()
 }
 
-/// The line before the block on which the script ends or becomes another program, from 1.
+/// The line before the block that ends the script or runs another program, from 1.
 pub(super) fn early_end(bytes: &[u8], block: &Block) -> Option<u32> {
     end_of(&String::from_utf8_lossy(&bytes[..block.bytes.start]))
 }
 
-/// The first line on which a script ends or becomes another program whatever happens, from 1.
+/// The first line that unconditionally ends a script or runs another program, from 1.
 pub(super) fn end_of(script: &str) -> Option<u32> {
     let found = script.lines().zip(1..).find(|(line, _)| {
         let mut words = line.split_whitespace();
-        // What is indented runs on some condition. `exec` with a redirection alone goes on.
+        // An indented line is conditional. `exec` with only a redirection continues.
         match (line.starts_with([' ', '\t']), words.next()) {
             (false, Some("exit")) => true,
             (false, Some("exec")) => words.next().is_some_and(|word| {
@@ -259,14 +230,14 @@ pub(super) fn end_of(script: &str) -> Option<u32> {
     found.map(|(_, number)| number)
 }
 
-/// Says whether a POSIX shell, or one that takes the same words, runs the file.
+/// Whether a POSIX shell, or a compatible one, runs the file.
 fn is_shell(bytes: &[u8]) -> Result<(), Foreign> {
     if bytes.contains(&0) {
         return Err(Foreign::Binary);
     }
     let first = &bytes[..line_length(bytes)];
     let Some(command) = first.strip_prefix(b"#!") else {
-        // git gives a script that names no interpreter to the shell.
+        // git runs a script without an interpreter line in the shell.
         return Ok(());
     };
     if command.ends_with(b"\r\n") {
@@ -292,7 +263,6 @@ mod tests {
     use super::{Block, BlockFault, Foreign, early_end, find, is_current, with, without};
     use crate::hooks::Hook;
 
-    /// The block of a file that has one.
     fn block(bytes: &[u8]) -> Block {
         find(bytes)
             .ok()

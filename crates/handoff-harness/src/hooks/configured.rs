@@ -1,55 +1,54 @@
-//! Hooks that git takes from its configuration, since version 2.54:
-//! `hook.<name>.event` and `hook.<name>.command` (git-hook(1)).
+//! Hooks in git's configuration, since version 2.54: `hook.<name>.event` and `hook.<name>.command`
+//! (git-hook(1)).
 
 use handoff_git::{Setting, Version};
 
 use super::Hook;
 
-/// The first version of git that has them.
+/// The first version of git that supports them.
 pub(super) const SINCE: Version = Version {
     major: 2,
     minor: 54,
 };
 
-/// A name for the hook, which may not be the event's.
+/// A name for the hook, which must differ from the event's.
 fn name(hook: Hook) -> String {
     format!("handoff-{hook}")
 }
 
-/// The section that it is configured in.
+/// Its section in the configuration.
 pub(super) fn section(hook: Hook) -> String {
     format!("hook.{}", name(hook))
 }
 
-/// What git runs, with the hook's arguments added.
+/// The command that git runs, with the hook's arguments appended.
 pub(super) fn command(hook: Hook) -> String {
     let call = format!("git-handoff hook {hook}");
     match hook {
-        // Git tells of every phase; a ref can be kept from moving in one of them only.
+        // git calls the hook in every phase, but a ref can be refused in one of them only.
         Hook::ReferenceTransaction => format!("test \"$1\" != prepared || {call}"),
         _ => call,
     }
 }
 
-/// What the configuration says of a hook.
+/// A hook in the configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Configured {
-    /// The command of our section.
+    /// The command in our section.
     pub(super) command: Option<String>,
-    /// Whether the section names the hook's event.
     pub(super) has_event: bool,
-    /// Where it is switched off, by which setting.
+    /// The setting that disables it.
     pub(super) disabled: Option<String>,
 }
 
 impl Configured {
-    /// Reads it from what is configured, in git's order.
+    /// Reads the settings, in git's order.
     pub(super) fn read(hook: Hook, settings: &[Setting]) -> Self {
         let mut found = Self::default();
         let section = section(hook);
         for setting in settings {
             let value = setting.value.as_deref();
-            // Git has these in lower case.
+            // git prints these in lower case.
             let key = setting.key.as_str();
             let of = |section: &str, variable: &str| key == format!("{section}.{variable}");
             if of(&section, "command") {
@@ -72,12 +71,11 @@ impl Configured {
         found
     }
 
-    /// Says whether there is anything of ours.
+    /// Whether any part of our section is there.
     pub(super) fn is_there(&self) -> bool {
         self.command.is_some() || self.has_event
     }
 
-    /// Says whether it is as this version writes it.
     pub(super) fn is_current(&self, hook: Hook) -> bool {
         self.has_event && self.command.as_deref() == Some(&command(hook))
     }

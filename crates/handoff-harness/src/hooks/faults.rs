@@ -1,4 +1,4 @@
-//! What is wrong with a hook, as findings.
+//! Problems of hooks, as findings.
 
 use std::path::Path;
 
@@ -9,12 +9,11 @@ use super::block::BlockFault;
 use super::manager::Manager;
 use super::place::Place;
 
-/// A fault of a hook, by its path.
 pub(super) fn at(code: FindingCode, path: &Path, message: impl Into<String>) -> Finding {
     Finding::error(code, path.display().to_string(), message)
 }
 
-/// A block whose bounds are not clear.
+/// A block with missing or duplicate markers.
 pub(super) fn unclear(path: &Path, fault: &BlockFault) -> Finding {
     let (code, line) = match fault {
         BlockFault::Unclosed { line } => (FindingCode::HookUnclosedBlock, *line),
@@ -25,7 +24,7 @@ pub(super) fn unclear(path: &Path, fault: &BlockFault) -> Finding {
     at(code, path, fault.to_string()).at(line, 1).fix(fix)
 }
 
-/// A link, which is not written through.
+/// Links are not written through.
 pub(super) fn linked(path: &Path, target: &Path, hook: Hook) -> Finding {
     let text = format!(
         "it is a link to {}, which others may share",
@@ -36,13 +35,13 @@ pub(super) fn linked(path: &Path, target: &Path, hook: Hook) -> Finding {
     ))
 }
 
-/// A folder that others have hooks in, or that is committed.
+/// A folder shared with other repositories, or under version control.
 pub(super) fn elsewhere(place: &Place, path: &Path) -> Finding {
     at(FindingCode::HookElsewhere, path, place.whose())
         .fix("if that folder may be changed, say so with --into-hooks-path")
 }
 
-/// A file that another tool writes anew.
+/// A file that another tool overwrites.
 pub(super) fn managed(manager: Manager, hook: Hook, path: &Path) -> Finding {
     let name = manager.name();
     let text = format!("the file is {name}'s, which writes it anew and would drop a block in it");
@@ -52,7 +51,7 @@ pub(super) fn managed(manager: Manager, hook: Hook, path: &Path) -> Finding {
     ))
 }
 
-/// A script that ends before it comes to what matters.
+/// A script that ends before the call.
 pub(super) fn early_exit(path: &Path, line: u32, what: &str) -> Finding {
     let text = format!("the script ends here, before {what}");
     at(FindingCode::HookEarlyExit, path, text)
@@ -60,7 +59,6 @@ pub(super) fn early_exit(path: &Path, line: u32, what: &str) -> Finding {
         .fix(format!("move {what} to right below the first line"))
 }
 
-/// A file that git passes by.
 pub(super) fn not_executable(path: &Path) -> Finding {
     let text = "it is not executable, so that git passes it by";
     at(FindingCode::HookNotExecutable, path, text)

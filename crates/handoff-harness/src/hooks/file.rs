@@ -1,42 +1,37 @@
-//! One hook's file: read as it is, written whole or not at all.
+//! Reading and atomically writing one hook file.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-/// Why a hook's file could not be written.
+/// Why a file could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// Another process wrote to it meanwhile.
+    /// Another process changed it in between.
     #[error("{} was changed by someone else meanwhile", .0.display())]
     Changed(PathBuf),
-    /// The system refuses.
+    /// The system refused.
     #[error("{} cannot be written", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
 }
 
-/// What is at a hook's path.
+/// What is at a path.
 pub(crate) enum Found {
-    /// Nothing.
     Nothing,
-    /// A link to another file, wherever it leads.
+    /// A link, with its target.
     Link(PathBuf),
-    /// Something that is neither a file nor a link.
+    /// Neither a file nor a link.
     Other,
-    /// A file.
     File(Vec<u8>, Metadata),
 }
 
-/// Looks at a path, without following a link.
-///
-/// # Errors
-/// When it can't be read.
+/// Reads what is at a path, without following a link.
 pub(crate) fn look(path: &Path) -> io::Result<Found> {
     let metadata = match path.symlink_metadata() {
         Ok(metadata) => metadata,
@@ -59,11 +54,8 @@ pub(crate) fn look(path: &Path) -> io::Result<Found> {
     Ok(Found::File(fs::read(path)?, metadata))
 }
 
-/// Puts bytes in a file's place: with its mode and owner where there is one, else
-/// executable by whoever the umask lets. No other process sees a part of it.
-///
-/// # Errors
-/// [`WriteError`]; the file is then as it was.
+/// Replaces a file atomically. A new file is executable, as far as the umask allows; an existing
+/// one keeps its mode and owner.
 pub(super) fn replace(
     path: &Path,
     before: Option<&[u8]>,
@@ -72,10 +64,7 @@ pub(super) fn replace(
     replace_as(path, before, after, 0o777)
 }
 
-/// The same, where a new file has this mode as far as the umask lets it.
-///
-/// # Errors
-/// [`WriteError`]; the file is then as it was.
+/// As [`replace`], but a new file has this mode, as far as the umask allows.
 pub(crate) fn replace_as(
     path: &Path,
     before: Option<&[u8]>,
@@ -101,7 +90,7 @@ pub(crate) fn replace_as(
         }
         file.sync_all().map_err(failed)?;
     }
-    // As late as can be: what came in between is someone's work.
+    // As late as possible: what others wrote since must not be lost.
     let now = match look(path).map_err(failed)? {
         Found::Nothing => None,
         Found::File(bytes, _) => Some(bytes),
@@ -119,12 +108,12 @@ pub(crate) fn replace_as(
     Ok(())
 }
 
-/// Removes a file when it is dropped; one that is not there is no matter.
+/// Removes a temporary file when it is dropped, if it still exists.
 struct Leftover<'a>(&'a Path);
 
 impl Drop for Leftover<'_> {
     fn drop(&mut self) {
-        // Nothing but a file that git never looks at would stay.
+        // At worst, a file stays that git ignores.
         let _ = fs::remove_file(self.0);
     }
 }
@@ -159,7 +148,7 @@ fn same_owner_and_mode(file: &File, wanted: &Metadata) -> io::Result<()> {
     file.set_permissions(wanted.permissions())
 }
 
-/// Says whether git takes a file for a hook that it may run.
+/// Whether git would run a file as a hook.
 #[cfg(unix)]
 pub(super) fn is_executable(metadata: &Metadata) -> bool {
     use std::os::unix::fs::PermissionsExt;
@@ -171,7 +160,7 @@ pub(super) fn is_executable(_: &Metadata) -> bool {
     true
 }
 
-/// Says whether a folder is on a file system that runs no programs.
+/// Whether a folder's file system is mounted with `noexec`.
 #[cfg(unix)]
 pub(super) fn runs_nothing(folder: &Path) -> bool {
     let existing = folder.ancestors().find(|path| path.exists());

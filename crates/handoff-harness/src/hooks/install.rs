@@ -1,4 +1,4 @@
-//! Putting hooks in and taking them out: first all of it planned, then carried out.
+//! Installing and uninstalling hooks: all changes are planned first, then applied.
 
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
@@ -16,42 +16,42 @@ use super::manager::Manager;
 use super::place::Place;
 use super::{Hook, block, configured, file, own_lines};
 
-/// How hooks are put in.
+/// Where hooks are installed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InstallMethod {
-    /// Into git's configuration where this git takes hooks from there, else into files.
+    /// In git's configuration if this git reads hooks from there, else in files.
     Best,
-    /// Into files, which every version of git reads.
+    /// In files, which every version of git reads.
     Files,
 }
 
-/// What is done about a hook.
+/// What happens to a hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// A file is made.
+    /// A new file is created.
     Create,
     /// The block is added to the user's file.
     Add,
-    /// The block, or what is configured, is replaced by this version's.
+    /// The block or the configuration is updated to this version's.
     Update,
-    /// Git is configured to run it.
+    /// It is added to git's configuration.
     Configure,
-    /// It is there already.
+    /// It is up to date.
     Keep,
-    /// Lines that are not ours call the program; they stay.
+    /// The user's own lines call the program; they stay.
     Leave,
-    /// The block is taken out of the user's file.
+    /// The block is removed from the user's file.
     TakeOut,
-    /// The file that was made for the block is removed.
+    /// The file that was created for the block is deleted.
     Remove,
-    /// The configuration's section is removed.
+    /// The section is removed from the configuration.
     Unconfigure,
-    /// Nothing is there.
+    /// There is nothing to remove.
     Nothing,
 }
 
 impl Action {
-    /// The word for it in documents.
+    /// The word for it in output.
     pub fn word(self) -> &'static str {
         match self {
             Self::Create => "create",
@@ -67,27 +67,27 @@ impl Action {
         }
     }
 
-    /// Says whether it changes anything.
+    /// Whether anything is changed.
     pub fn changes(self) -> bool {
         !matches!(self, Self::Keep | Self::Leave | Self::Nothing)
     }
 }
 
-/// What is done about one hook in one place.
+/// The change of one hook in one location.
 #[derive(Debug)]
 pub struct Change {
     /// The hook.
     pub hook: Hook,
-    /// What is done.
+    /// The kind of change.
     pub action: Action,
-    /// The file; none where it is the configuration.
+    /// The file; `None` for the configuration.
     pub path: Option<PathBuf>,
     before: Option<Vec<u8>>,
     after: Option<Vec<u8>>,
 }
 
 impl Change {
-    /// What changes, in lines that begin with `+` or `-`, and where.
+    /// The difference as lines that begin with `+` or `-`.
     pub fn difference(&self) -> String {
         if !self.action.changes() {
             return String::new();
@@ -110,13 +110,13 @@ impl Change {
     }
 }
 
-/// Why nothing is changed.
+/// Why nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
-    /// Something is in the way.
+    /// Hooks can't be installed.
     #[error("nothing was changed: {} hook{} in the way", findings.len(), if findings.len() == 1 { " is" } else { "s are" })]
     Refused {
-        /// What, and how to proceed.
+        /// The reasons, and how to proceed.
         findings: Vec<Finding>,
     },
     /// A hook can't be read.
@@ -124,12 +124,12 @@ pub enum PlanError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
 }
 
-/// What changes between two files, in lines that begin with `+` or `-`, and where.
+/// The difference of two files as lines that begin with `+` or `-`, with line numbers.
 pub(crate) fn difference(before: Option<&[u8]>, after: Option<&[u8]>) -> String {
     let lines = |bytes: Option<&[u8]>| -> Vec<String> {
         let text = String::from_utf8_lossy(bytes.unwrap_or_default()).into_owned();
@@ -153,7 +153,7 @@ pub(crate) fn difference(before: Option<&[u8]>, after: Option<&[u8]>) -> String 
     text
 }
 
-/// What will be done, and has not been done yet.
+/// Planned changes.
 #[must_use = "nothing changes unless the plan is carried out"]
 #[derive(Debug)]
 pub struct Plan {
@@ -161,11 +161,10 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Plans to put hooks in. With `anywhere`, also into a folder that is not in the
-    /// repository's git directory.
+    /// Plans an installation, `anywhere` also into a folder outside the repository's git directory.
     ///
     /// # Errors
-    /// [`PlanError`] with everything that is in the way.
+    /// [`PlanError`] with everything that prevents it.
     pub fn install(
         place: &Place,
         (version, settings): (Version, &[Setting]),
@@ -224,10 +223,10 @@ impl Plan {
         gathered.plan()
     }
 
-    /// Plans to take hooks out again, wherever they are.
+    /// Plans the removal of hooks, from files and the configuration.
     ///
     /// # Errors
-    /// [`PlanError`] with everything that is in the way.
+    /// [`PlanError`] with everything that prevents it.
     pub fn uninstall(
         place: &Place,
         own_settings: &[Setting],
@@ -286,16 +285,15 @@ impl Plan {
         gathered.plan()
     }
 
-    /// What will be done.
+    /// The change of each hook.
     pub fn changes(&self) -> &[Change] {
         &self.changes
     }
 
-    /// Does it.
+    /// Applies the changes.
     ///
     /// # Errors
-    /// [`WriteError`] or [`ProgramError`] for the first change that can't be made; those before it
-    /// are made.
+    /// [`CarryOutError`] for the first change that fails; those before it stay.
     pub fn carry_out(self, git: &Program) -> Result<(), CarryOutError> {
         for change in self.changes.iter().filter(|c| c.action.changes()) {
             let hook = change.hook;
@@ -306,7 +304,7 @@ impl Plan {
                 (None, Action::Unconfigure) => git.remove_section(&configured::section(hook))?,
                 (None, _) => {
                     let section = configured::section(hook);
-                    // An event without a command would be an error to git.
+                    // The command first: git fails on an event without one.
                     git.set(&format!("{section}.command"), &configured::command(hook))?;
                     git.set(&format!("{section}.event"), hook.name())?;
                 }
@@ -316,7 +314,7 @@ impl Plan {
     }
 }
 
-/// Why a plan was not carried out to its end.
+/// Why a plan was not fully applied.
 #[derive(Debug, thiserror::Error)]
 pub enum CarryOutError {
     /// A file can't be written.
@@ -327,7 +325,7 @@ pub enum CarryOutError {
     Git(#[from] ProgramError),
 }
 
-/// What comes together for a plan.
+/// A plan in progress.
 #[derive(Default)]
 struct Gathered {
     changes: Vec<Change>,
@@ -374,8 +372,8 @@ impl Gathered {
     }
 }
 
-/// What is at a hook's path, or where the pre-commit framework keeps the hook that it found there
-/// and runs, if the block is in that.
+/// The hook's file, or the one that the pre-commit framework found there, moved and still runs, if
+/// the block is in that.
 pub(super) fn guest(place: &Place, hook: Hook) -> Result<(PathBuf, Found), PlanError> {
     let path = place.folder.join(hook.name());
     let found = look(&path)?;
@@ -400,17 +398,16 @@ fn look(path: &Path) -> Result<Found, PlanError> {
     })
 }
 
-/// What comes of a file that is there.
+/// What to do with an existing file.
 enum FileVerdict {
-    /// This is done, and then the file is so; as before where nothing changes.
+    /// Write these bytes; `None` leaves the file as it is.
     Do(Action, Option<Vec<u8>>),
-    /// The configuration is the better place.
+    /// Use the configuration instead.
     Configure,
-    /// It is in the way.
     Refuse(Finding),
 }
 
-/// Judges a file that is there.
+/// Decides what to do with an existing file.
 fn into_file(
     place: &Place,
     hook: Hook,
@@ -473,7 +470,7 @@ fn into_file(
     }
 }
 
-/// Says whether a link leads to a script that calls the program.
+/// Whether a link leads to a script that calls the program.
 fn leads_to_call(path: &Path, hook: Hook) -> bool {
     fs::read(path).is_ok_and(|bytes| hook.is_called_in(&String::from_utf8_lossy(&bytes)))
 }

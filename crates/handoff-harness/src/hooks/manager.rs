@@ -1,23 +1,20 @@
-//! Tools that write hooks themselves, and would write over ours.
+//! Tools that manage hooks themselves, and would overwrite ours.
 
 use std::fs;
 use std::path::Path;
 
 use super::Hook;
 
-/// A tool that a hook's file belongs to.
+/// A tool that owns a hook's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Manager {
-    /// The pre-commit framework.
     PreCommit,
-    /// lefthook.
     Lefthook,
-    /// husky.
     Husky,
 }
 
 impl Manager {
-    /// The tool that wrote a file, by the words that it leaves there.
+    /// Recognises the tool by what it writes into its files.
     pub(super) fn of(path: &Path, bytes: &[u8]) -> Option<Self> {
         let text = String::from_utf8_lossy(bytes);
         let folder = path.parent().and_then(Path::file_name);
@@ -33,7 +30,6 @@ impl Manager {
         }
     }
 
-    /// Its name.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::PreCommit => "pre-commit",
@@ -42,7 +38,7 @@ impl Manager {
         }
     }
 
-    /// The file in which its users say what a hook runs.
+    /// The file in which users configure the tool's hooks.
     pub(super) fn own_file(self, hook: Hook) -> String {
         match self {
             Self::PreCommit => ".pre-commit-config.yaml".to_owned(),
@@ -51,7 +47,7 @@ impl Manager {
         }
     }
 
-    /// Says whether its configuration has it call the program for a hook.
+    /// Whether its configuration calls the program for a hook.
     pub(super) fn calls(self, root: &Path, hook: Hook) -> bool {
         let text = |path: &str| fs::read_to_string(root.join(path)).unwrap_or_default();
         match self {

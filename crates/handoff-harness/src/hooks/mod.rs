@@ -1,13 +1,10 @@
-//! Hooks of git, as guests in folders that are the user's.
+//! git's hooks, as guests in folders that belong to the user.
 //!
-//! `block` is about one file's bytes: where the marked block is, and what the
-//! file is with and without it. `place` says which folder git takes hooks from,
-//! and whether that folder is this repository's alone. `install` plans what
-//! changes and carries it out; `status` says of each hook whether it would run.
-//! `faults` words what is wrong with one, `own_lines` reads lines of the user's own.
-//! `manager` knows the tools that write hooks themselves, `configured` the hooks
-//! that newer versions of git take from their configuration. What a hook checks
-//! is not decided here.
+//! `block` handles one file's bytes with and without the marked block. `hooks_folder` finds the
+//! folder that git reads hooks from, and whether other repositories share it. `install` plans
+//! changes and applies them; `status` reports whether a hook would run. `faults` words the
+//! problems, `own_lines` examines the user's own lines. `manager` knows the tools that manage
+//! hooks, `configured` the hooks in git's configuration. What a hook checks is not decided here.
 
 mod block;
 mod configured;
@@ -30,7 +27,7 @@ pub use install::{Action, CarryOutError, Change, InstallMethod, Plan, PlanError}
 pub use place::{HooksPath, Place};
 pub use status::{Report, State, Surroundings};
 
-/// A hook of git's that the program has a part in.
+/// A git hook that the program can handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hook {
     /// Before a commit is made.
@@ -47,13 +44,13 @@ pub enum Hook {
     Update,
 }
 
-/// A word that is no hook which the program has a part in.
+/// Not the name of a supported hook.
 #[derive(Debug, thiserror::Error)]
 #[error("no such hook")]
 pub struct UnknownHook;
 
 impl Hook {
-    /// Every hook.
+    /// Every supported hook.
     pub const ALL: [Self; 6] = [
         Self::PreCommit,
         Self::CommitMsg,
@@ -62,18 +59,18 @@ impl Hook {
         Self::PreReceive,
         Self::Update,
     ];
-    /// The hooks of a clone that people and agents work in.
+    /// The hooks of a working clone.
     pub const LOCAL: [Self; 4] = [
         Self::PreCommit,
         Self::CommitMsg,
         Self::PrePush,
         Self::ReferenceTransaction,
     ];
-    /// The hooks of a repository that is pushed to. `update` would judge each push a second time; it
-    /// is for where `pre-receive` is taken.
+    /// The hooks of a server. `update` would check each push a second time; it is for servers whose
+    /// `pre-receive` is taken.
     pub const SERVER: [Self; 1] = [Self::PreReceive];
 
-    /// The name that git has for it.
+    /// git's name for it.
     pub fn name(self) -> &'static str {
         match self {
             Self::PreCommit => "pre-commit",
@@ -85,7 +82,7 @@ impl Hook {
         }
     }
 
-    /// Says whether git tells it on standard input what is about to happen.
+    /// Whether git writes to its standard input.
     fn reads_input(self) -> bool {
         matches!(
             self,
@@ -93,17 +90,17 @@ impl Hook {
         )
     }
 
-    /// Says whether git never runs it in a bare repository.
+    /// Whether git never runs it in a bare repository.
     fn needs_working_tree(self) -> bool {
         matches!(self, Self::PreCommit | Self::CommitMsg)
     }
 
-    /// Says whether a text calls the program for this hook, outside of comments.
+    /// Whether a text calls the program for this hook, outside of comments.
     fn is_called_in(self, text: &str) -> bool {
         text.lines().any(|line| self.call_in(line).is_some())
     }
 
-    /// What follows the program's call for this hook on a line that is no comment.
+    /// What follows the call for this hook on a line that is not a comment.
     fn call_in(self, line: &str) -> Option<&str> {
         let line = line.trim_start();
         let calls = ["git handoff hook ", "git-handoff hook "];

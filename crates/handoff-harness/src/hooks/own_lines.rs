@@ -1,4 +1,4 @@
-//! Lines of the user's own that call the program, and whether they stop git.
+//! The user's own lines that call the program, and whether their failure stops git.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use handoff_base::finding::{Finding, FindingCode};
 use super::faults::{at, early_exit};
 use super::{Hook, block};
 
-/// Why the calls of a script stop nothing; none where one of them does, as far as can be told.
+/// Why no call in a script can stop git; `None` if one can.
 pub(super) fn fault(hook: Hook, path: &Path, bytes: &[u8]) -> Option<Finding> {
     let text = String::from_utf8_lossy(bytes);
     let end = block::end_of(&text);
@@ -32,7 +32,7 @@ pub(super) fn fault(hook: Hook, path: &Path, bytes: &[u8]) -> Option<Finding> {
     first
 }
 
-/// Says whether a line goes on as if the call on it had gone well.
+/// Whether a line ignores the exit code of the call on it.
 fn is_ignored(rest: &str) -> bool {
     rest.split("||").skip(1).any(|then| {
         let then = then.trim_start();

@@ -1,29 +1,28 @@
-//! The folder that git takes a repository's hooks from.
+//! The folder that git reads a repository's hooks from.
 
 use std::path::{Path, PathBuf};
 
 use handoff_git::{Program, ProgramError, Repository, Setting};
 
-/// The setting that has git look for hooks elsewhere.
+/// The setting `core.hooksPath`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HooksPath {
-    /// Its value, as it stands there.
+    /// Its value, as written.
     pub value: String,
-    /// Where it is set, as git names the place.
+    /// The file that sets it, as git names it.
     pub origin: String,
 }
 
-/// Where git takes hooks from.
+/// The folder that git reads a repository's hooks from.
 #[derive(Clone, Debug)]
 pub struct Place {
-    /// The folder.
+    /// The folder's path.
     pub folder: PathBuf,
-    /// `core.hooksPath`, where it is set.
+    /// `core.hooksPath`, if it is set.
     pub hooks_path: Option<HooksPath>,
-    /// Whether the folder is inside of the repository's git directory, so that nobody else
-    /// has hooks in it and no commit changes it.
-    pub own: bool,
-    /// The folder that git would take them from without `core.hooksPath`.
+    /// Whether the folder is inside the git directory: neither shared nor under version control.
+    pub(crate) own: bool,
+    /// The folder that git would use without `core.hooksPath`.
     pub(super) usual: PathBuf,
     /// The working tree's root, or the git directory of a bare repository.
     pub(super) root: PathBuf,
@@ -32,10 +31,10 @@ pub struct Place {
 }
 
 impl Place {
-    /// Asks git.
+    /// Asks git for the folder.
     ///
     /// # Errors
-    /// [`ProgramError`] when git does not say it.
+    /// [`ProgramError`] when git fails.
     pub fn find(
         repository: &Repository,
         git: &Program,
@@ -58,12 +57,12 @@ impl Place {
         })
     }
 
-    /// Says whether `core.hooksPath` has git pass by the repository's own folder.
+    /// Whether git ignores the repository's own folder.
     pub(super) fn is_elsewhere(&self) -> bool {
         real(&self.folder) != real(&self.usual)
     }
 
-    /// Why the folder is not only this repository's.
+    /// Why the folder is not this repository's alone.
     pub(super) fn whose(&self) -> String {
         match &self.hooks_path {
             Some(path) => format!(
@@ -80,7 +79,7 @@ impl Place {
     }
 }
 
-/// A path without links, as far as it exists.
+/// A path with its links resolved, as far as it exists.
 fn real(path: &Path) -> PathBuf {
     for (at, existing) in path.ancestors().enumerate() {
         if let Ok(found) = existing.canonicalize() {

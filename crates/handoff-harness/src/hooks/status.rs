@@ -14,27 +14,27 @@ use super::manager::Manager;
 use super::place::Place;
 use super::{Hook, block, configured, file, own_lines};
 
-/// The first version of git that has the hook `reference-transaction`.
+/// The first version of git with the hook `reference-transaction`.
 const REFERENCE_TRANSACTION: Version = Version {
     major: 2,
     minor: 28,
 };
 
-/// What a hook is to git now.
+/// The state of a hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// It runs.
+    /// It would run.
     Installed,
-    /// It is not there.
+    /// Nothing calls the program.
     Missing,
-    /// It runs, as another version wrote it.
+    /// It would run, as another version wrote it.
     Outdated,
-    /// It is there, and does not do what it should.
+    /// Something calls the program, but it would not work.
     Broken,
 }
 
 impl State {
-    /// The word for it in documents.
+    /// The word for it in output.
     pub fn word(self) -> &'static str {
         match self {
             Self::Installed => "installed",
@@ -45,36 +45,36 @@ impl State {
     }
 }
 
-/// What hooks meet when git runs them.
+/// The environment in which git runs hooks.
 #[derive(Debug)]
 pub struct Surroundings<'a> {
-    /// Where hooks are.
+    /// The folder of the hooks.
     pub place: &'a Place,
-    /// Which git it is.
+    /// The version of git.
     pub version: Version,
-    /// What is configured about hooks.
+    /// The settings about hooks.
     pub settings: &'a [Setting],
-    /// Where git would find the program.
+    /// The program that git would find on its PATH.
     pub program: Option<PathBuf>,
 }
 
-/// What is to say of one hook.
+/// The state of one hook.
 #[derive(Debug)]
 pub struct Report {
     /// The hook.
     pub hook: Hook,
-    /// What it is to git.
+    /// Its state.
     pub state: State,
     /// What calls the program: `block`, `configuration`, `hand`, or a tool's name.
     pub by: Option<&'static str>,
     /// The file that git would run.
     pub path: PathBuf,
-    /// Why it is not there, or would not run.
+    /// What is missing, outdated or broken.
     pub findings: Vec<Finding>,
 }
 
 impl Report {
-    /// Looks at a hook.
+    /// Examines a hook.
     ///
     /// # Errors
     /// [`PlanError`] when a file can't be read.
@@ -117,7 +117,7 @@ impl Report {
     }
 }
 
-/// Whether git's configuration runs the program.
+/// Looks for our section in git's configuration.
 fn configured_by(
     hook: Hook,
     around: &Surroundings<'_>,
@@ -149,7 +149,7 @@ fn configured_by(
     Some("configuration")
 }
 
-/// What in the hook's file calls the program.
+/// Looks for a call in the hook's file.
 fn called_by(
     hook: Hook,
     around: &Surroundings<'_>,
@@ -205,7 +205,7 @@ fn called_by(
     Some(by)
 }
 
-/// Finds a block in the folder that git would look into without `core.hooksPath`.
+/// Looks for a call in the default folder, which git ignores if `core.hooksPath` is set.
 fn passed_by(hook: Hook, place: &Place, findings: &mut Vec<Finding>) {
     if !place.is_elsewhere() {
         return;
@@ -224,7 +224,7 @@ fn passed_by(hook: Hook, place: &Place, findings: &mut Vec<Finding>) {
     }
 }
 
-/// What keeps a hook that is there from doing its work.
+/// Looks for reasons why an installed hook would not work.
 fn unable(hook: Hook, around: &Surroundings<'_>, path: &Path, findings: &mut Vec<Finding>) {
     if around.program.is_none() {
         let text = "git-handoff is not on the PATH, so that the hook refuses everything";
@@ -242,7 +242,6 @@ fn unable(hook: Hook, around: &Surroundings<'_>, path: &Path, findings: &mut Vec
     }
 }
 
-/// Something that another version wrote.
 fn outdated(hook: Hook, path: &Path, text: &str) -> Finding {
     let mut finding = at(FindingCode::HookOutdated, path, text);
     finding.severity = Severity::Warning;
