@@ -1,7 +1,7 @@
 //! Where a shallow clone's history ends.
 //!
-//! git says it in a file, which every fetch may change. libgit2 reads that once, and not at all in a
-//! linked worktree or where it compares two lines of commits, so it is read here.
+//! git keeps the boundary in a file that every fetch may change. libgit2 reads it once, and not at
+//! all in a linked worktree or to compare two lines of commits, so it is read here.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -12,15 +12,15 @@ use std::time::SystemTime;
 
 use handoff_base::ObjectId;
 
-/// The commits whose parents are not here, and the state of the file that said so.
+/// The commits whose parents are missing, and the state of the file that listed them.
 #[derive(Default)]
 pub(super) struct Boundary(RefCell<Option<(Stamp, Rc<HashSet<ObjectId>>)>>);
 
-/// What tells two states of the file apart: it is replaced as a whole.
+/// Distinguishes two states of the file, which is always replaced as a whole.
 type Stamp = (Option<SystemTime>, u64);
 
 impl Boundary {
-    /// Says whether a commit's parents are not in the repository with this folder.
+    /// Whether a commit's parents are missing from the repository with this folder.
     pub(super) fn holds(&self, common_dir: &Path, id: ObjectId) -> bool {
         let path = common_dir.join("shallow");
         let Ok(found) = fs::metadata(&path) else {

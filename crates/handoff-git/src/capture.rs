@@ -1,4 +1,4 @@
-//! Paths of a working tree, and why what is at them can't be kept.
+//! Paths of a working tree, and why their files can't be kept.
 
 use std::io;
 
@@ -10,10 +10,10 @@ pub type RawPath = Vec<u8>;
 /// Why a working tree can't be kept.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
-    /// There is none.
+    /// The repository is bare.
     #[error("a bare repository has no working tree")]
     Bare,
-    /// The index has a form that libgit2 does not read.
+    /// libgit2 does not support the index's format.
     #[error("the index cannot be read (a sparse or a split index has to be made a plain one)")]
     Index(#[source] GitError),
     /// A folder is another repository.
@@ -22,16 +22,16 @@ pub enum CaptureError {
         /// Its path, for display.
         shown: String,
     },
-    /// A submodule is not as HEAD says.
+    /// A submodule differs from HEAD.
     #[error("the submodule {shown} is not as HEAD has it")]
     Submodule {
         /// Its path, for display.
         shown: String,
     },
-    /// Whoever asked does not want it.
+    /// The caller refused a file.
     #[error("the work is not accepted")]
     NotAccepted,
-    /// A path is something that can't be kept.
+    /// A path is neither a file, a link nor a folder.
     #[error("{shown} is a device, a pipe or a socket")]
     Special {
         /// Its path, for display.
@@ -42,10 +42,10 @@ pub enum CaptureError {
     Unreadable {
         /// Its path, for display.
         shown: String,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// A file was changed whenever it was read.
+    /// A file changed each time it was read.
     #[error("{shown} changes while it is read")]
     Changing {
         /// Its path, for display.
@@ -58,7 +58,7 @@ pub enum CaptureError {
         shown: String,
         /// Its size.
         bytes: u64,
-        /// The cap.
+        /// The limit.
         limit: u64,
     },
     /// All files together are too large.
@@ -70,7 +70,7 @@ pub enum CaptureError {
         shown: String,
         /// Its size.
         bytes: u64,
-        /// The cap.
+        /// The limit.
         limit: u64,
     },
     /// There are too many files.
@@ -80,7 +80,7 @@ pub enum CaptureError {
         shown: String,
         /// How many there are.
         count: usize,
-        /// The cap.
+        /// The limit.
         limit: usize,
     },
     /// libgit2 failed.

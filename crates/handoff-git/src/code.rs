@@ -1,4 +1,4 @@
-//! Questions about the user's own branches, which are only ever read.
+//! Queries about the user's own branches, which are only read.
 
 use git2::{Oid, Sort};
 use handoff_base::Code;
@@ -7,20 +7,20 @@ use super::error::GitError;
 use super::object_id::{ToOid, object_id};
 use super::repository::Repository;
 
-/// How far back a merge is looked for.
+/// How many commits back a merge is searched for.
 const DEPTH: usize = 200;
 
 /// A commit on a code branch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CodeCommit {
-    /// The whole id.
+    /// The full id.
     pub id: String,
     /// The first line of its message.
     pub subject: String,
 }
 
 impl Repository {
-    /// The branch that HEAD is on, if it is on one that has commits.
+    /// The branch of HEAD, if it has a commit.
     pub fn current_branch(&self) -> Option<String> {
         let head = self.inner.head().ok()?;
         let branch = head
@@ -34,7 +34,7 @@ impl Repository {
         self.config(&format!("remote.{name}.url"))
     }
 
-    /// Where a local branch, or failing that `origin`'s, stands now.
+    /// The commit of a local branch or, failing that, `origin`'s.
     pub fn code(&self, branch: &str) -> Option<Code> {
         let commit = self.find_code_branch(branch)?;
         let tree = self.inner.find_commit(commit).ok()?.tree_id();
@@ -55,8 +55,7 @@ impl Repository {
         found.find_map(|name| self.inner.refname_to_id(name).ok())
     }
 
-    /// The branch that work is merged into: what `origin/HEAD` says, else `main`,
-    /// else `master`.
+    /// The branch that work is merged into: `origin/HEAD`'s, else `main`, else `master`.
     pub fn base_branch(&self) -> Option<String> {
         let remote = self.inner.find_reference("refs/remotes/origin/HEAD").ok();
         let named = remote.and_then(|r| {
@@ -72,10 +71,11 @@ impl Repository {
         named.or_else(usual)
     }
 
-    /// The commits on a branch that another one, or a commit, does not have;
-    /// the oldest first, merges left out, at most `limit` of the newest.
+    /// The commits of a branch that another branch or commit lacks: the oldest first, without
+    /// merges, at most the newest `limit`.
     ///
     /// # Errors
+    /// [`GitError`] when history can't be read.
     /// [`GitError`] when history can't be read.
     pub fn commits_between(
         &self,
@@ -116,11 +116,11 @@ impl Repository {
         Ok(Some(commits))
     }
 
-    /// How many commits a branch has of its own, merges left out: those that it left its base
-    /// with, also where these commits of it were merged since. None, where that can't be told
-    /// here, or where there are `limit` or more.
+    /// Counts a branch's own commits without merges: those since it left its base, also if they
+    /// have been merged. `None` if that is unknown here, or the count reaches `limit`.
     ///
     /// # Errors
+    /// [`GitError`] when history can't be read.
     /// [`GitError`] when history can't be read.
     pub fn commits_on(
         &self,
@@ -146,7 +146,7 @@ impl Repository {
         Ok(count.filter(|count| (1..limit).contains(count)))
     }
 
-    /// How many files a branch changed since it left another.
+    /// Counts the files that a branch changed since it left another.
     ///
     /// # Errors
     /// [`GitError`] when history can't be read.
@@ -164,8 +164,8 @@ impl Repository {
         Ok(Some(changes.len()))
     }
 
-    /// The commit on the base branch that an earlier branch was merged by: the
-    /// newest merge whose second parent is the branch's commit.
+    /// The commit that merged a branch into the base branch: the newest merge whose second parent
+    /// is the branch's commit.
     pub fn merge_of(&self, base: &str, commit: &str) -> Option<String> {
         let tip = self.find_code_branch(base)?;
         let wanted = Oid::from_str(commit).ok()?;

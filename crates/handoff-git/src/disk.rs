@@ -1,5 +1,4 @@
-//! Files of a working tree as they are on disk: looked at without following
-//! links, and read only as they were found.
+//! Files of a working tree on disk, read without following links.
 
 use std::fs::{File, Metadata};
 use std::io::Read;
@@ -9,38 +8,35 @@ use std::{fs, io};
 use super::capture::{CaptureError, RawPath};
 use super::tree::Mode;
 
-/// A path as text, for people: what is not UTF-8 is replaced.
+/// A path for display; bytes that are not UTF-8 are replaced.
 pub(super) fn shown(path: &[u8]) -> String {
     format!("{:?}", String::from_utf8_lossy(path))
 }
 
-/// A path of the file system.
 #[cfg(unix)]
 pub(super) fn on_disk(root: &Path, path: &[u8]) -> PathBuf {
     use std::os::unix::ffi::OsStrExt;
     root.join(std::ffi::OsStr::from_bytes(path))
 }
 
-/// A path of the file system.
 #[cfg(not(unix))]
 pub(super) fn on_disk(root: &Path, path: &[u8]) -> PathBuf {
     root.join(String::from_utf8_lossy(path).as_ref())
 }
 
-/// A path's bytes, as git writes them down.
+/// A path's bytes in git's form.
 #[cfg(unix)]
 pub(super) fn path_bytes(path: PathBuf) -> Vec<u8> {
     use std::os::unix::ffi::OsStringExt;
     path.into_os_string().into_vec()
 }
 
-/// A path's bytes, as git writes them down.
 #[cfg(not(unix))]
 pub(super) fn path_bytes(path: PathBuf) -> Vec<u8> {
     path.to_string_lossy().replace('\\', "/").into_bytes()
 }
 
-/// What tells two states of a file apart.
+/// Distinguishes two states of a file.
 #[cfg(unix)]
 fn stamp(found: &Metadata) -> impl PartialEq {
     use std::os::unix::fs::MetadataExt;
@@ -69,7 +65,7 @@ fn is_executable(_: &Metadata) -> bool {
     false
 }
 
-/// What is at a path of a working tree, without going through links.
+/// What is at a path of a working tree, without following links.
 pub(super) fn look(root: &Path, path: &[u8]) -> io::Result<Option<Metadata>> {
     let absent = |error: &io::Error| {
         matches!(
@@ -93,16 +89,14 @@ pub(super) fn look(root: &Path, path: &[u8]) -> io::Result<Option<Metadata>> {
     }
 }
 
-/// A file that was found, and is to be read.
 pub(super) struct Found {
-    /// Its path.
     pub(super) path: RawPath,
-    /// What it was when it was found.
+    /// Its metadata when it was found.
     pub(super) metadata: Metadata,
 }
 
 impl Found {
-    /// Reads the file as it was found, or says that it changed.
+    /// Reads the file, and fails if it changed since it was found.
     pub(super) fn read(&self, root: &Path) -> Result<(Mode, Vec<u8>), CaptureError> {
         let changing = || CaptureError::Changing {
             shown: shown(&self.path),
@@ -131,7 +125,7 @@ impl Found {
             return Err(changing());
         }
         let mut bytes = Vec::with_capacity(usize::try_from(self.metadata.len()).unwrap_or(0));
-        // One byte more than it had shows that it grew.
+        // Reading one byte more shows whether it grew.
         let mut limited = (&mut file).take(self.metadata.len() + 1);
         limited.read_to_end(&mut bytes).map_err(failed)?;
         if bytes.len() as u64 != self.metadata.len() || !is_same(&file)? {
@@ -147,11 +141,10 @@ impl Found {
     }
 }
 
-/// When a file was written: seconds and nanoseconds.
+/// When a file was modified: seconds and nanoseconds.
 pub(super) type Written = (i64, u32);
 
-/// When a file was written; the beginning of time where that is not known, so
-/// that nothing counts as written before it.
+/// When a file was modified. Unknown times count as 1970: no file is older than that.
 #[cfg(unix)]
 pub(super) fn written(path: &Path) -> Written {
     use std::os::unix::fs::MetadataExt;
@@ -168,7 +161,7 @@ pub(super) fn written(_: &Path) -> Written {
     (0, 0)
 }
 
-/// What is at a path, which must be something that can be kept.
+/// What is at a path, which must be a file, a link or a folder.
 pub(super) fn find(root: &Path, path: &[u8]) -> Result<Option<Metadata>, CaptureError> {
     let found = look(root, path).map_err(|source| CaptureError::Unreadable {
         shown: shown(path),

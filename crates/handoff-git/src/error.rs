@@ -4,16 +4,16 @@ use std::path::PathBuf;
 
 use git2::{ErrorClass, ErrorCode};
 
-/// A failure that libgit2 reports: input and output, damage, permissions.
+/// A failure in libgit2: I/O, damage, permissions.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", .error.message())]
 pub struct GitError {
     error: git2::Error,
-    /// Whether the missing object was left out of this clone by a filter.
+    /// Whether an object is missing because this is a partial clone.
     left_out: bool,
 }
 
-// Not `#[from]`: as a source, the inner error would repeat the message, with numbers.
+// Not `#[from]`: as a source, the inner error would repeat the message, with error numbers.
 impl From<git2::Error> for GitError {
     fn from(error: git2::Error) -> Self {
         Self {
@@ -24,8 +24,7 @@ impl From<git2::Error> for GitError {
 }
 
 impl GitError {
-    /// Whether the repository itself is damaged: an object or a ref is missing or
-    /// corrupted.
+    /// Whether the repository is damaged: an object or a ref is missing or corrupt.
     pub fn is_damage(&self) -> bool {
         use ErrorClass as C;
         let class = self.error.class();
@@ -37,7 +36,7 @@ impl GitError {
             || (class == C::Reference && self.error.message().contains("corrupted"))
     }
 
-    /// The failure to read an object that a filter left out of this clone.
+    /// The failure to read an object that a partial clone left out.
     pub(super) fn left_out(error: git2::Error) -> Self {
         Self {
             error,
@@ -45,14 +44,13 @@ impl GitError {
         }
     }
 
-    /// Whether an object is missing because a filter left it out when this
-    /// repository was cloned.
+    /// Whether an object is missing because this is a partial clone.
     pub fn is_left_out(&self) -> bool {
         self.left_out
     }
 
     /// Whether the object or ref does not exist.
-    pub fn is_not_found(&self) -> bool {
+    pub(crate) fn is_not_found(&self) -> bool {
         self.error.code() == ErrorCode::NotFound
     }
 }
@@ -60,7 +58,7 @@ impl GitError {
 /// Why a repository could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// There is no repository here or above.
+    /// There is no repository in this or a parent folder.
     #[error("this is not a Git repository, nor is any folder above it")]
     NotFound,
     /// The repository belongs to another user.
@@ -69,7 +67,7 @@ pub enum OpenError {
     /// libgit2 does not support the repository's format.
     #[error("unsupported repository format: {0}")]
     Unsupported(String),
-    /// Anything else that libgit2 reports.
+    /// Any other failure.
     #[error("the repository cannot be opened")]
     Git(#[source] GitError),
 }
@@ -77,7 +75,7 @@ pub enum OpenError {
 /// Why a prepared commit was not published.
 #[derive(Debug, thiserror::Error)]
 pub enum PublishError {
-    /// The ref is no longer where the commit expects it.
+    /// The ref has moved since the commit was prepared.
     #[error("the ref moved")]
     Moved,
     /// Another process holds the ref's lock file.

@@ -1,8 +1,7 @@
-//! Facts about the user's commits: what a branch added to its base. Objects are
-//! only read, and no process is started.
+//! Facts about the user's commits: what a branch added to its base. Objects are only read, and no
+//! process is started.
 //!
-//! A question that this clone can't answer, because history or trees are not
-//! here, is answered with [`Unknown`]: never with a guess.
+//! What this clone can't tell, because history or trees are missing, is [`Unknown`], never a guess.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -14,37 +13,37 @@ use super::object_id::{ToOid, object_id};
 use super::repository::Repository;
 use super::tree::Tree;
 
-/// How many commits are walked for one question.
+/// The most commits that one query walks.
 pub(super) const MOST_COMMITS: usize = 10_000;
 
-/// How many paths are compared.
+/// The most paths that are compared.
 const MOST_PATHS: usize = 100_000;
 
-/// Why a question has no answer here.
+/// Why a fact can't be determined in this clone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unknown {
-    /// History ends where this clone begins.
+    /// The history is cut off.
     #[error(
         "this clone is shallow, and what is asked for may be in the history that it does not have"
     )]
     Shallow,
-    /// Objects are left out of this clone.
+    /// Objects are missing from this partial clone.
     #[error("this clone is a partial one, and does not have what is asked for")]
     Partial,
-    /// There is more than is looked at.
+    /// There are too many commits or paths.
     #[error(
         "there are more than {MOST_COMMITS} commits or {MOST_PATHS} paths, and no more are looked at"
     )]
     TooMuch,
-    /// The two have no commit in common.
+    /// The commits have no common ancestor.
     #[error("the branch and its base have no commit in common")]
     Unrelated,
 }
 
-/// Why a question is not answered.
+/// Why a fact could not be determined.
 #[derive(Debug, thiserror::Error)]
 pub enum FactError {
-    /// It can't be answered here.
+    /// This clone can't tell.
     #[error(transparent)]
     Unknown(#[from] Unknown),
     /// The repository is damaged.
@@ -58,34 +57,34 @@ impl From<git2::Error> for FactError {
     }
 }
 
-/// What an abbreviated id names.
+/// What a full or abbreviated id names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Named {
-    /// This commit.
+    /// A commit.
     Commit(ObjectId),
-    /// Something else.
+    /// Another kind of object.
     Other(&'static str),
     /// Several objects.
     Several,
-    /// Nothing.
+    /// No object.
     Nothing,
 }
 
-/// Each path that differs between two trees, with what it holds in the second.
+/// Each path that differs between two trees, with its object in the second.
 pub type Differences = BTreeMap<String, Option<ObjectId>>;
 
-/// What a branch added to its base.
+/// A branch's own commits.
 #[derive(Clone, Debug)]
 pub struct Added {
-    /// Where it left the base.
+    /// The commit where it left the base.
     pub fork: ObjectId,
-    /// Its commits since, the newest first, each with how many parents it has.
+    /// Its commits since, the newest first, each with its number of parents.
     pub commits: Vec<(ObjectId, usize)>,
 }
 
 impl Repository {
-    /// Where the base branch stands: locally or on `origin`, whichever has the
-    /// other's commits; `origin`'s, if neither does.
+    /// The commit of the base branch, local or on `origin`: whichever contains the other;
+    /// `origin`'s if neither does.
     ///
     /// # Errors
     /// [`GitError`] when history can't be read.
@@ -112,11 +111,10 @@ impl Repository {
         }))
     }
 
-    /// What a whole or abbreviated id names.
+    /// What a full or abbreviated id names.
     ///
     /// # Errors
-    /// [`FactError`]; an object that a shallow or partial clone may just not have
-    /// is unknown.
+    /// [`FactError`]; an object that may be missing from a shallow or partial clone is unknown.
     pub fn named(&self, text: &str) -> Result<Named, FactError> {
         let is_id = (4..=40).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_hexdigit());
         let nothing = || match self.gap() {
@@ -143,7 +141,7 @@ impl Repository {
         })
     }
 
-    /// Why an object that is not here may be elsewhere.
+    /// Why a missing object may exist elsewhere.
     fn gap(&self) -> Option<Unknown> {
         if self.is_shallow() {
             return Some(Unknown::Shallow);
@@ -151,7 +149,7 @@ impl Repository {
         self.is_partial().then_some(Unknown::Partial)
     }
 
-    /// The answer, or why an object that was needed for it is not here.
+    /// Turns the failure to find an object into [`Unknown`] if this clone is incomplete.
     pub(super) fn known<T>(&self, answer: Result<T, FactError>) -> Result<T, FactError> {
         match answer {
             Err(FactError::Git(error)) if error.is_not_found() => match self.gap() {
@@ -162,10 +160,10 @@ impl Repository {
         }
     }
 
-    /// Says whether a commit is one that another one has in its history.
+    /// Whether a commit has another in its history.
     ///
     /// # Errors
-    /// [`FactError`]; where history is cut off, that it has not is unknown.
+    /// [`FactError`]; a commit not found in a cut-off history is unknown.
     pub fn has_commit(&self, tip: ObjectId, commit: ObjectId) -> Result<bool, FactError> {
         if tip == commit {
             return Ok(true);
@@ -178,10 +176,10 @@ impl Repository {
         Ok(has)
     }
 
-    /// The commits of one history that another does not have, the newest first.
+    /// The commits of one history that another lacks, the newest first.
     ///
     /// # Errors
-    /// [`FactError`]; where history is cut off among them, they are unknown.
+    /// [`FactError`]; if history is cut off among them, they are unknown.
     pub fn commits_since(
         &self,
         tip: ObjectId,
@@ -211,8 +209,8 @@ impl Repository {
         self.known(walk())
     }
 
-    /// What a branch added to its base. Where the base has merged it since, that
-    /// is what it added before.
+    /// What a branch added to its base. If the base has merged the branch, what it added before
+    /// that.
     ///
     /// # Errors
     /// [`FactError`] when it is unknown or history can't be read.
@@ -221,18 +219,18 @@ impl Repository {
         let fork = self.fork(base, tip)?;
         let commits = self.commits_since(tip, &[base])?;
         if self.is_shallow() {
-            // What the base has beyond the fork must be here too: else some of it
-            // could pass for the branch's own.
+            // The base's commits since the fork must be here too, or some of them could pass for
+            // the branch's own.
             self.commits_since(base, &[tip])?;
         }
         Ok(Added { fork, commits })
     }
 
-    /// The commit that two histories last had in common.
+    /// The newest common ancestor of two commits.
     ///
     /// # Errors
     /// [`FactError`] when it is unknown or history can't be read.
-    pub fn fork(&self, one: ObjectId, other: ObjectId) -> Result<ObjectId, FactError> {
+    pub(crate) fn fork(&self, one: ObjectId, other: ObjectId) -> Result<ObjectId, FactError> {
         match self.inner.merge_base(one.oid(), other.oid()) {
             Ok(oid) => Ok(object_id(oid)),
             Err(error) if error.code() == ErrorCode::NotFound => {
@@ -242,8 +240,7 @@ impl Repository {
         }
     }
 
-    /// The base branch as it was before a merge brought it this commit; as it is,
-    /// where no merge did.
+    /// The base branch before a merge brought it this commit; unchanged if no merge did.
     fn before_merge(&self, base: ObjectId, tip: ObjectId) -> Result<ObjectId, FactError> {
         if base == tip || !self.known(self.descends(base, tip))? {
             return Ok(base);
@@ -254,10 +251,10 @@ impl Repository {
                 .collect::<Result<Vec<_>, FactError>>(),
         )?;
         if line.contains(&tip) {
-            // It is one of the base's own.
+            // It is one of the base's own commits.
             return Ok(base);
         }
-        // The newer ones have it, the older ones do not.
+        // Binary search: the newer ones have it, the older ones do not.
         let (mut has, mut lacks) = (0, line.len());
         while lacks - has > 1 {
             let middle = has + (lacks - has) / 2;
@@ -282,7 +279,7 @@ impl Repository {
         Ok(object_id(self.inner.find_commit(commit.oid())?.tree_id()))
     }
 
-    /// Every path that differs between the trees of two commits.
+    /// Every path that differs between two commits.
     ///
     /// # Errors
     /// [`FactError`] when a tree is not here or can't be read.
@@ -298,8 +295,8 @@ impl Repository {
         self.known(compare())
     }
 
-    /// How many paths differ between two commits where a file that was moved
-    /// counts once, as git finds moves unless it is told not to.
+    /// Counts the paths that differ between two commits. A moved file counts once, found as git
+    /// finds moves by default.
     ///
     /// # Errors
     /// [`FactError`] when a tree or file is not here or can't be read.
@@ -314,15 +311,15 @@ impl Repository {
         self.known(count())
     }
 
-    /// Where a branch of `origin` stood when it was last fetched.
-    pub fn on_origin(&self, branch: &str) -> Option<ObjectId> {
+    /// The commit of a branch on `origin` when it was last fetched.
+    pub(crate) fn on_origin(&self, branch: &str) -> Option<ObjectId> {
         let name = format!("refs/remotes/origin/{branch}");
         let valid = git2::Reference::is_valid_name(&name);
         let found = valid.then(|| self.inner.refname_to_id(&name).ok());
         found.flatten().map(object_id)
     }
 
-    /// Says whether this clone would have a branch of `origin`, if it was there.
+    /// Whether this clone fetches a branch of `origin`.
     pub fn follows(&self, branch: &str) -> bool {
         let Ok(origin) = self.inner.find_remote("origin") else {
             return true;
@@ -332,7 +329,7 @@ impl Repository {
         refspecs.any(|r| r.direction() == git2::Direction::Fetch && r.src_matches(&name))
     }
 
-    /// What a path holds in a commit's tree, where that is a file.
+    /// The bytes of a file in a commit.
     ///
     /// # Errors
     /// [`FactError`] when the tree or the file is not here or can't be read.
@@ -344,7 +341,7 @@ impl Repository {
         self.known(read())
     }
 
-    /// Says whether a commit is one of a branch's own line of first parents.
+    /// Whether a commit is among a branch's first parents.
     ///
     /// # Errors
     /// [`FactError`] when history is not here or can't be read.
@@ -366,8 +363,8 @@ impl Repository {
         self.known(walk())
     }
 
-    /// The paths that a branch changed since an earlier commit of it: those that
-    /// hold now neither what they held then nor what its base gave it.
+    /// The paths that a branch changed since one of its earlier commits: their content is neither
+    /// that of the earlier commit nor the base's.
     ///
     /// # Errors
     /// [`FactError`] when history is not here or can't be read.

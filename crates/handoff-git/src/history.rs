@@ -1,4 +1,4 @@
-//! Commits as data: who, when, what was said, which tree.
+//! Commits as data.
 
 use std::fmt;
 
@@ -10,21 +10,20 @@ use super::error::GitError;
 use super::object_id::{ToOid, object_id};
 use super::repository::Repository;
 
-/// An author or a committer, with the time of the act.
+/// An author or a committer, with a date.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Person {
-    /// The name, without `<`, `>`, line breaks and NUL.
+    /// The name, without `<`, `>`, line breaks or NUL.
     pub name: String,
-    /// The address, likewise.
+    /// The address, with the same restrictions.
     pub email: String,
-    /// When, to the second, with the zone it was recorded in.
+    /// The date, to the second, in its recorded time zone.
     pub at: DateTime<FixedOffset>,
 }
 
 impl Person {
-    /// Makes a person whose name and address can stand in a commit: what would
-    /// break its header is dropped, as git drops it. A name of which nothing is
-    /// left is `unknown`: git refuses a commit without one.
+    /// Creates a person. Characters that would break a commit's header are dropped, as git does. An
+    /// empty name becomes `unknown`, since git refuses a commit without one.
     pub fn new(name: &str, email: &str, at: DateTime<FixedOffset>) -> Self {
         let clean = |text: &str| -> String {
             let kept = text
@@ -45,7 +44,7 @@ impl Person {
 }
 
 impl fmt::Display for Person {
-    /// Writes the form that a commit object holds.
+    /// The form in a commit object.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seconds = self.at.timestamp();
         let zone = self.at.format("%z");
@@ -53,7 +52,7 @@ impl fmt::Display for Person {
     }
 }
 
-/// A commit, read whole.
+/// A commit.
 #[derive(Clone, Debug)]
 pub struct Commit {
     /// Its id.
@@ -62,31 +61,30 @@ pub struct Commit {
     pub tree: ObjectId,
     /// Its parents, in order.
     pub parents: Vec<ObjectId>,
-    /// Who wrote it.
+    /// Who wrote the change.
     pub author: Person,
-    /// Who recorded it.
+    /// Who made the commit.
     pub committer: Person,
-    /// The whole message; bytes that are not UTF-8 are replaced.
+    /// The message; bytes that are not UTF-8 are replaced.
     pub message: String,
-    /// Whether it has parents that are not in this shallow clone.
+    /// Whether its parents are missing from this shallow clone.
     pub cut_off: bool,
 }
 
-/// A commit, and the bytes it is stored as.
+/// A commit and its stored bytes.
 #[derive(Clone, Debug)]
 pub struct Stored {
-    /// The commit.
+    /// The parsed commit.
     pub commit: Commit,
     raw: Vec<u8>,
 }
 
 impl Stored {
-    /// The bytes it is stored as.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.raw
     }
 
-    /// Its header's lines, without their ends, and its message.
+    /// The header without its last line break, and the message.
     pub fn parts(&self) -> (String, &[u8]) {
         let end = self.raw.windows(2).position(|two| two == b"\n\n");
         let end = end.unwrap_or(self.raw.len());
@@ -98,7 +96,7 @@ impl Stored {
     }
 }
 
-/// Reads a commit that is written just as steps are; all others are libgit2's.
+/// Parses a commit in exactly the form of ledger steps; libgit2 parses all others.
 fn plain_commit(id: ObjectId, raw: &[u8]) -> Option<Commit> {
     fn line<'a>(raw: &mut &'a str, start: &str) -> Option<&'a str> {
         let (line, rest) = raw.strip_prefix(start)?.split_once('\n')?;
@@ -132,7 +130,7 @@ fn plain_commit(id: ObjectId, raw: &[u8]) -> Option<Commit> {
 }
 
 fn plain_person(line: &str) -> Option<Person> {
-    // What git trims from names, and what ends them.
+    // What git trims from names, and what would end them.
     let crud = |b: u8| b <= b' ' || b".,:;<>\"\\'".contains(&b);
     let clean = |text: &str| {
         let bytes = text.as_bytes();
@@ -168,7 +166,6 @@ fn plain_person(line: &str) -> Option<Person> {
     })
 }
 
-/// The parents that a commit's header names.
 fn stored_parents(header: &[u8]) -> Vec<ObjectId> {
     let lines = header.split(|&b| b == b'\n');
     let named = lines.filter_map(|line| line.strip_prefix(b"parent "));
@@ -214,8 +211,7 @@ impl Repository {
         })
     }
 
-    /// The commit that this names, as git understands it; none if there is none,
-    /// or if it may be one of several.
+    /// The commit that a revision expression names; `None` if it is missing or ambiguous.
     ///
     /// # Errors
     /// [`GitError`] when it can't be looked up.
@@ -226,7 +222,7 @@ impl Repository {
             Ok(commit) => Ok(Some(object_id(commit.id()))),
             Err(error) => match error.code() {
                 E::NotFound | E::Ambiguous | E::InvalidSpec | E::Peel => Ok(None),
-                // What it can't parse, it tells in other ways, too.
+                // libgit2 has several errors for what it can't parse.
                 E::GenericError | E::Invalid
                     if [C::None, C::Invalid, C::Regex].contains(&error.class()) =>
                 {
@@ -237,7 +233,6 @@ impl Repository {
         }
     }
 
-    /// A commit with the bytes it is stored as.
     pub(super) fn stored(&self, id: ObjectId) -> Result<Stored, GitError> {
         self.stored_in(id, self.is_shallow())
     }
@@ -251,8 +246,7 @@ impl Repository {
         })
     }
 
-    /// A commit and its first parents, the newest first. Stops where a shallow
-    /// clone ends.
+    /// A commit and its first parents, the newest first, up to the end of a shallow clone.
     ///
     /// # Errors
     /// Each item may be a [`GitError`]; the walk ends there.
@@ -268,11 +262,11 @@ impl Repository {
         })
     }
 
-    /// The ids of a commit and its first parents, the newest first. Stops where
-    /// a shallow clone ends.
+    /// The ids of a commit and its first parents, the newest first, up to the end of a shallow
+    /// clone.
     ///
-    /// One commit is read after the other: libgit2's own walk reads all of them
-    /// before it names the first, and names none where one is missing.
+    /// They are read one after the other: libgit2's own walk reads all of them before it returns
+    /// the first, and returns none if one is missing.
     ///
     /// # Errors
     /// Each item may be a [`GitError`]; the walk ends there.
@@ -295,8 +289,8 @@ impl Repository {
         })
     }
 
-    /// How many commits the first of two has that the second does not, and how
-    /// many the second has that the first does not.
+    /// Counts the commits that only the first of two histories has, and those that only the second
+    /// has.
     ///
     /// # Errors
     /// [`GitError`] when history can't be read.

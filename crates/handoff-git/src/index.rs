@@ -1,8 +1,7 @@
-//! The index: which files the next commit has, read without a look at the
-//! working tree, and the tree that they give.
+//! The index: the files of the next commit and their tree, without reading the working tree.
 //!
-//! The file is walked as it is stored. libgit2 reads it whole into objects of its own, and checks its
-//! digest, which takes longer than all else that a hook does in a repository with many files.
+//! The file is parsed as it is stored. libgit2 builds an object for each entry and checks the
+//! file's digest, which takes longer than everything else a hook does in a large repository.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -15,7 +14,7 @@ use super::object_id::object_id;
 use super::repository::Repository;
 use super::tree::Tree;
 
-/// A regular file or a link that is staged.
+/// A staged file or symbolic link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StagedFile {
     /// Its path from the working tree's root; bytes that are not UTF-8 are replaced.
@@ -32,10 +31,10 @@ pub enum IndexError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
-    /// The file is no index.
+    /// The file is not an index.
     #[error("{} is not an index that git wrote", path.display())]
     Malformed {
         /// The file.
@@ -44,43 +43,43 @@ pub enum IndexError {
     /// The `git` command could not list it.
     #[error("git cannot list the index: {said}")]
     Git {
-        /// What it says.
+        /// Its message.
         said: String,
     },
-    /// What it is compared with can't be read.
+    /// HEAD's tree can't be read.
     #[error("the commit that HEAD is at cannot be read")]
     Head(#[source] GitError),
-    /// A pattern is none.
+    /// A pattern is invalid.
     #[error("{pattern} is not a pattern for paths")]
     Pattern {
         /// The pattern, escaped for display.
         pattern: String,
-        /// Why.
+        /// The cause.
         source: glob::PatternError,
     },
-    /// Patterns can't be taken.
+    /// libgit2 rejects the patterns.
     #[error("{patterns} are not patterns for paths")]
     Patterns {
         /// The patterns, escaped for display.
         patterns: String,
-        /// Why.
+        /// The cause.
         source: GitError,
     },
 }
 
-/// Patterns for paths, as git's pathspecs: `*` and `**` match any text, `?` one character, `[…]` a set;
-/// a name alone matches what is below it; one that begins with `!` takes out again.
+/// Patterns like git's pathspecs: `*` and `**` match any text, `?` one character, `[…]` a set. A
+/// name alone matches everything below it, and a leading `!` excludes.
 pub struct PathPatterns {
     spec: git2::Pathspec,
-    /// What paths must begin with, as far as each pattern is plain.
+    /// The literal beginning of each pattern.
     beginnings: Vec<Vec<u8>>,
 }
 
 impl PathPatterns {
-    /// Reads patterns.
+    /// Parses patterns.
     ///
     /// # Errors
-    /// [`IndexError::Pattern`] when one is none, which libgit2 would take, and have match nothing.
+    /// [`IndexError::Pattern`] for an invalid pattern: libgit2 would accept it and match nothing.
     pub fn new(patterns: &[String]) -> Result<Self, IndexError> {
         for pattern in patterns {
             glob::Pattern::new(&sets_of(pattern)).map_err(|source| IndexError::Pattern {
@@ -92,7 +91,7 @@ impl PathPatterns {
             let end = pattern.find(['*', '?', '[', '\\']);
             pattern.as_bytes()[..end.unwrap_or(pattern.len())].to_vec()
         };
-        // The first that matches decides.
+        // The first match decides.
         let (but, taking): (Vec<&String>, Vec<&String>) =
             patterns.iter().partition(|p| p.starts_with('!'));
         let spec = git2::Pathspec::new(but.iter().chain(&taking)).map_err(|error| {
@@ -107,22 +106,22 @@ impl PathPatterns {
         })
     }
 
-    /// Says whether they match a path.
-    pub fn matches(&self, path: &str) -> bool {
+    /// Whether a path matches.
+    pub(crate) fn matches(&self, path: &str) -> bool {
         self.may_match(path.as_bytes())
             && self
                 .spec
                 .matches_path(Path::new(path), git2::PathspecFlags::DEFAULT)
     }
 
-    /// Says whether a path begins as one that they match: that leaves out most, and costs little.
+    /// Whether a path begins like a match: a cheap test that excludes most paths.
     fn may_match(&self, path: &[u8]) -> bool {
         self.beginnings.iter().any(|begin| path.starts_with(begin))
     }
 }
 
-/// A pattern as `glob` reads it, which knows no escapes and takes `**` for whole folders only: what is
-/// left is whether its sets are closed.
+/// A pattern for `glob`, which knows no escapes and takes `**` only for whole folders: it is used
+/// only to check that sets are closed.
 fn sets_of(pattern: &str) -> String {
     let mut kept = String::with_capacity(pattern.len());
     let mut characters = pattern.chars();
@@ -136,22 +135,20 @@ fn sets_of(pattern: &str) -> String {
     kept
 }
 
-/// One entry of the index.
 struct IndexEntry<'a> {
     mode: u32,
     id: &'a [u8],
-    /// What stands for the entry in more than its path: its stage, and whether
-    /// it is only intended.
+    /// Whether it has a conflict stage or is only intended to be added.
     left_out: bool,
     path: &'a [u8],
 }
 
 impl Repository {
-    /// The files that the index has in another form than HEAD's commit, whose paths the patterns match,
-    /// and which `wanted` takes. `index` is another file than the repository's own, where git names one.
+    /// The staged files that differ from HEAD, match the patterns, and are accepted by `wanted`.
+    /// `index` is the file that git names in place of the repository's own.
     ///
     /// # Errors
-    /// [`IndexError`]; where there is no index, nothing was ever staged.
+    /// [`IndexError`]; a missing index means that nothing is staged.
     pub fn newly_staged(
         &self,
         index: Option<&Path>,
@@ -168,7 +165,7 @@ impl Repository {
             return Ok(files);
         };
         let tree = Tree::new(self, tree);
-        // Each folder is read once, however many files it has.
+        // Each of HEAD's folders is read once.
         let mut folders: HashMap<String, HashMap<String, ObjectId>> = HashMap::new();
         let mut failed = None;
         files.retain(|file| {
@@ -220,13 +217,13 @@ impl Repository {
         });
         match (whole, last) {
             (Some(true), Ok(())) => Ok(found),
-            // Parts of it are in another file, or stand for whole folders.
+            // Split and sparse indexes are left to git.
             (Some(false), Ok(())) => self.listed(index, patterns),
             _ => Err(IndexError::Malformed { path }),
         }
     }
 
-    /// What the `git` command lists.
+    /// Asks the `git` command.
     fn listed(
         &self,
         index: Option<&Path>,
@@ -267,11 +264,11 @@ impl Repository {
         Ok(found)
     }
 
-    /// The tree that the index gives. Its folders are kept in memory only, and so
-    /// is everything that is written after it.
+    /// The tree of the index. Its folders are kept in memory only, as is everything written after
+    /// them.
     ///
     /// # Errors
-    /// [`GitError`] when the index has a form that libgit2 does not read, or is in conflict.
+    /// [`GitError`] when libgit2 does not support the index's format, or it has conflicts.
     pub fn tree_of_index(&self, index: Option<&Path>) -> Result<ObjectId, GitError> {
         self.keep_new_objects_in_memory()?;
         let mut index = match index {
@@ -282,7 +279,7 @@ impl Repository {
     }
 }
 
-/// Regular files and links; not the modules of other repositories.
+/// Files and links, not submodules.
 fn is_file(mode: u32) -> bool {
     [0o100_000, 0o120_000].contains(&(mode & 0o170_000))
 }
@@ -291,11 +288,11 @@ fn number<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..at + N)?.try_into().ok()
 }
 
-/// Walks the entries of an index as it is stored, see gitformat-index(5). Says whether these are all of
-/// them; none where it is no index.
+/// Calls `each` for the entries of an index file, see gitformat-index(5). Returns whether these are
+/// all entries; `None` if the file is not an index.
 fn walk(bytes: &[u8], mut each: impl FnMut(&IndexEntry<'_>)) -> Option<bool> {
     const HEADER: usize = 12;
-    /// Times, numbers and sizes, which tell of the working tree.
+    /// Times, ids and sizes from the working tree.
     const STAT: usize = 40;
     const MODE: usize = 24;
     const ID: usize = 20;
@@ -325,7 +322,7 @@ fn walk(bytes: &[u8], mut each: impl FnMut(&IndexEntry<'_>)) -> Option<bool> {
             at += 2;
         }
         if version == 4 {
-            // How much of the path before goes, in groups of seven bits.
+            // How many bytes to drop from the previous path, in groups of seven bits.
             let mut byte = *bytes.get(at)?;
             at += 1;
             let mut gone = usize::from(byte & 0x7f);
@@ -355,11 +352,11 @@ fn walk(bytes: &[u8], mut each: impl FnMut(&IndexEntry<'_>)) -> Option<bool> {
                 left_out,
                 path: bytes.get(at..at + length)?,
             });
-            // Filled up with one to eight zeros.
+            // Padded with one to eight zeros.
             at = start + ((at + length - start) / 8 + 1) * 8;
         }
     }
-    // What follows may be left out by who does not know it, unless its name begins in lower case.
+    // Unknown extensions may be skipped, unless their name begins in lower case.
     let end = bytes.len().checked_sub(ID)?;
     let mut whole = true;
     while at < end {

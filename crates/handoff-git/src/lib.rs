@@ -1,18 +1,16 @@
-//! Git: the only place that names libgit2.
+//! Git: the only crate that names libgit2.
 //!
-//! Everything else sees these types. A [`Repository`] reads objects and refs; `objects` is the one
-//! door through which objects are written, and a [`Prepared`] (`prepare`, or `sign`, which has git
-//! sign it) is a commit that is written but that nothing points to yet: its one useful method
-//! publishes it by compare-and-swap. `tree` edits and compares trees in their stored form,
-//! `tree_transfer` carries whole ones from one repository to another, `history` reads commits,
-//! `shallow` and `boundary` know what a clone does not have, `object_cache` what was read lately.
-//! `code` answers questions about the user's own branches, `evidence` about their commits,
-//! `merging` about how they were merged, `signature` about which key made one. `worktree` reads
-//! what a working tree holds beyond HEAD (`capture`, `disk`, `racy_files`) and touches neither it
-//! nor its index; `restore` writes into a worktree that it just made, and into no other.
-//! `ref_files` learns from git's locks and logs what git is about to do to a ref, `maintenance` has
-//! git pack what many steps leave. Nothing here knows what a handoff is, or moves any ref but the
-//! one that its caller names.
+//! A [`Repository`] reads objects and refs; only `objects` writes objects. A [`Prepared`] commit
+//! (from `prepare`, or from `sign`, which has git sign it) is written, but no ref points to it yet:
+//! its one useful method publishes it by compare-and-swap. `tree` edits and compares trees in their
+//! stored form, `tree_transfer` copies whole trees between repositories, `history` reads commits,
+//! `shallow` and `boundary` know what a clone is missing, `object_cache` holds recently read
+//! objects. `code` queries the user's branches, `evidence` their commits, `merging` how they were
+//! merged, and `signature` verifies who signed one. `worktree` reads uncommitted changes
+//! (`capture`, `disk`, `racy_files`) without touching the working tree or its index; `restore`
+//! writes only into a worktree that it just created. `ref_files` tells from git's locks and logs
+//! what git is about to do to a ref, `maintenance` starts git's own packing. Nothing here knows
+//! what a handoff is, or moves a ref that its caller did not name.
 
 mod boundary;
 mod capture;

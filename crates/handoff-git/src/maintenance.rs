@@ -1,5 +1,4 @@
-//! The upkeep of a repository: git's own, started as git starts it after a command
-//! that brought objects; it runs beside everyone's work and never within it.
+//! git's own maintenance, started in the background as git does after a fetch.
 
 use std::fs;
 use std::path::Path;
@@ -9,22 +8,19 @@ use git2::{Config, ErrorCode};
 
 use super::repository::Repository;
 
-/// What is set in this repository, where the configuration says nothing: git's own
-/// numbers of loose objects and of packs.
+/// git's default thresholds for loose objects and packs.
 const LOOSE: i64 = 6700;
 const PACKS: i64 = 50;
 
-/// The folder of loose objects that git counts, one of this many.
+/// git estimates the number of loose objects from one folder of this many.
 const SAMPLE: &str = "17";
 const FOLDERS: i64 = 256;
 
-/// Where the user has objects that nothing points to removed at another age than
-/// git's own two weeks, that is left to the user's own runs: a step's objects are
-/// such until it is published.
+/// Never prune: a user may have set a shorter age than git's two weeks, and a step's objects are
+/// unreachable until it is published.
 const KEEP_ALL: [&str; 2] = ["-c", "gc.pruneExpire=never"];
 
-/// The logs of the user's own refs are left alone: what git forgets of them when is for
-/// the user's own runs.
+/// Leave the reflogs of the user's refs to the user's own runs.
 const KEEP_LOGS: [&str; 4] = [
     "-c",
     "gc.reflogExpire=never",
@@ -33,23 +29,21 @@ const KEEP_LOGS: [&str; 4] = [
 ];
 
 impl Repository {
-    /// Starts git's own maintenance beside this process, where something was written
-    /// or fetched through this handle and the numbers by which git decides it
-    /// (`gc.auto`, `gc.autoPackLimit`) are passed. Waits for nothing, and says
-    /// nothing: what can't be started now is due again after the next write.
+    /// Starts git's maintenance in the background if this handle wrote or fetched objects and git's
+    /// thresholds (`gc.auto`, `gc.autoPackLimit`) are exceeded. Errors are ignored: it is due again
+    /// after the next write.
     pub fn maintain(&self) {
         if self.grown.is_noted() && self.is_maintenance_due() {
             let mut command = self.maintenance();
-            // A group of its own: what ends the caller's does not end it halfway.
+            // In its own process group, so that ending the caller's does not interrupt it.
             #[cfg(unix)]
             std::os::unix::process::CommandExt::process_group(&mut command, 0);
-            // git has what it needs to go on the next time.
+            // If it can't start, it is due again later.
             let _ = command.spawn();
         }
     }
 
-    /// Counts as git does: the loose objects in one folder of 256, and the packs
-    /// that are not to be kept as they are.
+    /// Counts as git does: the loose objects in one folder of 256, and the packs without `.keep`.
     fn is_maintenance_due(&self) -> bool {
         let Ok(config) = self.inner.config().and_then(|mut all| all.snapshot()) else {
             return false;
@@ -67,7 +61,7 @@ impl Repository {
         loose > 0
             && (loose_objects(&objects.join(SAMPLE)) > (loose + FOLDERS - 1) / FOLDERS
                 || (packs > 0 && packs_to_join(&objects.join("pack")) > packs))
-            // Someone is at it.
+            // Another process is running it.
             && !objects.join("maintenance.lock").exists()
     }
 
@@ -79,7 +73,7 @@ impl Repository {
             command.args(KEEP_ALL);
         }
         command.args(["maintenance", "run", "--auto", "--quiet"]);
-        // Not in a worktree that someone may want to remove meanwhile.
+        // Not in a linked worktree, which somebody may want to remove meanwhile.
         command.current_dir(folder);
         command.stdin(Stdio::null());
         command.stdout(Stdio::null()).stderr(Stdio::null());
@@ -87,7 +81,7 @@ impl Repository {
     }
 }
 
-/// A number of the configuration; none where what stands there is not one.
+/// A number in the configuration; `None` if it is not a number.
 fn number(config: &Config, key: &str, otherwise: i64) -> Option<i64> {
     match config.get_i64(key) {
         Ok(set) => Some(set),
@@ -96,7 +90,7 @@ fn number(config: &Config, key: &str, otherwise: i64) -> Option<i64> {
     }
 }
 
-/// How many loose objects a folder has: files with the rest of an id as their name.
+/// How many files in a folder are named like the rest of an object id.
 fn loose_objects(folder: &Path) -> i64 {
     const REST: usize = 38;
     let is_object =
@@ -104,13 +98,13 @@ fn loose_objects(folder: &Path) -> i64 {
     sum(folder, |name| i64::from(is_object(name)))
 }
 
-/// How many packs a folder has that are not marked to be kept.
+/// How many packs in a folder have no `.keep` file.
 fn packs_to_join(folder: &Path) -> i64 {
     let is = |name: &[u8], end: &[u8]| i64::from(name.ends_with(end));
     sum(folder, |name| is(name, b".pack") - is(name, b".keep"))
 }
 
-/// Adds up what the names in a folder count; nothing in a folder that can't be read.
+/// Sums `counts` over the names in a folder; 0 if it can't be read.
 fn sum(folder: &Path, counts: impl Fn(&[u8]) -> i64) -> i64 {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let counted = entries.map(|entry| counts(entry.file_name().as_encoded_bytes()));

@@ -1,4 +1,4 @@
-//! How a branch was merged into its base, told from what the commits hold.
+//! How a branch was merged into its base, told from the content of commits.
 
 use std::rc::Rc;
 
@@ -10,29 +10,26 @@ use super::object_id::{ToOid, blob_id, object_id};
 use super::repository::Repository;
 use super::tree::{EntryKind, Tree};
 
-/// A commit as far as merging goes.
 struct Brief {
     parents: Vec<Oid>,
     message: Vec<u8>,
 }
 
-/// What a stretch of the base branch changed, beside what a branch did.
+/// How a change on the base branch compares to the branch's change.
 enum Change {
     /// The same.
     Same,
-    /// The same as far as it can be told: where both lines changed the same
-    /// lines, somebody merged them by hand.
+    /// The same, except for lines changed on both sides, which somebody merged by hand.
     ByHand,
-    /// Something else, and how it differs.
+    /// Different; says how.
     Other(String),
 }
 
 impl Repository {
-    /// Why a commit did not merge a branch with a commit of two lines; nothing,
-    /// if it did.
+    /// Why a commit is not a merge of a branch with two parents; `None` if it is.
     ///
     /// # Errors
-    /// [`FactError`] when history is not here or can't be read.
+    /// [`FactError`] when history is missing or can't be read.
     pub fn not_a_merge(
         &self,
         merge: ObjectId,
@@ -56,10 +53,10 @@ impl Repository {
         ))
     }
 
-    /// Why a commit is not a branch squashed into one; nothing, if it is.
+    /// Why a commit is not a branch squashed into one commit; `None` if it is.
     ///
     /// # Errors
-    /// [`FactError`] when history is not here or can't be read.
+    /// [`FactError`] when history is missing or can't be read.
     pub fn not_a_squash(
         &self,
         merge: ObjectId,
@@ -85,7 +82,8 @@ impl Repository {
         if let Some(why) = self.other_change(before, merge, added.fork, tip)? {
             return Ok(Some(why));
         }
-        // Where the branch's earlier commits came before it, they were not squashed.
+        // If the branch's earlier commits come right before it, the branch was rebased, not
+        // squashed.
         let messages = self.messages(&added)?;
         let above = self.known(self.brief(parent))?;
         if messages.len() > 1 && parent != added.fork.oid() && messages.contains(&above.message) {
@@ -95,11 +93,10 @@ impl Repository {
         Ok(None)
     }
 
-    /// Why a commit is not the last of a branch's, written again on its base;
-    /// nothing, if it is.
+    /// Why a commit is not the last one of a rebased branch; `None` if it is.
     ///
     /// # Errors
-    /// [`FactError`] when history is not here or can't be read.
+    /// [`FactError`] when history is missing or can't be read.
     pub fn not_a_rebase(
         &self,
         merge: ObjectId,
@@ -117,8 +114,7 @@ impl Repository {
         let Some(&parent) = last.parents.first() else {
             return Ok(Some("it is the first commit of all".to_owned()));
         };
-        // The branch's messages, from its last commit back. Commits that the base
-        // had already are left out when a branch is rebased.
+        // A rebase drops commits that the base already had.
         let added = self.added(object_id(parent), tip)?;
         let messages = self.messages(&added)?;
         let mut left = messages.iter();
@@ -139,14 +135,13 @@ impl Repository {
         self.other_change(before, merge, added.fork, tip)
     }
 
-    /// The messages of a branch's commits that are no merges, the last first.
+    /// The messages of a branch's commits without merges, the last first.
     fn messages(&self, added: &Added) -> Result<Vec<Vec<u8>>, FactError> {
         let plain = added.commits.iter().filter(|(_, parents)| *parents < 2);
         let messages = plain.map(|(id, _)| Ok(self.brief(id.oid())?.message));
         self.known(messages.collect())
     }
 
-    /// Reads a commit.
     fn brief(&self, id: Oid) -> Result<Brief, FactError> {
         let commit = self.inner.find_commit(id)?;
         if commit.parent_count() == 0 && self.is_shallow() {
@@ -158,8 +153,8 @@ impl Repository {
         })
     }
 
-    /// How what a stretch of the base branch changed differs from what a branch
-    /// changed since it left the base; nothing, if it is the same.
+    /// How the change on the base branch differs from the branch's own; `None` if they are the
+    /// same.
     fn other_change(
         &self,
         before: ObjectId,
@@ -173,8 +168,7 @@ impl Repository {
             Change::Other(why) => return Ok(Some(why)),
             Change::ByHand => {}
         }
-        // Both lines changed the same lines, and so did whoever edits the work
-        // after it was merged.
+        // Lines that both sides changed may also have been edited after the merge.
         for id in self.first_parents(before).take(MOST_COMMITS) {
             let id = self.known(id.map_err(FactError::from))?;
             if id == fork {
@@ -192,8 +186,8 @@ impl Repository {
         Ok(None)
     }
 
-    /// Compares what a stretch of the base branch changed with what merging a
-    /// branch would have changed there. `branch` is what that changed since `fork`.
+    /// Compares a change on the base branch with the result of merging the branch there. `branch`
+    /// is the branch's change since `fork`.
     fn change(
         &self,
         before: ObjectId,
@@ -242,8 +236,7 @@ impl Repository {
         })
     }
 
-    /// A file that both lines changed, merged as git merges it; nothing, where a
-    /// person must.
+    /// A file that both sides changed, merged as git merges it; `None` on a conflict.
     fn merged_file(
         &self,
         path: &str,
@@ -254,7 +247,7 @@ impl Repository {
         let read = |commit| -> Result<Option<Rc<[u8]>>, FactError> {
             Ok(match Tree::new(self, self.tree_of(commit)?).entry(path)? {
                 Some((EntryKind::File, id)) => Some(self.blob(id)?),
-                // A submodule's commit is no object of this repository.
+                // A submodule's commit is not an object of this repository.
                 Some((EntryKind::Other, id)) if self.has(id) => Some(self.blob(id)?),
                 _ => None,
             })
@@ -262,7 +255,7 @@ impl Repository {
         let (Some(old), Some(ours), Some(theirs)) = (read(fork)?, read(before)?, read(tip)?) else {
             return Ok(None);
         };
-        // Bytes that are no text have no lines to merge.
+        // Binary files can't be merged by lines.
         if [&old, &ours, &theirs]
             .iter()
             .any(|bytes| bytes.contains(&0))

@@ -1,12 +1,12 @@
-//! What was read not long ago, by object.
+//! A bounded cache of objects.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 use handoff_base::ObjectId;
 
-/// The first bytes of an id, which is a hash already. A memory is small: ids that
-/// were made to collide slow it down, and nothing worse.
+/// Hashes an object id to its first bytes: it is a hash already. Ids made to collide only slow down
+/// a small cache.
 #[derive(Default)]
 pub struct Start(u64);
 
@@ -22,12 +22,12 @@ impl Hasher for Start {
     }
 }
 
-/// Values by the ids of objects.
+/// A map keyed by object ids.
 pub type ById<V> = HashMap<ObjectId, V, BuildHasherDefault<Start>>;
 
 type Values<V> = ById<(V, usize)>;
 
-/// A bounded memory: what was asked for lately stays, the rest goes.
+/// A bounded cache that keeps what was used recently.
 pub struct Recent<V> {
     young: Values<V>,
     old: Values<V>,
@@ -36,8 +36,8 @@ pub struct Recent<V> {
 }
 
 impl<V: Clone> Recent<V> {
-    /// A memory for values of this weight, and for as much again that is about
-    /// to be forgotten.
+    /// Creates a cache for values of this total weight, plus as much again that is about to be
+    /// dropped.
     pub fn new(limit: usize) -> Self {
         Self {
             young: Values::default(),
@@ -47,7 +47,7 @@ impl<V: Clone> Recent<V> {
         }
     }
 
-    /// What is remembered of this object.
+    /// The cached value of an object.
     pub fn get(&mut self, id: ObjectId) -> Option<V> {
         if let Some((value, _)) = self.young.get(&id) {
             return Some(value.clone());
@@ -57,7 +57,7 @@ impl<V: Clone> Recent<V> {
         Some(value)
     }
 
-    /// Remembers a value of this weight.
+    /// Adds a value of this weight.
     pub fn put(&mut self, id: ObjectId, value: V, weight: usize) {
         if self.weight + weight > self.limit {
             self.old = std::mem::take(&mut self.young);

@@ -1,13 +1,12 @@
-//! Ids of objects, ours and libgit2's.
+//! Conversion between our object ids and libgit2's.
 
 use git2::{ErrorClass, ErrorCode, ObjectType, Oid};
 use handoff_base::{NoObjectId, ObjectId};
 
 use super::error::GitError;
 
-/// libgit2's form of an id.
 pub(super) trait ToOid {
-    /// The same id.
+    /// libgit2's form of this id.
     fn oid(self) -> Oid;
 }
 
@@ -24,16 +23,16 @@ pub(super) fn object_id(oid: Oid) -> ObjectId {
 }
 
 impl From<NoObjectId> for GitError {
-    /// What is stored and should be an id is damaged.
+    /// A stored id that is invalid means damage.
     fn from(error: NoObjectId) -> Self {
         git2::Error::new(ErrorCode::Invalid, ErrorClass::Object, error.to_string()).into()
     }
 }
 
-/// The id that a blob with these bytes has.
+/// The id of a blob with these bytes.
 ///
 /// # Errors
-/// [`GitError`] when libgit2 cannot hash, which needs memory only.
+/// [`GitError`] when libgit2 cannot hash, which only takes memory.
 pub fn blob_id(bytes: &[u8]) -> Result<ObjectId, GitError> {
     Ok(object_id(Oid::hash_object(ObjectType::Blob, bytes)?))
 }

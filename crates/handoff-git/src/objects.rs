@@ -1,4 +1,4 @@
-//! The one door through which objects are written, and the note that some were.
+//! The only place where objects are written.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -9,36 +9,31 @@ use handoff_base::ObjectId;
 use super::error::GitError;
 use super::object_id::object_id;
 
-/// Whether objects came into a repository since it was opened.
+/// Whether objects were added to a repository since it was opened.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Grown(Rc<Cell<bool>>);
 
 impl Grown {
-    /// Notes that some did.
     pub(super) fn note(&self) {
         self.0.set(true);
     }
 
-    /// Says whether that was noted.
     pub(super) fn is_noted(&self) -> bool {
         self.0.get()
     }
 }
 
-/// How often a write is tried.
+/// The number of attempts to write.
 const TIMES: u32 = 4;
 
-/// Writes an object, and once more where that fails: git removes a folder of loose
-/// objects that it emptied, if need be in the moment in which one is put there.
-///
-/// # Errors
-/// [`GitError`] when the object can't be written.
+/// Writes an object, with retries: git may remove a folder of loose objects that it emptied just
+/// when a new one is put there.
 #[expect(clippy::disallowed_methods, reason = "this is the door")]
 pub(super) fn write(odb: &Odb<'_>, kind: ObjectType, bytes: &[u8]) -> Result<ObjectId, GitError> {
     Ok(object_id(retried(|| odb.write(kind, bytes))?))
 }
 
-/// Tries again what fails of the file system, for a few times.
+/// Retries a few times if the file system fails.
 fn retried<T>(mut write: impl FnMut() -> Result<T, git2::Error>) -> Result<T, git2::Error> {
     let mut times = 1;
     loop {

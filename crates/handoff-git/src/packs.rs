@@ -1,5 +1,5 @@
-//! Where objects are in packs. Most are stored as what differs from a neighbour:
-//! who reads many in the order of the pack finds each neighbour just unpacked.
+//! The order of objects in packs. Most are stored as a delta to a neighbour, so reading them in
+//! pack order finds each neighbour just unpacked.
 
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read, Seek, SeekFrom};
@@ -11,24 +11,22 @@ use handoff_base::ObjectId;
 use super::object_id::ToOid;
 use super::repository::Repository;
 
-/// What a pack's index begins with in its second version, the only one that git
-/// has written since 2007.
+/// The signature of version 2 of a pack's index, the only one that git has written since 2007.
 const MAGIC: [u8; 8] = [0xff, b't', b'O', b'c', 0, 0, 0, 2];
 
-/// Where the ids begin: behind the number of objects by first byte.
+/// The offset of the ids: after the fan-out table.
 const IDS: u64 = 8 + 256 * 4;
 
-/// The bytes of an id, of a checksum and of an offset.
+/// The size of an id, a checksum or an offset.
 const ID: u64 = 20;
 const CHECKSUM: u64 = 4;
 const OFFSET: u64 = 4;
 
 impl Repository {
-    /// Sorts things by where their objects are stored: pack by pack, in the order of
-    /// each; last what is in no pack of this repository, or in one whose index can't be
-    /// read.
+    /// Sorts items by where their objects are stored: pack by pack, in each pack's order. Objects
+    /// without a readable pack come last.
     pub fn in_storage_order<T>(&self, things: Vec<T>, id: impl Fn(&T) -> ObjectId) -> Vec<T> {
-        /// Behind every pack.
+        /// After every pack.
         const NOWHERE: (usize, u32) = (usize::MAX, 0);
         let mut placed: Vec<_> = things.into_iter().map(|t| (NOWHERE, t)).collect();
         placed.sort_unstable_by_key(|(_, thing)| id(thing));
@@ -38,7 +36,7 @@ impl Repository {
         let is_index = |path: &std::path::PathBuf| path.extension().is_some_and(|e| e == "idx");
         for (number, path) in indices.filter(is_index).enumerate() {
             let ids = placed.iter().map(|(_, thing)| id(thing));
-            // The order is a help: what can't be read has none.
+            // Sorting is an optimisation: an unreadable index is skipped.
             for (index, offset) in offsets(&path, ids).unwrap_or_default() {
                 placed[index].0 = (number, offset);
             }
@@ -48,8 +46,8 @@ impl Repository {
     }
 }
 
-/// Which of these ids, in rising order, a pack has, and at which offset each. Offsets
-/// beyond two gigabytes are numbers that only keep their order.
+/// Which of these ascending ids a pack has, and at which offsets. Offsets beyond two gigabytes are
+/// indexes into another table, in the same order.
 fn offsets(path: &Path, ids: impl Iterator<Item = ObjectId>) -> io::Result<Vec<(usize, u32)>> {
     let mut index = BufReader::with_capacity(1 << 18, File::open(path)?);
     let mut start = [0; IDS as usize];
@@ -80,7 +78,7 @@ fn offsets(path: &Path, ids: impl Iterator<Item = ObjectId>) -> io::Result<Vec<(
     let mut offset = [0; OFFSET as usize];
     for (_, position) in &mut found {
         let there = begin + u64::from(*position) * OFFSET;
-        // Several things may have one object.
+        // Several items may name the same object.
         let step = there.cast_signed() - here.cast_signed();
         index.seek_relative(step)?;
         index.read_exact(&mut offset)?;

@@ -1,5 +1,4 @@
-//! Where a working tree stands: its branch, its commit, what it is in the
-//! middle of, and which of its commits nobody else has.
+//! A working tree's branch, commit, operation in progress and unpublished commits.
 
 use std::fs;
 
@@ -10,26 +9,26 @@ use super::error::GitError;
 use super::object_id::{ToOid, object_id};
 use super::repository::Repository;
 
-/// Where a working tree stands.
+/// The HEAD of a working tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Position {
-    /// The branch, without `refs/heads/`; none where HEAD is detached.
+    /// The branch, without `refs/heads/`; `None` if HEAD is detached.
     pub branch: Option<String>,
-    /// HEAD's commit, and its tree; none where there is no commit yet.
+    /// HEAD's commit and tree; `None` before the first commit.
     pub head: Option<(ObjectId, ObjectId)>,
 }
 
-/// The commits that whoever continues the work may lack.
+/// Commits that whoever continues the work may lack.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unpublished {
-    /// The commits that have to be kept, parents first.
+    /// The commits to keep, parents first.
     pub commits: Vec<ObjectId>,
-    /// Whether there are more: then only HEAD's is named.
+    /// Whether there are too many, and only the tips are listed.
     pub more: bool,
 }
 
 impl Repository {
-    /// Where the working tree stands.
+    /// The current HEAD.
     ///
     /// # Errors
     /// [`GitError`] when HEAD can't be read.
@@ -45,7 +44,7 @@ impl Repository {
         Ok(Position { branch, head })
     }
 
-    /// What the working tree is in the middle of, in git's word for it.
+    /// git's name for the operation in progress.
     pub fn operation(&self) -> Option<&'static str> {
         Some(match self.inner.state() {
             RepositoryState::Clean => return None,
@@ -60,7 +59,7 @@ impl Repository {
         })
     }
 
-    /// The commits that an unfinished merge merges, and its message.
+    /// The commits and the message of a merge in progress.
     pub fn merging(&self) -> (Vec<ObjectId>, Vec<u8>) {
         let own = self.inner.path();
         let heads = fs::read_to_string(own.join("MERGE_HEAD")).unwrap_or_default();
@@ -68,9 +67,8 @@ impl Repository {
         (heads, fs::read(own.join("MERGE_MSG")).unwrap_or_default())
     }
 
-    /// These commits, and those behind them that no remote-tracking ref has.
-    /// Where there is no such ref, or there are more than the limit, only these
-    /// themselves.
+    /// These commits and those of their ancestors that no remote-tracking ref has. Only these
+    /// commits if there is no such ref, or there are more than the limit.
     ///
     /// # Errors
     /// [`GitError`] when history can't be read.
@@ -92,7 +90,7 @@ impl Repository {
             walk.push(tip.oid())?;
         }
         for id in remote {
-            // A ref to what is no commit, or is missing, hides nothing.
+            // A ref that is broken or points to something else excludes nothing.
             let _ = walk.hide(id);
         }
         walk.set_sorting(git2::Sort::TOPOLOGICAL)?;
@@ -100,7 +98,7 @@ impl Repository {
         for id in walk {
             match id {
                 Ok(id) => commits.push(object_id(id)),
-                // Behind the end of a shallow clone nothing is known.
+                // The end of a shallow clone.
                 Err(_) => break,
             }
             if commits.len() > limit {
@@ -111,7 +109,7 @@ impl Repository {
             }
         }
         commits.reverse();
-        // What is published already can still be missing where work goes on.
+        // Published commits can still be missing where work continues.
         let published = tips.iter().filter(|tip| !commits.contains(tip));
         let published: Vec<ObjectId> = published.copied().collect();
         commits.splice(0..0, published);

@@ -1,4 +1,4 @@
-//! Commits that are written before any ref points to them, and then published.
+//! Commits that are written before a ref points to them, and then published.
 
 use git2::ObjectType;
 use handoff_base::{Edit, ObjectId};
@@ -11,7 +11,7 @@ use super::tree;
 use super::tree::Mode;
 
 impl Repository {
-    /// Writes blobs, trees and a commit that nothing points to yet.
+    /// Writes blobs, trees and a commit, without moving a ref.
     ///
     /// # Errors
     /// [`GitError`] when an object can't be read or written.
@@ -33,9 +33,8 @@ impl Repository {
         Ok(self.prepared(proposal, commit))
     }
 
-    /// Writes a commit's blobs and trees, and returns its own tree.
-    ///
-    /// The tree is edited once for all edits, and equal bytes are written once.
+    /// Writes a commit's blobs and trees and returns its root tree. The tree is edited once, and
+    /// equal bytes are written once.
     pub(super) fn write_proposed(&self, proposal: &Proposal<'_>) -> Result<ObjectId, GitError> {
         let odb = self.inner.odb()?;
         let edits = proposal.edits;
@@ -45,7 +44,7 @@ impl Repository {
             let entry = match edit {
                 Edit::Gone => None,
                 Edit::Folder(id) => {
-                    // A tree that is not here would be a hole in the branch.
+                    // A missing tree would leave a hole in the branch.
                     self.object(*id, ObjectType::Tree)?;
                     Some((Mode::Folder, *id))
                 }
@@ -68,7 +67,6 @@ impl Repository {
         tree::edit(self, &odb, before, &mut entries)
     }
 
-    /// A commit of a proposal, once it is written.
     pub(super) fn prepared(&self, proposal: &Proposal<'_>, commit: ObjectId) -> Prepared<'_> {
         Prepared {
             repository: self,
@@ -79,17 +77,17 @@ impl Repository {
     }
 }
 
-/// A commit as it is to be.
+/// A commit to be written.
 pub struct Proposal<'a> {
-    /// The ref that is to point to it.
+    /// The ref that will point to it.
     pub refname: &'a str,
-    /// Where the ref is now: a commit and its tree; none where it is new.
+    /// The ref's current commit and its tree; `None` for a new ref.
     pub parent: Option<(ObjectId, ObjectId)>,
-    /// What it changes.
+    /// The edits of the parent's tree.
     pub edits: &'a [(String, Edit)],
-    /// Who made it.
+    /// Who wrote the change.
     pub author: &'a Person,
-    /// Who records it.
+    /// Who makes the commit.
     pub committer: &'a Person,
     /// Its message.
     pub message: &'a str,
@@ -105,7 +103,7 @@ pub struct Prepared<'r> {
 }
 
 impl Prepared<'_> {
-    /// Where the ref is, as far as the commit knows.
+    /// The commit that the ref is expected to be at.
     pub fn parent(&self) -> Option<ObjectId> {
         self.expected
     }
@@ -115,8 +113,7 @@ impl Prepared<'_> {
         self.commit
     }
 
-    /// Moves the ref to the commit, from exactly where it was when the commit
-    /// was prepared.
+    /// Moves the ref to the commit, if it is still where it was when the commit was prepared.
     ///
     /// # Errors
     /// [`PublishError`]; the ref is then unchanged by this call.

@@ -1,4 +1,4 @@
-//! Other programs, run to their end within a time.
+//! Running other programs with a time limit.
 
 use std::io;
 use std::io::{Read, Write};
@@ -7,35 +7,35 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-/// The longest that one run may take.
+/// The longest that a program may run.
 const LONGEST: Duration = Duration::from_secs(300);
 
-/// How often a run is looked at: at first, and when it takes long.
+/// How often a program is polled, at first and later.
 const LOOK: [Duration; 2] = [Duration::from_micros(200), Duration::from_millis(5)];
 
-/// How many bytes of what a program says are kept.
+/// How many bytes of a program's output are kept.
 const KEPT: u64 = 1 << 16;
 
-/// When to give up on another program.
+/// When to stop waiting for another program.
 pub struct Patience<'a> {
-    /// At this moment.
+    /// The latest moment.
     pub deadline: Option<Instant>,
-    /// When this is set.
+    /// Set when the user interrupts.
     pub interrupted: &'a AtomicBool,
 }
 
-/// Why a program did not come to its end.
+/// Why a program did not finish.
 #[derive(Debug)]
 pub(super) enum ProcessError {
-    /// It does not start.
+    /// It could not be started.
     NoStart(io::Error),
-    /// It took too long, and was ended.
+    /// It took too long and was killed.
     TimedOut,
-    /// It was ended because someone asked for that.
+    /// It was killed because the user interrupted.
     Interrupted,
 }
 
-/// How a program ended, and what it said.
+/// A finished program's exit status and output.
 pub(super) struct Ended {
     pub(super) status: ExitStatus,
     pub(super) stdout: Vec<u8>,
@@ -43,10 +43,10 @@ pub(super) struct Ended {
 }
 
 impl Ended {
-    /// What it complained of, in one line.
+    /// Its error output, in one line.
     pub(super) fn complaint(&self) -> String {
         let said = String::from_utf8_lossy(&self.stderr);
-        // What gpg says to programs is not for people.
+        // gpg's status lines are not for people.
         let told = |line: &&str| !line.is_empty() && !line.starts_with("[GNUPG:]");
         let lines = said.lines().map(str::trim).filter(told);
         match lines.collect::<Vec<_>>() {
@@ -56,7 +56,7 @@ impl Ended {
     }
 }
 
-/// A run, ended with all that it started when it is dropped.
+/// A running program; dropping it kills everything that it started.
 struct Running(Child);
 
 impl Drop for Running {
@@ -65,7 +65,7 @@ impl Drop for Running {
         if let Ok(None) = self.0.try_wait() {
             use rustix::process::{Pid, Signal, kill_process_group};
             let group = i32::try_from(self.0.id()).ok().and_then(Pid::from_raw);
-            // What is gone by itself needs no end.
+            // The process may already be gone.
             let _ = group.map(|group| kill_process_group(group, Signal::KILL));
         }
         let _ = self.0.kill();
@@ -73,13 +73,13 @@ impl Drop for Running {
     }
 }
 
-/// Runs a program to its end, with `input` on its standard input, or nothing.
+/// Runs a program, with `input` on its standard input.
 pub(super) fn run(
     mut command: Command,
     input: Option<Vec<u8>>,
     patience: &Patience<'_>,
 ) -> Result<Ended, ProcessError> {
-    // Of its own, so that what it started ends with it where it hangs.
+    // In its own process group, so that killing it also kills what it started.
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
     command.stdin(match input {
@@ -91,7 +91,7 @@ pub(super) fn run(
     let stdout = kept(running.0.stdout.take());
     let stderr = kept(running.0.stderr.take());
     if let (Some(mut stdin), Some(input)) = (running.0.stdin.take(), input) {
-        // A program that reads no further says itself what is wrong.
+        // A program that stops reading reports the reason itself.
         std::thread::spawn(move || stdin.write_all(&input));
     }
     let start = Instant::now();
@@ -113,7 +113,7 @@ pub(super) fn run(
             later
         });
     };
-    // A connection that ssh shares keeps these open after its program has ended.
+    // A shared ssh connection keeps these open after the program has ended.
     let end = |said: Receiver<Vec<u8>>| {
         let said = said.recv_timeout(Duration::from_secs(1));
         said.unwrap_or_default()
@@ -125,13 +125,13 @@ pub(super) fn run(
     })
 }
 
-/// Reads all that a pipe gives, and hands over its first part.
+/// Reads a pipe to its end, and returns the first bytes.
 fn kept(pipe: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
     let (sender, receiver) = channel();
     if let Some(mut pipe) = pipe {
         std::thread::spawn(move || {
             let mut bytes = Vec::new();
-            // What was read before a fault is what there is.
+            // If reading fails, what was read so far counts.
             let _ = (&mut pipe).take(KEPT).read_to_end(&mut bytes);
             let _ = io::copy(&mut pipe, &mut io::sink());
             let _ = sender.send(bytes);

@@ -1,56 +1,56 @@
-//! What the `git` command itself says of a repository: its version, where it
-//! looks for hooks, and the configuration as it sees it, `git -c` included.
+//! What the `git` command reports about a repository: its version, its hooks folder, and its
+//! configuration, including `git -c`.
 
 use std::path::PathBuf;
 use std::process::Command;
 
 use super::repository::Repository;
 
-/// Why the `git` command gave no answer.
+/// Why the `git` command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramError {
-    /// It does not start.
+    /// It could not be started.
     #[error("git cannot be started")]
     NoGit(#[source] std::io::Error),
-    /// It failed.
+    /// It exited with an error.
     #[error("git says: {said}")]
     Failed {
-        /// What it says, in one line.
+        /// Its message, in one line.
         said: String,
     },
 }
 
-/// A version of git, as far as versions are compared.
+/// A version of git, as far as it is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version {
-    /// The first number.
+    /// The first component.
     pub major: u32,
-    /// The second number.
+    /// The second component.
     pub minor: u32,
 }
 
-/// One value of the configuration.
+/// A value in the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// Where it is set, as git names the place: `file:.git/config`, `command line:`.
+    /// Where it is set, in git's form: `file:.git/config`, `command line:`.
     pub origin: String,
-    /// Its name; git has section and variable in lower case.
+    /// Its key, with section and variable in lower case.
     pub key: String,
-    /// Its value; none where only the name stands there, which means true.
+    /// Its value; `None` for a key alone, which means true.
     pub value: Option<String>,
 }
 
 /// The `git` command, for one repository.
 pub struct Program {
-    /// Its git directory; none where git is to look for it.
+    /// The git directory; `None` to let git find it.
     git_dir: Option<PathBuf>,
     directory: PathBuf,
 }
 
 impl Program {
-    /// The `git` command that is on the PATH.
+    /// For this repository.
     pub fn new(repository: &Repository) -> Self {
-        // Without the slash at its end, which git would repeat.
+        // Without the slash at the end, which git would repeat.
         let git_dir: PathBuf = repository.path().components().collect();
         Self {
             directory: repository.workdir().unwrap_or(&git_dir).to_owned(),
@@ -58,8 +58,7 @@ impl Program {
         }
     }
 
-    /// The `git` command that is on the PATH, for the repository of the current
-    /// folder, if there is one.
+    /// For the repository of the current folder, if there is one.
     pub fn here() -> Self {
         Self {
             git_dir: None,
@@ -67,10 +66,10 @@ impl Program {
         }
     }
 
-    /// The version as git words it, and as numbers.
+    /// The version in git's words, and parsed.
     ///
     /// # Errors
-    /// [`ProgramError`] when git does not say it.
+    /// [`ProgramError`] when git fails.
     pub fn version(&self) -> Result<(String, Version), ProgramError> {
         let said = self.run(&["version"])?;
         let words = said.trim().trim_start_matches("git version ").to_owned();
@@ -81,46 +80,45 @@ impl Program {
         }
     }
 
-    /// The folder that git takes hooks from, `core.hooksPath` or its own.
+    /// The folder of hooks: `core.hooksPath` or the default.
     ///
     /// # Errors
-    /// [`ProgramError`] when git does not say it.
+    /// [`ProgramError`] when git fails.
     pub fn hooks_folder(&self) -> Result<PathBuf, ProgramError> {
         let said = self.run(&["rev-parse", "--git-path", "hooks"])?;
-        // A relative one counts from where hooks are started.
+        // A relative path starts where hooks are run.
         Ok(self.directory.join(said.trim_end_matches(['\n', '\r'])))
     }
 
-    /// The folder that git has its own programs in, which hooks find first.
+    /// The folder of git's own programs, which is first on the PATH of hooks.
     ///
     /// # Errors
-    /// [`ProgramError`] when git does not say it.
+    /// [`ProgramError`] when git fails.
     pub fn own_folder(&self) -> Result<PathBuf, ProgramError> {
         let said = self.run(&["--exec-path"])?;
         Ok(said.trim_end_matches(['\n', '\r']).into())
     }
 
-    /// Which of these paths in the worktree git ignores.
+    /// Which of these paths git ignores.
     ///
     /// # Errors
-    /// [`ProgramError`] when git does not say it, and when it ignores none.
+    /// [`ProgramError`] when git fails, and when it ignores none.
     pub fn ignored(&self, paths: &[String]) -> Result<Vec<String>, ProgramError> {
         let paths = paths.iter().map(String::as_str);
         let words: Vec<&str> = ["check-ignore", "--"].into_iter().chain(paths).collect();
         Ok(self.run(&words)?.lines().map(str::to_owned).collect())
     }
 
-    /// The command that git shows long output with: `GIT_PAGER`, `core.pager`, `PAGER`,
-    /// or what git was built with.
+    /// The pager's command: `GIT_PAGER`, `core.pager`, `PAGER`, or git's default.
     ///
     /// # Errors
-    /// [`ProgramError`] when git does not say it.
+    /// [`ProgramError`] when git fails.
     pub fn pager(&self) -> Result<String, ProgramError> {
         let said = self.run(&["var", "GIT_PAGER"])?;
         Ok(said.trim_end_matches(['\n', '\r']).to_owned())
     }
 
-    /// What is configured under names that match this expression, in git's order.
+    /// The settings whose keys match a regular expression, in git's order.
     ///
     /// # Errors
     /// [`ProgramError`] when git can't read its configuration.
@@ -128,7 +126,7 @@ impl Program {
         self.configured(&["config", "--null", "--show-origin", "--get-regexp", names])
     }
 
-    /// What the repository's own file has under names that match this expression.
+    /// The same, from the repository's own file only.
     ///
     /// # Errors
     /// [`ProgramError`] when git can't read it.
@@ -146,7 +144,7 @@ impl Program {
 
     fn configured(&self, args: &[&str]) -> Result<Vec<Setting>, ProgramError> {
         let output = self.output(args)?;
-        // git's way to say that there is none.
+        // git's exit code for no match.
         if output.status.code() == Some(1) && output.stdout.is_empty() {
             return Ok(Vec::new());
         }
@@ -167,7 +165,7 @@ impl Program {
         Ok(found)
     }
 
-    /// Sets a value in the repository's own configuration, in the place of any that is there.
+    /// Sets a value in the repository's own configuration.
     ///
     /// # Errors
     /// [`ProgramError`] when the configuration can't be written.
@@ -179,7 +177,7 @@ impl Program {
     /// Removes a section from the repository's own configuration.
     ///
     /// # Errors
-    /// [`ProgramError`] when there is none, or when it can't be written.
+    /// [`ProgramError`] when it is missing or can't be removed.
     pub fn remove_section(&self, name: &str) -> Result<(), ProgramError> {
         self.run(&["config", "--local", "--remove-section", name])
             .map(drop)
@@ -199,7 +197,6 @@ impl Program {
     }
 }
 
-/// What git printed, or why it failed.
 fn printed(output: std::process::Output) -> Result<String, ProgramError> {
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());

@@ -1,5 +1,4 @@
-//! A queue for the processes of one machine: an advisory lock on a file in the
-//! folder that all worktrees share.
+//! A queue of this machine's processes: an advisory lock on a file shared by all worktrees.
 
 use std::fs;
 use std::fs::{File, TryLockError};
@@ -9,29 +8,28 @@ use std::time::{Duration, Instant};
 
 /// A place at the head of a queue, given up when dropped.
 ///
-/// A queue only spares processes the work of losing: what keeps a branch
-/// correct is the compare-and-swap. So a queue that can't be joined, or that
-/// doesn't move, is passed by.
+/// The queue only saves processes the work of losing a race; compare-and-swap keeps the branch
+/// correct. So a queue that can't be joined, or does not move, is skipped.
 ///
-/// The file also holds a note of its holder's for whoever comes next, also where
-/// the holder was killed.
+/// The file also holds a note from its holder to the next one, which survives if the holder is
+/// killed.
 pub struct Queue {
     file: Option<File>,
     note: Option<String>,
     is_taken: bool,
 }
 
-/// The longest note, in bytes.
+/// The largest note, in bytes.
 const NOTE: u64 = 1 << 10;
 
 impl Queue {
-    /// Waits for the head of a queue, named by its file, at most this long.
+    /// Waits for the head of the queue in this file, at most this long.
     pub fn join(common_dir: &Path, name: &str, patience: Duration) -> Self {
         let dir = common_dir.join("handoff");
         let path = dir.join(name);
         let open = || {
             fs::create_dir_all(&dir).ok()?;
-            // Anything but a plain file was not put there by this program.
+            // Only a plain file can be this program's.
             if fs::symlink_metadata(&path).is_ok_and(|found| !found.is_file()) {
                 return None;
             }
@@ -76,22 +74,22 @@ impl Queue {
         }
     }
 
-    /// Says whether another process was at its head all the time.
+    /// Whether waiting ended with another process still at the head.
     pub fn is_taken(&self) -> bool {
         self.is_taken
     }
 
-    /// What the holder before left.
+    /// The note of the previous holder.
     pub fn note(&self) -> Option<&str> {
         self.note.as_deref()
     }
 
-    /// Leaves a note in the place of the one that is there, or none.
+    /// Replaces the note.
     pub fn leave(&mut self, note: Option<&str>) {
         let Some(file) = &mut self.file else {
             return;
         };
-        // A note that can't be left only leaves the next one without its help.
+        // Without the note, the next holder only lacks a hint.
         let _ = match note {
             Some(text) => file
                 .rewind()

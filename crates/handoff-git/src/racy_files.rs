@@ -1,8 +1,7 @@
-//! Which paths of a working tree can differ from the index at all.
+//! Which paths of a working tree can differ from the index.
 //!
-//! Most files are as the index has them, which their size, times and inode tell.
-//! They are looked at with several threads, and libgit2, which compares contents
-//! and knows what is ignored, is asked about the rest only.
+//! Most files are unchanged by their size, times and inode, which several threads check. Only the
+//! rest is left to libgit2, which compares contents and knows what is ignored.
 
 use std::collections::HashSet;
 use std::fs::Metadata;
@@ -14,17 +13,17 @@ use git2::{IndexEntry, IndexEntryExtendedFlag, IndexEntryFlag};
 use super::capture::RawPath;
 use super::disk::{Written, on_disk};
 
-/// How many paths libgit2 is asked about one by one; above that, about all.
+/// The most paths that libgit2 is given one by one; above that, it compares all.
 const MOST: usize = 2_000;
 
-/// The fewest paths that a thread is started for.
+/// The fewest paths per thread.
 const PART: usize = 500;
 
-/// The paths that may differ, files and folders that the index does not know
-/// among them; none where too many do, or where they can't be told.
+/// The paths that may differ, including untracked files and folders; `None` if there are too many
+/// or it is unknown.
 ///
-/// `entries` are those of stage 0 whose files are expected to be there, in the
-/// order of their paths; `written` is when the index was, before it was read.
+/// `entries` are those of stage 0 whose files are expected, sorted by path; `written` is when the
+/// index was modified, before it was read.
 #[cfg(unix)]
 pub(super) fn racy_files(
     root: &Path,
@@ -67,13 +66,13 @@ pub(super) fn racy_files(
     (found.len() <= MOST).then_some(found)
 }
 
-/// Where files can't be told apart so, all of them may differ.
+/// On other systems, any file may differ.
 #[cfg(not(unix))]
 pub(super) fn racy_files(_: &Path, _: &[IndexEntry], _: Written) -> Option<Vec<RawPath>> {
     None
 }
 
-/// Every folder that has a file in it, or in a folder of it; the root is empty.
+/// Every folder that contains a file, directly or not; the root is empty.
 fn folders(entries: &[IndexEntry]) -> Vec<&[u8]> {
     let mut folders: Vec<&[u8]> = vec![b""];
     let mut last: &[u8] = b"";
@@ -97,7 +96,7 @@ fn is_unchanged(root: &Path, entry: &IndexEntry, written: Written) -> bool {
     let special = IndexEntryExtendedFlag::INTENT_TO_ADD | IndexEntryExtendedFlag::SKIP_WORKTREE;
     let extended = IndexEntryExtendedFlag::from_bits_truncate(entry.flags_extended);
     let marked = IndexEntryFlag::from_bits_truncate(entry.flags).contains(IndexEntryFlag::VALID);
-    // What is looked at by itself needs no second look.
+    // Handled separately.
     if marked || extended.intersects(special) {
         return true;
     }
@@ -105,8 +104,8 @@ fn is_unchanged(root: &Path, entry: &IndexEntry, written: Written) -> bool {
     found.is_ok_and(|found| is_as_indexed(&found, entry, written))
 }
 
-/// Says whether a file is surely the one that the index describes. What was
-/// written in the moment in which the index was may have changed since.
+/// Whether a file is certainly the one in the index. A file modified at the same moment as the
+/// index may have changed since.
 #[cfg(unix)]
 #[expect(
     clippy::cast_possible_truncation,
@@ -133,7 +132,7 @@ fn is_as_indexed(found: &Metadata, entry: &IndexEntry, written: Written) -> bool
         && (found.mtime(), found.mtime_nsec() as u32) < written
 }
 
-/// Finds in a folder what the index does not know.
+/// Finds what the index does not have in a folder.
 #[cfg(unix)]
 fn list(
     root: &Path,
@@ -145,7 +144,7 @@ fn list(
     use std::os::unix::ffi::OsStrExt;
     let listed = match fs::read_dir(on_disk(root, folder)) {
         Ok(listed) => listed,
-        // What is missing or is no folder was found with its files.
+        // Its files were already found missing.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Ok(()),
         Err(error) => return Err(error),
@@ -158,7 +157,7 @@ fn list(
             if folder.is_empty() {
                 continue;
             }
-            // A repository among files of this one: libgit2 decides.
+            // A nested repository: libgit2 decides.
             return Err(io::ErrorKind::Unsupported.into());
         }
         let path = match folder {

@@ -1,5 +1,5 @@
-//! Refs as git keeps them in files: its locks show what it is about to do to one, and its logs which
-//! renaming it has begun.
+//! git's own files for refs: its locks show what it is about to do, and its logs which rename it
+//! has begun.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,24 +10,24 @@ use handoff_base::ObjectId;
 use super::error::GitError;
 use super::repository::Repository;
 
-/// How many times a lock is looked at that another process may hold for a moment.
+/// How often to check a lock that another process may hold briefly.
 const LOOKS: u32 = 500;
 
-/// How long to wait between two looks.
+/// The pause between two checks.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// What a lock says of the hook's caller, who holds it as long as the hook runs.
+/// The state of a lock; the hook's caller holds it as long as the hook runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Lock {
-    /// The caller can't hold it: nobody does.
+    /// Nobody holds it.
     Free,
-    /// The caller holds it.
+    /// The caller may hold it.
     Callers,
-    /// Somebody holds it.
+    /// Some process holds it.
     Held,
 }
 
-/// Says whether a lock is free at one of many looks.
+/// Whether a lock becomes free within many checks.
 fn is_free_once(look: impl Fn() -> Lock) -> bool {
     for again in 0..LOOKS {
         if again > 0 {
@@ -43,12 +43,12 @@ fn is_free_once(look: impl Fn() -> Lock) -> bool {
 }
 
 impl Repository {
-    /// Says whether a ref stays where it is when its own file goes: it is packed with the same value,
-    /// and packed refs are not about to be rewritten.
+    /// Whether a ref keeps its value when its own file is deleted: it is packed with the same
+    /// value, and packed refs are not about to be rewritten.
     ///
-    /// git packs refs first and then deletes their files, which looks to a hook as if they were deleted.
-    /// A real deletion holds the lock of the packed refs as long as the hook runs; anybody else does
-    /// for a moment.
+    /// git packs refs and then deletes their files, which looks like deletion to a hook. A real
+    /// deletion holds the lock of the packed refs as long as the hook runs; any other process holds
+    /// it only briefly.
     ///
     /// # Errors
     /// [`GitError`] when the ref can't be read.
@@ -73,12 +73,12 @@ impl Repository {
         Ok(is_packed() && is_free_once(free) && is_packed())
     }
 
-    /// Says whether a ref stays where it is when the packed refs get this value for it: it has a file of
-    /// its own, which counts more and is not about to be written.
+    /// Whether a ref keeps its value when the packed refs get this value for it: its own file takes
+    /// precedence and is not about to be written.
     ///
-    /// To pack refs git writes down what it read a moment ago, which looks to a hook as if they were
-    /// moved. A real move holds the lock of the ref's own file as long as the hook runs, with the new
-    /// value in it.
+    /// To pack refs, git writes values that it read a moment ago, which looks like a move to a
+    /// hook. A real move holds the lock of the ref's own file, with the new value in it, as long as
+    /// the hook runs.
     pub fn is_left_in_its_file(&self, refname: &str, value: ObjectId) -> bool {
         let file = self.common_dir().join(refname);
         let lock = self.common_dir().join(format!("{refname}.lock"));
@@ -92,21 +92,20 @@ impl Repository {
         file.is_file() && is_free_once(free)
     }
 
-    /// Says whether a branch that is about to be deleted may only be on its way to another name: git
-    /// takes its log away first.
+    /// Whether a branch about to be deleted may be in a rename: git moves its log away first.
     pub fn has_no_log(&self, refname: &str) -> bool {
         !self.log_of(refname).exists()
     }
 
-    /// The last commit of the branch that git began to rename, and did not rename to the end.
+    /// The last commit of a branch whose rename git began and did not finish.
     pub fn half_renamed(&self) -> Option<ObjectId> {
         let log = fs::read_to_string(self.taken_log()).ok()?;
         let last = log.lines().last()?;
         last.split(' ').nth(1)?.parse().ok()
     }
 
-    /// Puts a branch's log back that git took away to rename the branch, and would leave away. Any other
-    /// branch's log stays where it is.
+    /// Restores a branch's log that git moved away for a rename and would lose. Logs of other
+    /// branches stay.
     pub fn put_log_back(&self, refname: &str) -> bool {
         let at = self.resolve(refname).ok().flatten();
         if !self.has_no_log(refname) || at.is_none() || self.half_renamed() != at {
@@ -119,7 +118,7 @@ impl Repository {
         self.common_dir().join("logs").join(refname)
     }
 
-    /// Where git keeps the log of a branch meanwhile.
+    /// Where git keeps a branch's log during a rename.
     fn taken_log(&self) -> PathBuf {
         self.log_of("refs/.tmp-renamed-log")
     }

@@ -1,5 +1,4 @@
-//! Moving refs by compare-and-swap, the refs that the ledger keeps for itself, and
-//! how two lines of commits lie to each other.
+//! Moving refs by compare-and-swap, the ledger's own refs for kept commits, and how commits relate.
 
 use git2::{ErrorCode, ObjectType};
 use handoff_base::ObjectId;
@@ -10,21 +9,18 @@ use super::object_id::{ToOid, object_id};
 use super::objects::write;
 use super::repository::Repository;
 
-/// A commit that is kept under a ref of its own, with what is said of it.
+/// A commit kept under a ref of its own, with a message.
 pub struct Kept {
     /// The ref's name.
     pub refname: String,
-    /// The object that the ref points to.
-    pub id: ObjectId,
     /// The commit.
     pub commit: ObjectId,
-    /// What is said of it.
+    /// Why it is kept.
     pub message: String,
 }
 
 impl Repository {
-    /// Moves a ref from exactly where it is expected to another commit; `expected`
-    /// is none where the ref must not exist.
+    /// Moves a ref from `expected` to another commit; `None` expects that the ref does not exist.
     ///
     /// # Errors
     /// [`PublishError`]; the ref is then unchanged by this call.
@@ -50,7 +46,7 @@ impl Repository {
         })
     }
 
-    /// The newest commit that two lines have in common; none where they have none.
+    /// The newest common ancestor of two commits.
     ///
     /// # Errors
     /// [`GitError`] when a commit between them can't be read.
@@ -70,7 +66,7 @@ impl Repository {
         }
     }
 
-    /// Says whether a commit is another one, or among its ancestors.
+    /// Whether a commit is another one or among its ancestors.
     ///
     /// # Errors
     /// [`GitError`] when a commit between them can't be read.
@@ -81,11 +77,10 @@ impl Repository {
         Ok(commit == of || self.inner.graph_descendant_of(of.oid(), commit.oid())?)
     }
 
-    /// Keeps a commit under a ref of its own, with a message, unless the ref is
-    /// there already.
+    /// Keeps a commit under a new ref, with a message; an existing ref stays.
     ///
     /// # Errors
-    /// [`PublishError`]; then it is not kept.
+    /// [`PublishError`] when it can't be kept.
     pub fn keep(
         &self,
         refname: &str,
@@ -106,8 +101,7 @@ impl Repository {
         }
     }
 
-    /// The commits that are kept under refs that begin so, in the order of their
-    /// names.
+    /// The commits kept under refs with this prefix, sorted by name.
     ///
     /// # Errors
     /// [`GitError`] when the refs can't be listed or one of them can't be read.
@@ -121,14 +115,13 @@ impl Repository {
             let refname = String::from_utf8_lossy(reference.name_bytes()).into_owned();
             let tag = match self.inner.find_tag(target) {
                 Ok(tag) => tag,
-                // Somebody else's: what points to a commit itself says nothing of it.
+                // Not ours: a ref that points to a commit directly has no message.
                 Err(error) if error.code() == ErrorCode::NotFound => continue,
                 Err(error) => return Err(error.into()),
             };
             let message = tag.message_bytes().unwrap_or_default();
             found.push(Kept {
                 refname,
-                id: object_id(target),
                 commit: object_id(tag.target_id()),
                 message: String::from_utf8_lossy(message).into_owned(),
             });
@@ -137,7 +130,7 @@ impl Repository {
         Ok(found)
     }
 
-    /// Removes a ref of a kept commit, if it still is where it was.
+    /// Deletes a kept commit's ref, if it has not moved.
     ///
     /// # Errors
     /// [`GitError`] when it moved or can't be removed.

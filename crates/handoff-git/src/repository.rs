@@ -1,4 +1,4 @@
-//! Opening a repository, and reading its configuration, refs and objects.
+//! Opening a repository; its configuration, refs and objects.
 
 use std::cell::RefCell;
 use std::fs;
@@ -15,43 +15,41 @@ use super::object_cache::Recent;
 use super::object_id::{ToOid, object_id};
 use super::objects::Grown;
 
-/// Sets what libgit2 leaves to its callers. Call once, before anything else.
+/// Sets libgit2's global options. Call it once, before anything else.
 pub fn tune() {
-    // Every object a commit names was written or read just before: looking each
-    // one up again costs a third of a write.
+    // Every object that a commit names was just written or read: checking each again would take a
+    // third of a write.
     git2::opts::strict_object_creation(false);
 }
 
 /// A Git repository: bare, linked or with a working tree.
 pub struct Repository {
     pub(super) inner: git2::Repository,
-    /// The configuration, once it was asked for.
+    /// Read on first use.
     config: RefCell<Option<git2::Config>>,
-    /// Objects that were read before, where reading them again is likely.
+    /// Objects that are likely to be read again.
     recent: Option<RefCell<Recent<Object>>>,
-    /// Whether something was written or fetched.
+    /// Whether objects were written or fetched.
     pub(super) grown: Grown,
-    /// Where history ends, as it was read last.
+    /// The end of a shallow clone's history, as last read.
     pub(super) boundary: Boundary,
 }
 
-/// An object as it was read.
 type Object = (ObjectType, Rc<[u8]>);
 
-/// How many bytes of objects are remembered where history is walked.
+/// How many bytes of objects are cached while history is walked.
 const RECENT: usize = 8 << 20;
 
-/// How many bytes of a pack are mapped at once where history is walked, and of all
-/// packs together.
+/// How many bytes of a pack are mapped at once while history is walked, and of all packs together.
 const WINDOW: usize = 1 << 20;
 const WINDOWS: usize = 32 << 20;
 
-/// The largest object that is remembered: records and issue files are smaller.
+/// The largest cached object: records and issue files are smaller.
 const RECENT_BYTES: usize = 16 * 1024;
 
 impl Repository {
-    /// Opens the repository of the current folder, as git finds it: `GIT_DIR`,
-    /// discovery, ceilings and the user's configuration files count.
+    /// Opens the repository of the current folder as git does, with `GIT_DIR`, discovery, ceilings
+    /// and the user's configuration.
     ///
     /// # Errors
     /// [`OpenError`], by what the user can do about it.
@@ -81,26 +79,25 @@ impl Repository {
         })
     }
 
-    /// Where it is.
+    /// The path of the git directory.
     pub fn path(&self) -> &Path {
         self.inner.path()
     }
 
-    /// From now on, packs are mapped in small windows, where libgit2 would map whole
-    /// packs. Call it before a repository is opened that most of will be read.
+    /// Maps packs in small windows instead of whole. Call it before opening a repository that will
+    /// be read almost entirely.
     pub fn map_little() {
         pack_windows::bound(WINDOW, WINDOWS);
     }
 
-    /// Opens the repository of the current folder once more, for a thread that walks history: it
-    /// remembers the objects it read, since a step reads what the one before
-    /// wrote. Finds it as git does, so that objects which a push brings, and
-    /// which git keeps apart until its hooks agree, are seen.
+    /// Opens the repository of the current folder again, for a thread that walks history. It caches
+    /// objects, since each step reads what the one before wrote. It is found as git finds it, so
+    /// that a push's quarantined objects are visible.
     ///
     /// # Errors
-    /// [`GitError`] when it can't be opened any more.
+    /// [`GitError`] when it can't be opened again.
     pub fn open_for_history() -> Result<Self, GitError> {
-        // libgit2 would keep a quarter of a gigabyte of what is remembered here.
+        // libgit2's own cache would take a quarter of a gigabyte.
         git2::opts::enable_caching(false);
         Self::map_little();
         let inner = git2::Repository::open_from_env()?;
@@ -113,13 +110,12 @@ impl Repository {
         })
     }
 
-    /// Opens the repository of the current folder once more, for a thread that reads
-    /// many objects, each of them once. From now on, this process does not compute
-    /// again which id an object should have: a third of the time, and an audit's
-    /// business. Checksums still tell a damaged object.
+    /// Opens the repository of the current folder again, for a thread that reads many objects once.
+    /// From now on, this process does not verify object ids, which takes a third of the time and is
+    /// the audit's task. Checksums still detect damaged objects.
     ///
     /// # Errors
-    /// [`GitError`] when it can't be opened any more.
+    /// [`GitError`] when it can't be opened again.
     pub fn open_for_survey() -> Result<Self, GitError> {
         git2::opts::strict_hash_verification(false);
         let opened = Self::open_for_history()?;
@@ -129,29 +125,28 @@ impl Repository {
         })
     }
 
-    /// The folder that all linked worktrees share.
+    /// The folder that all worktrees share.
     pub fn common_dir(&self) -> &Path {
         self.inner.commondir()
     }
 
-    /// Keeps every object that is written from now on in memory, where it is
-    /// lost when the program ends.
+    /// Keeps all objects written from now on in memory, to be discarded.
     ///
     /// # Errors
     /// [`GitError`] when the object database can't be opened.
     pub fn keep_new_objects_in_memory(&self) -> Result<(), GitError> {
-        // Above the loose objects and the packs, so that it is asked first.
+        // Above loose objects and packs, so that it is searched first.
         const FIRST: i32 = 1000;
         self.inner.odb()?.add_new_mempack_backend(FIRST)?;
         Ok(())
     }
 
-    /// Says whether the repository has an object.
+    /// Whether the repository has an object.
     pub fn has(&self, id: ObjectId) -> bool {
         self.inner.odb().is_ok_and(|odb| odb.exists(id.oid()))
     }
 
-    /// Says whether a path from the working tree's root leads out of it, or to anything at all in it.
+    /// Whether a path from the working tree's root names something, or leads out of it.
     pub fn leads_somewhere(&self, path: &str) -> bool {
         let inside = |part| matches!(part, Component::Normal(_) | Component::CurDir);
         !Path::new(path).components().all(inside)
@@ -160,8 +155,8 @@ impl Repository {
                 .is_some_and(|root| root.join(path).symlink_metadata().is_ok())
     }
 
-    /// Opens a file of the working tree, by its path from the root; none if there is no such file, or
-    /// if the path leads out of the tree.
+    /// Opens a file of the working tree by its path from the root; `None` if it is missing or
+    /// outside the tree.
     pub fn open_file(&self, path: &str) -> Option<File> {
         let plain = |part| matches!(part, Component::Normal(_) | Component::CurDir);
         if !Path::new(path).components().all(plain) {
@@ -170,7 +165,7 @@ impl Repository {
         let root = self.workdir()?.canonicalize().ok()?;
         let path = root.join(path).canonicalize().ok()?;
         let inside = path.strip_prefix(&root).ok()?;
-        // What git keeps for itself is no one's artifact.
+        // git's own files do not count.
         let kept = self.common_dir().canonicalize().ok();
         let own = inside.components().any(|part| part.as_os_str() == ".git")
             || kept.is_some_and(|kept| kept.starts_with(&root) && path.starts_with(kept));
@@ -181,33 +176,33 @@ impl Repository {
         File::open(path).ok()
     }
 
-    /// The path of a file from the working tree's root, with `/` between its folders; none, where it
-    /// is not in the tree.
+    /// A file's path from the working tree's root, with `/` between folders; `None` if it is
+    /// outside the tree.
     pub fn path_within(&self, file: &Path) -> Option<String> {
         let root = self.workdir()?.canonicalize().ok()?;
         let folder = match file.parent()? {
             empty if empty == Path::new("") => Path::new("."),
             folder => folder,
         };
-        // A link in the tree is named as what it is there.
+        // A link in the tree keeps its own name.
         let path = folder.canonicalize().ok()?.join(file.file_name()?);
         let parts = path.strip_prefix(&root).ok()?.components();
         let parts: Option<Vec<&str>> = parts.map(|part| part.as_os_str().to_str()).collect();
         parts.map(|parts| parts.join("/"))
     }
 
-    /// The working tree's root, if there is one.
+    /// The working tree's root; `None` for a bare repository.
     pub fn workdir(&self) -> Option<&Path> {
         self.inner.workdir()
     }
 
-    /// One value of the user's or the repository's configuration.
+    /// A value in the configuration.
     pub fn config(&self, key: &str) -> Option<String> {
         self.configuration(|config| config.get_string(key).ok())
             .ok()?
     }
 
-    /// Asks the configuration, which is read once.
+    /// Queries the configuration, which is read once.
     pub(super) fn configuration<T>(
         &self,
         ask: impl FnOnce(&git2::Config) -> T,
@@ -220,10 +215,10 @@ impl Repository {
         Ok(ask(config))
     }
 
-    /// One yes or no of the user's or the repository's configuration.
+    /// A boolean in the configuration.
     ///
     /// # Errors
-    /// [`GitError`] when it says something else, or can't be read.
+    /// [`GitError`] when it is not a boolean, or can't be read.
     pub(super) fn config_bool(&self, key: &str) -> Result<Option<bool>, GitError> {
         match self.configuration(|config| config.get_bool(key))? {
             Ok(said) => Ok(Some(said)),
@@ -232,11 +227,7 @@ impl Repository {
         }
     }
 
-    /// Says whether the configuration has parts that count only with some
-    /// remotes, which libgit2 does not read.
-    ///
-    /// # Errors
-    /// [`GitError`] when it can't be read.
+    /// Whether the configuration has sections conditional on remotes, which libgit2 does not read.
     pub(super) fn has_conditional_remotes(&self) -> Result<bool, GitError> {
         self.configuration(|config| {
             let mut entries = config.entries(None)?;
@@ -249,7 +240,7 @@ impl Repository {
         })?
     }
 
-    /// Every value of a key of the configuration that may have several.
+    /// All values of a key.
     ///
     /// # Errors
     /// [`GitError`] when the configuration can't be read.
@@ -267,11 +258,10 @@ impl Repository {
         Ok(values)
     }
 
-    /// One value of the configuration that is true or false, as git reads it;
-    /// where it is not set, false.
+    /// A boolean in the configuration, false by default.
     ///
     /// # Errors
-    /// [`GitError`] when it is neither.
+    /// [`GitError`] when it is not a boolean.
     pub fn config_flag(&self, key: &str) -> Result<bool, GitError> {
         match self.inner.config()?.get_bool(key) {
             Ok(value) => Ok(value),
@@ -280,7 +270,7 @@ impl Repository {
         }
     }
 
-    /// Sets one value of the repository's own configuration.
+    /// Sets a value in the repository's own configuration.
     ///
     /// # Errors
     /// [`GitError`] when the file can't be written.
@@ -290,12 +280,12 @@ impl Repository {
         Ok(config.set_str(key, value)?)
     }
 
-    /// Says whether a ref can have this name.
+    /// Whether this is a valid ref name.
     pub fn is_ref_name(name: &str) -> bool {
         git2::Reference::is_valid_name(name)
     }
 
-    /// Where a ref points.
+    /// The commit or object that a ref points to.
     ///
     /// # Errors
     /// [`GitError`] when the ref can't be read; a missing one is `None`.
@@ -324,7 +314,7 @@ impl Repository {
                 let odb = self.inner.odb()?;
                 let object = odb.read(id.oid()).map_err(|error| self.without(error))?;
                 let (found, bytes) = (object.kind(), Rc::<[u8]>::from(object.data()));
-                // A walk meets each commit once.
+                // A walk reads each commit only once.
                 if let Some(recent) = recent
                     && found != ObjectType::Commit
                     && bytes.len() <= RECENT_BYTES
@@ -342,28 +332,27 @@ impl Repository {
         Ok(bytes)
     }
 
-    /// Removes a ref's lock file that a process left behind when it was killed
-    /// while it published this commit. A lock that says anything else belongs to
-    /// someone else, and stays.
+    /// Removes a ref's lock file that a process left when it was killed while publishing this
+    /// commit. A lock with other content belongs to another process, and stays.
     pub fn remove_abandoned_lock(&self, refname: &str, commit: &str) {
         let path = self.common_dir().join(format!("{refname}.lock"));
         let ours = |text: String| commit.starts_with(text.trim_end());
         if fs::read_to_string(&path).is_ok_and(ours) {
-            // Where it can't be removed, publishing says that the ref is locked.
+            // If it can't be removed, publishing reports the locked ref.
             let _ = fs::remove_file(&path);
         }
     }
 
-    /// Says whether a ref is symbolic: another ref's name.
+    /// Whether a ref is symbolic.
     pub fn is_symbolic(&self, refname: &str) -> bool {
         let found = self.inner.find_reference(refname);
         found.is_ok_and(|r| r.kind() == Some(git2::ReferenceType::Symbolic))
     }
 
-    /// The name of the ref that a symbolic ref stands for.
+    /// The target of a symbolic ref; `None` if it is missing or not symbolic.
     ///
     /// # Errors
-    /// [`GitError`] when the ref can't be read; what is missing or is not symbolic stands for none.
+    /// [`GitError`] when the ref can't be read.
     pub fn symbolic_target(&self, refname: &str) -> Result<Option<String>, GitError> {
         let found = match self.inner.find_reference(refname) {
             Ok(found) => found,
@@ -376,7 +365,7 @@ impl Repository {
         Ok(target.map(|name| String::from_utf8_lossy(name).into_owned()))
     }
 
-    /// Says whether a remote-tracking branch of this name is at a commit.
+    /// Whether a remote-tracking branch of this name is at a commit.
     ///
     /// # Errors
     /// [`GitError`] when the refs can't be listed.
@@ -386,15 +375,14 @@ impl Repository {
         Ok(refs.any(|found| found.is_ok_and(|found| found.target() == Some(commit.oid()))))
     }
 
-    /// Finds the working tree that has a branch checked out or under rebase, the
-    /// main one or a linked one.
+    /// The working tree, main or linked, that has a branch checked out or under rebase.
     pub fn checked_out_at(&self, refname: &str) -> Option<PathBuf> {
         let common = self.common_dir();
         let symbolic = format!("ref: {refname}");
         let says = |path: PathBuf, text: &str| {
             fs::read_to_string(path).is_ok_and(|found| found.trim_end() == text)
         };
-        // A rebase sets the branch it began on when it ends, or is given up.
+        // A rebase moves the branch that it began on when it ends or is aborted.
         let is_head = |dir: &Path| {
             says(dir.join("HEAD"), &symbolic)
                 || says(dir.join("rebase-merge/head-name"), refname)

@@ -1,5 +1,5 @@
-//! Putting unfinished work back: commits by their own bytes, a new worktree, its
-//! files and its index. Nothing that exists is overwritten.
+//! Restoring unfinished work: commits from their bytes, a new worktree, its files and its index.
+//! Nothing is overwritten.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -22,16 +22,16 @@ use super::tree;
 use super::tree::Mode;
 use super::worktree::{Hidden, KeptFile, Unfinished};
 
-/// Why work can't be put back.
+/// Why work can't be restored.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
-    /// `git` could not be run.
+    /// `git` could not be started.
     #[error("git cannot be run")]
     NoGit(#[source] io::Error),
-    /// git did not check the files out.
+    /// git did not check out the files.
     #[error("git did not check out the worktree: {0}")]
     Worktree(String),
-    /// A path would lead out of the folder, or to what git keeps for itself.
+    /// A path leads out of the folder, or into `.git`.
     #[error("the path {0:?} leads out of the folder, or through a link")]
     Outside(String),
     /// A file can't be written.
@@ -39,7 +39,7 @@ pub enum RestoreError {
     File {
         /// Its path, for display.
         shown: String,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// libgit2 failed.
@@ -53,8 +53,7 @@ impl From<git2::Error> for RestoreError {
     }
 }
 
-/// Says whether a path stays in its folder and out of what git keeps for itself,
-/// on this system.
+/// Whether a path stays inside its folder and outside of `.git`, on any file system.
 pub fn is_inside(path: &[u8]) -> bool {
     path.split(|&b| b == b'/').all(|name| {
         let own = match () {
@@ -66,7 +65,7 @@ pub fn is_inside(path: &[u8]) -> bool {
     })
 }
 
-/// Says whether NTFS may take a name for `.git`, or for a path.
+/// Whether NTFS may take a name for `.git`, or for a path.
 fn is_git_on_ntfs(name: &[u8]) -> bool {
     let lower = name.to_ascii_lowercase();
     let plain = lower.split(|&b| b == b':').next().unwrap_or_default();
@@ -79,20 +78,20 @@ fn is_git_on_ntfs(name: &[u8]) -> bool {
         || [&b""[..], b".git", b"git~1"].contains(&&plain[..end])
 }
 
-/// Says whether HFS+ may take a name for `.git`.
+/// Whether HFS+ may take a name for `.git`.
 fn is_git_on_hfs(name: &[u8]) -> bool {
     let text = String::from_utf8_lossy(name);
     let seen: String = text.chars().filter(|c| !is_ignored_by_hfs(*c)).collect();
     seen.eq_ignore_ascii_case(".git")
 }
 
-/// Characters that HFS+ leaves out where it compares names.
+/// Characters that HFS+ ignores when it compares names.
 pub fn is_ignored_by_hfs(c: char) -> bool {
     matches!(c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}')
 }
 
 impl Repository {
-    /// Writes a blob that nothing points to yet.
+    /// Writes a blob.
     ///
     /// # Errors
     /// [`GitError`] when it can't be written.
@@ -100,7 +99,7 @@ impl Repository {
         write(&self.inner.odb()?, ObjectType::Blob, bytes)
     }
 
-    /// Writes the tree that results from placing and removing entries in another.
+    /// Writes a tree with entries added to and removed from another.
     ///
     /// # Errors
     /// [`GitError`] when an object can't be read or written.
@@ -114,7 +113,7 @@ impl Repository {
         tree::edit(self, &self.inner.odb()?, base, &mut placed)
     }
 
-    /// The bytes that a commit is stored as.
+    /// A commit's stored bytes.
     ///
     /// # Errors
     /// [`GitError`] when it can't be read.
@@ -122,8 +121,8 @@ impl Repository {
         self.object(id, ObjectType::Commit)
     }
 
-    /// Writes a commit by its bytes; says whether they are that commit's, and
-    /// its tree and parents are here.
+    /// Writes a commit from its bytes. Returns false if they do not match the id, or its tree or
+    /// parents are missing.
     ///
     /// # Errors
     /// [`GitError`] when it can't be written.
@@ -143,7 +142,7 @@ impl Repository {
         Ok(true)
     }
 
-    /// Writes a commit that nothing points to yet.
+    /// Writes a commit.
     ///
     /// # Errors
     /// [`GitError`] when it can't be written.
@@ -163,10 +162,10 @@ impl Repository {
         write(&self.inner.odb()?, ObjectType::Commit, text.as_bytes())
     }
 
-    /// Starts a branch, unless there is one of that name.
+    /// Creates a branch.
     ///
     /// # Errors
-    /// [`GitError`] when it can't be written, or was there.
+    /// [`GitError`] when it exists or can't be written.
     pub fn start_branch(&self, name: &str, commit: ObjectId, reflog: &str) -> Result<(), GitError> {
         let refname = format!("refs/heads/{name}");
         let (commit, none) = (commit.oid(), Oid::ZERO_SHA1);
@@ -175,7 +174,7 @@ impl Repository {
         Ok(())
     }
 
-    /// Says whether git knows a worktree at this place, which may be gone.
+    /// Whether git has a worktree registered at this path, even if it is gone.
     pub fn knows_worktree(&self, dir: &Path) -> bool {
         let Ok(dir) = real(dir) else {
             return false;
@@ -190,12 +189,12 @@ impl Repository {
             .any(|found| found.trim_ascii_end() == link)
     }
 
-    /// Makes a linked worktree at a commit, on a branch that was just started or
-    /// on none. No hook runs, and all files are checked out. Until it is
-    /// [finished](NewWorktree::finish), git shows it as locked.
+    /// Creates a linked worktree at a commit, on a branch that was just created or detached. No
+    /// hook runs, and all files are checked out. Until it is [finished](NewWorktree::finish), it is
+    /// locked.
     ///
     /// # Errors
-    /// [`RestoreError`]; what was made until then stays.
+    /// [`RestoreError`]; what was created until then stays.
     pub fn add_worktree(
         &self,
         dir: &Path,
@@ -226,7 +225,7 @@ impl Repository {
         for setting in off {
             command.args(["-c", setting]);
         }
-        // Plumbing: unlike `reset`, it locks no ref that is shared.
+        // Plumbing: unlike `reset`, it locks no shared ref.
         command.args(["read-tree", "--reset", "-u", "HEAD"]);
         let ran = command.stdin(Stdio::null()).output();
         let ran = ran.map_err(RestoreError::NoGit)?;
@@ -238,10 +237,9 @@ impl Repository {
         Err(RestoreError::Worktree(said))
     }
 
-    /// Makes a worktree's folder and what git keeps about it, as `git worktree
-    /// add` does, but in an order in which being killed does no harm: to git, it
-    /// is a worktree once the file `gitdir` is there, and an audit of one that
-    /// has no `HEAD` yet fails.
+    /// Creates a worktree's folder and its administrative files, as `git worktree add` does, but in
+    /// an order in which being killed does no harm: git sees a worktree once the file `gitdir`
+    /// exists, and `git fsck` fails on one without `HEAD`.
     fn register_worktree(&self, dir: &Path, head: &str) -> Result<NewWorktree, RestoreError> {
         let fail = |path: &Path| {
             let shown = path.display().to_string();
@@ -260,7 +258,7 @@ impl Repository {
         write(&own.join("HEAD"), head.as_bytes())?;
         write(&own.join("commondir"), b"../..\n")?;
         write(&link, &[b"gitdir: ", &line(&own)[..]].concat())?;
-        // At once: git reads no half of it.
+        // Atomically: git never reads half of it.
         let gitdir = own.join("gitdir");
         let new = own.join("gitdir.new");
         write(&new, &line(&link))?;
@@ -268,10 +266,10 @@ impl Repository {
         Ok(NewWorktree { lock })
     }
 
-    /// Puts files back into a worktree that was just made, and then its index.
+    /// Restores files into a new worktree, and then its index.
     ///
     /// # Errors
-    /// [`RestoreError`]; the worktree then stays as far as it came.
+    /// [`RestoreError`]; the worktree then stays incomplete.
     pub fn put_back(&self, dir: &Path, state: &Unfinished) -> Result<(), RestoreError> {
         for path in &state.deleted {
             remove(dir, path)?;
@@ -282,8 +280,7 @@ impl Repository {
         put_index(dir, state)
     }
 
-    /// Continues a merge in a worktree, where the commits that it merges are
-    /// here; says whether they are.
+    /// Restores a merge in progress in a worktree. Returns false if the merged commits are missing.
     ///
     /// # Errors
     /// [`RestoreError`] when its state can't be written.
@@ -310,14 +307,14 @@ impl Repository {
     }
 }
 
-/// A worktree that was made, and whose files are not all put back yet.
+/// A new worktree whose files are not all restored yet.
 #[must_use = "git takes it for locked until it is finished"]
 pub struct NewWorktree {
     lock: PathBuf,
 }
 
 impl NewWorktree {
-    /// Says that everything is there: git takes it for a worktree like others.
+    /// Unlocks the worktree, which is now complete.
     ///
     /// # Errors
     /// [`RestoreError`] when its lock can't be removed.
@@ -329,18 +326,18 @@ impl NewWorktree {
     }
 }
 
-/// A path as git writes it down, of a folder that need not be there yet.
+/// A path in git's form, of a folder that may not exist yet.
 fn real(path: &Path) -> io::Result<PathBuf> {
     let path = std::path::absolute(path)?;
     let found = path.ancestors().filter(|_| cfg!(unix)).find_map(|above| {
         let below = path.strip_prefix(above).ok()?;
         Some(above.canonicalize().ok()?.join(below))
     });
-    // Joining nothing leaves a slash at the end.
+    // Joining an empty path leaves a slash at the end.
     Ok(found.map_or(path, |found| found.components().collect()))
 }
 
-/// Makes a folder that is named for a worktree, with a number where that is taken.
+/// Creates a folder named for a worktree, with a number if the name is taken.
 fn new_folder(all: &Path, dir: &Path) -> io::Result<PathBuf> {
     let name = dir.file_name().unwrap_or_default().to_string_lossy();
     let plain = |c: &char| c.is_ascii_alphanumeric() || "-_".contains(*c);
@@ -382,7 +379,7 @@ fn remove(dir: &Path, path: &[u8]) -> Result<(), RestoreError> {
         let mut above = path;
         while let Some(end) = above.iter().rposition(|&b| b == b'/') {
             above = &above[..end];
-            // A folder with something in it stays.
+            // A folder that is not empty stays.
             if fs::remove_dir(on_disk(dir, above)).is_err() {
                 break;
             }
@@ -391,10 +388,10 @@ fn remove(dir: &Path, path: &[u8]) -> Result<(), RestoreError> {
     Ok(())
 }
 
-/// Writes a file into a folder; links on the way are not followed.
+/// Writes a file into a folder without following links.
 ///
 /// # Errors
-/// [`RestoreError`] when the path leads elsewhere, or it can't be written.
+/// [`RestoreError`] when the path leads out of the folder, or the file can't be written.
 pub fn put_file(dir: &Path, path: &[u8], mode: Mode, bytes: &[u8]) -> Result<(), RestoreError> {
     if !is_inside(path) {
         return Err(RestoreError::Outside(shown(path)));
@@ -436,7 +433,7 @@ pub fn put_file(dir: &Path, path: &[u8], mode: Mode, bytes: &[u8]) -> Result<(),
     file.write_all(bytes).map_err(fail)
 }
 
-/// Makes a symbolic link; says whether this system has them.
+/// Creates a symbolic link; returns whether this system supports them.
 #[cfg(unix)]
 fn make_link(path: &Path, target: &[u8]) -> io::Result<bool> {
     use std::os::unix::ffi::OsStrExt;
@@ -474,7 +471,7 @@ fn put_index(dir: &Path, state: &Unfinished) -> Result<(), RestoreError> {
         entry.flags_extended = IndexEntryExtendedFlag::INTENT_TO_ADD.bits();
         index.add(&entry)?;
     }
-    // What the checkout knew of these files holds no longer: git has to look.
+    // The checkout's cached file times no longer apply.
     for path in state.files.iter().map(|file| &file.path) {
         if let Some(known) = index.get_path(&name(path), 0) {
             let mut entry = plain_entry(path, known.mode, known.id);

@@ -1,12 +1,11 @@
-//! Files that may be lost at any time: notes that a program leaves for its next
-//! run, in the folder that all worktrees share.
+//! Files that may be lost: a program's cache for its next run, shared by all worktrees.
 
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-/// The largest file that is read back, in bytes.
+/// The largest file that is read, in bytes.
 const LARGEST: u64 = 32 << 20;
 
 /// A file that nothing depends on.
@@ -15,19 +14,19 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Names the file.
+    /// The file of this name.
     pub fn new(common_dir: &Path, name: &str) -> Self {
         Self {
             path: common_dir.join("handoff").join(name),
         }
     }
 
-    /// What it holds, if it is there and of a reasonable size.
+    /// Its content, if it exists and is not too large.
     pub fn read(&self) -> Option<Vec<u8>> {
         self.read_up_to(LARGEST)
     }
 
-    /// What it holds, if it is there and has no more bytes than this.
+    /// Its content, if it exists and is at most this large.
     pub fn read_up_to(&self, largest: u64) -> Option<Vec<u8>> {
         let found = fs::symlink_metadata(&self.path).ok()?;
         if !found.is_file() || found.len() > largest {
@@ -39,11 +38,11 @@ impl Scratch {
         Some(bytes)
     }
 
-    /// Writes over it with as many bytes as it has, so that whoever reads
-    /// meanwhile finds the old or the new ones: a tenth of the cost of replacing.
+    /// Overwrites it with as many bytes as it has: readers see the old or the new ones, at a tenth
+    /// of the cost of replacing.
     ///
     /// # Errors
-    /// What the system says.
+    /// Any I/O error.
     pub fn write_over(&self, bytes: &[u8]) -> io::Result<()> {
         let mut options = File::options();
         options.create(true).truncate(false).write(true);
@@ -56,10 +55,10 @@ impl Scratch {
         file.set_len(bytes.len() as u64)
     }
 
-    /// Adds bytes at its end, all at once, and says how large it is then.
+    /// Appends bytes in one write, and returns the new size.
     ///
     /// # Errors
-    /// What the system says.
+    /// Any I/O error.
     pub fn append(&self, bytes: &[u8]) -> io::Result<u64> {
         let mut options = File::options();
         options.create(true).append(true);
@@ -72,10 +71,10 @@ impl Scratch {
         Ok(file.metadata()?.len())
     }
 
-    /// Replaces it whole: who reads meanwhile finds the old or the new one.
+    /// Replaces it atomically: readers see the old or the new file, never a mix.
     ///
     /// # Errors
-    /// What the system says; then the old one stays.
+    /// Any I/O error; then the old file stays.
     pub fn write(&self, bytes: &[u8]) -> io::Result<()> {
         let new = self
             .path
@@ -87,7 +86,7 @@ impl Scratch {
         let written = created.and_then(|mut file| file.write_all(bytes));
         let renamed = written.and_then(|()| fs::rename(&new, &self.path));
         if renamed.is_err() {
-            // Where it can't be removed, a small file is left over.
+            // At worst, a small file is left over.
             let _ = fs::remove_file(&new);
         }
         renamed

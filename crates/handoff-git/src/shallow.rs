@@ -1,5 +1,4 @@
-//! What a clone does not have: history beyond the depth it was cloned with, and
-//! objects that a filter left out.
+//! What a clone lacks: history beyond its depth, and objects excluded by a filter.
 
 use std::collections::{HashSet, VecDeque};
 use std::fs;
@@ -11,20 +10,18 @@ use super::error::GitError;
 use super::repository::Repository;
 
 impl Repository {
-    /// Says whether history was cut off when this repository was cloned, of whatever
-    /// branch.
+    /// Whether this clone is shallow, for any branch.
     pub fn is_shallow(&self) -> bool {
         let found = fs::metadata(self.common_dir().join("shallow"));
         found.is_ok_and(|found| found.len() > 0)
     }
 
-    /// Says whether a commit's parents are not in this shallow clone.
+    /// Whether a commit's parents are missing from this shallow clone.
     pub(super) fn is_boundary(&self, id: ObjectId) -> bool {
         self.boundary.holds(self.common_dir(), id)
     }
 
-    /// Says whether objects were left out when this repository was cloned, which its
-    /// remote promised to have.
+    /// Whether this is a partial clone, whose remote promised the missing objects.
     pub fn is_partial(&self) -> bool {
         let promised = |config: &git2::Config| {
             let mut entries = config.entries(Some("^remote\\..*\\.promisor$")).ok()?;
@@ -35,7 +32,7 @@ impl Repository {
             .is_ok_and(|is| is == Some(true))
     }
 
-    /// The failure to read an object, which a partial clone may just not have.
+    /// The failure to read an object, which may be missing from a partial clone.
     pub(super) fn without(&self, error: git2::Error) -> GitError {
         if error.code() == ErrorCode::NotFound && self.is_partial() {
             GitError::left_out(error)
@@ -44,8 +41,7 @@ impl Repository {
         }
     }
 
-    /// Says whether the first commit in this one's history has parents that are not
-    /// in this shallow clone.
+    /// Whether a commit's history is cut off in this shallow clone.
     ///
     /// # Errors
     /// [`GitError`] when history can't be read.
@@ -60,8 +56,8 @@ impl Repository {
         Ok(self.commit(first)?.cut_off)
     }
 
-    /// A commit and all behind it that this clone has, the nearest first, until one
-    /// is met that `ends` the search.
+    /// A commit and its ancestors in this clone, the nearest first, until `ends` returns true for
+    /// one.
     pub(super) fn ancestors(
         &self,
         tip: ObjectId,

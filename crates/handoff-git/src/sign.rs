@@ -1,5 +1,5 @@
-//! Signed commits, made by the `git` command, so that keys, agents and programs
-//! are the ones that the user set up.
+//! Signed commits, made by the `git` command, so that the user's keys, agents and programs are
+//! used.
 
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
@@ -14,28 +14,28 @@ use super::process;
 use super::process::{Ended, Patience, ProcessError};
 use super::repository::Repository;
 
-/// Why a commit could not be signed. Nothing points to anything new.
+/// Why a commit could not be signed.
 #[derive(Debug, thiserror::Error)]
 pub enum SignError {
-    /// The `git` command does not start.
+    /// The `git` command could not be started.
     #[error("git cannot be started")]
     NoGit(#[source] std::io::Error),
-    /// Git, or the program that signs, failed.
+    /// git or the signing program failed.
     #[error("git says: {said}")]
     Failed {
-        /// What it says, in one line.
+        /// Its message, in one line.
         said: String,
     },
-    /// It took too long, and was ended.
+    /// It took too long and was killed.
     #[error("the program that signs did not answer in time")]
     TimedOut,
-    /// What came back is not the commit that was to be signed.
+    /// The signed commit differs from the proposed one.
     #[error("git made another commit than the one that was to be signed: {what}")]
     Other {
-        /// What is different.
+        /// The difference.
         what: &'static str,
     },
-    /// Git's configuration says something else than yes or no.
+    /// A setting is not a boolean.
     #[error("git's configuration has no yes or no in {key}")]
     Configuration {
         /// The key.
@@ -46,16 +46,15 @@ pub enum SignError {
     Git(#[from] GitError),
 }
 
-/// What says whether to sign, the first that is set.
+/// The settings that decide whether to sign; the first that is set counts.
 const ASKED: [&str; 2] = ["handoff.sign", "commit.gpgSign"];
 
 impl Repository {
-    /// Says whether the user wants commits signed here. Where the configuration
-    /// is more than libgit2 reads (`more` says that the environment has some),
-    /// git is asked.
+    /// Whether the user wants commits to be signed. git is asked if the configuration has parts
+    /// that libgit2 does not read (`more`: in the environment).
     ///
     /// # Errors
-    /// [`SignError`] where it can't be found out.
+    /// [`SignError`] when it can't be determined.
     pub fn wants_signatures(&self, more: bool) -> Result<bool, SignError> {
         if more || self.has_conditional_remotes()? {
             let mut command = self.git();
@@ -85,27 +84,25 @@ impl Repository {
         Ok(false)
     }
 
-    /// The git command in this repository, free of what the environment says of
-    /// the place it is run in.
+    /// The git command for this repository, without the environment's settings for another.
     pub(super) fn git(&self) -> Command {
         let mut command = Command::new("git");
         command.arg("--git-dir").arg(self.path());
-        // Where git itself would be, for what the configuration names by a relative path.
+        // Relative paths in the configuration start where git itself would run.
         if let Some(root) = self.workdir().filter(|root| root.is_dir()) {
             command.current_dir(root);
         }
         for name in ["GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE", "GIT_PREFIX"] {
             command.env_remove(name);
         }
-        // What stands in for a commit is not that commit.
+        // Replacement objects would stand in for the commit.
         command.env("GIT_NO_REPLACE_OBJECTS", "1");
         command.env("GIT_TERMINAL_PROMPT", "0");
         command
     }
 
-    /// Writes blobs and trees, and has git sign a commit of them that nothing
-    /// points to yet. Apart from the signature, it is the one that
-    /// [`Repository::prepare`] would have written.
+    /// Writes blobs, trees and a signed commit, without moving a ref. Apart from the signature, the
+    /// commit is the same as from [`Repository::prepare`].
     ///
     /// # Errors
     /// [`SignError`].
@@ -131,8 +128,8 @@ impl Repository {
             command.env(format!("GIT_{whose}_EMAIL"), &person.email);
             command.env(format!("GIT_{whose}_DATE"), at);
         }
-        // Nobody may be there to answer: what the terminal was asked for would
-        // be waited for in vain. Agents and windows are asked as ever.
+        // Nobody may be at the terminal to answer a prompt. Agents and graphical prompts still
+        // work.
         command.env("SSH_ASKPASS_REQUIRE", "force");
         let message = proposal.message.as_bytes().to_vec();
         let ended = run(command, message, Some(deadline))?;
@@ -151,7 +148,7 @@ impl Repository {
     }
 }
 
-/// Reads the answer of git: a key and its value in each line, the last one counts.
+/// Parses git's output: a key and value per line, the last one counts.
 fn wanted(said: &str) -> bool {
     let told = |key: &str| {
         let pairs = said.lines().filter_map(|line| line.split_once(' '));
@@ -173,13 +170,13 @@ fn run(command: Command, input: Vec<u8>, deadline: Option<Instant>) -> Result<En
     })
 }
 
-/// What a signed commit has other than it was proposed.
+/// How a signed commit differs from the proposal.
 fn other(stored: &Stored, tree: ObjectId, proposal: &Proposal<'_>) -> Option<&'static str> {
     let commit = &stored.commit;
     let parent: Vec<ObjectId> = proposal.parent.iter().map(|(id, _)| *id).collect();
     let (_, message) = stored.parts();
     let same = |made: &Person, wanted: &Person| {
-        // What git has no place for at the ends of a name differs by its version.
+        // Versions of git differ in what they trim from names.
         let crud = |c: char| c <= ' ' || ".,:;<>\"\\'".contains(c);
         let name = |person: &Person| person.name.trim_matches(crud).to_owned();
         let when = |person: &Person| (person.at.timestamp(), *person.at.offset());

@@ -1,4 +1,4 @@
-//! A commit's signature: which key made it, if it is one of that very commit.
+//! A commit's signature, and the key that made it.
 
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -13,35 +13,35 @@ use super::process;
 use super::process::{Patience, ProcessError};
 use super::repository::Repository;
 
-/// How long gpg may take for one signature.
+/// The time limit of gpg for one signature.
 const GPG: Duration = Duration::from_secs(60);
 
-/// What git signs is in this one of ssh's namespaces.
+/// The ssh namespace of git's signatures.
 const NAMESPACE: &str = "git";
 
-/// A signature that a commit has, which may be of anything.
+/// A commit's signature, not verified yet.
 pub struct Signature {
     commit: ObjectId,
     payload: Vec<u8>,
     armored: String,
 }
 
-/// The key that made a signature of the commit that has it.
+/// The key that made a valid signature.
 #[derive(Debug)]
 pub enum Key {
     /// An ssh key.
     Ssh(Box<KeyData>),
     /// An OpenPGP key.
     OpenPgp {
-        /// The fingerprints of the key itself and of the one it belongs to.
+        /// The fingerprints of the key and of its primary key.
         fingerprints: [String; 2],
-        /// When it ran out, if it did.
+        /// When it expired, if it did.
         expired: Option<DateTime<Utc>>,
     },
 }
 
 impl Key {
-    /// The name that its owner knows it by.
+    /// The name under which its owner knows it.
     pub fn fingerprint(&self) -> String {
         match self {
             Self::Ssh(key) => key.fingerprint(HashAlg::Sha256).to_string(),
@@ -50,22 +50,22 @@ impl Key {
     }
 }
 
-/// Why a signature shows nothing.
+/// Why a signature is not valid.
 #[derive(Debug, thiserror::Error)]
 pub enum SignatureError {
-    /// It is no signature of the commit.
+    /// It is not a signature of the commit.
     #[error("{0}")]
     Bad(String),
-    /// Its kind can't be verified here.
+    /// This kind of signature can't be verified here.
     #[error("{0}")]
     Unsupported(String),
-    /// The key that made it is not at hand.
+    /// The key is missing.
     #[error("gpg does not have the key {0}")]
     NoKey(String),
-    /// The key that made it was revoked.
+    /// The key was revoked.
     #[error("the key {0} was revoked")]
     Revoked(String),
-    /// The program that verifies it can't be run.
+    /// The verifying program can't be run.
     #[error("{0}")]
     NotRun(String),
 }
@@ -80,8 +80,7 @@ impl Stored {
     /// The commit's signature, if it has one.
     ///
     /// # Errors
-    /// [`SignatureError::Bad`] where it has several, or one in a place where git
-    /// looks for none.
+    /// [`SignatureError::Bad`] if it has several, or one in an unusual place.
     pub fn signature(&self) -> Result<Option<Signature>, SignatureError> {
         let raw = self.bytes();
         let end = raw.windows(2).position(|two| two == b"\n\n");
@@ -123,15 +122,15 @@ impl Stored {
 }
 
 impl Signature {
-    /// Says whether it is one of ssh, which is verified without another program.
+    /// Whether it is an ssh signature, which is verified without another program.
     pub fn is_ssh(&self) -> bool {
         self.armored.starts_with("-----BEGIN SSH SIGNATURE-----")
     }
 
-    /// Says which key made it; of the commit that has it, or it is none.
+    /// Verifies the signature, and returns its key.
     ///
     /// # Errors
-    /// [`SignatureError`], by what it shows.
+    /// [`SignatureError`].
     pub fn key(&self, repository: &Repository) -> Result<Key, SignatureError> {
         if self.is_ssh() {
             return self.ssh();
@@ -168,7 +167,7 @@ impl Signature {
         }
     }
 
-    /// Lets git ask gpg, as the user set it up.
+    /// Has git run gpg, as the user configured it.
     fn openpgp(&self, repository: &Repository) -> Result<Key, SignatureError> {
         let mut command = repository.git();
         command.args(["verify-commit", "--raw", &self.commit.to_string()]);
@@ -190,7 +189,7 @@ impl Signature {
     }
 }
 
-/// Says whether signatures of a key can be verified here.
+/// Whether signatures of a key can be verified here.
 fn is_supported(key: &KeyData) -> bool {
     let bits = |n: &ssh_key::Mpint| n.as_positive_bytes().unwrap_or_default().len() * 8;
     match key {
@@ -203,8 +202,7 @@ fn is_supported(key: &KeyData) -> bool {
     }
 }
 
-/// Reads what gpg says of a signature in the lines that it has for programs;
-/// none where it says nothing that can be relied on.
+/// Parses gpg's status lines; `None` if they are inconclusive.
 fn verdict(said: &str) -> Option<Result<Key, SignatureError>> {
     let lines = said.lines().filter_map(|l| l.strip_prefix("[GNUPG:] "));
     let lines: Vec<Vec<&str>> = lines.map(|l| l.split(' ').collect()).collect();

@@ -1,20 +1,20 @@
-//! What git makes of a message before it commits it.
+//! How git cleans up a commit message.
 
-/// How a message is cleaned up, in the words of `commit.cleanup`.
+/// The modes of `commit.cleanup`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cleanup {
-    /// Not at all.
+    /// No changes.
     Verbatim,
-    /// Blanks at the ends of lines and of the message go, and all but one of several empty lines.
+    /// Trims lines and the message, and merges empty lines.
     Whitespace,
-    /// And lines that are comments, and everything from a scissors line on.
+    /// Also removes comments, and everything from a scissors line on.
     Strip,
-    /// As `Whitespace`, and everything from a scissors line on.
+    /// As `Whitespace`, and removes everything from a scissors line on.
     Scissors,
 }
 
 impl Cleanup {
-    /// What git does: its configuration's word, and whether the message was in an editor.
+    /// git's choice, by its configuration and whether the message was edited.
     pub fn of(configured: Option<&str>, edited: bool) -> Self {
         match (configured, edited) {
             (Some("verbatim"), _) => Self::Verbatim,
@@ -26,7 +26,7 @@ impl Cleanup {
     }
 }
 
-/// What git commits of a message. `comment` begins a comment's line.
+/// Cleans up a message. `comment` is the comment prefix.
 pub fn cleaned(message: &[u8], cleanup: Cleanup, comment: &[u8]) -> Vec<u8> {
     if cleanup == Cleanup::Verbatim {
         return message.to_vec();
@@ -59,8 +59,7 @@ pub fn cleaned(message: &[u8], cleanup: Cleanup, comment: &[u8]) -> Vec<u8> {
     kept
 }
 
-/// What begins a comment in a message that git wrote a template for: what is
-/// configured, or what git chose, where that is left to it.
+/// The comment prefix of a message template: configured, or the one that git chose.
 pub fn comment_of<'m>(configured: Option<&'m str>, message: &'m [u8]) -> &'m [u8] {
     const CHOICE: &[u8] = b"#;@!$%^&|:";
     match configured {

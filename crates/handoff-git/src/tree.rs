@@ -1,7 +1,7 @@
 //! Trees in their stored form: looked up, listed, compared and edited as bytes.
 //!
-//! libgit2's tree builder copies every entry of every folder it touches into a
-//! hash map; a folder with a hundred entries is cheaper to splice.
+//! libgit2's tree builder copies every entry of every folder it touches into a hash map; splicing a
+//! folder of a hundred entries is cheaper.
 
 use std::rc::Rc;
 
@@ -13,21 +13,21 @@ use super::object_id::{ToOid, object_id};
 use super::objects::write;
 use super::repository::Repository;
 
-/// The mode of a tree's entry.
+/// The mode of a tree entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mode {
     /// A folder.
     Folder,
     /// A regular file.
     Plain,
-    /// A regular file that may be executed.
+    /// An executable file.
     Executable,
-    /// A symbolic link, whose bytes are its target.
+    /// A symbolic link, whose content is its target.
     Link,
 }
 
 impl Mode {
-    /// The number that git stores.
+    /// The stored number.
     pub fn number(self) -> u32 {
         match self {
             Self::Folder => 0o40_000,
@@ -47,11 +47,11 @@ impl Mode {
     }
 }
 
-/// How deep folders may nest: as deep as git itself goes (`core.maxTreeDepth`).
+/// How deep folders may nest: git's limit (`core.maxTreeDepth`).
 const MAX_DEPTH: usize = 2048;
 
-/// Refuses to go deeper. All walks keep the folders that they are in on the heap, not on a thread's
-/// stack; this bounds what a tree that was made for it can take.
+/// Refuses to go deeper. All walks keep their folders on the heap, not the stack; this limits the
+/// work on a malicious tree.
 fn ensure_depth(depth: usize, class: ErrorClass) -> Result<(), GitError> {
     if depth <= MAX_DEPTH {
         return Ok(());
@@ -60,15 +60,15 @@ fn ensure_depth(depth: usize, class: ErrorClass) -> Result<(), GitError> {
     Err(git2::Error::new(ErrorCode::Invalid, class, text).into())
 }
 
-/// A path with the entry that it gets, or none to remove it.
+/// A path with its new entry, or `None` to remove it.
 pub(super) type Placed<'a> = (&'a [u8], Option<(Mode, ObjectId)>);
 
-/// What a tree entry is.
+/// The kind of a tree entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryKind {
     /// A folder.
     Tree,
-    /// A regular file without execute permission.
+    /// A regular, not executable file.
     File,
     /// Anything else: an executable, a symbolic link, a submodule.
     Other,
@@ -77,9 +77,9 @@ pub enum EntryKind {
 /// One entry of a tree.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// Its name, without folders; bytes that are not UTF-8 are replaced.
+    /// Its name in its folder; bytes that are not UTF-8 are replaced.
     pub name: String,
-    /// What it is.
+    /// Its kind.
     pub kind: EntryKind,
     /// The object it names.
     pub id: ObjectId,
@@ -88,17 +88,17 @@ pub struct Entry {
 /// A difference between two trees.
 #[derive(Clone, Debug)]
 pub struct Change {
-    /// The file's whole path.
+    /// The file's full path.
     pub path: String,
-    /// The blob before, if the file was there.
+    /// The blob before; `None` if the file is new.
     pub old: Option<ObjectId>,
-    /// The blob after, if the file is there.
+    /// The blob after; `None` if the file was removed.
     pub new: Option<ObjectId>,
-    /// What the file is after, or was before if it is gone.
+    /// The file's kind, before the change if it was removed.
     pub kind: EntryKind,
 }
 
-/// An entry of a tree, with its path from there.
+/// An entry with its full path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlatEntry {
     /// Its path, as it is stored.
@@ -109,7 +109,7 @@ pub struct FlatEntry {
     pub id: ObjectId,
 }
 
-/// A folder as it is stored.
+/// A folder in its stored form.
 pub struct Listing(Option<Rc<[u8]>>);
 
 impl Listing {
@@ -117,29 +117,29 @@ impl Listing {
         raw_entries(self.0.as_deref().unwrap_or_default())
     }
 
-    /// The object that the entry of this name names.
+    /// The object with this name.
     ///
     /// # Errors
-    /// [`GitError`] when that is no id.
+    /// [`GitError`] when its id is invalid.
     pub fn find(&self, name: &str) -> Result<Option<ObjectId>, GitError> {
         let found = self.entries().find(|e| e.name == name.as_bytes());
         found.map(|entry| entry.id()).transpose()
     }
 
-    /// Every entry whose name is text, with the object that it names.
+    /// Every entry with a UTF-8 name, with its object.
     pub fn named(&self) -> impl Iterator<Item = (&str, ObjectId)> {
         self.entries()
             .filter_map(|e| Some((std::str::from_utf8(e.name).ok()?, e.id().ok()?)))
     }
 
-    /// The names of the entries that name this object.
+    /// The names of an object in this folder.
     pub fn names_of(&self, id: ObjectId) -> impl Iterator<Item = String> {
         let same = self.entries().filter(move |e| e.id == id.oid().as_bytes());
         same.map(|e| String::from_utf8_lossy(e.name).into_owned())
     }
 }
 
-/// A tree of a repository, read when asked.
+/// A tree of a repository, read on demand.
 #[derive(Clone, Copy)]
 pub struct Tree<'r> {
     repository: &'r Repository,
@@ -157,7 +157,7 @@ impl<'r> Tree<'r> {
         self.id
     }
 
-    /// Finds the entry at a path.
+    /// The entry at a path.
     ///
     /// # Errors
     /// [`GitError`] when a folder on the way can't be read.
@@ -177,7 +177,7 @@ impl<'r> Tree<'r> {
         Ok(Some(here))
     }
 
-    /// Reads the file at a path.
+    /// The content of a file.
     ///
     /// # Errors
     /// [`GitError`] when an object can't be read.
@@ -199,7 +199,7 @@ impl<'r> Tree<'r> {
         }))
     }
 
-    /// The tree itself, as a folder.
+    /// The tree's own folder.
     ///
     /// # Errors
     /// [`GitError`] when it can't be read.
@@ -208,7 +208,7 @@ impl<'r> Tree<'r> {
         Ok(Listing(Some(data)))
     }
 
-    /// Lists the folder at a path, `""` the tree itself; a missing one is empty.
+    /// The entries of the folder at a path, `""` for the root; a missing one is empty.
     ///
     /// # Errors
     /// [`GitError`] when an object can't be read.
@@ -233,11 +233,11 @@ impl<'r> Tree<'r> {
             .collect()
     }
 
-    /// Its own entries, as they are stored.
+    /// The tree's own entries.
     ///
     /// # Errors
     /// [`GitError`] when it can't be read.
-    pub fn entries(&self) -> Result<Vec<FlatEntry>, GitError> {
+    pub(crate) fn entries(&self) -> Result<Vec<FlatEntry>, GitError> {
         let data = self.repository.object(self.id, ObjectType::Tree)?;
         let entries = raw_entries(&data).map(|entry| {
             let octal = std::str::from_utf8(entry.mode).unwrap_or_default();
@@ -250,13 +250,13 @@ impl<'r> Tree<'r> {
         entries.collect()
     }
 
-    /// Every file, in whatever folder, with its stored mode.
+    /// All files, in all folders, with their modes.
     ///
     /// # Errors
     /// [`GitError`] when an object can't be read.
     pub fn files(&self) -> Result<Vec<FlatEntry>, GitError> {
         let mut found = Vec::new();
-        // The folders that are being listed, each with what its paths begin with.
+        // The folders being listed, each with its path.
         let mut open = vec![(Vec::new(), self.entries()?.into_iter())];
         while let Some((prefix, entries)) = open.last_mut() {
             let Some(mut entry) = entries.next() else {
@@ -276,8 +276,8 @@ impl<'r> Tree<'r> {
         Ok(found)
     }
 
-    /// Every file that differs between an older tree and this one. A folder that
-    /// is `closed` by its path counts as one file, whatever is in it.
+    /// All files that differ from an older tree. A folder for which `closed` returns true counts as
+    /// one file.
     ///
     /// # Errors
     /// [`GitError`] when an object can't be read.
@@ -287,7 +287,7 @@ impl<'r> Tree<'r> {
         closed: fn(&str) -> bool,
     ) -> Result<Vec<Change>, GitError> {
         let mut changes = Vec::new();
-        // The folders that are being compared, the innermost last.
+        // The folders being compared, the innermost last.
         let mut open = vec![Pair::read(
             self.repository,
             String::new(),
@@ -321,10 +321,10 @@ impl<'r> Tree<'r> {
     }
 }
 
-/// A name, and what it ends in where git compares it.
+/// A name, and the byte that follows it in git's order.
 type Order<'a> = (&'a [u8], u8);
 
-/// One entry as it is stored: `MODE SP NAME NUL ID`.
+/// A stored entry: `MODE SP NAME NUL ID`.
 struct RawEntry<'a> {
     mode: &'a [u8],
     name: &'a [u8],
@@ -344,12 +344,12 @@ impl RawEntry<'_> {
         Ok(object_id(Oid::from_bytes(self.id)?))
     }
 
-    /// How many bytes it takes.
+    /// Its size in bytes.
     fn length(&self) -> usize {
         self.mode.len() + self.name.len() + self.id.len() + 2
     }
 
-    /// Git's order: as if a folder's name ended in `/`.
+    /// git's order: as if a folder's name ended in `/`.
     fn order(&self) -> Order<'_> {
         (
             self.name,
@@ -381,7 +381,6 @@ fn raw_entries(mut data: &[u8]) -> impl Iterator<Item = RawEntry<'_>> {
     })
 }
 
-/// Compares names in git's order.
 fn compare_order(a: Order<'_>, b: Order<'_>) -> std::cmp::Ordering {
     let shared = a.0.len().min(b.0.len());
     a.0[..shared].cmp(&b.0[..shared]).then_with(|| {
@@ -390,7 +389,7 @@ fn compare_order(a: Order<'_>, b: Order<'_>) -> std::cmp::Ordering {
     })
 }
 
-/// How many bytes of whole entries two trees begin with in common.
+/// How many bytes of equal entries two trees begin with.
 fn same_entries(a: &[u8], b: &[u8]) -> usize {
     const BLOCK: usize = 64;
     let blocks = a.chunks_exact(BLOCK).zip(b.chunks_exact(BLOCK));
@@ -402,13 +401,13 @@ fn same_entries(a: &[u8], b: &[u8]) -> usize {
     ends.last().unwrap_or(0)
 }
 
-/// Two folders as they are compared.
+/// Two folders being compared.
 struct Pair {
-    /// What the paths in it begin with.
+    /// Their path.
     prefix: String,
     old: Rc<[u8]>,
     new: Rc<[u8]>,
-    /// How much of each has been compared.
+    /// The offsets up to which they have been compared.
     at: (usize, usize),
 }
 
@@ -434,7 +433,7 @@ impl Pair {
     }
 }
 
-/// The next entries of two folders that differ: one of each where both have the name.
+/// The next pair of entries that differ: one, or two of the same name.
 fn next_difference<'t>(
     old: &'t [u8],
     new: &'t [u8],
@@ -442,7 +441,7 @@ fn next_difference<'t>(
 ) -> Option<(Option<RawEntry<'t>>, Option<RawEntry<'t>>)> {
     loop {
         let (old, new) = (&old[at.0..], &new[at.1..]);
-        // Behind the last difference everything is the same.
+        // The rest is the same.
         if old == new {
             return None;
         }
@@ -468,9 +467,8 @@ fn next_difference<'t>(
     }
 }
 
-/// Writes the tree that results from setting and removing entries, and every
-/// folder between; a folder that becomes empty goes too. Removing what is not
-/// there is not an error.
+/// Writes a tree with these entries set and removed. Folders that become empty are removed.
+/// Removing a missing entry is not an error.
 pub(super) fn edit(
     repository: &Repository,
     odb: &Odb<'_>,
@@ -482,7 +480,7 @@ pub(super) fn edit(
     let mut here = Folder::read(repository, base, b"", edits, 0)?;
     loop {
         if let Some((name, inside, skip)) = here.next_folder() {
-            // What a caller asks for is not damage.
+            // A caller's path that is too deep is not damage.
             ensure_depth(above.len() + 1, ErrorClass::Invalid)?;
             let folder = Folder::read(repository, here.folder(name)?, name, inside, skip)?;
             above.push(std::mem::replace(&mut here, folder));
@@ -502,15 +500,15 @@ pub(super) fn edit(
     }
 }
 
-/// A folder while it is edited.
+/// A folder being edited.
 struct Folder<'e> {
     name: &'e [u8],
-    /// As it was.
+    /// Before its edits.
     data: Rc<[u8]>,
-    /// The edits that are still to be made in it; `skip` bytes of each path lead to it.
+    /// The remaining edits in it; `skip` bytes of each path lead here.
     edits: &'e [Placed<'e>],
     skip: usize,
-    /// Each changed name, as a folder or as a file, with its new entry.
+    /// The changed names, as folder or file, with their new entries.
     changed: Vec<(Order<'e>, Option<(Mode, ObjectId)>)>,
 }
 
@@ -534,8 +532,8 @@ impl<'e> Folder<'e> {
         })
     }
 
-    /// Makes the edits of its own entries, up to the next folder in it that has some: the folder's
-    /// name, those edits, and how much of their paths leads there.
+    /// Applies the edits of its own entries, up to the next folder with edits. Returns that
+    /// folder's name, its edits, and the length of the path that leads there.
     fn next_folder(&mut self) -> Option<(&'e [u8], &'e [Placed<'e>], usize)> {
         while let Some(((path, entry), others)) = self.edits.split_first() {
             let name = &path[self.skip..];
@@ -557,7 +555,7 @@ impl<'e> Folder<'e> {
         None
     }
 
-    /// The folder of this name in it, as it was.
+    /// The folder of this name, before its edits.
     fn folder(&self, name: &[u8]) -> Result<Option<ObjectId>, GitError> {
         let is_it = |e: &RawEntry<'_>| e.name == name && e.kind() == EntryKind::Tree;
         raw_entries(&self.data)
@@ -566,7 +564,7 @@ impl<'e> Folder<'e> {
             .transpose()
     }
 
-    /// The bytes that it is stored as after its edits.
+    /// Its bytes after the edits.
     fn edited(&mut self) -> Vec<u8> {
         self.changed.sort_by(|a, b| compare_order(a.0, b.0));
         let mut out = Vec::with_capacity(self.data.len() + self.changed.len() * 64);

@@ -1,5 +1,4 @@
-//! Whole trees, object by object: to take them out of a repository, and into
-//! another one.
+//! Copying whole trees between repositories, object by object.
 
 use std::collections::HashSet;
 
@@ -13,12 +12,11 @@ use super::repository::Repository;
 use super::tree::{Mode, Tree};
 
 impl Repository {
-    /// The objects that a tree names: each with whether it is a folder.
-    /// Submodules are left out, which name objects of others.
+    /// The objects that a tree names, and whether each is a folder. Submodules are left out.
     ///
     /// # Errors
     /// [`GitError`] when the tree can't be read.
-    pub fn named_by(&self, tree: ObjectId) -> Result<Vec<(ObjectId, bool)>, GitError> {
+    pub(crate) fn named_by(&self, tree: ObjectId) -> Result<Vec<(ObjectId, bool)>, GitError> {
         const GITLINK: u32 = 0o160_000;
         let entries = Tree::new(self, tree).entries()?.into_iter();
         let own = entries.filter(|entry| entry.mode != GITLINK);
@@ -26,11 +24,11 @@ impl Repository {
         Ok(own.map(|entry| (entry.id, folder(entry.mode))).collect())
     }
 
-    /// Hands on every object of a tree that is not known yet, itself first: its
-    /// id and its bytes. They are known after that.
+    /// Passes every object of a tree that is not in `known` to `each`, the tree itself first, and
+    /// adds it to `known`.
     ///
     /// # Errors
-    /// [`GitError`] when an object can't be read, and whatever `each` fails with.
+    /// [`GitError`] when an object can't be read, and any error of `each`.
     pub fn take_out<E: From<GitError>>(
         &self,
         tree: ObjectId,
@@ -51,12 +49,11 @@ impl Repository {
         Ok(())
     }
 
-    /// Writes every object of a tree that is not here; `read` has its bytes. Says
-    /// which object has other bytes than its id wants, if one has.
+    /// Writes every missing object of a tree, with the bytes from `read`. Returns the first object
+    /// whose bytes do not match its id.
     ///
     /// # Errors
-    /// [`GitError`] when an object can't be written, and whatever `read` fails
-    /// with.
+    /// [`GitError`] when an object can't be written, and any error of `read`.
     pub fn take_in<E: From<GitError>>(
         &self,
         tree: ObjectId,

@@ -1,4 +1,4 @@
-//! Watching refs: being woken when one of them may have moved.
+//! Watching refs: waking up when one may have moved.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,24 +8,22 @@ use std::time::{Duration, Instant};
 
 use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher};
 
-/// How often refs are looked at where nothing tells of their moves.
+/// The polling interval if refs can't be watched.
 const POLL: Duration = Duration::from_secs(1);
 
-/// Something that happened.
 enum Signal {
     /// One of the refs may have moved.
     Moved,
-    /// One of the folders above the refs came or went, or events were lost.
+    /// A folder above the refs appeared or vanished, or events were lost.
     Stale,
-    /// Someone else wants attention.
+    /// A [`Waker`] was used.
     Woken,
 }
 
-/// A watch on refs, in effect from the moment it is made: who makes it, looks
-/// at the refs, and then waits, misses nothing.
+/// A watch on refs, in effect from its creation: whoever creates it, reads the refs, and then
+/// waits, misses nothing.
 ///
-/// A ref may be a file of its own or a line of `packed-refs`, and the folders
-/// that its file is in need not be there.
+/// A ref is a file of its own or a line of `packed-refs`, and its file's folders may not exist.
 pub struct RefWatch {
     common_dir: PathBuf,
     files: Vec<PathBuf>,
@@ -39,9 +37,9 @@ pub struct RefWatch {
 pub struct Waker(Sender<Signal>);
 
 impl Waker {
-    /// Ends the wait that is going on, or the next one.
+    /// Ends the current wait, or the next one.
     pub fn wake(&self) {
-        // Where the watch is gone, nobody waits.
+        // If the watch is gone, nobody waits.
         let _ = self.0.send(Signal::Woken);
     }
 }
@@ -49,7 +47,7 @@ impl Waker {
 impl RefWatch {
     /// Watches refs by their full names, in the folder that all worktrees share.
     pub fn new(common_dir: &Path, refnames: &[&str]) -> Self {
-        // As the system names it in its events.
+        // The form in which the system reports events.
         let common_dir = fs::canonicalize(common_dir).unwrap_or_else(|_| common_dir.to_owned());
         let files: Vec<PathBuf> = refnames.iter().map(|name| common_dir.join(name)).collect();
         let (sender, signals) = channel();
@@ -63,23 +61,23 @@ impl RefWatch {
         }
     }
 
-    /// Why the refs have to be looked at once a second, if they can't be watched.
+    /// Why the refs are polled, if they can't be watched.
     pub fn trouble(&self) -> Option<&str> {
         self.watcher.as_ref().err().map(String::as_str)
     }
 
-    /// What ends a wait from another thread.
+    /// Creates a handle that ends waits from another thread.
     pub fn waker(&self) -> Waker {
         Waker(self.sender.clone())
     }
 
-    /// Waits until a ref may have moved, until it is woken, or for this long.
+    /// Waits until a ref may have moved, a [`Waker`] is used, or this time is over.
     pub fn wait(&mut self, limit: Option<Duration>) {
         let limit = match self.watcher {
             Ok(_) => limit,
             Err(_) => Some(limit.map_or(POLL, |limit| limit.min(POLL))),
         };
-        // A limit that the clock can't hold is none.
+        // A deadline that cannot be represented means no deadline.
         let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
         let first = match deadline {
             None => self
@@ -99,8 +97,7 @@ impl RefWatch {
     }
 }
 
-/// Watches every folder from the common one down to those that hold the refs' files,
-/// as far as they are there.
+/// Watches every existing folder from the common one down to those of the refs' files.
 fn arm(
     common_dir: &Path,
     files: &[PathBuf],
@@ -118,7 +115,7 @@ fn arm(
         let signal = match event {
             Err(_) => Signal::Stale,
             Ok(event) if event.need_rescan() => Signal::Stale,
-            // Looking at the ref must not wake whoever looks.
+            // Reading a ref must not wake the reader.
             Ok(event) if event.kind.is_access() => return,
             Ok(event) => {
                 let is_ref = |path: &PathBuf| own.contains(path) || *path == packed;
@@ -132,7 +129,7 @@ fn arm(
                 }
             }
         };
-        // Where the watch is gone, nobody waits.
+        // If the watch is gone, nobody waits.
         let _ = told.send(signal);
     };
     let failed = |error: notify::Error| error.to_string();
@@ -151,7 +148,7 @@ fn arm(
             }
             match watcher.watch(&folder, RecursiveMode::NonRecursive) {
                 Ok(()) => {}
-                // When it comes, the folder above tells of it.
+                // When it appears, the watch on its parent reports it.
                 Err(_) if !folder.is_dir() => break,
                 Err(error) => return Err(error.to_string()),
             }
@@ -160,10 +157,10 @@ fn arm(
     Ok(watcher)
 }
 
-/// The kind of file system, if others write to it unseen by this machine.
+/// The type of a network file system, whose changes by other machines go unnoticed.
 #[cfg(target_os = "linux")]
 fn remote_file_system(path: &Path) -> Option<&'static str> {
-    // From linux/magic.h and the file systems' own sources.
+    // From linux/magic.h and the file systems' sources.
     const REMOTE: [(u32, &str); 8] = [
         (0x6969, "NFS"),
         (0x517b, "SMB"),
@@ -174,8 +171,7 @@ fn remote_file_system(path: &Path) -> Option<&'static str> {
         (0x00c3_6400, "Ceph"),
         (0x6573_5546, "FUSE"),
     ];
-    // The kind is in the low 32 bits; how many there are differs from one
-    // architecture to the next.
+    // The type is in the low 32 bits; the width differs by architecture.
     let found = rustix::fs::statfs(path).ok()?.f_type as u32;
     let known = REMOTE.iter().find(|(magic, _)| *magic == found);
     known.map(|(_, name)| *name)

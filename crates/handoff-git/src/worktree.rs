@@ -1,8 +1,7 @@
-//! What a working tree holds beyond its HEAD commit, read and never touched.
+//! The uncommitted changes of a working tree, read without touching it.
 //!
-//! The index is compared with HEAD, and the files with the index, as `git
-//! status` does it; the index is not refreshed. What differs is written as
-//! blobs, byte for byte as it is on disk.
+//! The index is compared with HEAD, and the files with the index, as `git status` does; the index
+//! is not refreshed. What differs is written as blobs, byte for byte.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, Metadata};
@@ -24,7 +23,7 @@ use super::racy_files::racy_files;
 use super::repository::Repository;
 use super::tree::{FlatEntry, Mode, Tree};
 
-/// How much may be kept.
+/// Limits on what is kept.
 #[derive(Clone, Copy, Debug)]
 pub struct Caps {
     /// The largest file, in bytes.
@@ -40,9 +39,9 @@ pub struct Caps {
 pub struct KeptFile {
     /// Its path.
     pub path: RawPath,
-    /// What it is.
+    /// Its mode.
     pub mode: Mode,
-    /// Its content: for a link, the target.
+    /// Its content; a link's is its target.
     pub id: ObjectId,
     /// Its size in bytes.
     pub bytes: u64,
@@ -50,55 +49,50 @@ pub struct KeptFile {
     pub stage: u16,
 }
 
-/// A mark that hides a file's changes from `git status`.
+/// A flag that hides a file's changes from `git status`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Hidden {
     /// `git update-index --assume-unchanged`.
     AssumeUnchanged,
-    /// `git update-index --skip-worktree`, or outside of a sparse checkout.
+    /// `git update-index --skip-worktree`, or outside a sparse checkout.
     SkipWorktree,
 }
 
-/// What a working tree and its index hold beyond HEAD.
+/// The uncommitted changes of a working tree and its index.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unfinished {
-    /// Files that are changed, added or untracked.
+    /// Changed, added and untracked files.
     pub files: Vec<KeptFile>,
-    /// Paths without a file, where HEAD or the index has one.
+    /// Paths in HEAD or the index whose file is missing.
     pub deleted: Vec<RawPath>,
-    /// Entries of the index that HEAD does not have so.
+    /// Entries of the index that differ from HEAD.
     pub staged: Vec<KeptFile>,
-    /// Paths that HEAD has and the index does not.
+    /// Paths in HEAD that are not in the index.
     pub removed: Vec<RawPath>,
     /// Paths that are only intended to be added.
     pub intended: Vec<RawPath>,
-    /// Marks of the index on files that differ from it.
+    /// Flags in the index on files that differ from it.
     pub hidden: BTreeMap<RawPath, Hidden>,
     /// How many files a sparse checkout left out.
     pub sparse: usize,
 }
 
 impl Unfinished {
-    /// How many files it has, staged ones too.
-    pub fn count(&self) -> usize {
-        self.files.len() + self.staged.len()
-    }
-
-    /// The size of all of them, in bytes.
+    /// The total size in bytes.
     pub fn bytes(&self) -> u64 {
         self.files.iter().chain(&self.staged).map(|f| f.bytes).sum()
     }
 }
 
-/// How often a working tree is read while it changes.
+/// How often to read a working tree that keeps changing.
 const TRIES: u32 = 3;
 
-/// What the index says.
+/// The entries of the index.
 #[derive(Default)]
 struct Entries {
-    /// Those of stage 0 that are no submodules, in the order of their paths.
+    /// Stage 0 without submodules, sorted by path.
     plain: Vec<IndexEntry>,
-    /// Those in conflict.
+    /// Conflicts.
     stages: Vec<(RawPath, u32, Oid, u16)>,
     submodules: BTreeMap<RawPath, Oid>,
     intended: BTreeSet<RawPath>,
@@ -116,12 +110,11 @@ fn mode_of(mode: u32) -> Mode {
 }
 
 impl Repository {
-    /// Reads what the working tree and its index hold beyond a tree, which is
-    /// HEAD's, and writes its files as blobs that nothing points to yet. Every
-    /// file's path and bytes go to `accept` before any is written.
+    /// Reads the changes in a working tree and its index since a tree, HEAD's, and writes the files
+    /// as blobs. Every file's path and bytes are passed to `accept` before any is written.
     ///
     /// # Errors
-    /// [`CaptureError`]; nothing is written where a file is refused.
+    /// [`CaptureError`]; nothing is written if a file is refused.
     pub fn unfinished(
         &self,
         head: Option<ObjectId>,
@@ -333,14 +326,14 @@ impl Repository {
         Ok(state)
     }
 
-    /// Fills in what is staged and what is removed.
+    /// Adds the staged and removed files.
     fn compare_with_head(
         &self,
         head: Vec<FlatEntry>,
         entries: &Entries,
         state: &mut Unfinished,
     ) -> Result<(), CaptureError> {
-        // Both are in the order of their paths: what one has alone is left over.
+        // Both are sorted by path.
         let mut known: BTreeMap<RawPath, (u32, Oid)> = BTreeMap::new();
         let mut head = head.into_iter().peekable();
         for entry in &entries.plain {
@@ -419,18 +412,17 @@ impl Entries {
             }
             entries.plain.push(entry);
         }
-        // Where case does not count, libgit2 has another order.
+        // With `core.ignoreCase`, libgit2 sorts differently.
         entries.plain.sort_by(|a, b| a.path.cmp(&b.path));
         entries
     }
 
-    /// The mode and the object of a path.
     fn get(&self, path: &[u8]) -> Option<(u32, Oid)> {
         let at = self.plain.binary_search_by(|e| e.path.as_slice().cmp(path));
         at.ok().map(|at| (self.plain[at].mode, self.plain[at].id))
     }
 
-    /// Says whether a path is looked at by itself.
+    /// Whether a path is handled separately.
     fn is_special(&self, path: &[u8]) -> bool {
         self.intended.contains(path)
             || self.marked.contains_key(path)
@@ -438,7 +430,7 @@ impl Entries {
     }
 }
 
-/// Whether no file is kept from whoever runs this.
+/// Whether the current user may read all files.
 fn are_readable(root: &Path, entries: &[IndexEntry]) -> bool {
     let is_kept = |path: &Path| {
         let is_file = path.symlink_metadata().is_ok_and(|found| found.is_file());
@@ -449,7 +441,7 @@ fn are_readable(root: &Path, entries: &[IndexEntry]) -> bool {
     !paths.any(|path| is_kept(&path))
 }
 
-/// Refuses more than may be kept.
+/// Checks the limits.
 fn within(
     files: &BTreeMap<RawPath, Metadata>,
     staged: &[KeptFile],

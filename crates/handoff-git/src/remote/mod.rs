@@ -1,5 +1,5 @@
-//! Another repository's branch, read and written through the `git` command, so
-//! that credentials, ssh and proxies work as the user set them up.
+//! A remote branch, read and written through the `git` command, so that the user's credentials, ssh
+//! and proxies work.
 
 mod outcome;
 mod said;
@@ -17,21 +17,21 @@ use super::process;
 use super::process::{Ended, Patience, ProcessError};
 use super::repository::Repository;
 
-/// How much of a branch's history is fetched.
+/// How much history is fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
-    /// What is missing up to what is here; all of it, where nothing is.
+    /// What is missing since the known commit, or everything if there is none.
     Missing,
-    /// The last commit alone.
+    /// The last commit only.
     Tip,
-    /// All of it, also where it was cut off before.
+    /// Everything, even if it was cut off before.
     All,
 }
 
-/// How often an answer that says that there is nothing is doubted.
+/// How often to ask if the answer is that there is no branch.
 const ASKED: usize = 2;
 
-/// A branch of another repository.
+/// A branch of a remote repository.
 pub struct Remote {
     git_dir: PathBuf,
     directory: Option<PathBuf>,
@@ -41,10 +41,10 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// Names a branch of a remote, by the remote's name, its address or its path.
+    /// By the remote's name, address or path.
     pub fn new(repository: &Repository, name: &str, refname: &str) -> Self {
         let is_named = repository.config(&format!("remote.{name}.url")).is_some();
-        // An address in the configuration counts from there, any other from where one is.
+        // A configured address is relative to the repository, any other to the current folder.
         let directory = is_named.then(|| repository.workdir().unwrap_or(repository.path()));
         Self {
             git_dir: repository.path().to_owned(),
@@ -55,7 +55,7 @@ impl Remote {
         }
     }
 
-    /// Where the branch is; none if there is no such branch.
+    /// The remote branch's commit; `None` if it does not exist.
     ///
     /// # Errors
     /// [`RemoteError`] when that can't be found out in time.
@@ -77,34 +77,13 @@ impl Remote {
         id.map(Some).ok_or(RemoteError::Answer)
     }
 
-    /// Brings the branch's objects here, all but those that `known` reaches, and
-    /// changes no ref and no other file.
+    /// Fetches the branch and moves the ref `tracking` to it. Returns whether the branch exists.
+    /// `known` is the current commit of `tracking`. With `anew`, objects that git takes for known
+    /// are fetched too: a partial clone may have commits without their content.
     ///
     /// # Errors
-    /// [`RemoteError`] when they can't be had in time.
-    pub fn fetch(
-        &self,
-        known: Option<ObjectId>,
-        patience: &Patience<'_>,
-    ) -> Result<(), RemoteError> {
-        let mut command = self.fetching();
-        command.arg("--quiet");
-        // Nothing points to what was fetched before.
-        command.args(known.map(|id| format!("--negotiation-tip={id}")));
-        command.args(["--", &self.name, &self.refname]);
-        run(command, patience)?;
-        self.grown.note();
-        Ok(())
-    }
-
-    /// Brings the branch here, and moves the ref `tracking` to where it is; says
-    /// whether there is such a branch. `known` is where `tracking` is. What git takes
-    /// for known it brings too, where it is wanted `anew`: in a partial clone, that
-    /// may be commits without what is in them.
-    ///
-    /// # Errors
-    /// [`RemoteError::Rewritten`] where the branch does not lead on from there, and
-    /// [`RemoteError`] when it can't be had in time; `tracking` is then unchanged.
+    /// [`RemoteError::Rewritten`] if the branch is not a descendant of `known`, and other
+    /// [`RemoteError`]s when it can't be fetched in time; `tracking` is then unchanged.
     pub fn track(
         &self,
         tracking: &str,
@@ -114,13 +93,13 @@ impl Remote {
         patience: &Patience<'_>,
     ) -> Result<bool, RemoteError> {
         for _ in 0..ASKED {
-            // Where it is quiet, git does not even say that the branch was rewritten.
+            // With `--quiet`, git would not report a rewritten branch.
             let mut command = self.fetching();
             command.args(known.map(|id| format!("--negotiation-tip={id}")));
             command.args(match depth {
                 Depth::Missing => None,
                 Depth::Tip => Some("--depth=1"),
-                // The greatest depth there is; one more means all of every branch.
+                // The greatest depth; one more would deepen every branch.
                 Depth::All => Some("--depth=2147483646"),
             });
             command.args(anew.then_some("--refetch"));
@@ -144,11 +123,11 @@ impl Remote {
         Err(broken_off())
     }
 
-    /// Brings the objects here that a partial clone was left without: those that came
-    /// to the branch since a commit, or all that is in its last commit.
+    /// Fetches objects that a partial clone lacks: those since a commit, or everything in the last
+    /// commit.
     ///
     /// # Errors
-    /// [`RemoteError`] when they can't be had in time.
+    /// [`RemoteError`] when they can't be fetched in time.
     pub fn fill(
         &self,
         tip: ObjectId,
@@ -166,7 +145,7 @@ impl Remote {
             let listed = run(command, patience)?;
             let listed = String::from_utf8_lossy(&listed);
             let missing = listed.lines().filter_map(|line| line.strip_prefix('?'));
-            // The last one may be cut, where the list is long.
+            // The output may be cut off in the last line.
             let missing: Vec<&str> = missing.filter(|id| id.len() == 40).collect();
             let Some(first) = missing.first() else {
                 return Ok(());
@@ -187,7 +166,7 @@ impl Remote {
         }
     }
 
-    /// Moves the branch there to a commit that leads on from where it is.
+    /// Pushes a commit to the branch, which must be an ancestor of it.
     ///
     /// # Errors
     /// [`RemoteError`]. After [`RemoteError::Failed`], [`RemoteError::TimedOut`] and
@@ -211,8 +190,8 @@ impl Remote {
         said::of_pushed(&self.refname, &ended.stdout)
     }
 
-    /// Asks once more whether there is such a branch, where git saw none: a web server
-    /// whose answer breaks off within its headers looks to git like one that has nothing.
+    /// Asks again whether the branch exists: git takes a response cut off within its headers for an
+    /// empty repository.
     fn has_branch(&self, patience: &Patience<'_>) -> Result<bool, RemoteError> {
         for _ in 0..ASKED {
             let mut command = self.git("ls-remote");
@@ -238,7 +217,7 @@ impl Remote {
             "--no-write-commit-graph",
             "--no-recurse-submodules",
             "--no-auto-gc",
-            // Otherwise a branch that was rewritten counts as one that leads on.
+            // Otherwise git does not check whether the branch was rewritten.
             "--show-forced-updates",
         ]);
         command
@@ -248,17 +227,17 @@ impl Remote {
         let mut command = Command::new("git");
         command.arg("--git-dir").arg(&self.git_dir);
         command.args(["-c", "color.remote=never"]);
-        // No refs of the user's move by a fetch, so that there is nothing to judge.
+        // A fetch moves none of the user's refs, so their hooks have nothing to check.
         if verb == "fetch" {
             command.args(["-c", "core.hooksPath=/dev/null"]);
         }
-        // A mirror is pushed as a whole, or not at all.
+        // A mirror can only be pushed as a whole.
         if self.directory.is_some() && !self.name.contains('=') {
             let mirror = format!("remote.{}.mirror=false", self.name);
             command.args(["-c", &mirror]);
         }
         command.arg(verb);
-        // Its words are read.
+        // Its messages are parsed.
         command.env("LC_ALL", "C").env_remove("LANGUAGE");
         command.env("GIT_TERMINAL_PROMPT", "0");
         if let Some(directory) = &self.directory {
@@ -274,7 +253,7 @@ fn broken_off() -> RemoteError {
     }
 }
 
-/// Runs git to its end and returns what it printed.
+/// Runs git and returns its output.
 fn run(command: Command, patience: &Patience<'_>) -> Result<Vec<u8>, RemoteError> {
     let ended = ended(command, None, patience)?;
     if ended.status.success() {
@@ -284,7 +263,6 @@ fn run(command: Command, patience: &Patience<'_>) -> Result<Vec<u8>, RemoteError
     }
 }
 
-/// Runs git to its end.
 fn ended(
     command: Command,
     input: Option<Vec<u8>>,

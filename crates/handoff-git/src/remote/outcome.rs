@@ -1,56 +1,56 @@
-//! What becomes of asking another repository for something.
+//! Outcomes of fetching from and pushing to a remote.
 
-/// Why another repository could not be read or written.
+/// Why a remote could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum RemoteError {
-    /// The `git` command does not start.
+    /// The `git` command could not be started.
     #[error("git cannot be started")]
     NoGit(#[source] std::io::Error),
-    /// It can't be reached, or fails in a way that may pass.
+    /// It can't be reached, or failed temporarily.
     #[error("git says: {said}")]
     Failed {
-        /// What git says, in one line.
+        /// git's message, in one line.
         said: String,
     },
-    /// It does not let this user in, or not write.
+    /// The user may not access it, or not write.
     #[error("the remote gives no permission: {said}")]
     Denied {
-        /// What git says, in one line.
+        /// git's message, in one line.
         said: String,
     },
-    /// Its rules keep this branch from being pushed to.
+    /// Its rules protect the branch.
     #[error("the remote protects the branch: {said}")]
     Protected {
-        /// What the remote says, in one line.
+        /// The remote's message, in one line.
         said: String,
     },
-    /// One of its hooks refused what was pushed.
+    /// A hook of the remote refused the push.
     #[error("a hook of the remote refused it")]
     Refused {
-        /// What the hook says, line by line.
+        /// The hook's output, line by line.
         said: Vec<String>,
     },
-    /// Its branch no longer leads on from where it was when it was fetched last.
+    /// The branch is no longer a descendant of what was last fetched.
     #[error("the remote's branch was rewritten")]
     Rewritten,
-    /// It took too long, and was ended.
+    /// It took too long and was killed.
     #[error("git did not answer in time")]
     TimedOut,
-    /// It was ended because someone asked for that.
+    /// The user interrupted.
     #[error("git was interrupted")]
     Interrupted,
-    /// What it said can't be understood.
+    /// git's output could not be parsed.
     #[error("git's answer is not the id of a commit")]
     Answer,
 }
 
-/// What became of a push that was not refused.
+/// The outcome of a push that was not refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pushed {
-    /// The branch is now there, and was not before.
+    /// The branch moved to the commit.
     Done,
-    /// The branch was there already.
+    /// The branch already had the commit.
     Already,
-    /// Someone else moved the branch first.
+    /// Somebody else moved the branch first.
     Behind,
 }

@@ -1,19 +1,16 @@
-//! What git's words about another repository mean.
+//! Interprets git's messages about a remote.
 //!
-//! git has one exit code for every failure, so its words are all there is. They
-//! are read in the C locale and only where git itself puts them: a reason at its
-//! place in the line about the ref, a complaint behind `fatal: ` at the start of a
-//! line. Addresses, names and what hooks print never decide.
+//! git has one exit code for all failures, so only its messages tell them apart. They are read in
+//! the C locale and only where git itself puts them: the reason in the line about the ref, an error
+//! after `fatal: ` at the start of a line. Addresses, names and the output of hooks never decide.
 
 use super::outcome::{Pushed, RemoteError};
 
-/// How many lines of what another repository says are kept, and how much of each.
+/// How many lines of a remote's output are kept, and how much of each.
 const LINES: usize = 40;
 const LENGTH: usize = 400;
 
-/// What became of a push that failed.
-///
-/// `stdout` is what `git push --porcelain` printed about `refname`.
+/// The outcome of a failed push. `stdout` is what `git push --porcelain` printed about `refname`.
 pub(super) fn of_push(refname: &str, stdout: &[u8], stderr: &[u8]) -> Result<Pushed, RemoteError> {
     let told = String::from_utf8_lossy(stdout);
     let lines = lines(stderr);
@@ -34,14 +31,11 @@ pub(super) fn of_push(refname: &str, stdout: &[u8], stderr: &[u8]) -> Result<Pus
     }
 }
 
-/// What became of a push that went well.
-///
-/// # Errors
-/// [`RemoteError::Failed`] where git does not say it.
+/// The outcome of a successful push; [`RemoteError::Failed`] if git does not report it.
 pub(super) fn of_pushed(refname: &str, stdout: &[u8]) -> Result<Pushed, RemoteError> {
     let told = String::from_utf8_lossy(stdout);
     let about = told.lines().filter_map(|line| about(line, refname));
-    // A remote with several addresses has one for each.
+    // A remote with several addresses has a line for each.
     let flags: Vec<&str> = about.map(|(flag, _)| flag).collect();
     match flags.as_slice() {
         [] => Err(RemoteError::Failed {
@@ -52,7 +46,7 @@ pub(super) fn of_pushed(refname: &str, stdout: &[u8]) -> Result<Pushed, RemoteEr
     }
 }
 
-/// Why git could not talk to the other repository, or did not want what it has.
+/// Why git could not communicate with the remote.
 pub(super) fn of_contact(lines: &[String]) -> RemoteError {
     let hook = |line: &String| {
         line == "fatal: ref updates aborted by hook" || is_aborted(line, "fatal: in '")
@@ -70,21 +64,20 @@ pub(super) fn of_contact(lines: &[String]) -> RemoteError {
     }
 }
 
-/// Says whether a fetch ended because the branch no longer leads on.
+/// Whether a fetch failed because the branch was rewritten.
 pub(super) fn is_rewritten(lines: &[String]) -> bool {
     let rewritten =
         |line: &String| line.starts_with("! [rejected] ") && line.ends_with(" (non-fast-forward)");
     lines.iter().any(rewritten)
 }
 
-/// Says whether a fetch ended because there is no such branch, as far as git saw.
+/// Whether a fetch failed because git saw no such branch.
 pub(super) fn is_missing(refname: &str, lines: &[String]) -> bool {
     let missing = format!("fatal: couldn't find remote ref {refname}");
     lines.contains(&missing)
 }
 
-/// What git complained of, line by line: what a terminal would do with it is left out,
-/// and so are secrets.
+/// git's error messages, without terminal sequences and secrets.
 pub(super) fn lines(stderr: &[u8]) -> Vec<String> {
     let said = String::from_utf8_lossy(stderr);
     let each = said.split(['\n', '\r']).map(|line| {
@@ -93,13 +86,13 @@ pub(super) fn lines(stderr: &[u8]) -> Vec<String> {
     });
     let told = each.filter(|line| {
         let word = line.strip_prefix("remote:").unwrap_or(line).trim();
-        // What gpg says to programs is not for people; hints are about another work.
+        // gpg's status lines are not for people, and hints do not apply here.
         !(word.is_empty() || word.starts_with("[GNUPG:]") || line.starts_with("hint:"))
     });
     told.take(LINES).collect()
 }
 
-/// What a line of `--porcelain` has about a ref: its flag, and what became of it.
+/// The flag and the outcome in a `--porcelain` line about a ref.
 fn about<'a>(line: &'a str, refname: &str) -> Option<(&'a str, &'a str)> {
     let mut parts = line.splitn(3, '\t');
     let (flag, refs, outcome) = (parts.next()?, parts.next()?, parts.next()?);
@@ -107,7 +100,7 @@ fn about<'a>(line: &'a str, refname: &str) -> Option<(&'a str, &'a str)> {
     (to == refname).then_some((flag, outcome))
 }
 
-/// How and why a ref was refused: `rejected` here, `remote rejected` there.
+/// Who refused a ref and why: `rejected` by git, `remote rejected` by the remote.
 fn refused<'a>(line: &'a str, refname: &str) -> Option<(&'a str, &'a str)> {
     let (_, outcome) = about(line, refname).filter(|(flag, _)| *flag == "!")?;
     let (summary, reason) = outcome.strip_prefix('[')?.split_once(']')?;
@@ -115,10 +108,10 @@ fn refused<'a>(line: &'a str, refname: &str) -> Option<(&'a str, &'a str)> {
     Some((summary, reason.strip_suffix(')').unwrap_or(reason)))
 }
 
-/// What a server's reason means.
+/// Interprets a server's reason.
 fn of_server(reason: &str, refname: &str, lines: &[String]) -> Result<Pushed, RemoteError> {
     let has = |words: &str| reason.contains(words);
-    // Not git's own, but JGit's, and Azure's: "has already been updated by another client".
+    // Messages of JGit and Azure: "has already been updated by another client".
     let raced = [
         "incorrect old value provided",
         "reference already exists",
@@ -142,7 +135,7 @@ fn of_server(reason: &str, refname: &str, lines: &[String]) -> Result<Pushed, Re
             said.join("; ")
         }
     };
-    // What git itself keeps a ref from; its advice is long, and for those who run the server.
+    // Refs that git itself protects; its advice is long, and for administrators.
     let kept = [
         "deny updating a hidden ref",
         "branch is currently checked out",
@@ -172,7 +165,7 @@ fn of_server(reason: &str, refname: &str, lines: &[String]) -> Result<Pushed, Re
             let said = in_one(reason);
             return Err(RemoteError::Protected { said });
         }
-        // git adds this to what an `update` hook says.
+        // git appends this to an `update` hook's output.
         let own = format!("error: hook declined to update {refname}");
         let mut said = said;
         said.retain(|line| *line != own);
@@ -188,10 +181,10 @@ fn of_server(reason: &str, refname: &str, lines: &[String]) -> Result<Pushed, Re
     Err(failed(Some(reason), lines))
 }
 
-/// Why a server could not move a ref that it would have moved.
+/// Why a server failed to move a ref that it accepted.
 fn of_update(reason: &str, lines: &[String]) -> Result<Pushed, RemoteError> {
     let said = heard(lines);
-    // Servers tell more beside the reason, or in it.
+    // Servers give details beside the reason, or in it.
     let own = said.iter().filter_map(|line| line.strip_prefix("error: "));
     let all: Vec<&str> = own.chain([reason]).collect();
     if all.iter().any(|line| may_not_write(line)) {
@@ -218,13 +211,13 @@ fn of_update(reason: &str, lines: &[String]) -> Result<Pushed, RemoteError> {
     }
 }
 
-/// Says whether a `reference-transaction` hook is why refs stay where they are.
+/// Whether a `reference-transaction` hook stopped the update.
 fn is_aborted(line: &str, start: &str) -> bool {
     let end = "' phase, update aborted by the reference-transaction hook";
     line.starts_with(start) && line.ends_with(end)
 }
 
-/// Says whether a system call was refused because of who asked.
+/// Whether a system call lacked permission.
 fn may_not_write(line: &str) -> bool {
     let line = line.trim_end_matches('.');
     let refused = [
@@ -235,7 +228,7 @@ fn may_not_write(line: &str) -> bool {
     refused.iter().any(|end| line.ends_with(end))
 }
 
-/// Says whether a line tells that objects can't be written there by this user.
+/// Whether this user lacks permission to write objects on the remote.
 fn is_unwritable(line: &str) -> bool {
     let told = line.strip_prefix("remote: ").unwrap_or(line);
     let Some(told) = ["error: ", "fatal: "]
@@ -244,14 +237,14 @@ fn is_unwritable(line: &str) -> bool {
     else {
         return false;
     };
-    // A folder can't be made: git does not say why, and mostly this is why.
+    // git does not say why it can't create a folder; mostly this is why.
     told == "remote unpack failed: unable to create temporary object directory"
         || told.starts_with("insufficient permission for adding an object to repository database")
         || may_not_write(told)
 }
 
-/// Says whether a line is a host's way to tell that a branch is protected, where
-/// its reason names but a hook.
+/// Whether a line is a host's message that a branch is protected, when the reason names only a
+/// hook.
 fn is_protection(line: &str) -> bool {
     let line = line.strip_prefix("error: ").unwrap_or(line);
     let starts = [
@@ -269,7 +262,7 @@ fn is_protection(line: &str) -> bool {
     bitbucket || starts.iter().any(|start| line.starts_with(start))
 }
 
-/// Says whether a line tells that this user is not let in, or may not write.
+/// Whether the user is not authenticated or may not write.
 fn is_denial(line: &str) -> bool {
     let starts = [
         "fatal: Authentication failed for '",
@@ -281,7 +274,7 @@ fn is_denial(line: &str) -> bool {
         "fatal: detected dubious ownership in repository at '",
         "error: RPC failed; HTTP 401 ",
         "error: RPC failed; HTTP 403 ",
-        // What the large hosts say over ssh before they hang up.
+        // Messages of large hosts over ssh before they disconnect.
         "ERROR: Write access to repository not granted.",
         "ERROR: The key you are authenticating with has been marked as read only.",
         "ERROR: This repository was archived so it is read-only.",
@@ -291,7 +284,7 @@ fn is_denial(line: &str) -> bool {
     if starts.iter().any(|start| line.starts_with(start)) {
         return true;
     }
-    // Behind the address, in which anything can stand.
+    // After the address, which can contain anything.
     let http = line
         .strip_prefix("fatal: unable to access '")
         .and_then(|line| line.rsplit_once("': "))
@@ -313,7 +306,7 @@ fn is_denial(line: &str) -> bool {
     http || ssh || github
 }
 
-/// What the other side said, without git's mark before each line.
+/// The remote's own messages, without git's prefix.
 fn heard(lines: &[String]) -> Vec<String> {
     let said = lines.iter().filter_map(|line| line.strip_prefix("remote:"));
     said.map(|line| line.trim().to_owned()).collect()
@@ -332,7 +325,7 @@ fn failed(reason: Option<&str>, lines: &[String]) -> RemoteError {
     }
 }
 
-/// All that was said, in one line, without what only repeats it.
+/// All messages in one line, without repetitions.
 fn all_said(reason: Option<&str>, lines: &[String]) -> String {
     let repeated = |line: &&str| {
         line.starts_with("error: failed to push some refs to '")
@@ -347,18 +340,18 @@ fn all_said(reason: Option<&str>, lines: &[String]) -> String {
     if all.is_empty() {
         return "it failed, and does not say why".to_owned();
     }
-    // git breaks lines behind a colon.
+    // git wraps lines after a colon.
     let all = all.join("; ").replace(":; ", ": ");
     all.chars().take(3 * LENGTH).collect()
 }
 
-/// A line without control characters, and without the sequences that colour terminals.
+/// A line without control characters and terminal sequences.
 fn without_colours(line: &str) -> String {
     let mut plain = String::with_capacity(line.len());
     let mut chars = line.chars().peekable();
     while let Some(c) = chars.next() {
         if c == '\u{1b}' && chars.next_if_eq(&'[').is_some() {
-            // Parameters, and the letter that ends them.
+            // Skips the parameters and the final letter.
             while chars.next().is_some_and(|c| !('@'..='~').contains(&c)) {}
         } else if c == '\t' {
             plain.push(' ');
@@ -369,7 +362,7 @@ fn without_colours(line: &str) -> String {
     plain
 }
 
-/// Text in which addresses have no user and password. `ssh://git@host` has no secret in it.
+/// Removes user and password from addresses in a text. `ssh://git@host` has no secret.
 pub fn masked(text: &str) -> String {
     let mut masked = String::with_capacity(text.len());
     let mut rest = text;

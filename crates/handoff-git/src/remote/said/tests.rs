@@ -1,12 +1,12 @@
-//! What is really said: by git 2.47 where it was provoked, by its newer versions as their source has it,
-//! by hosts as their users report it.
+//! Real messages: from git 2.47 where they could be provoked, from its newer versions' source, and
+//! from reports about hosts.
 #![allow(clippy::unwrap_used)]
 
 use super::*;
 
 const REF: &str = "refs/heads/handoffs";
 
-/// What the words mean, in short: the kind, and what is repeated of them.
+/// The kind of outcome and its message.
 fn meaning(result: Result<Pushed, RemoteError>) -> String {
     match result {
         Ok(pushed) => format!("{pushed:?}"),
@@ -18,7 +18,7 @@ fn meaning(result: Result<Pushed, RemoteError>) -> String {
     }
 }
 
-/// A push whose ref line has this outcome, with these lines on standard error.
+/// A push with this outcome for the ref and this error output.
 fn pushed(outcome: &str, stderr: &str) -> String {
     let stdout = format!(
         "To https://host/x.git\n!\tac860cfcf9c8af22c90ec372b375379a56a09a1e:{REF}\t{outcome}\nDone\n"
@@ -27,7 +27,7 @@ fn pushed(outcome: &str, stderr: &str) -> String {
     meaning(of_push(REF, stdout.as_bytes(), stderr.as_bytes()))
 }
 
-/// Contact that never came to a ref.
+/// A failure before any ref was negotiated.
 fn contact(stderr: &str) -> String {
     let result = of_push(REF, b"", stderr.as_bytes());
     let fetched = meaning(Err(of_contact(&lines(stderr.as_bytes()))));
