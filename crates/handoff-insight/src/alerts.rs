@@ -1,9 +1,8 @@
-//! Alarms: which thresholds of the protocols are crossed now, since when, and by
-//! what.
+//! Alerts: which thresholds of the protocols are crossed now, since when, and by what.
 //!
-//! Each metric becomes samples: what counts, from when, until when. What they
-//! come to at a moment is a number, so the moment since which a threshold is crossed
-//! is found by going through the times at which something began or ended to count.
+//! Each metric is a set of samples: values with a beginning and an end. Its value at a moment is an
+//! aggregate of the current samples, so going through all beginnings and ends finds the moment
+//! since which a threshold is crossed.
 
 use chrono::TimeDelta;
 use handoff_base::Moment;
@@ -21,41 +20,41 @@ use super::times;
 /// A threshold that is crossed now.
 #[derive(Clone, Debug, Serialize)]
 pub struct Firing {
-    /// The protocol whose threshold it is.
+    /// The protocol that defines the threshold.
     pub protocol: AgentName,
-    /// Its name there.
+    /// The alert's name in the protocol.
     pub name: String,
-    /// How much it weighs.
+    /// The severity that the protocol gives it.
     pub severity: Level,
-    /// What it is about.
+    /// The metric that crosses the threshold.
     pub metric: Metric,
-    /// The quantile; none, where it is an average or no time.
+    /// The quantile; `None` for an average or another kind of metric.
     pub quantile: Option<f64>,
-    /// The value now.
+    /// The current value.
     pub value: f64,
-    /// `seconds`, `ratio`, or empty for numbers of things.
+    /// `seconds`, `ratio`, or empty for counts.
     pub unit: &'static str,
-    /// On which side of the threshold it is.
+    /// The side of the threshold that is crossed.
     pub side: Side,
     /// The threshold.
     pub threshold: f64,
-    /// Only what happened in so many seconds counts.
+    /// The time window in which samples count.
     pub within_seconds: Option<u64>,
-    /// Only what has been so for so many seconds counts.
+    /// The minimum age from which samples count.
     pub longer_than_seconds: Option<u64>,
-    /// Since when it is crossed.
+    /// When it was crossed.
     #[serde(serialize_with = "handoff_base::moment::serialize")]
     pub since: Moment,
-    /// The handoffs that make it so, the oldest issue first.
+    /// The handoffs that cause it, the oldest issue first.
     pub handoffs: Vec<HandoffId>,
-    /// The issues that make it so.
+    /// The issues that cause it.
     pub issues: Vec<IssueKey>,
-    /// What is to be done.
+    /// What to do about it.
     pub action: String,
 }
 
-/// Every threshold of the protocols that is crossed now: the gravest first, then
-/// what has been so longest. With an issue, only what happens in it counts.
+/// Every threshold that is crossed now: the most severe first, then the oldest. With an issue, only
+/// its handoffs count.
 pub fn firing(
     survey: &Survey,
     protocols: &Protocols,
@@ -83,31 +82,28 @@ pub fn firing(
     found
 }
 
-/// Something that counts for a time.
+/// A value with a beginning and an end.
 #[derive(Clone, Copy)]
 struct Sample<'s> {
-    /// Since when.
     from: Moment,
-    /// Until when; none, if it has no end yet.
+    /// `None` if it has no end yet.
     until: Option<Moment>,
-    /// How much: seconds, 1 or 0 of a share, a number of rounds.
+    /// Seconds, 1 or 0 for a ratio, or a number of rounds.
     amount: i64,
     issue: Option<&'s IssueKey>,
     number: Option<u32>,
 }
 
-/// What samples come to.
+/// The aggregate of samples.
 #[derive(Clone, Copy)]
 enum Sum {
-    /// Their number.
     Count,
-    /// Their average.
     Average,
-    /// A quantile: 0 is the least, 1 the most.
+    /// 0 is the minimum, 1 the maximum.
     Quantile(f64),
 }
 
-/// What a protocol's thresholds look at.
+/// The input for one protocol's thresholds.
 struct Sight<'s> {
     name: &'s AgentName,
     protocol: &'s Protocol,
@@ -117,19 +113,18 @@ struct Sight<'s> {
     now: Moment,
 }
 
-/// A time of a definition.
 fn seconds(seconds: Option<u64>) -> Option<TimeDelta> {
     TimeDelta::try_seconds(i64::try_from(seconds?).ok()?)
 }
 
 impl<'s> Sight<'s> {
-    /// When something happened that is recorded. Where this clock is behind the one
-    /// that dated it, it has happened all the same: now.
+    /// The time of a recorded event, which is never in the future: the clock that dated it may be
+    /// ahead of this one.
     fn past(&self, at: Moment) -> Moment {
         at.min(self.now)
     }
 
-    /// Says whether a threshold is crossed, since when, and by what.
+    /// Evaluates an alert.
     fn judge(&self, alert: &Alert) -> Option<Firing> {
         let threshold = alert.threshold()?;
         let mut samples = self.samples(alert);
@@ -165,7 +160,7 @@ impl<'s> Sight<'s> {
             }
             issues.extend(sample.issue.cloned());
         }
-        // The survey's order, in which an issue's samples are together.
+        // Samples are in the survey's order, with an issue's samples together.
         handoffs.dedup();
         issues.dedup();
         Some(Firing {
@@ -187,7 +182,7 @@ impl<'s> Sight<'s> {
         })
     }
 
-    /// Since when a threshold is crossed; none, if it is not now.
+    /// When a threshold was crossed; `None` if it is not crossed now.
     fn crossed_since(
         &self,
         samples: &[Sample<'_>],
@@ -218,14 +213,14 @@ impl<'s> Sight<'s> {
                 })
             }
         };
-        // Where nothing ever counted, that has been so since the first issue was opened.
+        // Without any samples, the state holds since the first issue was opened.
         let beginning = self.issues.iter().map(|issue| issue.opened_at).min();
         let mut since = crossed(0, 0, 0).then(|| beginning.unwrap_or(self.now));
         let (mut count, mut amount, mut below) = (0, 0, 0);
         let mut steps = steps.into_iter().peekable();
         while let Some((at, n, a, b)) = steps.next() {
             (count, amount, below) = (count + n, amount + a, below + b);
-            // Of the same second, only what comes out of all counts.
+            // Only the result after all changes of one second counts.
             if steps.peek().is_some_and(|next| next.0 == at) {
                 continue;
             }
@@ -238,7 +233,7 @@ impl<'s> Sight<'s> {
         since
     }
 
-    /// What a threshold's metric is made of.
+    /// The samples of an alert's metric.
     fn samples(&self, alert: &Alert) -> Vec<Sample<'s>> {
         let patience = seconds(alert.longer_than_seconds).unwrap_or_default();
         match alert.metric {
@@ -258,7 +253,6 @@ impl<'s> Sight<'s> {
         }
     }
 
-    /// What the handoffs of an issue add.
     fn add_samples(
         &self,
         issue: &'s IssueSurvey,
@@ -357,8 +351,8 @@ impl<'s> Sight<'s> {
         }
     }
 
-    /// From when on a handoff can be claimed: once those are completed for which it
-    /// waits, and the pause before another attempt is over. None, while they are not.
+    /// When a handoff becomes claimable: the handoffs it waits for are completed, and the pause
+    /// before another attempt is over. `None` if that is not yet known.
     fn claimable_from(&self, issue: &IssueSurvey, handoff: &HandoffSurvey) -> Option<Moment> {
         let mut from = self
             .past(handoff.sent_at()?)
@@ -371,7 +365,7 @@ impl<'s> Sight<'s> {
         Some(from)
     }
 
-    /// How much was claimed: what was sent counts once its patience is over.
+    /// The share of claimed handoffs; each counts once its patience is over.
     fn acknowledged(&self, alert: &Alert, patience: TimeDelta) -> Vec<Sample<'s>> {
         let window = seconds(alert.within_seconds);
         let mut found = Vec::new();
@@ -399,7 +393,7 @@ impl<'s> Sight<'s> {
         found
     }
 
-    /// Contracts that were refused here.
+    /// Contracts refused in this clone.
     fn refused(&self, metric: Metric) -> Vec<Sample<'s>> {
         let own = self.local.refused.iter().filter(|refused| {
             let protocol = refused.protocol.as_ref();
@@ -419,7 +413,7 @@ impl<'s> Sight<'s> {
         sample.collect()
     }
 
-    /// What the last audit here found: of the whole ledger, so of no one issue.
+    /// The findings of this clone's last audit, which are of no particular issue.
     fn corruption(&self) -> Vec<Sample<'s>> {
         let audited = self.local.audited.as_ref().filter(|_| self.issue.is_none());
         let sample = audited.map(|audited| Sample {
@@ -432,7 +426,7 @@ impl<'s> Sight<'s> {
         sample.into_iter().collect()
     }
 
-    /// Open issues in which nothing is open, and something has to follow.
+    /// Open issues without open handoffs that need a successor.
     fn idle(&self, patience: TimeDelta) -> Vec<Sample<'s>> {
         let idle = self.issues.iter().filter(|i| is_idle(i, self.protocol));
         let sample = idle.filter_map(|issue| {
@@ -447,7 +441,7 @@ impl<'s> Sight<'s> {
         sample.collect()
     }
 
-    /// For each open issue, how many rounds each limit leaves it, from each round on.
+    /// How many rounds each limit leaves each open issue, after each round.
     fn rounds_left(&self) -> Vec<Sample<'s>> {
         let mut found = Vec::new();
         let limits = self.protocol.definition().limits.as_ref();
@@ -476,7 +470,7 @@ impl<'s> Sight<'s> {
         found
     }
 
-    /// From the opening of issues to their completion.
+    /// The times from the opening of issues to their completion.
     fn cycle_times(&self) -> Vec<Sample<'s>> {
         let completed = self.issues.iter().filter_map(|issue| {
             let end = issue.completed_at?;
@@ -492,7 +486,7 @@ impl<'s> Sight<'s> {
     }
 }
 
-/// Each change of a handoff, and when the next one came.
+/// Each event of a handoff, and the time of the next one.
 fn with_ends(
     handoff: &HandoffSurvey,
 ) -> impl Iterator<Item = (&handoff_ledger::ChangeSurvey, Option<Moment>)> {
@@ -506,8 +500,7 @@ fn claimed_at(handoff: &HandoffSurvey) -> Option<Moment> {
     Some(changes.find(|c| c.event == Some(Event::Claim))?.at)
 }
 
-/// Whether a sample is on the lower side of a threshold: of quantiles, the number of
-/// these decides.
+/// Whether a sample is below a threshold; the number of these decides for a quantile.
 fn is_below(amount: i64, threshold: Threshold) -> bool {
     let amount = as_number(amount);
     match threshold.side {
@@ -516,7 +509,7 @@ fn is_below(amount: i64, threshold: Threshold) -> bool {
     }
 }
 
-/// What samples come to; none, where there are none to sum up.
+/// The aggregate of samples; `None` without samples.
 fn value(samples: &[&Sample<'_>], sum: Sum) -> Option<f64> {
     match sum {
         Sum::Count => Some(as_number(i64::try_from(samples.len()).ok()?)),

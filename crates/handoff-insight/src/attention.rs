@@ -1,4 +1,4 @@
-//! What needs attention now: with whom, since when, and why.
+//! What needs attention now: whose turn it is, since when, and why.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +10,17 @@ use handoff_model::{IssueStatus, Record, decider};
 use handoff_protocol::{AgentKind, Event, Protocol, State};
 use serde::Serialize;
 
-/// How long a handoff may wait for its receiver where its protocol has no leases.
+/// How long a handoff may stay unclaimed if its protocol has no leases.
 const PATIENCE: TimeDelta = TimeDelta::days(1);
 
 /// The protocols in force, by name.
 pub type Protocols = BTreeMap<AgentName, Protocol>;
 
 /// Reads the protocols in force.
+/// Reads the protocols in force.
 ///
 /// # Errors
-/// [`LedgerError`] when one is missing or at fault.
+/// [`LedgerError`] when one is missing or invalid.
 pub fn protocols(tip: &Snapshot<'_>) -> Result<Protocols, LedgerError> {
     let mut found = Protocols::new();
     for name in tip.protocols()? {
@@ -29,21 +30,21 @@ pub fn protocols(tip: &Snapshot<'_>) -> Result<Protocols, LedgerError> {
     Ok(found)
 }
 
-/// Why something needs someone; the order is that of urgency.
+/// Why something needs attention, the most urgent first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Need {
     /// No attempt is left.
     Dead,
-    /// It failed, and nobody has decided what becomes of it.
+    /// It failed, and nobody has decided how to proceed.
     Failed,
-    /// Whoever works on it waits for an answer.
+    /// Its agent waits for an answer.
     Blocked,
-    /// Whoever works on it has not been heard of in time.
+    /// The lease ran out.
     LeaseRanOut,
-    /// Nobody has taken it up for longer than a claim would have held.
+    /// Nobody has claimed it for longer than a lease.
     Unclaimed,
-    /// The issue is open, and no handoff of it is.
+    /// The issue is open without an open handoff.
     Idle,
 }
 
@@ -71,30 +72,29 @@ impl Need {
     }
 }
 
-/// One thing that needs attention.
+/// Something that needs attention.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Stuck {
-    /// Its issue.
+    /// The issue.
     pub issue: IssueKey,
-    /// Its handoff; none, where no handoff of the issue is open.
+    /// The handoff; `None` if the issue has no open handoff.
     pub id: Option<HandoffId>,
-    /// Why it needs someone.
+    /// Why it needs attention.
     pub need: Need,
-    /// The agent that has it; none, where nobody does.
+    /// The agent that has it, if any.
     pub with: Option<AgentName>,
     /// Whose turn it is.
     pub turn: Option<AgentName>,
     /// Since when.
     #[serde(serialize_with = "handoff_base::moment::serialize")]
     pub since: Moment,
-    /// What went wrong, what is asked, or what it is about.
+    /// The failure, the question, or the summary.
     pub why: String,
-    /// The command that goes on from here.
+    /// The command to continue with.
     pub next: String,
 }
 
-/// Everything that needs attention: the most urgent first, then what has stood
-/// longest.
+/// Everything that needs attention: the most urgent first, then the oldest.
 pub fn attention(survey: &Survey, protocols: &Protocols, now: Moment) -> Vec<Stuck> {
     let mut found = Vec::new();
     for issue in &survey.issues {
@@ -105,8 +105,8 @@ pub fn attention(survey: &Survey, protocols: &Protocols, now: Moment) -> Vec<Stu
     sorted(found)
 }
 
-/// What needs attention among the open handoffs, whose records are all it takes: issues
-/// in which none is open are not among it.
+/// What needs attention among the open handoffs, from their records alone: without issues that have
+/// no open handoff.
 pub fn of_open(records: &[Record], protocols: &Protocols, now: Moment) -> Vec<Stuck> {
     let stuck = records.iter().filter_map(|record| {
         let protocol = protocols.get(&record.protocol)?;
@@ -138,9 +138,8 @@ pub fn of_issue(issue: &IssueSurvey, protocol: &Protocol, now: Moment) -> Vec<St
     found
 }
 
-/// Whether an issue is open, nothing in it is, and something has to follow. Where a
-/// protocol has no end, nothing says that its issues are done: then only what was turned
-/// down has to be followed.
+/// Whether an issue is open without an open handoff and needs a successor. If the protocol has no
+/// closing contract, only what was rejected or cancelled needs one.
 pub(super) fn is_idle(issue: &IssueSurvey, protocol: &Protocol) -> bool {
     let mut agents = protocol.definition().agents.iter();
     let mut ends = || agents.any(|agent| agent.kind == AgentKind::End);
@@ -150,8 +149,7 @@ pub(super) fn is_idle(issue: &IssueSurvey, protocol: &Protocol) -> bool {
         && (ends() || last.is_some_and(|last| last.state != State::Completed))
 }
 
-/// Why a handoff of an issue needs someone, if it does; it may be one that `waits` for
-/// others.
+/// Why a handoff needs attention, if it does. `waits` tells whether it waits for others.
 fn stuck(
     issue: &IssueKey,
     handoff: &HandoffSurvey,
@@ -159,7 +157,7 @@ fn stuck(
     protocol: &Protocol,
     now: Moment,
 ) -> Option<Stuck> {
-    // That its attempts are spent is part of the failure before it.
+    // Running out of attempts is part of the failure before it.
     let mut newest = handoff.changes.iter().rev();
     let last = newest.find(|change| change.event != Some(Event::Exhaust))?;
     let lead = decider(protocol, &handoff.from);
@@ -199,7 +197,7 @@ fn stuck(
     })
 }
 
-/// Who does by hand what no agent did, where a rule or the kind of an agent says so.
+/// The agent that steps in by hand, by a rule or by its kind.
 fn by_hand(protocol: &Protocol) -> Option<&AgentName> {
     let definition = protocol.definition();
     let mut rules = definition.decisions.iter();
@@ -210,7 +208,7 @@ fn by_hand(protocol: &Protocol) -> Option<&AgentName> {
     named.or(person.map(|person| &person.id))
 }
 
-/// How long a handoff of a protocol may wait for its receiver.
+/// How long a handoff of a protocol may stay unclaimed.
 fn patience(protocol: &Protocol) -> TimeDelta {
     let leases = protocol.definition().leases.as_ref();
     let seconds = leases.and_then(|leases| i64::try_from(leases.seconds).ok());
@@ -218,8 +216,7 @@ fn patience(protocol: &Protocol) -> TimeDelta {
     lease.unwrap_or(PATIENCE)
 }
 
-/// That an issue is open, nothing in it is, and something has to follow; none, where that
-/// is not so.
+/// An open issue without an open handoff that needs a successor; `None` if it is not one.
 pub fn idle(issue: &IssueSurvey, protocol: &Protocol) -> Option<Stuck> {
     if !is_idle(issue, protocol) {
         return None;
@@ -228,7 +225,7 @@ pub fn idle(issue: &IssueSurvey, protocol: &Protocol) -> Option<Stuck> {
     let last = unfollowed.next_back().or(issue.handoffs.last());
     let turn = last.map(|handoff| match handoff.state {
         State::Completed => handoff.to.clone(),
-        // What was turned down is its sender's again.
+        // A rejected or cancelled handoff returns to its sender.
         _ => handoff.from.clone(),
     });
     let why = last.map(|last| format!("{} is {}: {}", issue.id(last), last.state, last.summary));
@@ -236,7 +233,7 @@ pub fn idle(issue: &IssueSurvey, protocol: &Protocol) -> Option<Stuck> {
         Some(turn) => {
             let to = match protocol.receivers(turn.as_str())[..] {
                 [only] => only.as_str(),
-                // One of several, to be filled in.
+                // There are several; the reader fills one in.
                 _ => "AGENT",
             };
             format!(

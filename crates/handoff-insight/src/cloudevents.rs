@@ -1,14 +1,14 @@
-//! What happens in a ledger as CloudEvents 1.0, in the structured JSON form.
+//! Ledger events as CloudEvents 1.0, in structured JSON.
 
 use handoff_base::{ObjectId, hexadecimal};
 use handoff_ledger::{Happening, Kind, LedgerError, Snapshot};
 use handoff_model::TraceParent;
 use serde::Serialize;
 
-/// What begins the name of every type of event.
+/// The prefix of every event type.
 const DOMAIN: &str = "io.git-handoff";
 
-/// One event about a ledger; `T` is what is told in it.
+/// An event of a ledger; `T` is its data.
 #[derive(Debug, Serialize)]
 pub struct CloudEvent<'a, T> {
     specversion: &'static str,
@@ -26,8 +26,8 @@ pub struct CloudEvent<'a, T> {
 }
 
 impl<'a, T> CloudEvent<'a, T> {
-    /// An event about the `n`th thing that a commit did, counted from 1 over all
-    /// that it did, so that the id is the same however much of it is asked for.
+    /// Creates the event for the `n`th effect of a commit, counted from 1 over all its effects, so
+    /// that the id does not depend on filters.
     pub fn new(
         source: &'a str,
         commit: ObjectId,
@@ -55,9 +55,9 @@ impl<'a, T> CloudEvent<'a, T> {
     }
 }
 
-/// Where a ledger's events come from: the same in every clone of it.
+/// The source of a ledger's events: the same in every clone.
 ///
-/// It is the UUID (version 8 of RFC 9562) that the ledger's first file makes.
+/// A UUID (version 8 of RFC 9562) made from the ledger's first file.
 ///
 /// # Errors
 /// [`LedgerError`] when the file can't be read.
@@ -72,7 +72,7 @@ pub fn source(tip: &Snapshot<'_>) -> Result<String, LedgerError> {
     Ok(format!("urn:uuid:{}", parts.join("-")))
 }
 
-/// The type of an event without the domain: what it is about, and what became of it.
+/// The type of an event without its prefix.
 fn type_of(happening: &Happening) -> &'static str {
     match happening.kind {
         Kind::Transition => match happening.event {

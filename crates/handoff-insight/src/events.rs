@@ -1,4 +1,4 @@
-//! What happened to the handoffs of an issue that metrics and alarms count.
+//! Events of handoffs that metrics and alerts count.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use handoff_base::Moment;
 use handoff_ledger::{HandoffSurvey, IssueSurvey};
 use handoff_protocol::{Action, AgentKind, Event, Metric, Protocol, State};
 
-/// The events that are read from the ledger, in the order in which they are listed.
+/// The counted events, in the order of their display.
 pub(super) const EVENTS: [Metric; 6] = [
     Metric::Failures,
     Metric::Timeouts,
@@ -16,8 +16,7 @@ pub(super) const EVENTS: [Metric; 6] = [
     Metric::Violations,
 ];
 
-/// Each time that something of this kind happened in an issue, and the number of
-/// the handoff to which it did.
+/// The time of each event of this kind in an issue, and the number of its handoff.
 pub(super) fn events(
     issue: &IssueSurvey,
     protocol: Option<&Protocol>,
@@ -52,8 +51,8 @@ pub(super) fn events(
     found
 }
 
-/// What came to a person: sent or reassigned to one, left to one by a decision, or
-/// answered with a status that blocks the request. What one step did counts once.
+/// Handoffs that reached a person: sent or reassigned to one, left to one by a decision, or answered
+/// with a status that blocks the request. Each step counts once.
 fn escalations(issue: &IssueSurvey, protocol: Option<&Protocol>) -> Vec<(Moment, u32)> {
     let is_person = |name: &str| protocol.is_some_and(|p| p.is_kind(name, AgentKind::Human));
     let blocks = |handoff: &HandoffSurvey| {

@@ -1,7 +1,6 @@
-//! What a ledger tells about the work, for people and for monitors: figures,
-//! alarms, traces, pictures and pages. All of it is derived from a
-//! [`Survey`](handoff_ledger::Survey) or from the records; nothing here writes to
-//! the ledger, and nothing is stored twice.
+//! What a ledger shows about the work, for people and monitors: metrics, alerts, traces, graphs and
+//! the report. Everything is derived from a [`Survey`](handoff_ledger::Survey) or from the records;
+//! nothing here writes to the ledger.
 
 pub mod alerts;
 pub mod attention;

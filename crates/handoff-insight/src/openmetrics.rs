@@ -1,15 +1,14 @@
-//! Metrics as OpenMetrics text, which Prometheus and its node exporter read.
+//! Metrics in the OpenMetrics text format, for Prometheus and its node exporter.
 //!
-//! What is counted is a gauge: it is counted anew in each run, and a ledger that was
-//! cut, or another one, has less of it than the one before.
+//! Counts are gauges: each run counts anew, and a shortened or different ledger has smaller
+//! numbers.
 
 use std::fmt::Write;
 
 use super::attention::Need;
 use super::metrics::{BUCKETS, By, Distribution, Figures, Group, Metrics, RoundFigures};
 
-/// The exposition of what was counted, labelled by protocol, and by `by` where rows
-/// were asked for.
+/// Formats metrics, labelled by protocol, and by `by` if rows are grouped.
 pub fn openmetrics(metrics: &Metrics, by: Option<By>) -> String {
     let rows = match by {
         None | Some(By::Protocol) => &metrics.protocols,
@@ -30,7 +29,7 @@ pub fn openmetrics(metrics: &Metrics, by: Option<By>) -> String {
     text
 }
 
-/// A family's name, what it is, and its value.
+/// A family's name, its help text, and its value.
 type Named<F, T> = (&'static str, &'static str, fn(&F) -> T);
 
 struct Page<'m> {
@@ -40,7 +39,6 @@ struct Page<'m> {
 }
 
 impl Page<'_> {
-    /// The labels of a row.
     fn labels(&self, row: &Group) -> String {
         let mut labels = format!("protocol=\"{}\"", label_value(row.protocol.as_str()));
         if let Some(label) = self.label {
@@ -49,7 +47,7 @@ impl Page<'_> {
         labels
     }
 
-    /// A gauge with one sample for each row that has a value.
+    /// A gauge with a sample for each row that has a value.
     fn gauge(
         &mut self,
         name: &str,
@@ -124,7 +122,7 @@ impl Page<'_> {
         );
     }
 
-    /// A histogram, and the exact quantiles beside it.
+    /// A histogram, and its exact quantiles.
     fn distribution(
         &mut self,
         name: &str,
@@ -234,7 +232,7 @@ impl Page<'_> {
     }
 }
 
-/// What has no row of its own: agents, rounds, the audit.
+/// Metrics without groups: agents, rounds, the audit.
 fn ledger(text: &mut String, metrics: &Metrics) {
     let name = "git_handoff_agent_seconds";
     let help = "Where the time of an agent's handoffs went.";
@@ -309,7 +307,7 @@ fn ledger(text: &mut String, metrics: &Metrics) {
     }
 }
 
-/// A need as labels name it.
+/// A need as a label's value.
 fn need_word(need: Need) -> String {
     let value = serde_json::to_value(need).unwrap_or_default();
     value.as_str().unwrap_or_default().to_owned()
@@ -328,18 +326,18 @@ fn sample(text: &mut String, name: &str, labels: &str, value: f64) {
         "" => String::new(),
         labels => format!("{{{labels}}}"),
     };
-    // Writing to a text can't fail.
+    // Writing to a string can't fail.
     let _ = writeln!(text, "{name}{labels} {value}");
 }
 
-/// What a histogram and a summary end with.
+/// The sum and count that end a histogram and a summary.
 fn totals(text: &mut String, family: &str, labels: &str, found: &Distribution) {
     let (sum, count) = (as_number(found.sum), whole(found.count));
     sample(text, &format!("{family}_sum"), labels, sum);
     sample(text, &format!("{family}_count"), labels, count);
 }
 
-/// A label's value: a backslash, a quotation mark or a line break would end it.
+/// Escapes a label's value.
 fn label_value(text: &str) -> String {
     text.replace('\\', "\\\\")
         .replace('"', "\\\"")

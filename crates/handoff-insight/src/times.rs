@@ -1,5 +1,4 @@
-//! Where a handoff's time went: the one definition of waiting, working, answering
-//! and recovering that every figure, alarm, trace and page uses.
+//! How a handoff spent its time: the one definition that all metrics, alerts, traces and pages use.
 
 use chrono::TimeDelta;
 use handoff_base::Moment;
@@ -7,45 +6,42 @@ use handoff_base::ids::AgentName;
 use handoff_ledger::{ChangeSurvey, HandoffSurvey, IssueSurvey};
 use handoff_protocol::{Event, State};
 
-/// A stretch of time that a handoff spent in one state.
+/// A period that a handoff spent in one state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spell<'a> {
-    /// The state.
-    pub state: State,
-    /// Whose time it was: the receiver that it waited for, or that worked on it.
-    pub agent: &'a AgentName,
-    /// When it began.
-    pub since: Moment,
-    /// When it ended; none, if it has not.
-    pub until: Option<Moment>,
-    /// Until when whoever works on it said to be done; what comes after that is no work.
-    pub lease_until: Option<Moment>,
-    /// The change that began it.
-    pub began_by: &'a ChangeSurvey,
-    /// The change that ended it.
-    pub ended_by: Option<&'a ChangeSurvey>,
+    pub(crate) state: State,
+    /// The agent whose time it was: the receiver, or whoever worked on it.
+    pub(crate) agent: &'a AgentName,
+    pub(crate) since: Moment,
+    /// When it ended; `None` if it has not.
+    pub(crate) until: Option<Moment>,
+    /// The end of the lease; time after that is not work.
+    pub(crate) lease_until: Option<Moment>,
+    /// The event that began it.
+    pub(crate) began_by: &'a ChangeSurvey,
+    /// The event that ended it.
+    pub(crate) ended_by: Option<&'a ChangeSurvey>,
 }
 
 impl Spell<'_> {
-    /// How long it took, or has taken so far; of work, until the lease ran out. A
-    /// clock that was set back made it take no time, never less.
-    pub fn length(&self, now: Moment) -> TimeDelta {
+    /// The duration, or the time so far; work ends with the lease. Never negative, even if a clock
+    /// was set back.
+    pub(crate) fn length(&self, now: Moment) -> TimeDelta {
         let end = self.until.unwrap_or(now);
         let end = self.lease_until.map_or(end, |lease| lease.min(end));
         (end - self.since).max(TimeDelta::zero())
     }
 
-    /// How long the lease has been over, where nobody recorded that it ran out.
-    pub fn overdue(&self, now: Moment) -> TimeDelta {
+    /// How long ago the lease ran out, if that was not recorded.
+    pub(crate) fn overdue(&self, now: Moment) -> TimeDelta {
         let over = self.lease_until.filter(|_| self.until.is_none());
         let over = over.map(|end| (now - end).min(now - self.since));
         over.unwrap_or_default().max(TimeDelta::zero())
     }
 }
 
-/// The states that a handoff was in, one after the other; what it is in for good
-/// is none of them.
-pub fn spells(handoff: &HandoffSurvey) -> Vec<Spell<'_>> {
+/// The periods of a handoff in non-terminal states, in order.
+pub(crate) fn spells(handoff: &HandoffSurvey) -> Vec<Spell<'_>> {
     let mut agent = &handoff.sent_to;
     let mut spells: Vec<Spell<'_>> = Vec::with_capacity(handoff.changes.len());
     for change in &handoff.changes {
@@ -54,11 +50,11 @@ pub fn spells(handoff: &HandoffSurvey) -> Vec<Spell<'_>> {
             (None, Some(Event::Claim)) => &change.by,
             (None, _) => agent,
         };
-        // It has failed since its lease ran out, whenever that was recorded.
+        // It failed when its lease ran out, whenever that was recorded.
         let begun = spells.last().map(|last| last.since);
         let ran_out_at = change.ran_out_at.filter(|end| Some(*end) >= begun);
         let since = ran_out_at.map_or(change.at, |end| end.min(change.at));
-        // A sign of life ends nothing.
+        // A heartbeat ends nothing.
         if let Some(last) = spells.last_mut() {
             if last.state == change.to && last.agent == agent {
                 continue;
@@ -86,22 +82,22 @@ pub fn spells(handoff: &HandoffSurvey) -> Vec<Spell<'_>> {
     spells
 }
 
-/// How long a handoff was in which kind of state.
+/// How long a handoff was in each kind of state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times {
-    /// Pending: nobody had taken it up.
+    /// Pending.
     pub waiting: TimeDelta,
     /// In progress, until the lease ran out.
     pub working: TimeDelta,
-    /// Blocked: an answer was missing.
-    pub blocked: TimeDelta,
-    /// Failed or dead, or its lease over: nobody had decided what becomes of it.
-    pub failed: TimeDelta,
+    /// Blocked.
+    pub(crate) blocked: TimeDelta,
+    /// Failed or dead, or after the lease ran out.
+    pub(crate) failed: TimeDelta,
 }
 
 impl Times {
-    /// Adds a stretch of time. What nobody worked on any more had failed.
-    pub fn add(&mut self, spell: &Spell<'_>, now: Moment) {
+    /// Adds a period. Time after the lease ran out counts as failed.
+    pub(crate) fn add(&mut self, spell: &Spell<'_>, now: Moment) {
         let length = spell.length(now);
         self.failed += spell.overdue(now);
         match spell.state {
@@ -114,7 +110,7 @@ impl Times {
     }
 }
 
-/// How long a handoff was in which kind of state up to now.
+/// How long a handoff was in each kind of state so far.
 pub fn times(handoff: &HandoffSurvey, now: Moment) -> Times {
     let mut times = Times::default();
     for spell in spells(handoff) {
@@ -123,23 +119,22 @@ pub fn times(handoff: &HandoffSurvey, now: Moment) -> Times {
     times
 }
 
-/// From the sending to the first claim, which is the acknowledgment.
-pub fn acknowledgment(handoff: &HandoffSurvey) -> Option<TimeDelta> {
+/// The time from sending to the first claim.
+pub(crate) fn acknowledgment(handoff: &HandoffSurvey) -> Option<TimeDelta> {
     let claimed = |event| event == Some(Event::Claim);
     let mut changes = handoff.changes.iter();
     let claim = changes.find(|change| claimed(change.event))?;
     Some((claim.at - handoff.sent_at()?).max(TimeDelta::zero()))
 }
 
-/// From the sending to the end: completed, rejected or cancelled.
-pub fn resolution(handoff: &HandoffSurvey) -> Option<TimeDelta> {
+/// The time from sending to the end: completed, rejected or cancelled.
+pub(crate) fn resolution(handoff: &HandoffSurvey) -> Option<TimeDelta> {
     let last = handoff.changes.last().filter(|c| c.to.is_terminal())?;
     Some((last.at - handoff.sent_at()?).max(TimeDelta::zero()))
 }
 
-/// From each failure to the claim that took the work up again, with the moment of
-/// that claim.
-pub fn recovered(handoff: &HandoffSurvey) -> Vec<(Moment, TimeDelta)> {
+/// The times from each failure to the next claim, with the date of that claim.
+pub(crate) fn recovered(handoff: &HandoffSurvey) -> Vec<(Moment, TimeDelta)> {
     let mut found = Vec::new();
     let mut failed = None;
     for change in &handoff.changes {
@@ -155,14 +150,13 @@ pub fn recovered(handoff: &HandoffSurvey) -> Vec<(Moment, TimeDelta)> {
     found
 }
 
-/// From each failure to the claim that took the work up again.
-pub fn recoveries(handoff: &HandoffSurvey) -> Vec<TimeDelta> {
+pub(crate) fn recoveries(handoff: &HandoffSurvey) -> Vec<TimeDelta> {
     let found = recovered(handoff).into_iter();
     found.map(|(_, length)| length).collect()
 }
 
-/// From an issue's first contract to its completion.
-pub fn cycle_time(issue: &IssueSurvey) -> Option<TimeDelta> {
+/// The time from an issue's first contract to its completion.
+pub(crate) fn cycle_time(issue: &IssueSurvey) -> Option<TimeDelta> {
     let length = issue.completed_at? - issue.opened_at;
     Some(length.max(TimeDelta::zero()))
 }

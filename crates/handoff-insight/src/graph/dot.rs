@@ -1,4 +1,4 @@
-//! A graph in DOT, the language of Graphviz.
+//! Graphs in DOT, the language of Graphviz.
 
 use std::fmt::Write;
 
@@ -107,7 +107,7 @@ fn edge_text(graph: &Graph, edge: &Edge) -> String {
     }
 }
 
-/// Lines of text between double quotes: no character of them is more than itself.
+/// Lines of text in double quotes, escaped.
 fn lines(all: &[String]) -> String {
     let escaped = all.iter().map(|line| {
         let mut shown = String::with_capacity(line.len());

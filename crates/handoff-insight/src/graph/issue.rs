@@ -1,5 +1,4 @@
-//! What happened in an issue: who handed on to whom, how often, and where the work
-//! is now.
+//! The graph of an issue: who handed over to whom, how often, and where the work is now.
 
 use std::collections::HashMap;
 
@@ -15,10 +14,10 @@ use super::text::{span, word};
 use super::{Edge, EdgeKind, Graph, Kind, Mark, Node, NodeId, Shape, Step, Trouble, is_late};
 use crate::times::times;
 
-/// Makes the picture of an issue under its protocol, as it stands at this moment.
+/// The graph of an issue under its protocol.
 ///
-/// Its nodes are the agents in the order in which work came to them, its edges the
-/// ways that were taken, each once; its steps are the handoffs one by one.
+/// Its nodes are the agents in the order in which they received work, its edges the routes taken,
+/// once each, and its steps the handoffs.
 pub fn issue_graph(issue: &IssueSurvey, protocol: &Protocol, now: Moment) -> Graph {
     let mut builder = Builder {
         protocol,
@@ -64,7 +63,6 @@ pub fn issue_graph(issue: &IssueSurvey, protocol: &Protocol, now: Moment) -> Gra
     }
 }
 
-/// A time, unless there was none.
 fn some(time: TimeDelta) -> Option<TimeDelta> {
     Some(time).filter(|time| *time > TimeDelta::zero())
 }
@@ -90,8 +88,8 @@ fn step(handoff: &HandoffSurvey, from: NodeId, to: NodeId, with: NodeId, now: Mo
     }
 }
 
-/// How a handoff stands: one that waits for others can't be taken up, and one whose
-/// lease ran out is not known to be worked on.
+/// A handoff's mark: one that waits for others is not claimable, and one whose lease ran out may
+/// not be worked on.
 fn mark(handoff: &HandoffSurvey, now: Moment) -> Mark {
     match handoff.state {
         State::Pending if !handoff.waits_for.is_empty() => Mark::Waiting,
@@ -100,7 +98,7 @@ fn mark(handoff: &HandoffSurvey, now: Moment) -> Mark {
     }
 }
 
-/// What kept a handoff from being done, the oldest first.
+/// The failures and interruptions of a handoff, the oldest first.
 fn troubles(handoff: &HandoffSurvey) -> Vec<Trouble> {
     let told = handoff.changes.iter().filter_map(|change| {
         let (mark, what) = match change.event? {
@@ -119,7 +117,7 @@ fn troubles(handoff: &HandoffSurvey) -> Vec<Trouble> {
         }
         match &change.reason {
             Some(reason) => text += &format!(": {reason}"),
-            // That it is so is said already.
+            // The mark already tells.
             None if change.to == handoff.state && handoff.state.is_terminal() => return None,
             None => {}
         }
@@ -128,7 +126,7 @@ fn troubles(handoff: &HandoffSurvey) -> Vec<Trouble> {
     told.collect()
 }
 
-/// A graph that is being made.
+/// A graph under construction.
 struct Builder<'p> {
     protocol: &'p Protocol,
     nodes: Vec<Node>,
@@ -137,7 +135,7 @@ struct Builder<'p> {
     ways: HashMap<(NodeId, NodeId, HandoffEdge), usize>,
 }
 
-/// Which kind of edge a handoff is drawn as.
+/// The kind of edge that a handoff is drawn as.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum HandoffEdge {
     Handoff,
@@ -228,7 +226,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Marks where the work is: with whom there is something open, or who may send on.
+    /// Marks where the work is: at agents with open handoffs, or those that may send next.
     fn mark_place(&mut self, issue: &IssueSurvey, now: Moment) {
         if issue.status == IssueStatus::Completed {
             return;
@@ -276,7 +274,7 @@ impl Builder<'_> {
                 }
             }
         }
-        // Of many, the newest are at hand; the rest is a number.
+        // Only the newest of many are named.
         for node in &mut self.nodes {
             if node.lines.len() > 4 {
                 let more = node.lines.len() - 3;

@@ -1,35 +1,35 @@
-//! The ways around that work took: it came back to an agent that had handed it on.
+//! Loops: work that came back to an agent that had handed it on.
 
 use std::collections::HashMap;
 
 use super::{Loop, NodeId};
 
-/// A handoff as far as the way of the work goes.
+/// A handoff, as far as routes matter.
 pub(super) struct Leg {
     pub(super) number: u32,
     pub(super) from: NodeId,
-    /// Who took it in the end.
+    /// The agent that has it now.
     pub(super) to: NodeId,
-    /// The number of the handoff that its sender held.
+    /// The number of the handoff that it follows.
     pub(super) follows: Option<u32>,
     /// The number of the request that it answers.
     pub(super) answers: Option<u32>,
 }
 
-/// The agents that work went through, each once: what went round is taken off.
+/// The agents that work went through, without closed loops.
 #[derive(Clone)]
 struct Path {
-    /// Each agent, and the handoff with which the work left it for the next.
+    /// Each agent, and the number of the handoff by which the work left it.
     agents: Vec<(NodeId, u32)>,
 }
 
-/// Finds every round. An answer goes back to whoever asked, which is none.
+/// Finds every loop. An answer returns to the requester, which is not a loop.
 pub(super) fn loops(legs: &[Leg]) -> Vec<Loop> {
     let mut ways: HashMap<u32, Path> = HashMap::new();
     let mut found: Vec<Loop> = Vec::new();
     for leg in legs {
         if let Some(asked) = leg.answers {
-            // The work is where it was when the request was made.
+            // The work is where it was before the request.
             let way = ways.get(&asked).cloned();
             ways.extend(way.map(|way| (leg.number, way)));
             continue;
@@ -45,7 +45,7 @@ pub(super) fn loops(legs: &[Leg]) -> Vec<Loop> {
             Some(start) => {
                 let round: Vec<(NodeId, u32)> = way.agents.drain(start + 1..).collect();
                 let (back_at, first) = way.agents[start];
-                // A handoff to oneself leaves nobody to come back from.
+                // A handoff to oneself is not a loop.
                 if !round.is_empty() {
                     let agents = std::iter::once(back_at).chain(round.iter().map(|(a, _)| *a));
                     add(&mut found, agents.collect(), (first, leg.number));
@@ -59,8 +59,7 @@ pub(super) fn loops(legs: &[Leg]) -> Vec<Loop> {
     found
 }
 
-/// Counts a round; the same agents in the same order are the same way around,
-/// wherever it begins.
+/// Counts a round. Loops with the same agents in the same order are equal, wherever they begin.
 fn add(found: &mut Vec<Loop>, mut agents: Vec<NodeId>, round: (u32, u32)) {
     let count = agents.len();
     let same = |known: &&mut Loop| {
@@ -113,7 +112,6 @@ mod tests {
 
     #[test]
     fn rounds_are_counted_wherever_they_begin() {
-        // 0 → 1 → 2 → 1 → 2 → 1 → 3 → 2 → 1
         let legs = [
             leg(1, 0, 1, 0),
             leg(2, 1, 2, 1),
@@ -131,7 +129,7 @@ mod tests {
                 (vec![1, 3, 2, 1], vec![(6, 8)])
             ]
         );
-        // Entered at 2, it is the same way around.
+        // The same loop, entered at 2.
         let legs = [
             leg(1, 2, 1, 0),
             leg(2, 1, 2, 1),
@@ -143,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_failure_that_is_tried_again_is_no_round_and_siblings_are_apart() {
-        // 1 → 2, which tells 3 that it failed, and is tried again.
+        // 3 learns that 2 failed, and 2 tries again.
         let legs = [leg(1, 1, 2, 0), leg(2, 2, 3, 1), leg(3, 2, 4, 1)];
         assert_eq!(found(&legs), []);
     }

@@ -1,9 +1,8 @@
-//! A graph as Mermaid, which GitHub and many other places draw.
+//! Graphs as Mermaid, which GitHub and many others render.
 //!
-//! Mermaid takes words out of labels for markup, icons, links, directives and
-//! entities, so that everything but letters and digits is written as `#NN;`. It
-//! refuses more than 500 edges or 50,000 characters: a larger graph is cut down to
-//! what matters most, and says so.
+//! Mermaid interprets markup, icons, links, directives and entities in labels, so everything but
+//! letters and digits is written as `#NN;`. It refuses more than 500 edges or 50,000 characters: a
+//! larger graph is cut down to the most important parts, and says so.
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -13,10 +12,10 @@ use handoff_base::text::one_line;
 use super::text::{cut_to_columns, label, wrap};
 use super::{Edge, EdgeKind, Graph, Kind, Mark, Node, NodeId, Shape};
 
-/// How many edges Mermaid draws unless it is told otherwise: fewer than this.
+/// Below Mermaid's default limit of edges.
 const MOST_EDGES: usize = 490;
 
-/// How many characters Mermaid reads unless it is told otherwise.
+/// Mermaid's default limit of characters.
 const MOST_TEXT: usize = 50_000;
 
 /// Draws a graph as a Mermaid flowchart.
@@ -68,11 +67,11 @@ fn draw(graph: &Graph, columns: usize, most_nodes: usize) -> String {
     text
 }
 
-/// What is drawn: everything, or what matters most.
+/// The nodes and edges to draw: all, or the most important.
 fn chosen(graph: &Graph, most_nodes: usize) -> (Vec<&Node>, Vec<&Edge>) {
     let mut nodes: Vec<&Node> = graph.nodes.iter().collect();
     if nodes.len() > most_nodes {
-        // Which one is part of what does not matter more than how it stands.
+        // Nodes by urgency.
         nodes.sort_by_key(|node| std::cmp::Reverse(node.mark));
         nodes.truncate(most_nodes);
         nodes.sort_by_key(|node| node.id);
@@ -81,7 +80,7 @@ fn chosen(graph: &Graph, most_nodes: usize) -> (Vec<&Node>, Vec<&Edge>) {
     let mut edges = graph.drawn();
     edges.retain(|edge| kept.contains(&edge.from) && kept.contains(&edge.to));
     if edges.len() > MOST_EDGES {
-        // What happened goes before what could, and what stands out before the rest.
+        // Edges that were used before those that could be, marked ones first.
         let mut order: Vec<(usize, &Edge)> = edges.into_iter().enumerate().collect();
         let is_over = |edge: &Edge| edge.kind == EdgeKind::Dependency && edge.mark == Mark::Done;
         order.sort_by_key(|(i, edge)| {
@@ -146,7 +145,7 @@ fn edge_text(graph: &Graph, edge: &Edge, columns: usize) -> String {
     }
 }
 
-/// The loops, and what is left out.
+/// Describes the loops, and what is left out.
 fn remarks(graph: &Graph, nodes: &[&Node], edges: &[&Edge], columns: usize, text: &mut String) {
     let mut lines: Vec<String> = graph
         .loops
@@ -172,7 +171,7 @@ fn remarks(graph: &Graph, nodes: &[&Node], edges: &[&Edge], columns: usize, text
     text.push_str("  style remarks fill:none,stroke:none\n");
 }
 
-/// Colours that go with light and dark pages; nothing rests on them.
+/// Colours for light and dark pages; everything is also shown without them.
 fn styles(graph: &Graph, nodes: &[&Node], edges: &[&Edge], text: &mut String) {
     let marks = [
         (
@@ -254,8 +253,7 @@ fn styles(graph: &Graph, nodes: &[&Node], edges: &[&Edge], text: &mut String) {
     );
 }
 
-/// Text for a label between quotes: what could be more than text is written as the
-/// number of its character.
+/// Escapes a text for a quoted label: special characters become their number.
 fn in_label(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let chars: Vec<char> = text.chars().collect();
@@ -266,9 +264,9 @@ fn in_label(text: &str) -> String {
         };
         let is_plain = match c {
             ' ' | ',' => true,
-            // Inside a word they are no markup.
+            // Harmless inside a word.
             '-' | '_' | '.' => neighbour(i.checked_sub(1)) && neighbour(Some(i + 1)),
-            // What Mermaid itself puts in the place of `#` and `;`.
+            // Mermaid's own placeholders for `#` and `;`.
             'ﬂ' | 'ß' => false,
             '→' | '×' | '✓' | '✗' | '○' | '◌' | '◐' | '–' | '➤' | '↻' | '…' => {
                 true
@@ -280,7 +278,7 @@ fn in_label(text: &str) -> String {
             continue;
         }
         let _ = write!(shown, "#{};", u32::from(c));
-        // Two of them begin a formula, however they are written.
+        // Two of them begin a formula, even escaped.
         if c == '$' {
             shown.push_str("#8203;");
         }
@@ -292,8 +290,7 @@ fn in_label(text: &str) -> String {
     shown
 }
 
-/// Text for a title, which is YAML between double quotes, and which Mermaid searches
-/// for directives before.
+/// Escapes a text for a title, a YAML string in which Mermaid looks for directives.
 fn in_title(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,10 +1,8 @@
-//! Pictures: what happened in an issue, what a protocol allows, and what its tasks
-//! wait for.
+//! Graphs: what happened in an issue, what a protocol allows, and what tasks wait for.
 //!
-//! There is one model, [`Graph`]. `issue`, `protocol` and `tasks` each make one;
-//! `mermaid`, `dot` and `terminal` each draw any. `loops` finds the ways that work
-//! went more than once, `text` makes foreign words harmless in one line. Names in a
-//! graph are as the ledger has them: every drawing escapes them for itself.
+//! There is one model, [`Graph`]. `issue`, `protocol` and `tasks` each build one; `mermaid`, `dot`
+//! and `terminal` each draw any. `loops` finds loops of work, `text` formats texts and times. Names
+//! in a graph are as in the ledger: each drawing escapes them itself.
 
 mod dot;
 mod issue;
@@ -34,38 +32,36 @@ use serde::{Serialize, Serializer};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// What happened in one issue.
+    /// The history of one issue.
     Issue,
-    /// The ways of a protocol, and how they were used.
+    /// The routes of a protocol, and how often they were used.
     Protocol,
     /// The tasks of one issue.
     Tasks,
 }
 
-/// A picture, not drawn yet.
+/// A graph, independent of how it is drawn.
 #[derive(Clone, Debug, Serialize)]
 pub struct Graph {
-    /// What it shows.
-    pub kind: Kind,
+    pub(crate) kind: Kind,
     /// The issue's key or the protocol's name.
-    pub name: String,
-    /// What it shows, in a line.
-    pub title: String,
-    /// Its nodes; the one with id N is the Nth, from 0.
+    pub(crate) name: String,
+    /// A description in one line.
+    pub(crate) title: String,
+    /// The nodes; the one with id N is at index N.
     pub nodes: Vec<Node>,
-    /// Its edges, in the order in which they were first used or are defined.
+    /// The edges, in the order of their first use or definition.
     pub edges: Vec<Edge>,
-    /// Nodes that belong together.
-    pub groups: Vec<Group>,
-    /// The ways around that work took, the most frequent first.
-    pub loops: Vec<Loop>,
-    /// Of an issue: its handoffs, the oldest first.
+    pub(crate) groups: Vec<Group>,
+    /// The loops of work, the most frequent first.
+    pub(crate) loops: Vec<Loop>,
+    /// An issue's handoffs, the oldest first.
     pub steps: Vec<Step>,
 }
 
-/// A node's place in its graph; printed as `n0`.
+/// A node's index in its graph; printed as `n0`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct NodeId(pub usize);
+pub(crate) struct NodeId(pub usize);
 
 impl std::fmt::Display for NodeId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -82,27 +78,24 @@ impl Serialize for NodeId {
 /// An agent, the end of the work, or a task.
 #[derive(Clone, Debug, Serialize)]
 pub struct Node {
-    /// Its id.
-    pub id: NodeId,
-    /// Its name.
-    pub name: String,
-    /// What it is.
-    pub shape: Shape,
-    /// How it stands.
-    pub mark: Mark,
+    pub(crate) id: NodeId,
+    pub(crate) name: String,
+    pub(crate) shape: Shape,
+    /// Its most urgent mark.
+    pub(crate) mark: Mark,
     /// Whether the work is here now.
-    pub here: bool,
-    /// What is said beneath its name, a line each.
-    pub lines: Vec<String>,
-    /// The number of the group that it is in, from 0.
+    pub(crate) here: bool,
+    /// The lines below its name.
+    pub(crate) lines: Vec<String>,
+    /// The index of its group.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub group: Option<usize>,
+    pub(crate) group: Option<usize>,
 }
 
-/// What a node stands for.
+/// What a node represents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Shape {
+pub(crate) enum Shape {
     /// An agent that routes work.
     Orchestrator,
     /// An agent that does one kind of work.
@@ -128,33 +121,33 @@ impl From<AgentKind> for Shape {
     }
 }
 
-/// How something stands; each has a symbol, so that no colour is needed. The order
-/// is that of urgency.
+/// The condition of a node or handoff, in the order of urgency. Each has a symbol, so that colour
+/// is not needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mark {
-    /// Nothing is to be said.
+    /// Nothing of note.
     None,
-    /// Refused or withdrawn.
+    /// Rejected or cancelled.
     Dropped,
-    /// Done.
+    /// Completed.
     Done,
-    /// It waits for something else.
+    /// It waits for other handoffs.
     Waiting,
-    /// It can be taken up.
+    /// It can be claimed.
     Claimable,
-    /// Someone works on it.
+    /// In progress.
     Working,
-    /// Whoever works on it waits for an answer.
+    /// Its agent waits for an answer.
     Blocked,
-    /// Whoever works on it has not been heard of in time.
+    /// Its lease ran out.
     Late,
     /// It failed.
     Failed,
 }
 
 impl Mark {
-    /// The symbol that stands for it; empty for none.
+    /// Its symbol; empty for none.
     pub fn symbol(self) -> &'static str {
         match self {
             Self::None => "",
@@ -183,80 +176,74 @@ impl From<State> for Mark {
     }
 }
 
-/// Whether a handoff is worked on by someone whose time is up.
+/// Whether a handoff is in progress and its lease ran out.
 fn is_late(handoff: &HandoffSurvey, now: Moment) -> bool {
     let is_over = handoff.expires_at.is_some_and(|end| end <= now);
     handoff.state == State::InProgress && is_over
 }
 
-/// A way from one node to another.
+/// An edge from one node to another.
 #[derive(Clone, Debug, Serialize)]
 pub struct Edge {
-    /// Where it begins.
-    pub from: NodeId,
-    /// Where it ends.
-    pub to: NodeId,
-    /// What it stands for.
-    pub kind: EdgeKind,
-    /// How the most urgent handoff on it stands.
-    pub mark: Mark,
-    /// The types of contract that travel it.
-    pub types: Vec<String>,
-    /// How many handoffs took it.
-    pub count: usize,
-    /// Of an issue: their numbers.
+    pub(crate) from: NodeId,
+    pub(crate) to: NodeId,
+    pub(crate) kind: EdgeKind,
+    /// The most urgent mark of its handoffs.
+    pub(crate) mark: Mark,
+    /// The types of its contracts.
+    pub(crate) types: Vec<String>,
+    /// The number of its handoffs.
+    pub(crate) count: usize,
+    /// The numbers of an issue's handoffs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub handoffs: Vec<u32>,
-    /// How many of them are in which state.
+    pub(crate) handoffs: Vec<u32>,
+    /// The number of handoffs in each state.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub states: Vec<(State, usize)>,
-    /// Of an issue: how often one of them failed, the newest time included.
+    pub(crate) states: Vec<(State, usize)>,
+    /// How often an issue's handoffs failed.
     #[serde(skip_serializing_if = "is_zero")]
-    pub failures: usize,
-    /// Of an issue: how many of them are in progress, and their leases ran out.
+    pub(crate) failures: usize,
+    /// How many of an issue's handoffs are in progress with an expired lease.
     #[serde(skip_serializing_if = "is_zero")]
-    pub late: usize,
-    /// How long they waited to be taken up, in seconds: all together for an issue,
-    /// the median from the sending to the first claim for a protocol.
+    pub(crate) late: usize,
+    /// The time from sending to claim, in seconds: the sum for an issue, the median for a protocol.
     #[serde(
         rename = "waited_seconds",
         serialize_with = "seconds",
         skip_serializing_if = "Option::is_none"
     )]
-    pub waited: Option<TimeDelta>,
-    /// How long they were worked on, in seconds: all together for an issue, the
-    /// median of what has ended for a protocol.
+    pub(crate) waited: Option<TimeDelta>,
+    /// The working time, in seconds: the sum for an issue, the median of ended work for a protocol.
     #[serde(
         rename = "worked_seconds",
         serialize_with = "seconds",
         skip_serializing_if = "Option::is_none"
     )]
-    pub worked: Option<TimeDelta>,
-    /// What else is to be said: why it is forbidden, whom it goes by, what it answers.
+    pub(crate) worked: Option<TimeDelta>,
+    /// Remarks: why it is forbidden, who decides first, what it answers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub notes: Vec<String>,
+    pub(crate) notes: Vec<String>,
 }
 
-/// What an edge stands for.
+/// What an edge represents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum EdgeKind {
-    /// Work was handed over, or can be.
+pub(crate) enum EdgeKind {
+    /// Work was handed over, or may be.
     Handoff,
     /// A request was answered.
     Answer,
     /// Work went to another agent than it was sent to.
     Reassigned,
-    /// It must not be taken.
+    /// A forbidden route.
     Forbidden,
-    /// The task at its end waits for the one at its beginning.
+    /// The task at its end waits for the one at its start.
     Dependency,
-    /// The task at its end is part of the one at its beginning.
+    /// The task at its end is part of the one at its start.
     Part,
 }
 
 impl Edge {
-    /// A way on which nothing has gone yet.
     fn new(from: NodeId, to: NodeId, kind: EdgeKind) -> Self {
         Self {
             from,
@@ -275,7 +262,6 @@ impl Edge {
         }
     }
 
-    /// Counts a handoff's state.
     fn count(&mut self, state: State) {
         self.count += 1;
         self.mark = self.mark.max(Mark::from(state));
@@ -285,92 +271,84 @@ impl Edge {
         }
     }
 
-    /// Adds a type, once.
+    /// Adds a contract type, once.
     fn carry(&mut self, kind: &str) {
         if !self.types.iter().any(|known| known == kind) {
             self.types.push(kind.to_owned());
         }
     }
 
-    /// Says whether it is a way of the protocol that nothing has gone.
-    pub fn is_unused(&self) -> bool {
+    /// Whether it is a route that was never used.
+    pub(crate) fn is_unused(&self) -> bool {
         self.kind == EdgeKind::Handoff && self.count == 0
     }
 }
 
-/// Nodes that belong together.
+/// A group of nodes.
 #[derive(Clone, Debug, Serialize)]
-pub struct Group {
-    /// What they are.
-    pub title: String,
+pub(crate) struct Group {
+    pub(crate) title: String,
 }
 
-/// A way around: work came back to an agent that had handed it on.
+/// A loop: work came back to an agent that had handed it on.
 #[derive(Clone, Debug, Serialize)]
-pub struct Loop {
-    /// The agents on it, the first again at the end.
-    pub agents: Vec<NodeId>,
-    /// Each round, by the numbers of its first and its last handoff.
-    pub rounds: Vec<(u32, u32)>,
+pub(crate) struct Loop {
+    /// The agents on it, with the first again at the end.
+    pub(crate) agents: Vec<NodeId>,
+    /// Each round, by the numbers of its first and last handoff.
+    pub(crate) rounds: Vec<(u32, u32)>,
 }
 
 /// One handoff of an issue.
 #[derive(Clone, Debug, Serialize)]
 pub struct Step {
-    /// Its number.
-    pub number: u32,
-    /// Its sender.
-    pub from: NodeId,
-    /// The receiver that it was sent to.
-    pub to: NodeId,
-    /// The one that has it now, where that is another.
+    pub(crate) number: u32,
+    pub(crate) from: NodeId,
+    /// The agent that it was sent to.
+    pub(crate) to: NodeId,
+    /// The agent that has it now, if that is another.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub now_with: Option<NodeId>,
-    /// Whom it is for, where another decides on it first.
+    pub(crate) now_with: Option<NodeId>,
+    /// The intended receiver, if another agent decides first.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub meant_for: Option<AgentName>,
-    /// One line about it.
-    pub summary: String,
-    /// Its contract's type.
-    pub contract_type: String,
-    /// Its state.
-    pub state: State,
-    /// How it stands.
-    pub mark: Mark,
-    /// Which attempt this is, from 1.
-    pub attempt: u32,
+    pub(crate) meant_for: Option<AgentName>,
+    pub(crate) summary: String,
+    pub(crate) contract_type: String,
+    pub(crate) state: State,
+    pub(crate) mark: Mark,
+    /// The number of the attempt, from 1.
+    pub(crate) attempt: u32,
     /// The number of the request that it answers.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub answers: Option<u32>,
-    /// The task that it is about.
+    pub(crate) answers: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub task: Option<String>,
-    /// How long it waited to be taken up, in seconds.
+    pub(crate) task: Option<String>,
+    /// The time until it was claimed, in seconds.
     #[serde(
         rename = "waited_seconds",
         serialize_with = "seconds",
         skip_serializing_if = "Option::is_none"
     )]
-    pub waited: Option<TimeDelta>,
-    /// How long it was worked on, in seconds.
+    pub(crate) waited: Option<TimeDelta>,
+    /// The working time, in seconds.
     #[serde(
         rename = "worked_seconds",
         serialize_with = "seconds",
         skip_serializing_if = "Option::is_none"
     )]
-    pub worked: Option<TimeDelta>,
-    /// What went wrong on the way, a line each.
+    pub(crate) worked: Option<TimeDelta>,
+    /// Failures and interruptions, one per line.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub troubles: Vec<Trouble>,
+    pub(crate) troubles: Vec<Trouble>,
 }
 
-/// What kept a handoff from being done.
+/// A failure or interruption of a handoff.
 #[derive(Clone, Debug, Serialize)]
-pub struct Trouble {
-    /// How it stood then.
-    pub mark: Mark,
-    /// What went wrong, what was asked, or why.
-    pub text: String,
+pub(crate) struct Trouble {
+    /// The handoff's mark at that time.
+    pub(crate) mark: Mark,
+    /// The failure, the question, or the reason.
+    pub(crate) text: String,
 }
 
 #[expect(
@@ -390,13 +368,11 @@ fn seconds<S: Serializer>(time: &Option<TimeDelta>, serializer: S) -> Result<S::
 }
 
 impl Graph {
-    /// A node by its id.
-    pub fn node(&self, id: NodeId) -> &Node {
+    pub(crate) fn node(&self, id: NodeId) -> &Node {
         &self.nodes[id.0]
     }
 
-    /// The edges that a drawing has: that a task is part of another is only drawn
-    /// where nothing else leads to it.
+    /// The edges to draw: a task's parent only if nothing else leads to the task.
     fn drawn(&self) -> Vec<&Edge> {
         let waits: std::collections::HashSet<NodeId> = self
             .edges
@@ -408,7 +384,7 @@ impl Graph {
         self.edges.iter().filter(drawn).collect()
     }
 
-    /// A loop in words: how often, and along whom.
+    /// A loop in words: how often, and through which agents.
     fn loop_text(&self, around: &Loop) -> String {
         let names: Vec<&str> = around
             .agents

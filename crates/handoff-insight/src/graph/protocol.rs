@@ -1,4 +1,4 @@
-//! The ways of a protocol, and how the work of a ledger used them.
+//! The graph of a protocol, and how a ledger's work used its routes.
 
 use std::collections::HashMap;
 
@@ -11,11 +11,11 @@ use super::{Edge, EdgeKind, Graph, Kind, Mark, Node, NodeId, Shape};
 use crate::metrics::rank;
 use crate::times::{acknowledgment, times};
 
-/// Makes the picture of a protocol with what these issues made of it. Only handoffs
-/// that were sent at `since` or later are counted, if that is given.
+/// The graph of a protocol with the work of these issues. With `since`, only handoffs sent then or
+/// later count.
 ///
-/// An edge of kind [`EdgeKind::Handoff`] is a route; one that its protocol does not
-/// have (any more), an answer or a note is there only where it was sent.
+/// An edge of kind [`EdgeKind::Handoff`] is a route; a route missing from the protocol, an answer
+/// or a note appears only if it was used.
 pub fn protocol_graph<'a>(
     protocol: &Protocol,
     issues: impl IntoIterator<Item = &'a IssueSurvey>,
@@ -60,14 +60,14 @@ pub fn protocol_graph<'a>(
     }
 }
 
-/// A graph that is being made.
+/// A graph under construction.
 struct Builder<'p> {
     protocol: &'p Protocol,
     nodes: Vec<Node>,
     known: HashMap<String, NodeId>,
     edges: Vec<Edge>,
     ways: HashMap<(NodeId, NodeId, bool), usize>,
-    /// For each edge, the times from the sending to the first claim, and of work.
+    /// For each edge, the times from sending to claim, and of work.
     samples: Vec<(Vec<TimeDelta>, Vec<TimeDelta>)>,
 }
 
@@ -143,10 +143,10 @@ impl<'p> Builder<'p> {
         }
     }
 
-    /// The route that a handoff took: its own, or one that is anyone's.
+    /// The route that a handoff took: its own, or one for any agent.
     fn route(&self, handoff: &HandoffSurvey) -> Option<&'p Route> {
         let from = handoff.from.as_str();
-        // Where another decides first, the contract says whom it is for.
+        // If another agent decides first, the contract names the intended receiver.
         let to = handoff.intended.as_ref().unwrap_or(&handoff.sent_to);
         let routes = &self.protocol.definition().routes;
         let carries = |r: &&Route| r.contracts.contains(&handoff.contract_type) && r.to == *to;
@@ -190,7 +190,7 @@ impl<'p> Builder<'p> {
         self.edges[at].count(handoff.state);
         let (waited, worked) = &mut self.samples[at];
         waited.extend(acknowledgment(handoff));
-        // What was never taken up took nobody's time, and what goes on is not over.
+        // Only ended work that was claimed has a duration.
         if handoff.state.is_terminal() && acknowledgment(handoff).is_some() {
             worked.push(times(handoff, now).working);
         }
@@ -214,7 +214,7 @@ impl<'p> Builder<'p> {
     }
 }
 
-/// The median as every figure has it: the nearest rank.
+/// The median by nearest rank, as in all metrics.
 fn median(times: &mut [TimeDelta]) -> Option<TimeDelta> {
     times.sort_unstable();
     times.get(rank(0.5, times.len())?.checked_sub(1)?).copied()

@@ -1,5 +1,4 @@
-//! The tasks of an issue: what each is part of, what it waits for, and which can be
-//! taken up.
+//! The graph of an issue's tasks: parents, dependencies, and which are claimable.
 
 use std::collections::HashMap;
 
@@ -11,8 +10,7 @@ use handoff_protocol::{State, TaskState};
 use super::text::word;
 use super::{Edge, EdgeKind, Graph, Group, Kind, Mark, Node, NodeId, Shape, is_late};
 
-/// Makes the picture of an issue's tasks at this moment; `survey` is the same issue's.
-/// Without any task, it has no node.
+/// The graph of an issue's tasks; `survey` is the same issue's. Without tasks, it has no nodes.
 pub fn task_graph(issue: &Issue, survey: &IssueSurvey, now: Moment) -> Graph {
     let tasks = &issue.tasks;
     let places: HashMap<(Option<&str>, &str), NodeId> = tasks

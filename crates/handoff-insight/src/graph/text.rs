@@ -1,4 +1,4 @@
-//! Words for a picture: foreign text in one harmless line, times, counts.
+//! Text for graphs: one-line names, times, counts.
 
 use chrono::TimeDelta;
 use handoff_protocol::State;
@@ -6,7 +6,7 @@ use unicode_width::UnicodeWidthChar;
 
 use super::{Edge, Graph, Kind};
 
-/// How long a time was, in two units at most: `45s`, `12m`, `3h 20m`, `2d 4h`.
+/// A time in at most two units: `45s`, `12m`, `3h 20m`, `2d 4h`.
 pub fn span(time: TimeDelta) -> String {
     let seconds = time.num_seconds().max(0);
     let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600, seconds / 60);
@@ -22,12 +22,12 @@ pub fn span(time: TimeDelta) -> String {
     }
 }
 
-/// How many columns a text takes.
+/// The width of a text in columns.
 pub(super) fn width(text: &str) -> usize {
     text.chars().map(|c| c.width().unwrap_or(0)).sum()
 }
 
-/// A text in at most so many columns, its end cut off where it is longer.
+/// A text cut to this many columns.
 pub(super) fn cut_to_columns(text: &str, columns: usize) -> String {
     if width(text) <= columns {
         return text.to_owned();
@@ -46,7 +46,7 @@ pub(super) fn cut_to_columns(text: &str, columns: usize) -> String {
     kept
 }
 
-/// A text in lines of at most so many columns, broken between words.
+/// Wraps a text at words.
 pub(super) fn wrap(text: &str, columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -61,7 +61,7 @@ pub(super) fn wrap(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
-/// A few things by name, and how many more there are.
+/// The first names, and how many more there are.
 pub(super) fn list(names: &[String], most: usize) -> String {
     match names.len().saturating_sub(most) {
         0 => names.join(", "),
@@ -69,7 +69,7 @@ pub(super) fn list(names: &[String], most: usize) -> String {
     }
 }
 
-/// Numbers, the middle left out where they are many.
+/// Numbers, with the middle left out if there are many.
 pub(super) fn numbers(numbers: &[u32]) -> String {
     let all = |numbers: &[u32]| {
         let texts: Vec<String> = numbers.iter().map(u32::to_string).collect();
@@ -81,7 +81,6 @@ pub(super) fn numbers(numbers: &[u32]) -> String {
     }
 }
 
-/// A state in a reader's words.
 pub(super) fn word(state: State) -> &'static str {
     match state {
         State::InProgress => "in progress",
@@ -89,7 +88,7 @@ pub(super) fn word(state: State) -> &'static str {
     }
 }
 
-/// Which handoffs went along an edge and how they stand: `4, 6 ×2 ✗ 1 failed`.
+/// The handoffs of an edge and their states: `4, 6 ×2 ✗ 1 failed`.
 fn taken(kind: Kind, edge: &Edge) -> String {
     let mut parts = vec![numbers(&edge.handoffs)];
     parts.extend((edge.count > 1 || kind == Kind::Protocol).then(|| format!("×{}", edge.count)));
@@ -103,7 +102,7 @@ fn taken(kind: Kind, edge: &Edge) -> String {
             _ => format!("{count} {}", word(*state)),
         })
         .collect();
-    // That work was done is what a route is for.
+    // Completion is expected of a route.
     let is_news = kind != Kind::Protocol || !other.is_empty();
     parts.extend(is_news.then(|| edge.mark.symbol().to_owned()));
     parts.push(other.join(", "));
@@ -111,8 +110,8 @@ fn taken(kind: Kind, edge: &Edge) -> String {
     parts.join(" ")
 }
 
-/// The types that travel an edge, apart from those that only name its ends: where
-/// each pair has a type of its own, its name says no more than the arrow.
+/// The types of an edge, without those that are named after its ends and tell no more than the
+/// arrow.
 pub(super) fn types(graph: &Graph, edge: &Edge) -> Vec<String> {
     let name = |id| graph.node(id).name.as_str();
     let (from, to) = (name(edge.from), name(edge.to));
@@ -121,7 +120,7 @@ pub(super) fn types(graph: &Graph, edge: &Edge) -> Vec<String> {
     edge.types.iter().filter(says_more).cloned().collect()
 }
 
-/// What is written on an edge, a line each.
+/// The lines of an edge's label.
 pub(super) fn label(graph: &Graph, edge: &Edge) -> Vec<String> {
     let mut lines = Vec::new();
     let types = types(graph, edge);
@@ -141,7 +140,7 @@ pub(super) fn label(graph: &Graph, edge: &Edge) -> Vec<String> {
     };
     lines.extend((!times.is_empty()).then(|| format!("{before}{}", times.join(", "))));
     let stands = |(state, _): &(State, usize)| matches!(state, State::Failed | State::Dead);
-    // A failure that stands is told by the states.
+    // The states already tell about a current failure.
     if edge.failures > 0 && !edge.states.iter().any(stands) {
         let times = match edge.failures {
             1 => "once".to_owned(),

@@ -1,48 +1,46 @@
-//! Times that were measured, summed up.
+//! Distributions of measured times.
 
 use chrono::TimeDelta;
 use serde::Serialize;
 
-/// The upper ends of the histogram's buckets, in seconds: from a second to a month.
+/// The upper bounds of the histogram's buckets, in seconds: a second to a month.
 pub const BUCKETS: [i64; 12] = [
     1, 5, 15, 60, 300, 900, 3_600, 14_400, 43_200, 86_400, 604_800, 2_592_000,
 ];
 
-/// Whole seconds, gathered one by one.
+/// Measured times in whole seconds.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Samples(Vec<i64>);
 
 impl Samples {
-    /// Adds what was measured, if it was.
     pub(super) fn add(&mut self, length: impl IntoIterator<Item = TimeDelta>) {
         self.0.extend(length.into_iter().map(|l| l.num_seconds()));
     }
 }
 
-/// What samples come to. Of none there is no average and no quantile.
+/// The distribution of samples. Without samples, there is no average and no quantile.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Distribution {
-    /// How many were measured.
+    /// The number of samples.
     pub count: usize,
-    /// All of them together, in seconds.
-    pub sum: i64,
-    /// Their average.
+    /// The sum, in seconds.
+    pub(crate) sum: i64,
+    /// The mean, in seconds.
     pub average: Option<f64>,
-    /// What half of them don't exceed.
+    /// The median.
     pub p50: Option<i64>,
-    /// What 95 of 100 don't exceed.
+    /// The 95th percentile.
     pub p95: Option<i64>,
-    /// What 99 of 100 don't exceed.
+    /// The 99th percentile.
     pub p99: Option<i64>,
-    /// The longest.
+    /// The maximum.
     pub longest: Option<i64>,
-    /// How many don't exceed each of [`BUCKETS`].
+    /// How many do not exceed each of [`BUCKETS`].
     #[serde(skip)]
-    pub buckets: [usize; BUCKETS.len()],
+    pub(crate) buckets: [usize; BUCKETS.len()],
 }
 
 impl Distribution {
-    /// Sums up samples.
     pub(super) fn of(Samples(mut sorted): Samples) -> Self {
         sorted.sort_unstable();
         let sum = sorted.iter().sum();
@@ -61,19 +59,19 @@ impl Distribution {
     }
 }
 
-/// The nearest rank of a quantile among so many, from 1; none among none.
+/// The nearest rank of a quantile, from 1; `None` without samples.
 #[allow(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss
 )]
 pub(crate) fn rank(quantile: f64, count: usize) -> Option<usize> {
-    // What is a whole number but for the last bits of a product is that number.
+    // Rounds off the error of the product, so that whole numbers stay whole.
     let exact = (quantile * count as f64 * 1e9).round() / 1e9;
     (count > 0).then(|| (exact.ceil() as usize).clamp(1, count))
 }
 
-/// A sum divided by how many it has; none, where there are none.
+/// The average; `None` without samples.
 #[allow(clippy::cast_precision_loss)]
 pub(crate) fn average(sum: i64, count: usize) -> Option<f64> {
     (count > 0).then(|| sum as f64 / count as f64)

@@ -1,9 +1,7 @@
-//! Figures: how much was handed over, how it went, how long it took, and who
-//! waited for whom.
+//! Metrics: how much was handed over, with what outcome, how long it took, and who waited for whom.
 //!
-//! [`Metrics::of`] counts once over a [`Survey`]; nothing is kept between two runs.
-//! What a refused contract or an audit left behind is not in the ledger: it is
-//! [`Local`], this clone's own.
+//! [`Metrics::of`] counts once over a [`Survey`]; nothing is kept between runs. Refused contracts
+//! and audits are not in the ledger: they are [`Local`] to this clone.
 
 mod distribution;
 mod tally;
@@ -24,30 +22,30 @@ use handoff_ledger::{Audited, HandoffSurvey, IssueSurvey, RefusedContract, Surve
 use handoff_model::IssueStatus;
 use tally::Tally;
 
-/// What this clone knows beside the ledger.
+/// What only this clone knows.
 #[derive(Clone, Debug, Default)]
 pub struct Local {
-    /// The contracts that were refused here.
+    /// The contracts refused in this clone.
     pub refused: Vec<RefusedContract>,
-    /// How many steps that were made offline were refused, and wait for a decision.
+    /// How many offline steps were refused and await a decision.
     pub rejected_steps: usize,
-    /// What the last audit found, if there was one.
+    /// The result of the last audit, if there was one.
     pub audited: Option<Audited>,
 }
 
-/// What rows are about.
+/// How rows are grouped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum By {
-    /// The agent that handoffs are with.
+    /// By the agent that has the handoffs.
     Agent,
-    /// The sender and the receiver that they were sent to.
+    /// By sender and original receiver.
     Route,
-    /// The contract's type.
+    /// By contract type.
     Type,
-    /// The protocol.
+    /// By protocol.
     Protocol,
-    /// The issue.
+    /// By issue.
     Issue,
 }
 
@@ -61,7 +59,7 @@ impl By {
         Self::Issue,
     ];
 
-    /// The word for it.
+    /// Its name on the command line and in output.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Agent => "agent",
@@ -72,7 +70,7 @@ impl By {
         }
     }
 
-    /// Whether a whole issue belongs to one group.
+    /// Whether each issue belongs to one group.
     fn has_issues(self) -> bool {
         matches!(self, Self::Protocol | Self::Issue)
     }
@@ -87,8 +85,7 @@ impl By {
         }
     }
 
-    /// The group that a refused contract would have been in, where that is known;
-    /// of agents, its sender.
+    /// The group of a refused contract, if that is known; its sender if grouped by agent.
     fn of_refused(self, refused: &RefusedContract) -> Option<String> {
         match self {
             Self::Agent => refused.from.as_ref().map(ToString::to_string),
@@ -107,78 +104,75 @@ fn route(from: &AgentName, to: &AgentName) -> String {
 /// The figures of one group.
 #[derive(Clone, Debug, Serialize)]
 pub struct Group {
-    /// The protocol.
-    pub protocol: AgentName,
+    pub(crate) protocol: AgentName,
     /// The agent, route, contract type, protocol or issue.
     pub name: String,
-    /// Its figures.
+    /// The figures.
     pub figures: Figures,
 }
 
-/// Where the time of one agent went.
+/// How one agent's handoffs spent their time.
 #[derive(Clone, Debug, Serialize)]
 pub struct AgentFigures {
-    /// The protocol.
-    pub protocol: AgentName,
+    pub(crate) protocol: AgentName,
     /// The agent.
     pub agent: AgentName,
-    /// How many handoffs are with it now.
+    /// How many handoffs it has now.
     pub open: u64,
-    /// How long handoffs waited for it, in seconds.
+    /// How long handoffs waited to be claimed, in seconds.
     pub waiting_seconds: i64,
-    /// How long it worked on them.
+    /// How long they were in progress, in seconds.
     pub working_seconds: i64,
-    /// How long it waited for answers.
+    /// How long they were blocked, in seconds.
     pub blocked_seconds: i64,
-    /// How long what it failed in stood still.
+    /// How long they stayed failed, in seconds.
     pub failed_seconds: i64,
 }
 
-/// How often work went round.
+/// How often a loop of work was repeated.
 #[derive(Clone, Debug, Serialize)]
 pub struct RoundFigures {
-    /// The protocol.
-    pub protocol: AgentName,
-    /// What goes round, as the protocol's limits name it.
+    pub(crate) protocol: AgentName,
+    /// The loop's name in the protocol's limits.
     pub name: String,
-    /// How many issues there are that it can happen in.
-    pub issues: usize,
-    /// How often it happened in one of them on the average.
+    /// How many issues could have had rounds.
+    pub(crate) issues: usize,
+    /// The average number of rounds per issue.
     pub average: Option<f64>,
-    /// How often at most.
+    /// The most rounds in an issue.
     pub most: u64,
-    /// How often the protocol allows it.
+    /// The most rounds that the protocol allows.
     pub limit: u32,
 }
 
-/// Everything that is counted.
+/// All metrics of a ledger.
 #[derive(Clone, Debug, Serialize)]
 pub struct Metrics {
-    /// All of it.
+    /// The totals.
     pub figures: Figures,
     /// By protocol.
     #[serde(skip)]
-    pub protocols: Vec<Group>,
-    /// By what was asked for; nothing, where nothing was.
+    pub(crate) protocols: Vec<Group>,
+    /// By the requested grouping; empty without one.
     pub groups: Vec<Group>,
-    /// By agent: where the time went.
+    /// By agent.
     pub agents: Vec<AgentFigures>,
-    /// How often work went round.
+    /// By loop.
     pub rounds: Vec<RoundFigures>,
-    /// What the last audit in this clone found; none, if there was none.
+    /// The result of this clone's last audit, if there was one.
     pub corruption: Option<Audited>,
-    /// How many steps that were made offline were refused, and wait for a decision.
+    /// How many offline steps were refused and await a decision.
     pub rejected_steps: usize,
     /// What needs attention now.
     pub stuck: Vec<Stuck>,
-    /// How much of that there is in each protocol, by why.
+    /// How much needs attention in each protocol, by need.
     #[serde(skip)]
-    pub stuck_in: BTreeMap<AgentName, BTreeMap<Need, usize>>,
+    pub(crate) stuck_in: BTreeMap<AgentName, BTreeMap<Need, usize>>,
 }
 
 impl Metrics {
-    /// Counts what was sent at or after a time, and what became of it up to now.
-    /// An issue counts where it is open, or was completed since then.
+    /// Counts what was sent at or after `since`, and its outcome so far. An issue counts if it is
+    /// open, or was completed since then.
     pub fn of(
         survey: &Survey,
         protocols: &Protocols,
@@ -245,7 +239,7 @@ impl Metrics {
                 groups.of(protocol, &name).add_refused(refused);
             }
         }
-        // A protocol in force has figures before it has a handoff.
+        // A protocol in force is listed before it has a handoff.
         for name in protocols.keys() {
             by_protocol.of(name, name.as_str());
         }
@@ -285,13 +279,13 @@ impl Metrics {
     }
 }
 
-/// One tally for each group.
+/// A tally for each group.
 #[derive(Default)]
 struct Tallies(BTreeMap<AgentName, BTreeMap<String, Tally>>);
 
 impl Tallies {
     fn of(&mut self, protocol: &AgentName, name: &str) -> &mut Tally {
-        // Most groups are there already.
+        // Most groups already exist: the key is cloned only if not.
         if !self.0.contains_key(protocol) {
             self.0.insert(protocol.clone(), BTreeMap::new());
         }
@@ -312,11 +306,11 @@ impl Tallies {
     }
 }
 
-/// How often work went round in the issues of each protocol.
+/// The rounds in the issues of each protocol.
 #[derive(Default)]
 struct Rounds<'s> {
     issues: BTreeMap<&'s AgentName, usize>,
-    /// By protocol and name: how often altogether, and how often at most.
+    /// By protocol and name: the sum, and the most in one issue.
     found: BTreeMap<(&'s AgentName, &'s str), (u64, u64)>,
 }
 

@@ -1,4 +1,4 @@
-//! Counting, handoff by handoff, and what it comes to.
+//! Counting handoff by handoff.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::times::{self, Times, cycle_time};
 /// How often each of [`EVENTS`] happened to a handoff.
 pub(super) type Counts = [u64; EVENTS.len()];
 
-/// What was counted so far.
+/// The counts so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tally {
     handoffs: u64,
@@ -34,7 +34,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// What happened to each handoff of an issue, in their order.
+    /// The events of each handoff of an issue, in their order.
     pub(super) fn events(issue: &IssueSurvey, protocol: Option<&Protocol>) -> Vec<Counts> {
         let mut counts = vec![Counts::default(); issue.handoffs.len()];
         for (i, metric) in EVENTS.into_iter().enumerate() {
@@ -52,7 +52,7 @@ impl Tally {
         for (sum, count) in self.events.iter_mut().zip(counts) {
             *sum += count;
         }
-        // What was only told was never to be taken up.
+        // A note is never claimed.
         if handoff.is_note() {
             self.notes += 1;
             return;
@@ -83,7 +83,7 @@ impl Tally {
         self.cycles += u64::from(refused.is_cycle());
     }
 
-    /// What it comes to; `has_issues`, where whole issues were counted.
+    /// The resulting figures; `has_issues` if whole issues were counted.
     pub(super) fn figures(self, has_issues: bool) -> Figures {
         let count = |metric| {
             let index = EVENTS.iter().position(|known| *known == metric);
@@ -129,60 +129,60 @@ impl Tally {
     }
 }
 
-/// The figures of some handoffs.
+/// The figures of a group of handoffs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Figures {
     /// How many were sent.
     pub handoffs: u64,
-    /// How many contracts only told something, and were completed on arrival.
+    /// How many contracts were notes, completed on arrival.
     pub notes: u64,
-    /// How many are in which state now.
+    /// How many are in each state now.
     pub states: BTreeMap<State, u64>,
     /// How many attempts failed.
     pub failures: u64,
-    /// How many of them because the lease ran out.
+    /// How many of these because a lease ran out.
     pub timeouts: u64,
-    /// How often they were tried again.
+    /// How many retries there were.
     pub retries: u64,
-    /// How often they came to a person.
+    /// How often a person was needed.
     pub escalated: u64,
-    /// How many claims of their contracts the repository contradicts.
+    /// How many claims the repository contradicts.
     pub contradicted: u64,
-    /// How many things their senders did against their roles.
+    /// How many violations of roles were recorded.
     pub violations: u64,
-    /// How many contracts were refused because they would have gone in circles.
+    /// How many contracts were refused to prevent a cycle.
     pub cycles_blocked: u64,
     /// How many contracts were refused.
     pub contracts_refused: u64,
-    /// Completed handoffs as a share of those that ended or need attention.
+    /// The share of completed handoffs among those that ended or need attention.
     pub success_rate: Option<f64>,
-    /// How much was ever claimed.
+    /// The share that was ever claimed.
     pub acknowledgment_rate: Option<f64>,
-    /// From the sending to the end.
+    /// From sending to the end.
     pub duration_seconds: Distribution,
-    /// From the sending to the first claim.
+    /// From sending to the first claim.
     pub acknowledgment_seconds: Distribution,
-    /// From a failure to the claim that took the work up again.
+    /// From a failure to the next claim.
     pub recovery_seconds: Distribution,
-    /// How long they waited to be claimed.
+    /// The total time pending.
     pub waiting_seconds: i64,
-    /// How long they were worked on.
+    /// The total time in progress.
     pub working_seconds: i64,
-    /// How long answers were missing.
-    pub blocked_seconds: i64,
-    /// How long they stood still after a failure.
-    pub failed_seconds: i64,
-    /// Of whole issues; none, where parts of issues were counted.
+    /// The total time blocked.
+    pub(crate) blocked_seconds: i64,
+    /// The total time failed.
+    pub(crate) failed_seconds: i64,
+    /// Of whole issues; `None` if parts of issues were counted.
     pub issues: Option<IssueFigures>,
 }
 
-/// The figures of some issues.
+/// The figures of a group of issues.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct IssueFigures {
     /// How many are open.
     pub open: u64,
     /// How many are completed.
     pub completed: u64,
-    /// From their opening to their completion.
+    /// From opening to completion.
     pub cycle_seconds: Distribution,
 }

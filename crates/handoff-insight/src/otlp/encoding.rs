@@ -1,11 +1,10 @@
-//! The form of OTLP in JSON: ids in hexadecimal, 64-bit numbers as texts,
-//! enumerations as numbers.
+//! OTLP in JSON: hexadecimal ids, 64-bit numbers as strings, enumerations as numbers.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::Value;
 
-/// One document: what a line of a file holds, and a request to a collector.
+/// One document: a line of a file, or a request to a collector.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct TracesData<'a> {
@@ -93,7 +92,6 @@ pub(super) struct Status {
     pub(super) message: String,
 }
 
-/// A name and what is told by it.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Attribute {
     pub(super) key: String,
@@ -119,12 +117,12 @@ struct List {
     values: Vec<Any>,
 }
 
-/// Attributes, each name once.
+/// Attributes with unique keys.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Attributes(pub(super) Vec<Attribute>);
 
 impl Attributes {
-    /// Adds one, unless there is one of that name.
+    /// Adds an attribute, unless its key is there.
     pub(super) fn add(&mut self, key: &str, value: impl Into<Value>) {
         let Some(value) = any(&value.into(), true) else {
             return;
@@ -135,7 +133,6 @@ impl Attributes {
         }
     }
 
-    /// Adds one, if there is something to tell.
     pub(super) fn add_some(&mut self, key: &str, value: Option<impl Into<Value>>) {
         if let Some(value) = value {
             self.add(key, value);
@@ -143,8 +140,7 @@ impl Attributes {
     }
 }
 
-/// A value as attributes have it; none for what is neither a text, a number or a
-/// truth value nor a list of them.
+/// A value as an attribute; `None` unless it is a text, a number, a boolean or a list of these.
 fn any(value: &Value, lists: bool) -> Option<Any> {
     Some(match value {
         Value::String(text) => Any::Text(text.clone()),
@@ -162,9 +158,9 @@ fn any(value: &Value, lists: bool) -> Option<Any> {
     })
 }
 
-/// A moment in nanoseconds since 1970.
+/// Nanoseconds since 1970.
 pub(super) fn nanos(at: DateTime<Utc>) -> String {
-    // Records hold no moment that is earlier, or later than the year 9999.
+    // Records hold only dates between 1970 and 9999.
     let seconds = u128::try_from(at.timestamp()).unwrap_or(0);
     (seconds * 1_000_000_000).to_string()
 }

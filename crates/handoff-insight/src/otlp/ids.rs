@@ -9,8 +9,8 @@ use sha2::{Digest, Sha256};
 pub(super) struct TraceId([u8; 16]);
 
 impl TraceId {
-    /// The key itself where it is a UUID, so that an agent that began a trace under it
-    /// finds its issue there; else made of the ledger's identity and the key.
+    /// The key itself if it is a UUID, so that an agent that began a trace under it finds the issue
+    /// there; else a digest of the ledger's identity and the key.
     pub(super) fn of(ledger: &[u8; 32], key: &IssueKey) -> Self {
         let made = || {
             let digest = Sha256::new()
@@ -21,7 +21,7 @@ impl TraceId {
         uuid(key.as_str()).map_or_else(made, Self)
     }
 
-    /// The id of one of its spans, by what makes it what it is.
+    /// The id of a span, from a handoff's number and a part of it.
     pub(super) fn span(&self, number: u32, part: &str) -> String {
         let digest = Sha256::new()
             .chain_update(self.0)
@@ -36,8 +36,7 @@ impl TraceId {
     }
 }
 
-/// The bytes of a UUID in its usual form; none for the one that is all zero, which
-/// no trace may have.
+/// The bytes of a UUID in its usual form, unless all are zero, which no trace id may be.
 fn uuid(text: &str) -> Option<[u8; 16]> {
     let lengths: Vec<usize> = text.split('-').map(str::len).collect();
     let joined = text.replace('-', "");
@@ -54,7 +53,7 @@ fn uuid(text: &str) -> Option<[u8; 16]> {
 fn first<const N: usize>(digest: &[u8]) -> [u8; N] {
     let mut id = [0; N];
     id.copy_from_slice(&digest[..N]);
-    // An id that is all zero is none.
+    // An id of zeros is invalid.
     if id == [0; N] {
         id[0] = 1;
     }

@@ -1,9 +1,8 @@
-//! Traces in OTLP: one for each issue, a span for each handoff, and in it one for
-//! each stretch of waiting, working and standing still.
+//! Traces in OTLP: one for each issue, with a span for each handoff, and in it a span for each
+//! period in a state.
 //!
-//! `spans` makes them of an issue's records, `ids` names them, `encoding` is their
-//! form. It is made here, of a few types: the published crates bring protobuf and
-//! an exporter's runtime along.
+//! `spans` builds them from an issue's records, `ids` names them, `encoding` is their format. It is
+//! written here with a few types: the published crates bring protobuf and an exporter's runtime.
 
 mod encoding;
 mod ids;
@@ -17,10 +16,10 @@ use crate::cloudevents;
 pub use encoding::Span;
 pub use spans::{Traced, spans};
 
-/// The semantic conventions whose words are used.
+/// The version of the semantic conventions.
 const SCHEMA: &str = "https://opentelemetry.io/schemas/1.41.0";
 
-/// Where spans come from.
+/// The service and the ledger that spans come from.
 #[derive(Debug)]
 pub struct Origin {
     attributes: Attributes,
@@ -28,10 +27,10 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// This program as a service of this name, for a ledger.
+    /// Names this program's service for a ledger.
     ///
     /// # Errors
-    /// [`LedgerError`] when it can't be read.
+    /// [`LedgerError`] when the ledger can't be read.
     pub fn new(tip: &Snapshot<'_>, service: &str) -> Result<Self, LedgerError> {
         let mut attributes = Attributes::default();
         attributes.add("service.name", service);
@@ -41,7 +40,7 @@ impl Origin {
         Ok(Self { attributes, ledger })
     }
 
-    /// Spans as one document.
+    /// Encodes spans as one document.
     pub fn document(&self, spans: &[Span]) -> String {
         let data = TracesData {
             resource_spans: [ResourceSpans {

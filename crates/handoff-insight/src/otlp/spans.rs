@@ -13,7 +13,7 @@ use super::encoding::{Attributes, ERROR, Event, INTERNAL, Link, Span, Status, na
 use super::ids::TraceId;
 use crate::times::{Spell, spells};
 
-/// An issue, and what its contracts tell.
+/// An issue, with the trace data of its contracts.
 #[derive(Debug)]
 pub struct Traced {
     issue: IssueSurvey,
@@ -21,7 +21,7 @@ pub struct Traced {
     told: Vec<Carried>,
 }
 
-/// What one contract tells.
+/// One contract's attributes and events.
 #[derive(Clone, Debug, Default)]
 struct Carried {
     attributes: Attributes,
@@ -29,7 +29,7 @@ struct Carried {
 }
 
 impl Traced {
-    /// Reads an issue; none, where there is no such issue.
+    /// Reads an issue; `None` if it does not exist.
     ///
     /// # Errors
     /// [`LedgerError`] when it can't be read.
@@ -58,14 +58,9 @@ impl Traced {
         let issue = IssueSurvey::of(&issue, &records);
         Ok(Some(Self { issue, told }))
     }
-
-    /// When its last step was made.
-    pub fn updated_at(&self) -> Moment {
-        self.issue.updated_at
-    }
 }
 
-/// What a contract tells, as its protocol says.
+/// Extracts what the protocol's trace rules name from a contract.
 fn carried(traces: &Traces, contract: &Contract, at: Moment) -> Carried {
     let read = |told: &std::collections::BTreeMap<String, handoff_protocol::TraceValue>| {
         let mut attributes = Attributes::default();
@@ -89,14 +84,13 @@ fn carried(traces: &Traces, contract: &Contract, at: Moment) -> Carried {
     }
 }
 
-/// The spans of an issue: its own first, then each handoff's, with its parts. What has
-/// not ended ends now.
+/// The spans of an issue: its own first, then each handoff's, with its periods. Open spans end now.
 pub fn spans(origin: &Origin, traced: &Traced, now: Moment) -> Vec<Span> {
     let trace = Trace {
         id: TraceId::of(&origin.ledger, &traced.issue.key),
         issue: &traced.issue,
         told: &traced.told,
-        // A clock that was set back ends nothing before what was recorded.
+        // After a clock was set back, nothing may end before it was recorded.
         now: now.max(traced.issue.updated_at),
     };
     let mut spans = vec![trace.root()];
@@ -114,7 +108,6 @@ struct Trace<'a> {
 }
 
 impl Trace<'_> {
-    /// A span without anything said of it.
     fn span(&self, id: String, parent: Option<String>, name: String) -> Span {
         Span {
             trace_id: self.id.digits(),
@@ -131,8 +124,7 @@ impl Trace<'_> {
         }
     }
 
-    /// Sets when it was; what has no end has none yet, and none is before its
-    /// beginning.
+    /// Sets the start and end. An open span ends now, and none ends before its start.
     fn lasts(
         &self,
         span: &mut Span,
@@ -212,7 +204,7 @@ impl Trace<'_> {
                 attributes.0.push(attribute.clone());
             }
         }
-        // What an answer is an event of is its request.
+        // An answer's events belong to its request.
         if handoff.answers.is_none() {
             span.events.extend(told.events.iter().cloned());
         }
@@ -257,7 +249,7 @@ impl Trace<'_> {
                 let own = [Some(spell.began_by), ended_by].into_iter().flatten();
                 elsewhere.retain(|change| !own.clone().any(|own| std::ptr::eq(*change, own)));
             } else if ended_by.is_some_and(|c| c.event == Some(Happened::Exhaust)) {
-                // It failed for the last time, which is told by what came of it.
+                // The last failure, followed by `dead`, which tells about it.
                 continue;
             }
             let mut part = self.part(spell, part, &own, &id);
@@ -276,7 +268,7 @@ impl Trace<'_> {
         spans.extend(parts);
     }
 
-    /// A stretch in one state.
+    /// A period in one state.
     fn part(&self, spell: &Spell<'_>, id: String, handoff: &str, name: &str) -> Span {
         let agent = spell.agent.as_str();
         let is_work = spell.state == State::InProgress;
@@ -309,11 +301,10 @@ impl Trace<'_> {
         span
     }
 
-    /// The earlier handoff with which the same receiver had the work that comes back to
-    /// it now.
+    /// The earlier handoff with which this receiver had the work that now comes back.
     fn returns_to(&self, handoff: &HandoffSurvey) -> Option<u32> {
         let mut before = self.issue.handoff(handoff.follows?)?;
-        // What is followed is older, unless the record was tampered with.
+        // A followed handoff is older, unless the record was tampered with.
         while let Some(next) = before.follows.filter(|next| *next < before.number) {
             before = self.issue.handoff(next)?;
             if before.sent_to == handoff.sent_to {
@@ -324,7 +315,7 @@ impl Trace<'_> {
     }
 }
 
-/// Says of a span that it failed, and how.
+/// Marks a span as failed.
 fn fails(span: &mut Span, attributes: &mut Attributes, why: Option<&ChangeSurvey>) {
     let code = why.and_then(|change| {
         let expired = change.event == Some(Happened::Expire);
@@ -339,7 +330,7 @@ fn fails(span: &mut Span, attributes: &mut Attributes, why: Option<&ChangeSurvey
     });
 }
 
-/// Links a span to the span in which a change was made, where that is known.
+/// Links a span to the agent's own span in which an event was made, if it was recorded.
 fn links(span: &mut Span, change: &ChangeSurvey) {
     let Some(parent) = change.traceparent else {
         return;
@@ -361,7 +352,7 @@ fn links(span: &mut Span, change: &ChangeSurvey) {
     });
 }
 
-/// The flags of a link: those of the trace, and that it is known to be elsewhere.
+/// The trace's flags, and that the linked span is remote.
 fn flags(parent: TraceParent) -> u32 {
     const HAS_IS_REMOTE: u32 = 0x100;
     const IS_REMOTE: u32 = 0x200;

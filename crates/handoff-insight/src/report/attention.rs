@@ -1,5 +1,4 @@
-//! What needs attention now, with whom, since
-//! when, why, and the command that goes on.
+//! What needs attention now, whose turn it is, since when, why, and the command to continue with.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,12 +12,12 @@ use super::escape::escaped;
 use super::words::{age, counted, thousands, time};
 use crate::attention::{Need, Stuck};
 
-/// How much of it stands open on the page, and how much is there at all.
+/// How many entries are shown open.
 const AT_ONCE: usize = 25;
 const MOST: usize = 500;
-/// From how many alike on they are summed up.
+/// From how many similar entries on they are summed up.
 const ALIKE: usize = 3;
-/// How many characters of a reason are in a sum.
+/// The most characters of a reason in a sum.
 const REASON: usize = 60;
 
 /// Writes the section.
@@ -60,7 +59,7 @@ pub(super) fn section(
     page.push_str("</section>\n");
 }
 
-/// How much of what, and what has stood longest.
+/// How many entries of which need, and the oldest.
 fn summary(stuck: &[Stuck], now: Moment) -> String {
     let mut issues: Vec<&str> = stuck.iter().map(|s| s.issue.as_str()).collect();
     issues.sort_unstable();
@@ -89,7 +88,6 @@ fn summary(stuck: &[Stuck], now: Moment) -> String {
     )
 }
 
-/// How many need the same.
 fn so_many(need: Need, count: usize) -> String {
     let what = match (need, count) {
         (_, 1) | (Need::Failed | Need::Unclaimed, _) => need.title(),
@@ -101,7 +99,7 @@ fn so_many(need: Need, count: usize) -> String {
     format!("{} {what}", thousands(count))
 }
 
-/// Of an agent that has many that need the same: how many, why, and since when.
+/// For an agent with many entries of the same need: how many, why, and since when.
 fn sums(page: &mut String, stuck: &[Stuck], issues: &[&IssueSurvey], now: Moment) {
     let mut alike: BTreeMap<(Need, &AgentName), Vec<&Stuck>> = BTreeMap::new();
     for one in stuck {
@@ -129,8 +127,8 @@ fn sums(page: &mut String, stuck: &[Stuck], issues: &[&IssueSurvey], now: Moment
     page.push_str("</ul>\n");
 }
 
-/// What most of them failed with: the code, or what was said where there is none. Of
-/// those that did not fail, there is no telling in a word.
+/// The most frequent failure: its code, or its message without one. Other needs have no common
+/// reason.
 fn reason(all: &[&Stuck], surveys: &HashMap<&IssueKey, &IssueSurvey>) -> Option<String> {
     let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
     for one in all.iter().filter(|one| one.need <= Need::Failed) {
@@ -179,7 +177,7 @@ fn cards(page: &mut String, stuck: &[Stuck], shown: &Shown<'_>, now: Moment) {
     page.push_str("</ol>\n");
 }
 
-/// Where it is, and whose turn it is.
+/// The agent that has it, and whose turn it is.
 fn place(stuck: &Stuck) -> String {
     let name = |agent: &AgentName| escaped(agent.as_str().to_owned()).to_string();
     let turn = |agent: &AgentName| format!("<b>{}</b>'s turn", name(agent));
@@ -193,7 +191,7 @@ fn place(stuck: &Stuck) -> String {
     }
 }
 
-/// The class that a need is drawn with: that of the state it is in.
+/// The CSS class of a need: that of its state.
 pub(super) fn class(need: Need) -> &'static str {
     match need {
         Need::Dead => "dead",

@@ -1,5 +1,4 @@
-//! Throughput and cycle time over time, as small pictures with their figures
-//! beneath.
+//! Throughput and cycle time over time, as small charts with tables below.
 
 use chrono::{DateTime, Datelike, Days, NaiveDate, TimeDelta, Utc};
 use handoff_base::Moment;
@@ -10,10 +9,10 @@ use super::words::{length, thousands};
 use crate::metrics::rank;
 use crate::times::cycle_time;
 
-/// How many columns a picture has at most.
+/// The most columns of a chart.
 const MOST: usize = 60;
 
-/// What one column stands for.
+/// The time that one column covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unit {
     Hour,
@@ -32,7 +31,7 @@ impl Unit {
         }
     }
 
-    /// The unit in which a span of time has neither few nor too many columns.
+    /// The unit that gives a suitable number of columns.
     fn of(span: TimeDelta) -> Self {
         if span <= TimeDelta::hours(48) {
             Self::Hour
@@ -45,7 +44,7 @@ impl Unit {
         }
     }
 
-    /// Which column a moment is in, counted from some fixed one.
+    /// The number of a moment's column, from a fixed origin.
     fn column(self, at: Moment) -> i64 {
         match self {
             Self::Hour => at.timestamp().div_euclid(3600),
@@ -56,7 +55,7 @@ impl Unit {
         }
     }
 
-    /// A column's name: when it begins.
+    /// A column's name: its beginning.
     fn name(self, column: i64) -> String {
         let day = |day: i64| {
             let start = NaiveDate::default();
@@ -79,7 +78,7 @@ impl Unit {
     }
 }
 
-/// What happened in one column.
+/// The issues of one column.
 #[derive(Clone, Debug, Default)]
 struct Column {
     handoffs: usize,
@@ -157,12 +156,12 @@ pub(super) fn section(page: &mut String, issues: &[&IssueSurvey], now: Moment) {
     page.push_str("</section>\n");
 }
 
-/// The middle one, by nearest rank.
+/// The median by nearest rank.
 pub(super) fn median(lengths: Vec<TimeDelta>) -> Option<TimeDelta> {
     ranked(lengths, 0.5)
 }
 
-/// What nine of ten stay below, by nearest rank.
+/// The 90th percentile by nearest rank.
 fn nine_of_ten(lengths: Vec<TimeDelta>) -> Option<TimeDelta> {
     ranked(lengths, 0.9)
 }
@@ -178,7 +177,7 @@ const HEIGHT: usize = 130;
 const TOP: usize = 14;
 const BOTTOM: usize = 18;
 
-/// The beginning of a picture: its frame, its title, its scale.
+/// A chart's frame, title and scale.
 fn frame(page: &mut String, title: &str, said: &str, most: &str, names: &[String]) {
     let floor = HEIGHT - BOTTOM;
     *page += &format!(
@@ -198,7 +197,7 @@ fn frame(page: &mut String, title: &str, said: &str, most: &str, names: &[String
 /// The left edge and the width of a column, in tenths.
 fn place(index: usize, count: usize) -> (usize, usize) {
     let step = (WIDTH * 10 / count.max(1)).min(400);
-    // Few columns stand at the right, where the newest are.
+    // A few columns are at the right, where the newest belong.
     let start = WIDTH * 10 - step * count;
     (start + step * index, step)
 }

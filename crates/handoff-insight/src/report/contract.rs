@@ -1,19 +1,18 @@
-//! A contract as a person reads it: its fields, one beneath the other, with their
-//! values lined up.
+//! A contract for people: one field per line, with aligned values.
 
 use handoff_model::Record;
 use serde_json::Value;
 
 use super::words::{size, thousands};
 
-/// How much of one contract is shown, in bytes.
+/// How many bytes of a contract are shown.
 const MOST: usize = 64 * 1024;
 
-/// The widest name that values are lined up after, in characters.
+/// The widest name that values are aligned to, in characters.
 const WIDEST: usize = 28;
 
-/// A contract's value as lines of text, or its own text where it has no value any
-/// more; very long ones end with where the rest is.
+/// A contract's value as lines of text, or its bytes if they can't be parsed. A long one is cut
+/// off, and says where the rest is.
 pub(super) fn contract(record: &Record, value: Option<&Value>, bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().min(MOST));
     match value {
@@ -41,8 +40,7 @@ fn shortened(mut text: String, id: &str, bytes: u64) -> String {
     text
 }
 
-/// Writes the members of a value, each on a line of its own; what they hold stands
-/// deeper beneath.
+/// Writes the members of a value, one per line, with nested values indented.
 fn fields(text: &mut String, value: &Value, depth: usize) {
     match value {
         Value::Object(members) => {
@@ -63,7 +61,7 @@ fn fields(text: &mut String, value: &Value, depth: usize) {
                 text.push('-');
                 match beside_name(item) {
                     Some(line) => *text += &format!(" {line}\n"),
-                    // The first field stands beside the dash.
+                    // The first field is next to the dash.
                     None if item.is_object() => {
                         let start = text.len();
                         fields(text, item, depth + 1);
@@ -117,7 +115,7 @@ fn below(text: &mut String, value: &Value, depth: usize) {
     }
 }
 
-/// A value that fits beside its name.
+/// A value that fits next to its name.
 fn beside_name(value: &Value) -> Option<String> {
     match value {
         Value::String(text) if text.is_empty() => Some("\"\"".to_owned()),

@@ -1,16 +1,14 @@
-//! Foreign text in the page: it is text, whatever it holds.
+//! Escaping of foreign text.
 
 use std::fmt;
 use std::fmt::{Display, Write};
 
 use handoff_base::text::is_misleading;
 
-/// A text for an element's content or for an attribute between double quotes. What
-/// HTML reads is escaped; what would not be seen, or would reorder the text around
-/// it, is made visible.
+/// A text for an element's content or a double-quoted attribute. HTML's special characters are
+/// escaped; invisible characters and those that reorder text are made visible.
 pub(super) struct Escaped<T>(T);
 
-/// Takes a text that others wrote.
 pub(super) fn escaped<T: AsRef<str>>(text: T) -> Escaped<T> {
     Escaped(text)
 }
@@ -21,10 +19,9 @@ impl<T: AsRef<str>> Display for Escaped<T> {
     }
 }
 
-/// Appends a text to a page.
 pub(super) fn escape_into(page: &mut String, text: &str) {
     page.reserve(text.len());
-    // Writing into a text can't fail.
+    // Writing to a string can't fail.
     let _ = write_escaped(page, text);
 }
 
@@ -38,7 +35,7 @@ fn write_escaped(out: &mut impl Write, text: &str) -> fmt::Result {
             '"' => "&quot;",
             '\'' => "&#39;",
             '\n' | '\t' => continue,
-            // A line that ends as on Windows is a line.
+            // A CRLF line break.
             '\r' if text[at + 1..].starts_with('\n') => "",
             c if c.is_control() || is_misleading(c) => {
                 out.write_str(&text[plain..at])?;

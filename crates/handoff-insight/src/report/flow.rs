@@ -1,4 +1,4 @@
-//! The picture of an issue's way: a lane for each agent, an arrow for each handoff.
+//! An issue's sequence diagram: a lane for each agent, an arrow for each handoff.
 
 use std::collections::BTreeMap;
 
@@ -10,15 +10,15 @@ use handoff_protocol::State;
 use super::escape::escaped;
 use super::words::{sign, thousands};
 
-/// How many handoffs one picture has.
+/// The most handoffs in a diagram.
 const MOST: usize = 60;
-/// How many characters of an agent's name fit above its lane.
+/// The most characters of an agent's name above its lane.
 const NAME: usize = 20;
 /// The height above the first arrow, and of each.
 const TOP: usize = 30;
 const ROW: usize = 22;
 
-/// Writes the picture; an issue with more handoffs than fit shows the newest.
+/// Writes the diagram; a long issue shows its newest handoffs.
 pub(super) fn flow(page: &mut String, issue: &IssueSurvey) {
     let left_out = issue.handoffs.len().saturating_sub(MOST);
     let shown = &issue.handoffs[left_out..];
@@ -82,7 +82,7 @@ pub(super) fn flow(page: &mut String, issue: &IssueSurvey) {
     page.push_str("</figure>");
 }
 
-/// An arrow from one lane to another; to the lane that it starts from, a loop.
+/// An arrow from one lane to another, or a loop within a lane.
 fn arrow(from: usize, to: usize, y: usize) -> String {
     if from == to {
         return format!("M{from} {y}h26v8H{end}m6-4l-6 4l6 4", end = from + 2);
@@ -91,7 +91,7 @@ fn arrow(from: usize, to: usize, y: usize) -> String {
     format!("M{from} {y}H{end}m{back}-4L{end} {y}l{back} 4")
 }
 
-/// The picture in words: who is in it, how much of it, and where the work is.
+/// The diagram in words: its agents, its size, and where the work is.
 fn label(issue: &IssueSurvey, shown: &[HandoffSurvey], lanes: &[&AgentName]) -> String {
     let names: Vec<&str> = lanes.iter().map(|lane| lane.as_str()).collect();
     let mut text = format!(

@@ -1,4 +1,4 @@
-//! One handoff: who handed what to whom, how it went, what it says.
+//! One handoff: sender, receiver, course and contract.
 
 use std::fmt::Write;
 
@@ -12,13 +12,12 @@ use super::words::{badge, counted, length, minute, size, state};
 use crate::attention::{Need, Stuck};
 use crate::times::{acknowledgment, times};
 
-/// A handoff with what belongs to it.
+/// A handoff with everything that belongs to it.
 pub(super) struct HandoffDetails {
-    /// Its record.
     pub(super) record: Record,
-    /// Its contract, as it is shown.
+    /// The contract as shown.
     pub(super) contract: String,
-    /// Its failures, the oldest first, each with what was kept of it.
+    /// Its failures, the oldest first, each with its kept context.
     pub(super) failures: Vec<(PastFailure, Option<Result<Contents, LedgerError>>)>,
 }
 
@@ -58,7 +57,7 @@ pub(super) fn handoff(
     page.push_str("</pre></details></li>");
 }
 
-/// A handoff's type, its times and what it hangs together with, in one line.
+/// A handoff's type, times and relations, in one line.
 fn how(record: &Record, brief: &HandoffSurvey, now: Moment) -> String {
     let (kind, format) = (escaped(&record.contract_type), record.contract.format);
     let mut said = vec![format!("Contract {kind} ({format})")];
@@ -113,8 +112,7 @@ fn how(record: &Record, brief: &HandoffSurvey, now: Moment) -> String {
     said.join(" · ")
 }
 
-/// What went wrong, what is asked and what is contradicted, a line of the page for
-/// each.
+/// Failures, questions and contradictions, one line of HTML each.
 fn troubles(told: &HandoffDetails) -> Vec<String> {
     let record = &told.record;
     let mut lines = Vec::new();
@@ -198,11 +196,11 @@ fn question(asked: &Question) -> String {
     format!("{}{kind}{optional}{what}", asked.key)
 }
 
-/// Every change of a handoff, and everything that came with it, as lines.
+/// Every transition of a handoff, with its details, as lines.
 fn history(told: &HandoffDetails) -> String {
     let record = &told.record;
     let mut text = String::from("History\n");
-    // Writing into a text can't fail.
+    // Writing to a string can't fail.
     for one in &record.transitions {
         change(&mut text, one);
     }
@@ -246,7 +244,7 @@ fn history(told: &HandoffDetails) -> String {
     text
 }
 
-/// One change of state as lines.
+/// One transition as lines.
 fn change(text: &mut String, one: &Transition) {
     let event = one.event.map_or("send", Event::as_str);
     let at = one.at.format("%Y-%m-%d %H:%M:%S");
@@ -298,7 +296,7 @@ fn change(text: &mut String, one: &Transition) {
     }
 }
 
-/// What was kept of a failure, as lines.
+/// A failure's kept context as lines.
 fn context(text: &mut String, failure: &PastFailure, kept: &Contents) {
     add(
         text,
@@ -351,6 +349,6 @@ fn context(text: &mut String, failure: &PastFailure, kept: &Contents) {
 }
 
 fn add(text: &mut String, name: &str, what: &str) {
-    // Writing into a text can't fail.
+    // Writing to a string can't fail.
     let _ = writeln!(text, "  {name:<10} {what}");
 }

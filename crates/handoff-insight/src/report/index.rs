@@ -1,4 +1,4 @@
-//! Every issue in a table, which the filters above it narrow down.
+//! The table of all issues, narrowed by filters.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ pub(super) fn section(
     shown: &Shown<'_>,
     now: Moment,
 ) {
-    // About how long it is, for as long as it is out of sight.
+    // An estimate of its height while it is not rendered.
     let size = match issues.len() {
         0..=50 => "short",
         51..=500 => "long",
@@ -94,7 +94,7 @@ fn first_part(text: &str) -> String {
     cut(line, MOST)
 }
 
-/// Writes what narrows the table down; without a script, it does not show.
+/// Writes the filters, which stay hidden without a script.
 fn filters(page: &mut String, issues: &[&IssueSurvey]) {
     let handoffs = || issues.iter().flat_map(|issue| &issue.handoffs);
     let agents = handoffs().flat_map(|h| [h.from.as_str(), h.to.as_str()]);

@@ -1,4 +1,4 @@
-//! One issue's section: where it stands, how the work went, and each handoff.
+//! One issue's section: its status, its course, and each handoff.
 
 use handoff_base::Moment;
 use handoff_base::ids::HandoffId;
@@ -13,21 +13,16 @@ use super::words::{ago, badge, counted, length, minute, time};
 use crate::attention::{Need, Stuck};
 use crate::times::{Times, times};
 
-/// Everything that is told of one issue.
+/// Everything about one issue.
 pub(super) struct Facts<'a> {
-    /// The issue as it is stored.
     pub(super) issue: &'a Issue,
-    /// Its handoffs in brief.
     pub(super) survey: &'a IssueSurvey,
-    /// Its handoffs with what belongs to them.
     pub(super) handoffs: &'a [HandoffDetails],
-    /// What needs attention in it.
     pub(super) stuck: &'a [Stuck],
     /// The time of the page.
     pub(super) now: Moment,
 }
 
-/// Writes an issue's section.
 pub(super) fn section(page: &mut String, facts: &Facts<'_>) {
     let (issue, now) = (facts.issue, facts.now);
     let key = &issue.issue;
@@ -56,7 +51,7 @@ pub(super) fn section(page: &mut String, facts: &Facts<'_>) {
     page.push_str("</section>\n");
 }
 
-/// An issue's protocol, its times and its size in a line.
+/// An issue's protocol, times and size in a line.
 fn about(facts: &Facts<'_>) -> String {
     let (issue, now) = (facts.issue, facts.now);
     let mut said = vec![
@@ -83,7 +78,7 @@ fn about(facts: &Facts<'_>) -> String {
     said.join(" · ")
 }
 
-/// What needs attention, in one line.
+/// A need, in one line.
 fn note(stuck: &Stuck, now: Moment) -> String {
     let what = match &stuck.id {
         Some(id) => format!("<a href=\"#h-{id}\">{id}</a> "),
@@ -98,7 +93,7 @@ fn note(stuck: &Stuck, now: Moment) -> String {
     )
 }
 
-/// Where the time of an issue's handoffs went, as a bar and in words.
+/// How an issue's handoffs spent their time, as a bar and in words.
 fn spent(page: &mut String, survey: &IssueSurvey, now: Moment) {
     let mut sum = Times::default();
     for handoff in &survey.handoffs {
@@ -143,7 +138,7 @@ fn spent(page: &mut String, survey: &IssueSurvey, now: Moment) {
     *page += &format!("</svg><p>{}</p></div>", words.join(" "));
 }
 
-/// What is known of an issue, and its tasks.
+/// An issue's facts and tasks.
 fn known(page: &mut String, issue: &Issue) {
     let mut lines = Vec::new();
     for (name, value) in &issue.facts {
@@ -175,7 +170,7 @@ fn known(page: &mut String, issue: &Issue) {
     }
 }
 
-/// What was decided, and the notes that correct what was recorded.
+/// The decisions and corrections.
 fn decided(page: &mut String, issue: &Issue) {
     let about = |id: &HandoffId| format!("<a href=\"#h-{id}\">{id}</a>");
     let decisions = issue.decisions.iter().map(|one| {
@@ -208,8 +203,8 @@ fn decided(page: &mut String, issue: &Issue) {
     page.push_str("</ul>\n");
 }
 
-/// The states that an issue is found by: whether it is open, whether it stands
-/// still, and the states of its handoffs.
+/// The keywords that filters look for: whether an issue is open, whether it needs attention, and
+/// the states of its handoffs.
 pub(super) fn states(survey: &IssueSurvey, is_stuck: bool) -> String {
     let mut words = vec![survey.status.as_str()];
     if is_stuck {
@@ -227,13 +222,13 @@ pub(super) fn states(survey: &IssueSurvey, is_stuck: bool) -> String {
     words.join(" ")
 }
 
-/// Whether the lease of a handoff's agent ran out, and nothing has come of it yet.
+/// Whether a handoff is in progress and its lease ran out.
 pub(super) fn is_late(handoff: &HandoffSurvey, now: Moment) -> bool {
     let ran_out = handoff.expires_at.is_some_and(|end| end <= now);
     handoff.state == State::InProgress && ran_out
 }
 
-/// The state of the handoff that an issue's work is in.
+/// The state of the handoff where an issue's work is.
 pub(super) fn status_line(survey: &IssueSurvey, now: Moment) -> String {
     let mut open = survey.handoffs.iter().filter(|h| !h.state.is_terminal());
     let Some(one) = open.next() else {

@@ -1,10 +1,10 @@
-//! The report: one HTML page about a ledger that needs nothing beside itself.
+//! The report: one self-contained HTML page about a ledger.
 //!
-//! [`Report::of`] decides what is on it, [`Report::write`] writes it, part by part, so
-//! that a page of any size takes little memory. `page` is its frame, `attention`, `open`,
-//! `charts`, `timeline` and `index` are about all issues, and `issue`, `handoff`, `flow` and `contract`
-//! about one; `sections` reads what those need and has them written on several threads. Whatever others wrote
-//! goes through `escape`; `words` has times, lengths and states.
+//! [`Report::of`] selects the content, [`Report::write`] writes it part by part, so that a page of
+//! any size takes little memory. `page` is the frame; `attention`, `open`, `charts`, `timeline` and
+//! `index` are about all issues, `issue`, `handoff`, `flow` and `contract` about one; `sections`
+//! reads the issues and writes their sections on several threads. All foreign text goes through
+//! `escape`; `words` formats times, counts and states.
 
 mod attention;
 mod charts;
@@ -33,9 +33,8 @@ use super::attention::{Protocols, Stuck};
 
 pub use page::{Frame, gone, policy};
 
-/// How many handoffs have a section of their issue on a page unless all are asked for; what is open has
-/// one always.
-pub const MOST_HANDOFFS: usize = 20_000;
+/// How many handoffs have their issue's section on a page by default; open issues always have one.
+pub(crate) const MOST_HANDOFFS: usize = 20_000;
 
 /// Why a page could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -48,24 +47,24 @@ pub enum ReportError {
     Write(#[from] io::Error),
 }
 
-/// What a page is about.
+/// What to include in a page.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
-    /// Only these issues; all, if there are none.
+    /// Only these issues; all if empty.
     pub issues: Vec<IssueKey>,
-    /// Of the issues that are completed, only those with a step since then.
+    /// Of the completed issues, only those with a step since then.
     pub since: Option<Moment>,
-    /// A section for each issue, however many there are.
+    /// Whether every issue has a section, however many there are.
     pub all: bool,
 }
 
-/// A page that was not written yet.
+/// The content of a page, not written yet.
 pub struct Report<'a> {
     branch: &'a str,
     protocols: &'a Protocols,
-    /// Every issue that the page is about: what is open first, then what moved last.
+    /// The issues of the page: open ones first, then by their last step.
     issues: Vec<&'a IssueSurvey>,
-    /// How many of them have a section; they are those that come first, in the order of the page.
+    /// Those that have a section, in the same order.
     sections: Vec<&'a IssueSurvey>,
     stuck: Vec<Stuck>,
     wanted: &'a Wanted,
@@ -73,20 +72,20 @@ pub struct Report<'a> {
     now: Moment,
 }
 
-/// What a page came to.
+/// The counts of a written page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written {
-    /// How many issues it is about.
+    /// How many issues it covers.
     pub issues: usize,
-    /// How many handoffs those have.
+    /// How many handoffs these have.
     pub handoffs: usize,
     /// How many issues have a section.
     pub sections: usize,
-    /// How many things need attention.
+    /// How many entries need attention.
     pub attention: usize,
 }
 
-/// The issues that have a section, to which links lead.
+/// The issues that have a section to link to.
 struct Shown<'a>(HashSet<&'a IssueKey>);
 
 impl Shown<'_> {
@@ -96,7 +95,7 @@ impl Shown<'_> {
 }
 
 impl<'a> Report<'a> {
-    /// Decides what is on the page about a ledger.
+    /// Selects the content of the page.
     pub fn of(
         survey: &'a Survey,
         protocols: &'a Protocols,
@@ -110,7 +109,7 @@ impl<'a> Report<'a> {
             .iter()
             .filter(|issue| only.is_empty() || only.contains(&issue.key))
             .collect();
-        // Those of the same second stay in the order of their keys.
+        // The sort is stable: ties stay in the order of keys.
         issues.sort_by_key(|issue| {
             let is_done = issue.status == IssueStatus::Completed;
             (is_done, std::cmp::Reverse(issue.updated_at))
@@ -130,7 +129,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Writes the page, with this many threads. The snapshot must be of the survey's commit.
+    /// Writes the page with this many threads. The snapshot must be of the survey's commit.
     ///
     /// # Errors
     /// [`ReportError`] when the ledger can't be read or the page can't be written.
@@ -167,8 +166,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// The issues that get a section: what is open, and as many of the others as fit, the
-/// newest first.
+/// The issues that get a section: open ones, and as many others as fit, the newest first.
 fn chosen<'a>(issues: &[&'a IssueSurvey], wanted: &Wanted) -> Vec<&'a IssueSurvey> {
     let mut room = MOST_HANDOFFS;
     let mut found = Vec::new();
@@ -180,7 +178,7 @@ fn chosen<'a>(issues: &[&'a IssueSurvey], wanted: &Wanted) -> Vec<&'a IssueSurve
             found.push(*issue);
             room = room.saturating_sub(issue.handoffs.len());
         } else if is_recent {
-            // What is older must not stand on the page while this is missing.
+            // No older issue may be shown if this one is missing.
             room = 0;
         }
     }

@@ -1,4 +1,4 @@
-//! The figures at a glance, and the open work of each agent.
+//! The figures at a glance, and each agent's open work.
 
 use std::collections::BTreeMap;
 
@@ -16,13 +16,12 @@ use super::words::{ago, length, minute, sign, state, thousands};
 use crate::attention::{Need, Stuck};
 use crate::times::cycle_time;
 
-/// How many handoffs of an agent are named.
+/// How many handoffs of an agent are listed.
 const NAMED: usize = 12;
 
-/// Up to how many characters an agent's name is not broken.
+/// The longest agent name that is not broken.
 const LONG: usize = 32;
 
-/// Writes the figures at a glance.
 pub(super) fn figures(page: &mut String, issues: &[&IssueSurvey], stuck: &[Stuck]) {
     let handoffs: usize = issues.iter().map(|issue| issue.handoffs.len()).sum();
     let all = issues.iter().flat_map(|issue| &issue.handoffs);
@@ -56,7 +55,7 @@ pub(super) fn figures(page: &mut String, issues: &[&IssueSurvey], stuck: &[Stuck
 /// An agent's open handoffs.
 type Held<'a> = Vec<(&'a IssueSurvey, &'a HandoffSurvey, Moment)>;
 
-/// Writes the table of what is open with whom.
+/// Writes the table of open handoffs by agent.
 pub(super) fn section(page: &mut String, issues: &[&IssueSurvey], shown: &Shown<'_>, now: Moment) {
     page.push_str(
         "<section id=\"open\" aria-labelledby=\"open-title\">\n<h2 id=\"open-title\">Open work by agent</h2>\n",

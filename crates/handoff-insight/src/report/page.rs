@@ -1,4 +1,4 @@
-//! The page's frame: its head, its policy, its navigation, its end.
+//! The page's frame: head, content security policy, navigation, footer.
 
 use base64ct::{Base64, Encoding};
 use sha2::{Digest, Sha256};
@@ -8,24 +8,21 @@ use super::words::{ago, counted, thousands, time};
 use super::{MOST_HANDOFFS, Report, open};
 use crate::attention::Stuck;
 
-/// How the page looks.
 const STYLE: &str = include_str!("style.css");
-/// What the filters do.
 const FILTERS: &str = include_str!("filters.js");
-/// What keeps a served page up to date.
 const LIVE: &str = include_str!("live.js");
 
-/// What a page is made for.
+/// The context of a page.
 #[derive(Clone, Debug, Default)]
 pub struct Frame {
     /// The repository's name, for the title.
     pub name: String,
-    /// Whether it is served, and asks whether the ledger has moved.
+    /// Whether it is served, and checks for changes of the ledger.
     pub live: bool,
 }
 
-/// The content security policy of a page: nothing is loaded from anywhere, and no
-/// script or style applies but the page's own. A served one may ask where it came from.
+/// The content security policy of a page: nothing is loaded, and only the page's own scripts and
+/// styles apply. A served page may query its own server.
 pub fn policy(live: bool) -> String {
     let hash = |text: &str| Base64::encode_string(&Sha256::digest(text.as_bytes()));
     let connect = if live { "; connect-src 'self'" } else { "" };
@@ -36,7 +33,7 @@ pub fn policy(live: bool) -> String {
     )
 }
 
-// A checkout on Windows may have other ends of lines, which browsers read as these.
+// A checkout on Windows may have CRLF, which browsers normalise before hashing.
 fn style() -> String {
     STYLE.replace("\r\n", "\n")
 }
@@ -50,7 +47,7 @@ fn script(live: bool) -> String {
     }
 }
 
-/// The hatchings that tell what stood still from what went on.
+/// Hatchings that distinguish stalled work.
 const HATCHINGS: &str = "<svg class=\"skip\" width=\"0\" height=\"0\" aria-hidden=\"true\"><defs>\
 <pattern id=\"hatch-blocked\" class=\"blocked\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\"><path d=\"M0 0h3v6h-3z\" fill=\"currentColor\"/></pattern>\
 <pattern id=\"hatch-failed\" class=\"failed\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\"><path d=\"M0 0h6v3h-6z\" fill=\"currentColor\"/></pattern>\
@@ -58,7 +55,7 @@ const HATCHINGS: &str = "<svg class=\"skip\" width=\"0\" height=\"0\" aria-hidde
 <pattern id=\"hatch-dead\" class=\"dead\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\"><path d=\"M0 0h4v4h-4z\" fill=\"currentColor\"/></pattern>\
 </defs></svg>\n";
 
-/// Writes everything up to the figures at a glance.
+/// Writes everything above the figures.
 pub(super) fn head(page: &mut String, report: &Report<'_>, frame: &Frame) {
     let title = title(&report.stuck, frame);
     let live = if frame.live { " data-live" } else { "" };
@@ -69,7 +66,7 @@ pub(super) fn head(page: &mut String, report: &Report<'_>, frame: &Frame) {
         &format!(" data-tip=\"{}\"{live}", report.tip),
     );
     page.push_str("<a class=\"skip\" href=\"#main\">Skip to what needs attention</a>\n");
-    // Without a script, there is no search.
+    // The search needs a script.
     page.push_str(
         "<a class=\"skip\" id=\"to-search\" href=\"#f-text\" hidden>Skip to the search field</a>\n",
     );
@@ -110,7 +107,7 @@ pub(super) fn head(page: &mut String, report: &Report<'_>, frame: &Frame) {
     page.push_str("</ul></nav>\n<main id=\"main\">\n");
 }
 
-/// What a tab says: how much needs attention, and whose page it is.
+/// The title: how much needs attention, and the repository.
 fn title(stuck: &[Stuck], frame: &Frame) -> String {
     match stuck.len() {
         0 => format!("Handoffs of {}", frame.name),
@@ -131,7 +128,7 @@ fn start(page: &mut String, title: &str, live: bool, attributes: &str) {
     );
 }
 
-/// What the page is limited to, and how to get the rest.
+/// What the page leaves out, and how to get it.
 fn limits(report: &Report<'_>) -> Option<String> {
     let mut said = Vec::new();
     if !report.wanted.issues.is_empty() {
@@ -174,7 +171,7 @@ fn limits(report: &Report<'_>) -> Option<String> {
     (!said.is_empty()).then(|| said.join(" "))
 }
 
-/// Writes the beginning of the sections of single issues.
+/// Writes the start of the issues' sections.
 pub(super) fn details(page: &mut String, report: &Report<'_>) {
     page.push_str("<section id=\"details\" aria-labelledby=\"details-title\">\n<h2 id=\"details-title\">Each issue</h2>\n");
     if report.sections.is_empty() {
@@ -182,7 +179,6 @@ pub(super) fn details(page: &mut String, report: &Report<'_>) {
     }
 }
 
-/// Writes the end of the page.
 pub(super) fn foot(page: &mut String, frame: &Frame) {
     page.push_str(
         "</section>\n</main>\n<footer><p class=\"meta\">Made by git-handoff from the ledger alone. Contracts are shown as their fields: \
@@ -195,7 +191,7 @@ fn end(page: &mut String, live: bool) {
     *page += &format!("<script>{}</script>\n</body>\n</html>\n", script(live));
 }
 
-/// The page that is served while there is no ledger to show: what is wrong, in words.
+/// The served page while no ledger can be shown.
 pub fn gone(frame: &Frame, why: &str) -> String {
     let mut page = String::new();
     let title = format!("Handoffs of {}", frame.name);

@@ -1,4 +1,4 @@
-//! Every issue's section: read and written on several threads, in order.
+//! Every issue's section, read and written on several threads, in order.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -19,10 +19,9 @@ use super::issue::{Facts, section};
 use super::{Report, ReportError};
 use crate::attention::of_issue;
 
-/// How many handoffs are read before they are handed over to be written.
+/// How many handoffs a thread reads at a time.
 const PART: usize = 100;
 
-/// Writes the sections of a page.
 pub(super) fn write(
     report: &Report<'_>,
     tip: &Snapshot<'_>,
@@ -39,7 +38,7 @@ pub(super) fn write(
         return Ok(());
     }
     thread::scope(|scope| {
-        // Each thread has every so many parts, and is never far ahead of what is written.
+        // Thread i has every i-th part, and is never far ahead of the writer.
         let from: Vec<mpsc::Receiver<Result<String, LedgerError>>> = (0..threads)
             .map(|first| {
                 let (send, receive) = mpsc::sync_channel(2);
@@ -51,7 +50,7 @@ pub(super) fn write(
                         let tip = Snapshot::at(&repository, commit, report.branch)?;
                         let mut reader = Reader::new(report, &tip);
                         for part in parts.iter().skip(first).step_by(threads) {
-                            // Nobody waits for the rest of a page that can't be written.
+                            // If the page can't be written, nobody needs the rest.
                             if send.send(Ok(reader.part(part)?)).is_err() {
                                 break;
                             }
@@ -66,7 +65,7 @@ pub(super) fn write(
             })
             .collect();
         for number in 0..parts.len() {
-            // A thread ends early only after it has said why.
+            // A thread ends early only after sending its error.
             match from[number % threads].recv() {
                 Ok(part) => out.write_all(part?.as_bytes())?,
                 Err(_) => break,
@@ -76,7 +75,7 @@ pub(super) fn write(
     })
 }
 
-/// Issues in groups of about the same size.
+/// Issues in groups of similar size.
 fn parts<'a, 'b>(issues: &'b [&'a IssueSurvey]) -> Vec<&'b [&'a IssueSurvey]> {
     let mut parts = Vec::new();
     let (mut start, mut size) = (0, 0);
@@ -109,7 +108,6 @@ impl<'a, 'r> Reader<'a, 'r> {
         }
     }
 
-    /// The sections of some issues.
     fn part(&mut self, issues: &[&IssueSurvey]) -> Result<String, LedgerError> {
         let mut page = String::new();
         for survey in issues {
@@ -140,7 +138,6 @@ impl<'a, 'r> Reader<'a, 'r> {
         Ok(())
     }
 
-    /// A handoff with its contract and what was kept of its failures.
     fn details(
         &mut self,
         folder: &IssueFolder<'_>,

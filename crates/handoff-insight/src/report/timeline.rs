@@ -1,5 +1,5 @@
-//! When what was worked on: a bar for each issue that needs attention or is among the
-//! newest, and the last steps of all.
+//! When each issue was worked on, as bars for those that need attention and the newest, and the
+//! last steps of all.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -16,17 +16,16 @@ use super::words::{badge, length, minute, state};
 use crate::attention::Stuck;
 use crate::times::spells;
 
-/// How many issues have a bar, and how many of those at most because they stand
-/// still.
+/// The most issues with a bar; at most this many of them for needing attention.
 const ISSUES: usize = 40;
 const STUCK: usize = 30;
 /// How many steps are listed.
 const STEPS: usize = 20;
-/// How many stretches of time one bar is drawn from.
+/// The most periods in one bar.
 const SPELLS: usize = 400;
 
-/// Writes the section. The issues come in the page's order: what is open first,
-/// then what moved last.
+/// Writes the section. The issues are in the page's order: open ones first, then by their last
+/// step.
 pub(super) fn section(
     page: &mut String,
     issues: &[&IssueSurvey],
@@ -92,8 +91,8 @@ pub(super) fn section(
     page.push_str("</section>\n");
 }
 
-/// The issues that have a bar: what has stood still for longest, then the others in the
-/// page's order.
+/// The issues with a bar: those that need attention the longest, then the others in the page's
+/// order.
 fn drawn<'a>(issues: &[&'a IssueSurvey], stuck: &[Stuck]) -> Vec<&'a IssueSurvey> {
     let mut since: HashMap<&IssueKey, Moment> = HashMap::new();
     for one in stuck {
@@ -111,7 +110,6 @@ fn drawn<'a>(issues: &[&'a IssueSurvey], stuck: &[Stuck]) -> Vec<&'a IssueSurvey
     first
 }
 
-/// What the bars are drawn with.
 fn legend(page: &mut String) {
     page.push_str("<ul class=\"legend\" aria-label=\"What the bars show\">\n");
     for (class, name, path) in [
@@ -133,7 +131,7 @@ fn legend(page: &mut String) {
 const LOW: &str = "M0 8h32v4h-32z";
 const HIGH: &str = "M0 2h32v16h-32z";
 
-/// The moments beneath which the bars are: at the edges, and at each quarter.
+/// The labels of the time axis: at the ends, and at each quarter.
 fn axis(start: Moment, end: Moment, now: Moment) -> String {
     let span = end - start;
     let form = match span.num_days() {
@@ -154,8 +152,7 @@ fn axis(start: Moment, end: Moment, now: Moment) -> String {
     shown + &format!(" <span>{last}</span></span>")
 }
 
-/// The time that the bars span. A few issues that are far older than all others
-/// begin before it.
+/// The time that the bars cover. A few issues may be far older than the rest, and begin before it.
 fn window(issues: &[&IssueSurvey], now: Moment) -> (Moment, Moment) {
     let mut opened: Vec<Moment> = issues.iter().map(|issue| issue.opened_at).collect();
     opened.sort_unstable();
@@ -167,7 +164,7 @@ fn window(issues: &[&IssueSurvey], now: Moment) -> (Moment, Moment) {
 
 fn bar(page: &mut String, issue: &IssueSurvey, (start, end): (Moment, Moment), now: Moment) {
     let span = (end - start).num_seconds().max(1);
-    // In tenths of the picture's units.
+    // In tenths of the chart's units.
     let at = |moment: Moment| 10_000 * (moment - start).num_seconds().clamp(0, span) / span;
     let tenths = |number: i64| format!("{}.{}", number / 10, number % 10);
     let mut paths: BTreeMap<&str, String> = BTreeMap::new();
@@ -177,7 +174,7 @@ fn bar(page: &mut String, issue: &IssueSurvey, (start, end): (Moment, Moment), n
     });
     for (spell, late) in newest.take(SPELLS) {
         let until = spell.until.unwrap_or(now);
-        // What goes on without a sign of life is work no longer.
+        // After the lease ran out, nobody is known to work on it.
         let late = late.filter(|_| spell.until.is_none());
         let work_ends = late.map_or(until, |late| late.clamp(spell.since, until));
         let parts = [
@@ -214,13 +211,12 @@ fn bar(page: &mut String, issue: &IssueSurvey, (start, end): (Moment, Moment), n
     page.push_str("</svg>");
 }
 
-/// Lists the last steps of all issues.
 fn steps(page: &mut String, issues: &[&IssueSurvey], shown: &Shown<'_>) {
     type Step<'a> = (&'a ChangeSurvey, &'a IssueKey, &'a HandoffSurvey);
     let mut all: Vec<Step<'_>> = Vec::new();
     let mut newest: Vec<&&IssueSurvey> = issues.iter().collect();
     newest.sort_by_key(|issue| std::cmp::Reverse(issue.updated_at));
-    // An issue's last step is no older than any other of its steps.
+    // An issue's last step is its newest.
     for issue in newest.into_iter().take(STEPS) {
         for handoff in &issue.handoffs {
             all.extend(

@@ -1,25 +1,25 @@
-//! Times, lengths, counts and states in the words of the page.
+//! Times, durations, counts and states for the page.
 
 use chrono::TimeDelta;
 use handoff_base::Moment;
 use handoff_protocol::State;
 
-/// A moment to the minute; every time on the page is in UTC.
+/// A time to the minute; all times on the page are in UTC.
 pub(super) fn minute(at: Moment) -> String {
     at.format("%Y-%m-%d %H:%M").to_string()
 }
 
-/// A moment for machines.
+/// A time for machines.
 pub(super) fn machine(at: Moment) -> String {
     at.format("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// A moment as an element, which machines can read.
+/// A time as an element.
 pub(super) fn time(at: Moment) -> String {
     format!("<time datetime=\"{}\">{}</time>", machine(at), minute(at))
 }
 
-/// A length of time in its two largest units: `3 d 4 h`.
+/// A duration in its two largest units: `3 d 4 h`.
 pub(super) fn length(length: TimeDelta) -> String {
     let seconds = length.num_seconds().max(0);
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
@@ -36,7 +36,7 @@ pub(super) fn length(length: TimeDelta) -> String {
     }
 }
 
-/// How long ago a moment was, or in how long it is.
+/// How long ago a time was, or how far ahead it is.
 pub(super) fn ago(at: Moment, now: Moment) -> String {
     let passed = now - at;
     if passed < TimeDelta::zero() {
@@ -48,7 +48,6 @@ pub(super) fn ago(at: Moment, now: Moment) -> String {
     }
 }
 
-/// How long something has lasted by now.
 pub(super) fn age(since: Moment, now: Moment) -> String {
     let passed = now - since;
     if passed < TimeDelta::minutes(1) {
@@ -58,7 +57,7 @@ pub(super) fn age(since: Moment, now: Moment) -> String {
     }
 }
 
-/// A number with its thousands set apart.
+/// A number with thousands separators.
 pub(super) fn thousands(number: usize) -> String {
     let digits = number.to_string();
     let mut shown = String::with_capacity(digits.len() + digits.len() / 3);
@@ -71,7 +70,7 @@ pub(super) fn thousands(number: usize) -> String {
     shown
 }
 
-/// A number of things: `1 issue`, `2 issues`.
+/// A count: `1 issue`, `2 issues`.
 pub(super) fn counted(count: usize, what: &str) -> String {
     let ending = if count == 1 { "" } else { "s" };
     format!("{} {what}{ending}", thousands(count))
@@ -86,7 +85,6 @@ pub(super) fn size(bytes: u64) -> String {
     }
 }
 
-/// A state in words.
 pub(super) fn state(state: State) -> &'static str {
     match state {
         State::InProgress => "in progress",
@@ -94,7 +92,7 @@ pub(super) fn state(state: State) -> &'static str {
     }
 }
 
-/// The sign of a state, which tells it without colour.
+/// A state's symbol, which tells it without colour.
 pub(super) fn sign(state: State) -> char {
     match state {
         State::Pending => '○',
@@ -108,7 +106,7 @@ pub(super) fn sign(state: State) -> char {
     }
 }
 
-/// A state as an element: its sign, its colour and its word.
+/// A state as an element: symbol, colour and word.
 pub(super) fn badge(at: State) -> String {
     format!("<b class=\"s {}\">{}</b>", at.as_str(), state(at))
 }

@@ -1,4 +1,4 @@
-//! An issue as a story: a lane for each agent, a line for each handoff.
+//! An issue as a sequence diagram: a lane for each agent, a line for each handoff.
 
 use handoff_base::text::one_line;
 use handoff_protocol::State;
@@ -7,11 +7,11 @@ use super::{Paint, beneath};
 use crate::graph::text::{cut_to_columns, label, span, width, word};
 use crate::graph::{Edge, Graph, Mark, NodeId, Step};
 
-/// How many handoffs are told one by one; of more, the first, the last and those
-/// that stand out.
+/// The most handoffs with lines of their own; of more, the first, the last and the marked ones are
+/// shown.
 const MOST_STEPS: usize = 60;
 
-/// How many are told at the beginning, in between and at the end then.
+/// How many are shown at the beginning, in between and at the end then.
 const FIRST: usize = 10;
 const BETWEEN: usize = 10;
 const LAST: usize = 30;
@@ -26,7 +26,7 @@ pub(super) fn draw(graph: &Graph, columns: usize, paint: Paint<'_>, lines: &mut 
         match part {
             Row::Step(step) => step_lines(graph, &lanes, step, columns, paint, lines),
             Row::Skipped(count) => {
-                // The last gap is the one that says how to see them.
+                // The last gap tells how to see them all.
                 let is_last = !told[i + 1..].iter().any(|p| matches!(p, Row::Skipped(_)));
                 let see = if is_last {
                     format!(": `git handoff list --issue {}`", graph.name)
@@ -44,16 +44,16 @@ pub(super) fn draw(graph: &Graph, columns: usize, paint: Paint<'_>, lines: &mut 
 
 /// A lane for each agent, from left to right.
 struct Lanes {
-    /// How many columns a lane takes.
+    /// The width of a lane.
     pitch: usize,
     count: usize,
 }
 
 impl Lanes {
-    /// None, where there are so many that no room is left for words.
+    /// `None` if there are too many lanes to leave room for text.
     fn new(graph: &Graph, columns: usize) -> Option<Self> {
         let count = graph.nodes.len();
-        // Wide lanes read best, and words need more room than lanes.
+        // Wide lanes read best, but text needs more room than lanes.
         let fits = |pitch: &usize| match pitch {
             2 => 2 * count + 36 <= columns,
             pitch => pitch * count + 50 <= columns,
@@ -72,17 +72,16 @@ impl Lanes {
         lines.push(format!("  {}", self.bars(self.count)));
     }
 
-    /// The first lanes with nothing going on.
+    /// The first lanes without an arrow.
     fn bars(&self, count: usize) -> String {
         format!("│{}", " ".repeat(self.pitch - 1)).repeat(count)
     }
 
-    /// All lanes with nothing going on, and the space before the words.
+    /// All lanes without an arrow, and the space before the text.
     fn empty(&self) -> String {
         format!("  {} ", self.bars(self.count))
     }
 
-    /// An arrow from lane to lane.
     fn arrow(&self, from: NodeId, to: NodeId, is_answer: bool) -> String {
         let line = if is_answer { '┄' } else { '─' };
         let mut cells: Vec<char> = self.bars(self.count).chars().collect();
@@ -110,13 +109,13 @@ impl Lanes {
     }
 }
 
-/// A part of the story.
+/// A row of the diagram.
 enum Row<'g> {
     Step(&'g Step),
     Skipped(usize),
 }
 
-/// The story, or of a long one the beginning, the end and what stands out.
+/// The rows, or of a long issue the beginning, the end and the marked ones.
 fn rows(graph: &Graph) -> Vec<Row<'_>> {
     let steps = &graph.steps;
     if steps.len() <= MOST_STEPS {
@@ -177,7 +176,7 @@ fn step_lines(
     }
 }
 
-/// A handoff in a line: what it is about, and at the end how long it took.
+/// A handoff in a line: its summary, and at the end how long it took.
 fn step_text(step: &Step, room: usize) -> String {
     let mut text = format!("{} {}", step.number, step.mark.symbol());
     if step.state != State::Completed {
@@ -246,7 +245,7 @@ fn places(
     }
 }
 
-/// The loops; and the ways with their counts, where not every step is told.
+/// The loops, and the routes with their counts if steps were skipped.
 fn summary(
     graph: &Graph,
     columns: usize,
@@ -298,7 +297,7 @@ fn names(graph: &Graph, edge: &Edge) -> String {
     format!("{} → {}", name(edge.from), name(edge.to))
 }
 
-/// Too many agents for lanes: their names stand in the lines.
+/// With too many agents for lanes, their names are in the lines.
 fn without_lanes(graph: &Graph, columns: usize, paint: Paint<'_>, lines: &mut Vec<String>) {
     for part in rows(graph) {
         match part {

@@ -1,8 +1,7 @@
-//! A graph as lines of text for a terminal, with box-drawing characters.
+//! Graphs as text for a terminal, with box-drawing characters.
 //!
-//! An issue is a story with a lane for each agent, a protocol a list of ways by
-//! sender, tasks are a tree. How things stand is told by symbols and words; colour is
-//! the caller's, through [`Paint`].
+//! An issue is a sequence diagram, a protocol a list of routes by sender, tasks are a tree. Symbols
+//! and words tell the state; colour is the caller's, through [`Paint`].
 
 mod issue;
 mod protocol;
@@ -13,10 +12,10 @@ use handoff_base::text::one_line;
 use super::text::{cut_to_columns, wrap};
 use super::{Graph, Kind, Mark};
 
-/// Colours a text by how what it stands for stands.
+/// Colours a text by its mark.
 pub type Paint<'a> = &'a dyn Fn(Mark, &str) -> String;
 
-/// Draws a graph in lines of at most so many columns, where its names allow it.
+/// Draws a graph in lines of at most this many columns, if names allow it.
 pub fn terminal(graph: &Graph, columns: usize, paint: Paint<'_>) -> String {
     let columns = columns.max(40);
     let mut lines = vec![
@@ -34,7 +33,7 @@ pub fn terminal(graph: &Graph, columns: usize, paint: Paint<'_>) -> String {
         .collect()
 }
 
-/// A drawing for a terminal that shows no more than ASCII; names stay what they are.
+/// Converts a drawing to ASCII, apart from names.
 pub fn ascii(drawing: &str) -> String {
     let plain = drawing.chars().map(|c| match c {
         '│' | '├' | '┤' | '⋮' => '|',
@@ -53,7 +52,7 @@ pub fn ascii(drawing: &str) -> String {
     plain.collect()
 }
 
-/// Words under a line, indented, with something before the first of them.
+/// Wrapped, indented text with a prefix on its first line.
 fn beneath(before: &str, text: &str, columns: usize, most: usize) -> Vec<String> {
     let indent = super::text::width(before);
     let mut wrapped = wrap(&one_line(text), columns.saturating_sub(indent).max(20));

@@ -1,4 +1,4 @@
-//! A protocol as a list of ways by sender.
+//! A protocol as a list of routes by sender.
 
 use handoff_base::text::one_line;
 
@@ -96,7 +96,7 @@ fn figures(edge: &Edge) -> String {
     }
 }
 
-/// What travels there, and what is to be known of it.
+/// The types of contracts, and remarks.
 fn remarks(graph: &Graph, edge: &Edge) -> String {
     let shown = types(graph, edge);
     let types = (!shown.is_empty()).then(|| list(&shown, 6));

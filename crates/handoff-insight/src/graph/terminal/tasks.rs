@@ -1,4 +1,4 @@
-//! Tasks as a tree: what each is part of, and what it waits for.
+//! Tasks as a tree: parents and dependencies.
 
 use handoff_base::text::one_line;
 
@@ -6,7 +6,7 @@ use super::{Paint, beneath};
 use crate::graph::text::list;
 use crate::graph::{EdgeKind, Graph, Mark, Node, NodeId};
 
-/// How many tasks are told one by one; of more, those that are done are a number.
+/// The most tasks with lines of their own; of more, completed ones are only counted.
 const MOST_TASKS: usize = 40;
 
 pub(super) fn draw(graph: &Graph, columns: usize, paint: Paint<'_>, lines: &mut Vec<String>) {
@@ -25,7 +25,7 @@ pub(super) fn draw(graph: &Graph, columns: usize, paint: Paint<'_>, lines: &mut 
         }
     }
     let is_hidden = |id: &NodeId| is_long && graph.node(*id).mark == Mark::Done;
-    // Parts of a task that nobody handed over stand for themselves.
+    // Parts of a task that nobody handed over are shown at the top.
     let tops = graph.nodes.iter().map(|node| node.id);
     let tops: Vec<NodeId> = tops.filter(|id| !is_part[id.0]).collect();
     let (done, shown): (Vec<NodeId>, Vec<NodeId>) = tops
@@ -77,7 +77,7 @@ pub(super) fn draw(graph: &Graph, columns: usize, paint: Paint<'_>, lines: &mut 
     }
 }
 
-/// A line for tasks that are not told one by one.
+/// A line that counts completed tasks.
 fn some_done(corner: &str, count: usize, paint: Paint<'_>) -> String {
     let text = format!("{} {count} done", Mark::Done.symbol());
     format!("{corner}{}", paint(Mark::Done, &text))
