@@ -3,9 +3,6 @@
 //! The rules are those of the crate `nosecrets-rules` and the project's own, in the same form; an own
 //! rule takes the place of the crate's of the same id.
 
-// cargo says in the environment where to write.
-#![allow(clippy::disallowed_methods)]
-
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt::Write;

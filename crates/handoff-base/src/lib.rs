@@ -4,6 +4,8 @@
 //!
 //! Nothing here reads a file, a clock or the environment, or depends on Git or protocols.
 
+#![warn(clippy::disallowed_methods, clippy::disallowed_types)]
+
 mod code;
 mod digest;
 mod edit;

@@ -6,6 +6,8 @@
 //! source's own terms. Nothing here depends on Git, protocols, the command line, the clock or the
 //! environment.
 
+#![warn(clippy::disallowed_methods, clippy::disallowed_types)]
+
 mod contains;
 mod explain;
 mod input;

@@ -12,6 +12,8 @@
 //! what git is about to do to a ref, `maintenance` starts git's own packing. Nothing here knows
 //! what a handoff is, or moves a ref that its caller did not name.
 
+#![warn(clippy::disallowed_methods, clippy::disallowed_types)]
+
 mod boundary;
 mod capture;
 mod code;

@@ -6,6 +6,8 @@
 //! takes, `text` makes foreign words harmless in each place. Nothing here asks the
 //! network, and nothing knows a token.
 
+#![warn(clippy::disallowed_methods, clippy::disallowed_types)]
+
 pub mod annotations;
 pub mod comment;
 pub mod event;

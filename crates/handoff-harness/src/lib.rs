@@ -3,5 +3,7 @@
 //! [`hooks`] installs the ledger's hooks beside a user's own, [`agents`] writes the instructions
 //! and configurations of harnesses. Neither reads a ledger.
 
+#![warn(clippy::disallowed_methods, clippy::disallowed_types)]
+
 pub mod agents;
 pub mod hooks;

@@ -2,6 +2,8 @@
 //! the report. Everything is derived from a [`Survey`](handoff_ledger::Survey) or from the records;
 //! nothing here writes to the ledger.
 
+#![warn(clippy::disallowed_methods, clippy::disallowed_types)]
+
 pub mod alerts;
 pub mod attention;
 pub mod cloudevents;

@@ -8,6 +8,8 @@
 //! commit. `verify` replays every step of history, and `exchange` exports and imports it; both
 //! learn from `recorded_step` what a commit records.
 
+#![warn(clippy::disallowed_methods, clippy::disallowed_types)]
+
 mod artifacts;
 mod briefing;
 mod claim_queue;

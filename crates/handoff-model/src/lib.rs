@@ -6,6 +6,8 @@
 //! [`View`] and [`Schemas`]. [`layout`] has the paths, [`message`] the commit messages,
 //! [`evidence`] the claims to check, [`screening`] the search for secrets.
 
+#![warn(clippy::disallowed_methods, clippy::disallowed_types)]
+
 pub mod advice;
 pub mod annotation;
 pub mod answers;

@@ -8,6 +8,8 @@
 //! `facts` gathers facts from them, `pointers` finds the target of a pointer in a schema,
 //! `path_pattern` matches paths that an agent may touch, `signers` maps keys to their owners.
 
+#![warn(clippy::disallowed_methods, clippy::disallowed_types)]
+
 mod check;
 mod definition;
 mod facts;

@@ -1,5 +1,7 @@
 //! What ships inside the binary: the built-in protocols, and the skeletons of contracts.
 
+#![warn(clippy::disallowed_methods, clippy::disallowed_types)]
+
 mod builtin;
 mod contract;
 mod known;
