@@ -7,7 +7,7 @@
 use chrono::TimeDelta;
 use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
-use handoff_ledger::{HandoffSurvey, IssueSurvey, Survey};
+use handoff_ledger::{ChangeSurvey, HandoffSurvey, IssueSurvey, Survey};
 use handoff_model::IssueStatus;
 use handoff_protocol::{Alert, Event, Level, Measure, Metric, Protocol, Side, State, Threshold};
 use serde::Serialize;
@@ -93,6 +93,9 @@ struct Sample<'s> {
     issue: Option<&'s IssueKey>,
     number: Option<u32>,
 }
+
+/// A sample's beginning, end and amount.
+type Period = (Moment, Option<Moment>, i64);
 
 /// The aggregate of samples.
 #[derive(Clone, Copy)]
@@ -260,95 +263,90 @@ impl<'s> Sight<'s> {
         patience: TimeDelta,
         found: &mut Vec<Sample<'s>>,
     ) {
-        let sample = |number: u32, from: Moment, until: Option<Moment>, amount: i64| Sample {
+        let sample = |number: u32, (from, until, amount): Period| Sample {
             from,
             until: until.map(|until| self.past(until)),
             amount,
             issue: Some(&issue.key),
             number: Some(number),
         };
-        let standing = match metric {
-            Metric::Pending => Some(State::Pending),
-            Metric::Blocked => Some(State::Blocked),
-            Metric::Failed => Some(State::Failed),
-            Metric::Dead => Some(State::Dead),
-            _ => None,
-        };
         if metric.measure() == Measure::Events && metric != Metric::RetriesOfOne {
-            let happened = events(issue, Some(self.protocol), metric);
-            found.extend(
-                happened
-                    .into_iter()
-                    .map(|(at, number)| sample(number, self.past(at), None, 1)),
-            );
+            let happened = events(issue, Some(self.protocol), metric).into_iter();
+            found.extend(happened.map(|(at, number)| sample(number, (self.past(at), None, 1))));
             return;
         }
         for handoff in issue.handoffs.iter().filter(|h| !h.is_note()) {
-            let number = handoff.number;
-            match metric {
-                Metric::RetriesOfOne => {
-                    let retried = |event| matches!(event, Some(Event::Retry | Event::Redrive));
-                    let changes = handoff.changes.iter().filter(|c| retried(c.event));
-                    let counted = (1..).zip(changes);
-                    found.extend(
-                        counted
-                            .map(|(nth, change)| sample(number, self.past(change.at), None, nth)),
-                    );
+            let periods = match metric {
+                Metric::RetriesOfOne => self.retries(handoff),
+                Metric::LeasesExpired => expiry(handoff, patience).into_iter().collect(),
+                Metric::SuccessRate => self.outcomes(handoff),
+                Metric::Duration | Metric::AcknowledgmentTime | Metric::RecoveryTime => {
+                    let measured = measured(metric, handoff).into_iter();
+                    let period =
+                        |(at, length): (_, TimeDelta)| (self.past(at), None, length.num_seconds());
+                    measured.map(period).collect()
                 }
-                Metric::LeasesExpired => {
-                    let end = handoff
-                        .expires_at
-                        .filter(|_| handoff.state == State::InProgress);
-                    let from = end.and_then(|end| end.checked_add_signed(patience));
-                    found.extend(from.map(|from| sample(number, from, None, 1)));
-                }
-                Metric::SuccessRate => {
-                    for (change, until) in with_ends(handoff) {
-                        let judged = match change.to {
-                            State::Completed => Some(1),
-                            State::Failed | State::Dead | State::Rejected => Some(0),
-                            _ => None,
-                        };
-                        let at = self.past(change.at);
-                        found.extend(judged.map(|judged| sample(number, at, until, judged)));
-                    }
-                }
-                Metric::Duration => {
-                    let last = handoff.changes.last();
-                    if let (Some(length), Some(last)) = (times::resolution(handoff), last) {
-                        let at = self.past(last.at);
-                        found.push(sample(number, at, None, length.num_seconds()));
-                    }
-                }
-                Metric::AcknowledgmentTime => {
-                    let claim = claimed_at(handoff);
-                    if let (Some(length), Some(at)) = (times::acknowledgment(handoff), claim) {
-                        let at = self.past(at);
-                        found.push(sample(number, at, None, length.num_seconds()));
-                    }
-                }
-                Metric::RecoveryTime => {
-                    for (at, length) in times::recovered(handoff) {
-                        let at = self.past(at);
-                        found.push(sample(number, at, None, length.num_seconds()));
-                    }
-                }
-                _ => {
-                    for spell in times::spells(handoff) {
-                        let waits = spell.until.is_none() && spell.state == State::Pending;
-                        let since = self.past(spell.since);
-                        let from = if waits {
-                            self.claimable_from(issue, handoff).map(|at| at.max(since))
-                        } else {
-                            Some(since)
-                        };
-                        let from = from.and_then(|from| from.checked_add_signed(patience));
-                        let from = from.filter(|_| Some(spell.state) == standing);
-                        found.extend(from.map(|from| sample(number, from, spell.until, 1)));
-                    }
-                }
-            }
+                _ => self.waits(issue, handoff, metric, patience),
+            };
+            found.extend(
+                periods
+                    .into_iter()
+                    .map(|period| sample(handoff.number, period)),
+            );
         }
+    }
+
+    fn retries(&self, handoff: &HandoffSurvey) -> Vec<Period> {
+        let retried = |event| matches!(event, Some(Event::Retry | Event::Redrive));
+        let retries = handoff.changes.iter().filter(|c| retried(c.event));
+        let counted = (1..).zip(retries);
+        counted
+            .map(|(nth, change)| (self.past(change.at), None, nth))
+            .collect()
+    }
+
+    /// Each end or failure, until the next event: 1 for success, else 0.
+    fn outcomes(&self, handoff: &HandoffSurvey) -> Vec<Period> {
+        let outcome = |(change, until): (&ChangeSurvey, _)| {
+            let success = match change.to {
+                State::Completed => 1,
+                State::Failed | State::Dead | State::Rejected => 0,
+                _ => return None,
+            };
+            Some((self.past(change.at), until, success))
+        };
+        with_ends(handoff).filter_map(outcome).collect()
+    }
+
+    /// The periods in the state that a metric counts, from the moment that `patience` is over.
+    fn waits(
+        &self,
+        issue: &IssueSurvey,
+        handoff: &HandoffSurvey,
+        metric: Metric,
+        patience: TimeDelta,
+    ) -> Vec<Period> {
+        let counted = match metric {
+            Metric::Pending => State::Pending,
+            Metric::Blocked => State::Blocked,
+            Metric::Failed => State::Failed,
+            Metric::Dead => State::Dead,
+            _ => return Vec::new(),
+        };
+        let spells = times::spells(handoff).into_iter();
+        let period = |spell: times::Spell<'_>| {
+            let since = self.past(spell.since);
+            let from = if spell.until.is_none() && spell.state == State::Pending {
+                self.claimable_from(issue, handoff)?.max(since)
+            } else {
+                since
+            };
+            Some((from.checked_add_signed(patience)?, spell.until, 1))
+        };
+        spells
+            .filter(|spell| spell.state == counted)
+            .filter_map(period)
+            .collect()
     }
 
     /// When a handoff becomes claimable: the handoffs it waits for are completed, and the pause
@@ -487,11 +485,30 @@ impl<'s> Sight<'s> {
 }
 
 /// Each event of a handoff, and the time of the next one.
-fn with_ends(
-    handoff: &HandoffSurvey,
-) -> impl Iterator<Item = (&handoff_ledger::ChangeSurvey, Option<Moment>)> {
+fn with_ends(handoff: &HandoffSurvey) -> impl Iterator<Item = (&ChangeSurvey, Option<Moment>)> {
     let ends = handoff.changes.iter().skip(1).map(|change| Some(change.at));
     handoff.changes.iter().zip(ends.chain([None]))
+}
+
+/// When the lease of a handoff in progress ran out, `patience` ago.
+fn expiry(handoff: &HandoffSurvey, patience: TimeDelta) -> Option<Period> {
+    let end = handoff.expires_at;
+    let end = end.filter(|_| handoff.state == State::InProgress)?;
+    Some((end.checked_add_signed(patience)?, None, 1))
+}
+
+/// The times that a metric measures in a handoff, each with the moment it ended.
+fn measured(metric: Metric, handoff: &HandoffSurvey) -> Vec<(Moment, TimeDelta)> {
+    let one =
+        |end: Option<Moment>, length: Option<TimeDelta>| end.zip(length).into_iter().collect();
+    match metric {
+        Metric::Duration => {
+            let last = handoff.changes.last().map(|change| change.at);
+            one(last, times::resolution(handoff))
+        }
+        Metric::AcknowledgmentTime => one(claimed_at(handoff), times::acknowledgment(handoff)),
+        _ => times::recovered(handoff),
+    }
 }
 
 /// When it was first claimed.

@@ -20,7 +20,8 @@ use handoff_base::Moment;
 use handoff_base::ids::AgentName;
 use handoff_ledger::{Audited, HandoffSurvey, IssueSurvey, RefusedContract, Survey};
 use handoff_model::IssueStatus;
-use tally::Tally;
+use handoff_protocol::Protocol;
+use tally::{Counts, Tally};
 
 /// What only this clone knows.
 #[derive(Clone, Debug, Default)]
@@ -181,67 +182,25 @@ impl Metrics {
         by: Option<By>,
         now: Moment,
     ) -> Self {
-        let is_in = |at: Option<Moment>| since.is_none_or(|since| at.is_some_and(|at| at >= since));
-        let mut total = Tally::default();
-        let mut by_protocol = Tallies::default();
-        let mut groups = Tallies::default();
-        let mut agents: BTreeMap<(&AgentName, &AgentName), (u64, times::Times)> = BTreeMap::new();
-        let mut rounds = Rounds::default();
+        let mut count = Count {
+            by,
+            since,
+            now,
+            total: Tally::default(),
+            by_protocol: Tallies::default(),
+            groups: Tallies::default(),
+            agents: BTreeMap::new(),
+            rounds: Rounds::default(),
+        };
         for issue in &survey.issues {
-            let protocol = &issue.protocol;
-            let rules = protocols.get(protocol);
-            let counts = Tally::events(issue, rules);
-            for (handoff, counts) in issue.handoffs.iter().zip(&counts) {
-                if !is_in(handoff.sent_at()) {
-                    continue;
-                }
-                let mut spent = times::Times::default();
-                for spell in times::spells(handoff) {
-                    spent.add(&spell, now);
-                    if !handoff.is_note() {
-                        let (_, times) = agents.entry((protocol, spell.agent)).or_default();
-                        times.add(&spell, now);
-                    }
-                }
-                let add = |tally: &mut Tally| tally.add(handoff, counts, &spent);
-                add(&mut total);
-                add(by_protocol.of(protocol, protocol.as_str()));
-                if let Some(by) = by {
-                    add(groups.of(protocol, &by.of_handoff(issue, handoff)));
-                }
-                if !handoff.state.is_terminal() {
-                    agents.entry((protocol, &handoff.to)).or_default().0 += 1;
-                }
-            }
-            if issue.status == IssueStatus::Completed && !is_in(issue.completed_at) {
-                continue;
-            }
-            total.add_issue(issue);
-            by_protocol.of(protocol, protocol.as_str()).add_issue(issue);
-            if let Some(by) = by.filter(|by| by.has_issues()) {
-                let name = match by {
-                    By::Issue => issue.key.as_str(),
-                    _ => protocol.as_str(),
-                };
-                groups.of(protocol, name).add_issue(issue);
-            }
-            rounds.add(issue);
+            count.add_issue(issue, protocols.get(&issue.protocol));
         }
-        for refused in local.refused.iter().filter(|r| is_in(Some(r.at))) {
-            total.add_refused(refused);
-            let Some(protocol) = &refused.protocol else {
-                continue;
-            };
-            by_protocol
-                .of(protocol, protocol.as_str())
-                .add_refused(refused);
-            if let Some(name) = by.and_then(|by| by.of_refused(refused)) {
-                groups.of(protocol, &name).add_refused(refused);
-            }
+        for refused in &local.refused {
+            count.add_refused(refused);
         }
         // A protocol in force is listed before it has a handoff.
         for name in protocols.keys() {
-            by_protocol.of(name, name.as_str());
+            count.by_protocol.of(name, name.as_str());
         }
         let stuck = attention(survey, protocols, now);
         let mut stuck_in: BTreeMap<AgentName, BTreeMap<Need, usize>> = protocols
@@ -254,27 +213,106 @@ impl Metrics {
                 *needs.entry(one.need).or_default() += 1;
             }
         }
-        let agents = agents
-            .into_iter()
-            .map(|((protocol, agent), (open, times))| AgentFigures {
-                protocol: protocol.clone(),
-                agent: agent.clone(),
-                open,
-                waiting_seconds: times.waiting.num_seconds(),
-                working_seconds: times.working.num_seconds(),
-                blocked_seconds: times.blocked.num_seconds(),
-                failed_seconds: times.failed.num_seconds(),
-            });
+        let agents = count.agents.into_iter();
+        let agents = agents.map(|((protocol, agent), (open, times))| AgentFigures {
+            protocol: protocol.clone(),
+            agent: agent.clone(),
+            open,
+            waiting_seconds: times.waiting.num_seconds(),
+            working_seconds: times.working.num_seconds(),
+            blocked_seconds: times.blocked.num_seconds(),
+            failed_seconds: times.failed.num_seconds(),
+        });
         Self {
-            figures: total.figures(true),
-            protocols: by_protocol.groups(true),
-            groups: groups.groups(by.is_some_and(By::has_issues)),
+            figures: count.total.figures(true),
+            protocols: count.by_protocol.groups(true),
+            groups: count.groups.groups(by.is_some_and(By::has_issues)),
             agents: agents.collect(),
-            rounds: rounds.figures(protocols),
+            rounds: count.rounds.figures(protocols),
             corruption: local.audited.clone(),
             rejected_steps: local.rejected_steps,
             stuck,
             stuck_in,
+        }
+    }
+}
+
+/// A count in progress.
+struct Count<'s> {
+    by: Option<By>,
+    since: Option<Moment>,
+    now: Moment,
+    total: Tally,
+    by_protocol: Tallies,
+    groups: Tallies,
+    /// By protocol and agent: how many handoffs it has now, and how its handoffs spent their time.
+    agents: BTreeMap<(&'s AgentName, &'s AgentName), (u64, times::Times)>,
+    rounds: Rounds<'s>,
+}
+
+impl<'s> Count<'s> {
+    fn is_in(&self, at: Option<Moment>) -> bool {
+        self.since
+            .is_none_or(|since| at.is_some_and(|at| at >= since))
+    }
+
+    fn add_issue(&mut self, issue: &'s IssueSurvey, rules: Option<&Protocol>) {
+        for (handoff, events) in issue.handoffs.iter().zip(&Tally::events(issue, rules)) {
+            if self.is_in(handoff.sent_at()) {
+                self.add_handoff(issue, handoff, events);
+            }
+        }
+        if issue.status == IssueStatus::Completed && !self.is_in(issue.completed_at) {
+            return;
+        }
+        let protocol = &issue.protocol;
+        self.total.add_issue(issue);
+        let by_protocol = self.by_protocol.of(protocol, protocol.as_str());
+        by_protocol.add_issue(issue);
+        if let Some(by) = self.by.filter(|by| by.has_issues()) {
+            let name = match by {
+                By::Issue => issue.key.as_str(),
+                _ => protocol.as_str(),
+            };
+            self.groups.of(protocol, name).add_issue(issue);
+        }
+        self.rounds.add(issue);
+    }
+
+    fn add_handoff(&mut self, issue: &'s IssueSurvey, handoff: &'s HandoffSurvey, events: &Counts) {
+        let protocol = &issue.protocol;
+        let mut spent = times::Times::default();
+        for spell in times::spells(handoff) {
+            spent.add(&spell, self.now);
+            if !handoff.is_note() {
+                let (_, times) = self.agents.entry((protocol, spell.agent)).or_default();
+                times.add(&spell, self.now);
+            }
+        }
+        let add = |tally: &mut Tally| tally.add(handoff, events, &spent);
+        add(&mut self.total);
+        add(self.by_protocol.of(protocol, protocol.as_str()));
+        if let Some(by) = self.by {
+            add(self.groups.of(protocol, &by.of_handoff(issue, handoff)));
+        }
+        if !handoff.state.is_terminal() {
+            let (open, _) = self.agents.entry((protocol, &handoff.to)).or_default();
+            *open += 1;
+        }
+    }
+
+    fn add_refused(&mut self, refused: &RefusedContract) {
+        if !self.is_in(Some(refused.at)) {
+            return;
+        }
+        self.total.add_refused(refused);
+        let Some(protocol) = &refused.protocol else {
+            return;
+        };
+        let by_protocol = self.by_protocol.of(protocol, protocol.as_str());
+        by_protocol.add_refused(refused);
+        if let Some(name) = self.by.and_then(|by| by.of_refused(refused)) {
+            self.groups.of(protocol, &name).add_refused(refused);
         }
     }
 }

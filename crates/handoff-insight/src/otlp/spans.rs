@@ -18,12 +18,12 @@ use crate::times::{Spell, spells};
 pub struct Traced {
     issue: IssueSurvey,
     /// In the order of the handoffs.
-    told: Vec<Carried>,
+    contracts: Vec<ContractTrace>,
 }
 
 /// One contract's attributes and events.
 #[derive(Clone, Debug, Default)]
-struct Carried {
+struct ContractTrace {
     attributes: Attributes,
     events: Vec<Event>,
 }
@@ -41,31 +41,31 @@ impl Traced {
         let rules = tip.rules(issue.protocol.as_str())?;
         let traces = rules.protocol().definition().traces.as_ref();
         let records = folder.records()?;
-        let mut told = Vec::with_capacity(records.len());
+        let mut contracts = Vec::with_capacity(records.len());
         for record in &records {
             let Some(traces) = traces else {
-                told.push(Carried::default());
+                contracts.push(ContractTrace::default());
                 continue;
             };
             let bytes = folder.contract(record)?;
             let review = review(rules.protocol(), &rules, &Input::read(&bytes), Some(key))?;
             let at = record.sent_at().unwrap_or(issue.opened_at);
-            let said = review
+            let found = review
                 .contract
-                .map(|contract| carried(traces, &contract, at));
-            told.push(said.unwrap_or_default());
+                .map(|contract| contract_trace(traces, &contract, at));
+            contracts.push(found.unwrap_or_default());
         }
         let issue = IssueSurvey::of(&issue, &records);
-        Ok(Some(Self { issue, told }))
+        Ok(Some(Self { issue, contracts }))
     }
 }
 
 /// Extracts what the protocol's trace rules name from a contract.
-fn carried(traces: &Traces, contract: &Contract, at: Moment) -> Carried {
-    let read = |told: &std::collections::BTreeMap<String, handoff_protocol::TraceValue>| {
+fn contract_trace(traces: &Traces, contract: &Contract, at: Moment) -> ContractTrace {
+    let read = |values: &std::collections::BTreeMap<String, handoff_protocol::TraceValue>| {
         let mut attributes = Attributes::default();
-        for (name, told) in told {
-            attributes.add_some(name, told.read(&contract.value));
+        for (name, value) in values {
+            attributes.add_some(name, value.read(&contract.value));
         }
         attributes
     };
@@ -78,7 +78,7 @@ fn carried(traces: &Traces, contract: &Contract, at: Moment) -> Carried {
         name: event.name.clone(),
         attributes: read(&event.attributes).0,
     });
-    Carried {
+    ContractTrace {
         attributes: read(&traces.attributes),
         events: events.collect(),
     }
@@ -89,13 +89,13 @@ pub fn spans(origin: &Origin, traced: &Traced, now: Moment) -> Vec<Span> {
     let trace = Trace {
         id: TraceId::of(&origin.ledger, &traced.issue.key),
         issue: &traced.issue,
-        told: &traced.told,
+        contracts: &traced.contracts,
         // After a clock was set back, nothing may end before it was recorded.
         now: now.max(traced.issue.updated_at),
     };
     let mut spans = vec![trace.root()];
-    for (handoff, told) in traced.issue.handoffs.iter().zip(&traced.told) {
-        trace.handoff(handoff, told, &mut spans);
+    for (handoff, contract) in traced.issue.handoffs.iter().zip(&traced.contracts) {
+        trace.handoff(handoff, contract, &mut spans);
     }
     spans
 }
@@ -103,7 +103,7 @@ pub fn spans(origin: &Origin, traced: &Traced, now: Moment) -> Vec<Span> {
 struct Trace<'a> {
     id: TraceId,
     issue: &'a IssueSurvey,
-    told: &'a [Carried],
+    contracts: &'a [ContractTrace],
     now: Moment,
 }
 
@@ -178,7 +178,7 @@ impl Trace<'_> {
         span
     }
 
-    fn handoff(&self, handoff: &HandoffSurvey, told: &Carried, spans: &mut Vec<Span>) {
+    fn handoff(&self, handoff: &HandoffSurvey, contract: &ContractTrace, spans: &mut Vec<Span>) {
         let id = self.issue.id(handoff).to_string();
         let name = format!("handoff {}", handoff.contract_type);
         let own = self.of_handoff(handoff.number);
@@ -196,20 +196,48 @@ impl Trace<'_> {
         attributes.add_some("git_handoff.priority", handoff.priority.as_deref());
         attributes.add_some("git_handoff.task", handoff.task.as_deref());
         attributes.add("gen_ai.conversation.id", self.issue.key.as_str());
-        let answers = self.issue.handoffs.iter().zip(self.told);
+        self.contract_data(handoff, contract, &mut span, &mut attributes);
+        self.relations(handoff, &mut span);
+        let last = handoff.changes.last();
+        let since = handoff.sent_at().unwrap_or(self.issue.opened_at);
+        let until = last.filter(|c| c.to.is_terminal()).map(|c| c.at);
+        self.lasts(&mut span, &mut attributes, since, until);
+        if matches!(handoff.state, State::Failed | State::Dead | State::Rejected) {
+            let mut why = handoff.changes.iter().rev();
+            let why = why.find(|c| c.failure.is_some() || c.to == State::Rejected);
+            fails(&mut span, &mut attributes, why.or(last));
+        }
+        span.attributes = attributes.0;
+        let (periods, elsewhere) = self.periods(handoff, &own, &id);
+        for change in elsewhere {
+            links(&mut span, change);
+        }
+        spans.push(span);
+        spans.extend(periods);
+    }
+
+    /// Adds what the handoff's contract and those that answer it carry, and the decisions on it.
+    fn contract_data(
+        &self,
+        handoff: &HandoffSurvey,
+        contract: &ContractTrace,
+        span: &mut Span,
+        attributes: &mut Attributes,
+    ) {
+        let answers = self.issue.handoffs.iter().zip(self.contracts);
         let answers = answers.filter(|(other, _)| other.answers == Some(handoff.number));
-        let all = std::iter::once(told).chain(answers.clone().map(|(_, told)| told));
-        for attribute in all.flat_map(|told| told.attributes.0.iter()) {
-            if { attributes.0.iter() }.all(|known| known.key != attribute.key) {
+        let answers = answers.map(|(_, contract)| contract);
+        let all = std::iter::once(contract).chain(answers.clone());
+        for attribute in all.flat_map(|contract| &contract.attributes.0) {
+            if attributes.0.iter().all(|known| known.key != attribute.key) {
                 attributes.0.push(attribute.clone());
             }
         }
         // An answer's events belong to its request.
-        if handoff.answers.is_none() {
-            span.events.extend(told.events.iter().cloned());
-        }
+        let own = handoff.answers.is_none().then_some(contract);
+        let events = own.into_iter().chain(answers);
         span.events
-            .extend(answers.flat_map(|(_, told)| told.events.iter().cloned()));
+            .extend(events.flat_map(|contract| contract.events.iter().cloned()));
         let decisions = self.issue.decisions.iter();
         for decision in decisions.filter(|d| d.number == handoff.number) {
             let mut attributes = Attributes::default();
@@ -220,56 +248,57 @@ impl Trace<'_> {
                 attributes: attributes.0,
             });
         }
-        for (other, why) in [(handoff.follows, "follows"), (handoff.answers, "answers")] {
+    }
+
+    /// Links a handoff's span to those of the handoffs that it relates to.
+    fn relations(&self, handoff: &HandoffSurvey, span: &mut Span) {
+        let relations = [
+            (handoff.follows, "follows"),
+            (handoff.answers, "answers"),
+            (self.returns_to(handoff), "returns_to"),
+        ];
+        for (other, why) in relations {
             let link = other.map(|number| self.link(self.of_handoff(number), why));
             span.links.extend(link);
         }
-        let back = self.returns_to(handoff);
-        let link = back.map(|number| self.link(self.of_handoff(number), "returns_to"));
-        span.links.extend(link);
-        let last = handoff.changes.last();
-        let since = handoff.sent_at().unwrap_or(self.issue.opened_at);
-        let until = last.filter(|c| c.to.is_terminal()).map(|c| c.at);
-        self.lasts(&mut span, &mut attributes, since, until);
-        if matches!(handoff.state, State::Failed | State::Dead | State::Rejected) {
-            let mut why = handoff.changes.iter().rev();
-            let why = why.find(|c| c.failure.is_some() || c.to == State::Rejected);
-            fails(&mut span, &mut attributes, why.or(last));
-        }
+    }
 
-        let spells = spells(handoff);
+    /// The spans of a handoff's periods, and the events that are not part of one with work.
+    fn periods<'h>(
+        &self,
+        handoff: &'h HandoffSurvey,
+        parent: &str,
+        id: &str,
+    ) -> (Vec<Span>, Vec<&'h ChangeSurvey>) {
         let mut elsewhere: Vec<&ChangeSurvey> = handoff.changes.iter().collect();
-        let mut parts = Vec::new();
-        let mut before: Option<String> = None;
-        for (index, spell) in spells.iter().enumerate() {
-            let ended_by = spell.ended_by;
-            let part = self.id.span(handoff.number, &index.to_string());
+        let mut periods = Vec::new();
+        let mut attempt_before: Option<String> = None;
+        for (index, spell) in spells(handoff).iter().enumerate() {
             let is_work = spell.state == State::InProgress;
             if is_work {
-                let own = [Some(spell.began_by), ended_by].into_iter().flatten();
+                let own = [Some(spell.began_by), spell.ended_by].into_iter().flatten();
                 elsewhere.retain(|change| !own.clone().any(|own| std::ptr::eq(*change, own)));
-            } else if ended_by.is_some_and(|c| c.event == Some(Happened::Exhaust)) {
+            } else if spell
+                .ended_by
+                .is_some_and(|c| c.event == Some(Happened::Exhaust))
+            {
                 // The last failure, followed by `dead`, which tells about it.
                 continue;
             }
-            let mut part = self.part(spell, part, &own, &id);
+            let span_id = self.id.span(handoff.number, &index.to_string());
+            let mut period = self.period(spell, span_id, parent, id);
             if is_work {
-                let retried = before.replace(part.span_id.clone());
-                let link = retried.map(|before| self.link(before, "attempt_before"));
-                part.links.extend(link);
+                let before = attempt_before.replace(period.span_id.clone());
+                let link = before.map(|before| self.link(before, "attempt_before"));
+                period.links.extend(link);
             }
-            parts.push(part);
+            periods.push(period);
         }
-        elsewhere
-            .into_iter()
-            .for_each(|change| links(&mut span, change));
-        span.attributes = attributes.0;
-        spans.push(span);
-        spans.extend(parts);
+        (periods, elsewhere)
     }
 
     /// A period in one state.
-    fn part(&self, spell: &Spell<'_>, id: String, handoff: &str, name: &str) -> Span {
+    fn period(&self, spell: &Spell<'_>, id: String, parent: &str, handoff: &str) -> Span {
         let agent = spell.agent.as_str();
         let is_work = spell.state == State::InProgress;
         let title = if is_work {
@@ -277,14 +306,14 @@ impl Trace<'_> {
         } else {
             spell.state.as_str().to_owned()
         };
-        let mut span = self.span(id, Some(handoff.to_owned()), title);
+        let mut span = self.span(id, Some(parent.to_owned()), title);
         let mut attributes = Attributes::default();
         if is_work {
             attributes.add("gen_ai.operation.name", "invoke_agent");
             attributes.add("gen_ai.agent.name", agent);
         }
         attributes.add("gen_ai.conversation.id", self.issue.key.as_str());
-        attributes.add("git_handoff.id", name);
+        attributes.add("git_handoff.id", handoff);
         attributes.add("git_handoff.state", spell.state.as_str());
         attributes.add("git_handoff.agent", agent);
         self.lasts(&mut span, &mut attributes, spell.since, spell.until);

@@ -12,7 +12,7 @@ const MOST_TASKS: usize = 40;
 pub(super) fn draw(graph: &Graph, columns: usize, paint: Paint<'_>, lines: &mut Vec<String>) {
     let is_long = graph.nodes.len() > MOST_TASKS;
     let mut parts: Vec<Vec<NodeId>> = vec![Vec::new(); graph.nodes.len()];
-    let mut befores: Vec<Vec<NodeId>> = vec![Vec::new(); graph.nodes.len()];
+    let mut dependencies: Vec<Vec<NodeId>> = vec![Vec::new(); graph.nodes.len()];
     let mut is_part = vec![false; graph.nodes.len()];
     for edge in &graph.edges {
         match edge.kind {
@@ -20,11 +20,12 @@ pub(super) fn draw(graph: &Graph, columns: usize, paint: Paint<'_>, lines: &mut 
                 parts[edge.from.0].push(edge.to);
                 is_part[edge.to.0] = true;
             }
-            EdgeKind::Dependency => befores[edge.to.0].push(edge.from),
+            EdgeKind::Dependency => dependencies[edge.to.0].push(edge.from),
             _ => {}
         }
     }
     let is_hidden = |id: &NodeId| is_long && graph.node(*id).mark == Mark::Done;
+    let task = |id: &NodeId| task(graph, graph.node(*id), &dependencies[id.0], columns, paint);
     // Parts of a task that nobody handed over are shown at the top.
     let tops = graph.nodes.iter().map(|node| node.id);
     let tops: Vec<NodeId> = tops.filter(|id| !is_part[id.0]).collect();
@@ -35,17 +36,7 @@ pub(super) fn draw(graph: &Graph, columns: usize, paint: Paint<'_>, lines: &mut 
         lines.push(some_done("", done.len(), paint));
     }
     for top in shown {
-        let before = &befores[top.0];
-        task(
-            graph,
-            graph.node(top),
-            before,
-            "",
-            "",
-            columns,
-            paint,
-            lines,
-        );
+        lines.extend(task(&top));
         let (done, shown): (Vec<NodeId>, Vec<NodeId>) =
             parts[top.0].iter().partition(|id| is_hidden(id));
         if !done.is_empty() {
@@ -62,17 +53,9 @@ pub(super) fn draw(graph: &Graph, columns: usize, paint: Paint<'_>, lines: &mut 
             } else {
                 ("  ├─ ", "  │  ")
             };
-            let before = &befores[id.0];
-            task(
-                graph,
-                graph.node(*id),
-                before,
-                corner,
-                bar,
-                columns,
-                paint,
-                lines,
-            );
+            let starts = std::iter::once(corner).chain(std::iter::repeat(bar));
+            let branch = starts.zip(task(id));
+            lines.extend(branch.map(|(start, line)| format!("{start}{line}")));
         }
     }
 }
@@ -83,33 +66,26 @@ fn some_done(corner: &str, count: usize, paint: Paint<'_>) -> String {
     format!("{corner}{}", paint(Mark::Done, &text))
 }
 
-#[expect(clippy::too_many_arguments, reason = "a line is made of all of them")]
 fn task(
     graph: &Graph,
     node: &Node,
-    befores: &[NodeId],
-    corner: &str,
-    bar: &str,
+    dependencies: &[NodeId],
     columns: usize,
     paint: Paint<'_>,
-    lines: &mut Vec<String>,
-) {
+) -> Vec<String> {
     let symbol = match node.mark {
         Mark::None => "·",
         mark => mark.symbol(),
     };
     let text = format!("{}: {}", one_line(&node.name), node.lines.join(", "));
-    let mut told = beneath(&format!("{symbol} "), &text, columns - 6, 3);
-    let all = befores.iter().map(|id| {
+    let mut shown = beneath(&format!("{symbol} "), &text, columns - 6, 3);
+    let names = dependencies.iter().map(|id| {
         let before = graph.node(*id);
         format!("{} {}", one_line(&before.name), before.mark.symbol())
     });
-    let all: Vec<String> = all.collect();
-    if !all.is_empty() && node.mark != Mark::Done {
-        told.extend(beneath("  after ", &list(&all, 8), columns - 6, 3));
+    let names: Vec<String> = names.collect();
+    if !names.is_empty() && node.mark != Mark::Done {
+        shown.extend(beneath("  after ", &list(&names, 8), columns - 6, 3));
     }
-    lines.extend(told.iter().enumerate().map(|(i, line)| {
-        let before = if i == 0 { corner } else { bar };
-        format!("{before}{}", paint(node.mark, line))
-    }));
+    shown.iter().map(|line| paint(node.mark, line)).collect()
 }
