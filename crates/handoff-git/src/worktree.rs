@@ -15,7 +15,7 @@ use git2::{
 use handoff_base::ObjectId;
 
 use super::capture::{CaptureError, RawPath};
-use super::disk::{Found, find, on_disk, shown, written};
+use super::disk::{Found, Written, find, on_disk, shown, written};
 use super::error::GitError;
 use super::object_id::{ToOid, object_id};
 use super::objects::write;
@@ -147,192 +147,191 @@ impl Repository {
         let mut index = self.inner.index().map_err(failed)?;
         let written = index.path().map_or((0, 0), written);
         index.read(false).map_err(failed)?;
-        let entries = Entries::read(&index);
-        let mut state = Unfinished::default();
-        let mut files: BTreeMap<RawPath, Metadata> = BTreeMap::new();
-        let mut deleted: BTreeSet<RawPath> = BTreeSet::new();
-
-        let mut options = DiffOptions::new();
-        let racy = racy_files(root, &entries.plain, written);
-        for path in racy.iter().flatten().chain(entries.submodules.keys()) {
-            if racy.is_some() {
-                options.pathspec(path.as_slice());
-            }
-        }
-        let nothing = entries.submodules.is_empty() && racy.is_some_and(|s| s.is_empty());
-        options
-            .include_untracked(true)
-            .recurse_untracked_dirs(true)
-            .include_typechange(true)
-            .include_unreadable(true)
-            // Repositories in this one are among what libgit2 ignores.
-            .include_ignored(true)
-            .update_index(false)
-            .disable_pathspec_match(true);
-        let compare = || {
-            self.inner
-                .diff_index_to_workdir(Some(&index), Some(&mut options))
+        let mut scan = Scan {
+            repository: self,
+            root,
+            entries: Entries::read(&index),
+            files: BTreeMap::new(),
+            deleted: BTreeSet::new(),
+            state: Unfinished::default(),
         };
-        // Without any path, libgit2 would look at all of them.
-        let diff = match (!nothing).then(compare).transpose() {
-            // What is replaced between the look at it and its hash is not of the size that was seen.
-            Err(error) if error.class() == ErrorClass::Os && are_readable(root, &entries.plain) => {
-                let shown = "a file".to_owned();
-                return Err(CaptureError::Changing { shown });
-            }
-            other => other?,
-        };
-        for delta in diff.iter().flat_map(git2::Diff::deltas) {
-            let path = delta.new_file().path_bytes();
-            let path = path.or(delta.old_file().path_bytes()).unwrap_or_default();
-            let folder = path.strip_suffix(b"/");
-            if entries.submodules.contains_key(folder.unwrap_or(path)) {
-                let shown = shown(folder.unwrap_or(path));
-                return Err(CaptureError::Submodule { shown });
-            }
-            let within = on_disk(root, folder.unwrap_or(path)).join(".git");
-            let ignored = delta.status() == Delta::Ignored;
-            if (ignored || folder.is_some()) && within.symlink_metadata().is_ok() {
-                let asked = on_disk(Path::new(""), path);
-                if !self.inner.is_path_ignored(asked)? {
-                    let shown = shown(folder.unwrap_or(path));
-                    return Err(CaptureError::Nested { shown });
-                }
-            }
-            if ignored || folder.is_some() {
-                continue;
-            }
-            if entries.is_special(path) {
-                continue;
-            }
-            if delta.status() == Delta::Deleted {
-                deleted.insert(path.to_owned());
-                continue;
-            }
-            match find(root, path)? {
-                Some(metadata) => {
-                    files.insert(path.to_owned(), metadata);
-                }
-                // A folder, or nothing any more.
-                None if entries.get(path).is_some() => {
-                    deleted.insert(path.to_owned());
-                }
-                None => {}
-            }
-        }
-
-        // What libgit2 does not compare, or compares in ways of its own.
-        let in_conflict = entries.stages.iter().map(|(path, ..)| path);
-        for path in in_conflict
-            .chain(&entries.intended)
-            .collect::<BTreeSet<_>>()
-        {
-            match find(root, path)? {
-                Some(metadata) => {
-                    files.insert(path.clone(), metadata);
-                }
-                None => {
-                    deleted.insert(path.clone());
-                }
-            }
-        }
-        for (path, mark) in &entries.marked {
-            match (find(root, path)?, mark) {
-                (Some(metadata), _) => {
-                    let (mode, id) = entries.get(path).unwrap_or((0, Oid::ZERO_SHA1));
-                    let found = Found {
-                        path: path.clone(),
-                        metadata: metadata.clone(),
-                    };
-                    if self.size_of(id)? == metadata.len() || metadata.is_symlink() {
-                        let (kind, bytes) = found.read(root)?;
-                        if kind == mode_of(mode)
-                            && Oid::hash_object(ObjectType::Blob, &bytes)? == id
-                        {
-                            continue;
-                        }
-                    }
-                    files.insert(path.clone(), metadata);
-                    state.hidden.insert(path.clone(), *mark);
-                }
-                (None, Hidden::SkipWorktree) => state.sparse += 1,
-                (None, Hidden::AssumeUnchanged) => {
-                    deleted.insert(path.clone());
-                    state.hidden.insert(path.clone(), *mark);
-                }
-            }
-        }
-
+        scan.compare_with_index(&index, written)?;
+        scan.add_flagged()?;
         let listed = listed.and_then(|thread| thread.join().ok().flatten());
         let listed = match (listed, head) {
             (Some(listed), _) => listed,
             (None, Some(tree)) => Tree::new(self, tree).files()?,
             (None, None) => Vec::new(),
         };
-        self.compare_with_head(listed, &entries, &mut state)?;
-        // What is staged differs from HEAD, even where the file is as the index has it.
-        for path in state.staged.iter().map(|file| &file.path) {
-            if !files.contains_key(path) && !deleted.contains(path) {
-                match find(root, path)? {
-                    Some(metadata) => {
-                        files.insert(path.clone(), metadata);
+        scan.compare_with_head(listed)?;
+        scan.check(caps)?;
+        scan.write(accept)
+    }
+
+    fn size_of(&self, id: Oid) -> Result<u64, GitError> {
+        Ok(self.inner.odb()?.read_header(id)?.0 as u64)
+    }
+
+    fn staged(&self, path: &RawPath, mode: u32, id: Oid, stage: u16) -> Result<KeptFile, GitError> {
+        Ok(KeptFile {
+            path: path.clone(),
+            mode: mode_of(mode),
+            id: object_id(id),
+            bytes: self.size_of(id)?,
+            stage,
+        })
+    }
+}
+
+/// A working tree being compared with its index and HEAD.
+struct Scan<'a> {
+    repository: &'a Repository,
+    root: &'a Path,
+    entries: Entries,
+    files: BTreeMap<RawPath, Metadata>,
+    deleted: BTreeSet<RawPath>,
+    state: Unfinished,
+}
+
+impl Scan<'_> {
+    /// Adds a path as a file, or as deleted.
+    fn add(&mut self, path: RawPath) -> Result<(), CaptureError> {
+        match find(self.root, &path)? {
+            Some(metadata) => {
+                self.files.insert(path, metadata);
+            }
+            None => {
+                self.deleted.insert(path);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the files that libgit2 finds to differ from the index.
+    fn compare_with_index(
+        &mut self,
+        index: &git2::Index,
+        written: Written,
+    ) -> Result<(), CaptureError> {
+        let mut options = DiffOptions::new();
+        let racy = racy_files(self.root, &self.entries.plain, written);
+        if let Some(racy) = &racy {
+            // Without any path, libgit2 would look at all of them.
+            if racy.is_empty() && self.entries.submodules.is_empty() {
+                return Ok(());
+            }
+            for path in racy.iter().chain(self.entries.submodules.keys()) {
+                options.pathspec(path.as_slice());
+            }
+        }
+        options
+            .include_untracked(true)
+            .recurse_untracked_dirs(true)
+            .include_typechange(true)
+            .include_unreadable(true)
+            // Nested repositories are among what libgit2 ignores.
+            .include_ignored(true)
+            .update_index(false)
+            .disable_pathspec_match(true);
+        let repository = &self.repository.inner;
+        let diff = match repository.diff_index_to_workdir(Some(index), Some(&mut options)) {
+            // A file replaced between its lookup and its hashing has another size.
+            Err(error)
+                if error.class() == ErrorClass::Os
+                    && are_readable(self.root, &self.entries.plain) =>
+            {
+                let shown = "a file".to_owned();
+                return Err(CaptureError::Changing { shown });
+            }
+            other => other?,
+        };
+        diff.deltas().try_for_each(|delta| self.add_delta(&delta))
+    }
+
+    fn add_delta(&mut self, delta: &git2::DiffDelta<'_>) -> Result<(), CaptureError> {
+        let path = delta.new_file().path_bytes();
+        let path = path.or(delta.old_file().path_bytes()).unwrap_or_default();
+        let folder = path.strip_suffix(b"/");
+        let plain = folder.unwrap_or(path);
+        if self.entries.submodules.contains_key(plain) {
+            let shown = shown(plain);
+            return Err(CaptureError::Submodule { shown });
+        }
+        if delta.status() == Delta::Ignored || folder.is_some() {
+            let within = on_disk(self.root, plain).join(".git");
+            let is_ignored = |path| {
+                let path = on_disk(Path::new(""), path);
+                self.repository.inner.is_path_ignored(path)
+            };
+            if within.symlink_metadata().is_ok() && !is_ignored(path)? {
+                let shown = shown(plain);
+                return Err(CaptureError::Nested { shown });
+            }
+            return Ok(());
+        }
+        if self.entries.is_special(path) {
+            return Ok(());
+        }
+        if delta.status() == Delta::Deleted {
+            self.deleted.insert(path.to_owned());
+            return Ok(());
+        }
+        match find(self.root, path)? {
+            Some(metadata) => {
+                self.files.insert(path.to_owned(), metadata);
+            }
+            // Replaced by a folder, or deleted in between.
+            None if self.entries.get(path).is_some() => {
+                self.deleted.insert(path.to_owned());
+            }
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// Adds the files that libgit2 does not compare, or compares in its own way: those in conflict,
+    /// those only intended to be added, and those with flags in the index.
+    fn add_flagged(&mut self) -> Result<(), CaptureError> {
+        let in_conflict = self.entries.stages.iter().map(|(path, ..)| path);
+        let paths: BTreeSet<RawPath> = in_conflict.chain(&self.entries.intended).cloned().collect();
+        for path in paths {
+            self.add(path)?;
+        }
+        for (path, mark) in &self.entries.marked {
+            match (find(self.root, path)?, mark) {
+                (Some(metadata), _) => {
+                    if !self.is_in_index(path, &metadata)? {
+                        self.files.insert(path.clone(), metadata);
+                        self.state.hidden.insert(path.clone(), *mark);
                     }
-                    None => {
-                        deleted.insert(path.clone());
-                    }
+                }
+                (None, Hidden::SkipWorktree) => self.state.sparse += 1,
+                (None, Hidden::AssumeUnchanged) => {
+                    self.deleted.insert(path.clone());
+                    self.state.hidden.insert(path.clone(), *mark);
                 }
             }
         }
-        for path in &state.removed {
-            if !files.contains_key(path) {
-                deleted.insert(path.clone());
-            }
-        }
-        state.deleted = deleted.into_iter().collect();
-        state.intended = entries.intended.into_iter().collect();
-        within(&files, &state.staged, caps)?;
-        // A file and what is in a folder of its name were not there at one time.
-        for path in files.keys() {
-            let mut above = path.iter().enumerate().filter(|(_, b)| **b == b'/');
-            if above.any(|(end, _)| files.contains_key(&path[..end])) {
-                return Err(CaptureError::Changing { shown: shown(path) });
-            }
-        }
-        // All are read before the first is written: a refusal leaves nothing behind.
-        let mut contents = Vec::with_capacity(files.len());
-        let mut accepted = true;
-        for (path, metadata) in files {
-            let found = Found { path, metadata };
-            let (mode, bytes) = found.read(root)?;
-            accepted &= accept(&found.path, &bytes);
-            contents.push((found.path, mode, bytes));
-        }
-        for file in &state.staged {
-            accepted &= accept(&file.path, &self.blob(file.id)?);
-        }
-        if !accepted {
-            return Err(CaptureError::NotAccepted);
-        }
-        let odb = self.inner.odb()?;
-        for (path, mode, bytes) in contents {
-            state.files.push(KeptFile {
-                id: write(&odb, ObjectType::Blob, &bytes)?,
-                path,
-                mode,
-                bytes: bytes.len() as u64,
-                stage: 0,
-            });
-        }
-        Ok(state)
+        Ok(())
     }
 
-    /// Adds the staged and removed files.
-    fn compare_with_head(
-        &self,
-        head: Vec<FlatEntry>,
-        entries: &Entries,
-        state: &mut Unfinished,
-    ) -> Result<(), CaptureError> {
+    /// Whether a file has the mode and content of its entry in the index.
+    fn is_in_index(&self, path: &RawPath, metadata: &Metadata) -> Result<bool, CaptureError> {
+        let (mode, id) = self.entries.get(path).unwrap_or((0, Oid::ZERO_SHA1));
+        if self.repository.size_of(id)? != metadata.len() && !metadata.is_symlink() {
+            return Ok(false);
+        }
+        let found = Found {
+            path: path.clone(),
+            metadata: metadata.clone(),
+        };
+        let (kind, bytes) = found.read(self.root)?;
+        Ok(kind == mode_of(mode) && Oid::hash_object(ObjectType::Blob, &bytes)? == id)
+    }
+
+    /// Adds what is staged and removed.
+    fn compare_with_head(&mut self, head: Vec<FlatEntry>) -> Result<(), CaptureError> {
+        let (entries, state) = (&self.entries, &mut self.state);
         // Both are sorted by path.
         let mut known: BTreeMap<RawPath, (u32, Oid)> = BTreeMap::new();
         let mut head = head.into_iter().peekable();
@@ -345,7 +344,9 @@ impl Repository {
                 same.is_some_and(|file| (file.mode, file.id.oid()) == (entry.mode, entry.id));
             if !same && !entries.intended.contains(&entry.path) {
                 let (path, mode, id) = (&entry.path, entry.mode, entry.id);
-                state.staged.push(self.staged(path, mode, id, 0)?);
+                state
+                    .staged
+                    .push(self.repository.staged(path, mode, id, 0)?);
             }
         }
         known.extend(head.map(|file| (file.path, (file.mode, file.id.oid()))));
@@ -361,28 +362,74 @@ impl Repository {
                 let shown = shown(path);
                 return Err(CaptureError::Submodule { shown });
             }
-            state.staged.push(self.staged(path, *mode, *id, *stage)?);
+            state
+                .staged
+                .push(self.repository.staged(path, *mode, *id, *stage)?);
         }
         if let Some((path, _)) = known.iter().find(|(_, (mode, _))| *mode == GITLINK) {
             let shown = shown(path);
             return Err(CaptureError::Submodule { shown });
         }
         state.removed = known.into_keys().collect();
+        // A staged file differs from HEAD, even if the file is the same as in the index.
+        let staged: Vec<RawPath> = state.staged.iter().map(|file| file.path.clone()).collect();
+        for path in staged {
+            if !self.files.contains_key(&path) && !self.deleted.contains(&path) {
+                self.add(path)?;
+            }
+        }
+        let removed = self.state.removed.iter();
+        let removed = removed.filter(|path| !self.files.contains_key(*path));
+        self.deleted.extend(removed.cloned());
         Ok(())
     }
 
-    fn size_of(&self, id: Oid) -> Result<u64, GitError> {
-        Ok(self.inner.odb()?.read_header(id)?.0 as u64)
+    /// Checks the limits, and that the files existed at one time.
+    fn check(&self, caps: Caps) -> Result<(), CaptureError> {
+        within(&self.files, &self.state.staged, caps)?;
+        // A file and the content of a folder of the same name did not.
+        for path in self.files.keys() {
+            let mut above = path.iter().enumerate().filter(|(_, b)| **b == b'/');
+            if above.any(|(end, _)| self.files.contains_key(&path[..end])) {
+                return Err(CaptureError::Changing { shown: shown(path) });
+            }
+        }
+        Ok(())
     }
 
-    fn staged(&self, path: &RawPath, mode: u32, id: Oid, stage: u16) -> Result<KeptFile, GitError> {
-        Ok(KeptFile {
-            path: path.clone(),
-            mode: mode_of(mode),
-            id: object_id(id),
-            bytes: self.size_of(id)?,
-            stage,
-        })
+    /// Writes the files. All are read before the first is written: a refusal leaves nothing behind.
+    fn write(
+        self,
+        accept: &mut dyn FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<Unfinished, CaptureError> {
+        let mut contents = Vec::with_capacity(self.files.len());
+        let mut accepted = true;
+        for (path, metadata) in self.files {
+            let found = Found { path, metadata };
+            let (mode, bytes) = found.read(self.root)?;
+            accepted &= accept(&found.path, &bytes);
+            contents.push((found.path, mode, bytes));
+        }
+        for file in &self.state.staged {
+            accepted &= accept(&file.path, &self.repository.blob(file.id)?);
+        }
+        if !accepted {
+            return Err(CaptureError::NotAccepted);
+        }
+        let mut state = self.state;
+        state.deleted = self.deleted.into_iter().collect();
+        state.intended = self.entries.intended.into_iter().collect();
+        let odb = self.repository.inner.odb()?;
+        for (path, mode, bytes) in contents {
+            state.files.push(KeptFile {
+                id: write(&odb, ObjectType::Blob, &bytes)?,
+                path,
+                mode,
+                bytes: bytes.len() as u64,
+                stage: 0,
+            });
+        }
+        Ok(state)
     }
 }
 

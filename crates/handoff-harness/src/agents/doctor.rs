@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use handoff_base::finding::{Finding, FindingCode, Severity};
 use serde_json::Value;
 
-use super::{Acts, Harness, calls_us, guide, json, leftovers};
+use super::{Acts, Harness, Hooks, calls_us, guide, json, leftovers};
 
 /// What only the command line knows.
 #[derive(Debug, Default)]
@@ -28,129 +28,257 @@ pub struct Surroundings {
 
 /// Checks a harness's installation.
 pub fn examine(harness: &Harness, around: &Surroundings) -> Vec<Finding> {
-    let mut found = Vec::new();
-    let name = &harness.name;
-    let install = format!("`git handoff agents install {name}`");
-    let read = |path: &str| std::fs::read(around.root.join(path)).ok();
-    let mut say = |code: FindingCode, path: &str, text: String, fix: String| {
-        found.push(Finding::error(code, path, text).fix(fix));
+    let mut examination = Examination {
+        harness,
+        around,
+        install: format!("`git handoff agents install {}`", harness.name),
+        found: Vec::new(),
     };
-    match &around.program {
-        None => say(
-            FindingCode::AgentsProgram,
-            "",
-            "git-handoff is not on the PATH here, and hooks without it do nothing".to_owned(),
-            "add its folder to the PATH that the harness is started with".to_owned(),
-        ),
-        Some((path, version)) if version.as_deref() != Some(&around.version) => {
-            let shown = version.as_deref().unwrap_or("something else");
-            say(
-                FindingCode::AgentsVersion,
-                "",
-                format!(
-                    "{} is {shown}, and this is {}",
-                    path.display(),
-                    around.version
-                ),
-                "put the one that is meant first on the PATH".to_owned(),
-            );
-        }
-        Some(_) => {}
+    examination.program();
+    examination.instructions();
+    examination.skill();
+    examination.hooks();
+    examination.switches();
+    examination.files();
+    examination.found
+}
+
+struct Examination<'a> {
+    harness: &'a Harness,
+    around: &'a Surroundings,
+    /// The command that installs this version's files.
+    install: String,
+    found: Vec<Finding>,
+}
+
+impl<'a> Examination<'a> {
+    fn error(&mut self, code: FindingCode, path: &str, text: impl Into<String>, fix: &str) {
+        self.found.push(Finding::error(code, path, text).fix(fix));
     }
-    if around.agents.is_none() {
-        say(
-            FindingCode::AgentsNoLedger,
-            "",
-            "there is no ledger here, and hooks say nothing".to_owned(),
-            "`git handoff init` starts one, `git handoff fetch` brings a remote's".to_owned(),
-        );
+
+    /// An error that installing again fixes.
+    fn reinstall(&mut self, code: FindingCode, path: &str, text: impl Into<String>) {
+        let fix = self.install.clone();
+        self.error(code, path, text, &fix);
     }
-    let path = harness.instructions.as_str();
-    let bytes = read(path).unwrap_or_default();
-    match guide::names(&bytes) {
-        Err(fault) => say(
-            FindingCode::AgentsMarker,
-            path,
-            format!("the block can't be told from the rest: {fault}"),
-            format!("put the missing line back, or take the block out by hand, then {install}"),
-        ),
-        Ok(names) if !names.as_ref().is_some_and(|names| names.contains(name)) => say(
-            FindingCode::AgentsBlock,
-            path,
-            "it has no block for this harness".to_owned(),
-            install.clone(),
-        ),
-        Ok(_) if !guide::is_current(&bytes) => say(
-            FindingCode::AgentsBlock,
-            path,
-            "its block is not the one that this version writes".to_owned(),
-            install.clone(),
-        ),
-        Ok(_) => {}
-    }
-    if let Some(path) = &harness.skill {
-        match read(path) {
-            Some(bytes) if guide::is_skill(&bytes) => {}
-            Some(_) => say(
-                FindingCode::AgentsSkill,
-                path,
-                "the skill is not the one that this version writes".to_owned(),
-                install.clone(),
-            ),
-            None => say(
-                FindingCode::AgentsSkill,
-                path,
-                "the skill is missing".to_owned(),
-                install.clone(),
-            ),
-        }
-    }
-    if let Some(hooks) = &harness.hooks {
-        let text = read(&hooks.file).and_then(|bytes| String::from_utf8(bytes).ok());
-        match text.as_deref().map(json::read) {
-            None => say(
-                FindingCode::AgentsEntry,
-                &hooks.file,
-                "there are no hooks".to_owned(),
-                install.clone(),
-            ),
-            Some(Err(fault)) => say(
-                FindingCode::AgentsConfig,
-                &hooks.file,
-                format!("the harness can't read it: {fault}"),
-                format!("fix it, then {install}"),
-            ),
-            Some(Ok(config)) => entries(harness, &hooks.file, &config, around, &install, &mut say),
-        }
-    }
-    switched_off(harness, around, &mut say);
-    let mut warn = |code: FindingCode, path: &str, text: &str, fix: String| {
-        let warning = Finding {
+
+    fn warn(&mut self, code: FindingCode, path: &str, text: &str, fix: &str) {
+        self.found.push(Finding {
             severity: Severity::Warning,
-            ..Finding::error(code, path, text.to_owned())
-        };
-        found.push(warning.fix(fix));
-    };
-    for path in harness.files() {
-        if around.ignored.iter().any(|ignored| ignored == path) {
-            warn(
-                FindingCode::AgentsIgnored,
-                path,
-                "git ignores it: other clones and the cloud do not get it",
-                "take it out of .gitignore if others should have it".to_owned(),
-            );
+            ..Finding::error(code, path, text).fix(fix)
+        });
+    }
+
+    fn read(&self, path: &str) -> Option<Vec<u8>> {
+        std::fs::read(self.around.root.join(path)).ok()
+    }
+
+    fn program(&mut self) {
+        match &self.around.program {
+            None => self.error(
+                FindingCode::AgentsProgram,
+                "",
+                "git-handoff is not on the PATH here, and hooks without it do nothing",
+                "add its folder to the PATH that the harness is started with",
+            ),
+            Some((path, version)) if version.as_deref() != Some(&self.around.version) => {
+                let shown = version.as_deref().unwrap_or("something else");
+                let (path, own) = (path.display(), &self.around.version);
+                self.error(
+                    FindingCode::AgentsVersion,
+                    "",
+                    format!("{path} is {shown}, and this is {own}"),
+                    "put the one that is meant first on the PATH",
+                );
+            }
+            Some(_) => {}
         }
-        for leftover in leftovers::beside(&around.root.join(path)) {
-            let shown = leftover.strip_prefix(&around.root).unwrap_or(&leftover);
-            warn(
-                FindingCode::AgentsLeftover,
-                &shown.to_string_lossy(),
-                "a process that was killed left it",
-                format!("{install} takes it away"),
+        if self.around.agents.is_none() {
+            self.error(
+                FindingCode::AgentsNoLedger,
+                "",
+                "there is no ledger here, and hooks say nothing",
+                "`git handoff init` starts one, `git handoff fetch` brings a remote's",
             );
         }
     }
-    found
+
+    fn instructions(&mut self) {
+        let path = &self.harness.instructions;
+        let bytes = self.read(path).unwrap_or_default();
+        match guide::names(&bytes) {
+            Err(fault) => {
+                let text = format!("the block can't be told from the rest: {fault}");
+                let fix = format!(
+                    "put the missing line back, or take the block out by hand, then {}",
+                    self.install
+                );
+                self.error(FindingCode::AgentsMarker, path, text, &fix);
+            }
+            Ok(names)
+                if !names
+                    .as_ref()
+                    .is_some_and(|names| names.contains(&self.harness.name)) =>
+            {
+                self.reinstall(
+                    FindingCode::AgentsBlock,
+                    path,
+                    "it has no block for this harness",
+                );
+            }
+            Ok(_) if !guide::is_current(&bytes) => {
+                let text = "its block is not the one that this version writes";
+                self.reinstall(FindingCode::AgentsBlock, path, text);
+            }
+            Ok(_) => {}
+        }
+    }
+
+    fn skill(&mut self) {
+        let Some(path) = &self.harness.skill else {
+            return;
+        };
+        match self.read(path) {
+            Some(bytes) if guide::is_skill(&bytes) => {}
+            Some(_) => {
+                let text = "the skill is not the one that this version writes";
+                self.reinstall(FindingCode::AgentsSkill, path, text);
+            }
+            None => self.reinstall(FindingCode::AgentsSkill, path, "the skill is missing"),
+        }
+    }
+
+    fn hooks(&mut self) {
+        let Some(Hooks { file, .. }) = &self.harness.hooks else {
+            return;
+        };
+        match read_text(&self.around.root.join(file)).map(|text| json::read(&text)) {
+            None => self.reinstall(FindingCode::AgentsEntry, file, "there are no hooks"),
+            Some(Err(fault)) => {
+                let text = format!("the harness can't read it: {fault}");
+                let fix = format!("fix it, then {}", self.install);
+                self.error(FindingCode::AgentsConfig, file, text, &fix);
+            }
+            Some(Ok(config)) => {
+                let agent = self.entries(file, &config);
+                self.agent(file, agent.or_else(|| self.around.agent.clone()));
+            }
+        }
+    }
+
+    /// Checks that each hook is there, once and unmodified. Returns the agent that they name.
+    fn entries(&mut self, file: &str, config: &Value) -> Option<String> {
+        let mut agent = None;
+        for hook in self.harness.entries(&Acts::default()) {
+            let key = hook.at.last().copied().unwrap_or_default();
+            let mut calls = hook.handlers(config);
+            calls.retain(|(_, handler)| calls_us(handler));
+            let acts = calls.iter().find_map(|(_, handler)| hook.acts(handler));
+            let expected = self
+                .harness
+                .entries(acts.as_ref().unwrap_or(&Acts::default()));
+            let expected = expected.iter().find(|wanted| wanted.at == hook.at);
+            let expected = expected.map(|wanted| wanted.handler());
+            match calls[..] {
+                [] => {
+                    let text = format!("`{key}` has no hook that calls git-handoff");
+                    self.reinstall(FindingCode::AgentsEntry, file, text);
+                }
+                [(_, one)] if Some(one) == expected => {}
+                [(_, one)] if hook.acts(one).is_some() => {
+                    let text =
+                        format!("the hook under `{key}` is not the one that this version writes");
+                    self.reinstall(FindingCode::AgentsEntry, file, text);
+                }
+                [_] => {
+                    let text = format!("the hook under `{key}` was changed by hand");
+                    let fix = format!("take it out, then {}", self.install);
+                    self.error(FindingCode::AgentsEntry, file, text, &fix);
+                }
+                _ => {
+                    let text = format!("`{key}` has several hooks that call git-handoff");
+                    self.error(FindingCode::AgentsEntry, file, text, "take out all but one");
+                }
+            }
+            agent = agent.or(acts.and_then(|acts| acts.agent));
+        }
+        agent
+    }
+
+    /// Checks that sessions have an agent, and that the ledger knows it.
+    fn agent(&mut self, file: &str, agent: Option<String>) {
+        match (&agent, &self.around.agents) {
+            (None, _) => self.error(
+                FindingCode::AgentsNoAgent,
+                file,
+                "no agent is named here, and a session without one is told nothing",
+                "set GIT_HANDOFF_AGENT where the session is started, or install with --as AGENT",
+            ),
+            (Some(agent), Some(known)) if !known.contains(agent) => {
+                let text = format!("no protocol of the ledger knows {agent}");
+                let fix = format!("use one of: {}", known.join(", "));
+                self.error(FindingCode::AgentsNoAgent, file, text, &fix);
+            }
+            _ => {}
+        }
+    }
+
+    /// Looks for settings that keep the harness from running any hook.
+    fn switches(&mut self) {
+        for switch in &self.harness.switches {
+            let path = match (switch.file.strip_prefix("~/"), &self.around.home) {
+                (Some(rest), Some(home)) => home.join(rest),
+                (Some(_), None) => continue,
+                (None, _) => self.around.root.join(&switch.file),
+            };
+            let Some(text) = read_text(&path) else {
+                continue;
+            };
+            let key = switch.key.as_ref().is_some_and(|key| {
+                serde_json::from_str::<Value>(&text).is_ok_and(|value| value[key.as_str()] == true)
+            });
+            let line = switch.line.as_ref().is_some_and(|wanted| {
+                let plain =
+                    |line: &str| line.split('#').next().unwrap_or_default().replace(' ', "");
+                text.lines().any(|line| plain(line) == plain(wanted))
+            });
+            if key || line {
+                let setting = switch.key.as_ref().or(switch.line.as_ref());
+                let setting = setting.map(String::as_str).unwrap_or_default();
+                let text = format!("`{setting}` switches every hook off");
+                let fix = "take it out, if hooks are to run";
+                self.error(FindingCode::AgentsDisabled, &switch.file, text, fix);
+            }
+        }
+    }
+
+    /// Looks for installed files that git ignores, and for temporary files of killed processes.
+    fn files(&mut self) {
+        let harness: &'a Harness = self.harness;
+        for path in harness.files() {
+            if self.around.ignored.iter().any(|ignored| ignored == path) {
+                self.warn(
+                    FindingCode::AgentsIgnored,
+                    path,
+                    "git ignores it: other clones and the cloud do not get it",
+                    "take it out of .gitignore if others should have it",
+                );
+            }
+            for leftover in leftovers::beside(&self.around.root.join(path)) {
+                let shown = leftover
+                    .strip_prefix(&self.around.root)
+                    .unwrap_or(&leftover);
+                let fix = format!("{} takes it away", self.install);
+                let text = "a process that was killed left it";
+                self.warn(
+                    FindingCode::AgentsLeftover,
+                    &shown.to_string_lossy(),
+                    text,
+                    &fix,
+                );
+            }
+        }
+    }
 }
 
 /// Whether anything is installed for a harness.
@@ -167,112 +295,11 @@ fn has_hook(harness: &Harness, root: &Path) -> bool {
     let Ok(config) = json::read(&text) else {
         return false;
     };
-    let places = harness.entries(&Acts::default());
-    let mut places = places.iter();
-    places.any(|place| {
-        let mut found = place.handlers(&config).into_iter();
-        found.any(|(_, handler)| place.acts(handler).is_some())
+    let hooks = harness.entries(&Acts::default());
+    hooks.iter().any(|hook| {
+        let mut found = hook.handlers(&config).into_iter();
+        found.any(|(_, handler)| hook.acts(handler).is_some())
     })
-}
-
-/// Checks that each hook is there, once and unmodified, and that the ledger knows its agent.
-fn entries(
-    harness: &Harness,
-    file: &str,
-    config: &Value,
-    around: &Surroundings,
-    install: &str,
-    say: &mut impl FnMut(FindingCode, &str, String, String),
-) {
-    let mut named = None;
-    for place in harness.entries(&Acts::default()) {
-        let key = place.at.last().copied().unwrap_or_default();
-        let mut calls = place.handlers(config);
-        calls.retain(|(_, handler)| calls_us(handler));
-        let acts = calls.iter().find_map(|(_, handler)| place.acts(handler));
-        let expected = harness.entries(acts.as_ref().unwrap_or(&Acts::default()));
-        let expected = expected.iter().find(|wanted| wanted.at == place.at);
-        let expected = expected.map(|wanted| wanted.handler());
-        match calls[..] {
-            [] => say(
-                FindingCode::AgentsEntry,
-                file,
-                format!("`{key}` has no hook that calls git-handoff"),
-                install.to_owned(),
-            ),
-            [(_, one)] if Some(one) == expected => {}
-            [(_, one)] if place.acts(one).is_some() => say(
-                FindingCode::AgentsEntry,
-                file,
-                format!("the hook under `{key}` is not the one that this version writes"),
-                install.to_owned(),
-            ),
-            [_] => say(
-                FindingCode::AgentsEntry,
-                file,
-                format!("the hook under `{key}` was changed by hand"),
-                format!("take it out, then {install}"),
-            ),
-            _ => say(
-                FindingCode::AgentsEntry,
-                file,
-                format!("`{key}` has several hooks that call git-handoff"),
-                "take out all but one".to_owned(),
-            ),
-        }
-        named = named.or(acts.and_then(|acts| acts.agent));
-    }
-    let agent = named.or_else(|| around.agent.clone());
-    match (&agent, &around.agents) {
-        (None, _) => say(
-            FindingCode::AgentsNoAgent,
-            file,
-            "no agent is named here, and a session without one is told nothing".to_owned(),
-            "set GIT_HANDOFF_AGENT where the session is started, or install with --as AGENT"
-                .to_owned(),
-        ),
-        (Some(agent), Some(known)) if !known.contains(agent) => say(
-            FindingCode::AgentsNoAgent,
-            file,
-            format!("no protocol of the ledger knows {agent}"),
-            format!("use one of: {}", known.join(", ")),
-        ),
-        _ => {}
-    }
-}
-
-fn switched_off(
-    harness: &Harness,
-    around: &Surroundings,
-    say: &mut impl FnMut(FindingCode, &str, String, String),
-) {
-    for switch in &harness.switches {
-        let path = match (switch.file.strip_prefix("~/"), &around.home) {
-            (Some(rest), Some(home)) => home.join(rest),
-            (Some(_), None) => continue,
-            (None, _) => around.root.join(&switch.file),
-        };
-        let Some(text) = read_text(&path) else {
-            continue;
-        };
-        let key = switch.key.as_ref().is_some_and(|key| {
-            serde_json::from_str::<Value>(&text).is_ok_and(|value| value[key.as_str()] == true)
-        });
-        let line = switch.line.as_ref().is_some_and(|wanted| {
-            let plain = |line: &str| line.split('#').next().unwrap_or_default().replace(' ', "");
-            text.lines().any(|line| plain(line) == plain(wanted))
-        });
-        if key || line {
-            let what = switch.key.as_ref().or(switch.line.as_ref());
-            let what = what.map(String::as_str).unwrap_or_default();
-            say(
-                FindingCode::AgentsDisabled,
-                &switch.file,
-                format!("`{what}` switches every hook off"),
-                "take it out, if hooks are to run".to_owned(),
-            );
-        }
-    }
 }
 
 fn read_text(path: &Path) -> Option<String> {
