@@ -1,209 +1,185 @@
-//! What people write on GitHub: Markdown, of which comments and code are no statements.
+//! What people say in Markdown: code and HTML comments are not statements.
 
-/// The lines of a text that are neither in a comment nor in a block of code, each
-/// without what ends it. They borrow nothing, since comments are cut out of them.
-pub(super) fn statements(text: &str) -> Vec<String> {
-    lines(text).into_iter().flatten().collect()
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
+use regex::Regex;
+
+use crate::comment::MOST_COMMENT;
+
+// What begins or ends comments and code in HTML. `<!-->` is a whole comment.
+#[allow(clippy::expect_used)]
+static HTML_MARK: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"(?i)<!---?>|<!--|-->|</?(?:pre|code)\b[^>]*>?").expect("the expression is valid")
+});
+
+/// What is hidden besides blocks of code, `<pre>` and comments.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Also {
+    Quotations,
+    CodeElements,
 }
 
-/// The same, but also without code within a line: what is only shown is not said.
-pub(super) fn spoken(text: &str) -> Vec<String> {
-    let mut blocks = vec![String::new()];
-    for line in lines(text) {
-        let line = line.unwrap_or_default();
-        let apart = line.trim().is_empty() || is_heading(&line) || begins_item(&line);
-        match blocks.last_mut() {
-            Some(block) if !apart => {
-                block.push('\n');
-                block.push_str(&line);
-            }
-            _ => blocks.push(line),
-        }
-    }
-    let blocks = blocks.iter().map(|block| {
-        let block = without_element(block, "code");
-        without_spans(&without_element(&block, "pre"))
-    });
-    blocks
-        .flat_map(|block| block.lines().map(str::to_owned).collect::<Vec<_>>())
-        .collect()
+struct Source<'t> {
+    text: &'t str,
+    events: Vec<(Event<'t>, Range<usize>)>,
+    /// In order, without overlaps.
+    hidden: Vec<Range<usize>>,
 }
 
-/// The lines of a text; none stands for one of a block of code.
-fn lines(text: &str) -> Vec<Option<String>> {
-    let text = without_comments(text);
-    let mut fence: Option<(char, usize)> = None;
-    let mut preformatted = false;
-    // How far a list's text is indented, and whether a line can go on with a paragraph.
-    let mut list = 0;
-    let mut paragraph = false;
-    let mut lines = Vec::new();
-    for line in text.lines() {
-        let begun = line.trim_start();
-        let indent = line
-            .chars()
-            .take_while(|c| c.is_whitespace())
-            .fold(0, |at, c| if c == '\t' { at / 4 * 4 + 4 } else { at + 1 });
-        let mark = begun.chars().next().filter(|c| ['`', '~'].contains(c));
-        let length = mark.map_or(0, |mark| begun.chars().take_while(|c| *c == mark).count());
-        let low = begun.to_ascii_lowercase();
-        let shown = match (fence, mark) {
-            (Some((open, least)), Some(mark))
-                if mark == open && length >= least && begun[length..].trim().is_empty() =>
-            {
-                fence = None;
-                true
-            }
-            (Some(_), _) => true,
-            _ if preformatted || (indent < list + 4 && low.starts_with("<pre")) => {
-                preformatted = !low.contains("</pre>");
-                true
-            }
-            // In a code span that begins a line, its marks end in the line.
-            (None, Some(mark))
-                if length >= 3
-                    && indent < list + 4
-                    && (mark == '~' || !begun[length..].contains('`')) =>
-            {
-                fence = Some((mark, length));
-                true
-            }
-            _ => !begun.is_empty() && !paragraph && indent >= list + 4,
-        };
-        if shown {
-            paragraph = false;
-            lines.push(None);
-            continue;
-        }
-        if begins_item(line) {
-            list =
-                indent + begun.len() - after_mark(begun).map_or(0, |rest| rest.trim_start().len());
-        } else if !begun.is_empty() && !paragraph {
-            list = list.min(indent);
-        }
-        paragraph = !begun.is_empty() && !is_heading(line);
-        lines.push(Some(line.to_owned()));
-    }
-    lines
-}
-
-/// A text without an element and what is in it, and without the rest where it does not end.
-fn without_element(text: &str, name: &str) -> String {
-    let (open, close) = (format!("<{name}"), format!("</{name}>"));
-    let mut kept = String::with_capacity(text.len());
-    let mut rest = text;
-    // Only letters of ASCII change their case, and none its length.
-    while let Some(at) = rest.to_ascii_lowercase().find(&open) {
-        kept.push_str(&rest[..at]);
-        kept.push(' ');
-        let end = rest[at..].to_ascii_lowercase().find(&close);
-        rest = end.map_or("", |end| &rest[at + end + close.len()..]);
-    }
-    kept.push_str(rest);
-    kept
-}
-
-/// A text without what stands between as many backticks and as many more.
-fn without_spans(text: &str) -> String {
-    let mut kept = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find('`') {
-        let length = rest[at..].bytes().take_while(|b| *b == b'`').count();
-        let (before, after) = (&rest[..at], &rest[at + length..]);
-        let mark = "`".repeat(length);
-        let mut from = 0;
-        let mut end = None;
-        while let Some(found) = after[from..].find('`') {
-            let here = after[from + found..].bytes();
-            let run = here.take_while(|b| *b == b'`').count();
-            if run == length {
-                end = Some(from + found + run);
-                break;
-            }
-            from += found + run;
-        }
-        kept.push_str(before);
-        let escaped = before.ends_with('\\');
-        match end.filter(|_| !escaped) {
-            Some(end) => {
-                kept.push(' ');
-                rest = &after[end..];
-            }
-            None => {
-                kept.push_str(&mark);
-                rest = after;
+impl<'t> Source<'t> {
+    /// Reads a text up to the length that GitHub takes: deep nesting takes quadratic time.
+    fn new(text: &'t str, also: Also) -> Self {
+        let end = text.char_indices().nth(MOST_COMMENT);
+        let text = end.map_or(text, |(end, _)| &text[..end]);
+        let options =
+            Options::ENABLE_TABLES | Options::ENABLE_TASKLISTS | Options::ENABLE_STRIKETHROUGH;
+        let events: Vec<_> = Parser::new_ext(text, options).into_offset_iter().collect();
+        let mut hidden = Vec::new();
+        // Where a comment or an element begins, and what ends it, in this block or a later one.
+        let mut open: Option<(usize, &str)> = None;
+        for (event, range) in &events {
+            let (at, part) = (range.start, &text[range.clone()]);
+            match event {
+                Event::Start(Tag::HtmlBlock) | Event::InlineHtml(_) => {
+                    for mark in HTML_MARK.find_iter(part) {
+                        let name = mark.as_str().to_ascii_lowercase();
+                        if let Some((start, end)) = open {
+                            if name.starts_with(end) {
+                                hidden.push(start..at + mark.end());
+                                open = None;
+                            }
+                        } else if let Some(end) = end_of(&name, also) {
+                            open = Some((at + mark.start(), end));
+                        }
+                    }
+                }
+                // What follows a block stays on its own line.
+                Event::Start(tag) if is_hidden(tag, also) => {
+                    hidden.push(at..at + part.trim_end().len());
+                }
+                _ => {}
             }
         }
-    }
-    kept.push_str(rest);
-    kept
-}
-
-/// A text without `<!-- … -->`, and without the rest where one does not end.
-fn without_comments(text: &str) -> String {
-    let mut kept = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((before, inside)) = rest.split_once("<!--") {
-        kept.push_str(before);
-        rest = inside.split_once("-->").map_or("", |(_, after)| after);
-    }
-    kept.push_str(rest);
-    kept
-}
-
-/// How deep a heading is; none, if the line is no heading.
-fn level(line: &str) -> Option<usize> {
-    let begun = line.trim_start();
-    let level = begun.chars().take_while(|c| *c == '#').count();
-    let rest = &begun[level..];
-    let fits = (1..=6).contains(&level) && (rest.is_empty() || rest.starts_with([' ', '\t']));
-    (fits && line.len() - begun.len() < 4).then_some(level)
-}
-
-fn is_heading(line: &str) -> bool {
-    level(line).is_some()
-}
-
-/// The lines with headings that are underlined (`=`, `-`) written as the others are.
-fn with_marked_headings(lines: Vec<Option<String>>) -> Vec<Option<String>> {
-    let mut marked: Vec<Option<String>> = Vec::with_capacity(lines.len());
-    for line in lines {
-        let under = line.as_deref().map(str::trim).and_then(|under| {
-            let all = |mark: char| !under.is_empty() && under.chars().all(|c| c == mark);
-            match (all('='), all('-')) {
-                (true, _) => Some("#"),
-                (_, true) => Some("##"),
-                _ => None,
+        hidden.extend(open.map(|(start, _)| start..text.len()));
+        hidden.sort_by_key(|range| range.start);
+        hidden.dedup_by(|next, last| {
+            let overlaps = next.start <= last.end;
+            if overlaps {
+                last.end = last.end.max(next.end);
             }
+            overlaps
         });
-        let apart = |line: &Option<String>| {
-            line.as_ref()
-                .is_none_or(|line| line.trim().is_empty() || is_heading(line))
-        };
-        let alone = marked
-            .len()
-            .checked_sub(2)
-            .is_none_or(|at| apart(&marked[at]));
-        match (under, marked.last_mut()) {
-            (Some(mark), Some(Some(text)))
-                if alone && !text.trim().is_empty() && !is_heading(text) && !begins_item(text) =>
-            {
-                *text = format!("{mark} {}", text.trim());
-            }
-            _ => marked.push(line),
+        Self {
+            text,
+            events,
+            hidden,
         }
     }
-    marked
+
+    fn visible(&self, range: &Range<usize>) -> String {
+        let first = self
+            .hidden
+            .partition_point(|hidden| hidden.end <= range.start);
+        let mut kept = String::new();
+        let mut at = range.start;
+        for hidden in self.hidden[first..]
+            .iter()
+            .take_while(|hidden| hidden.start < range.end)
+        {
+            kept.push_str(&self.text[at..hidden.start.max(at)]);
+            at = hidden.end;
+        }
+        kept.push_str(&self.text[at.min(range.end)..range.end]);
+        kept
+    }
+
+    /// Whether a block of HTML has only comments or closing tags.
+    fn is_silent(&self, block: &Range<usize>) -> bool {
+        let html = &self.text[block.clone()];
+        let says = |line: &str| !line.trim().is_empty() && !line.trim().starts_with("</");
+        (html.starts_with("<!--") || html.starts_with("</"))
+            && !self.visible(block).lines().any(says)
+    }
+
+    /// What is beneath the first heading that says one of these words; everything, if no word is
+    /// given. Headings in lists and quotations don't count.
+    fn section(&self, words: &[String]) -> Option<Range<usize>> {
+        if words.is_empty() {
+            return Some(0..self.text.len());
+        }
+        let mut found: Option<(HeadingLevel, usize)> = None;
+        let mut block_end = 0;
+        for (event, range) in &self.events {
+            let Event::Start(tag) = event else { continue };
+            if range.start < block_end {
+                continue;
+            }
+            block_end = range.end;
+            let Tag::Heading { level, .. } = tag else {
+                continue;
+            };
+            match found {
+                Some((own, start)) if *level <= own => return Some(start..range.start),
+                None if is_named(&self.visible(range), words) => found = Some((*level, block_end)),
+                _ => {}
+            }
+        }
+        found.map(|(_, start)| start..self.text.len())
+    }
 }
 
-/// Says whether a heading says one of these words and no more: numbered or not, with a colon
-/// or not, as one thing or several, in whatever case.
-fn is_named(line: &str, words: &[String]) -> bool {
-    let Some(level) = level(line) else {
-        return false;
-    };
+/// What ends the comment or the code that an HTML mark begins.
+fn end_of(mark: &str, also: Also) -> Option<&'static str> {
+    match mark {
+        "<!--" => Some("-->"),
+        _ if mark.starts_with("<pre") => Some("</pre"),
+        _ if mark.starts_with("<code") && also == Also::CodeElements => Some("</code"),
+        _ => None,
+    }
+}
+
+fn is_hidden(block: &Tag<'_>, also: Also) -> bool {
+    match block {
+        Tag::CodeBlock(_) => true,
+        Tag::BlockQuote(_) => also == Also::Quotations,
+        _ => false,
+    }
+}
+
+/// The lines of a text outside blocks of code, comments and quotations.
+pub(super) fn statements(text: &str) -> Vec<String> {
+    beneath(text, &[]).unwrap_or_default()
+}
+
+/// The statements beneath the first heading that says one of these words.
+pub(super) fn beneath(text: &str, words: &[String]) -> Option<Vec<String>> {
+    let source = Source::new(text, Also::Quotations);
+    let section = source.visible(&source.section(words)?);
+    let lines = section.lines().filter(|line| !line.trim().is_empty());
+    Some(lines.map(str::to_owned).collect())
+}
+
+/// The lines of a text without any code or markup: what is only shown is not said.
+pub(super) fn spoken(text: &str) -> Vec<String> {
+    let source = Source::new(text, Also::CodeElements);
+    let mut spoken = String::new();
+    for (event, range) in &source.events {
+        match event {
+            Event::Text(_) | Event::Html(_) => spoken.push_str(&source.visible(range)),
+            Event::InlineHtml(html) if html.starts_with("<!--") => {}
+            _ => spoken.push('\n'),
+        }
+    }
+    spoken.lines().map(str::to_owned).collect()
+}
+
+/// Whether a heading consists of one of these words: numbered or not, with a colon or not,
+/// singular or plural, in any case.
+fn is_named(heading: &str, words: &[String]) -> bool {
     let around = |c: char| !c.is_alphanumeric() && !['(', ')', '~'].contains(&c);
-    let text = line.trim_start()[level..].trim_matches(around);
+    let text = heading.trim_matches(around);
     let text = text
         .split_once(char::is_whitespace)
         .filter(|(number, _)| {
@@ -212,8 +188,7 @@ fn is_named(line: &str, words: &[String]) -> bool {
                 .all(|c| c.is_ascii_digit() || ".)".contains(c))
         })
         .map_or(text, |(_, text)| text.trim_matches(around));
-    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let text = text.to_lowercase();
+    let text = one_line(text).to_lowercase();
     let one = text.strip_suffix('s').unwrap_or(&text);
     words
         .iter()
@@ -221,105 +196,88 @@ fn is_named(line: &str, words: &[String]) -> bool {
         .any(|word| word == text || word == one)
 }
 
-/// The lines beneath the first heading that says one of these words; all of them, if no word
-/// is given. None, if there is no such heading.
-fn below(text: &str, words: &[String]) -> Option<Vec<Option<String>>> {
-    let lines = with_marked_headings(lines(text));
-    if words.is_empty() {
-        return Some(lines);
-    }
-    let named = |line: &Option<String>| line.as_ref().is_some_and(|line| is_named(line, words));
-    let at = lines.iter().position(named)?;
-    let depth = |line: &Option<String>| line.as_deref().and_then(level);
-    let own = depth(&lines[at]);
-    let inside = lines[at + 1..].iter();
-    let inside = inside.take_while(|line| depth(line).is_none_or(|_| depth(line) > own));
-    Some(inside.cloned().collect())
-}
-
-/// The statements beneath the first heading that says one of these words.
-pub(super) fn beneath(text: &str, words: &[String]) -> Option<Vec<String>> {
-    Some(below(text, words)?.into_iter().flatten().collect())
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// The items of lists.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Items {
-    /// What each says, in one line.
+    /// The source text of each, in one line.
     pub(super) all: Vec<String>,
-    /// Whether more is said after an item, in a paragraph of its own, a quotation or code.
+    /// Whether more is said after an item: in another paragraph, a quotation or code.
     pub(super) more: bool,
 }
 
 /// The items beneath the first heading that says one of these words.
 pub(super) fn items(text: &str, words: &[String]) -> Option<Items> {
-    let mut items = Items::default();
-    // Whether the line before belongs to an item, so that this one can go on with it.
-    let mut goes_on = false;
-    for line in below(text, words)? {
-        let any = !items.all.is_empty();
-        let Some(line) = line else {
-            items.more |= any;
-            goes_on = false;
+    let source = Source::new(text, Also::Quotations);
+    let section = source.section(words)?;
+    let mut items: Vec<Range<usize>> = Vec::new();
+    let mut more = false;
+    // Whether the text of the last item can go on.
+    let mut open = false;
+    let mut skip_to = section.start;
+    for (event, range) in &source.events {
+        if !(skip_to..section.end).contains(&range.start) {
             continue;
-        };
-        let text = line.trim();
-        let is_rule = |mark: char| {
-            text.chars().filter(|c| *c == mark).count() >= 3
-                && text.chars().all(|c| c == mark || c.is_whitespace())
-        };
-        if text.is_empty() || is_heading(text) || ['-', '*', '_'].into_iter().any(is_rule) {
-            goes_on = false;
-        } else if begins_item(text) {
-            items.all.push(item(text).unwrap_or_default().to_owned());
-            goes_on = true;
-        } else if text.starts_with("</") {
-            goes_on = false;
-        } else if let (true, Some(last)) = (
-            goes_on && !text.starts_with(['>', '|']),
-            items.all.last_mut(),
-        ) {
-            last.push(' ');
-            last.push_str(text);
-        } else {
-            items.more |= any;
-            goes_on = false;
+        }
+        let last = items.last_mut().filter(|_| open);
+        match (event, last) {
+            (Event::Start(Tag::Item), _) => {
+                items.push(range.start..range.start);
+                open = true;
+            }
+            (Event::TaskListMarker(_), _) => {}
+            (Event::Start(Tag::Paragraph | Tag::HtmlBlock | Tag::Heading { .. }), Some(item))
+                if item.start == item.end => {}
+            (Event::Start(Tag::List(_)) | Event::Rule, _)
+            | (Event::End(TagEnd::Item | TagEnd::List(_) | TagEnd::Paragraph), _)
+            | (Event::End(TagEnd::HtmlBlock | TagEnd::Heading(_)), _) => open = false,
+            (Event::Start(Tag::Heading { .. }), _) => {
+                open = false;
+                skip_to = range.end;
+            }
+            (
+                Event::Start(
+                    block @ (Tag::Paragraph
+                    | Tag::HtmlBlock
+                    | Tag::BlockQuote(_)
+                    | Tag::CodeBlock(_)
+                    | Tag::Table(_)),
+                ),
+                _,
+            ) => {
+                open = false;
+                skip_to = range.end;
+                let adds = *block != Tag::HtmlBlock || !source.is_silent(range);
+                more |= adds && !items.is_empty();
+            }
+            (_, Some(item)) => {
+                let start = if item.start == item.end {
+                    range.start
+                } else {
+                    item.start
+                };
+                *item = start..range.end.max(item.end);
+            }
+            (_, None) => more |= !items.is_empty(),
         }
     }
-    items.all.retain(|item| !item.trim().is_empty());
-    Some(items)
-}
-
-/// What stands after the mark that begins an item.
-fn after_mark(line: &str) -> Option<&str> {
-    let line = line.trim_start();
-    let rest = line.strip_prefix(['-', '*', '+']).or_else(|| {
-        let digits = line.bytes().take_while(u8::is_ascii_digit).count();
-        let rest = line[digits..].strip_prefix(['.', ')'])?;
-        (1..=9).contains(&digits).then_some(rest)
-    })?;
-    (rest.is_empty() || rest.starts_with([' ', '\t'])).then_some(rest)
-}
-
-/// Says whether a line begins an item of a list, also one that says nothing.
-fn begins_item(line: &str) -> bool {
-    after_mark(line).is_some()
-}
-
-/// What an item of a list says; none, if the line is no item.
-fn item(line: &str) -> Option<&str> {
-    let rest = after_mark(line.trim())?.trim_start();
-    let task = ["[ ]", "[x]", "[X]"];
-    let rest = task
-        .iter()
-        .find_map(|mark| rest.strip_prefix(mark))
-        .unwrap_or(rest);
-    Some(rest.trim()).filter(|rest| !rest.is_empty())
+    let all = items
+        .into_iter()
+        .map(|item| one_line(&source.visible(&item)));
+    // Without a text, GitHub takes no box for one.
+    let all = all.filter(|item| !["", "[ ]", "[x]", "[X]"].contains(&&**item));
+    Some(Items {
+        all: all.collect(),
+        more,
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{beneath, item, items, spoken, statements};
+    use super::{Items, beneath, items, spoken, statements};
 
     #[test]
     fn comments_and_code_state_nothing() {
@@ -351,7 +309,9 @@ mod tests {
             ("- [ ] ", None),
             ("plain", None),
         ] {
-            assert_eq!(item(line), said, "{line}");
+            let all: Vec<String> = said.map(str::to_owned).into_iter().collect();
+            let more = false;
+            assert_eq!(items(line, &[]), Some(Items { all, more }), "{line}");
         }
     }
 
@@ -433,5 +393,133 @@ mod tests {
                 spoken(text)
             );
         }
+    }
+
+    #[test]
+    fn markdown_is_read_as_github_reads_it() {
+        for (text, said) in [
+            // An item goes on at its indentation, however deep (CommonMark 5.2).
+            ("- a\n  - b\n\n        closes #1\n", false),
+            ("- a\n  - b\n\n    closes #1\n", true),
+            ("- a\n  ```\n  closes #1\n  ```\n", false),
+            ("> ```\n> closes #1\n> ```\n", false),
+            // The end of a quotation ends the code in it (CommonMark 4.5).
+            ("> ```\n> x\n\ncloses #1\n", true),
+            // A comment that begins a line goes on over blocks, within one it doesn't (4.6, 6.6).
+            ("<!-- x\n\ncloses #1\n\n-->", false),
+            ("a <!-- x\n\ncloses #1 -->", true),
+            ("<!-->closes #1", true),
+            ("<!-- x --> closes #1", true),
+            ("closes <!-- which? --> #1", true),
+            ("<pre>\nx\n\ncloses #1\n</pre>", false),
+            ("<details>\n<pre>\n\ncloses #1\n\n</pre></details>", false),
+            ("<pre>x</pre> closes #1", true),
+            ("<details>\ncloses #1\n</details>", true),
+            ("<details>\n\n    closes #1\n</details>", false),
+            ("[closes #1](https://example.com)", true),
+            ("[x](https://example.com \"closes #1\")", false),
+            ("[x]: https://example.com \"closes #1\"", false),
+            ("closes [#1](https://example.com)", false),
+            // A backslash does not end code (6.1), but it keeps a backtick from beginning any (2.4).
+            ("\\`closes #1\\`", true),
+            ("`a\\` closes #1 `b`", true),
+            ("`` a\\` closes #1 ``", false),
+            ("| a |\n|---|\n| `closes #1` |", false),
+            ("| a |\n|---|\n| closes #1 |", true),
+        ] {
+            let lines = spoken(text);
+            let closes = |line: &String| line.contains("closes") && line.contains("#1");
+            assert_eq!(lines.iter().any(closes), said, "{text}: {lines:?}");
+        }
+    }
+
+    #[test]
+    fn commands_are_outside_quotations_and_code() {
+        for (text, said) in [
+            ("> a\n\n/handoff", true),
+            // A paragraph of a quotation goes on without its mark (CommonMark 5.1).
+            ("> a\n/handoff", false),
+            ("- a\n  ```\n  x\n  ```\n/handoff", true),
+            ("- ```\n/handoff", true),
+            ("```\nx\n```\n/handoff", true),
+            ("<details>\n\n/handoff\n\n</details>", true),
+            ("<details>\n/handoff\n</details>", true),
+            ("<pre>\n/handoff\n\n/handoff\n</pre>", false),
+            ("<!-- x\n\n/handoff\n", false),
+        ] {
+            let lines = statements(text);
+            assert_eq!(
+                lines.iter().any(|line| line == "/handoff"),
+                said,
+                "{text}: {lines:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn items_may_nest_and_hold_anything() {
+        for (text, all, more) in [
+            (
+                "- a\n  - `b`\n    - c\n- d",
+                &["a", "`b`", "c", "d"][..],
+                false,
+            ),
+            ("- a\n\n- b\n", &["a", "b"], false),
+            (
+                "- <!-- x --> a\n<!-- y -->\n- b\n\n</details>",
+                &["a", "b"],
+                false,
+            ),
+            ("> - a\n\n- b", &["b"], false),
+            ("- a\n\n      code", &["a"], true),
+            ("- a\n\n| b |\n|---|\n| c |", &["a"], true),
+            ("- a\n\n<pre>b</pre>", &["a"], true),
+            ("- a\n<details>b</details>", &["a"], true),
+            ("- [x](u) a\n- [x] *b*", &["[x](u) a", "*b*"], false),
+            ("- a\n\n[b]: c", &["a"], false),
+        ] {
+            let found = items(text, &[]).unwrap_or_default();
+            assert_eq!(
+                (&*found.all, found.more),
+                (
+                    &*all.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>(),
+                    more
+                ),
+                "{text}"
+            );
+        }
+        let words = ["requirements".to_owned()];
+        for text in [
+            "> ## Requirements\n> - a",
+            "- ## Requirements\n- a",
+            "<div>\n## Requirements\n- a",
+        ] {
+            assert_eq!(items(text, &words), None, "{text}");
+        }
+        let text = "## Requirements <!-- x -->\n- a\n\n> ## b\n\n## c\n- d";
+        assert_eq!(items(text, &words).unwrap_or_default().all, ["a"]);
+    }
+
+    #[test]
+    fn long_and_deep_texts_are_read() {
+        for unit in [
+            "> ", "`", "<!-- ", "a <pre> ", "![", "**a *b ", "- a\n", "|a", "é\n",
+        ] {
+            let text = unit.repeat((1 << 20) / unit.len());
+            let _ = (
+                statements(&text),
+                spoken(&text),
+                items(&text, &["a".to_owned()]),
+            );
+        }
+        let deep = format!("{}closes #1\n{}", "1. ".repeat(1000), "x\n".repeat(1000));
+        assert_eq!(
+            spoken(&deep)
+                .iter()
+                .filter(|line| line.contains('1'))
+                .count(),
+            1
+        );
+        assert_eq!(items(&deep, &[]).unwrap_or_default().all.len(), 1);
     }
 }
