@@ -47,11 +47,12 @@ pub(crate) fn pre_push(context: &Context, arguments: &[OsString]) -> Result<(), 
 
 /// Whether code branches may be pushed only by the agent that holds their issue.
 fn is_guarded(repository: &Repository) -> Result<bool, Failure> {
-    repository.config_flag("handoff.pushguard").map_err(|_| {
+    let guarded = repository.config_bool("handoff.pushguard").map_err(|_| {
         let value = repository.config("handoff.pushguard").unwrap_or_default();
         let text = format!("handoff.pushGuard is {}, which is neither true nor false", quoted(&value));
         refusal(text, Vec::new()).hint("nothing was pushed. Use `git config handoff.pushGuard true` to check code branches, or `git config handoff.pushGuard false` to leave them unchecked")
-    })
+    })?;
+    Ok(guarded.unwrap_or_default())
 }
 
 /// If the branch is behind or has diverged, the hint is to fetch first.

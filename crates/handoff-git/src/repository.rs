@@ -215,11 +215,11 @@ impl Repository {
         Ok(ask(config))
     }
 
-    /// A boolean in the configuration.
+    /// Reads a boolean from the user's or the repository's configuration, if it is set.
     ///
     /// # Errors
-    /// [`GitError`] when it is not a boolean, or can't be read.
-    pub(super) fn config_bool(&self, key: &str) -> Result<Option<bool>, GitError> {
+    /// [`GitError`] if it is not a boolean, or cannot be read.
+    pub fn config_bool(&self, key: &str) -> Result<Option<bool>, GitError> {
         match self.configuration(|config| config.get_bool(key))? {
             Ok(said) => Ok(Some(said)),
             Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
@@ -258,19 +258,7 @@ impl Repository {
         Ok(values)
     }
 
-    /// A boolean in the configuration, false by default.
-    ///
-    /// # Errors
-    /// [`GitError`] when it is not a boolean.
-    pub fn config_flag(&self, key: &str) -> Result<bool, GitError> {
-        match self.inner.config()?.get_bool(key) {
-            Ok(value) => Ok(value),
-            Err(error) if error.code() == ErrorCode::NotFound => Ok(false),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// Sets a value in the repository's own configuration.
+    /// Sets one value of the repository's own configuration.
     ///
     /// # Errors
     /// [`GitError`] when the file can't be written.
