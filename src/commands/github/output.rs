@@ -1,12 +1,10 @@
 use clap::Args;
 use handoff_github::output::{of_issue, of_ledger, of_none, written};
-use handoff_github::status::Issue;
 use serde_json::{Map, Value};
 
 use super::page::{Page, append};
-use super::whole_ledger;
 use crate::context::Context;
-use crate::environment::{now, random_word};
+use crate::environment::random_word;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::output::replace::is_stdout;
@@ -34,17 +32,8 @@ impl Arguments {
     /// A [`Failure`] with its exit code.
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let file = self.page.file(output, "GITHUB_OUTPUT")?;
-        let repository = context.repository()?;
-        let ledger = context.ledger(&repository)?;
-        let tip = ledger.tip()?;
-        let values = match self.page.issue()? {
-            Some(key) => {
-                let asked = self.page.gate.requirements(&repository)?;
-                let standing = Issue::read(&repository, &tip, &key, asked, now()?)?;
-                standing.as_ref().map_or_else(of_none, of_issue)
-            }
-            None => of_ledger(&whole_ledger::ledger_status(&ledger, &tip, now()?)?),
-        };
+        let of_issue = |_: &_, issue: Option<&_>| issue.map_or_else(of_none, of_issue);
+        let values = self.page.render(context, of_issue, of_ledger)?;
         let text = written(&values, random_word);
         let to_stdout = file.as_deref().is_some_and(is_stdout);
         if let Some(file) = file.filter(|_| !to_stdout) {

@@ -8,8 +8,11 @@ use clap::Args;
 use handoff_base::ObjectId;
 use handoff_base::ids::IssueKey;
 use handoff_git::Repository;
+use handoff_github::status::{self, Issue};
 
-use crate::context::commit_id;
+use super::whole_ledger::ledger_status;
+use crate::context::{Context, commit_id};
+use crate::environment::now;
 use crate::failure::{ErrorCode, Failure};
 use crate::output::{Output, replace};
 
@@ -21,16 +24,34 @@ pub(super) struct Page {
     #[arg(value_name = "ISSUE")]
     issue: Option<String>,
     #[command(flatten)]
-    pub(super) gate: Gate,
+    gate: Gate,
     /// Append to this file instead; `-` is standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
 impl Page {
-    /// The issue, if one is named.
-    pub(super) fn issue(&self) -> Result<Option<IssueKey>, Failure> {
-        Ok(self.issue.as_deref().map(str::parse).transpose()?)
+    /// Renders the status of the named issue, which the ledger may not have, or of the whole
+    /// ledger.
+    pub(super) fn render<T>(
+        &self,
+        context: &Context,
+        of_issue: impl FnOnce(&IssueKey, Option<&Issue>) -> T,
+        of_ledger: impl FnOnce(&status::Ledger) -> T,
+    ) -> Result<T, Failure> {
+        let repository = match &self.issue {
+            Some(_) => context.repository()?,
+            None => context.repository_to_survey()?,
+        };
+        let ledger = context.ledger(&repository)?;
+        let tip = ledger.tip()?;
+        let Some(key) = &self.issue else {
+            return Ok(of_ledger(&ledger_status(&ledger, &tip, now()?)?));
+        };
+        let key = key.parse()?;
+        let gate = self.gate.requirements(&repository)?;
+        let issue = Issue::read(&repository, &tip, &key, gate, now()?)?;
+        Ok(of_issue(&key, issue.as_ref()))
     }
 
     /// The file to append to: the requested one, or else the one that the runner named in this

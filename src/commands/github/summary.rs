@@ -3,15 +3,12 @@ use std::io::Read as _;
 use std::path::Path;
 
 use clap::Args;
-use handoff_github::status::Issue;
 use handoff_github::summary::{MOST_SUMMARY, of_issue, of_ledger, of_none};
 use handoff_github::text::open_fence;
 use serde_json::json;
 
 use super::page::{Page, append};
-use super::whole_ledger;
 use crate::context::Context;
-use crate::environment::now;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::output::replace::{failed, is_stdout};
@@ -41,9 +38,6 @@ impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let file = self.page.file(output, "GITHUB_STEP_SUMMARY")?;
         let file = file.filter(|file| !is_stdout(file));
-        let repository = context.repository_to_survey()?;
-        let ledger = context.ledger(&repository)?;
-        let tip = ledger.tip()?;
         let there = file.as_deref().map(there).transpose()?;
         let there = there.unwrap_or_default();
         // A code block that is still open would swallow the page.
@@ -51,17 +45,11 @@ impl Arguments {
         let close = close.unwrap_or_default();
         // One byte for the line break, if the file does not end with one.
         let room = MOST_SUMMARY.saturating_sub(there.len() + close.len() + 1);
-        let page = match self.page.issue()? {
-            Some(key) => {
-                let asked = self.page.gate.requirements(&repository)?;
-                let standing = Issue::read(&repository, &tip, &key, asked, now()?)?;
-                match standing {
-                    Some(standing) => of_issue(&standing, room),
-                    None => of_none(&key, room),
-                }
-            }
-            None => of_ledger(&whole_ledger::ledger_status(&ledger, &tip, now()?)?, room),
+        let of_issue = |key: &_, issue: Option<&_>| {
+            issue.map_or_else(|| of_none(key, room), |issue| of_issue(issue, room))
         };
+        let of_ledger = |ledger: &_| of_ledger(ledger, room);
+        let page = self.page.render(context, of_issue, of_ledger)?;
         let data = json!({
             "bytes": page.text.len(),
             "left_out": page.left_out,
