@@ -1,5 +1,5 @@
-//! Annotations: remarks that GitHub shows beside a step, above its run, and in the
-//! files of a pull request. A step writes them as commands into its log.
+//! Annotations, which GitHub shows beside a step, above its run and in the files of a pull
+//! request. A step writes them as commands into its log.
 
 use handoff_base::finding::{Finding, Severity};
 use handoff_base::text::{cut, plain};
@@ -7,16 +7,16 @@ use handoff_protocol::Level;
 
 use super::text::{line, log};
 
-/// How many of each weight GitHub shows of one step.
+/// The annotations of each weight that GitHub shows per step.
 pub const MOST_SHOWN: usize = 10;
 
-/// How long a title is.
+/// In characters.
 const MOST_TITLE: usize = 120;
 
-/// How long a message is.
+/// In characters.
 const MOST_MESSAGE: usize = 4000;
 
-/// How much an annotation weighs.
+/// The severity of an annotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weight {
     /// Something is wrong.
@@ -59,23 +59,23 @@ impl From<Level> for Weight {
     }
 }
 
-/// One remark.
+/// One annotation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Annotation {
-    /// How much it weighs.
+    /// Its severity.
     pub weight: Weight,
-    /// What it is about, in a word.
+    /// The code of a finding, or a word.
     pub title: String,
-    /// What it says.
+    /// One line or several.
     pub message: String,
-    /// The file that it is about, as the workflow's folder has it.
+    /// The path of a file, relative to the working directory of the workflow.
     pub file: Option<String>,
-    /// Line and column in it, from 1.
+    /// Line and column in the file, from 1.
     pub at: Option<(u32, u32)>,
 }
 
 impl Annotation {
-    /// A remark about no file.
+    /// Builds an annotation without a file.
     pub fn new(weight: Weight, title: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             weight,
@@ -86,7 +86,7 @@ impl Annotation {
         }
     }
 
-    /// A finding in a file.
+    /// Builds an annotation from a finding in a file.
     pub fn in_file(finding: &Finding, file: impl Into<String>) -> Self {
         let at = finding.line.zip(finding.column);
         let file = Some(file.into());
@@ -97,8 +97,8 @@ impl Annotation {
         }
     }
 
-    /// A finding in a ledger. Its path is a file's in the ledger's branch, where it is a
-    /// file's at all.
+    /// Builds an annotation from a finding in a ledger. Its path may be a file of the ledger's
+    /// branch, or a JSON Pointer, which is not a file.
     pub fn in_ledger(finding: &Finding) -> Self {
         let path = &finding.path;
         let is_file = !path.starts_with(['/', '#']) && path.contains(['/', '.']);
@@ -125,8 +125,8 @@ impl Annotation {
         )
     }
 
-    /// The command that shows it. GitHub reads `%XX` back, so what could end a value or
-    /// the line is written so.
+    /// The workflow command. GitHub decodes `%XX`, so whatever could end a value or the line is
+    /// encoded.
     fn command(&self) -> String {
         let mut properties = Vec::new();
         if let Some(file) = &self.file {
@@ -147,7 +147,7 @@ impl Annotation {
         )
     }
 
-    /// The same for the log alone.
+    /// A line of the log, for an annotation that GitHub would not show.
     fn logged(&self) -> String {
         let mut place = self.file.clone().unwrap_or_default();
         if let Some((line, column)) = self.at {
@@ -159,8 +159,8 @@ impl Annotation {
     }
 }
 
-/// The commands that show these annotations. Of each weight GitHub shows ten: where there are
-/// more, the tenth says how many, and they follow as lines of the log.
+/// Renders workflow commands. GitHub shows ten of each weight: if there are more, the tenth gives
+/// their number, and they follow as lines of the log.
 pub fn commands(annotations: &[Annotation]) -> String {
     let (mut shown, mut logged) = (String::new(), String::new());
     for weight in Weight::ALL {

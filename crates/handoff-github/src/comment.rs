@@ -1,4 +1,4 @@
-//! The comment about an issue in its pull request, which is written again in place.
+//! The comment about an issue in its pull request, which is updated in place.
 
 use handoff_base::ids::IssueKey;
 use handoff_base::text::quoted;
@@ -7,34 +7,35 @@ use serde_json::Value;
 
 use super::text::line;
 
-/// How much is shown of what is no list, in characters.
+/// The characters that an error shows of an invalid list.
 const MOST_SHOWN: usize = 60;
 
-/// The most that a comment may have. GitHub counts characters; bytes are never fewer.
+/// GitHub's limit for the body of a comment, an issue or a pull request, in characters. Pages are
+/// cut to as many bytes, which are never fewer.
 pub const MOST_COMMENT: usize = 65_536;
 
-/// Who writes comments in a workflow with its own token.
+/// The author of comments that a workflow writes with its own token.
 pub const AUTHOR: &str = "github-actions[bot]";
 
-/// The first line of an issue's comment, which nobody sees.
+/// Returns the invisible first line of an issue's comment.
 pub fn marker(issue: &IssueKey) -> String {
     format!("<!-- git-handoff:{issue} -->")
 }
 
-/// Why a list of comments can't be used.
+/// Why a list of comments is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum CommentsFault {
-    /// It is no list of comments, or pages of them.
+    /// Neither a list of comments nor pages of them.
     #[error("it is no list of comments as GitHub's REST API gives it")]
     Unreadable {
-        /// Where it goes wrong.
+        /// The place of the fault.
         #[source]
         source: serde_json::Error,
     },
-    /// It is an answer of the API's to something else.
+    /// Other JSON, such as an error of the API.
     #[error("it is no list of comments as GitHub's REST API gives it, but {what}")]
     Other {
-        /// What it is instead.
+        /// A description of that JSON.
         what: String,
     },
 }
@@ -51,7 +52,6 @@ struct User {
     login: String,
 }
 
-/// The comments of a page, or of pages in a list.
 fn comments(page: Value) -> Result<Vec<Comment>, CommentsFault> {
     let listed = match page {
         Value::Array(listed) => listed,
@@ -81,19 +81,19 @@ fn comments(page: Value) -> Result<Vec<Comment>, CommentsFault> {
     Ok(found)
 }
 
-/// The comment about an issue among a pull request's, as the REST API lists them: one
-/// page, several one after the other, or a list of pages. Only one that this author
-/// wrote, and that begins with the marker, is it: whoever pastes the marker into a
-/// comment is not answered there. Of several, the oldest.
+/// Finds the comment about an issue among those of a pull request, as the REST API lists them: one
+/// page, several in a row, or a list of pages. It must begin with the marker and be by this
+/// author, so that nobody else's comment with the marker is overwritten. If there are several, the
+/// oldest counts.
 ///
 /// # Errors
-/// [`CommentsFault`] when the text is something else.
+/// [`CommentsFault`] if the text is not a list of comments.
 pub fn existing(json: &[u8], issue: &IssueKey, author: &str) -> Result<Option<u64>, CommentsFault> {
     let marker = marker(issue);
     let is_it = |comment: &Comment| {
         let by = comment.user.as_ref().map(|user| user.login.as_str());
         let body = comment.body.as_deref().unwrap_or_default();
-        // GitHub takes logins without regard to case.
+        // GitHub ignores the case of logins.
         by.is_some_and(|by| by.eq_ignore_ascii_case(author)) && body.starts_with(&marker)
     };
     let mut found = Vec::new();

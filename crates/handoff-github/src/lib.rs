@@ -1,10 +1,9 @@
-//! At home on GitHub: what its workflows are told of a ledger.
+//! What the ledger tells GitHub's workflows, and what it takes from GitHub's events.
 //!
-//! `annotations` are remarks beside a step's log, `output` the values that later steps
-//! read, `summary` the page beneath a run and the body of a comment, `comment` which
-//! comment that is. `standing` gathers what they tell, `parts` fits it into what GitHub
-//! takes, `text` makes foreign words harmless in each place. Nothing here asks the
-//! network, and nothing knows a token.
+//! `status` gathers what the others render: `annotations` writes commands into a step's log,
+//! `output` values for later steps, `summary` the page of a run and the body of a comment.
+//! `comment` finds that comment, `parts` cuts a page to GitHub's limits, and `text` escapes
+//! foreign text for each place. Nothing here uses the network or knows a token.
 
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 

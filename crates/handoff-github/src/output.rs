@@ -1,14 +1,14 @@
-//! Values that later steps of a workflow read, as `GITHUB_OUTPUT` takes them.
+//! Values for later steps of a workflow, in the format of `GITHUB_OUTPUT`.
 //!
-//! Every value is a word, a number or a list of names: none is foreign text, so that a
-//! workflow that writes one into a script by mistake runs nothing.
+//! Each value is a word, a number or a list of names, never foreign text, so that a workflow that
+//! pastes one into a script runs nothing of it.
 
 use super::status::{Issue, Ledger};
 
-/// Named values, in the order in which they are written.
+/// Names and values, in the order of the file.
 pub type Values = Vec<(&'static str, String)>;
 
-/// What is told of an issue.
+/// Returns the values of an issue.
 pub fn of_issue(standing: &Issue) -> Values {
     let (issue, survey) = (&standing.issue, &standing.survey);
     let last = survey.handoffs.last();
@@ -60,12 +60,12 @@ pub fn of_issue(standing: &Issue) -> Values {
     ]
 }
 
-/// What is told of an issue that the ledger does not have.
+/// Returns the values of an issue that is not in the ledger.
 pub fn of_none() -> Values {
     vec![("exists", "false".to_owned())]
 }
 
-/// What is told of a ledger.
+/// Returns the values of a whole ledger.
 pub fn of_ledger(standing: &Ledger) -> Values {
     let mut values = vec![
         ("protocol", standing.protocol.clone()),
@@ -85,8 +85,8 @@ fn listed<T: ToString>(all: impl Iterator<Item = T>) -> String {
     texts.join(",")
 }
 
-/// The values as the file takes them: each between two lines with a word that it does
-/// not hold. `word` makes one, another each time.
+/// Renders the file: each value is between two lines with a delimiter that it does not contain.
+/// `word` returns another delimiter on each call.
 pub fn written(values: &Values, mut word: impl FnMut() -> String) -> String {
     let mut text = String::new();
     for (name, value) in values {

@@ -1,33 +1,30 @@
-//! A page of parts that is cut to a size: what comes last goes first, of lists the
-//! last rows, and the page says what is missing.
+//! Pages that are cut to a size: the last parts are left out first, and the last rows of lists;
+//! the page says what is missing.
 
-/// What is kept free for the line that says what is missing.
+/// The bytes reserved for the line that says what is missing.
 const RESERVE: usize = 600;
 
-/// A part of a page.
 #[derive(Debug, Default)]
 pub(super) struct Part {
-    /// What its rows are, as a missing part is named: `handoffs`, `the graph`.
+    /// How the page names the part if it is missing: `handoffs`, `the graph`.
     pub name: &'static str,
-    /// What comes before its rows, or all of it.
+    /// The text before the rows, or the whole part.
     pub head: String,
-    /// Its rows, the most important first.
+    /// The most important first.
     pub rows: Vec<String>,
-    /// What closes it.
     pub tail: String,
 }
 
-/// A page that fits.
+/// A page within its limit.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Fitted {
-    /// Its text.
+    /// Markdown.
     pub text: String,
-    /// What is missing, in words.
+    /// The names of the missing parts, with the number of rows.
     pub left_out: Vec<String>,
 }
 
-/// Joins parts to a page of at most so many bytes; with `more`, where the rest is
-/// found.
+/// Joins parts to a page of at most `most` bytes; `more` says where to find the rest.
 pub(super) fn fit(parts: Vec<Part>, most: usize, more: &str) -> Fitted {
     let size = |part: &Part| {
         let rows: usize = part.rows.iter().map(String::len).sum();

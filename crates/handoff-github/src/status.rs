@@ -1,4 +1,4 @@
-//! How an issue or a ledger stands, gathered once for all that is told of it.
+//! The status of an issue or a ledger, gathered once for every way to render it.
 
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::{Moment, ObjectId};
@@ -14,45 +14,45 @@ use handoff_protocol::{Action, State};
 /// What should happen next in an issue.
 #[derive(Clone, Debug)]
 pub struct Next {
-    /// What.
+    /// The event that is due.
     pub action: Action,
-    /// Whose turn it is.
+    /// The agent whose turn it is.
     pub agent: AgentName,
-    /// The handoff that it is about.
+    /// The handoff to act on; `None` if one has to be sent.
     pub id: Option<HandoffId>,
-    /// Why.
+    /// The reason, as a sentence.
     pub why: String,
 }
 
-/// How an issue stands.
+/// The status of an issue.
 #[derive(Debug)]
 pub struct Issue {
-    /// The ledger's commit that says so.
+    /// The commit of the ledger that was read.
     pub commit: ObjectId,
-    /// The issue.
+    /// The record of the issue.
     pub issue: handoff_model::Issue,
-    /// The same in brief.
+    /// The figures that metrics and graphs are made from.
     pub survey: IssueSurvey,
-    /// Its handoffs, the oldest first.
+    /// The oldest first.
     pub records: Vec<Record>,
-    /// What needs attention in it.
+    /// What needs attention, and whom.
     pub stuck: Vec<Stuck>,
-    /// What should happen next; none, where nothing has to.
+    /// What should happen next; `None` if nothing has to.
     pub next: Option<Next>,
-    /// What a merge requires of it, or what was asked for.
+    /// The requirements that were named, or those of a merge.
     pub gate: Vec<Answered>,
-    /// What happened in it.
+    /// The steps, as a graph.
     pub graph: Graph,
-    /// When that was so.
+    /// The time of reading.
     pub now: Moment,
 }
 
 impl Issue {
-    /// Reads how an issue stands, and whether it shows these requirements, of this code:
-    /// those of a merge, where none is named. None, where the ledger does not have it.
+    /// Reads the status of an issue, and whether it meets these requirements for this commit; if
+    /// none is named, those of a merge. `None` if the issue is not in the ledger.
     ///
     /// # Errors
-    /// [`LedgerError`] when a requirement is not known, or the ledger can't be read.
+    /// [`LedgerError`] if a requirement is unknown, or the ledger cannot be read.
     pub fn read(
         repository: &Repository,
         tip: &Snapshot<'_>,
@@ -81,7 +81,7 @@ impl Issue {
                 why: turn.why,
             }),
         };
-        // Where nothing is open, it is the turn of whoever has to send.
+        // If nothing is open, it is the turn of the agent that has to send.
         let next = next.or_else(|| {
             let idle = idle(&survey, protocol)?;
             Some(Next {
@@ -104,10 +104,10 @@ impl Issue {
         }))
     }
 
-    /// The same, of an issue that has to be there.
+    /// Reads the status of an issue that must be in the ledger.
     ///
     /// # Errors
-    /// [`Refusal::NoIssue`], and as [`Issue::read`].
+    /// [`Refusal::NoIssue`], and those of [`Issue::read`].
     pub fn known(
         repository: &Repository,
         tip: &Snapshot<'_>,
@@ -120,7 +120,7 @@ impl Issue {
         found.ok_or_else(|| none().into())
     }
 
-    /// The agents with whom something is open, each once.
+    /// Lists the agents that an open handoff was sent to, each once.
     pub fn holders(&self) -> impl Iterator<Item = &AgentName> {
         let open = &self.issue.open;
         let first = |(at, agent): &(usize, &AgentName)| open[..*at].iter().all(|o| o.to != **agent);
@@ -128,29 +128,29 @@ impl Issue {
         all.filter(first).map(|(_, agent)| agent)
     }
 
-    /// Says whether it shows everything that is required.
+    /// Returns whether every requirement is met.
     pub fn passes(&self) -> bool {
         self.gate.iter().all(|one| one.met)
     }
 }
 
-/// How a ledger stands.
+/// The status of a ledger.
 #[derive(Debug)]
 pub struct Ledger {
-    /// Its branch.
+    /// The name of its branch.
     pub branch: String,
-    /// Its commit.
+    /// The commit that was read.
     pub commit: ObjectId,
     /// The protocol that new issues follow.
     pub protocol: String,
-    /// How many issues it has, and how many of them are completed.
+    /// The number of issues, and of completed ones.
     pub issues: (usize, usize),
-    /// Its open handoffs.
+    /// The open handoffs.
     pub open: Vec<Record>,
-    /// How many of them are in which state.
+    /// The number of open handoffs in each state.
     pub counts: Vec<(State, usize)>,
-    /// What needs attention.
+    /// What needs attention, and whom.
     pub stuck: Vec<Stuck>,
-    /// Thresholds that are crossed.
+    /// The thresholds that are crossed.
     pub firing: Vec<Firing>,
 }

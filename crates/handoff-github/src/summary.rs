@@ -1,5 +1,5 @@
-//! How an issue or a ledger stands, as Markdown: beneath a workflow's run, or in a
-//! comment of a pull request. Foreign words stand in code, where they are nothing else.
+//! The status of an issue or a ledger as Markdown, for the summary of a run or the comment of a pull
+//! request. Foreign text is shown as code, so that it cannot act as markup.
 
 use handoff_base::Moment;
 use handoff_base::ids::IssueKey;
@@ -17,24 +17,24 @@ use super::text::{block, cell, code};
 
 pub use super::parts::Fitted;
 
-/// The most that the summaries of one step may have, in bytes.
+/// GitHub's limit for the summaries of one step, in bytes.
 pub const MOST_SUMMARY: usize = 1 << 20;
 
-/// How much of a line is shown in a table, and of a reason, in characters.
+// Limits of texts in tables and of reasons, in characters.
 const MOST_CELL: usize = 120;
 const MOST_REASON: usize = 400;
 
-/// How much is shown of a failure's details, in bytes.
+/// In bytes.
 const MOST_DETAILS: usize = 4096;
 
-/// The page about an issue, in at most so many bytes.
+/// Renders the page of an issue, in at most `most` bytes.
 pub fn of_issue(standing: &Issue, most: usize) -> Fitted {
     let key = &standing.issue.issue;
     let more = format!("`git handoff status {key}` has all of it.");
     fit(parts(standing), most, &more)
 }
 
-/// The page about an issue that the ledger does not have, in at most so many bytes.
+/// Renders the page of an issue that is not in the ledger, in at most `most` bytes.
 pub fn of_none(key: &IssueKey, most: usize) -> Fitted {
     let head = format!(
         "## Issue {}\n\nThe ledger does not have it.\n",
@@ -48,7 +48,7 @@ pub fn of_none(key: &IssueKey, most: usize) -> Fitted {
     fit(vec![part], most, "`git handoff list` shows every issue.")
 }
 
-/// The body of the comment about an issue.
+/// Renders the body of the comment about an issue.
 pub fn comment(standing: &Issue) -> Fitted {
     let marker = format!("{}\n", marker(&standing.issue.issue));
     let mut page = of_issue(standing, MOST_COMMENT - marker.len());
@@ -56,7 +56,7 @@ pub fn comment(standing: &Issue) -> Fitted {
     page
 }
 
-/// The page about a ledger, in at most so many bytes.
+/// Renders the page of a whole ledger, in at most `most` bytes.
 pub fn of_ledger(standing: &Ledger, most: usize) -> Fitted {
     let (all, completed) = standing.issues;
     let mut head = format!(
@@ -200,7 +200,6 @@ fn head(standing: &Issue) -> String {
     text
 }
 
-/// What needs attention, as a table.
 fn attention(stuck: &[Stuck], is_of_many: bool) -> Option<Part> {
     let rows = stuck.iter().map(|stuck| {
         let about = match &stuck.id {
@@ -234,7 +233,7 @@ fn attention(stuck: &[Stuck], is_of_many: bool) -> Option<Part> {
     table("that need attention", &title, &heads, rows.collect())
 }
 
-/// What contracts claimed and the repository contradicts.
+/// The claims of contracts that the repository contradicts.
 fn contradicted(records: &[Record]) -> Option<Part> {
     let of = |record: &Record| -> Vec<String> {
         let found = record
@@ -254,7 +253,7 @@ fn contradicted(records: &[Record]) -> Option<Part> {
     )
 }
 
-/// What failed, the newest first, each with its details.
+/// The failures, the newest first, with their details.
 fn failed(records: &[Record]) -> Option<Part> {
     let mut all: Vec<PastFailure> = records.iter().flat_map(failures).collect();
     all.sort_by_key(|failure| std::cmp::Reverse(failure.at));
@@ -309,7 +308,7 @@ fn row(record: &Record, brief: Option<&HandoffSurvey>, now: Moment) -> String {
     )
 }
 
-/// A table; none, where it has no rows.
+/// A table, unless it has no rows.
 fn table(name: &'static str, title: &str, heads: &[&str], rows: Vec<String>) -> Option<Part> {
     let line = "---|".repeat(heads.len());
     let head = format!("{title}\n\n| {} |\n|{line}\n", heads.join(" | "));
@@ -321,7 +320,7 @@ fn table(name: &'static str, title: &str, heads: &[&str], rows: Vec<String>) -> 
     })
 }
 
-/// A list; none, where it has no rows.
+/// A list, unless it has no rows.
 fn list(name: &'static str, title: &str, rows: Vec<String>) -> Option<Part> {
     (!rows.is_empty()).then_some(Part {
         name,
@@ -331,7 +330,6 @@ fn list(name: &'static str, title: &str, rows: Vec<String>) -> Option<Part> {
     })
 }
 
-/// A state with its sign.
 fn state_text(state: State) -> String {
     let mark = handoff_insight::graph::Mark::from(state);
     format!("{} {}", mark.symbol(), word(state))

@@ -1,10 +1,10 @@
-//! Foreign words where GitHub would take them for something else: a command in a log,
-//! Markdown, HTML, a mention, a reference.
+//! Escapes foreign text where GitHub would read it as a command of a log, as Markdown or HTML, or
+//! as a mention or a reference.
 
 use handoff_base::text::{cut, one_line, plain};
 
-/// A text for a log, no line of which is a command to the runner: it takes `::` at a
-/// line's beginning for one, also behind blanks, and `##[` anywhere.
+/// Escapes a text for a log, so that no line is a command: the runner reads `::` at the start of
+/// a line as one, also after blanks, and `##[` anywhere.
 pub fn log(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for line in plain(text).split_inclusive('\n') {
@@ -19,8 +19,7 @@ pub fn log(text: &str) -> String {
     safe
 }
 
-/// The fence that ends the block of code in which a Markdown text ends; none, where it does
-/// not end in one.
+/// Returns the fence that closes the code block in which a Markdown text ends, if it ends in one.
 pub fn open_fence(text: &str) -> Option<String> {
     let mut open: Option<(char, usize, usize)> = None;
     for line in text.lines() {
@@ -36,32 +35,32 @@ pub fn open_fence(text: &str) -> Option<String> {
             Some((of, least, _)) if sign == of && length >= least && after.trim().is_empty() => {
                 open = None;
             }
-            // A fence of backticks has none behind it: that would be code within a line.
+            // Backticks after a fence of backticks would make it code within a line.
             None if length >= 3 && !(sign == '`' && after.contains('`')) => {
                 open = Some((sign, length, indent));
             }
             _ => {}
         }
     }
-    // As far in as the one that began it, which may be in an item of a list.
+    // Indented like the opening fence, which may be in a list item.
     open.map(|(sign, length, indent)| " ".repeat(indent) + &sign.to_string().repeat(length))
 }
 
-/// A text in one line, in which nothing is hidden or turned round, its end cut off
-/// after so many characters.
+/// Puts a text in one line without invisible or reordering characters, cut after `most`
+/// characters.
 pub fn line(text: &str, most: usize) -> String {
     one_line(&cut(text.trim(), most))
 }
 
-/// A text in Markdown as nothing but text. In a code span nobody is mentioned and
-/// nothing is a reference, a link, an image or markup.
+/// Renders a text as a code span of Markdown, where it cannot be a mention, a reference, a link,
+/// an image or markup.
 pub fn code(text: &str, most: usize) -> String {
     let line = line(text, most);
     if line.is_empty() {
         return "–".to_owned();
     }
     let fence = "`".repeat(longest_run(&line) + 1);
-    // Only next to one of its own would a fence be read otherwise.
+    // A backtick next to the fence would lengthen it.
     let pad = if line.starts_with('`') || line.ends_with('`') {
         " "
     } else {
@@ -70,12 +69,12 @@ pub fn code(text: &str, most: usize) -> String {
     format!("{fence}{pad}{line}{pad}{fence}")
 }
 
-/// The same in a cell of a table, where `|` would end it.
+/// Renders a text as a code span in a cell of a table, which `|` would end.
 pub fn cell(text: &str, most: usize) -> String {
     let mut safe = String::new();
     for c in code(text, most).chars() {
         if c == '|' {
-            // Behind another, the backslash would be the one that is escaped.
+            // After a backslash, ours would be the escaped one.
             let apart = if safe.ends_with('\\') { " " } else { "" };
             safe += apart;
             safe.push('\\');
@@ -85,7 +84,7 @@ pub fn cell(text: &str, most: usize) -> String {
     safe
 }
 
-/// A text of several lines as a block of code, so many bytes of its end.
+/// Renders the last `most` bytes of a text as a code block.
 pub fn block(text: &str, most: usize) -> String {
     let shown = plain(text.trim_end()).replace('\t', "    ");
     let start = shown.len().saturating_sub(most);

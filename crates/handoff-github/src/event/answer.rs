@@ -1,47 +1,38 @@
-//! Answers in comments: `/handoff answer …`, at the beginning of a line.
+//! Answers in comments: lines that begin with `/handoff answer`.
 
 use handoff_base::ids::HandoffId;
 
 use super::markdown::statements;
 
-/// What begins a line that is meant for the ledger.
 const COMMAND: &str = "/handoff";
 
-/// The longest answer that is taken over, in bytes.
+/// In bytes.
 const LONGEST: usize = 16 * 1024;
 
-/// An answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Answer {
-    /// The handoff that it is for, where it says so.
+    /// The handoff that is answered, if the comment names one.
     pub(super) id: Option<HandoffId>,
-    /// What it says: one text for each line.
+    /// One text for each command.
     pub(super) lines: Vec<String>,
 }
 
-/// Why a comment answers nothing.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NoAnswer {
-    /// It says nothing to the ledger.
     #[error("it has no line that begins with `/handoff answer`")]
     Silent,
-    /// It says something else.
     #[error(
         "its line `/handoff …` is none that is known: `/handoff answer TEXT`, or `/handoff answer KEY=VALUE`"
     )]
     Unknown,
-    /// It answers nothing.
     #[error("its line `/handoff answer` has no answer")]
     Empty,
-    /// It is about several handoffs.
     #[error("it answers several handoffs: one comment answers one")]
     Several,
-    /// It is too long.
     #[error("its answer has more than {LONGEST} bytes")]
     TooLong,
 }
 
-/// Reads the answer in a comment.
 pub(super) fn answer(text: &str) -> Result<Answer, NoAnswer> {
     let mut answer = Answer {
         id: None,

@@ -1,4 +1,4 @@
-//! What becomes of an event: the steps that its protocol's rules name, each once.
+//! Carries out an event: the steps that the protocol's rules name, each once.
 
 use handoff_base::ids::HandoffId;
 use handoff_ledger::{Done, LedgerError, Rules, Snapshot};
@@ -14,11 +14,11 @@ use super::staleness::state_of;
 use super::subject::{Subject, pull_request_of};
 use super::values::{lacking, says, value};
 
-/// Carries out what an event proves.
+/// Makes the steps that follow from an event.
 ///
 /// # Errors
-/// [`LedgerError`] when the ledger can't be read or written, or holds the event for one that
-/// must not be kept. That it comes too late, or is not for this ledger, is no error.
+/// [`LedgerError`] if the ledger cannot be read or written, or refuses the event's text. An event
+/// that is too late, or not for this ledger, is not an error.
 pub fn carry_out(context: EventContext<'_, '_>, event: &Event) -> Result<Carried, LedgerError> {
     let Some(kind) = event.kind() else {
         let why = format!("nothing follows from an event `{}`", event.name());
@@ -82,8 +82,8 @@ fn of_no_issue(kind: EventKind, pull_request: Option<u64>) -> String {
     }
 }
 
-/// The protocol whose rules count: the issue's; where the ledger does not have the issue, the
-/// first, beginning with the default one, that begins issues with such an event.
+/// The protocol whose rules apply: the issue's, or for a new issue the first that opens one with
+/// such an event, the default protocol first.
 fn governing<'r>(
     tip: &Snapshot<'r>,
     issue: Option<&Issue>,
@@ -136,7 +136,7 @@ fn governing<'r>(
     }))
 }
 
-/// Says whether the built-in protocol of this name has rules about GitHub's events.
+/// Whether the built-in protocol of this name has rules about events.
 fn has_rules(name: &str) -> bool {
     let folder = built_in(name);
     let file = folder
@@ -146,7 +146,7 @@ fn has_rules(name: &str) -> bool {
     protocol.is_some_and(|protocol| protocol.definition().github.is_some())
 }
 
-/// Says whether a rule is about a contract that opens issues.
+/// Whether a rule sends or drafts a contract that opens an issue.
 fn begins(protocol: &Protocol, rule: &EventRule) -> bool {
     match &rule.effect {
         Some(Effect::Send(contract) | Effect::Draft(contract)) => {
@@ -156,7 +156,7 @@ fn begins(protocol: &Protocol, rule: &EventRule) -> bool {
     }
 }
 
-/// The rules that apply; where none does, why.
+/// The rules that apply; `why` gets the reasons against the others.
 fn applying(
     protocol: &Protocol,
     event: &Event,
@@ -204,7 +204,6 @@ fn applying(
 }
 
 impl Work<'_, '_> {
-    /// Does what a rule says.
     fn follow(&mut self, rule: &EventRule) -> Result<(), LedgerError> {
         if rule.note.is_some() {
             self.note(rule)?;
@@ -219,7 +218,6 @@ impl Work<'_, '_> {
         }
     }
 
-    /// The facts that a rule finds in the event.
     pub(super) fn facts(&self, rule: &EventRule) -> Map<String, Value> {
         let facts = rule.facts.iter();
         let payload = self.event.payload();
@@ -228,7 +226,7 @@ impl Work<'_, '_> {
             .collect()
     }
 
-    /// Notes what the event says beside the issue.
+    /// Annotates the issue with the event's facts.
     fn note(&mut self, rule: &EventRule) -> Result<(), LedgerError> {
         let mut facts = self.facts(rule);
         if facts.is_empty() && !rule.facts.is_empty() {
@@ -270,12 +268,12 @@ impl Work<'_, '_> {
         self.took(rule, "noted", facts, done)
     }
 
-    /// The issue as it is now.
+    /// The issue at the tip, which another process may have moved.
     pub(super) fn issue(&self) -> Result<Option<Issue>, LedgerError> {
         self.context.ledger.tip()?.issue(&self.key)?.issue()
     }
 
-    /// The effect of the event that a step is.
+    /// Identifies a step within the delivery.
     pub(super) fn part(&self, rule: &EventRule, what: &str) -> Result<Delivery, LedgerError> {
         let part = format!("{}-{what}", rule.name).parse();
         // A rule's name is checked when its protocol is loaded.
@@ -288,7 +286,7 @@ impl Work<'_, '_> {
         })
     }
 
-    /// Says whether an earlier delivery had this effect, which is then told.
+    /// Whether an earlier delivery made this step, which then goes into the outcome.
     pub(super) fn had(
         &mut self,
         rule: &EventRule,
@@ -311,12 +309,13 @@ impl Work<'_, '_> {
         Ok(true)
     }
 
-    /// Says why a rule's effect did not come about.
+    /// Records why a rule had no effect.
     pub(super) fn not(&mut self, rule: &EventRule, why: impl std::fmt::Display) {
         self.carried.why.push(format!("{}: {why}", rule.name));
     }
 
-    /// The same, unless another process has carried out this very delivery since it was looked for.
+    /// Records why a rule had no effect, unless another process made the step of this delivery in the
+    /// meantime.
     pub(super) fn not_unless_had(
         &mut self,
         rule: &EventRule,
@@ -330,7 +329,7 @@ impl Work<'_, '_> {
         Ok(())
     }
 
-    /// Keeps what a step did, or why it was refused.
+    /// Records the step, or why it was refused.
     pub(super) fn took(
         &mut self,
         rule: &EventRule,
@@ -357,8 +356,7 @@ impl Work<'_, '_> {
     }
 }
 
-/// What refuses a step because of where the issue stands, in words: that is news, not a fault
-/// of whoever delivers the event.
+/// Why a step was refused, if that is due to the state of the issue and not a fault of the caller.
 fn too_late(error: &LedgerError) -> Option<String> {
     let refusal = match error {
         LedgerError::Refused(refusal) => refusal,

@@ -1,4 +1,4 @@
-//! What a rule does beside what it notes: contracts, answers, endings and new beginnings.
+//! The effects of rules besides notes: contracts, answers, cancelling and reopening.
 
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::pointer::parts;
@@ -18,7 +18,7 @@ use super::payload::Event;
 use super::subject::may_write;
 use super::values::{says, value, visible, why_cut};
 
-/// An event on its way into an issue.
+/// An event that is being carried out.
 pub(super) struct Work<'a, 'r> {
     pub(super) context: EventContext<'a, 'r>,
     pub(super) event: &'a Event,
@@ -28,14 +28,13 @@ pub(super) struct Work<'a, 'r> {
     pub(super) carried: Carried,
 }
 
-/// Says whether a contract opens issues.
 pub(super) fn opens(protocol: &Protocol, from: &AgentName, contract: &ContractRule) -> bool {
     let mut routes = protocol.routes(from.as_str(), contract.to.as_str());
     routes.any(|route| route.opens && route.contracts.contains(&contract.contract))
 }
 
 impl Work<'_, '_> {
-    /// Sends a contract, or begins it.
+    /// Sends a contract, or drafts it.
     pub(super) fn contract(
         &mut self,
         rule: &EventRule,
@@ -91,24 +90,20 @@ impl Work<'_, '_> {
             self.begin(rule, draft);
             return Ok(());
         }
+        let named = protocol.name().parse::<AgentName>().ok();
         let offer = Offer {
             input: &Input::read(draft.text.as_bytes()),
             agent: Some(&rule.agent),
             issue: Some(&self.key),
-            protocol: None,
+            protocol: named.as_ref(),
             answers: None,
             token: None,
             allow: &[],
             reports: None,
         };
-        let named = protocol.name().parse::<AgentName>().ok();
-        let offer = Offer {
-            protocol: named.as_ref(),
-            ..offer
-        };
         let session = self.context.session.delivering(delivery);
         match self.context.ledger.send(&session, &offer) {
-            // What people wrote need not fit: then an agent has to say it.
+            // People's text need not fit the contract; then an agent has to write it.
             Err(LedgerError::Contract { findings }) => {
                 self.not(rule, "what the event says does not fit the contract");
                 draft.findings = findings;
@@ -119,7 +114,7 @@ impl Work<'_, '_> {
         }
     }
 
-    /// Keeps a draft; the first, where several rules begin one.
+    /// Keeps a draft, unless another rule began one.
     fn begin(&mut self, rule: &EventRule, draft: Draft) {
         match &self.carried.draft {
             None => self.carried.draft = Some(draft),
@@ -130,7 +125,7 @@ impl Work<'_, '_> {
         }
     }
 
-    /// Why an agent has no contract to send now; none, if it may have.
+    /// Why it is not an agent's turn to send, if it is not.
     fn out_of_turn(&self, agent: &AgentName, opens: bool) -> Result<Option<String>, LedgerError> {
         let tip = self.context.ledger.tip()?;
         let folder = tip.issue(&self.key)?;
@@ -141,7 +136,7 @@ impl Work<'_, '_> {
             return Ok(Some("the issue is completed in the ledger".to_owned()));
         }
         if opens {
-            // What was turned down may be begun anew.
+            // A rejected or cancelled opening can be sent again.
             let turned_down = [State::Rejected, State::Cancelled];
             let last = folder.record(issue.handoffs)?;
             let is_over = last.is_some_and(|last| turned_down.contains(&last.state));
@@ -163,7 +158,7 @@ impl Work<'_, '_> {
         Ok(Some(format!("{agent} holds nothing in the issue now")))
     }
 
-    /// The contract's value, with all that the ledger, the repository and the event know.
+    /// Fills in a contract from the ledger, the repository and the event.
     fn filled(
         &self,
         rule: &EventRule,
@@ -177,7 +172,7 @@ impl Work<'_, '_> {
         let (from, to) = (&rule.agent, &contract.to);
         let protocol = self.rules.protocol();
         let mut known = known(ledger.repository(), protocol, &folder, from, to, now)?;
-        // Where the program runs says nothing about where the agent works.
+        // The program runs elsewhere than the agent works.
         known.remove("workspace_path");
         known.extend(self.facts(rule));
         let mut value = skeleton(&self.rules, kind, &known)?;
@@ -189,7 +184,30 @@ impl Work<'_, '_> {
         Ok(value)
     }
 
-    /// Answers what is asked in the issue.
+    /// The login of the person who answers, or why it is not someone who may.
+    fn answerer(&self, said: &str) -> Result<String, String> {
+        let text = |key: &str| self.event.text(&format!("{said}{key}"));
+        let login = text("/user/login")
+            .and_then(says)
+            .ok_or("nobody is named who said it, and only someone known may answer")?;
+        let app = "/comment/performed_via_github_app";
+        let app = self.event.payload().pointer(app);
+        let is_bot = text("/user/type") == Some("Bot")
+            || self.event.text("/sender/type") == Some("Bot")
+            || login.ends_with("[bot]")
+            || app.is_some_and(|app| !app.is_null());
+        if is_bot {
+            return Err("a program said it, and only people answer here".to_owned());
+        }
+        if !may_write(text("/author_association")) {
+            return Err(format!(
+                "{login} may not write to the repository, and does not answer here"
+            ));
+        }
+        Ok(login)
+    }
+
+    /// Answers the open question of the issue.
     pub(super) fn answer(&mut self, rule: &EventRule) -> Result<(), LedgerError> {
         let delivery = self.part(rule, "answer")?;
         if self.had(rule, "answered", &delivery)? {
@@ -207,33 +225,13 @@ impl Work<'_, '_> {
                 return Ok(());
             }
         };
-        let login = text("/user/login").and_then(says);
-        let Some(login) = login else {
-            self.not(
-                rule,
-                "nobody is named who said it, and only someone known may answer",
-            );
-            return Ok(());
+        let login = match self.answerer(said) {
+            Ok(login) => login,
+            Err(why) => {
+                self.not(rule, why);
+                return Ok(());
+            }
         };
-        let is_app = |pointer: &str| {
-            let app = self.event.payload().pointer(pointer);
-            app.is_some_and(|app| !app.is_null())
-        };
-        let is_bot = text("/user/type") == Some("Bot")
-            || self.event.text("/sender/type") == Some("Bot")
-            || login.ends_with("[bot]")
-            || is_app("/comment/performed_via_github_app");
-        if is_bot {
-            self.not(rule, "a program said it, and only people answer here");
-            return Ok(());
-        }
-        if !may_write(text("/author_association")) {
-            self.not(
-                rule,
-                format!("{login} may not write to the repository, and does not answer here"),
-            );
-            return Ok(());
-        }
         let Some(said_at) = self.event.happened_at() else {
             self.not(rule, "it does not say when it was said");
             return Ok(());
@@ -272,7 +270,6 @@ impl Work<'_, '_> {
         self.took(rule, "answered", Map::new(), done)
     }
 
-    /// Opens the issue again.
     pub(super) fn reopen(&mut self, rule: &EventRule) -> Result<(), LedgerError> {
         let delivery = self.part(rule, "reopen")?;
         if self.had(rule, "reopened", &delivery)? {
@@ -305,7 +302,7 @@ impl Work<'_, '_> {
         self.took(rule, "reopened", Map::new(), done)
     }
 
-    /// Withdraws every handoff that is open in the issue.
+    /// Cancels every open handoff of the issue.
     pub(super) fn cancel(&mut self, rule: &EventRule) -> Result<(), LedgerError> {
         let Some(issue) = self.issue()? else {
             self.not(rule, "the ledger does not have this issue");
@@ -316,7 +313,7 @@ impl Work<'_, '_> {
             return Ok(());
         };
         let before = self.carried.did.len();
-        // What an earlier delivery withdrew is told first.
+        // Those that an earlier delivery cancelled come first in the outcome.
         for number in 1..=issue.handoffs {
             let part = self.part(rule, &format!("cancel-{number}"))?;
             self.had(rule, "cancelled", &part)?;
@@ -344,7 +341,7 @@ impl Work<'_, '_> {
     }
 }
 
-/// The handoff that an answer is for.
+/// The handoff that is answered, or why there is none.
 fn handoff_to_answer(issue: &Issue, named: Option<&HandoffId>) -> Result<HandoffId, String> {
     let blocked = issue.open.iter().filter(|o| o.state == State::Blocked);
     let blocked: Vec<&HandoffId> = blocked.map(|open| &open.id).collect();
@@ -366,8 +363,8 @@ fn handoff_to_answer(issue: &Issue, named: Option<&HandoffId>) -> Result<Handoff
     }
 }
 
-/// What comes with an answer: values where each line is one, else words. Who said it, and
-/// where, stays with it. An error is the key that has two values.
+/// The details of an answer: values if every line has some, else text, with the author and the
+/// place. The error is a key with two values.
 fn answer_args(
     questions: &[Question],
     lines: &[String],
@@ -395,7 +392,7 @@ fn answer_args(
     Ok(args)
 }
 
-/// The keys and values of a line: `port=8080 host=a`, or one whose value has blanks.
+/// Reads `port=8080 host=a`, or one key whose value may have blanks.
 fn pairs<'a>(questions: &[Question], line: &'a str) -> Option<Vec<(&'a str, &'a str)>> {
     let is_key = |key: &str| questions.iter().any(|q| q.key == key);
     let words = line.split_whitespace();
@@ -408,7 +405,7 @@ fn pairs<'a>(questions: &[Question], line: &'a str) -> Option<Vec<(&'a str, &'a 
     is_key(key).then(|| vec![(key, value.trim())])
 }
 
-/// Puts a value at a JSON Pointer, where there is an object for it.
+/// Sets the value at a JSON Pointer, unless something else than an object is in the way.
 fn put(value: &mut Value, pointer: &str, new: Value) {
     let mut here = value;
     let mut parts = parts(pointer).peekable();

@@ -1,10 +1,10 @@
 //! Events of GitHub, and what they prove about an issue of the ledger.
 //!
-//! [`Event`] is one as GitHub delivers it, `subject` says which issue it is about,
-//! `values` takes from it what a contract needs, `markdown` reads what people wrote, `said`
-//! finds the answer in a comment, `staleness` tells what still counts. [`carry_out`] makes of it
-//! the steps that the rules of the issue's protocol name (`effects`), and tells the `outcome`.
-//! What an event holds is data: it is compared, cut and kept, and nothing in it is run.
+//! [`Event`] is a payload as GitHub delivers it; `subject` finds its issue, `values` reads what a
+//! contract needs, `markdown` finds what people said, `answer` reads the answer in a comment, and
+//! `staleness` decides whether an event still counts. [`carry_out`] makes the steps that the rules
+//! of the issue's protocol name (`effects`), and returns the `outcome`. A payload is data: it is
+//! compared, cut and kept, and nothing in it is run.
 
 mod answer;
 mod carry;
@@ -18,5 +18,5 @@ mod values;
 
 pub use carry::carry_out;
 pub use outcome::{Carried, Did, Draft, EventContext, Left};
-pub use payload::{Event, Fork, MAX_PAYLOAD, NoEvent};
+pub use payload::{Event, MAX_PAYLOAD, NoEvent};
 pub use subject::{Subject, pull_request_of};

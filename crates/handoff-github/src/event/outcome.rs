@@ -1,4 +1,4 @@
-//! What becomes of an event, as it is told.
+//! The outcome of an event.
 
 use handoff_base::ObjectId;
 use handoff_base::finding::Finding;
@@ -7,78 +7,78 @@ use handoff_ledger::{Ledger, Session};
 use handoff_model::DeliveryName;
 use serde_json::{Map, Value};
 
-/// Where the steps go, and for which delivery they are made.
+/// The ledger and the delivery that the steps are made for.
 pub struct EventContext<'a, 'r> {
-    /// The ledger.
+    /// The ledger to write.
     pub ledger: &'a mut Ledger<'r>,
-    /// Who runs the program, and when.
+    /// Who makes the steps, and when.
     pub session: &'a Session,
-    /// The delivery of the event.
+    /// Makes each step happen once.
     pub delivery: &'a DeliveryName,
 }
 
-/// What became of an event.
+/// The outcome of an event.
 #[derive(Debug, Default)]
 pub struct Carried {
-    /// The issue that it is about, if it is about one.
+    /// The issue that the event is about, if any.
     pub issue: Option<IssueKey>,
-    /// The steps, in their order.
+    /// The steps, in order.
     pub did: Vec<Did>,
-    /// A contract that it begins, for an agent to finish.
+    /// A contract for an agent to finish.
     pub draft: Option<Draft>,
-    /// Why something, or all of it, was not done: sentences.
+    /// Why rules had no effect: sentences.
     pub why: Vec<String>,
 }
 
 /// One step.
 #[derive(Debug)]
 pub struct Did {
-    /// The rule that it follows from.
+    /// The rule that named it.
     pub rule: String,
-    /// What it did: `noted`, `sent`, `answered`, `reopened` or `cancelled`.
+    /// `noted`, `sent`, `answered`, `reopened` or `cancelled`.
     pub what: &'static str,
-    /// The handoff that it is about; of the whole issue, the newest.
+    /// The handoff; for a step about the whole issue, the newest.
     pub id: HandoffId,
-    /// The agent whose step it is.
+    /// The agent that acts.
     pub agent: AgentName,
-    /// The facts that it noted.
+    /// The facts that were noted.
     pub facts: Map<String, Value>,
-    /// Its commit; none, where an earlier delivery has made it.
+    /// The commit; `None` if an earlier delivery made it.
     pub commit: Option<ObjectId>,
-    /// What was found and did not keep it from being done.
+    /// Findings that did not prevent the step.
     pub warnings: Vec<Finding>,
 }
 
 /// A contract that an agent must finish.
 #[derive(Debug)]
 pub struct Draft {
-    /// Its type.
+    /// The type of the contract.
     pub contract_type: String,
-    /// Who sends it.
+    /// The sender.
     pub from: AgentName,
-    /// To whom.
+    /// The recipient.
     pub to: AgentName,
-    /// Its format.
+    /// The name of the format.
     pub format: &'static str,
-    /// The document.
+    /// The contract, with places to fill in.
     pub text: String,
-    /// What is left to fill in.
+    /// The places to fill in.
     pub missing: Vec<Left>,
-    /// What is wrong with what the event says.
+    /// Why the contract was not sent as it is.
     pub findings: Vec<Finding>,
 }
 
-/// A place that only the agent can fill.
+/// A place that only the agent can fill in.
 #[derive(Debug)]
 pub struct Left {
-    /// The place, as a JSON Pointer.
+    /// A JSON Pointer.
     pub path: String,
-    /// What belongs there.
+    /// A description of the value.
     pub asked: String,
 }
 
 impl Carried {
-    /// Whether all that follows from the event was done by an earlier delivery.
+    /// Returns whether an earlier delivery made every step.
     pub fn is_repeated(&self) -> bool {
         !self.did.is_empty() && self.did.iter().all(|did| did.commit.is_none())
     }

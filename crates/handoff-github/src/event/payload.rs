@@ -7,10 +7,10 @@ use handoff_protocol::EventKind;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// The largest payload that is read, in bytes: GitHub delivers none over 25 MB.
+/// GitHub's limit for a payload, in bytes.
 pub const MAX_PAYLOAD: usize = 25 * 1024 * 1024;
 
-/// What an event's payload has at its top, some of it in each.
+/// Members of payloads, of which each payload has at least one.
 const ENVELOPE: [&str; 8] = [
     "action",
     "enterprise",
@@ -22,7 +22,7 @@ const ENVELOPE: [&str; 8] = [
     "workflow",
 ];
 
-/// An event, with what is known of its delivery.
+/// An event as GitHub delivers it.
 pub struct Event {
     name: String,
     kind: Option<EventKind>,
@@ -31,32 +31,32 @@ pub struct Event {
     digest: String,
 }
 
-/// Why there is no event.
+/// Why an event is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum NoEvent {
-    /// No event can have such a name.
+    /// Not a name of an event.
     #[error("{shown} is not the name of an event, such as pull_request")]
     Name {
         /// The name, escaped for display.
         shown: String,
     },
-    /// It is larger than any payload.
+    /// Above GitHub's limit.
     #[error("it has more than {MAX_PAYLOAD} bytes, and no payload of an event has")]
     TooLarge,
-    /// It is not JSON.
+    /// Not JSON.
     #[error("it is not JSON")]
     Json(#[source] serde_json::Error),
-    /// It is JSON, and not what GitHub delivers.
+    /// JSON without the members of a payload.
     #[error("it is not the payload of an event: it has none of {}", ENVELOPE.join(", "))]
     Other,
 }
 
-/// Where something comes from that is not of the repository itself.
+/// The source of an event that is not from the repository itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fork {
-    /// From another repository.
+pub(super) enum Fork {
+    /// Another repository.
     Other,
-    /// From one that is gone, or that is not named.
+    /// A repository that is gone or not named.
     Unknown,
 }
 
@@ -64,7 +64,7 @@ impl Event {
     /// Reads an event by its name and its payload.
     ///
     /// # Errors
-    /// [`NoEvent`] when it is none.
+    /// [`NoEvent`] if one of them is invalid.
     pub fn read(name: &str, bytes: &[u8]) -> Result<Self, NoEvent> {
         let is_word = |text: &str| {
             let fits = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
@@ -97,44 +97,40 @@ impl Event {
         })
     }
 
-    /// Its name.
+    /// Returns the name, such as `pull_request`.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its kind, if rules can be about it.
+    /// Returns the kind, if rules can be about it.
     pub fn kind(&self) -> Option<EventKind> {
         self.kind
     }
 
-    /// What happened, where it says so.
+    /// Returns the action, such as `opened`, if the payload names one.
     pub fn action(&self) -> Option<&str> {
         self.action.as_deref()
     }
 
-    /// All that it says.
-    pub fn payload(&self) -> &Value {
+    pub(super) fn payload(&self) -> &Value {
         &self.payload
     }
 
-    /// The text at a JSON Pointer.
-    pub fn text(&self, pointer: &str) -> Option<&str> {
+    pub(super) fn text(&self, pointer: &str) -> Option<&str> {
         self.payload.pointer(pointer)?.as_str()
     }
 
-    /// The number at a JSON Pointer.
-    pub fn number(&self, pointer: &str) -> Option<u64> {
+    pub(super) fn number(&self, pointer: &str) -> Option<u64> {
         self.payload.pointer(pointer)?.as_u64()
     }
 
-    /// The time at a JSON Pointer.
-    pub fn time(&self, pointer: &str) -> Option<Moment> {
+    pub(super) fn time(&self, pointer: &str) -> Option<Moment> {
         let at = DateTime::parse_from_rfc3339(self.text(pointer)?).ok()?;
         Some(at.with_timezone(&Utc))
     }
 
-    /// When what it tells of happened, where it says so.
-    pub fn happened_at(&self) -> Option<Moment> {
+    /// The time of what the event reports, if the payload has it.
+    pub(super) fn happened_at(&self) -> Option<Moment> {
         let places: &[&str] = match self.kind? {
             EventKind::Issues if self.action() == Some("closed") => {
                 &["/issue/closed_at", "/issue/updated_at"]
@@ -149,7 +145,7 @@ impl Event {
         places.iter().find_map(|place| self.time(place))
     }
 
-    /// When what it notes began to be so: a run that began earlier can end later.
+    /// The time from which its facts hold: a run that started earlier can end later.
     pub(super) fn noted_since(&self) -> Option<Moment> {
         match self.kind? {
             EventKind::WorkflowRun => {
@@ -160,8 +156,7 @@ impl Event {
         }
     }
 
-    /// The branch into which it says that a pull request was merged, where that is not the
-    /// repository's default branch.
+    /// The branch that a pull request was merged into and the default branch, if they differ.
     pub(super) fn merged_elsewhere(&self) -> Option<(&str, &str)> {
         let merged = self.payload.pointer("/pull_request/merged")?.as_bool()?;
         let own = self.text("/pull_request/base/repo/default_branch");
@@ -171,8 +166,8 @@ impl Event {
         (ends && merged && base != default).then_some((base, default))
     }
 
-    /// The delivery that the payload itself names: the run that completed, and the attempt.
-    /// A run that is tried again completes again, and that is another event.
+    /// Returns the delivery that the payload itself names: the run that completed, and its attempt,
+    /// since another attempt is another event.
     pub fn own_delivery(&self) -> Option<DeliveryName> {
         let name = match self.kind? {
             EventKind::WorkflowRun => {
@@ -194,7 +189,7 @@ impl Event {
             .ok()
     }
 
-    /// A name for its delivery where there is no other: the same for the same bytes.
+    /// Returns a name for a delivery that has no other: the same for the same bytes.
     ///
     /// # Errors
     /// Never in practice: a digest is a name.
@@ -202,9 +197,9 @@ impl Event {
         format!("sha256-{}", &self.digest[..40]).parse()
     }
 
-    /// Says where it comes from, if that is not the repository itself. What is in another
-    /// repository says nothing about this one's branches.
-    pub fn fork(&self) -> Option<Fork> {
+    /// The source, if it is not the repository itself: another repository proves nothing about this
+    /// one's branches.
+    pub(super) fn fork(&self) -> Option<Fork> {
         let base = self.payload.pointer("/repository");
         let (head, base) = match self.kind? {
             EventKind::PullRequest | EventKind::PullRequestReview => {
@@ -218,7 +213,7 @@ impl Event {
             EventKind::CheckSuite => {
                 let of = |side: &str| format!("/check_suite/pull_requests/0/{side}/repo");
                 let head = self.payload.pointer(&of("head"));
-                // Without a pull request, the branch is one of this repository.
+                // Without a pull request, the branch is in this repository.
                 let own = self.payload.pointer(&of("base"));
                 (head.or(base), own.or(base))
             }

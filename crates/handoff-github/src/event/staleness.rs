@@ -1,4 +1,4 @@
-//! Whether an event still counts beside what was noted of an issue already.
+//! Whether an event still counts, given the facts noted so far.
 
 use chrono::Utc;
 use handoff_base::moment::rfc3339;
@@ -10,14 +10,14 @@ use super::effects::Work;
 use super::payload::Event;
 use super::subject::{PULL_REQUEST, number_in};
 
-/// The fact that says whether the noted pull request is open.
+/// The fact: `open` or `closed`, for the noted pull request.
 const STATE: &str = "pr_state";
 
-/// The fact that names the newest commit of the branch.
+/// The fact: the newest commit of the branch.
 const HEAD: &str = "head";
 
-/// What is noted with every fact of an event: since when it is so, and, of a pull request,
-/// whether that is open. By them later events are judged.
+/// The facts by which later events are judged: since when an event's facts hold, and whether its
+/// pull request is open.
 pub(super) fn state_of(event: &Event) -> Map<String, Value> {
     let mut facts = Map::new();
     if let (Some(kind), Some(at)) = (event.kind(), event.noted_since()) {
@@ -30,19 +30,18 @@ pub(super) fn state_of(event: &Event) -> Map<String, Value> {
     facts
 }
 
-/// The fact that says since when what a kind of event told is so.
+/// The name of the fact: since when the facts of such an event hold.
 fn since(kind: EventKind) -> String {
     format!("{}_at", kind.as_str())
 }
 
-/// The newest value of a fact that was noted.
 fn noted<'i>(issue: &'i Issue, name: &str) -> Option<&'i Value> {
     let mut notes = issue.annotations.iter().rev();
     notes.find_map(|note| note.facts.get(name))
 }
 
 impl Work<'_, '_> {
-    /// Why what the event says of the issue does not count any more, or not here.
+    /// Why the event does not count for the issue, if it does not.
     pub(super) fn outdated(&self, issue: &Issue) -> Option<String> {
         if let Some(why) = self.of_another(issue) {
             return Some(why);
@@ -57,7 +56,7 @@ impl Work<'_, '_> {
         })
     }
 
-    /// Why it is about another pull request than the issue's, while that one is open.
+    /// Why the event's pull request does not count: the issue has another, which is open.
     fn of_another(&self, issue: &Issue) -> Option<String> {
         let number = self.pull_request?;
         let told = issue.facts.get(PULL_REQUEST).and_then(number_in);
@@ -74,8 +73,7 @@ impl Work<'_, '_> {
         ))
     }
 
-    /// Why a review says nothing about what its agent was sent: it was written before, or is
-    /// of other commits.
+    /// Why a review does not apply to what its agent was sent: it is older, or about other commits.
     pub(super) fn misses(&self, issue: &Issue, held: &Record) -> Option<String> {
         if self.event.kind() != Some(EventKind::PullRequestReview) {
             return None;

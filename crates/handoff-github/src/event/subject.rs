@@ -1,4 +1,4 @@
-//! Which issue an event is about.
+//! The issue that an event is about.
 
 use std::sync::LazyLock;
 
@@ -11,26 +11,26 @@ use regex::Regex;
 use super::markdown::spoken;
 use super::payload::Event;
 
-/// How many open issues are looked through for a pull request.
+/// The limit of open issues to search for a pull request.
 const LOOK_THROUGH: usize = 2000;
 
 /// The fact that names an issue's pull request.
 pub(super) const PULL_REQUEST: &str = "pr_number";
 
-/// Who may answer: those whom GitHub lets write to the repository, and its organization's
-/// members. It is not for a protocol to let others in.
+/// Those with write access to the repository, and members of its organization. A protocol cannot
+/// extend this.
 const MAY_ANSWER: [&str; 3] = ["OWNER", "MEMBER", "COLLABORATOR"];
 
-/// What an event says of the issue that it is about.
+/// The issue and the pull request that an event is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subject {
-    /// The issue, where the event itself names it.
+    /// The issue, if the event names it.
     pub issue: Option<IssueKey>,
-    /// The pull request that it is about.
+    /// The number of the pull request, if any.
     pub pull_request: Option<u64>,
 }
 
-// A keyword, then the issue's number or its address.
+// A keyword, then the number or the URL of an issue.
 #[allow(clippy::expect_used)]
 static CLOSING: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(
@@ -46,14 +46,13 @@ static BRANCH: LazyLock<Regex> = LazyLock::new(|| {
         .expect("the expression is one")
 });
 
-/// Says whether an association is one of those who may answer.
 pub(super) fn may_write(association: Option<&str>) -> bool {
     association.is_some_and(|association| MAY_ANSWER.contains(&association))
 }
 
 impl Subject {
-    /// Reads which issue an event is about: its own, the one that a pull request's text says
-    /// it closes, else the one that the branch is named after.
+    /// Finds the issue of an event: its own, the one that the text of a pull request closes, or the
+    /// one that the branch is named after.
     pub fn of(event: &Event) -> Self {
         let repository = event.text("/repository/full_name");
         let closes = |body: Option<&str>| body.and_then(|body| closed_by(body, repository));
@@ -81,8 +80,9 @@ impl Subject {
                         issue: number.and_then(key),
                         ..none
                     },
-                    // Where the pull request comes from is not told here, only by whom: what
-                    // others write names no issue on which someone who may then answers.
+                    // The payload does not say which repository the pull request is from, only
+                    // its author: a text by somebody without write access must not choose the
+                    // issue that a comment answers.
                     Some(_) => Self {
                         issue: closes(event.text("/issue/body"))
                             .filter(|_| may_write(event.text("/issue/author_association"))),
@@ -107,7 +107,7 @@ impl Subject {
     }
 }
 
-/// The issue that a text says it closes; of another repository's, none.
+/// The issue that a text closes, unless it is in another repository.
 fn closed_by(text: &str, repository: Option<&str>) -> Option<IssueKey> {
     let lines = spoken(text);
     let found = lines.iter().flat_map(|line| CLOSING.captures_iter(line));
@@ -125,7 +125,7 @@ static DATE: LazyLock<Regex> = LazyLock::new(|| {
         .expect("the expression is one")
 });
 
-/// The issue that a branch is named after. A date names none.
+/// The issue that a branch is named after, unless that is a date.
 fn named_by(branch: &str) -> Option<IssueKey> {
     let line = branch.lines().next()?;
     if DATE.is_match(line) {
@@ -134,16 +134,16 @@ fn named_by(branch: &str) -> Option<IssueKey> {
     BRANCH.captures(line)?["number"].parse().ok()
 }
 
-/// The number that a fact is, also one that is written as a text.
+/// The number in a fact, which may be a string.
 pub(super) fn number_in(fact: &serde_json::Value) -> Option<u64> {
     let text = fact.as_str().and_then(|text| text.parse().ok());
     fact.as_u64().or(text)
 }
 
-/// The open issue whose pull request this is, as its contracts or its notes say.
+/// Finds the open issue whose contracts or notes name this pull request.
 ///
 /// # Errors
-/// [`LedgerError`] when the ledger can't be read.
+/// [`LedgerError`] if the ledger cannot be read.
 pub fn pull_request_of(tip: &Snapshot<'_>, number: u64) -> Result<Option<IssueKey>, LedgerError> {
     let mut seen: Vec<IssueKey> = Vec::new();
     for entry in tip.open()? {

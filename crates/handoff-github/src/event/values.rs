@@ -1,4 +1,4 @@
-//! What a payload says of a fact or of a contract's field.
+//! Reads the values of facts and of a contract's fields from a payload.
 
 use handoff_base::text::{fit, is_misleading};
 use handoff_protocol::{Source, SourceRule, Take, select};
@@ -6,13 +6,12 @@ use serde_json::Value;
 
 use super::markdown::{beneath, items};
 
-/// The longest text that is taken over, in characters.
+/// The limit of a text, in characters.
 const LONGEST: usize = 1000;
 
-/// How many items of a list are taken over.
+/// The limit of a list's items.
 const ITEMS: usize = 200;
 
-/// The value that a source has in a payload, if it has one.
 pub(super) fn value(source: &Source, payload: &Value) -> Option<Value> {
     match source {
         Source::At(pointer) => at(pointer, payload).find_map(scalar),
@@ -20,7 +19,7 @@ pub(super) fn value(source: &Source, payload: &Value) -> Option<Value> {
     }
 }
 
-/// What a payload has at a place; what should be a commit's id and is none is not there.
+/// The values at a JSON Pointer, without invalid commit ids.
 fn at<'v>(pointer: &str, payload: &'v Value) -> impl Iterator<Item = &'v Value> + use<'v> {
     let any = !names_commit(pointer);
     select(payload, pointer)
@@ -28,7 +27,7 @@ fn at<'v>(pointer: &str, payload: &'v Value) -> impl Iterator<Item = &'v Value> 
         .filter(move |found| any || is_commit(found))
 }
 
-/// Says whether GitHub has the id of a commit at such a place.
+/// Whether GitHub has a commit id at this JSON Pointer.
 fn names_commit(pointer: &str) -> bool {
     let name = pointer.rsplit('/').next().unwrap_or_default();
     name == "commit_id" || name == "sha" || name.ends_with("_sha")
@@ -40,8 +39,8 @@ fn is_commit(value: &Value) -> bool {
     value.as_str().is_some_and(is_id)
 }
 
-/// The place without which a note would mix what is new with what was noted before: the
-/// id of a commit, or how something ended.
+/// The missing place without which a note would mix new facts with older ones: a commit id or a
+/// conclusion.
 pub(super) fn lacking<'s>(source: &'s Source, payload: &Value) -> Option<&'s str> {
     let needed = |pointer: &str| names_commit(pointer) || pointer.ends_with("/conclusion");
     let mut places = source.pointers().iter().map(String::as_str);
@@ -50,7 +49,7 @@ pub(super) fn lacking<'s>(source: &'s Source, payload: &Value) -> Option<&'s str
         .filter(|_| value(source, payload).is_none())
 }
 
-/// Why a source says more than is taken of it.
+/// Why a list is not taken as a whole, if it is not.
 pub(super) fn why_cut(source: &Source, payload: &Value) -> Option<String> {
     let Source::Rule(rule) = source else {
         return None;
@@ -101,7 +100,7 @@ fn ruled(rule: &SourceRule, payload: &Value) -> Option<Value> {
     found.find_map(|found| mapped(rule, &found))
 }
 
-/// The value that a text stands for, in whatever case it is written.
+/// Looks a text up in the rule's map, ignoring case.
 fn mapped(rule: &SourceRule, found: &Value) -> Option<Value> {
     let text = match found {
         Value::String(text) => text.to_lowercase(),
@@ -112,7 +111,7 @@ fn mapped(rule: &SourceRule, found: &Value) -> Option<Value> {
     known.map(|(_, value)| value.clone())
 }
 
-/// A scalar as it is; of a text, one line.
+/// A scalar; of a text, the first line that says something.
 fn scalar(found: &Value) -> Option<Value> {
     match found {
         Value::String(text) => text.lines().find_map(says).map(Value::String),
@@ -121,8 +120,8 @@ fn scalar(found: &Value) -> Option<Value> {
     }
 }
 
-/// What a line says: without what can't be seen or turns text round, its blanks single,
-/// its end cut off. None, if it says nothing.
+/// A line with single blanks and without invisible or reordering characters, cut to the limit;
+/// `None` if it is empty then.
 pub(super) fn says(line: &str) -> Option<String> {
     let seen = visible(line);
     let words: Vec<&str> = seen.split_whitespace().collect();
@@ -130,7 +129,7 @@ pub(super) fn says(line: &str) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// A line without what can't be seen or turns text round.
+/// A line without invisible or reordering characters.
 pub(super) fn visible(line: &str) -> String {
     let seen = |c: &char| !is_misleading(*c) && (!c.is_control() || c.is_whitespace());
     line.chars().filter(seen).collect()
