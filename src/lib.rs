@@ -8,9 +8,6 @@
 //! and `render` makes text and JSON of records. `prime`, `hook`, `mcp` and `http` are for
 //! agents, for git, for tools and for browsers.
 
-// What only the server of the Model Context Protocol uses is there without it too.
-#![cfg_attr(not(feature = "mcp"), allow(dead_code))]
-
 mod args;
 mod commands;
 mod context;
@@ -20,7 +17,6 @@ pub mod exit;
 mod failure;
 mod hook;
 mod http;
-#[cfg(feature = "mcp")]
 mod mcp;
 mod output;
 mod prime;
@@ -144,7 +140,6 @@ fn is_harness_hook(arguments: &[OsString]) -> bool {
 /// Runs a command within this process, and returns the document that it prints with
 /// `--json`. Its arguments are like the program's, without `-C`: the folder is this
 /// process's own.
-#[cfg(feature = "mcp")]
 fn document(arguments: &[OsString], call: crate::context::call::Call) -> Vec<u8> {
     let mut output = Output::kept();
     match parsed(arguments) {

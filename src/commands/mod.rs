@@ -29,7 +29,6 @@ mod init;
 mod list;
 mod log;
 mod man;
-#[cfg(feature = "mcp")]
 mod mcp;
 mod metrics;
 mod new;
@@ -63,18 +62,18 @@ use crate::output::Output;
 /// Generates [`Command`] from a table. Each row has what the command does with the ledger, its name
 /// and its arguments: it `reads`, it `works` here, or it also `sends` its steps to the remote.
 macro_rules! commands {
-    ($($(#[$on:meta])? $does:ident $word:literal $name:ident($arguments:ty),)*) => {
+    ($($does:ident $word:literal $name:ident($arguments:ty),)*) => {
         /// Every command.
         #[derive(Subcommand)]
         pub(crate) enum Command {
-            $($(#[$on])? #[command(name = $word)] $name($arguments),)*
+            $(#[command(name = $word)] $name($arguments),)*
         }
 
         impl Command {
             /// Adds to the root only the commands whose names are among the arguments: defining all
             /// of them takes longer than most of them run.
             pub(crate) fn named(arguments: &[OsString], mut root: clap::Command) -> clap::Command {
-                $($(#[$on])? if arguments.iter().any(|a| a == $word) {
+                $(if arguments.iter().any(|a| a == $word) {
                     let own = clap::Command::new($word);
                     root = root.subcommand(<$arguments as Args>::augment_args(own));
                 })*
@@ -87,7 +86,7 @@ macro_rules! commands {
                     return agents.only_reads();
                 }
                 match self {
-                    $($(#[$on])? Self::$name(_) => stringify!($does) == "reads",)*
+                    $(Self::$name(_) => stringify!($does) == "reads",)*
                 }
             }
 
@@ -101,7 +100,7 @@ macro_rules! commands {
                 output: &mut Output,
             ) -> Result<(), Failure> {
                 match self {
-                    $($(#[$on])? Self::$name(arguments) => {
+                    $(Self::$name(arguments) => {
                         run!($does arguments, context, output)
                     })*
                 }
@@ -173,7 +172,6 @@ commands! {
     works "demo" Demo(demo::Arguments),
     reads "completions" Completions(completions::Arguments),
     reads "man" Man(man::Arguments),
-    #[cfg(feature = "mcp")]
     works "mcp" Mcp(mcp::Arguments),
 }
 

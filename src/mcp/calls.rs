@@ -1,139 +1,131 @@
 //! Calls: each runs a command, when its turn comes.
 
-use std::sync::Arc;
+use std::collections::{BTreeMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::Sender;
+use std::thread;
 
-use rmcp::RoleServer;
-use rmcp::model::ErrorData;
-use rmcp::service::RequestContext;
 use serde_json::Value;
-use tokio::sync::{Semaphore, watch};
 
+use super::Event;
 use super::line::Line;
-use super::schema::Fixed;
+use super::message::{Answer, INTERNAL, error};
 use crate::context::call::Call;
 use crate::context::interruption::Interruption;
 use crate::failure::{ErrorCode, Failure};
 use crate::output::Output;
 
-/// How many calls may wait for others at a time.
-const WAITING: u32 = 16;
+/// The stack of a thread that runs a command: as much as a process has.
+const STACK: usize = 8 * 1024 * 1024;
 
-/// Whose turn it is: one call at a time, in the order in which they came; those that
-/// wait for others do so beside them.
-#[derive(Clone)]
-pub(super) struct Turns {
-    one: Arc<Semaphore>,
-    waiting: Arc<Semaphore>,
-}
+/// How many calls may run at a time: of those that do not wait for others, and that do.
+const MOST: [usize; 2] = [1, 16];
 
-impl Turns {
-    fn new() -> Self {
-        Self {
-            one: Arc::new(Semaphore::new(1)),
-            waiting: Arc::new(Semaphore::new(WAITING as usize)),
-        }
-    }
+/// What a call does.
+pub(super) type Work = Box<dyn FnOnce(&Interruption) -> Answer + Send>;
 
-    /// Returns when no call runs any more.
-    pub(super) async fn all_over(&self) {
-        // Nobody closes them, so both come.
-        let _one = self.one.acquire().await;
-        let _all = self.waiting.acquire_many(WAITING).await;
-    }
-}
-
-/// What runs the commands of one connection.
+/// What runs the commands of a connection, in the order in which they came: one at a
+/// time, and beside it those that wait for others.
 pub(super) struct Calls {
-    fixed: Fixed,
-    turns: Turns,
-    gone: watch::Receiver<bool>,
+    events: Sender<Event>,
+    running: [usize; 2],
+    queued: [VecDeque<(u64, Work)>; 2],
+    /// How many came.
+    count: u64,
+    /// By their numbers, the ids of those that somebody waits for, and what ends them.
+    open: BTreeMap<u64, (Value, Interruption)>,
 }
 
 impl Calls {
-    /// For a connection that tells when it is over, and whose turn it is there.
-    pub(super) fn new(fixed: Fixed, gone: watch::Receiver<bool>) -> (Self, Turns) {
-        let turns = Turns::new();
-        let calls = Self {
-            fixed,
-            turns: turns.clone(),
-            gone,
-        };
-        (calls, turns)
+    pub(super) fn new(events: Sender<Event>) -> Self {
+        Self {
+            events,
+            running: [0; 2],
+            queued: Default::default(),
+            count: 0,
+            open: BTreeMap::new(),
+        }
     }
 
-    /// What the server was started with.
-    pub(super) fn fixed(&self) -> &Fixed {
-        &self.fixed
+    /// Runs a call when its turn comes. Then there is an event with its answer.
+    pub(super) fn add(&mut self, id: Value, waits: bool, work: Work) {
+        self.count += 1;
+        self.open.insert(self.count, (id, Interruption::default()));
+        self.queued[usize::from(waits)].push_back((self.count, work));
+        self.start(waits);
     }
 
-    /// Runs a command when its turn comes, and returns its document.
-    ///
-    /// # Errors
-    /// An error of the protocol where nobody waits for it any more.
-    pub(super) async fn run(
-        &self,
-        line: Line,
-        waits: bool,
-        context: &RequestContext<RoleServer>,
-    ) -> Result<Value, ErrorData> {
-        let turns = if waits {
-            &self.turns.waiting
-        } else {
-            &self.turns.one
-        };
-        let over = || ErrorData::internal_error("nobody waits for this any more", None);
-        let _turn = tokio::select! {
-            biased;
-            () = context.ct.cancelled() => return Err(over()),
-            turn = turns.acquire() => turn.map_err(|_| over())?,
-        };
-        let interruption = Interruption::default();
-        let call = Call::new(line.input, interruption.clone());
-        let mut work = Box::pin(performed(move || crate::document(&line.arguments, call)));
-        let mut gone = self.gone.clone();
-        let gone = async { drop(gone.wait_for(|gone| *gone).await) };
-        let done = tokio::select! {
-            bytes = &mut work => Some(bytes),
-            () = context.ct.cancelled() => None,
-            () = gone => None,
-        };
-        let bytes = match done {
-            Some(bytes) => bytes,
-            // A step that was begun is brought to its end: only waits end early.
-            None => {
-                interruption.ask();
-                work.await
+    /// Ends a call's turn. Returns whom its answer is for, if anyone still waits for it.
+    pub(super) fn finish(&mut self, number: u64, waits: bool) -> Option<Value> {
+        self.running[usize::from(waits)] -= 1;
+        self.start(waits);
+        self.open.remove(&number).map(|(id, _)| id)
+    }
+
+    /// Nobody waits for these calls any more: none is begun, and waits end. A step that
+    /// was begun is completed.
+    pub(super) fn cancel(&mut self, cancelled: &Value) {
+        for (_, (_, interruption)) in self.open.extract_if(.., |_, (id, _)| id == cancelled) {
+            interruption.ask();
+        }
+    }
+
+    /// Ends every wait.
+    pub(super) fn end_waits(&self) {
+        for (_, interruption) in self.open.values() {
+            interruption.ask();
+        }
+    }
+
+    /// Whether no call runs, and so none is queued.
+    pub(super) fn is_idle(&self) -> bool {
+        self.running == [0; 2]
+    }
+
+    /// Starts the calls whose turn it is, each on a thread of its own.
+    fn start(&mut self, waits: bool) {
+        let lane = usize::from(waits);
+        while self.running[lane] < MOST[lane]
+            && let Some((number, work)) = self.queued[lane].pop_front()
+        {
+            let Some((_, interruption)) = self.open.get(&number) else {
+                continue;
+            };
+            let interruption = interruption.clone();
+            let events = self.events.clone();
+            let finish = move |answer| drop(events.send(Event::Finished(number, waits, answer)));
+            let fail = finish.clone();
+            self.running[lane] += 1;
+            let thread = thread::Builder::new().stack_size(STACK);
+            if let Err(problem) = thread.spawn(move || finish(work(&interruption))) {
+                let text = format!("the system gives no thread: {problem}");
+                fail(Err(error(INTERNAL, text)));
             }
-        };
-        let document = serde_json::from_slice(&bytes);
-        document.map_err(|error| {
-            ErrorData::internal_error(
-                format!("the command's answer is no document: {error}"),
-                None,
-            )
-        })
-    }
-
-    /// The document of a command that reads, for a resource.
-    ///
-    /// # Errors
-    /// An error of the protocol where nobody waits for it any more.
-    pub(super) async fn read(
-        &self,
-        words: &[&str],
-        context: &RequestContext<RoleServer>,
-    ) -> Result<Value, ErrorData> {
-        let Fixed { agent, branch } = &self.fixed;
-        let line = Line::new(words, agent.as_deref(), branch.as_deref());
-        self.run(line, false, context).await
+        }
     }
 }
 
-/// What a command prints, which runs on a thread of its own. One that panics took
-/// nothing with it but its answer.
-async fn performed(work: impl FnOnce() -> Vec<u8> + Send + 'static) -> Vec<u8> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|_| {
+/// Runs a command, and returns its document.
+///
+/// # Errors
+/// An error of the protocol where the document is none.
+pub(super) fn run(line: Line, interruption: &Interruption) -> Answer {
+    let call = Call::new(line.input, interruption.clone());
+    let bytes = performed(|| crate::document(&line.arguments, call));
+    serde_json::from_slice(&bytes).map_err(|problem| {
+        let text = format!("the command's answer is no document: {problem}");
+        error(INTERNAL, text)
+    })
+}
+
+/// The document of a failure.
+pub(super) fn document(failure: &Failure) -> Value {
+    serde_json::from_slice(&Output::of_failure(failure)).unwrap_or_default()
+}
+
+/// What a command prints. One that panics takes nothing with it but its answer.
+fn performed(work: impl FnOnce() -> Vec<u8>) -> Vec<u8> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
         let text = "the command met a fault of the program, and gave up";
         let failure = Failure::new(ErrorCode::Panicked, text).hint(
             "a step is recorded whole or not at all: see `git handoff log`, and report what the server's standard error says",
@@ -150,13 +142,11 @@ mod tests {
 
     #[test]
     fn a_panic_is_an_answer() {
-        let runtime = tokio::runtime::Builder::new_current_thread().build();
-        let runtime = runtime.unwrap_or_else(|error| panic!("{error}"));
-        let told = runtime.block_on(performed(|| panic!("on purpose")));
+        let told = performed(|| panic!("on purpose"));
         let document: Value = serde_json::from_slice(&told).unwrap_or_default();
         assert_eq!(document["ok"], false);
         assert_eq!(document["error"]["code"], "panicked");
-        let after = runtime.block_on(performed(|| b"{}".to_vec()));
+        let after = performed(|| b"{}".to_vec());
         assert_eq!(after, b"{}", "and the next call is answered");
     }
 }

@@ -4,9 +4,9 @@ use std::ffi::OsString;
 
 use clap::Arg;
 use handoff_base::text::quoted;
-use rmcp::model::JsonObject;
 use serde_json::Value;
 
+use super::message::Object;
 use super::schema::{AGENT, CONTRACT, Fixed, Kind, command, kind, property};
 use super::verbs::Verb;
 use crate::failure::{ErrorCode, Failure};
@@ -39,7 +39,7 @@ impl Line {
     /// # Errors
     /// A [`Failure`] of usage where an argument is none of the tool's, is not of its
     /// kind, or names another agent than the server's.
-    pub(super) fn of_call(verb: &Verb, given: &JsonObject, fixed: &Fixed) -> Result<Self, Failure> {
+    pub(super) fn of_call(verb: &Verb, given: &Object, fixed: &Fixed) -> Result<Self, Failure> {
         let all = crate::command();
         let known: Vec<&Arg> = command(&all, verb)
             .into_iter()
@@ -97,7 +97,7 @@ impl Line {
     }
 }
 
-fn refuse_unknown(verb: &Verb, known: &[&Arg], given: &JsonObject) -> Result<(), Failure> {
+fn refuse_unknown(verb: &Verb, known: &[&Arg], given: &Object) -> Result<(), Failure> {
     let own = known.iter().map(|argument| property(argument));
     let text = verb.contract.map(|_| CONTRACT.to_owned());
     let everywhere = [AGENT.to_owned()];
@@ -115,7 +115,7 @@ fn refuse_unknown(verb: &Verb, known: &[&Arg], given: &JsonObject) -> Result<(),
 ///
 /// # Errors
 /// A [`Failure`] of usage where they are not the same.
-fn acting(given: &JsonObject, fixed: Option<&str>) -> Result<Option<String>, Failure> {
+fn acting(given: &Object, fixed: Option<&str>) -> Result<Option<String>, Failure> {
     let asked = match given.get(AGENT) {
         None | Some(Value::Null) => None,
         Some(Value::String(text)) => Some(text.as_str()),

@@ -1,8 +1,10 @@
 //! The lines of the input, of which none takes more than so much memory.
 
-use rmcp::model::RequestId;
+use std::io::{BufRead, Read};
+
 use serde_json::Value;
-use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
+
+use super::message::identity;
 
 /// How many bytes a line may have.
 pub(super) const LONGEST: usize = 16 * 1024 * 1024;
@@ -18,66 +20,53 @@ pub(super) enum Line {
     Whole(Vec<u8>),
     /// It was longer than a line may be, and is gone; its request's id, where one of
     /// its ends says it.
-    TooLong(Option<RequestId>),
+    TooLong(Option<Value>),
 }
 
-/// The lines of an input. Whoever stops waiting for a line loses nothing of it.
+/// The lines of an input, until it ends or breaks; the last needs no end.
 #[derive(Debug)]
 pub(super) struct Lines<R> {
-    input: BufReader<R>,
+    input: R,
     longest: usize,
-    /// What was read of a line, and of one that is too long its last part.
-    read: Vec<u8>,
-    /// How a line that is too long begins.
-    begin: Option<Vec<u8>>,
 }
 
-impl<R: AsyncRead + Unpin> Lines<R> {
+impl<R: BufRead> Lines<R> {
     pub(super) fn new(input: R, longest: usize) -> Self {
-        Self {
-            input: BufReader::new(input),
-            longest,
-            read: Vec::new(),
-            begin: None,
-        }
+        Self { input, longest }
     }
 
-    /// The next line; the last needs no end. None where the input ended or broke.
-    pub(super) async fn next(&mut self) -> Option<Line> {
-        loop {
-            let Ok(bytes) = self.input.fill_buf().await else {
-                return None;
-            };
-            let end = bytes.iter().position(|byte| *byte == b'\n');
-            let is_over = bytes.is_empty();
-            let part = &bytes[..end.unwrap_or(bytes.len())];
-            self.read.extend_from_slice(part);
-            let consumed = part.len() + usize::from(end.is_some());
-            self.input.consume(consumed);
-            if self.begin.is_none() && self.read.len() > self.longest {
-                self.begin = Some(self.read[..END.min(self.longest)].to_vec());
-            }
-            if self.begin.is_some() && self.read.len() > 2 * END {
-                // What was taken for a long line is given back.
-                self.read = self.read.split_off(self.read.len() - END);
-            }
-            if end.is_some() || is_over && (!self.read.is_empty() || self.begin.is_some()) {
-                let read = std::mem::take(&mut self.read);
-                return Some(match self.begin.take() {
-                    None => Line::Whole(read),
-                    Some(begin) => Line::TooLong(id_within(&begin, &read)),
-                });
-            }
-            if is_over {
-                return None;
-            }
+    /// Reads on to the end of the line, but no more than so many bytes.
+    fn read(&mut self, most: usize, line: &mut Vec<u8>) -> Option<usize> {
+        let mut input = self.input.by_ref().take(most as u64);
+        input.read_until(b'\n', line).ok()
+    }
+}
+
+impl<R: BufRead> Iterator for Lines<R> {
+    type Item = Line;
+
+    fn next(&mut self) -> Option<Line> {
+        let mut line = Vec::new();
+        if self.read(self.longest + 1, &mut line)? == 0 {
+            return None;
         }
+        if line.pop_if(|last| *last == b'\n').is_some() || line.len() <= self.longest {
+            return Some(Line::Whole(line));
+        }
+        let begin = line[..END.min(self.longest)].to_vec();
+        let mut end = line.split_off(line.len().saturating_sub(END));
+        // What was taken for a long line is given back.
+        drop(line);
+        while !end.ends_with(b"\n") && self.read(END, &mut end)? > 0 {
+            end.drain(..end.len().saturating_sub(2 * END));
+        }
+        Some(Line::TooLong(id_within(&begin, &end)))
     }
 }
 
 /// The id of a request of which only the ends are known: clients write it first or last.
 /// What stands deeper, or in a text, is not taken for it.
-fn id_within(begin: &[u8], end: &[u8]) -> Option<RequestId> {
+fn id_within(begin: &[u8], end: &[u8]) -> Option<Value> {
     let mut places = begin.windows(ID.len());
     let first = places.position(|bytes| bytes == ID).and_then(|at| {
         let (before, rest) = begin.split_at(at);
@@ -95,7 +84,7 @@ fn id_within(begin: &[u8], end: &[u8]) -> Option<RequestId> {
         let mut found: Value = serde_json::from_slice(&rest).ok()?;
         separated.then(|| found["id"].take())
     };
-    serde_json::from_value(first.or_else(last)?).ok()
+    identity(&first.or_else(last)?)
 }
 
 #[cfg(test)]
@@ -105,16 +94,7 @@ mod tests {
     use super::{Line, Lines, id_within};
 
     fn all(input: &[u8], longest: usize) -> Vec<Line> {
-        let runtime = tokio::runtime::Builder::new_current_thread().build();
-        let runtime = runtime.unwrap_or_else(|error| panic!("{error}"));
-        runtime.block_on(async {
-            let mut lines = Lines::new(input, longest);
-            let mut all = Vec::new();
-            while let Some(line) = lines.next().await {
-                all.push(line);
-            }
-            all
-        })
+        Lines::new(input, longest).collect()
     }
 
     #[test]
@@ -128,11 +108,8 @@ mod tests {
         );
         assert_eq!(all(b"1234567890", 9), [Line::TooLong(None)]);
         let long = format!("{{\"id\":\"x\",\"a\":\"{}\"}}\nb", "a".repeat(100_000));
-        let id = serde_json::from_value(json!("x")).ok();
-        assert_eq!(
-            all(long.as_bytes(), 50_000),
-            [Line::TooLong(id), whole("b")]
-        );
+        let long = all(long.as_bytes(), 50_000);
+        assert_eq!(long, [Line::TooLong(Some(json!("x"))), whole("b")]);
     }
 
     #[test]

@@ -1,94 +1,112 @@
-//! What a line says: a message, or what is wrong with it and whom to tell.
+//! What a line says: a request, or what is wrong with it and whom to tell.
 
-use rmcp::RoleServer;
-use rmcp::model::{ClientRequest, ErrorData, RequestId};
-use rmcp::service::RxJsonRpcMessage;
-use serde_json::Value;
+use handoff_contract::scan::{Seen, walk};
+use serde_json::{Map, Value, json};
 
-type Message = RxJsonRpcMessage<RoleServer>;
+pub(super) type Object = Map<String, Value>;
 
-/// What a request is told that can't be taken.
+/// A result, or an error of JSON-RPC.
+pub(super) type Answer = Result<Value, Value>;
+
+pub(super) const INVALID_REQUEST: i32 = -32600;
+pub(super) const NO_METHOD: i32 = -32601;
+pub(super) const INVALID_PARAMS: i32 = -32602;
+pub(super) const INTERNAL: i32 = -32603;
+pub(super) const NO_RESOURCE: i32 = -32002;
+pub(super) const NO_VERSION: i32 = -32022;
+
+/// A request, or a notification, which has no id.
 #[derive(Debug)]
-pub(super) struct Refused {
-    pub(super) id: Option<RequestId>,
-    pub(super) error: ErrorData,
+pub(super) struct Message {
+    pub(super) id: Option<Value>,
+    pub(super) method: String,
+    /// An object, or null.
+    pub(super) params: Value,
 }
 
-/// The methods that there are, and what each has to be told.
-const METHODS: &[(&str, &str)] = &[
-    (
-        "initialize",
-        "needs `protocolVersion`, a text, `capabilities`, an object, and `clientInfo`, an object with `name` and `version`",
-    ),
-    (
-        "tools/call",
-        "needs `name`, a text, and may have `arguments`, an object",
-    ),
-    ("resources/read", "needs `uri`, a text"),
-    ("tools/list", "may have `cursor`, a text"),
-    ("resources/list", "may have `cursor`, a text"),
-    ("resources/templates/list", "may have `cursor`, a text"),
-    ("server/discover", "needs nothing but `_meta`, an object"),
-    ("ping", "needs nothing"),
-];
-
-/// The message in a line. None where there is none, or nobody could tell what an answer
+/// The message in a line. None if it requests nothing, or nobody could tell what an answer
 /// to it answers.
 ///
 /// # Errors
-/// What to answer where it is JSON and no message, or its parameters are wrong.
-pub(super) fn message(line: &[u8]) -> Result<Option<Message>, Box<Refused>> {
+/// What to answer where it is JSON and no message.
+pub(super) fn message(line: &[u8]) -> Result<Option<Message>, Value> {
     let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
-    match serde_json::from_slice(line) {
-        Ok(Message::Request(request)) => {
-            // The library takes a request that it does not know for a custom method.
-            if let ClientRequest::CustomRequest(custom) = &request.request
-                && let Some(error) = misused(&custom.method, "the params are wrong")
-            {
-                let id = Some(request.id);
-                return Err(Box::new(Refused { id, error }));
-            }
-            Ok(Some(Message::Request(request)))
-        }
-        Ok(message) => Ok(Some(message)),
-        Err(_) => match serde_json::from_slice(line) {
-            Ok(value) => fault(&value).map_or(Ok(None), |refused| Err(Box::new(refused))),
-            Err(_) => Ok(None),
-        },
-    }
-}
-
-/// The error of a method of those that there are, whose parameters are wrong.
-fn misused(method: &str, what: &str) -> Option<ErrorData> {
-    let (_, needs) = METHODS.iter().find(|(name, _)| *name == method)?;
-    let text = format!("{what}: {method} {needs}");
-    Some(ErrorData::invalid_params(text, None))
-}
-
-/// What is wrong with JSON that is no message; nothing is said of a notification.
-fn fault(value: &Value) -> Option<Refused> {
-    let said = |name| value.get(name);
-    let method = said("method").and_then(Value::as_str);
-    if method.is_some() && said("id").is_none() {
-        return None;
-    }
-    // The id of an answer is one that this side gave.
-    let is_answer = said("result").is_some() || said("error").is_some();
-    let id = said("id").filter(|_| !is_answer);
-    let id = id.and_then(|id| serde_json::from_value::<RequestId>(id.clone()).ok());
-    let text = match method {
-        _ if !value.is_object() => "a message is an object",
-        _ if said("jsonrpc").and_then(Value::as_str) != Some("2.0") => "`jsonrpc` is not \"2.0\"",
-        None => "there is no `method`, a text",
-        Some(_) if id.is_none() => "`id` is neither a text nor a whole number",
-        Some(method) if said("params").is_some_and(|params| !params.is_object()) => {
-            let text = "the params are no object";
-            let error = misused(method, text);
-            let error = error.unwrap_or_else(|| ErrorData::invalid_params(text, None));
-            return Some(Refused { id, error });
-        }
-        Some(_) => "that is no request",
+    let text = std::str::from_utf8(line).unwrap_or_default();
+    let Ok(mut value) = serde_json::from_str::<Value>(text) else {
+        return Ok(None);
     };
-    let error = ErrorData::invalid_request(text, None);
-    Some(Refused { id, error })
+    let mut is_ambiguous = false;
+    walk(text, &mut |_, _, seen| {
+        is_ambiguous |= matches!(seen, Seen::Key { again: true, .. });
+    });
+    let method = value["method"].as_str().map(str::to_owned);
+    let has = |name| value.get(name).is_some();
+    let id = value.get("id").and_then(identity);
+    let invalid = |text| error(INVALID_REQUEST, text);
+    let params = &value["params"];
+    let may_be_object = |value: &Value| value.is_object() || value.is_null();
+    let error = match &method {
+        _ if !value.is_object() => invalid("a message is an object"),
+        // An answer, but this side requests nothing.
+        None if has("result") || has("error") => return Ok(None),
+        _ if value["jsonrpc"] != "2.0" => invalid("`jsonrpc` is not \"2.0\""),
+        None => invalid("there is no `method`, a text"),
+        Some(_) if has("id") && id.is_none() => {
+            invalid("`id` is neither a text nor a whole number")
+        }
+        Some(method) if !may_be_object(params) => misused(method, "the params are no object"),
+        Some(_) if !may_be_object(&params["_meta"]) => invalid("`_meta` is no object"),
+        Some(_) if is_ambiguous => invalid("a member is given twice"),
+        Some(_) => {
+            let params = value["params"].take();
+            return Ok(method.map(|method| Message { id, method, params }));
+        }
+    };
+    // A notification is never answered.
+    if method.is_some() && !has("id") {
+        return Ok(None);
+    }
+    Err(response(id, Err(error)))
+}
+
+/// What identifies a request: a text or a whole number.
+pub(super) fn identity(id: &Value) -> Option<Value> {
+    // Some write every number with a fraction; from 2^53 on, that does not say which it is.
+    let is_exact = |number: &f64| number.fract() == 0.0 && number.abs() < 9_007_199_254_740_992.0;
+    let number = id.as_f64().filter(is_exact).map(|number| number as i64);
+    let number = id.as_i64().or(number).map(Value::from);
+    number.or_else(|| id.as_str().map(Value::from))
+}
+
+pub(super) fn error(code: i32, message: impl Into<String>) -> Value {
+    json!({ "code": code, "message": message.into() })
+}
+
+/// The error of a request whose parameters are wrong.
+pub(super) fn misused(method: &str, what: &str) -> Value {
+    let needs = match method {
+        "initialize" => {
+            "needs `protocolVersion`, a text, `capabilities`, an object, and `clientInfo`, an object with `name` and `version`"
+        }
+        "ping" => "needs nothing",
+        "resources/list" | "resources/templates/list" | "tools/list" => "may have `cursor`, a text",
+        "resources/read" => "needs `uri`, a text",
+        "server/discover" => "needs nothing but `_meta`, an object",
+        "tools/call" => "needs `name`, a text, and may have `arguments`, an object",
+        _ => return error(INVALID_PARAMS, what),
+    };
+    error(INVALID_PARAMS, format!("{what}: {method} {needs}"))
+}
+
+/// The message that answers a request, whose id may be unknown.
+pub(super) fn response(id: Option<Value>, answer: Answer) -> Value {
+    let mut message = json!({ "jsonrpc": "2.0" });
+    if let Some(id) = id {
+        message["id"] = id;
+    }
+    match answer {
+        Ok(result) => message["result"] = result,
+        Err(error) => message["error"] = error,
+    }
+    message
 }

@@ -1,10 +1,10 @@
-//! The server of the Model Context Protocol: verbs are tools, the ledger is
+//! The server of the Model Context Protocol: commands are tools, the ledger is
 //! resources.
 //!
 //! `verbs` says which commands are tools, `schema` derives a tool from what clap
 //! knows of its command, `line` makes a command line of a call's arguments, `calls` runs it
 //! when its turn comes, `resources` names what can be read, `server` answers each request,
-//! `wire` is the connection, of `lines` that are each a `message`. A call runs the very code
+//! which `message` reads from one of the input's `lines`. A call runs the very code
 //! that the command line runs, within this process, and its answer is the document that
 //! `--json` prints.
 
@@ -16,68 +16,115 @@ mod resources;
 mod schema;
 mod server;
 mod verbs;
-mod wire;
 
 pub(crate) use schema::Fixed;
 
+use std::io::{self, Write};
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::Duration;
 
-use calls::Calls;
-use rmcp::ServiceExt;
-use rmcp::service::ServerInitializeError;
-use rmcp::transport::async_rw::AsyncRwTransport;
+use lines::{LONGEST, Line, Lines};
+use message::{Answer, response};
+use serde_json::Value;
 use server::Server;
-use tokio::sync::watch;
-use wire::Wire;
 
 use crate::context::interruption::Interruption;
 use crate::failure::{ErrorCode, Failure};
 
-/// The stack of a thread that runs a command: as much as a process has.
-const STACK: usize = 8 * 1024 * 1024;
+/// How long the last answers wait for a client to read them after a signal.
+const LAST_ANSWERS: Duration = Duration::from_secs(5);
+
+/// What the server waits for.
+enum Event {
+    Line(Line),
+    /// The call of this number, which waits for others or not, has this answer.
+    Finished(u64, bool, Answer),
+    /// The input ended, or a signal came.
+    Over,
+    /// All answers are written, or nobody reads them.
+    Written,
+}
 
 /// Serves until the input ends, nobody reads the output, or a signal comes.
 ///
 /// # Errors
-/// A [`Failure`] of the environment where the system gives no threads or no pipes.
+/// A [`Failure`] of the environment where the system gives no threads.
 pub(crate) fn serve(fixed: Fixed) -> Result<(), Failure> {
-    let failed = |what: String| Failure::new(ErrorCode::McpFailed, what);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .thread_stack_size(STACK)
-        .build()
-        .map_err(|error| failed(format!("the server cannot be started: {error}")))?;
-    let (gone, is_gone) = watch::channel(false);
+    let failed = |error: io::Error| {
+        let text = format!("the server cannot be started: {error}");
+        Failure::new(ErrorCode::McpFailed, text)
+    };
+    let (events, received) = mpsc::channel();
     // A wait may have a git that asks a remote: it must not be left behind.
-    let asked = gone.clone();
-    let interruption = Interruption::catch(move || {
-        asked.send_replace(true);
-    })
-    .map_err(|error| failed(format!("signals cannot be caught: {error}")))?;
-    let served = runtime.block_on(async {
-        let (reader, writer) = rmcp::transport::io::stdio_pipes();
-        // The library reads nothing: it would keep silent of what it can't take.
-        let output = AsyncRwTransport::new_server(tokio::io::empty(), writer);
-        let wire = Wire::new(reader, output, gone);
-        let (calls, turns) = Calls::new(fixed, is_gone.clone());
-        let served = match Server::new(calls).serve(wire).await {
-            Ok(running) => running.waiting().await.map(drop).map_err(|e| e.to_string()),
-            Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
-            // Nobody read the first answers.
-            Err(_) if *is_gone.borrow() => Ok(()),
-            Err(error) => Err(error.to_string()),
+    let signalled = events.clone();
+    let interruption = Interruption::catch(move || drop(signalled.send(Event::Over)));
+    let interruption = interruption.map_err(failed)?;
+    let read = events.clone();
+    let reader = move || {
+        for line in Lines::new(io::stdin().lock(), LONGEST) {
+            drop(read.send(Event::Line(line)));
+        }
+        drop(read.send(Event::Over));
+    };
+    thread::Builder::new().spawn(reader).map_err(failed)?;
+    let (output, answers) = mpsc::channel();
+    let written = events.clone();
+    // Reading goes on while a client does not read what is answered.
+    let writer = move || {
+        // Where this fails, nobody reads any more.
+        drop(write(&answers));
+        drop(written.send(Event::Written));
+    };
+    thread::Builder::new().spawn(writer).map_err(failed)?;
+    let mut output = Some(output);
+    let mut server = Server::new(fixed, events);
+    let (mut is_over, mut is_written) = (false, false);
+    let mut patience = Duration::MAX;
+    while !(is_over && is_written && server.calls.is_idle()) {
+        let Ok(event) = received.recv_timeout(patience) else {
+            break;
         };
-        // What was begun is brought to its end, whether or not anyone hears of it.
-        turns.all_over().await;
-        served
-    });
-    // Nothing is left that runs but a read of the input, which may never return.
-    runtime.shutdown_background();
+        let answer = match event {
+            Event::Line(_) if is_over => None,
+            Event::Line(line) => server.answer(line),
+            Event::Finished(number, waits, answer) => {
+                let id = server.calls.finish(number, waits);
+                id.map(|id| response(Some(id), answer))
+            }
+            Event::Over | Event::Written => {
+                is_written |= matches!(event, Event::Written);
+                is_over = true;
+                server.calls.end_waits();
+                None
+            }
+        };
+        if let (Some(answer), Some(output)) = (answer, &output) {
+            drop(output.send(answer));
+        }
+        // What was begun is completed, whether or not anyone hears of it.
+        if is_over && server.calls.is_idle() {
+            output = None;
+            if interruption.requested().load(Ordering::SeqCst) {
+                patience = LAST_ANSWERS;
+            }
+        }
+    }
     if interruption.requested().load(Ordering::SeqCst) {
         interruption.pass_on();
     }
-    served.map_err(|error| {
-        failed(format!("the connection broke: {error}"))
-            .hint("see that the harness speaks the Model Context Protocol, and start it again")
-    })
+    Ok(())
+}
+
+/// Writes answers, one per line, until there are no more.
+fn write(answers: &Receiver<Value>) -> io::Result<()> {
+    let mut output = io::stdout().lock();
+    for answer in answers {
+        let mut line = serde_json::to_vec(&answer)?;
+        line.push(b'\n');
+        output.write_all(&line)?;
+        output.flush()?;
+    }
+    Ok(())
 }

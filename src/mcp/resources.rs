@@ -3,58 +3,41 @@
 use std::collections::BTreeSet;
 
 use handoff_base::text::quoted;
-use rmcp::RoleServer;
-use rmcp::model::{
-    ErrorData, ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult, Resource,
-    ResourceContents, ResourceTemplate,
-};
-use rmcp::service::RequestContext;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::calls::Calls;
+use super::calls;
+use super::line::Line;
+use super::message::{Answer, INTERNAL, INVALID_PARAMS, NO_RESOURCE, error};
+use super::schema::Fixed;
+use crate::context::interruption::Interruption;
 use crate::failure::Failure;
-use crate::output::Output;
 
 /// How many resources one page of the list has.
 const PAGE: usize = 100;
 
 const JSON: &str = "application/json";
 
-/// The ledger as a whole.
-const LEDGER: &str = "handoff://ledger";
-
 /// One page of what there is: the ledger, the protocols in force, the issues in which
 /// a handoff is open. What is closed is read by its address all the same.
 ///
 /// # Errors
 /// An error of the protocol where the ledger can't be read, or the cursor is none.
-pub(super) async fn list(
-    calls: &Calls,
-    cursor: Option<&str>,
-    context: &RequestContext<RoleServer>,
-) -> Result<ListResourcesResult, ErrorData> {
+pub(super) fn list(fixed: &Fixed, cursor: Option<&str>, interruption: &Interruption) -> Answer {
     let begin = match cursor.map(str::parse::<usize>) {
         None => 0,
         Some(Ok(begin)) => begin,
-        Some(Err(_)) => return Err(ErrorData::invalid_params("that is no cursor", None)),
+        Some(Err(_)) => return Err(error(INVALID_PARAMS, "that is no cursor")),
     };
-    let status = data(calls.read(&["status"], context).await?)?;
-    let protocols = data(calls.read(&["protocol", "list"], context).await?)?;
-    let mut all = vec![resource(
-        LEDGER,
-        "ledger",
-        "What is open and needs attention",
-    )];
+    let status = data(run(fixed, &["status"], interruption)?)?;
+    let protocols = data(run(fixed, &["protocol", "list"], interruption)?)?;
+    let ledger = "What is open and needs attention";
+    let mut all = vec![resource("uri", "ledger", "ledger", ledger)];
     for protocol in protocols["protocols"].as_array().into_iter().flatten() {
         if protocol["in_force"] == true
             && let Some(name) = protocol["name"].as_str()
         {
-            let uri = format!("handoff://protocol/{name}");
-            all.push(resource(
-                &uri,
-                name,
-                "A protocol: agents, routes, contracts",
-            ));
+            let about = "A protocol: agents, routes, contracts";
+            all.push(resource("uri", &format!("protocol/{name}"), name, about));
         }
     }
     let records = status["handoffs"].as_array().into_iter().flatten();
@@ -63,77 +46,45 @@ pub(super) async fn list(
         .map(|(issue, _)| issue)
         .collect();
     for issue in open {
-        let uri = format!("handoff://issue/{issue}");
-        all.push(resource(&uri, issue, "An issue in which a handoff is open"));
+        let about = "An issue in which a handoff is open";
+        all.push(resource("uri", &format!("issue/{issue}"), issue, about));
     }
     let next = begin.saturating_add(PAGE);
     let is_last = next >= all.len();
-    let page: Vec<Resource> = all.into_iter().skip(begin).take(PAGE).collect();
-    let mut result = ListResourcesResult::with_all_items(page);
-    result.next_cursor = (!is_last).then(|| next.to_string());
+    let page: Vec<Value> = all.into_iter().skip(begin).take(PAGE).collect();
+    let mut result = json!({ "resources": page });
+    if !is_last {
+        result["nextCursor"] = next.to_string().into();
+    }
     Ok(result)
 }
 
-fn resource(uri: &str, name: &str, description: &str) -> Resource {
-    Resource::new(uri, name)
-        .with_description(description)
-        .with_mime_type(JSON)
+fn resource(address: &str, path: &str, name: &str, description: &str) -> Value {
+    let uri = format!("handoff://{path}");
+    json!({ (address): uri, "name": name, "description": description, "mimeType": JSON })
 }
 
 /// The addresses that there may be something under.
-pub(super) fn templates() -> ListResourceTemplatesResult {
-    let known = [
-        (
-            "issue/{key}",
-            "issue",
-            "An issue and all of its handoffs",
-            Some(JSON),
-        ),
-        (
-            "issue/{key}/context",
-            "context",
-            "Everything that an issue's contracts have accumulated",
-            Some(JSON),
-        ),
-        (
-            "handoff/{id}",
-            "handoff",
-            "A handoff: its record, its history, its contract",
-            Some(JSON),
-        ),
-        (
-            "handoff/{id}/contract",
-            "contract",
-            "A contract as it was sent",
-            None,
-        ),
-        (
-            "protocol/{name}",
-            "protocol",
-            "A protocol: its agents, routes and contracts",
-            Some(JSON),
-        ),
-    ];
-    let templates = known.map(|(path, name, description, format)| {
-        let template =
-            ResourceTemplate::new(format!("handoff://{path}"), name).with_description(description);
-        match format {
-            Some(format) => template.with_mime_type(format),
-            None => template,
-        }
-    });
-    ListResourceTemplatesResult::with_all_items(templates.to_vec())
+pub(super) fn templates() -> Value {
+    let template = |path, name, description| resource("uriTemplate", path, name, description);
+    json!({ "resourceTemplates": [
+        template("issue/{key}", "issue", "An issue and all of its handoffs"),
+        template("issue/{key}/context", "context", "Everything that an issue's contracts have accumulated"),
+        template("handoff/{id}", "handoff", "A handoff: its record, its history, its contract"),
+        {
+            "uriTemplate": "handoff://handoff/{id}/contract",
+            "name": "contract",
+            "description": "A contract as it was sent",
+        },
+        template("protocol/{name}", "protocol", "A protocol: its agents, routes and contracts"),
+    ] })
 }
 
 /// What is under an address.
 ///
 /// # Errors
 /// An error of the protocol where there is nothing, with the command's own document.
-pub(super) async fn read(
-    calls: &Calls,
-    uri: &str,
-    context: &RequestContext<RoleServer>,
-) -> Result<ReadResourceResult, ErrorData> {
+pub(super) fn read(fixed: &Fixed, uri: &str, interruption: &Interruption) -> Answer {
     let path = uri.strip_prefix("handoff://").unwrap_or_default();
     let parts: Vec<&str> = path.split('/').collect();
     let words: &[&str] = match parts[..] {
@@ -146,14 +97,13 @@ pub(super) async fn read(
             let text = format!("there is no resource {}", quoted(uri));
             let failure = Failure::usage(text)
                 .hint("its forms are those of resources/templates/list, and handoff://ledger");
-            let document =
-                serde_json::from_slice(&Output::of_failure(&failure)).unwrap_or_default();
-            let error = refused(document);
-            return Err(ErrorData::resource_not_found(error.message, error.data));
+            let mut error = refused(calls::document(&failure));
+            error["code"] = NO_RESOURCE.into();
+            return Err(error);
         }
     };
-    let document = calls.read(words, context).await?;
-    let contents = match parts[..] {
+    let document = run(fixed, words, interruption)?;
+    let (format, text) = match parts[..] {
         ["handoff", _, "contract"] => {
             let contract = data(document)?["contract"].take();
             let format = match contract["format"].as_str() {
@@ -162,18 +112,23 @@ pub(super) async fn read(
                 _ => "text/markdown",
             };
             let text = contract["text"].as_str().unwrap_or_default();
-            ResourceContents::text(text, uri).with_mime_type(format)
+            (format, text.to_owned())
         }
-        _ if document["ok"] == true => {
-            ResourceContents::text(document.to_string(), uri).with_mime_type(JSON)
-        }
+        _ if document["ok"] == true => (JSON, document.to_string()),
         _ => return Err(refused(document)),
     };
-    Ok(ReadResourceResult::new(vec![contents]))
+    Ok(json!({ "contents": [{ "uri": uri, "mimeType": format, "text": text }] }))
+}
+
+/// The document of a command that reads.
+fn run(fixed: &Fixed, words: &[&str], interruption: &Interruption) -> Answer {
+    let Fixed { agent, branch } = fixed;
+    let line = Line::new(words, agent.as_deref(), branch.as_deref());
+    calls::run(line, interruption)
 }
 
 /// What a document says.
-fn data(mut document: Value) -> Result<Value, ErrorData> {
+fn data(mut document: Value) -> Answer {
     if document["ok"] == true {
         Ok(document["data"].take())
     } else {
@@ -182,16 +137,14 @@ fn data(mut document: Value) -> Result<Value, ErrorData> {
 }
 
 /// The protocol's error for a command's.
-fn refused(document: Value) -> ErrorData {
-    let error = &document["error"];
-    let message = error["message"].as_str().unwrap_or_default().to_owned();
-    let is_missing = ["no_issue", "no_handoff", "no_protocol"];
-    let code = error["code"].as_str().unwrap_or_default();
-    match code {
-        code if is_missing.contains(&code) => {
-            ErrorData::resource_not_found(message, Some(document))
-        }
-        "usage" => ErrorData::invalid_params(message, Some(document)),
-        _ => ErrorData::internal_error(message, Some(document)),
-    }
+fn refused(document: Value) -> Value {
+    let failure = &document["error"];
+    let code = match failure["code"].as_str() {
+        Some("no_issue" | "no_handoff" | "no_protocol") => NO_RESOURCE,
+        Some("usage") => INVALID_PARAMS,
+        _ => INTERNAL,
+    };
+    let mut error = error(code, failure["message"].as_str().unwrap_or_default());
+    error["data"] = document;
+    error
 }

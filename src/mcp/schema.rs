@@ -1,11 +1,9 @@
 //! A tool's definition, derived from what clap knows of its command.
 
 use std::any::TypeId;
-use std::sync::Arc;
 
 use clap::builder::ValueRange;
 use clap::{Arg, ArgAction, Command};
-use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Map, Value, json};
 
 use super::verbs::{Effect, VERBS, Verb};
@@ -67,7 +65,7 @@ pub(super) fn command<'c>(all: &'c Command, verb: &Verb) -> Option<&'c Command> 
 }
 
 /// Every tool, in the table's order.
-pub(super) fn tools(fixed: &Fixed) -> Vec<Tool> {
+pub(super) fn tools(fixed: &Fixed) -> Value {
     let all = crate::command();
     let known = VERBS
         .iter()
@@ -75,24 +73,21 @@ pub(super) fn tools(fixed: &Fixed) -> Vec<Tool> {
     known.collect()
 }
 
-fn tool(verb: &Verb, command: &Command, fixed: &Fixed) -> Tool {
+fn tool(verb: &Verb, command: &Command, fixed: &Fixed) -> Value {
     let about = command.get_about().map(ToString::to_string);
-    let annotations = ToolAnnotations::new().open_world(false);
-    let annotations = match verb.effect {
-        Effect::Reads => annotations.read_only(true),
-        Effect::WritesOnce => annotations
-            .read_only(false)
-            .destructive(false)
-            .idempotent(true),
-        Effect::Writes => annotations
-            .read_only(false)
-            .destructive(false)
-            .idempotent(false),
-    };
-    let input = object(input(verb, command, fixed));
-    Tool::new(verb.name(), about.unwrap_or_default(), input)
-        .with_annotations(annotations)
-        .with_raw_output_schema(object(output()))
+    let mut annotations = json!({ "readOnlyHint": verb.effect == Effect::Reads });
+    if verb.effect != Effect::Reads {
+        annotations["destructiveHint"] = false.into();
+        annotations["idempotentHint"] = (verb.effect == Effect::WritesOnce).into();
+    }
+    annotations["openWorldHint"] = false.into();
+    json!({
+        "name": verb.name(),
+        "description": about.unwrap_or_default(),
+        "inputSchema": input(verb, command, fixed),
+        "outputSchema": output(),
+        "annotations": annotations,
+    })
 }
 
 /// The schema of every answer: the document's envelope.
@@ -182,12 +177,5 @@ fn single(argument: &Arg) -> Value {
         (true, _) => json!({ "type": "integer", "minimum": 0 }),
         (false, []) => json!({ "type": "string" }),
         (false, words) => json!({ "type": "string", "enum": words }),
-    }
-}
-
-fn object(value: Value) -> Arc<JsonObject> {
-    match value {
-        Value::Object(object) => Arc::new(object),
-        _ => Arc::default(),
     }
 }

@@ -1,18 +1,19 @@
 //! What is answered to each request.
 
-use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData,
-    Implementation, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
-    ServerConfig, Tool,
-};
-use rmcp::service::RequestContext;
-use rmcp::{RoleServer, ServerHandler};
+use std::sync::mpsc::Sender;
 
-use super::calls::Calls;
+use serde_json::{Value, json};
+
+use super::Event;
+use super::calls::{self, Calls, Work};
 use super::line::Line;
+use super::lines::{self, LONGEST};
+use super::message::{
+    INVALID_PARAMS, INVALID_REQUEST, Message, NO_METHOD, NO_RESOURCE, NO_VERSION, Object, error,
+    identity, message, misused, response,
+};
+use super::schema::Fixed;
 use super::{resources, schema, verbs};
-use crate::output::Output;
 
 /// What a client tells its model of the server.
 const INSTRUCTIONS: &str = "A ledger of handoffs between agents, kept in Git. Begin with prime: who \
@@ -21,96 +22,236 @@ send. `as` names the agent that you are; never act as another. Every answer is o
 with ok false, error.hint is the next safe step, \
 and explain says more of a code.";
 
-/// The server.
+/// The newest version of the protocol with a handshake, and the one without.
+const HANDSHAKE: &str = "2025-11-25";
+const STATELESS: &str = "2026-07-28";
+const VERSIONS: [&str; 5] = [
+    "2024-11-05",
+    "2025-03-26",
+    "2025-06-18",
+    HANDSHAKE,
+    STATELESS,
+];
+
+/// What a request without a handshake says of itself, as `_meta`.
+const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+
+/// How a connection settles the version.
+enum Era {
+    /// Once, by a handshake.
+    Handshake(&'static str),
+    /// By what each request says of itself.
+    Stateless,
+}
+
+/// The server of a connection.
 pub(super) struct Server {
-    calls: Calls,
-    tools: Vec<Tool>,
+    fixed: Fixed,
+    tools: Value,
+    /// None until a request decides it.
+    era: Option<Era>,
+    pub(super) calls: Calls,
 }
 
 impl Server {
-    /// A server of what these calls can do.
-    pub(super) fn new(calls: Calls) -> Self {
+    /// A server whose calls end with events of these.
+    pub(super) fn new(fixed: Fixed, events: Sender<Event>) -> Self {
         Self {
-            tools: schema::tools(calls.fixed()),
-            calls,
+            tools: schema::tools(&fixed),
+            fixed,
+            era: None,
+            calls: Calls::new(events),
         }
+    }
+
+    /// What is answered to a line at once.
+    pub(super) fn answer(&mut self, line: lines::Line) -> Option<Value> {
+        let read = match line {
+            lines::Line::Whole(line) => message(&line),
+            lines::Line::TooLong(id) => {
+                let text = format!("a line may have {LONGEST} bytes, and this one has more");
+                Err(response(id, Err(error(INVALID_REQUEST, text))))
+            }
+        };
+        let message = match read {
+            Ok(message) => message?,
+            Err(refused) => return Some(refused),
+        };
+        let Message { id, method, params } = message;
+        let Some(id) = id else {
+            if method == "notifications/cancelled" {
+                self.calls.cancel(&identity(&params["requestId"])?);
+            }
+            return None;
+        };
+        let answer = self.request(id.clone(), &method, params).transpose()?;
+        Some(response(Some(id), answer))
+    }
+
+    /// The result of a request; none where a call brings it later.
+    fn request(&mut self, id: Value, method: &str, params: Value) -> Result<Option<Value>, Value> {
+        let misused = || misused(method, "the params are wrong");
+        let is_newest = match (method, &self.era) {
+            ("initialize", _) => {
+                return self.shake_hands(&params).map(Some).ok_or_else(misused);
+            }
+            ("ping", None) => false,
+            _ => self.version(method, &params["_meta"])? == STATELESS,
+        };
+        let is_list = method != "tools/call";
+        let now = |result| Ok(Some(shaped(result, is_newest, is_list)));
+        let fixed = self.fixed.clone();
+        let (waits, work): (bool, Work) = match method {
+            "ping" => return now(json!({})),
+            "server/discover" => return Ok(Some(discovered())),
+            "tools/list" => return now(json!({ "tools": self.tools })),
+            "tools/call" => {
+                let arguments = match &params["arguments"] {
+                    Value::Null => &Object::new(),
+                    arguments => arguments.as_object().ok_or_else(misused)?,
+                };
+                let name = params["name"].as_str().ok_or_else(misused)?;
+                let unknown = || error(INVALID_PARAMS, format!("unknown tool: {name}"));
+                let verb = verbs::named(name).ok_or_else(unknown)?;
+                match Line::of_call(verb, arguments, &fixed) {
+                    Ok(line) => {
+                        let work = move |i: &_| calls::run(line, i).map(called);
+                        (verb.waits(), Box::new(work))
+                    }
+                    Err(failure) => return now(called(calls::document(&failure))),
+                }
+            }
+            "resources/list" => {
+                let cursor = params["cursor"].as_str().map(str::to_owned);
+                let work = move |i: &_| resources::list(&fixed, cursor.as_deref(), i);
+                (false, Box::new(work))
+            }
+            "resources/templates/list" => return now(resources::templates()),
+            "resources/read" => {
+                let uri = params["uri"].as_str().ok_or_else(misused)?.to_owned();
+                (false, Box::new(move |i| resources::read(&fixed, &uri, i)))
+            }
+            _ => return Err(error(NO_METHOD, method)),
+        };
+        let work = move |interruption: &_| match work(interruption) {
+            Ok(result) => Ok(shaped(result, is_newest, is_list)),
+            Err(mut error) => {
+                if is_newest && error["code"] == NO_RESOURCE {
+                    error["code"] = INVALID_PARAMS.into();
+                }
+                Err(error)
+            }
+        };
+        self.calls.add(id, waits, Box::new(work));
+        Ok(None)
+    }
+
+    /// Settles a version by a handshake, which decides the era unless it began. None where
+    /// the parameters are wrong.
+    fn shake_hands(&mut self, params: &Value) -> Option<Value> {
+        params["capabilities"].as_object()?;
+        params["clientInfo"]["name"].as_str()?;
+        params["clientInfo"]["version"].as_str()?;
+        let requested = params["protocolVersion"].as_str()?;
+        let mut versions = VERSIONS.into_iter().filter(|version| *version != STATELESS);
+        let version = versions.find(|version| *version == requested);
+        let version = version.unwrap_or(HANDSHAKE);
+        if !matches!(self.era, Some(Era::Stateless)) {
+            self.era = Some(Era::Handshake(version));
+        }
+        Some(json!({
+            "protocolVersion": version,
+            "capabilities": capabilities(),
+            "serverInfo": own(),
+            "instructions": INSTRUCTIONS,
+        }))
+    }
+
+    /// The version of a request; where there was no handshake, the first decides the era.
+    ///
+    /// # Errors
+    /// What to answer where it states another version, or does not say enough of itself.
+    fn version(&mut self, method: &str, meta: &Value) -> Result<&'static str, Value> {
+        let stated = meta[VERSION].as_str();
+        let known = VERSIONS.into_iter().find(|known| stated == Some(known));
+        if stated.is_some() && known.is_none() {
+            let mut error = error(NO_VERSION, "Unsupported protocol version");
+            error["data"] = json!({ "requested": stated, "supported": VERSIONS });
+            return Err(error);
+        }
+        let is_probe = method == "server/discover";
+        if let Some(Era::Handshake(agreed)) = self.era
+            && known != Some(STATELESS)
+            && !is_probe
+        {
+            return Ok(known.unwrap_or(agreed));
+        }
+        let version = known.is_none().then_some(VERSION);
+        let capabilities = (!meta[CAPABILITIES].is_object()).then_some(CAPABILITIES);
+        let missing: Vec<&str> = version.into_iter().chain(capabilities).collect();
+        if !missing.is_empty() {
+            let text = "request _meta is missing or has malformed required fields";
+            let text = format!("{text}: {}", missing.join(", "));
+            return Err(error(INVALID_PARAMS, text));
+        }
+        if method == "ping" {
+            return Err(error(NO_METHOD, method));
+        }
+        if !is_probe {
+            self.era.get_or_insert(Era::Stateless);
+        }
+        Ok(known.unwrap_or(STATELESS))
     }
 }
 
-impl ServerHandler for Server {
-    fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder()
-            .enable_tools()
-            .enable_resources()
-            .build();
-        let own = Implementation::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"))
-            .with_title("Handoffs between agents");
-        ServerConfig::new(capabilities)
-            .with_server_info(own)
-            .with_instructions(INSTRUCTIONS)
-    }
+/// What the server says of itself without a handshake.
+fn discovered() -> Value {
+    json!({
+        "resultType": "complete",
+        "supportedVersions": VERSIONS,
+        "capabilities": capabilities(),
+        "instructions": INSTRUCTIONS,
+        "ttlMs": 0,
+        "cacheScope": "private",
+        "_meta": { "io.modelcontextprotocol/serverInfo": own() },
+    })
+}
 
-    async fn list_tools(
-        &self,
-        _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
-    ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(self.tools.clone()))
-    }
+fn capabilities() -> Value {
+    json!({ "resources": {}, "tools": {} })
+}
 
-    fn get_tool(&self, name: &str) -> Option<Tool> {
-        self.tools.iter().find(|tool| tool.name == name).cloned()
-    }
+fn own() -> Value {
+    json!({
+        "name": env!("CARGO_PKG_NAME"),
+        "title": "Handoffs between agents",
+        "version": env!("CARGO_PKG_VERSION"),
+    })
+}
 
-    async fn call_tool(
-        &self,
-        request: CallToolRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<CallToolResponse, ErrorData> {
-        let Some(verb) = verbs::named(&request.name) else {
-            let text = format!("unknown tool: {}", request.name);
-            return Err(ErrorData::invalid_params(text, None));
-        };
-        let given = request.arguments.unwrap_or_default();
-        let document = match Line::of_call(verb, &given, self.calls.fixed()) {
-            Ok(line) => self.calls.run(line, verb.waits(), &context).await?,
-            Err(failure) => {
-                serde_json::from_slice(&Output::of_failure(&failure)).unwrap_or_default()
-            }
-        };
-        let text = vec![ContentBlock::text(document.to_string())];
-        let mut result = if document["ok"] == true {
-            CallToolResult::success(text)
-        } else {
-            CallToolResult::error(text)
-        };
-        result.structured_content = Some(document);
-        Ok(result.into())
-    }
+/// The result of a tool, which is a document.
+fn called(document: Value) -> Value {
+    let is_error = document["ok"] != true;
+    json!({
+        "content": [{ "type": "text", "text": document.to_string() }],
+        "structuredContent": document,
+        "isError": is_error,
+    })
+}
 
-    async fn list_resources(
-        &self,
-        request: Option<PaginatedRequestParams>,
-        context: RequestContext<RoleServer>,
-    ) -> Result<ListResourcesResult, ErrorData> {
-        let cursor = request.and_then(|request| request.cursor);
-        resources::list(&self.calls, cursor.as_deref(), &context).await
+/// A result with what the newest version has it say of itself.
+fn shaped(result: Value, is_newest: bool, is_list: bool) -> Value {
+    if !is_newest {
+        return result;
     }
-
-    async fn list_resource_templates(
-        &self,
-        _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
-    ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        Ok(resources::templates())
+    let mut whole = json!({ "resultType": "complete" });
+    if is_list {
+        whole["ttlMs"] = 0.into();
+        whole["cacheScope"] = "private".into();
     }
-
-    async fn read_resource(
-        &self,
-        request: ReadResourceRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<ReadResourceResponse, ErrorData> {
-        let found = resources::read(&self.calls, &request.uri, &context).await?;
-        Ok(found.into())
+    if let (Value::Object(whole), Value::Object(result)) = (&mut whole, result) {
+        whole.extend(result);
     }
+    whole
 }

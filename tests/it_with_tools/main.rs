@@ -8,7 +8,6 @@ mod graph;
 #[cfg(unix)]
 mod hook_frameworks;
 mod ledgers;
-#[cfg(feature = "mcp")]
 mod mcp;
 mod mcp_client;
 #[cfg(unix)]

@@ -373,6 +373,18 @@ fn calls_take_their_turns_in_the_order_in_which_they_came() {
 }
 
 #[test]
+fn requests_with_the_same_id_are_all_answered() {
+    let env = TestEnvironment::with_ledger();
+    let mut wire = Wire::new(&env, &[]);
+    let params = json!({ "name": "explain" });
+    let call = json!({ "jsonrpc": "2.0", "id": 1.0, "method": "tools/call", "params": params });
+    wire.text(&format!("{call}\n{call}\n"));
+    for _ in 0..2 {
+        assert_eq!(wire.next()["id"], 1, "as a whole number");
+    }
+}
+
+#[test]
 fn what_is_asked_before_the_input_ends_is_answered() {
     let env = TestEnvironment::with_ledger();
     let mut wire = Wire::new(&env, &[]);
@@ -727,6 +739,7 @@ fn what_is_no_request_of_the_protocol_is_told_or_passed_by() {
     let error = wire.next();
     assert_eq!(error["error"]["code"], -32600, "{error}");
     assert_eq!(wire.error("tools/nonsense", json!({}))["code"], -32601);
+    assert_eq!(wire.error("prompts/list", json!({}))["code"], -32601);
     assert_eq!(
         wire.error("prompts/get", json!({ "name": "x" }))["code"],
         -32601
@@ -772,6 +785,9 @@ fn what_is_wrong_with_a_request_is_told_to_whoever_asked() {
         r#"{"jsonrpc":"2.0","id":9,"method":"resources/read","params":{}}"#,
         r#"{"jsonrpc":"2.0","id":9,"method":"resources/list","params":5}"#,
         r#"{"jsonrpc":"2.0","id":9,"method":"nonsense","params":[]}"#,
+        r#"{"jsonrpc":"2.0","id":9,"method":"ping","params":{"_meta":5}}"#,
+        r#"{"jsonrpc":"2.0","id":9,"method":"ping","method":"tools/list"}"#,
+        r#"{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"explain","arguments":{"code":"a","code":"b"}}}"#,
     ] {
         tell(&mut wire, line);
     }
@@ -808,6 +824,12 @@ fn what_is_wrong_with_a_request_is_told_to_whoever_asked() {
       9: -32602 "the params are no object: resources/list may have `cursor`, a text"
     {"jsonrpc":"2.0","id":9,"method":"nonsense","params":[]}
       9: -32602 "the params are no object"
+    {"jsonrpc":"2.0","id":9,"method":"ping","params":{"_meta":5}}
+      9: -32600 "`_meta` is no object"
+    {"jsonrpc":"2.0","id":9,"method":"ping","method":"tools/list"}
+      9: -32600 "a member is given twice"
+    {"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"explain","arguments":{"code":"a","code":"b"}}}
+      9: -32600 "a member is given twice"
     "#);
     // A notification is never answered, and neither is an answer that nobody asked for.
     wire.line(r#"{"jsonrpc":"2.0","method":"ping","params":[]}"#);
