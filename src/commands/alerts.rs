@@ -89,7 +89,7 @@ impl Arguments {
             Some(key) => {
                 let folder = tip.issue(key)?;
                 let issue = folder.survey()?;
-                let issue = issue.ok_or_else(|| Refusal::NoIssue { issue: key.clone() })?;
+                let issue = issue.ok_or_else(|| Refusal::no_issue(key))?;
                 rules.retain(|name, _| *name == issue.protocol);
                 Survey {
                     tip: tip.commit(),

@@ -60,7 +60,7 @@ impl Arguments {
         let tip = ledger.tip()?;
         let id = handoff_id(&tip, &self.id, agent.as_ref())?;
         let record = tip.issue(id.issue())?.record(id.number())?;
-        let record = record.ok_or(Refusal::NoHandoff { id })?;
+        let record = record.ok_or_else(|| Refusal::no_handoff(&id))?;
         Ok(record.questions().to_vec())
     }
 

@@ -33,7 +33,7 @@ impl Arguments {
         let ledger = context.ledger(&repository)?;
         let tip = ledger.tip()?;
         let folder = tip.issue(&key)?;
-        let no_issue = || Refusal::NoIssue { issue: key.clone() };
+        let no_issue = || Refusal::no_issue(&key);
         let issue = folder.issue()?.ok_or_else(no_issue)?;
         if output.is_json() {
             let rules = tip.rules(issue.protocol.as_str())?;

@@ -99,7 +99,7 @@ impl Arguments {
     fn of_issue(&self, tip: &Snapshot<'_>, issue: &str, now: Moment) -> Result<Graph, Failure> {
         let key: IssueKey = issue.parse()?;
         let folder = tip.issue(&key)?;
-        let none = || Refusal::NoIssue { issue: key.clone() };
+        let none = || Refusal::no_issue(&key);
         let survey = folder.survey()?.ok_or_else(none)?;
         if !self.tasks {
             let rules = tip.rules(survey.protocol.as_str())?;

@@ -1,6 +1,6 @@
 use clap::Args;
 use handoff_base::text::plain;
-use handoff_model::{Record, Refusal};
+use handoff_model::{Claimable, Record, Refusal};
 use handoff_protocol::{AgentKind, Protocol, State, Style};
 use serde_json::json;
 
@@ -38,10 +38,7 @@ impl Arguments {
         let Some(known) = protocols.iter().find(knows) else {
             let first = protocols.first().map(|p| Refusal::unknown_agent(&agent, p));
             return Err(first
-                .unwrap_or(Refusal::NothingToClaim {
-                    agent,
-                    found: Box::default(),
-                })
+                .unwrap_or_else(|| Claimable::default().refusal(&agent))
                 .into());
         };
         // Use the protocol's own name for the agent.

@@ -68,7 +68,7 @@ impl Arguments {
             let key: IssueKey = issue.parse()?;
             let folder = tip.issue(&key)?;
             if folder.issue()?.is_none() {
-                return Err(handoff_model::Refusal::NoIssue { issue: key }.into());
+                return Err(handoff_model::Refusal::no_issue(&key).into());
             }
             records = folder.records()?;
         } else if only_open {

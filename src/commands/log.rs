@@ -48,7 +48,7 @@ impl Arguments {
         let mut wanted = self.limit.unwrap_or(usize::MAX);
         if let Some(key) = &key {
             command = format!("git log {} -- {}", ledger.branch(), issue_folder(key));
-            let no_issue = || Refusal::NoIssue { issue: key.clone() };
+            let no_issue = || Refusal::no_issue(key);
             let issue = tip.issue(key)?.issue()?.ok_or_else(no_issue)?;
             // The issue records how many steps it has: the walk ends with the last.
             wanted = wanted.min(usize::try_from(issue.steps).unwrap_or(usize::MAX));

@@ -63,7 +63,7 @@ impl Arguments {
         let tip = ledger.tip()?;
         let folder = tip.issue(&key)?;
         let issue = folder.issue()?;
-        let issue = issue.ok_or(Refusal::NoIssue { issue: key.clone() })?;
+        let issue = issue.ok_or_else(|| Refusal::no_issue(&key))?;
         let rules = tip.rules(issue.protocol.as_str())?;
         let protocol = rules.protocol();
         let asks_for_turn = self.task.is_some() || !self.between.is_empty();

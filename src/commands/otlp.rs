@@ -78,7 +78,7 @@ impl Arguments {
         if let Some(key) = &self.issue
             && tip.issue(key)?.issue()?.is_none()
         {
-            return Err(Refusal::NoIssue { issue: key.clone() }.into());
+            return Err(Refusal::no_issue(key).into());
         }
         let origin = Origin::new(&tip, &environment::service_name())?;
         if let Some(url) = &self.push {

@@ -144,7 +144,7 @@ pub(super) fn write(
     let threads = Context::threads();
     let survey = ledger.survey(tip, threads)?;
     if let Some(key) = wanted.issues.iter().find(|key| survey.issue(key).is_none()) {
-        return Err(Refusal::NoIssue { issue: key.clone() }.into());
+        return Err(Refusal::no_issue(key).into());
     }
     let protocols = protocols(tip)?;
     let report = Report::of(&survey, &protocols, ledger.branch(), wanted, now()?);

@@ -59,7 +59,7 @@ impl Arguments {
         let tip = ledger.tip()?;
         let id = handoff_id(&tip, &self.id, context.agent(&repository)?.as_ref())?;
         let record = tip.issue(id.issue())?.record(id.number())?;
-        let record = record.ok_or_else(|| Refusal::NoHandoff { id: id.clone() })?;
+        let record = record.ok_or_else(|| Refusal::no_handoff(&id))?;
         let past = failures(&record);
         let failure = self.failure(&id.to_string(), &past)?;
         let Some(context) = &failure.context else {

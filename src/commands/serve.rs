@@ -70,7 +70,7 @@ impl Arguments {
             let tip = context.ledger(&repository)?.tip()?;
             for key in &wanted.issues {
                 if tip.issue(key)?.issue()?.is_none() {
-                    return Err(Refusal::NoIssue { issue: key.clone() }.into());
+                    return Err(Refusal::no_issue(key).into());
                 }
             }
             Frame {

@@ -38,11 +38,11 @@ impl Arguments {
         let folder = tip.issue(id.issue())?;
         let Some(issue) = folder.issue()? else {
             let issue = id.issue().clone();
-            return Err(Refusal::NoIssue { issue }.into());
+            return Err(Refusal::no_issue(&issue).into());
         };
         let record = folder
             .record(id.number())?
-            .ok_or(Refusal::NoHandoff { id })?;
+            .ok_or_else(|| Refusal::no_handoff(&id))?;
         let bytes = folder.contract(&record)?;
         if self.contract {
             return output.raw(&bytes);

@@ -47,7 +47,7 @@ impl Arguments {
         if let Some(issue) = &self.issue {
             let key: IssueKey = issue.parse()?;
             let folder = tip.issue(&key)?;
-            let issue = folder.issue()?.ok_or(Refusal::NoIssue { issue: key })?;
+            let issue = folder.issue()?.ok_or_else(|| Refusal::no_issue(&key))?;
             let records = folder.records()?;
             let text = render::issue_text(&issue, &records, &look);
             let records: Vec<_> = records.iter().map(|r| rows::record_json(r, now)).collect();

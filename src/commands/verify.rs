@@ -76,7 +76,7 @@ impl Arguments {
         if let Some(key) = &key {
             let known = ledger.tip().and_then(|tip| tip.issue(key)?.issue());
             if matches!(known, Ok(None)) {
-                return Err(Refusal::NoIssue { issue: key.clone() }.into());
+                return Err(Refusal::no_issue(key).into());
             }
         }
         let since = match &self.since {

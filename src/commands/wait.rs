@@ -291,7 +291,7 @@ fn look(tip: &Snapshot<'_>, target: &Target, now: Moment) -> Result<Seen, Failur
         Target::Handoff(id) => Ok(handoff(&found(tip, id)?, now)),
         Target::Issue(key) => {
             let folder = tip.issue(key)?;
-            let no_issue = || Refusal::NoIssue { issue: key.clone() };
+            let no_issue = || Refusal::no_issue(key);
             let issue = folder.issue()?.ok_or_else(no_issue)?;
             let open = issue.open.iter().map(|open| found(tip, &open.id));
             let open: Result<Vec<Record>, Failure> = open.collect();
@@ -307,10 +307,10 @@ fn found(tip: &Snapshot<'_>, id: &HandoffId) -> Result<Record, Failure> {
     let folder = tip.issue(id.issue())?;
     if folder.issue()?.is_none() {
         let issue = id.issue().clone();
-        return Err(Refusal::NoIssue { issue }.into());
+        return Err(Refusal::no_issue(&issue).into());
     }
     let record = folder.record(id.number())?;
-    Ok(record.ok_or_else(|| Refusal::NoHandoff { id: id.clone() })?)
+    Ok(record.ok_or_else(|| Refusal::no_handoff(id))?)
 }
 
 fn handoff(record: &Record, now: Moment) -> Seen {

@@ -124,7 +124,7 @@ impl Arguments {
         if let Some(key) = &issue
             && tip.issue(key)?.issue()?.is_none()
         {
-            return Err(Refusal::NoIssue { issue: key.clone() }.into());
+            return Err(Refusal::no_issue(key).into());
         }
         let mut seen = match &self.from {
             None if self.all => None,

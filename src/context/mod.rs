@@ -303,7 +303,7 @@ pub(crate) fn handoff_id(
     let key: IssueKey = text.parse()?;
     let issue = snapshot.issue(&key)?.issue()?;
     let Some(issue) = issue else {
-        return Err(handoff_model::Refusal::NoIssue { issue: key }.into());
+        return Err(handoff_model::Refusal::no_issue(&key).into());
     };
     let mine: Vec<_> = issue
         .open

@@ -5,9 +5,8 @@ use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::IdError;
 use handoff_git::{CaptureError, GitError, OpenError, RemoteError};
 use handoff_ledger::{DEFAULT_BRANCH, LedgerError};
-use handoff_model::{Refusal, ReportError};
+use handoff_model::ReportError;
 
-use super::refusal::refused;
 use super::{ErrorCode, Failure, chain};
 
 impl From<IdError> for Failure {
@@ -26,12 +25,6 @@ impl From<ReportError> for Failure {
 impl From<GitError> for Failure {
     fn from(error: GitError) -> Self {
         LedgerError::from(error).into()
-    }
-}
-
-impl From<Refusal> for Failure {
-    fn from(refusal: Refusal) -> Self {
-        LedgerError::from(refusal).into()
     }
 }
 
@@ -137,8 +130,8 @@ impl From<LedgerError> for Failure {
                     .hint("`git handoff graph --protocol` draws the allowed routes")
                     .findings(findings)
             }
-            LedgerError::Refused(refusal) => refused(&refusal, message),
-            LedgerError::Gate { refusal, findings } => refused(&refusal, message).findings(findings),
+            LedgerError::Refused(refusal) => refusal.into(),
+            LedgerError::Gate { refusal, findings } => Self::from(*refusal).findings(findings),
             LedgerError::Protocol { findings, .. } => {
                 at(ErrorCode::ProtocolBroken)
                     .hint(DAMAGED)

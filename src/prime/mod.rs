@@ -14,7 +14,7 @@ use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::moment::{Moment, rfc3339};
 use handoff_git::Repository;
 use handoff_ledger::{Overview, OverviewLimits, Rules, Snapshot, overview};
-use handoff_model::{Record, Refusal, View};
+use handoff_model::{Claimable, Record, Refusal, View};
 use handoff_protocol::Protocol;
 use handoff_templates::{Known, known_at_tip};
 use serde_json::{Value, json};
@@ -68,11 +68,7 @@ pub(crate) fn prime(context: &Context) -> Result<Prime, Failure> {
         .find(|rules| Some(rules.protocol().name()) == about.as_ref().map(|r| r.protocol.as_str()))
         .or(knowing.first());
     let Some(rules) = rules else {
-        return Err(Refusal::NothingToClaim {
-            agent,
-            found: Box::default(),
-        }
-        .into());
+        return Err(Claimable::default().refusal(&agent).into());
     };
     let maker = Maker {
         repository: &repository,

@@ -107,7 +107,7 @@ impl Issue {
     /// Reads the status of an issue that must be in the ledger.
     ///
     /// # Errors
-    /// [`Refusal::NoIssue`], and those of [`Issue::read`].
+    /// [`Refusal::no_issue`], and those of [`Issue::read`].
     pub fn known(
         repository: &Repository,
         tip: &Snapshot<'_>,
@@ -116,7 +116,7 @@ impl Issue {
         now: Moment,
     ) -> Result<Self, LedgerError> {
         let found = Self::read(repository, tip, key, asked, now)?;
-        let none = || Refusal::NoIssue { issue: key.clone() };
+        let none = || Refusal::no_issue(key);
         found.ok_or_else(|| none().into())
     }
 

@@ -7,7 +7,7 @@ use handoff_base::ids::HandoffId;
 use handoff_base::{Moment, ObjectId};
 use handoff_contract::{Allowance, SchemaError};
 use handoff_git::{CaptureError, GitError, PublishError, RemoteError, SignError};
-use handoff_model::{Refusal, Stop, StoredError, Unscreened};
+use handoff_model::{ContractRefusal, Refusal, RequestRefusal, Stop, StoredError, Unscreened};
 
 /// A failed operation. Unless a variant says otherwise, the ledger is unchanged.
 #[derive(Debug, thiserror::Error)]
@@ -344,9 +344,10 @@ impl LedgerError {
             | Self::ProtocolRefused { findings }
             | Self::Orphans { findings, .. }
             | Self::Signature { findings }
-            | Self::Refused(Refusal::Unfit { findings, .. } | Refusal::Tasks { findings, .. }) => {
-                findings
-            }
+            | Self::Refused(
+                Refusal::Request(RequestRefusal::Unfit { findings, .. })
+                | Refusal::Contract(ContractRefusal::Tasks { findings, .. }),
+            ) => findings,
             _ => &[],
         }
     }

@@ -50,7 +50,7 @@ impl<'r> Ledger<'r> {
         id: &HandoffId,
     ) -> Result<Decided<Receipt>, LedgerError> {
         let record = tip.issue(id.issue())?.record(id.number())?;
-        let record = record.ok_or_else(|| Refusal::NoHandoff { id: id.clone() })?;
+        let record = record.ok_or_else(|| Refusal::no_handoff(id))?;
         let update = Update::change(id.number(), Event::Expire, EventArgs::default());
         let actor = Actor {
             name: &record.to,

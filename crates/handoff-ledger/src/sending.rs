@@ -9,8 +9,8 @@ use handoff_model::evidence::{Claimed, Demanded, demanded};
 use handoff_model::intake::placed;
 use handoff_model::planner::held;
 use handoff_model::{
-    Artifact, Contract, Evidence, Planned, Receipt, Record, Refusal, Reports, Request, Review,
-    SendRequest, View, plan,
+    Artifact, Contract, ContractRefusal, Evidence, LeaseRefusal, Planned, Receipt, Record, Refusal,
+    Reports, Request, RequestRefusal, Review, RoleRefusal, SendRequest, View, plan,
 };
 use handoff_protocol::{Check, Event, Gate, Protocol, State};
 
@@ -200,7 +200,8 @@ impl<'r> Ledger<'r> {
         offer: &Offer<'_>,
         origin: Origin<'_>,
     ) -> Result<Decided<Receipt>, LedgerError> {
-        let name = prepared.actor.clone().ok_or(Refusal::NoSender)?;
+        let name = prepared.actor.clone();
+        let name = name.ok_or(Refusal::Role(RoleRefusal::NoSender))?;
         let actor = session.actor(&name, at);
         let folder = tip.issue(&prepared.contract.issue)?;
         let plan_with = |prepared: &PreparedContract<'r>, evidence: Option<&[Evidence]>| {
@@ -463,13 +464,12 @@ impl Snapshot<'_> {
 fn gated(protocol: &Protocol, error: LedgerError) -> LedgerError {
     let gate = Gate::ValidTransition;
     let own = |refusal: &Refusal| {
+        use ContractRefusal as C;
         matches!(
             refusal,
-            Refusal::Tasks { .. }
-                | Refusal::Unfit { .. }
-                | Refusal::IdTaken { .. }
-                | Refusal::Overdue { .. }
-                | Refusal::Evidence { .. }
+            Refusal::Contract(C::Tasks { .. } | C::IdTaken { .. } | C::Evidence { .. })
+                | Refusal::Request(RequestRefusal::Unfit { .. })
+                | Refusal::Lease(LeaseRefusal::Overdue { .. })
         )
     };
     match error {

@@ -11,7 +11,9 @@ use handoff_base::text::quoted;
 use handoff_base::{Moment, ObjectId, to_second};
 use handoff_git::{Prepared, Proposal, PublishError, Queue, Repository};
 use handoff_model::screening::screen_update;
-use handoff_model::{Actor, EventArgs, Receipt, Refusal, Request, Update, View, plan};
+use handoff_model::{
+    Actor, EventArgs, LeaseRefusal, Receipt, Refusal, Request, Update, View, plan,
+};
 use handoff_protocol::{Event, Protocol};
 
 use super::claim_queue::{claimable, claimable_noting};
@@ -367,9 +369,7 @@ impl<'r> Ledger<'r> {
         update: impl FnOnce(&Protocol) -> Result<Update, LedgerError>,
     ) -> Result<Decided<Receipt>, LedgerError> {
         let folder = tip.issue(key)?;
-        let issue = folder
-            .issue()?
-            .ok_or_else(|| Refusal::NoIssue { issue: key.clone() })?;
+        let issue = folder.issue()?.ok_or_else(|| Refusal::no_issue(key))?;
         let rules = tip.rules(issue.protocol.as_str())?;
         let protocol = rules.protocol();
         let name = canonical(protocol, Some(actor.name)).unwrap_or_else(|| actor.name.clone());
@@ -390,10 +390,10 @@ impl<'r> Ledger<'r> {
     ) -> Result<Done, LedgerError> {
         let (receipt, commit) = self.write(session, known, |ledger, tip, at| {
             match decide(ledger, tip, at) {
-                Err(LedgerError::Refused(Refusal::Overdue { id })) => {
+                Err(LedgerError::Refused(Refusal::Lease(LeaseRefusal::Overdue { id }))) => {
                     match ledger.expire(tip, at, &id)? {
                         Decided::Write(draft, _) => Ok(Decided::First(draft)),
-                        _ => Err(Refusal::Overdue { id }.into()),
+                        _ => Err(Refusal::Lease(LeaseRefusal::Overdue { id }).into()),
                     }
                 }
                 decided => decided,

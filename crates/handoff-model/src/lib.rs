@@ -55,7 +55,10 @@ pub use record::{
     IssueStatus, Lease, Manifest, OpenHandoff, Progress, Question, Record, Reopening, Task,
     TaskName, Transition,
 };
-pub use refusal::{Limit, Refusal};
+pub use refusal::{
+    ContractRefusal, LeaseRefusal, Limit, LimitReached, LookupRefusal, QueueRefusal, Refusal,
+    RequestRefusal, RetryRefusal, RoleRefusal, StateRefusal,
+};
 pub use request::{EventArgs, MAX_TEXT, Request, SendRequest, Update};
 pub use requirement::{Answered, required};
 pub use schemas::Schemas;

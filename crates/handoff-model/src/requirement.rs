@@ -6,7 +6,7 @@ use handoff_protocol::{COMPLETED, Protocol, Requirement, State};
 use serde::Serialize;
 
 use crate::record::{IssueStatus, Record};
-use crate::refusal::Refusal;
+use crate::refusal::{LookupRefusal, Refusal};
 use crate::step::{Stop, View};
 
 /// Whether a requirement is met, and by which handoff.
@@ -26,7 +26,7 @@ pub struct Answered {
 /// a commit and its tree, a requirement must have been met for that code.
 ///
 /// # Errors
-/// [`Refusal::NoIssue`], [`Refusal::NoRequirement`], and [`Stop::Unreadable`] if a record or the
+/// [`LookupRefusal`], and [`Stop::Unreadable`] if a record or the
 /// commit can't be read.
 pub fn required<E>(
     view: &impl View<E>,
@@ -37,7 +37,7 @@ pub fn required<E>(
 ) -> Result<Vec<Answered>, Stop<E>> {
     let definition = protocol.definition();
     let issue = view.issue().map_err(Stop::Unreadable)?;
-    let issue = issue.ok_or_else(|| Refusal::NoIssue { issue: key.clone() })?;
+    let issue = issue.ok_or_else(|| Refusal::no_issue(key))?;
     let own = match &definition.merge[..] {
         [] => vec![COMPLETED.to_owned()],
         merge => merge.to_vec(),
@@ -58,7 +58,7 @@ pub fn required<E>(
         }
         let requirement = definition.requirements.get(name).ok_or_else(|| {
             let known = definition.requirements.keys().cloned();
-            Refusal::NoRequirement {
+            LookupRefusal::NoRequirement {
                 name: name.clone(),
                 protocol: definition.name.clone(),
                 known: known.chain([COMPLETED.to_owned()]).collect(),

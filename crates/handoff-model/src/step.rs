@@ -94,8 +94,8 @@ pub enum Stop<E> {
     Unreadable(E),
 }
 
-impl<E> From<Refusal> for Stop<E> {
-    fn from(refusal: Refusal) -> Self {
-        Self::Refused(refusal)
+impl<E, R: Into<Refusal>> From<R> for Stop<E> {
+    fn from(refusal: R) -> Self {
+        Self::Refused(refusal.into())
     }
 }

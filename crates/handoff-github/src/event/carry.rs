@@ -2,7 +2,9 @@
 
 use handoff_base::ids::HandoffId;
 use handoff_ledger::{Done, LedgerError, Rules, Snapshot};
-use handoff_model::{Delivery, Issue, Refusal, Update, View};
+use handoff_model::{
+    ContractRefusal, Delivery, Issue, Refusal, RequestRefusal, RetryRefusal, Update, View,
+};
 use handoff_protocol::{Effect, EventKind, EventRule, Protocol};
 use handoff_templates::built_in;
 use serde_json::{Map, Value};
@@ -364,16 +366,13 @@ fn too_late(error: &LedgerError) -> Option<String> {
         _ => return None,
     };
     let findings = match refusal {
-        Refusal::UnknownAgent { .. }
-        | Refusal::NotTheSender { .. }
-        | Refusal::NotYours { .. }
-        | Refusal::NotDecider { .. }
-        | Refusal::NoSender
-        | Refusal::Evidence { .. }
-        | Refusal::UnknownErrorCode { .. } => return None,
-        Refusal::AnswerUnfit { findings, .. }
-        | Refusal::Unfit { findings, .. }
-        | Refusal::Tasks { findings, .. } => &findings[..],
+        Refusal::Role(_)
+        | Refusal::Contract(ContractRefusal::Evidence { .. })
+        | Refusal::Retry(RetryRefusal::UnknownCode { .. }) => return None,
+        Refusal::Request(
+            RequestRefusal::AnswerUnfit { findings, .. } | RequestRefusal::Unfit { findings, .. },
+        )
+        | Refusal::Contract(ContractRefusal::Tasks { findings, .. }) => &findings[..],
         _ => &[],
     };
     let told: Vec<&str> = findings.iter().map(|finding| &*finding.message).collect();

@@ -160,7 +160,7 @@ pub fn export(
     let mut protocol = None;
     if let Some(key) = wanted.issue {
         let issue = snapshot.issue(key)?.issue()?;
-        let none = || Refusal::NoIssue { issue: key.clone() };
+        let none = || Refusal::no_issue(key);
         let issue = issue.ok_or_else(none).map_err(LedgerError::from)?;
         protocol = Some(issue.protocol);
     }

@@ -17,7 +17,7 @@ pub use restore::{Place, RestoreFailure, Restored, restore, restore_attachments}
 
 use handoff_base::ids::{AgentName, HandoffId};
 use handoff_base::to_second;
-use handoff_model::{EventArgs, Refusal, Update, View};
+use handoff_model::{EventArgs, LeaseRefusal, Refusal, Update, View};
 use handoff_protocol::Event;
 use keep::screen_failure;
 
@@ -44,9 +44,7 @@ impl Ledger<'_> {
         let at = to_second(session.clock.author());
         let tip = self.tip()?;
         let issue = tip.issue(id.issue())?.issue()?;
-        let issue = issue.ok_or_else(|| Refusal::NoIssue {
-            issue: id.issue().clone(),
-        })?;
+        let issue = issue.ok_or_else(|| Refusal::no_issue(id.issue()))?;
         let rules = tip.rules(issue.protocol.as_str())?;
         let screen = screen_failure(rules.protocol(), args, &keep.attached);
         let mut args = args.clone();
@@ -59,7 +57,9 @@ impl Ledger<'_> {
         let actor = session.actor(agent, at);
         let decided = loop {
             match self.plan_with(&tip, &actor, id.issue(), |_| Ok(update(&args))) {
-                Err(LedgerError::Refused(Refusal::Overdue { id })) if late > 0 => {
+                Err(LedgerError::Refused(Refusal::Lease(LeaseRefusal::Overdue { id })))
+                    if late > 0 =>
+                {
                     late -= 1;
                     self.record_expiry(session, &id)?;
                     tip = self.tip()?;

@@ -9,7 +9,7 @@ use handoff_protocol::{ContractType, State, Style};
 use crate::intake::Contract;
 use crate::planner::{Planner, lease};
 use crate::record::{Issue, IssueStatus, OpenHandoff, Record};
-use crate::refusal::Refusal;
+use crate::refusal::{ContractRefusal, LeaseRefusal, RequestRefusal, StateRefusal};
 use crate::request::SendRequest;
 use crate::step::{Stop, View};
 use crate::stored::VERSION;
@@ -50,7 +50,7 @@ impl<V> Planner<'_, V> {
                 meant = self.record(&id)?;
             }
             if meant.contract_id.as_ref() != Some(&own) {
-                return Err(Refusal::NotAbout {
+                return Err(ContractRefusal::NotAbout {
                     field: pointer.trim_start_matches('/').into(),
                     value: quoted(&own).into(),
                     id: held.id.clone(),
@@ -67,7 +67,7 @@ impl<V> Planner<'_, V> {
             if rules.get(&value).is_some_and(|words| !fits(words)) {
                 let fitting = rules.iter().filter(|(_, words)| fits(words));
                 let fitting = fitting.map(|(value, _)| value.clone()).collect();
-                return Err(Refusal::NotAfter {
+                return Err(ContractRefusal::NotAfter {
                     field: pointer.trim_start_matches('/').into(),
                     value: quoted(&value).into(),
                     id: held.id.clone(),
@@ -102,7 +102,7 @@ impl<V> Planner<'_, V> {
         for open in waiting {
             let asked = self.record(&open.id)?;
             if asked.from == *to {
-                return Err(Refusal::Loop {
+                return Err(RequestRefusal::Loop {
                     from: from.clone(),
                     to: to.clone(),
                     id: asked.id,
@@ -115,7 +115,7 @@ impl<V> Planner<'_, V> {
         while let Some(waiting) = request {
             // A request that has its answer no longer waits.
             if waiting.from == *to && !waiting.state.is_terminal() {
-                return Err(Refusal::Loop {
+                return Err(RequestRefusal::Loop {
                     from: from.clone(),
                     to: to.clone(),
                     id: waiting.id,
@@ -155,7 +155,7 @@ impl<V> Planner<'_, V> {
         if matches!(state, State::Rejected | State::Cancelled) {
             return Ok(());
         }
-        Err(Refusal::IdTaken {
+        Err(ContractRefusal::IdTaken {
             contract_id: quoted(own),
             id: self.id(*number),
         }
@@ -170,9 +170,9 @@ impl<V> Planner<'_, V> {
         }
     }
 
-    pub(super) fn ensure_open(&self, issue: &Issue) -> Result<(), Refusal> {
+    pub(super) fn ensure_open(&self, issue: &Issue) -> Result<(), StateRefusal> {
         if issue.status == IssueStatus::Completed {
-            return Err(Refusal::IssueCompleted {
+            return Err(StateRefusal::Completed {
                 issue: self.key.clone(),
             });
         }
@@ -249,7 +249,7 @@ impl<V> Planner<'_, V> {
         let Some(issue) = issue else {
             if !opens {
                 let routes = self.protocol.definition().routes.iter().filter(|r| r.opens);
-                return Err(Refusal::NotOpened {
+                return Err(StateRefusal::NotOpened {
                     issue: self.key.clone(),
                     openers: routes.map(|r| (r.from.clone(), r.to.to_string())).collect(),
                 }
@@ -273,12 +273,7 @@ impl<V> Planner<'_, V> {
         let Some(open) = mine else {
             return Err(self.not_held(&issue, from, send.token)?.into());
         };
-        let (id, agent) = (open.id.clone(), from.clone());
-        Err(match open.state {
-            State::Pending => Refusal::NotClaimed { id, agent },
-            state => Refusal::NotWorking { id, agent, state },
-        }
-        .into())
+        Err(LeaseRefusal::not_working(&open.id, from, open.state).into())
     }
 
     /// Why a sender without an open handoff may not send: its lease ran out and another agent took
@@ -288,7 +283,7 @@ impl<V> Planner<'_, V> {
         issue: &Issue,
         from: &AgentName,
         token: Option<u32>,
-    ) -> Result<Refusal, Stop<E>>
+    ) -> Result<LeaseRefusal, Stop<E>>
     where
         V: View<E>,
     {
@@ -300,7 +295,7 @@ impl<V> Planner<'_, V> {
                 return Ok(lost);
             }
         }
-        Ok(Refusal::NotHeld {
+        Ok(LeaseRefusal::NotHeld {
             agent: from.clone(),
             issue: self.key.clone(),
             open: issue

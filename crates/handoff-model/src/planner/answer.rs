@@ -8,7 +8,7 @@ use crate::intake::Contract;
 use crate::planner::Planner;
 use crate::planner::held::answers;
 use crate::record::{Failure, Issue, IssueStatus, Question, Record};
-use crate::refusal::Refusal;
+use crate::refusal::{LeaseRefusal, Refusal, RequestRefusal};
 use crate::request::{EventArgs, SendRequest};
 use crate::step::{Planned, Stop, View};
 
@@ -29,9 +29,7 @@ impl<V> Planner<'_, V> {
         V: View<E>,
     {
         let contract = send.contract;
-        let none = || Refusal::NoIssue {
-            issue: self.key.clone(),
-        };
+        let none = || Refusal::no_issue(self.key);
         let mut issue = issue.ok_or_else(none)?;
         if let Some(number) = self.sent(contract)? {
             let earlier = self.record(&self.id(number))?;
@@ -57,7 +55,7 @@ impl<V> Planner<'_, V> {
             let findings = unfit(expected, kind, &contract.value);
             if !findings.is_empty() {
                 let issue = self.key.clone();
-                return Err(Refusal::Unfit { issue, findings }.into());
+                return Err(RequestRefusal::Unfit { issue, findings }.into());
             }
         }
         let failure = (event == Event::Fail).then(|| {
@@ -139,11 +137,7 @@ impl<V> Planner<'_, V> {
         for open in issue.open.iter().rev().filter(|open| open.to == *from) {
             let record = self.record(&open.id)?;
             if answers(kind, contract, &record) {
-                let (id, agent) = (record.id, from.clone());
-                return Ok(match record.state {
-                    State::Pending => Refusal::NotClaimed { id, agent },
-                    state => Refusal::NotWorking { id, agent, state },
-                });
+                return Ok(LeaseRefusal::not_working(&record.id, from, record.state).into());
             }
         }
         for number in (1..=issue.handoffs).rev() {
@@ -153,16 +147,12 @@ impl<V> Planner<'_, V> {
                 let answer = record.latest().and_then(|t| t.sent.clone());
                 let (id, state) = (record.id, record.state);
                 return Ok(match answer {
-                    Some(answer) => Refusal::Answered { id, state, answer },
-                    None => Refusal::NotWorking {
-                        id,
-                        agent: from.clone(),
-                        state,
-                    },
+                    Some(answer) => RequestRefusal::Answered { id, state, answer }.into(),
+                    None => LeaseRefusal::not_working(&id, from, state).into(),
                 });
             }
         }
-        self.not_held(issue, from, send.token)
+        Ok(self.not_held(issue, from, send.token)?.into())
     }
 }
 

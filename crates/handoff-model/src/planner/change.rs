@@ -7,7 +7,9 @@ use handoff_protocol::{AgentKind, Event, State};
 
 use crate::planner::{Changed, Planner, TIMED_OUT, UNSPECIFIED};
 use crate::record::{Decision, Failure, FailureContext, Issue, Lease, Record};
-use crate::refusal::Refusal;
+use crate::refusal::{
+    QueueRefusal, Refusal, RequestRefusal, RetryRefusal, RoleRefusal, StateRefusal,
+};
 use crate::request::EventArgs;
 use crate::step::{Planned, Stop, View};
 use crate::{answers, layout};
@@ -107,14 +109,14 @@ impl<V> Planner<'_, V> {
     }
 
     /// The folder with the context of the attempt that fails now.
-    fn kept(&self, record: &Record, kept: &FailureContext) -> Result<(String, Edit), Refusal> {
+    fn kept(&self, record: &Record, kept: &FailureContext) -> Result<(String, Edit), RetryRefusal> {
         let folder = layout::failure_folder(record.id.number(), record.attempt);
         match kept.tree.parse() {
             Ok(tree) if kept.folder == folder => {
                 let path = format!("{}/{folder}", layout::issue_folder(self.key));
                 Ok((path, Edit::Folder(tree)))
             }
-            _ => Err(Refusal::OtherAttempt {
+            _ => Err(RetryRefusal::OtherAttempt {
                 id: record.id.clone(),
                 attempt: record.attempt,
             }),
@@ -144,36 +146,31 @@ impl<V> Planner<'_, V> {
         event: Event,
         args: &EventArgs,
     ) -> Result<(), Refusal> {
-        let id = || record.id.clone();
-        match event {
-            Event::Claim if !record.waits_for.is_empty() => Err(Refusal::Waits {
-                id: id(),
-                waits_for: record.waits_for.clone(),
-            }),
+        let id = record.id.clone();
+        Err(match event {
+            Event::Claim if !record.waits_for.is_empty() => {
+                let waits_for = record.waits_for.clone();
+                QueueRefusal::Waits { id, waits_for }.into()
+            }
             Event::Claim => match record.waits_until(self.actor.at) {
-                Some(not_before) => Err(Refusal::TooEarly {
-                    id: id(),
-                    not_before,
-                }),
-                None => Ok(()),
+                Some(not_before) => QueueRefusal::TooEarly { id, not_before }.into(),
+                None => return Ok(()),
             },
             Event::Complete => {
                 let waits_for = self.open_parts(issue, record);
                 let types = self.protocol.answers_to(&record.contract_type);
                 if !waits_for.is_empty() {
-                    Err(Refusal::Waits {
-                        id: id(),
-                        waits_for,
-                    })
+                    QueueRefusal::Waits { id, waits_for }.into()
                 } else if !types.is_empty() && record.state == State::InProgress {
-                    Err(Refusal::NeedsAnswer {
+                    RequestRefusal::NeedsAnswer {
                         types: types.into_iter().map(|kind| kind.name.clone()).collect(),
-                        id: id(),
+                        id,
                         from: record.from.clone(),
                         to: record.to.clone(),
-                    })
+                    }
+                    .into()
                 } else {
-                    Ok(())
+                    return Ok(());
                 }
             }
             Event::Answer if record.state == State::Blocked => {
@@ -181,24 +178,27 @@ impl<V> Planner<'_, V> {
                 let findings = answers::faults(asked, &args.values);
                 let words = args.reason.is_some() && args.values.is_empty();
                 if findings.is_empty() || words && answers::can_be_words(asked) {
-                    Ok(())
-                } else {
-                    Err(Refusal::AnswerUnfit { id: id(), findings })
+                    return Ok(());
                 }
+                RequestRefusal::AnswerUnfit { id, findings }.into()
             }
             Event::Retry => match self.why_spent(record) {
-                Some(why) => Err(Refusal::RetriesSpent { id: id(), why }),
-                None => Ok(()),
+                Some(why) => RetryRefusal::Spent { id, why }.into(),
+                None => return Ok(()),
             },
-            _ => Ok(()),
-        }
+            _ => return Ok(()),
+        })
     }
 
     /// Gives a handoff to another agent; returns its previous receiver.
-    fn reassign(&self, record: &mut Record, receiver: &AgentName) -> Result<AgentName, Refusal> {
+    fn reassign(
+        &self,
+        record: &mut Record,
+        receiver: &AgentName,
+    ) -> Result<AgentName, RetryRefusal> {
         let others = self.others_for(record);
         if !others.contains(&receiver) {
-            return Err(Refusal::NotAssignable {
+            return Err(RetryRefusal::NotAssignable {
                 id: record.id.clone(),
                 agent: receiver.clone(),
                 others: others.into_iter().cloned().collect(),
@@ -217,7 +217,10 @@ impl<V> Planner<'_, V> {
     }
 
     /// A failure, completed with what the protocol says about its code.
-    pub(super) fn reported(&self, failure: Option<&Failure>) -> Result<Option<Failure>, Refusal> {
+    pub(super) fn reported(
+        &self,
+        failure: Option<&Failure>,
+    ) -> Result<Option<Failure>, RetryRefusal> {
         let codes = &self.protocol.definition().errors;
         let own = [UNSPECIFIED, TIMED_OUT];
         let Some(failure) = failure.filter(|_| !codes.is_empty()) else {
@@ -228,7 +231,7 @@ impl<V> Planner<'_, V> {
             if own.contains(&failure.code.as_str()) {
                 return Ok(Some(failure));
             }
-            return Err(Refusal::UnknownErrorCode {
+            return Err(RetryRefusal::UnknownCode {
                 code: quoted(&failure.code),
                 protocol: self.protocol.name().to_owned(),
                 codes: codes.keys().cloned().collect(),
@@ -242,7 +245,7 @@ impl<V> Planner<'_, V> {
     }
 
     /// Refuses an event that the actor may not cause.
-    fn authorize(&self, record: &Record, event: Event) -> Result<(), Refusal> {
+    fn authorize(&self, record: &Record, event: Event) -> Result<(), RoleRefusal> {
         let name = self.actor.name;
         let may = if event.is_receivers() {
             *name == record.to
@@ -252,7 +255,7 @@ impl<V> Planner<'_, V> {
         if may {
             return Ok(());
         }
-        Err(Refusal::NotYours {
+        Err(RoleRefusal::NotYours {
             id: record.id.clone(),
             agent: name.clone(),
             event,
@@ -320,13 +323,17 @@ pub(super) fn recorded(
 }
 
 /// Refuses an event that was said before the question or the handoff it would apply to existed.
-fn ensure_not_outdated(record: &Record, event: Event, args: &EventArgs) -> Result<(), Refusal> {
+fn ensure_not_outdated(
+    record: &Record,
+    event: Event,
+    args: &EventArgs,
+) -> Result<(), StateRefusal> {
     let since = match event {
         Event::Answer => record.latest().map(|t| t.at),
         _ => record.sent_at(),
     };
     match (since, args.said_at) {
-        (Some(since), Some(said_at)) if since > said_at => Err(Refusal::SaidBefore {
+        (Some(since), Some(said_at)) if since > said_at => Err(StateRefusal::SaidBefore {
             id: record.id.clone(),
             since,
             said_at,

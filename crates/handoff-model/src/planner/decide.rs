@@ -6,7 +6,7 @@ use handoff_protocol::Action;
 use crate::message::Message;
 use crate::planner::Planner;
 use crate::record::{Decision, Issue};
-use crate::refusal::Refusal;
+use crate::refusal::RoleRefusal;
 use crate::request::Update;
 use crate::step::{Planned, Stop, View};
 
@@ -35,7 +35,7 @@ impl<V> Planner<'_, V> {
     {
         let record = self.record(&self.id(number))?;
         if !self.may_decide(&record) {
-            return Err(Refusal::NotDecider {
+            return Err(RoleRefusal::NotDecider {
                 id: record.id,
                 agent: self.actor.name.clone(),
                 to: record.to,

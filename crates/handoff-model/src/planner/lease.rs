@@ -7,7 +7,7 @@ use handoff_protocol::{Event, LONGEST, State};
 
 use crate::planner::{Changed, Planner, TIMED_OUT};
 use crate::record::{Failure, Issue, Lease, Progress, Record};
-use crate::refusal::Refusal;
+use crate::refusal::{LeaseRefusal, Refusal, StateRefusal};
 use crate::request::EventArgs;
 use crate::step::Planned;
 
@@ -39,7 +39,7 @@ pub fn ran_out_at(message: &str) -> Option<Moment> {
 
 impl<V> Planner<'_, V> {
     /// The lease of a new claim.
-    pub(super) fn lease(&self, record: &Record, args: &EventArgs) -> Result<Lease, Refusal> {
+    pub(super) fn lease(&self, record: &Record, args: &EventArgs) -> Result<Lease, LeaseRefusal> {
         let seconds = self.length(record, args)?;
         Ok(Lease {
             holder: self.actor.name.clone(),
@@ -58,7 +58,7 @@ impl<V> Planner<'_, V> {
     }
 
     /// The length of a lease that starts now, in seconds; `None` means no end.
-    fn length(&self, record: &Record, args: &EventArgs) -> Result<Option<u64>, Refusal> {
+    fn length(&self, record: &Record, args: &EventArgs) -> Result<Option<u64>, LeaseRefusal> {
         let leases = self.protocol.definition().leases.as_ref();
         let own = record.timeout_seconds.or(leases.map(|l| l.seconds));
         let longest = leases.and_then(|l| l.longest_seconds).unwrap_or(LONGEST);
@@ -66,7 +66,7 @@ impl<V> Planner<'_, V> {
         let most = longest.max(own.unwrap_or(0));
         if args.lease.is_some_and(|asked| asked == 0 || asked > most) {
             let id = record.id.clone();
-            return Err(Refusal::LeaseLength { id, most });
+            return Err(LeaseRefusal::Length { id, most });
         }
         Ok(args.lease.or(own))
     }
@@ -79,7 +79,7 @@ impl<V> Planner<'_, V> {
         args: &EventArgs,
     ) -> Result<Planned, Refusal> {
         let from = record.state;
-        let illegal = |illegal| Refusal::Illegal {
+        let illegal = |illegal| StateRefusal::Illegal {
             id: record.id.clone(),
             illegal,
         };
@@ -93,7 +93,7 @@ impl<V> Planner<'_, V> {
         let at = self.actor.at;
         let Some(lease) = &mut record.lease else {
             let id = record.id;
-            return Err(Refusal::NoHandoff { id });
+            return Err(Refusal::no_handoff(&id));
         };
         let mut extended = lease.clone();
         // A holder that waits for others has no deadline, and an extension never shortens a lease.
@@ -133,7 +133,7 @@ impl<V> Planner<'_, V> {
         let lease = record.lease.as_ref();
         let end = lease.and_then(|lease| Some((lease, lease.expires_at?)));
         let Some((lease, end)) = end.filter(|(_, end)| *end <= self.actor.at) else {
-            return Err(Refusal::NotOverdue { id: id() });
+            return Err(LeaseRefusal::NotOverdue { id: id() }.into());
         };
         let progress = lease.progress.as_ref();
         let failure = Failure {
@@ -157,7 +157,7 @@ impl<V> Planner<'_, V> {
         &self,
         record: &Record,
         token: Option<u32>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), LeaseRefusal> {
         let agent = self.actor.name;
         let lease = record.lease.as_ref();
         let current = lease.is_some_and(|lease| {
@@ -171,7 +171,7 @@ impl<V> Planner<'_, V> {
         if token.is_none() && record.state.is_terminal() && record.to == *agent {
             return Ok(());
         }
-        Err(Refusal::LeaseLost {
+        Err(LeaseRefusal::Lost {
             id: record.id.clone(),
             agent: agent.clone(),
             token,

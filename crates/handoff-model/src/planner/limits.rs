@@ -7,7 +7,7 @@ use handoff_protocol::{AgentKind, ContractType, Limits};
 use crate::intake::Contract;
 use crate::planner::Planner;
 use crate::record::{Counted, Issue, Record};
-use crate::refusal::{Limit, Refusal};
+use crate::refusal::{Limit, LimitReached};
 use crate::value::scalar;
 
 /// The number of rounds in an issue since it was opened or reopened.
@@ -28,7 +28,7 @@ impl<V> Planner<'_, V> {
         from: &AgentName,
         to: &AgentName,
         basis: Option<&Record>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), LimitReached> {
         let Some(limits) = &self.protocol.definition().limits else {
             return Ok(());
         };
@@ -39,7 +39,7 @@ impl<V> Planner<'_, V> {
         let new = self.counted(limits, issue, kind, contract, from, to);
         let reached = self.reached(limits, issue, &new);
         if let Some(limit) = reached {
-            return Err(Refusal::Limit {
+            return Err(LimitReached {
                 issue: self.key.clone(),
                 limit: Box::new(limit),
                 basis: basis.map(|held| held.id.clone()),

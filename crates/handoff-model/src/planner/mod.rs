@@ -27,7 +27,7 @@ use handoff_protocol::{AgentKind, Event, Protocol, State};
 use crate::delivery::Delivered;
 use crate::message::{Change, Message};
 use crate::record::{Issue, OpenHandoff, Record, Transition};
-use crate::refusal::Refusal;
+use crate::refusal::{LeaseRefusal, Refusal, StateRefusal};
 use crate::request::{EventArgs, Request, Update};
 use crate::step::{Actor, Planned, Receipt, Step, Stop, View};
 use crate::{layout, record};
@@ -73,7 +73,7 @@ pub fn plan<E>(
         && !matches!(planned, Ok(Planned::Repeat(_)) | Err(Stop::Unreadable(_)))
         && !matches!(request, Request::Update(update) if update.event() == Some(Event::Expire))
     {
-        return Err(Refusal::Overdue { id }.into());
+        return Err(LeaseRefusal::Overdue { id }.into());
     }
     planned
 }
@@ -97,7 +97,7 @@ struct Changed {
 /// The record of a handoff that the issue names.
 fn recorded<E>(view: &impl View<E>, id: &HandoffId) -> Result<Record, Stop<E>> {
     let found = view.record(id.number()).map_err(Stop::Unreadable)?;
-    Ok(found.ok_or_else(|| Refusal::NoHandoff { id: id.clone() })?)
+    Ok(found.ok_or_else(|| Refusal::no_handoff(id))?)
 }
 
 /// The failure code of an agent whose lease ran out.
@@ -121,7 +121,7 @@ impl<V> Planner<'_, V> {
     {
         let known = |issue: Option<Issue>| {
             let issue_key = || self.key.clone();
-            issue.ok_or_else(|| Refusal::NoIssue { issue: issue_key() })
+            issue.ok_or_else(|| Refusal::no_issue(&issue_key()))
         };
         let update = match request {
             Request::Send(request) => return self.send(issue, request),
@@ -236,15 +236,16 @@ impl<V> Planner<'_, V> {
         let to = from
             .on(event)
             .map_err(|illegal| match (event, &record.lease) {
-                (Event::Claim, Some(lease)) => Refusal::AlreadyClaimed {
+                (Event::Claim, Some(lease)) => Refusal::from(LeaseRefusal::AlreadyClaimed {
                     id: record.id.clone(),
                     holder: lease.holder.clone(),
                     since: lease.since,
-                },
-                _ => Refusal::Illegal {
+                }),
+                _ => StateRefusal::Illegal {
                     id: record.id.clone(),
                     illegal,
-                },
+                }
+                .into(),
             })?;
         record.state = to;
         record.not_before = None;

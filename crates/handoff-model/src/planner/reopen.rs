@@ -5,7 +5,7 @@ use handoff_base::ids::AgentName;
 use crate::message::Message;
 use crate::planner::Planner;
 use crate::record::{Issue, IssueStatus, Reopening};
-use crate::refusal::Refusal;
+use crate::refusal::{RequestRefusal, StateRefusal};
 use crate::request::Update;
 use crate::step::{Planned, Stop, View};
 
@@ -25,14 +25,14 @@ impl<V> Planner<'_, V> {
                 let receipt = self.repeated(record, issue);
                 return Ok(Planned::Repeat(Box::new(receipt)));
             }
-            return Err(Refusal::NotCompleted {
+            return Err(StateRefusal::NotCompleted {
                 issue: self.key.clone(),
             }
             .into());
         }
         let first = self.record(&self.id(1))?;
         if self.is_one_request(&first.contract_type) {
-            return Err(Refusal::OneRequest {
+            return Err(RequestRefusal::OneRequest {
                 issue: self.key.clone(),
             }
             .into());

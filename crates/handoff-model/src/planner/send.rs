@@ -15,7 +15,7 @@ use crate::planner::{Changed, Planner};
 use crate::record::{
     Artifact, ContractFile, Expected, Failure, Issue, IssueStatus, Question, Record, Transition,
 };
-use crate::refusal::Refusal;
+use crate::refusal::{ContractRefusal, Refusal, RoleRefusal};
 use crate::request::{EventArgs, SendRequest};
 use crate::step::{Planned, Step, Stop, View};
 use crate::stored::VERSION;
@@ -40,14 +40,14 @@ impl<V> Planner<'_, V> {
             .expect("the contract was reviewed under this protocol");
         let from = contract.sender(self.actor.name);
         if self.actor.name != from {
-            return Err(Refusal::NotTheSender {
+            return Err(RoleRefusal::NotTheSender {
                 agent: self.actor.name.clone(),
                 from: from.clone(),
             }
             .into());
         }
         if let Some(issue) = issue.as_ref().filter(|i| i.protocol != contract.protocol) {
-            return Err(Refusal::OtherProtocol {
+            return Err(ContractRefusal::OtherProtocol {
                 issue: self.key.clone(),
                 protocol: issue.protocol.clone(),
             }
@@ -68,7 +68,7 @@ impl<V> Planner<'_, V> {
             let demanded = demanded(self.protocol, send.policy, contract);
             if let Some(fault) = unfit(&demanded, evidence) {
                 let issue = self.key.clone();
-                return Err(Refusal::Evidence { issue, fault }.into());
+                return Err(ContractRefusal::Evidence { issue, fault }.into());
             }
         }
         Ok(planned)

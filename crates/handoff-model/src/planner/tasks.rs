@@ -9,7 +9,7 @@ use handoff_protocol::{ContractType, Event, State, TaskFields, TaskPlan, TaskSta
 use crate::intake::Contract;
 use crate::planner::{Changed, Planner};
 use crate::record::{Issue, Record, Task, TaskName};
-use crate::refusal::Refusal;
+use crate::refusal::ContractRefusal;
 use crate::request::EventArgs;
 use crate::step::{Stop, View};
 
@@ -109,7 +109,7 @@ impl<V> Planner<'_, V> {
         kind: &ContractType,
         contract: &Contract,
         from: &AgentName,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), ContractRefusal> {
         let Some(fields) = &kind.tasks else {
             return Ok(());
         };
@@ -118,7 +118,7 @@ impl<V> Planner<'_, V> {
             return Ok(());
         }
         crate::semantic::gates(self.protocol, &mut findings);
-        Err(Refusal::Tasks {
+        Err(ContractRefusal::Tasks {
             issue: self.key.clone(),
             findings,
         })

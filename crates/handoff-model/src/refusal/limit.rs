@@ -1,0 +1,81 @@
+//! The limits of a protocol.
+
+use handoff_base::Moment;
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::text::quoted;
+
+use crate::refusal::time;
+
+/// One more contract would exceed a limit of the protocol.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("issue {issue} has reached a limit: {limit}")]
+pub struct LimitReached {
+    /// The issue.
+    pub issue: IssueKey,
+    /// The limit.
+    pub limit: Box<Limit>,
+    /// The handoff that the sender works on.
+    pub basis: Option<HandoffId>,
+}
+
+/// A limit of a protocol that was reached, with its value.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Limit {
+    /// Handoffs in the issue.
+    #[error("{most} handoffs")]
+    Handoffs {
+        /// The maximum.
+        most: u32,
+    },
+    /// Handoffs about one item.
+    #[error("{most} handoffs about {}", quoted(item))]
+    Item {
+        /// The item.
+        item: String,
+        /// The maximum.
+        most: u32,
+    },
+    /// The number of rounds.
+    #[error("{most} {name}")]
+    Rounds {
+        /// The kind of round.
+        name: String,
+        /// The maximum.
+        most: u32,
+    },
+    /// The deadline for handoffs.
+    #[error("its deadline was {}", time(*end))]
+    Deadline {
+        /// When it passed.
+        end: Moment,
+    },
+    /// Handoffs with the same sender, receiver and reason.
+    #[error(
+        "{most} of the last {among} handoffs went from {from} to {to} for the same reason, {}",
+        quoted(reason)
+    )]
+    Cycle {
+        /// The sender.
+        from: AgentName,
+        /// The receiver.
+        to: AgentName,
+        /// The reason.
+        reason: String,
+        /// The number of newest handoffs that are checked.
+        among: u32,
+        /// The number of them that may be alike.
+        most: u32,
+    },
+    /// Another handoff on the same route too soon.
+    #[error("{seconds} s must pass between two handoffs from {from} to {to}")]
+    Cooldown {
+        /// The sender.
+        from: AgentName,
+        /// The receiver.
+        to: AgentName,
+        /// The required interval, in seconds.
+        seconds: u64,
+        /// The seconds that remain.
+        left: u64,
+    },
+}

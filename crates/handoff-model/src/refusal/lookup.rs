@@ -1,0 +1,31 @@
+//! Names and ids that nothing has.
+
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::text::quoted;
+
+/// The request names something that does not exist.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum LookupRefusal {
+    /// There is no such issue.
+    #[error("there is no issue {issue}")]
+    NoIssue {
+        /// The key.
+        issue: IssueKey,
+    },
+    /// There is no such handoff.
+    #[error("there is no handoff {id}")]
+    NoHandoff {
+        /// The id.
+        id: HandoffId,
+    },
+    /// The protocol has no requirement with that name.
+    #[error("protocol {protocol} has no requirement {}", quoted(name))]
+    NoRequirement {
+        /// The name.
+        name: String,
+        /// The protocol.
+        protocol: AgentName,
+        /// The names that exist.
+        known: Vec<String>,
+    },
+}

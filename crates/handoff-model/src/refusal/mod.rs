@@ -1,0 +1,98 @@
+//! Why the ledger refuses a step: typed, with everything needed for a hint.
+//!
+//! Each file holds the refusals about one subject, and [`Refusal`] is any of them.
+
+mod contract;
+mod lease;
+mod limit;
+mod lookup;
+mod queue;
+mod request;
+mod retry;
+mod role;
+mod state;
+
+pub use contract::ContractRefusal;
+pub use lease::LeaseRefusal;
+pub use limit::{Limit, LimitReached};
+pub use lookup::LookupRefusal;
+pub use queue::QueueRefusal;
+pub use request::RequestRefusal;
+pub use retry::RetryRefusal;
+pub use role::RoleRefusal;
+pub use state::StateRefusal;
+
+use handoff_base::Moment;
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_protocol::Protocol;
+
+use crate::claim_queue::Claimable;
+
+/// A refused request. The ledger is unchanged.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Refusal {
+    /// Who may act and send.
+    #[error(transparent)]
+    Role(#[from] RoleRefusal),
+    /// Leases and claims.
+    #[error(transparent)]
+    Lease(#[from] LeaseRefusal),
+    /// Work that is not ready.
+    #[error(transparent)]
+    Queue(#[from] QueueRefusal),
+    /// Retries and failures.
+    #[error(transparent)]
+    Retry(#[from] RetryRefusal),
+    /// Requests and answers.
+    #[error(transparent)]
+    Request(#[from] RequestRefusal),
+    /// Unknown issues, handoffs and requirements.
+    #[error(transparent)]
+    Lookup(#[from] LookupRefusal),
+    /// States of issues and handoffs.
+    #[error(transparent)]
+    State(#[from] StateRefusal),
+    /// The contract and its issue.
+    #[error(transparent)]
+    Contract(#[from] ContractRefusal),
+    /// Limits.
+    #[error(transparent)]
+    Limit(#[from] LimitReached),
+}
+
+impl Refusal {
+    /// The refusal of a name that is not an agent of the protocol.
+    pub fn unknown_agent(agent: &AgentName, protocol: &Protocol) -> Self {
+        let agents = protocol.agent_names();
+        let agents = agents.into_iter().map(str::to_owned).collect();
+        RoleRefusal::UnknownAgent {
+            agent: agent.clone(),
+            protocol: protocol.name().to_owned(),
+            agents,
+        }
+        .into()
+    }
+
+    /// The refusal of a key that no issue has.
+    pub fn no_issue(key: &IssueKey) -> Self {
+        let issue = key.clone();
+        LookupRefusal::NoIssue { issue }.into()
+    }
+
+    /// The refusal of an id that no handoff has.
+    pub fn no_handoff(id: &HandoffId) -> Self {
+        LookupRefusal::NoHandoff { id: id.clone() }.into()
+    }
+}
+
+impl Claimable {
+    /// The refusal to claim if nothing can be claimed.
+    pub fn refusal(self, agent: &AgentName) -> Refusal {
+        let (agent, found) = (agent.clone(), Box::new(self));
+        QueueRefusal::NothingToClaim { agent, found }.into()
+    }
+}
+
+fn time(at: Moment) -> String {
+    at.format("%Y-%m-%dT%H:%M:%SZ").to_string()
+}

@@ -1,0 +1,41 @@
+//! The queue of claimable work: what is not ready yet.
+
+use handoff_base::Moment;
+use handoff_base::ids::{AgentName, HandoffId};
+
+use crate::claim_queue::Claimable;
+use crate::refusal::time;
+
+/// The work is not ready yet.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum QueueRefusal {
+    /// Nothing that waits for this agent can be claimed.
+    #[error("nothing waits for {agent}{}", if **found == Claimable::default() { "" } else { " that can be claimed yet" })]
+    NothingToClaim {
+        /// The agent.
+        agent: AgentName,
+        /// What waits for it, and for what.
+        found: Box<Claimable>,
+    },
+    /// Other handoffs must be completed first.
+    #[error("{id} waits for {}", list(waits_for))]
+    Waits {
+        /// The handoff.
+        id: HandoffId,
+        /// The handoffs it waits for.
+        waits_for: Vec<HandoffId>,
+    },
+    /// The next attempt may not start yet.
+    #[error("{id} cannot be claimed before {}", time(*not_before))]
+    TooEarly {
+        /// The handoff.
+        id: HandoffId,
+        /// When it can be claimed.
+        not_before: Moment,
+    },
+}
+
+fn list(ids: &[HandoffId]) -> String {
+    let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+    ids.join(", ")
+}

@@ -1,0 +1,42 @@
+//! Contracts that contradict their issue.
+
+use handoff_base::text::quoted;
+use handoff_model::ContractRefusal;
+
+use crate::failure::{ErrorCode, Failure};
+
+impl From<ContractRefusal> for Failure {
+    fn from(refusal: ContractRefusal) -> Self {
+        let message = refusal.to_string();
+        let at = |code| Self::new(code, message);
+        match refusal {
+            ContractRefusal::OtherProtocol { issue, protocol } => {
+                at(ErrorCode::OtherProtocol).hint(format!(
+                    "check the contract against that protocol: `git handoff check FILE --protocol {protocol} --issue {issue}`"
+                ))
+            }
+            ContractRefusal::IdTaken { id, .. } => at(ErrorCode::IdTaken).hint(format!(
+                "use a new id for a different contract; see `git handoff show {id}`"
+            )),
+            ContractRefusal::Tasks { issue, findings } => at(ErrorCode::TasksRefused)
+                .hint(format!("see the state of the tasks: `git handoff status {issue}`"))
+                .findings(findings),
+            ContractRefusal::NotAfter { field, fitting, .. } => {
+                at(ErrorCode::DecisionRefused).hint(if fitting.is_empty() {
+                    format!("no `{field}` is allowed here; see `git handoff protocol show`")
+                } else {
+                    format!("allowed: {}", fitting.join(", "))
+                })
+            }
+            ContractRefusal::NotAbout { field, known, .. } => {
+                at(ErrorCode::NotAbout).hint(format!(
+                    "name the contract you work on: set `{field}` to {}",
+                    quoted(&known)
+                ))
+            }
+            ContractRefusal::Evidence { issue, .. } => at(ErrorCode::EvidenceRefused).hint(format!(
+                "nothing was written; see `git handoff status {issue}`, and send the contract here, where its claims can be checked"
+            )),
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Leases and claims.
+
+use handoff_model::LeaseRefusal;
+use handoff_protocol::State;
+
+use crate::failure::{ErrorCode, Failure};
+
+impl From<LeaseRefusal> for Failure {
+    fn from(refusal: LeaseRefusal) -> Self {
+        let message = refusal.to_string();
+        let at = |code| Self::new(code, message);
+        match refusal {
+            LeaseRefusal::AlreadyClaimed { id, .. } => at(ErrorCode::AlreadyClaimed).hint(format!(
+                "if you claimed it yourself, and not another process with your name, continue: `git handoff show {id}`; otherwise claim another: `git handoff claim --next`"
+            )),
+            LeaseRefusal::NotClaimed { id, agent } => at(ErrorCode::NotClaimed).hint(format!(
+                "claim it first: `git handoff claim {id} --as {agent}`"
+            )),
+            LeaseRefusal::NotWorking { id, agent, state } => {
+                let next = match state {
+                    State::Blocked => format!("answer {id} ANSWER"),
+                    State::Failed => format!("retry {id}"),
+                    _ => format!("show {id}"),
+                };
+                at(ErrorCode::NotWorking).hint(if state.is_terminal() {
+                    format!("{state} is final; see `git handoff {next}`")
+                } else {
+                    format!("run `git handoff {next}` first; then {agent} can claim it")
+                })
+            }
+            LeaseRefusal::NotHeld { open, issue, .. } => {
+                let open = open.iter().map(|(id, to)| format!("{id} is with {to}"));
+                let open: Vec<String> = open.collect();
+                at(ErrorCode::NotHeld).hint(if open.is_empty() {
+                    format!("see `git handoff status {issue}`")
+                } else {
+                    open.join(", ")
+                })
+            }
+            LeaseRefusal::Length { .. } => at(ErrorCode::Usage)
+                .hint("`git handoff extend` extends it while the work goes on"),
+            LeaseRefusal::Lost { id, state, .. } => {
+                let now = match state {
+                    State::Pending => format!("claim it again: `git handoff claim {id}`"),
+                    State::Failed => format!("`git handoff retry {id}` makes it claimable again"),
+                    State::Dead => {
+                        format!("`git handoff redrive {id} --reason WHY` gives it new attempts")
+                    }
+                    _ => format!("see its state: `git handoff show {id}`"),
+                };
+                at(ErrorCode::LeaseLost)
+                    .hint(format!("nothing was recorded, so keep your work; {now}"))
+            }
+            LeaseRefusal::Overdue { id } => {
+                at(ErrorCode::Overdue).hint(format!("see `git handoff show {id}`"))
+            }
+            LeaseRefusal::NotOverdue { id } => {
+                at(ErrorCode::NotOverdue).hint(format!("see `git handoff show {id}`"))
+            }
+        }
+    }
+}

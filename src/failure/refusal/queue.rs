@@ -1,0 +1,35 @@
+//! Work that is not ready.
+
+use handoff_base::moment;
+use handoff_model::QueueRefusal;
+
+use crate::failure::{ErrorCode, Failure};
+
+impl From<QueueRefusal> for Failure {
+    fn from(refusal: QueueRefusal) -> Self {
+        let message = refusal.to_string();
+        let at = |code| Self::new(code, message);
+        match refusal {
+            QueueRefusal::NothingToClaim { found, .. } => {
+                let hint = match (&found.later, &found.waits) {
+                    (Some((at, id)), _) => {
+                        let from = moment::shown(*at);
+                        format!("{id} can be claimed from {from}; try again then")
+                    }
+                    (None, Some((id, on))) => format!("{id} waits for {on}; try again later"),
+                    (None, None) => "`git handoff wait --inbox` waits for work".to_owned(),
+                };
+                at(ErrorCode::NothingToClaim).hint(hint)
+            }
+            QueueRefusal::Waits { id, waits_for } => {
+                at(ErrorCode::Waits).hint(match waits_for.first() {
+                    Some(first) => format!("see what it waits for: `git handoff show {first}`"),
+                    None => format!("see `git handoff show {id}`"),
+                })
+            }
+            QueueRefusal::TooEarly { id, .. } => at(ErrorCode::TooEarly).hint(format!(
+                "try again then; `git handoff show {id}` shows what went wrong"
+            )),
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! Requests, questions and their answers.
+
+use handoff_model::RequestRefusal;
+
+use crate::failure::{ErrorCode, Failure};
+
+impl From<RequestRefusal> for Failure {
+    fn from(refusal: RequestRefusal) -> Self {
+        let message = refusal.to_string();
+        let at = |code| Self::new(code, message);
+        match refusal {
+            RequestRefusal::OneRequest { issue } => at(ErrorCode::OneRequest).hint(format!(
+                "see `git handoff status {issue}`; send a new request with a new id"
+            )),
+            RequestRefusal::NeedsAnswer { id, from, to, types } => {
+                at(ErrorCode::NeedsAnswer).hint(format!(
+                    "write the answer: `git handoff new --issue {} --from {to} --to {from} --type {}`, and send it",
+                    id.issue(),
+                    types.join("|")
+                ))
+            }
+            RequestRefusal::Answered { answer, .. } => at(ErrorCode::AlreadyAnswered)
+                .hint(format!("see the answer: `git handoff show {answer}`")),
+            RequestRefusal::Unfit { findings, .. } => at(ErrorCode::ContractRefused)
+                .hint("deliver what the request asks for, and send the answer again")
+                .findings(findings),
+            RequestRefusal::AnswerUnfit { id, findings } => at(ErrorCode::AnswerRefused)
+                .hint(format!("`git handoff answer {id} KEY=VALUE …`, or a JSON file with one member for each key; `git handoff show {id}` lists the keys"))
+                .findings(findings),
+            RequestRefusal::Loop { id, .. } => at(ErrorCode::Loop).hint(format!(
+                "answer {id} with what is known, or ask another agent"
+            )),
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! Retries, and the failures that lead to them.
+
+use handoff_model::RetryRefusal;
+
+use crate::failure::{ErrorCode, Failure};
+
+impl From<RetryRefusal> for Failure {
+    fn from(refusal: RetryRefusal) -> Self {
+        let message = refusal.to_string();
+        let at = |code| Self::new(code, message);
+        match refusal {
+            RetryRefusal::OtherAttempt { id, .. } => at(ErrorCode::OtherAttempt)
+                .hint(format!("nothing was written; see `git handoff show {id}`")),
+            RetryRefusal::Spent { id, .. } => at(ErrorCode::RetriesSpent).hint(format!(
+                "`git handoff redrive {id} --reason WHY` gives it new attempts; otherwise send it as a new handoff, or cancel it: `git handoff cancel {id}`"
+            )),
+            RetryRefusal::UnknownCode { codes, .. } => {
+                at(ErrorCode::UnknownFailureCode).hint(format!("use one of: {}", codes.join(", ")))
+            }
+            RetryRefusal::NotAssignable { others, id, .. } => {
+                let others: Vec<&str> = others.iter().map(|o| o.as_str()).collect();
+                at(ErrorCode::NotAssignable).hint(if others.is_empty() {
+                    format!("no other agent can; retry with the same agent, or cancel it: `git handoff cancel {id}`")
+                } else {
+                    format!("agents that can: {}", others.join(", "))
+                })
+            }
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! Who may act, and who may send.
+
+use handoff_model::RoleRefusal;
+
+use crate::failure::{ErrorCode, Failure};
+
+impl From<RoleRefusal> for Failure {
+    fn from(refusal: RoleRefusal) -> Self {
+        let message = refusal.to_string();
+        let at = |code| Self::new(code, message);
+        match refusal {
+            RoleRefusal::UnknownAgent { agents, .. } => {
+                at(ErrorCode::UnknownAgent).hint(format!("agents are: {}", agents.join(", ")))
+            }
+            RoleRefusal::NoSender => {
+                at(ErrorCode::Usage).hint("name the sender with --as AGENT or GIT_HANDOFF_AGENT")
+            }
+            RoleRefusal::NotTheSender { from, .. } => at(ErrorCode::NotTheSender)
+                .hint(format!("only {from} can send it, with --as {from}")),
+            RoleRefusal::NotYours { id, event, to, .. } if event.is_receivers() => {
+                at(ErrorCode::NotYours).hint(format!("only {to} can; see `git handoff show {id}`"))
+            }
+            RoleRefusal::NotYours { id, to, .. } | RoleRefusal::NotDecider { id, to, .. } => {
+                at(ErrorCode::NotYours).hint(format!(
+                    "its sender, {to} or an orchestrator can; see `git handoff show {id}`"
+                ))
+            }
+        }
+    }
+}

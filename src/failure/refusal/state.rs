@@ -1,0 +1,45 @@
+//! The states of issues and handoffs.
+
+use handoff_model::StateRefusal;
+use handoff_protocol::Event;
+
+use crate::failure::{ErrorCode, Failure};
+
+/// Events that no command causes directly.
+const NOT_COMMANDS: [Event; 2] = [Event::Exhaust, Event::Expire];
+
+impl From<StateRefusal> for Failure {
+    fn from(refusal: StateRefusal) -> Self {
+        let message = refusal.to_string();
+        let at = |code| Self::new(code, message);
+        match refusal {
+            StateRefusal::NotOpened { openers, .. } => {
+                let ways = openers.iter().map(|(from, to)| format!("{from} to {to}"));
+                let ways: Vec<String> = ways.collect();
+                at(ErrorCode::NotOpened).hint(format!(
+                    "the first contract of an issue goes from {}",
+                    ways.join(", or from ")
+                ))
+            }
+            StateRefusal::Completed { issue } => at(ErrorCode::IssueCompleted).hint(format!(
+                "`git handoff reopen {issue} --reason WHY` reopens it"
+            )),
+            StateRefusal::NotCompleted { issue } => {
+                at(ErrorCode::NotCompleted).hint(format!("see `git handoff status {issue}`"))
+            }
+            StateRefusal::Illegal { id, illegal } => {
+                let events = illegal.state.accepts();
+                let events = events.filter(|event| !NOT_COMMANDS.contains(event));
+                let events: Vec<&str> = events.map(Event::as_str).collect();
+                at(ErrorCode::IllegalTransition).hint(if events.is_empty() {
+                    format!("{} is final; see `git handoff show {id}`", illegal.state)
+                } else {
+                    format!("possible now: {}", events.join(", "))
+                })
+            }
+            StateRefusal::SaidBefore { id, .. } => at(ErrorCode::SaidBefore).hint(format!(
+                "see `git handoff show {id}`, and repeat it if you still want it"
+            )),
+        }
+    }
+}
